@@ -4,7 +4,6 @@
 use super::finding::GoFinding;
 use super::finding_kind::FindingKind;
 use super::marked_union::MarkedUnion;
-use super::severity::FindingSeverity;
 use kube_unions_core::declaration::{self, Declared, DefinitionVersion};
 use kube_unions_core::schema::Source;
 use kube_unions_core::union::{PlaceFault, compile};
@@ -29,12 +28,16 @@ pub(super) fn allowed(version: &mut DefinitionVersion, unions: Vec<MarkedUnion>)
         let new = after.iter().filter(|fault| !known.contains(fault) && fault.source == Source::Annotation);
         let (errors, warnings): (Vec<&PlaceFault>, Vec<&PlaceFault>) =
             new.partition(|fault| fault.severity() == declaration::Severity::Error);
+        let at = |fault: &PlaceFault| union.position_of(fault.member.as_deref()).clone();
         if errors.is_empty() {
-            findings.extend(warnings.into_iter().map(|fault| finding(fault, &union, FindingSeverity::Warning)));
+            let finding =
+                |fault: &PlaceFault| GoFinding::new(&at(fault), FindingKind::SurprisingUnion, fault.message.clone());
+            findings.extend(warnings.into_iter().map(|fault| finding(fault).about(&union.place)));
             known = after;
             allowed.push(union);
         } else {
-            findings.extend(errors.into_iter().map(|fault| finding(fault, &union, FindingSeverity::Error)));
+            let finding = |fault: &PlaceFault| GoFinding::left_out(&at(fault), FindingKind::RefusedUnion, &fault.message);
+            findings.extend(errors.into_iter().map(|fault| finding(fault).about(&union.place)));
             version.put(&place, before);
         }
     }
@@ -43,17 +46,4 @@ pub(super) fn allowed(version: &mut DefinitionVersion, unions: Vec<MarkedUnion>)
 
 fn faults(version: &DefinitionVersion) -> Vec<PlaceFault> {
     compile(&version.schema, version.status_subresource).faults
-}
-
-fn finding(fault: &PlaceFault, union: &MarkedUnion, severity: FindingSeverity) -> GoFinding {
-    let kind =
-        if severity == FindingSeverity::Error { FindingKind::RefusedUnion } else { FindingKind::SurprisingUnion };
-    let left_out = if severity == FindingSeverity::Error { "; left out" } else { "" };
-    GoFinding {
-        position: union.position_of(fault.member.as_deref()).clone(),
-        path: union.place.to_string(),
-        severity,
-        kind,
-        message: format!("{}{left_out}", fault.message),
-    }
 }

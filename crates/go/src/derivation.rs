@@ -34,7 +34,7 @@ impl Packages {
         let id = match kinds::find(self, kind) {
             Ok(Some(id)) => id,
             Ok(None) => return Derivation::default(),
-            Err(finding) => return Derivation { findings: vec![*finding], ..Derivation::default() },
+            Err(finding) => return Derivation { findings: vec![finding], ..Derivation::default() },
         };
         let KindWalk { unions, mut findings, reached, .. } = KindWalk::of(self, id, &version.schema, schema);
         let (unions, faults) = check::allowed(&mut version, unions);

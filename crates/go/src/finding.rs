@@ -2,7 +2,8 @@
 
 use super::finding_kind::FindingKind;
 use super::position::Position;
-use super::severity::FindingSeverity;
+use kube_unions_core::schema::Place;
+use serde::Serialize;
 
 /// A message about the Go sources, with the position that caused it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +20,35 @@ pub struct GoFinding {
     pub message: String,
 }
 
+/// Severity of a finding, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FindingSeverity {
+    /// A union, or one of its members, was left out.
+    Error,
+    /// Nothing was left out, but the result may surprise.
+    Warning,
+    /// Information.
+    Note,
+}
+
 impl GoFinding {
+    /// Returns a finding without a path.
+    pub(super) fn new(at: &Position, kind: FindingKind, message: impl Into<String>) -> Self {
+        let (position, path, severity, message) = (at.clone(), String::new(), kind.severity(), message.into());
+        Self { position, path, severity, kind, message }
+    }
+
+    /// Returns a finding whose message says that a union or a member is left out.
+    pub(super) fn left_out(at: &Position, kind: FindingKind, message: impl std::fmt::Display) -> Self {
+        Self::new(at, kind, format!("{message}; left out"))
+    }
+
+    /// Returns the finding about an object in the schema.
+    pub(super) fn about(self, place: &Place) -> Self {
+        Self { path: place.to_string(), ..self }
+    }
+
     /// Returns the names and values in the message, in its order: the texts in backticks, without markers.
     ///
     /// With kind and path they identify a finding wherever it moves in its file, and when its message is reworded.

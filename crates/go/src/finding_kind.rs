@@ -1,6 +1,6 @@
 //! Kinds of findings, with their names for flags, baselines and reports.
 
-use super::severity::FindingSeverity;
+use super::finding::FindingSeverity;
 use std::fmt;
 
 macro_rules! finding_kinds {

@@ -5,7 +5,6 @@ use super::finding_kind::FindingKind;
 use super::marker::Meaning;
 use super::packages::{Packages, TypeId};
 use super::position::Position;
-use super::severity::FindingSeverity;
 use super::types::{Type, TypeDeclaration};
 
 /// A version of a kind, as its CRD names it.
@@ -22,7 +21,7 @@ pub struct KindVersion<'a> {
 }
 
 /// Returns the struct of a kind, or `None` if no package has it. Fails if two fit equally well.
-pub(super) fn find(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<TypeId>, Box<GoFinding>> {
+pub(super) fn find(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<TypeId>, GoFinding> {
     let mut found: Vec<(Fit, TypeId, &Position)> = Vec::new();
     let mut broken = None;
     for (index, package) in packages.packages() {
@@ -41,30 +40,19 @@ pub(super) fn find(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<
     }
     let Some(best) = found.iter().map(|(fit, ..)| *fit).max() else {
         return broken.map_or(Ok(None), |broken| {
-            let message = format!("cannot read the declaration of `{}`: {}", kind.kind, broken.message);
-            let (severity, found) = (FindingSeverity::Error, FindingKind::UnreadableType);
-            Err(Box::new(GoFinding {
-                position: broken.at.clone(),
-                path: String::new(),
-                severity,
-                kind: found,
-                message,
-            }))
+            Err(GoFinding::new(&broken.at, FindingKind::UnreadableType, broken.describe(kind.kind)))
         });
     };
     let mut best = found.into_iter().filter(|(fit, ..)| *fit == best);
     match (best.next(), best.next()) {
-        (Some((_, _, first)), Some((_, _, second))) => Err(Box::new(GoFinding {
-            position: second.clone(),
-            path: String::new(),
-            severity: FindingSeverity::Error,
-            kind: FindingKind::DuplicateKind,
-            message: format!(
+        (Some((_, _, first)), Some((_, _, second))) => {
+            let message = format!(
                 "the kind `{}` is also declared at {first}: give the sources of one of them, or mark their packages with \
                  `+groupName` and `+versionName`",
                 kind.kind
-            ),
-        })),
+            );
+            Err(GoFinding::new(second, FindingKind::DuplicateKind, message))
+        }
         (first, _) => Ok(first.map(|(_, id, _)| id)),
     }
 }

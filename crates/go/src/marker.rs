@@ -11,7 +11,7 @@
 mod arguments;
 mod meaning;
 
-pub(super) use self::meaning::{Family, Meaning, OneOfMarker};
+pub(super) use self::meaning::{Family, Meaning, MemberMarker, OneOfMarker};
 
 use self::arguments::{listed, proposal_marker, unquoted, validation_marker};
 use super::position::Position;

@@ -2,7 +2,7 @@
 //!
 //! [`syntax`](crate::syntax) makes them from text; [`packages`](crate::packages) resolves the names in them.
 
-use super::finding_kind::FindingKind;
+use super::finding::GoFinding;
 use super::marker::Marker;
 use super::position::Position;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub struct GoFile {
     pub(super) types: Vec<TypeDeclaration>,
     pub(super) constants: Vec<Constant>,
     /// Union markers that have no effect at their position.
-    pub(super) misplaced: Vec<MisplacedMarker>,
+    pub(super) misplaced: Vec<GoFinding>,
     /// Declarations of types and constants that the parser cannot read.
     pub(super) broken: Vec<BrokenDeclaration>,
 }
@@ -140,12 +140,11 @@ pub(super) enum ConstantType<'c> {
     Other,
 }
 
-/// A union marker that has no effect at its position.
-#[derive(Debug)]
-pub(super) struct MisplacedMarker {
-    pub(super) at: Position,
-    pub(super) kind: FindingKind,
-    pub(super) message: String,
+impl BrokenDeclaration {
+    /// Returns the message about a type that it declares.
+    pub(super) fn describe(&self, name: &str) -> String {
+        format!("cannot read the declaration of `{name}`: {}", self.message)
+    }
 }
 
 impl TypeDeclaration {

@@ -188,8 +188,8 @@ impl ValueSource {
 }
 
 /// Returns values for a message: `A`, `B`, `""`.
-pub(super) fn quoted<'v>(values: impl IntoIterator<Item = &'v Box<str>>) -> String {
-    let quoted = values.into_iter().map(|value| match &**value {
+pub(super) fn quoted(values: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let quoted = values.into_iter().map(|value| match value.as_ref() {
         "" => "`\"\"`".to_owned(),
         value => format!("`{value}`"),
     });

@@ -7,15 +7,13 @@ mod layers;
 mod unresolved;
 
 use self::unresolved::Unresolved;
-use super::evidence::ObjectRules;
-
 use super::finding::GoFinding;
 use super::finding_kind::FindingKind;
 use super::marked_union::MarkedUnion;
 use super::marker::{Marker, Meaning};
 use super::packages::{Packages, ResolvedType, Scope, ScopedType, TypeId, Underlying};
 use super::position::Position;
-use super::rules::{MarkedStruct, OneOfGroup, OneOfObject, Remark, StructField, UnionDraft};
+use super::rules::{MarkedStruct, OneOfGroup, OneOfObject, StructField};
 use super::types::{Field, Struct, TypeDeclaration};
 use kube_unions_core::schema::{Place, PlaceStep, Schema};
 use serde_json::Value;
@@ -78,8 +76,7 @@ impl<'p> KindWalk<'p> {
     }
 
     fn report(&mut self, at: &Position, place: &Place, kind: FindingKind, message: String) {
-        let (position, path, severity) = (at.clone(), place.to_string(), kind.severity());
-        self.findings.push(GoFinding { position, path, severity, kind, message });
+        self.findings.push(GoFinding::new(at, kind, message).about(place));
     }
 
     /// Reports a CRD that was made from another type with the name of the kind.
@@ -226,17 +223,16 @@ impl<'p> KindWalk<'p> {
         });
         // A field's markers apply to its anonymous struct.
         let of_field = layer.markers.iter().filter(|marker| layer.names.is_empty() && marker.meaning == Meaning::Union);
-        let title = self.title(layer);
         let marked = MarkedStruct {
-            title,
+            title: self.title(layer),
             at: declaration.map_or(layer.at, |declaration| &declaration.at),
             markers: self.type_markers(layer).chain(of_field).collect(),
             fields: own.collect(),
-            rules: ObjectRules::new(self.json, place),
+            place,
+            json: self.json,
         };
-        let (drafts, remarks) = marked.unions(self.packages);
-        let title = marked.title;
-        self.add(drafts, remarks, &title, place);
+        let derived = marked.unions(self.packages);
+        self.add(derived, place);
     }
 
     /// Derives the unions of `ExactlyOneOf` and `AtMostOneOf`, whose fields may be those of inlined structs. `first` is the first
@@ -258,21 +254,14 @@ impl<'p> KindWalk<'p> {
             return;
         }
         let fields = visible.iter().map(|(name, (field, _))| (*name, *field)).collect();
-        let object = OneOfObject { fields, schema, marked: self.unions.get(first..).unwrap_or_default() };
-        for (title, drafts, remarks) in object.unions(&groups) {
-            self.add(drafts, remarks, &title, place);
-        }
+        let object = OneOfObject { fields, schema, place, marked: self.unions.get(first..).unwrap_or_default() };
+        let derived = object.unions(&groups);
+        self.add(derived, place);
     }
 
-    fn add(
-        &mut self,
-        drafts: impl IntoIterator<Item = UnionDraft>,
-        remarks: impl IntoIterator<Item = Remark>,
-        title: &str,
-        place: &Place,
-    ) {
-        self.findings.extend(remarks.into_iter().map(|remark| remark.into_finding(place.to_string())));
-        self.unions.extend(drafts.into_iter().map(|draft| draft.into_union(place.clone(), title.to_owned())));
+    fn add(&mut self, (unions, findings): (Vec<MarkedUnion>, Vec<GoFinding>), place: &Place) {
+        self.findings.extend(findings.into_iter().map(|finding| finding.about(place)));
+        self.unions.extend(unions);
     }
 
     fn title(&self, layer: &Layer<'_>) -> String {

@@ -1,9 +1,9 @@
 //! Assigns the members of a struct to its discriminators.
 
 use super::marked_struct::{MarkedStruct, StructField};
-use super::remark::Remark;
+use crate::finding::GoFinding;
 use crate::finding_kind::FindingKind;
-use crate::marker::{Family, Meaning};
+use crate::marker::{Family, Meaning, MemberMarker};
 use crate::position::Position;
 
 /// The fields of one union.
@@ -27,22 +27,26 @@ pub(super) enum Membership<'m> {
 pub(super) struct MarkedMember<'m> {
     pub(super) field: &'m StructField<'m, 'm>,
     /// Position of the marker.
-    pub(super) at: Position,
-    /// The value that the marker names.
-    pub(super) named_value: Option<&'m str>,
-    pub(super) optional: bool,
-    pub(super) family: Family,
+    pub(super) at: &'m Position,
+    pub(super) marker: &'m MemberMarker,
+}
+
+impl<'m> Membership<'m> {
+    pub(super) fn marked(&self) -> &[MarkedMember<'m>] {
+        if let Self::Marked(members) = self { members } else { &[] }
+    }
 }
 
 impl<'m> MarkedMember<'m> {
     /// Returns the value that selects the member: as the marker names it, or else the name of the Go field.
     pub(super) fn value(&self) -> &'m str {
-        self.named_value.unwrap_or(&self.field.field.name)
+        self.marker.value.as_deref().unwrap_or(&self.field.field.name)
     }
 
     /// Returns the names that may be the value, the best first: the JSON name counts if the values lack the Go name.
     pub(super) fn value_names(&self) -> Vec<&'m str> {
-        self.named_value.map_or_else(|| vec![&*self.field.field.name, self.field.name], |named| vec![named])
+        let named = self.marker.value.as_deref();
+        named.map_or_else(|| vec![&*self.field.field.name, self.field.name], |named| vec![named])
     }
 }
 
@@ -62,23 +66,23 @@ enum UnionKey<'m> {
 }
 
 /// Returns the unions of a struct and what was left out.
-pub(super) fn groups<'m>(marked: &'m MarkedStruct<'m, 'm>) -> (Vec<UnionGroup<'m>>, Vec<Remark>) {
+pub(super) fn groups<'m>(marked: &'m MarkedStruct<'m, 'm>) -> (Vec<UnionGroup<'m>>, Vec<GoFinding>) {
     let discriminators = discriminators(marked);
-    let (members, remarks) = members(marked, &discriminators);
+    let (members, findings) = members(marked, &discriminators);
     // A member without a union makes every union of the struct uncertain.
-    if !remarks.is_empty() {
-        return (Vec::new(), remarks);
+    if !findings.is_empty() {
+        return (Vec::new(), findings);
     }
     let result = if members.is_empty() {
         group_by_name(marked, &discriminators)
-    } else if let Some(remark) = in_two_unions(&members) {
-        Err(remark)
+    } else if let Some(finding) = in_two_unions(&members) {
+        Err(finding)
     } else {
         return group_by_key(marked, &discriminators, members);
     };
     match result {
         Ok(group) => (group.into_iter().collect(), Vec::new()),
-        Err(remark) => (Vec::new(), vec![remark]),
+        Err(finding) => (Vec::new(), vec![finding]),
     }
 }
 
@@ -96,8 +100,8 @@ fn discriminators<'m>(marked: &'m MarkedStruct<'m, 'm>) -> Vec<Discriminator<'m>
 fn members<'m>(
     marked: &'m MarkedStruct<'m, 'm>,
     discriminators: &[Discriminator<'m>],
-) -> (Vec<(UnionKey<'m>, MarkedMember<'m>)>, Vec<Remark>) {
-    let (mut members, mut remarks) = (Vec::new(), Vec::new());
+) -> (Vec<(UnionKey<'m>, MarkedMember<'m>)>, Vec<GoFinding>) {
+    let (mut members, mut findings) = (Vec::new(), Vec::new());
     for field in &marked.fields {
         let by = field.field.markers.iter().find_map(|marker| {
             let Meaning::DiscriminatedBy(name) = &marker.meaning else { return None };
@@ -105,39 +109,35 @@ fn members<'m>(
         });
         let mut is_member = false;
         for marker in &field.field.markers {
-            let Meaning::Member(member) = &marker.meaning else { continue };
+            let (Meaning::Member(member), at) = (&marker.meaning, &marker.at) else { continue };
             is_member = true;
-            match key(discriminators, member.union.as_deref(), member.family, by, &marker.at) {
-                Ok(key) => {
-                    let (named_value, optional, family) = (member.value.as_deref(), member.optional, member.family);
-                    members.push((key, MarkedMember { field, at: marker.at.clone(), named_value, optional, family }));
-                }
-                Err(remark) => remarks.push(remark),
+            match key(discriminators, member, by, at) {
+                Ok(key) => members.push((key, MarkedMember { field, at, marker: member })),
+                Err(finding) => findings.push(finding),
             }
         }
         if let Some((_, at)) = by.filter(|_| !is_member) {
             let message = "`+unionDiscriminatedBy` is on a field that is not a member: add `+unionMember`";
-            remarks.push(Remark::new(at, FindingKind::MisplacedMarker, message.to_owned()));
+            findings.push(GoFinding::left_out(at, FindingKind::MisplacedMarker, message));
         }
     }
-    (members, remarks)
+    (members, findings)
 }
 
 /// Returns the union of a member.
 fn key<'m>(
     discriminators: &[Discriminator<'m>],
-    union: Option<&'m str>,
-    family: Family,
+    member: &'m MemberMarker,
     by: Option<(&str, &Position)>,
     at: &Position,
-) -> Result<UnionKey<'m>, Remark> {
-    let zero_or_one = family == Family::ZeroOrOneOf;
+) -> Result<UnionKey<'m>, GoFinding> {
+    let (union, zero_or_one) = (member.union.as_deref(), member.family == Family::ZeroOrOneOf);
     if let Some((name, at)) = by {
         let is_named = |it: &Discriminator<'_>| *it.field.field.name == *name || it.field.name == name;
         return discriminators.iter().position(is_named).map(UnionKey::Discriminator).ok_or_else(|| {
             let message =
                 format!("`+unionDiscriminatedBy={name}` names no discriminator of this struct: correct the name");
-            Remark::new(at, FindingKind::ContradictoryMarkers, message)
+            GoFinding::left_out(at, FindingKind::ContradictoryMarkers, message)
         });
     }
     if zero_or_one {
@@ -149,27 +149,19 @@ fn key<'m>(
                      union: write `+k8s:unionMember`",
                     discriminator.field.name
                 );
-                Err(Remark::new(at, FindingKind::ContradictoryMarkers, message))
+                Err(GoFinding::left_out(at, FindingKind::ContradictoryMarkers, message))
             }
         };
     }
     let fitting: Vec<usize> =
         (0..).zip(discriminators).filter(|(_, discriminator)| discriminator.union == union).map(|(at, _)| at).collect();
-    match (fitting.as_slice(), union) {
-        ([only], _) => Ok(UnionKey::Discriminator(*only)),
-        ([], Some(_)) => Ok(UnionKey::Alone { union, zero_or_one }),
-        ([], None) if discriminators.is_empty() => Ok(UnionKey::Alone { union, zero_or_one }),
-        ([], None) => {
-            let message =
-                "the member names no union, but every discriminator of this struct does: name the member's union";
-            Err(Remark::new(at, FindingKind::AmbiguousUnion, message.to_owned()))
-        }
-        (_, _) => {
-            let message =
-                "several discriminators may select the member: add `+unionDiscriminatedBy=Field`, or name the unions";
-            Err(Remark::new(at, FindingKind::AmbiguousUnion, message.to_owned()))
-        }
-    }
+    let message = match fitting.as_slice() {
+        [only] => return Ok(UnionKey::Discriminator(*only)),
+        [] if union.is_some() || discriminators.is_empty() => return Ok(UnionKey::Alone { union, zero_or_one }),
+        [] => "the member names no union, but every discriminator of this struct does: name the member's union",
+        _ => "several discriminators may select the member: add `+unionDiscriminatedBy=Field`, or name the unions",
+    };
+    Err(GoFinding::left_out(at, FindingKind::AmbiguousUnion, message))
 }
 
 /// Puts the members of each union together. Reports discriminators without members.
@@ -177,7 +169,7 @@ fn group_by_key<'m>(
     marked: &'m MarkedStruct<'m, 'm>,
     discriminators: &[Discriminator<'m>],
     members: Vec<(UnionKey<'m>, MarkedMember<'m>)>,
-) -> (Vec<UnionGroup<'m>>, Vec<Remark>) {
+) -> (Vec<UnionGroup<'m>>, Vec<GoFinding>) {
     let mut groups: Vec<(UnionKey<'m>, Vec<MarkedMember<'m>>)> = Vec::new();
     for (key, member) in members {
         match groups.iter_mut().find(|(known, _)| *known == key) {
@@ -187,15 +179,15 @@ fn group_by_key<'m>(
     }
     let is_alone = |position: usize| !groups.iter().any(|(key, _)| *key == UnionKey::Discriminator(position));
     let alone = discriminators.iter().enumerate().filter(|(position, _)| is_alone(*position));
-    let remarks = alone.map(|(_, discriminator)| {
+    let findings = alone.map(|(_, discriminator)| {
         let message = format!(
             "the discriminator `{}` has no members, although other fields of `{}` are marked: mark its members too, or remove \
              its marker",
             discriminator.field.name, marked.title
         );
-        Remark::new(discriminator.field.at(), FindingKind::AmbiguousUnion, message)
+        GoFinding::left_out(discriminator.field.at(), FindingKind::AmbiguousUnion, message)
     });
-    let remarks = remarks.collect();
+    let findings = findings.collect();
     let groups = groups.into_iter().map(|(key, members)| {
         let discriminator = match key {
             UnionKey::Discriminator(position) => discriminators.get(position).map(|discriminator| discriminator.field),
@@ -203,14 +195,14 @@ fn group_by_key<'m>(
         };
         UnionGroup { discriminator, members: Membership::Marked(members) }
     });
-    (groups.collect(), remarks)
+    (groups.collect(), findings)
 }
 
 /// Returns the union of a struct without marked members, or `None` if the struct has no union markers at all.
 fn group_by_name<'m>(
     marked: &'m MarkedStruct<'m, 'm>,
     discriminators: &[Discriminator<'m>],
-) -> Result<Option<UnionGroup<'m>>, Remark> {
+) -> Result<Option<UnionGroup<'m>>, GoFinding> {
     match discriminators {
         [] if !marked.is_union() => Ok(None),
         // The groups of the struct are its unions.
@@ -220,7 +212,7 @@ fn group_by_name<'m>(
                 "`{}` has `+union`, but no discriminator and no marked members: mark the members with `+unionMember`",
                 marked.title
             );
-            Err(Remark::new(marked.at, FindingKind::UnmarkedUnion, message))
+            Err(GoFinding::left_out(marked.at, FindingKind::UnmarkedUnion, message))
         }
         [only] => Ok(Some(UnionGroup { discriminator: Some(only.field), members: Membership::ByName })),
         [_, second, ..] => {
@@ -229,16 +221,16 @@ fn group_by_name<'m>(
                  `+unionDiscriminatedBy=Field`",
                 marked.title
             );
-            Err(Remark::new(second.field.at(), FindingKind::AmbiguousUnion, message))
+            Err(GoFinding::left_out(second.field.at(), FindingKind::AmbiguousUnion, message))
         }
     }
 }
 
-fn in_two_unions(members: &[(UnionKey<'_>, MarkedMember<'_>)]) -> Option<Remark> {
+fn in_two_unions(members: &[(UnionKey<'_>, MarkedMember<'_>)]) -> Option<GoFinding> {
     let (_, member) = members.iter().enumerate().find_map(|(position, (key, member))| {
         let mut before = members.iter().take(position).filter(|(_, other)| other.field.name == member.field.name);
         before.any(|(other, _)| other != key).then_some((key, member))
     })?;
     let message = format!("the field `{}` is a member of two unions: remove one of its markers", member.field.name);
-    Some(Remark::new(&member.at, FindingKind::ContradictoryMarkers, message))
+    Some(GoFinding::left_out(member.at, FindingKind::ContradictoryMarkers, message))
 }

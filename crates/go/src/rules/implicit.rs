@@ -3,12 +3,13 @@
 //! `+union` alone does not make every field a member, because types keep timeouts and names beside their members.
 
 use super::marked_struct::{MarkedStruct, StructField};
-use super::remark::Remark;
+use crate::finding::GoFinding;
 use crate::finding_kind::FindingKind;
 use crate::marked_union::{Choices, Selection};
 use crate::packages::{Packages, Underlying};
 use crate::values::{DiscriminatorValues, ValuesError, quoted};
 use kube_unions_core::schema::Schema;
+use kube_unions_evidence::{MemberRequirement, TruthTable, UnionFields};
 use std::collections::BTreeSet;
 
 /// Returns the member of each value. A member is optional unless the rules of the CRD require it: the name alone does not say so.
@@ -20,7 +21,7 @@ pub(super) fn choices(
     discriminator: &StructField<'_, '_>,
     values: &DiscriminatorValues,
     packages: &Packages,
-) -> Result<Choices, Remark> {
+) -> Result<Choices, GoFinding> {
     let others = || marked.fields.iter().filter(|field| field.name != discriminator.name && field.schema.is_some());
     let looks_like_member = |field: &&StructField<'_, '_>| !field.required && is_pointer_to_struct(field, packages);
     let known = values.known().map_err(|error| {
@@ -31,7 +32,7 @@ pub(super) fn choices(
             return alone(marked, discriminator, "looks like a member");
         }
         let message = format!("{}, or mark the members", error.describe(discriminator.name));
-        Remark::new(discriminator.at(), error.kind(), message)
+        GoFinding::left_out(discriminator.at(), error.kind(), message)
     })?;
     let mut selected: Vec<(&str, Option<&str>)> = Vec::new();
     let mut named = BTreeSet::new();
@@ -49,7 +50,7 @@ pub(super) fn choices(
                     "the value `{value}` may select `{}` or `{}`, which differ from it in letter case: mark the members",
                     one.name, other.name
                 );
-                return Err(Remark::new(other.at(), FindingKind::AmbiguousMember, message));
+                return Err(GoFinding::left_out(other.at(), FindingKind::AmbiguousMember, message));
             }
         };
         selected.push((value, member.map(|field| field.name)));
@@ -61,7 +62,7 @@ pub(super) fn choices(
              with `+unionMember`",
             field.name, discriminator.name
         );
-        return Err(Remark::new(field.at(), FindingKind::UnmarkedMember, message));
+        return Err(GoFinding::left_out(field.at(), FindingKind::UnmarkedMember, message));
     }
     if named.is_empty() {
         if !marked.is_union() {
@@ -73,11 +74,11 @@ pub(super) fn choices(
             discriminator.name,
             quoted(known)
         );
-        return Err(Remark::new(discriminator.at(), FindingKind::UnmarkedUnion, message));
+        return Err(GoFinding::left_out(discriminator.at(), FindingKind::UnmarkedUnion, message));
     }
     let members: Vec<_> = selected.iter().filter_map(|(value, member)| Some((*value, (*member)?))).collect();
     let values: Vec<&str> = selected.iter().map(|(value, _)| *value).collect();
-    let required = marked.rules.required(discriminator.name, &values, &members);
+    let required = required(marked, discriminator.name, &values, &members);
     let choice = |(value, member): (&str, Option<&str>)| {
         let by_rule = required.contains(value);
         let selection = |name: &str| Selection { name: name.into(), optional: !by_rule, by_rule };
@@ -86,14 +87,35 @@ pub(super) fn choices(
     Ok(selected.into_iter().map(choice).collect())
 }
 
+/// Returns the values whose member the validation rules of the CRD require: they reject every object that has the value and lacks
+/// the member. Rules that cannot be decided require nothing.
+fn required<'v>(
+    marked: &MarkedStruct<'_, '_>,
+    discriminator: &str,
+    values: &[&str],
+    members: &[(&'v str, &str)],
+) -> BTreeSet<&'v str> {
+    let Some(node) = marked.json.pointer(&marked.place.to_pointer()) else { return BTreeSet::new() };
+    let names: BTreeSet<&str> = members.iter().map(|(_, member)| *member).collect();
+    let union = UnionFields {
+        discriminator: Some(discriminator.to_owned()),
+        values: values.iter().map(|&value| value.to_owned()).collect(),
+        members: names.into_iter().map(str::to_owned).collect(),
+    };
+    let table = TruthTable::of(node, &union);
+    let required =
+        members.iter().filter(|(value, member)| table.requires(value, member) == MemberRequirement::Required);
+    required.map(|(value, _)| *value).collect()
+}
+
 /// Returns the note on a struct with a discriminator and nothing that it could select.
-fn alone(marked: &MarkedStruct<'_, '_>, discriminator: &StructField<'_, '_>, missing: &str) -> Remark {
+fn alone(marked: &MarkedStruct<'_, '_>, discriminator: &StructField<'_, '_>, missing: &str) -> GoFinding {
     let message = format!(
         "`{}` has the discriminator `{}`, and no field {missing}: if it is a union, mark its members with \
          `+unionMember`",
         marked.title, discriminator.name
     );
-    Remark::new(discriminator.at(), FindingKind::DiscriminatorAlone, message)
+    GoFinding::left_out(discriminator.at(), FindingKind::DiscriminatorAlone, message)
 }
 
 /// Returns true for a pointer to a struct in Go that is also an object in the schema. A duration, for example, is a string

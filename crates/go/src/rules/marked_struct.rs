@@ -1,11 +1,13 @@
 //! A struct with its markers and its schema: the input of the rules.
 
-use crate::evidence::ObjectRules;
+use crate::finding::GoFinding;
+use crate::finding_kind::FindingKind;
 use crate::marker::{Marker, Meaning};
 use crate::packages::{Scope, ScopedType};
 use crate::position::Position;
 use crate::types::Field;
-use kube_unions_core::schema::Schema;
+use kube_unions_core::schema::{Place, Schema};
+use serde_json::Value;
 
 /// A struct at a place in the schema.
 #[derive(Debug)]
@@ -16,8 +18,9 @@ pub(crate) struct MarkedStruct<'p, 's> {
     pub(crate) markers: Vec<&'p Marker>,
     /// Fields that JSON has, in the order of the sources.
     pub(crate) fields: Vec<StructField<'p, 's>>,
-    /// The validation rules of the CRD for the struct.
-    pub(crate) rules: ObjectRules<'s>,
+    pub(crate) place: &'s Place,
+    /// The JSON of the whole schema, with the validation rules that somebody wrote by hand.
+    pub(crate) json: &'s Value,
 }
 
 /// A field of the struct.
@@ -40,6 +43,12 @@ impl<'p> StructField<'p, '_> {
 
     pub(super) fn typed(&self) -> ScopedType<'p> {
         ScopedType { written: &self.field.written, scope: self.scope.clone() }
+    }
+
+    /// Returns the finding that the schema lacks the field. It may be in another version, or behind a feature gate.
+    pub(super) fn left_out(&self, role: &str) -> GoFinding {
+        let message = format!("the {role} `{}` is not in the schema", self.name);
+        GoFinding::left_out(self.at(), FindingKind::MissingField, message)
     }
 }
 

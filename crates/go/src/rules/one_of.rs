@@ -3,15 +3,14 @@
 //!
 //! Marked unions win, because their authors said more. A field in two groups leaves both out: no union can share a field.
 
-use super::UnionDraft;
-use super::remark::Remark;
+use crate::finding::GoFinding;
 use crate::finding_kind::FindingKind;
 use crate::marked_union::{FoundBy, MarkedUnion, Selection};
 use crate::marker::{Marker, Meaning, OneOfMarker};
 use crate::position::Position;
 use crate::types::Field;
 use crate::values::quoted;
-use kube_unions_core::schema::Schema;
+use kube_unions_core::schema::{Place, Schema};
 use kube_unions_core::union::Form;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +29,7 @@ pub(crate) struct OneOfObject<'p, 's> {
     /// Fields by JSON name, with those of inlined structs.
     pub(crate) fields: BTreeMap<&'p str, &'p Field>,
     pub(crate) schema: &'s Schema,
+    pub(crate) place: &'s Place,
     /// The unions that markers on the fields make.
     pub(crate) marked: &'s [MarkedUnion],
 }
@@ -38,11 +38,8 @@ pub(crate) struct OneOfObject<'p, 's> {
 struct FoundGroup<'g> {
     group: &'g OneOfGroup<'g>,
     members: BTreeSet<&'g str>,
-    remarks: Vec<Remark>,
+    findings: Vec<GoFinding>,
 }
-
-/// The union of one group, if it has one, and the remarks about the group.
-type OneOfResult = (String, Option<UnionDraft>, Vec<Remark>);
 
 impl<'p> OneOfGroup<'p> {
     /// Returns the group of a marker, if it is one of these markers.
@@ -53,56 +50,60 @@ impl<'p> OneOfGroup<'p> {
 }
 
 impl OneOfObject<'_, '_> {
-    /// Returns the unions of the groups, each with the title of its struct.
-    pub(crate) fn unions(&self, groups: &[OneOfGroup<'_>]) -> Vec<OneOfResult> {
+    /// Returns the unions of the groups and what was left out.
+    pub(crate) fn unions(&self, groups: &[OneOfGroup<'_>]) -> (Vec<MarkedUnion>, Vec<GoFinding>) {
         let mut found: Vec<FoundGroup<'_>> = groups.iter().map(|group| self.find(group)).collect();
         // `ExactlyOneOf` says more than `AtMostOneOf` about the same fields.
         found.sort_by_key(|found| !found.group.marker.exactly);
         let mut seen = BTreeSet::new();
         found.retain(|found| seen.insert(found.members.clone()));
-        found.iter().map(|one| self.union(one, &found)).collect()
+        let mut findings: Vec<GoFinding> = found.iter_mut().flat_map(|one| one.findings.drain(..)).collect();
+        let unions = found.iter().filter_map(|one| self.union(one, &found, &mut findings));
+        (unions.collect(), findings)
     }
 
     /// Returns the union of a group among all groups of the object.
-    fn union(&self, found: &FoundGroup<'_>, all: &[FoundGroup<'_>]) -> OneOfResult {
-        let FoundGroup { group, members, remarks } = found;
-        let (title, mut remarks) = (group.title.clone(), remarks.clone());
+    fn union(
+        &self,
+        FoundGroup { group, members, .. }: &FoundGroup<'_>,
+        all: &[FoundGroup<'_>],
+        findings: &mut Vec<GoFinding>,
+    ) -> Option<MarkedUnion> {
         if members.len() < 2 || self.is_marked(members) {
-            return (title, None, remarks);
+            return None;
         }
         let others = all.iter().map(|other| &other.members).filter(|other| *other != members && other.len() > 1);
         let overlap = self.marked_overlap(members).or_else(|| group_overlap(members, others));
         if let Some(message) = overlap {
-            remarks.push(Remark::new(group.at, FindingKind::OverlappingGroup, message));
-            return (title, None, remarks);
+            findings.push(GoFinding::left_out(group.at, FindingKind::OverlappingGroup, message));
+            return None;
         }
         if group.marker.exactly {
-            let names: BTreeSet<Box<str>> = members.iter().map(|&name| name.into()).collect();
             let message = format!(
                 "one of {} must be set, which a union in a CRD cannot say: the rule that controller-gen adds for \
                  `ExactlyOneOf` says it",
-                quoted(&names)
+                quoted(members)
             );
-            remarks.push(Remark::besides(group.at, FindingKind::RequiredGroup, message));
+            findings.push(GoFinding::new(group.at, FindingKind::RequiredGroup, message));
         }
-        (title, Some(self.draft(group, members)), remarks)
+        Some(self.of_members(group, members))
     }
 
     /// Finds the members of a group that the schema has.
     fn find<'g>(&self, group: &'g OneOfGroup<'g>) -> FoundGroup<'g> {
-        let (mut members, mut remarks) = (BTreeSet::new(), Vec::new());
+        let (mut members, mut findings) = (BTreeSet::new(), Vec::new());
         for name in &group.marker.fields {
             if self.schema.properties.contains_key(name) {
                 members.insert(&**name);
             } else if let Some(field) = self.fields.get(&**name) {
                 let message = format!("the member `{name}` is not in the schema");
-                remarks.push(Remark::new(&field.at, FindingKind::MissingField, message));
+                findings.push(GoFinding::left_out(&field.at, FindingKind::MissingField, message));
             } else {
                 let message = format!("`{name}` is not a field of `{}`: write the JSON name of a field", group.title);
-                remarks.push(Remark::new(group.at, FindingKind::UnknownField, message));
+                findings.push(GoFinding::left_out(group.at, FindingKind::UnknownField, message));
             }
         }
-        FoundGroup { group, members, remarks }
+        FoundGroup { group, members, findings }
     }
 
     /// Returns true if a marked union has the same members.
@@ -120,15 +121,17 @@ impl OneOfObject<'_, '_> {
         Some(format!("the group shares the field `{shared}` with a marked union of the struct, which keeps it"))
     }
 
-    fn draft(&self, group: &OneOfGroup<'_>, members: &BTreeSet<&str>) -> UnionDraft {
+    fn of_members(&self, group: &OneOfGroup<'_>, members: &BTreeSet<&str>) -> MarkedUnion {
         let go_name = |name: &str| self.fields.get(name).map_or_else(|| name.into(), |field| field.name.clone());
         let at = |name: &str| self.fields.get(name).map_or(group.at, |field| &field.at).clone();
         let selection = |name: &str| Some(Selection { name: name.into(), optional: true, by_rule: false });
-        UnionDraft {
+        MarkedUnion {
+            place: self.place.clone(),
             form: Form::List,
             discriminator: None,
             choices: members.iter().map(|name| (go_name(name), selection(name))).collect(),
-            at: group.at.clone(),
+            go_type: group.title.clone(),
+            source: group.at.clone(),
             members: members.iter().map(|&name| (name.into(), at(name))).collect(),
             found_by: FoundBy::OneOf,
         }

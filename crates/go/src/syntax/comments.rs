@@ -2,9 +2,9 @@
 //! and the group before that one. A comment on the same line as a declaration belongs to nothing.
 
 use super::source::SourceText;
+use crate::finding::GoFinding;
 use crate::finding_kind::FindingKind;
 use crate::marker::{self, Marker, Meaning};
-use crate::types::MisplacedMarker;
 use tree_sitter::Node;
 
 /// The comments in a list of declarations, in the order of the text.
@@ -13,7 +13,7 @@ pub(super) struct Comments<'a, 's> {
     groups: Vec<CommentGroup>,
     /// Row on which the previous declaration or bracket ends.
     last_row: Option<usize>,
-    misplaced: Vec<MisplacedMarker>,
+    misplaced: Vec<GoFinding>,
 }
 
 /// Comments without a blank line between them.
@@ -101,7 +101,7 @@ impl<'a, 's> Comments<'a, 's> {
         self.refuse(before.groups, "is not on a declaration: write it above a struct or one of its fields");
     }
 
-    pub(super) fn report(&mut self, misplaced: MisplacedMarker) {
+    pub(super) fn report(&mut self, misplaced: GoFinding) {
         self.misplaced.push(misplaced);
     }
 
@@ -111,7 +111,7 @@ impl<'a, 's> Comments<'a, 's> {
     }
 
     /// Ends the list and returns its reports.
-    pub(super) fn into_misplaced(mut self) -> Vec<MisplacedMarker> {
+    pub(super) fn into_misplaced(mut self) -> Vec<GoFinding> {
         let groups = std::mem::take(&mut self.groups);
         self.refuse_detached(CommentGroups { groups, row: 0 });
         self.misplaced
@@ -143,11 +143,9 @@ fn is_valid(marker: &Marker) -> bool {
     marker.meaning.is_about_unions() && !matches!(marker.meaning, Meaning::Invalid(_))
 }
 
-fn misplaced(marker: &Marker, message: &str) -> MisplacedMarker {
-    let (kind, message) = if let Meaning::Invalid(error) = &marker.meaning {
-        (FindingKind::InvalidMarker, error.clone())
-    } else {
-        (FindingKind::MisplacedMarker, format!("`{}` {message}", marker.spelling))
-    };
-    MisplacedMarker { at: marker.at.clone(), kind, message }
+fn misplaced(marker: &Marker, message: &str) -> GoFinding {
+    if let Meaning::Invalid(error) = &marker.meaning {
+        return GoFinding::new(&marker.at, FindingKind::InvalidMarker, error.clone());
+    }
+    GoFinding::new(&marker.at, FindingKind::MisplacedMarker, format!("`{}` {message}", marker.spelling))
 }

@@ -1,9 +1,10 @@
 //! Refuses markers that do not fit their declaration.
 
 use super::comments::Comments;
+use crate::finding::GoFinding;
 use crate::finding_kind::FindingKind;
 use crate::marker::{Marker, Meaning};
-use crate::types::{Field, MisplacedMarker, Type};
+use crate::types::{Field, Type};
 
 /// Returns the markers that fit a type, and reports the others and the invalid ones.
 pub(super) fn keep_fitting_type_markers(
@@ -47,17 +48,15 @@ fn keep_fitting(
     comments: &mut Comments<'_, '_>,
 ) -> Vec<Marker> {
     markers.retain(|marker| {
-        let at = marker.at.clone();
-        if let Meaning::Invalid(message) = &marker.meaning {
-            comments.report(MisplacedMarker { at, kind: FindingKind::InvalidMarker, message: message.clone() });
-        } else if let Meaning::Unsupported(message) = &marker.meaning {
-            comments.report(MisplacedMarker { at, kind: FindingKind::UnsupportedMarker, message: message.clone() });
-        } else if let Some(complaint) = complaint(&marker.meaning) {
-            let message = format!("`{}` {complaint}", marker.spelling);
-            comments.report(MisplacedMarker { at, kind: FindingKind::MisplacedMarker, message });
-            return false;
-        }
-        true
+        let misplaced = complaint(&marker.meaning);
+        let (kind, message) = match (&marker.meaning, misplaced) {
+            (Meaning::Invalid(message), _) => (FindingKind::InvalidMarker, message.clone()),
+            (Meaning::Unsupported(message), _) => (FindingKind::UnsupportedMarker, message.clone()),
+            (_, Some(complaint)) => (FindingKind::MisplacedMarker, format!("`{}` {complaint}", marker.spelling)),
+            (_, None) => return true,
+        };
+        comments.report(GoFinding::new(&marker.at, kind, message));
+        misplaced.is_none()
     });
     markers
 }

@@ -78,11 +78,8 @@ impl<'p> Unresolved<'p> {
             findings.push(needed.finding(None, FindingKind::MissingType, message));
         }
         for ((name, at), (needed, declaration)) in broken {
-            let message = format!(
-                "cannot read the declaration of `{name}`: {}; unions in it are not declared here{}",
-                declaration.message,
-                needed.more()
-            );
+            let unread = declaration.describe(name);
+            let message = format!("{unread}; unions in it are not declared here{}", needed.more());
             findings.push(needed.finding(Some(at), FindingKind::UnreadableType, message));
         }
         findings
@@ -92,8 +89,7 @@ impl<'p> Unresolved<'p> {
 impl Needed<'_> {
     /// Returns a finding at the first place, or at the error in the sources.
     fn finding(self, at: Option<&Position>, kind: FindingKind, message: String) -> GoFinding {
-        let position = at.unwrap_or(self.at).clone();
-        GoFinding { position, path: self.path, severity: kind.severity(), kind, message }
+        GoFinding { path: self.path, ..GoFinding::new(at.unwrap_or(self.at), kind, message) }
     }
 
     fn more(&self) -> String {
