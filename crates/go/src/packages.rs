@@ -7,6 +7,7 @@ mod constants;
 mod names;
 mod resolve;
 
+pub(super) use self::names::UnknownType;
 pub(super) use self::resolve::{ResolvedType, Underlying};
 
 use super::types::{ConstantType, GoFile, Type, TypeDeclaration};
@@ -28,7 +29,7 @@ pub struct Packages {
 }
 
 /// The files of one folder that have the same package clause.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Package {
     folder: PathBuf,
     pub(super) name: Box<str>,
@@ -80,15 +81,8 @@ impl Packages {
                     Some(path) => drop(self.by_path.entry(path.into()).or_insert(index)),
                     None => self.without_path.push(index),
                 }
-                self.all.push(Package {
-                    folder: folder.to_owned(),
-                    name: file.package.clone(),
-                    files: Vec::new(),
-                    types: HashMap::new(),
-                    constants: HashMap::new(),
-                    typed_constants: HashMap::new(),
-                    derived_constants: Vec::new(),
-                });
+                let (folder, name) = (folder.to_owned(), file.package.clone());
+                self.all.push(Package { folder, name, ..Package::default() });
             }
             if let Some(package) = self.all.get_mut(index) {
                 package.add(file);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A parsed Go file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct GoFile {
     /// Name in the package clause.
     pub(super) package: Box<str>,
@@ -27,7 +27,7 @@ pub struct GoFile {
 }
 
 /// A declaration with Go that the parser cannot read. The other declarations of its file are not affected.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BrokenDeclaration {
     /// Position of the error.
     pub(super) at: Position,

@@ -5,7 +5,7 @@
 
 use super::finding_kind::FindingKind;
 use super::marker::{Marker, Meaning};
-use super::packages::{Packages, ScopedType, Underlying};
+use super::packages::{Packages, ScopedType, Underlying, UnknownType};
 use kube_unions_core::schema::Schema;
 use std::collections::BTreeSet;
 
@@ -97,7 +97,7 @@ impl DiscriminatorValues {
         let mut title = String::new();
         let mut is_alias = true;
         let resolved = packages.resolve(typed);
-        if let Underlying::Broken { declaration, .. } = resolved.underlying {
+        if let Underlying::Unknown { reason: UnknownType::Broken(declaration), .. } = resolved.underlying {
             values.unreadable = Some(format!("{}:{}", declaration.at.file.display(), declaration.at.line));
         }
         for id in resolved.names {

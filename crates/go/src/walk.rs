@@ -154,9 +154,7 @@ impl<'p> KindWalk<'p> {
                 let Some(values) = &schema.additional_properties else { return };
                 self.visit(&value, site, values, &place.then(PlaceStep::Values));
             }
-            unresolved @ (Underlying::NotGiven { .. } | Underlying::Undeclared { .. } | Underlying::Broken { .. }) => {
-                self.unresolved.add(&unresolved, site.at, place);
-            }
+            Underlying::Unknown { name, reason } => self.unresolved.add(name, reason, site.at, place),
             Underlying::Cycle => self.report_cycle(site.at, place),
             Underlying::Plain => {}
         }

@@ -4,37 +4,13 @@ use super::{Packages, Scope, TypeId};
 use crate::types::{BrokenDeclaration, Import};
 
 /// The predeclared types of Go. None of them contains fields.
-const PREDECLARED: [&str; 22] = [
-    "any",
-    "bool",
-    "byte",
-    "comparable",
-    "complex128",
-    "complex64",
-    "error",
-    "float32",
-    "float64",
-    "int",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "rune",
-    "string",
-    "uint",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uint8",
-    "uintptr",
-];
+const PREDECLARED: &str = "any bool byte comparable complex128 complex64 error float32 float64 int int16 int32 int64 int8 rune \
+                           string uint uint16 uint32 uint64 uint8 uintptr";
 
-/// A type name that was looked up.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum FoundName<'p> {
-    Declared(TypeId),
-    Predeclared,
-    /// A type of a package whose sources were not given, by import path.
+/// The reason why the type behind a name is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum UnknownType<'p> {
+    /// The sources of its package, by import path, were not given.
     NotGiven(&'p str),
     /// The package at this index, whose sources were given, does not declare the name.
     Undeclared(usize),
@@ -43,50 +19,45 @@ pub(super) enum FoundName<'p> {
 }
 
 impl Packages {
-    /// Looks up a type name.
-    pub(super) fn find<'p>(&'p self, scope: &Scope<'p>, qualifier: Option<&'p str>, name: &str) -> FoundName<'p> {
-        let Some(qualifier) = qualifier else {
-            let own = self.find_in(scope.package, name);
-            if !matches!(own, FoundName::Undeclared(_)) {
-                return own;
-            }
-            let joined = self.imports(scope).filter(|import| import.alias.as_deref() == Some("."));
-            let mut not_given = None;
-            for import in joined {
-                match self.imported(&import.path).map(|package| self.find_in(package, name)) {
-                    Some(FoundName::Undeclared(_)) => {}
-                    Some(found) => return found,
-                    None => not_given = Some(&*import.path),
-                }
-            }
-            if PREDECLARED.contains(&name) {
-                return FoundName::Predeclared;
-            }
-            return not_given.map_or(own, FoundName::NotGiven);
-        };
-        match self.import(scope, qualifier) {
-            None => FoundName::NotGiven(qualifier),
-            Some(path) => match self.imported(path) {
-                Some(package) => self.find_in(package, name),
-                None => FoundName::NotGiven(path),
-            },
+    /// Looks up a type name. Returns `None` for a predeclared type.
+    pub(super) fn find<'p>(
+        &'p self,
+        scope: &Scope<'p>,
+        qualifier: Option<&'p str>,
+        name: &str,
+    ) -> Result<Option<TypeId>, UnknownType<'p>> {
+        if let Some(qualifier) = qualifier {
+            let path = self.import(scope, qualifier).ok_or(UnknownType::NotGiven(qualifier))?;
+            let package = self.imported(path).ok_or(UnknownType::NotGiven(path))?;
+            return self.find_in(package, name).map(Some);
         }
+        let own = self.find_in(scope.package, name);
+        if !matches!(own, Err(UnknownType::Undeclared(_))) {
+            return own.map(Some);
+        }
+        let joined = self.imports(scope).filter(|import| import.alias.as_deref() == Some("."));
+        let mut not_given = None;
+        for import in joined {
+            match self.imported(&import.path).map(|package| self.find_in(package, name)) {
+                Some(Err(UnknownType::Undeclared(_))) => {}
+                Some(found) => return found.map(Some),
+                None => not_given = Some(&*import.path),
+            }
+        }
+        if PREDECLARED.split(' ').any(|predeclared| predeclared == name) {
+            return Ok(None);
+        }
+        not_given.map_or(own.map(Some), |path| Err(UnknownType::NotGiven(path)))
     }
 
     /// Returns the declaration of a type name, if the sources have it.
     pub(super) fn find_declared(&self, scope: &Scope<'_>, qualifier: Option<&str>, name: &str) -> Option<TypeId> {
-        match self.find(scope, qualifier, name) {
-            FoundName::Declared(id) => Some(id),
-            FoundName::Predeclared | FoundName::NotGiven(_) | FoundName::Undeclared(_) | FoundName::Broken(_) => None,
-        }
+        self.find(scope, qualifier, name).ok().flatten()
     }
 
-    fn find_in(&self, package: usize, name: &str) -> FoundName<'_> {
-        match (self.declared(package, name).first(), self.broken(package, name)) {
-            (Some(id), _) => FoundName::Declared(*id),
-            (None, Some(broken)) => FoundName::Broken(broken),
-            (None, None) => FoundName::Undeclared(package),
-        }
+    fn find_in(&self, package: usize, name: &str) -> Result<TypeId, UnknownType<'_>> {
+        let declared = self.declared(package, name).first().copied();
+        declared.ok_or_else(|| self.broken(package, name).map_or(UnknownType::Undeclared(package), UnknownType::Broken))
     }
 
     /// Returns the broken declaration of a type name in a package.

@@ -1,8 +1,8 @@
 //! Follows the names and pointers of a type to the type behind them.
 
-use super::names::FoundName;
+use super::names::UnknownType;
 use super::{LONGEST, Packages, Scope, ScopedType, TypeId};
-use crate::types::{BrokenDeclaration, Struct, Type};
+use crate::types::{Struct, Type};
 use std::rc::Rc;
 
 /// A type whose names have been followed.
@@ -26,20 +26,10 @@ pub(crate) enum Underlying<'p> {
     Map(ScopedType<'p>),
     /// A predeclared type, or one that no JSON object contains.
     Plain,
-    /// A type of a package whose sources were not given.
-    NotGiven {
-        package: &'p str,
+    /// A type that cannot be followed.
+    Unknown {
         name: &'p str,
-    },
-    /// A type that its package, by index, does not declare.
-    Undeclared {
-        package: usize,
-        name: &'p str,
-    },
-    /// A type whose declaration the parser cannot read.
-    Broken {
-        declaration: &'p BrokenDeclaration,
-        name: &'p str,
+        reason: UnknownType<'p>,
     },
     /// A type that is defined by itself.
     Cycle,
@@ -52,42 +42,34 @@ impl Packages {
         let mut typed = typed.clone();
         for _ in 0..LONGEST {
             let inner = |written| ScopedType { written, scope: typed.scope.clone() };
-            match typed.written {
+            resolved.underlying = match typed.written {
                 Type::Pointer(target) => {
                     resolved.pointer = true;
                     typed = inner(target);
+                    continue;
                 }
-                Type::List(element) => {
-                    return ResolvedType { underlying: Underlying::List(inner(element)), ..resolved };
-                }
-                Type::Map(value) => return ResolvedType { underlying: Underlying::Map(inner(value)), ..resolved },
-                Type::Struct(fields) => {
-                    return ResolvedType {
-                        underlying: Underlying::Struct { fields, scope: typed.scope.clone() },
-                        ..resolved
-                    };
-                }
-                Type::Other => return ResolvedType { underlying: Underlying::Plain, ..resolved },
+                Type::List(element) => Underlying::List(inner(element)),
+                Type::Map(value) => Underlying::Map(inner(value)),
+                Type::Struct(fields) => Underlying::Struct { fields, scope: typed.scope.clone() },
+                Type::Other => Underlying::Plain,
                 Type::Named { qualifier, name, arguments } => {
                     if let Some(argument) = qualifier.is_none().then(|| typed.scope.arguments.get(&**name)).flatten() {
                         typed = argument.clone();
                         continue;
                     }
-                    let underlying = match self.find(&typed.scope, qualifier.as_deref(), name) {
-                        FoundName::Declared(id) => {
+                    match self.find(&typed.scope, qualifier.as_deref(), name) {
+                        Ok(Some(id)) => {
                             resolved.names.push(id);
                             let Some(next) = self.instance(id, arguments, &typed.scope) else { break };
                             typed = next;
                             continue;
                         }
-                        FoundName::Predeclared => Underlying::Plain,
-                        FoundName::NotGiven(package) => Underlying::NotGiven { package, name },
-                        FoundName::Undeclared(package) => Underlying::Undeclared { package, name },
-                        FoundName::Broken(declaration) => Underlying::Broken { declaration, name },
-                    };
-                    return ResolvedType { underlying, ..resolved };
+                        Ok(None) => Underlying::Plain,
+                        Err(reason) => Underlying::Unknown { name, reason },
+                    }
                 }
-            }
+            };
+            break;
         }
         resolved
     }

@@ -6,7 +6,7 @@ use super::marked_struct::{MarkedStruct, StructField};
 use crate::finding::GoFinding;
 use crate::finding_kind::FindingKind;
 use crate::marked_union::{Choices, Selection};
-use crate::packages::{Packages, Underlying};
+use crate::packages::{Packages, Underlying, UnknownType};
 use crate::values::{DiscriminatorValues, ValuesError, quoted};
 use kube_unions_core::schema::Schema;
 use kube_unions_evidence::{MemberRequirement, TruthTable, UnionFields};
@@ -122,6 +122,9 @@ fn alone(marked: &MarkedStruct<'_, '_>, discriminator: &StructField<'_, '_>, mis
 /// there.
 fn is_pointer_to_struct(field: &StructField<'_, '_>, packages: &Packages) -> bool {
     let resolved = packages.resolve(&field.typed());
-    let may_be = matches!(resolved.underlying, Underlying::Struct { .. } | Underlying::NotGiven { .. });
+    let may_be = matches!(
+        resolved.underlying,
+        Underlying::Struct { .. } | Underlying::Unknown { reason: UnknownType::NotGiven(_), .. }
+    );
     resolved.pointer && may_be && field.schema.is_some_and(Schema::is_object)
 }

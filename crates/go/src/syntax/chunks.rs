@@ -4,10 +4,22 @@
 //! declaration alone keeps an error where it is. This module knows comments, literals, brackets and the keywords of declarations.
 
 use super::source::SourceText;
+use regex::{Match, Regex};
+use std::sync::LazyLock;
 use tree_sitter::{Point, Range};
 
 /// Keywords that begin a declaration at the top level.
 const KEYWORDS: [&str; 6] = ["package", "import", "const", "type", "var", "func"];
+
+/// A token: a line break, a comment, a literal, a word, which may be a number, or another character. Of a comment and a raw string
+/// without an end it is the first characters. A string without an end ends with its line.
+static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let pattern = r#"(?x) \n | //[^\n]* | /\*(?s:.*?)\*/ | /\* | `[^`]*` | "(?:[^"\\\n]|\\[^\n])*\\?"? | '(?:[^'\\\n]|\\[^\n])*\\?'?
+        | [0-9A-Za-z_\u{80}-\u{10ffff}]+ | [^\ \t\r\f\n]"#;
+    let token = Regex::new(pattern);
+    debug_assert!(token.is_ok(), "{token:?}");
+    token.ok()
+});
 
 /// A part of a file that has one declaration and the comments before it.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,20 +43,23 @@ struct DeclarationStart<'s> {
 
 /// Returns the declarations of a file, or `None` if a comment or a raw string has no end.
 pub(super) fn chunks(text: &str) -> Option<Vec<Chunk<'_>>> {
-    let mut lexer = Lexer::new(text);
     let (mut candidates, mut open, mut balanced) = (Vec::new(), Vec::new(), true);
     // `begins` is true where a keyword begins a statement. `line_break` is the first one behind the last token.
     let (mut begins, mut line_break) = (true, Some(0));
-    while let Some(token) = lexer.next() {
-        let Token { kind, start, end } = token;
-        match kind {
-            TokenKind::LineBreak => {
+    for token in tokens(text) {
+        let (word, start) = (token.as_str(), token.start());
+        match word {
+            "/*" | "`" => return None,
+            "\n" => {
                 begins = true;
-                line_break = line_break.or(Some(end));
+                line_break = line_break.or(Some(token.end()));
                 continue;
             }
-            TokenKind::Word => {
-                let word = text.get(start..end).unwrap_or_default();
+            "(" => open.push(")"),
+            "[" => open.push("]"),
+            "{" => open.push("}"),
+            ")" | "]" | "}" => balanced &= open.pop() == Some(word),
+            _ => {
                 if let Some(keyword) = KEYWORDS.into_iter().find(|keyword| begins && *keyword == word) {
                     candidates.push(DeclarationStart {
                         keyword,
@@ -54,15 +69,9 @@ pub(super) fn chunks(text: &str) -> Option<Vec<Chunk<'_>>> {
                     });
                 }
             }
-            TokenKind::Open(bracket) => open.push(bracket),
-            TokenKind::Close(bracket) => balanced &= open.pop() == Some(bracket),
-            TokenKind::Semicolon | TokenKind::Other => {}
         }
-        begins = kind == TokenKind::Semicolon;
+        begins = word == ";";
         line_break = None;
-    }
-    if lexer.endless {
-        return None;
     }
     balanced &= open.is_empty();
     // If brackets are missing, only the layout tells where a declaration begins: gofmt indents everything inside of one.
@@ -96,137 +105,43 @@ impl SourceText<'_> {
     }
 }
 
+/// Returns the tokens of a text, without comments.
+fn tokens(text: &str) -> impl Iterator<Item = Match<'_>> {
+    let tokens = TOKEN.iter().flat_map(move |token| token.find_iter(text));
+    tokens.filter(|token| {
+        token.as_str() == "/*" || !token.as_str().starts_with("//") && !token.as_str().starts_with("/*")
+    })
+}
+
+/// Returns true for a name or a number.
+fn is_word(token: &str) -> bool {
+    token.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_' || !first.is_ascii())
+}
+
 /// Returns the words of a text, without those in comments and literals.
 pub(super) fn words(text: &str) -> Vec<&str> {
-    let mut lexer = Lexer::new(text);
-    let mut words = Vec::new();
-    while let Some(token) = lexer.next() {
-        if token.kind == TokenKind::Word {
-            words.extend(text.get(token.start..token.end));
-        }
-    }
-    words
+    tokens(text).map(|token| token.as_str()).filter(|token| is_word(token)).collect()
 }
 
 /// Returns the names that a declaration of types begins lines with: `type A …`, or the lines of `type (…)`.
 pub(super) fn type_names(text: &str) -> Vec<&str> {
-    let mut lexer = Lexer::new(text);
     let (mut names, mut depth, mut begins, mut grouped) = (Vec::new(), 0_usize, false, false);
-    while let Some(Token { kind, start, end }) = lexer.next() {
-        let word = text.get(start..end).unwrap_or_default();
-        if kind == TokenKind::Word && begins {
+    for word in tokens(text).map(|token| token.as_str()) {
+        if is_word(word) && begins {
             names.push(word);
         }
-        grouped |= kind == TokenKind::Open(b')') && names.is_empty() && depth == 0;
-        if matches!(kind, TokenKind::Open(_)) {
+        grouped |= word == "(" && names.is_empty() && depth == 0;
+        let opens = matches!(word, "(" | "[" | "{");
+        if opens {
             depth += 1;
-        } else if matches!(kind, TokenKind::Close(_)) {
+        } else if matches!(word, ")" | "]" | "}") {
             depth = depth.saturating_sub(1);
         }
         let after_keyword = depth == 0 && names.is_empty() && word == "type";
-        let new_line = matches!(kind, TokenKind::LineBreak | TokenKind::Semicolon | TokenKind::Open(_));
+        let new_line = opens || matches!(word, "\n" | ";");
         begins = after_keyword || (grouped && depth == 1 && new_line);
     }
     names
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TokenKind {
-    Word,
-    /// An opening bracket, by the bracket that closes it.
-    Open(u8),
-    Close(u8),
-    Semicolon,
-    LineBreak,
-    /// A literal or an operator.
-    Other,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Token {
-    kind: TokenKind,
-    start: usize,
-    end: usize,
-}
-
-struct Lexer<'s> {
-    text: &'s str,
-    bytes: &'s [u8],
-    at: usize,
-    /// True behind a comment or a raw string without an end.
-    endless: bool,
-}
-
-impl<'s> Lexer<'s> {
-    fn new(text: &'s str) -> Self {
-        Self { text, bytes: text.as_bytes(), at: 0, endless: false }
-    }
-
-    /// Returns the next token. `None` at the end, and at a comment or a raw string without an end.
-    fn next(&mut self) -> Option<Token> {
-        loop {
-            let start = self.at;
-            let &byte = self.bytes.get(start)?;
-            let following = self.bytes.get(start + 1).copied();
-            let (kind, length) = match (byte, following) {
-                (b'\n', _) => (TokenKind::LineBreak, 1),
-                (b'/', Some(b'/')) => {
-                    self.at +=
-                        self.text.get(start..).and_then(|rest| rest.find('\n')).unwrap_or(self.bytes.len() - start);
-                    continue;
-                }
-                (b'/', Some(b'*')) => {
-                    self.at += self.span("*/", 2)?;
-                    continue;
-                }
-                (b'`', _) => (TokenKind::Other, self.span("`", 1)?),
-                (b'"' | b'\'', _) => (TokenKind::Other, self.literal(byte)),
-                (b'(', _) => (TokenKind::Open(b')'), 1),
-                (b'[', _) => (TokenKind::Open(b']'), 1),
-                (b'{', _) => (TokenKind::Open(b'}'), 1),
-                (b')' | b']' | b'}', _) => (TokenKind::Close(byte), 1),
-                (b';', _) => (TokenKind::Semicolon, 1),
-                _ if byte.is_ascii_whitespace() => {
-                    self.at += 1;
-                    continue;
-                }
-                _ if is_word(byte) => {
-                    let rest = self.bytes.iter().skip(start);
-                    (TokenKind::Word, rest.take_while(|byte| is_word(**byte)).count())
-                }
-                _ => (TokenKind::Other, 1),
-            };
-            self.at = start + length;
-            return Some(Token { kind, start, end: self.at });
-        }
-    }
-
-    /// Returns the length of a comment or raw string, whose opening and closing marks have the same length.
-    fn span(&mut self, closing: &str, mark: usize) -> Option<usize> {
-        let length = self.text.get(self.at + mark..).and_then(|rest| rest.find(closing));
-        self.endless |= length.is_none();
-        Some(length? + 2 * mark)
-    }
-
-    /// Returns the length of a string or rune. One without an end stops at the end of its line.
-    fn literal(&self, quote: u8) -> usize {
-        let mut escaped = false;
-        for (length, &byte) in (1..).zip(self.bytes.iter().skip(self.at + 1)) {
-            match byte {
-                b'\n' => return length,
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                _ if byte == quote => return length + 1,
-                _ => {}
-            }
-        }
-        self.bytes.len() - self.at
-    }
-}
-
-/// Returns true for the bytes of names and numbers. Bytes of other scripts count.
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
 #[cfg(test)]

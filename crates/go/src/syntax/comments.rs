@@ -34,14 +34,20 @@ impl<'a, 's> Comments<'a, 's> {
         Self { source, groups: Vec::new(), last_row: None, misplaced: Vec::new() }
     }
 
-    /// Takes a node if it is a comment or punctuation. Returns false for a declaration.
-    pub(super) fn take(&mut self, node: Node<'_>) -> bool {
-        if node.kind() != "comment" {
-            if matches!(node.kind(), "{" | "(") {
-                self.last_row = Some(node.end_position().row);
-            }
-            return !node.is_named();
+    /// Returns the comments between the previous declaration and this one. Takes a comment or punctuation and returns `None`.
+    pub(super) fn before(&mut self, node: Node<'_>) -> Option<CommentGroups> {
+        if node.kind() == "comment" {
+            self.take(node);
+            return None;
         }
+        if node.is_named() || matches!(node.kind(), "{" | "(") {
+            self.last_row = Some(node.end_position().row);
+        }
+        let groups = || CommentGroups { groups: std::mem::take(&mut self.groups), row: node.start_position().row };
+        node.is_named().then(groups)
+    }
+
+    fn take(&mut self, node: Node<'_>) {
         let (first_row, last_row) = (node.start_position().row, node.end_position().row);
         let text = self.source.text(node);
         let trailing = self.last_row == Some(first_row);
@@ -50,7 +56,7 @@ impl<'a, 's> Comments<'a, 's> {
         if trailing {
             let message = "has no effect behind a declaration: write it on a line above";
             self.misplaced.extend(marker.filter(is_valid).map(|marker| misplaced(&marker, message)));
-            return true;
+            return;
         }
         if text.starts_with("/*") {
             self.refuse_block(node, text);
@@ -66,13 +72,6 @@ impl<'a, 's> Comments<'a, 's> {
             }
             group.markers.extend(marker);
         }
-        true
-    }
-
-    /// Returns the comments between the previous declaration and this one.
-    pub(super) fn before(&mut self, node: Node<'_>) -> CommentGroups {
-        self.last_row = Some(node.end_position().row);
-        CommentGroups { groups: std::mem::take(&mut self.groups), row: node.start_position().row }
     }
 
     /// Skips a declaration, with the comments before it and those behind it on its last line.

@@ -19,27 +19,14 @@ pub(super) struct FileReader<'a, 's> {
 
 impl<'a, 's> FileReader<'a, 's> {
     pub(super) fn new(source: &'a SourceText<'s>) -> Self {
-        let file = GoFile {
-            package: Box::default(),
-            imports: Vec::new(),
-            group: None,
-            version: None,
-            types: Vec::new(),
-            constants: Vec::new(),
-            misplaced: Vec::new(),
-            broken: Vec::new(),
-        };
-        Self { source, file, comments: Comments::new(source) }
+        Self { source, file: GoFile::default(), comments: Comments::new(source) }
     }
 
     /// Adds the declarations of a tree without errors.
     pub(super) fn read(&mut self, root: Node<'_>) {
         let Self { source, file, comments } = self;
         for node in root.children(&mut root.walk()) {
-            if comments.take(node) {
-                continue;
-            }
-            let before = comments.before(node);
+            let Some(before) = comments.before(node) else { continue };
             match node.kind() {
                 "package_clause" => {
                     file.package = node.named_child(0).map(|name| source.text(name)).unwrap_or_default().into();
@@ -105,8 +92,7 @@ impl<'s> SourceText<'s> {
     fn refuse_markers_within(&self, node: Node<'_>, comments: &mut Comments<'_, 's>) {
         let mut inner = Comments::new(self);
         for child in node.children(&mut node.walk()) {
-            if !inner.take(child) {
-                let before = inner.before(child);
+            if let Some(before) = inner.before(child) {
                 inner.refuse_on(before, "a value");
             }
         }
@@ -138,11 +124,7 @@ impl<'s> SourceText<'s> {
         comments.refuse_on(before, "a group of types");
         let mut inner = Comments::new(self);
         for child in node.children(&mut node.walk()) {
-            if inner.take(child) {
-                continue;
-            }
-            let before = inner.before(child);
-            if is_spec(&child) {
+            if let Some(before) = inner.before(child).filter(|_| is_spec(&child)) {
                 self.declare_type(child, before, file, &mut inner);
             }
         }

@@ -56,11 +56,7 @@ impl<'s> SourceText<'s> {
         let list = node.children(&mut node.walk()).find(|child| child.kind() == "field_declaration_list");
         let children = list.map(|list| list.children(&mut list.walk()).collect::<Vec<_>>());
         for child in children.into_iter().flatten() {
-            if inner.take(child) {
-                continue;
-            }
-            let before = inner.before(child);
-            if child.kind() == "field_declaration" {
+            if let Some(before) = inner.before(child).filter(|_| child.kind() == "field_declaration") {
                 let markers = inner.markers(before);
                 self.field(child, depth, &markers, &mut fields, &mut inner);
             }

@@ -42,15 +42,11 @@ impl<'p> KindWalk<'p> {
                         waiting.push((depth + 1, Layer { names, fields, scope, markers, at }, within));
                     }
                     Underlying::Struct { .. } | Underlying::Cycle => self.report_cycle(&field.at, place),
-                    unresolved @ (Underlying::NotGiven { .. }
-                    | Underlying::Undeclared { .. }
-                    | Underlying::Broken { .. }) => {
-                        // If the struct explains every field of the schema, nothing is missing.
-                        if has_unexplained(layer.fields, schema) {
-                            self.unresolved.add(&unresolved, &field.at, place);
-                        }
+                    // If the struct explains every field of the schema, nothing is missing.
+                    Underlying::Unknown { name, reason } if has_unexplained(layer.fields, schema) => {
+                        self.unresolved.add(name, reason, &field.at, place);
                     }
-                    Underlying::List(_) | Underlying::Map(_) | Underlying::Plain => {}
+                    Underlying::Unknown { .. } | Underlying::List(_) | Underlying::Map(_) | Underlying::Plain => {}
                 }
             }
             layers.entry(depth).or_default().push(layer);
