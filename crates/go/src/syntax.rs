@@ -22,6 +22,7 @@ use self::declarations::FileReader;
 use self::source::SourceText;
 use super::position::Position;
 use super::types::GoFile;
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use tree_sitter::{Node, Parser, Tree};
@@ -67,7 +68,7 @@ impl GoParser {
             ended = format!("{text}\n");
             &ended
         };
-        let source = SourceText { path, text };
+        let source = SourceText { path, text, misplaced: RefCell::default() };
         let tree = self.tree(&source)?;
         let mut reader = FileReader::new(&source);
         let Some(error) = first_error(tree.root_node()) else {

@@ -13,7 +13,6 @@ pub(super) struct Comments<'a, 's> {
     groups: Vec<CommentGroup>,
     /// Row on which the previous declaration or bracket ends.
     last_row: Option<usize>,
-    misplaced: Vec<GoFinding>,
 }
 
 /// Comments without a blank line between them.
@@ -23,7 +22,8 @@ struct CommentGroup {
 }
 
 /// The groups before a declaration, the nearest last.
-pub(super) struct CommentGroups {
+pub(super) struct CommentGroups<'a, 's> {
+    source: &'a SourceText<'s>,
     groups: Vec<CommentGroup>,
     /// Row on which the declaration begins.
     row: usize,
@@ -31,11 +31,11 @@ pub(super) struct CommentGroups {
 
 impl<'a, 's> Comments<'a, 's> {
     pub(super) fn new(source: &'a SourceText<'s>) -> Self {
-        Self { source, groups: Vec::new(), last_row: None, misplaced: Vec::new() }
+        Self { source, groups: Vec::new(), last_row: None }
     }
 
     /// Returns the comments between the previous declaration and this one. Takes a comment or punctuation and returns `None`.
-    pub(super) fn before(&mut self, node: Node<'_>) -> Option<CommentGroups> {
+    pub(super) fn before(&mut self, node: Node<'_>) -> Option<CommentGroups<'a, 's>> {
         if node.kind() == "comment" {
             self.take(node);
             return None;
@@ -43,7 +43,8 @@ impl<'a, 's> Comments<'a, 's> {
         if node.is_named() || matches!(node.kind(), "{" | "(") {
             self.last_row = Some(node.end_position().row);
         }
-        let groups = || CommentGroups { groups: std::mem::take(&mut self.groups), row: node.start_position().row };
+        let row = node.start_position().row;
+        let groups = || CommentGroups { source: self.source, groups: std::mem::take(&mut self.groups), row };
         node.is_named().then(groups)
     }
 
@@ -55,7 +56,7 @@ impl<'a, 's> Comments<'a, 's> {
         let marker = found.map(|(spelling, meaning)| Marker { at: self.source.position(node), spelling, meaning });
         if trailing {
             let message = "has no effect behind a declaration: write it on a line above";
-            self.misplaced.extend(marker.filter(is_valid).map(|marker| misplaced(&marker, message)));
+            self.source.refuse(marker.filter(is_valid), message);
             return;
         }
         if text.starts_with("/*") {
@@ -80,46 +81,9 @@ impl<'a, 's> Comments<'a, 's> {
         self.last_row = None;
     }
 
-    /// Returns the markers that belong to the declaration, and reports union markers that are too far away.
-    pub(super) fn markers(&mut self, before: CommentGroups) -> Vec<Marker> {
-        let CommentGroups { mut groups, row } = before;
-        let adjacent = groups.last().is_some_and(|group| group.last_row + 1 >= row);
-        let own = groups.split_off(groups.len().saturating_sub(if adjacent { 2 } else { 1 }));
-        self.refuse(groups, "is too far from a declaration to have an effect: leave at most one blank line between");
-        own.into_iter().flat_map(|group| group.markers).collect()
-    }
-
-    /// Reports the union markers before a declaration that cannot have any.
-    pub(super) fn refuse_on(&mut self, before: CommentGroups, declaration: &str) {
-        let message = format!("has no effect on {declaration}: write it above a struct or one of its fields");
-        self.refuse(before.groups, &message);
-    }
-
-    /// Reports the union markers that no declaration follows.
-    pub(super) fn refuse_detached(&mut self, before: CommentGroups) {
-        self.refuse(before.groups, "is not on a declaration: write it above a struct or one of its fields");
-    }
-
-    pub(super) fn report(&mut self, misplaced: GoFinding) {
-        self.misplaced.push(misplaced);
-    }
-
-    /// Takes over the reports about a nested list of declarations.
-    pub(super) fn adopt(&mut self, inner: Comments<'_, '_>) {
-        self.misplaced.extend(inner.into_misplaced());
-    }
-
-    /// Ends the list and returns its reports.
-    pub(super) fn into_misplaced(mut self) -> Vec<GoFinding> {
-        let groups = std::mem::take(&mut self.groups);
-        self.refuse_detached(CommentGroups { groups, row: 0 });
-        self.misplaced
-    }
-
-    fn refuse(&mut self, groups: Vec<CommentGroup>, message: &str) {
-        let markers = groups.into_iter().flat_map(|group| group.markers);
-        let markers = markers.filter(|marker| marker.meaning.is_about_unions());
-        self.misplaced.extend(markers.map(|marker| misplaced(&marker, message)));
+    /// Ends the list of declarations.
+    pub(super) fn finish(self) {
+        CommentGroups { source: self.source, groups: self.groups, row: 0 }.refuse_detached();
     }
 
     /// Reports the union markers in a block comment, which no tool reads.
@@ -131,8 +95,46 @@ impl<'a, 's> Comments<'a, 's> {
             at.line += row;
             let marker = Marker { at, spelling, meaning };
             if is_valid(&marker) {
-                self.misplaced.push(misplaced(&marker, "has no effect in a block comment: begin its line with `//`"));
+                self.source.refuse([marker], "has no effect in a block comment: begin its line with `//`");
             }
+        }
+    }
+}
+
+impl CommentGroups<'_, '_> {
+    /// Returns the markers that belong to the declaration, and reports union markers that are too far away.
+    pub(super) fn markers(mut self) -> Vec<Marker> {
+        let adjacent = self.groups.last().is_some_and(|group| group.last_row + 1 >= self.row);
+        let own = self.groups.split_off(self.groups.len().saturating_sub(if adjacent { 2 } else { 1 }));
+        self.refuse("is too far from a declaration to have an effect: leave at most one blank line between");
+        own.into_iter().flat_map(|group| group.markers).collect()
+    }
+
+    /// Reports the union markers before a declaration that cannot have any.
+    pub(super) fn refuse_on(self, declaration: &str) {
+        self.refuse(&format!("has no effect on {declaration}: write it above a struct or one of its fields"));
+    }
+
+    /// Reports the union markers that no declaration follows.
+    pub(super) fn refuse_detached(self) {
+        self.refuse("is not on a declaration: write it above a struct or one of its fields");
+    }
+
+    fn refuse(self, message: &str) {
+        let markers = self.groups.into_iter().flat_map(|group| group.markers);
+        self.source.refuse(markers.filter(|marker| marker.meaning.is_about_unions()), message);
+    }
+}
+
+impl SourceText<'_> {
+    fn refuse(&self, markers: impl IntoIterator<Item = Marker>, message: &str) {
+        for marker in markers {
+            let (kind, message) = if let Meaning::Invalid(error) = marker.meaning {
+                (FindingKind::InvalidMarker, error)
+            } else {
+                (FindingKind::MisplacedMarker, format!("`{}` {message}", marker.spelling))
+            };
+            self.report(GoFinding::new(&marker.at, kind, message));
         }
     }
 }
@@ -140,11 +142,4 @@ impl<'a, 's> Comments<'a, 's> {
 /// Returns true for a complete union marker. Prose may begin like one.
 fn is_valid(marker: &Marker) -> bool {
     marker.meaning.is_about_unions() && !matches!(marker.meaning, Meaning::Invalid(_))
-}
-
-fn misplaced(marker: &Marker, message: &str) -> GoFinding {
-    if let Meaning::Invalid(error) = &marker.meaning {
-        return GoFinding::new(&marker.at, FindingKind::InvalidMarker, error.clone());
-    }
-    GoFinding::new(&marker.at, FindingKind::MisplacedMarker, format!("`{}` {message}", marker.spelling))
 }

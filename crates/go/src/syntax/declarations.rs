@@ -30,24 +30,24 @@ impl<'a, 's> FileReader<'a, 's> {
             match node.kind() {
                 "package_clause" => {
                     file.package = node.named_child(0).map(|name| source.text(name)).unwrap_or_default().into();
-                    comments.refuse_detached(before);
+                    before.refuse_detached();
                 }
                 "import_declaration" => {
                     source.imports(node, file);
-                    comments.refuse_detached(before);
+                    before.refuse_detached();
                 }
-                "type_declaration" => source.types(node, before, file, comments),
+                "type_declaration" => source.types(node, before, file),
                 "const_declaration" => {
                     source.constants(node, file);
-                    comments.refuse_on(before, "a constant");
-                    source.refuse_markers_within(node, comments);
+                    before.refuse_on("a constant");
+                    source.refuse_markers_within(node);
                 }
                 "var_declaration" => {
-                    comments.refuse_on(before, "a variable");
-                    source.refuse_markers_within(node, comments);
+                    before.refuse_on("a variable");
+                    source.refuse_markers_within(node);
                 }
-                "function_declaration" | "method_declaration" => comments.refuse_on(before, "a function"),
-                _ => comments.refuse_detached(before),
+                "function_declaration" | "method_declaration" => before.refuse_on("a function"),
+                _ => before.refuse_detached(),
             }
         }
         source.package_markers(root, file);
@@ -72,11 +72,12 @@ impl<'a, 's> FileReader<'a, 's> {
     }
 
     pub(super) fn finish(self) -> GoFile {
-        GoFile { misplaced: self.comments.into_misplaced(), ..self.file }
+        self.comments.finish();
+        GoFile { misplaced: self.source.misplaced.take(), ..self.file }
     }
 }
 
-impl<'s> SourceText<'s> {
+impl SourceText<'_> {
     /// Reads `+groupName=` and `+versionName=` from any comment at the top level.
     fn package_markers(&self, root: Node<'_>, file: &mut GoFile) {
         for comment in root.children(&mut root.walk()).filter(|node| node.kind() == "comment") {
@@ -89,14 +90,14 @@ impl<'s> SourceText<'s> {
     }
 
     /// Reports the union markers within a declaration of constants or variables.
-    fn refuse_markers_within(&self, node: Node<'_>, comments: &mut Comments<'_, 's>) {
+    fn refuse_markers_within(&self, node: Node<'_>) {
         let mut inner = Comments::new(self);
         for child in node.children(&mut node.walk()) {
             if let Some(before) = inner.before(child) {
-                inner.refuse_on(before, "a value");
+                before.refuse_on("a value");
             }
         }
-        comments.adopt(inner);
+        inner.finish();
     }
 
     fn imports(&self, node: Node<'_>, file: &mut GoFile) {
@@ -112,36 +113,34 @@ impl<'s> SourceText<'s> {
         }
     }
 
-    fn types(&self, node: Node<'_>, before: CommentGroups, file: &mut GoFile, comments: &mut Comments<'_, 's>) {
+    fn types(&self, node: Node<'_>, before: CommentGroups<'_, '_>, file: &mut GoFile) {
         let is_spec = |node: &Node<'_>| matches!(node.kind(), "type_spec" | "type_alias");
         let grouped = node.children(&mut node.walk()).any(|child| child.kind() == "(");
         if !grouped {
             if let Some(spec) = node.children(&mut node.walk()).find(is_spec) {
-                self.declare_type(spec, before, file, comments);
+                self.declare_type(spec, before, file);
             }
             return;
         }
-        comments.refuse_on(before, "a group of types");
+        before.refuse_on("a group of types");
         let mut inner = Comments::new(self);
         for child in node.children(&mut node.walk()) {
             if let Some(before) = inner.before(child).filter(|_| is_spec(&child)) {
-                self.declare_type(child, before, file, &mut inner);
+                self.declare_type(child, before, file);
             }
         }
-        comments.adopt(inner);
+        inner.finish();
     }
 
-    fn declare_type(&self, spec: Node<'_>, before: CommentGroups, file: &mut GoFile, comments: &mut Comments<'_, 's>) {
+    fn declare_type(&self, spec: Node<'_>, before: CommentGroups<'_, '_>, file: &mut GoFile) {
         let lists = spec.child_by_field_name("type_parameters").into_iter().flat_map(operands);
         let parameters = lists.flat_map(|list| {
             let names: Vec<Node<'_>> = list.children_by_field_name("name", &mut list.walk()).collect();
             names.into_iter().map(|name| self.text(name).into())
         });
         let parameters = parameters.collect();
-        let definition =
-            spec.child_by_field_name("type").map_or(Type::Other, |node| self.type_expression(node, 0, comments));
-        let markers = comments.markers(before);
-        let markers = keep_fitting_type_markers(markers, &definition, comments);
+        let definition = spec.child_by_field_name("type").map_or(Type::Other, |node| self.type_expression(node, 0));
+        let markers = keep_fitting_type_markers(before.markers(), &definition, self);
         file.types.push(TypeDeclaration {
             name: self.child_text(spec, "name").unwrap_or_default().into(),
             at: self.position(spec),
@@ -157,7 +156,7 @@ impl<'s> SourceText<'s> {
         let mut previous: (Option<Type>, Vec<ConstantExpression>) = (None, Vec::new());
         for spec in node.named_children(&mut node.walk()).filter(|child| child.kind() == "const_spec") {
             if let Some(list) = spec.child_by_field_name("value") {
-                let written = spec.child_by_field_name("type").map(|node| self.plain_type(node));
+                let written = spec.child_by_field_name("type").map(|node| self.type_expression(node, 0));
                 previous = (written, operands(list).into_iter().map(|value| self.expression(value, 0)).collect());
             }
             let names =

@@ -40,7 +40,7 @@ impl SourceText<'_> {
                 }
             }
             "type_conversion_expression" => ConstantExpression::Conversion {
-                to: node.child_by_field_name("type").map_or(Type::Other, |node| self.plain_type(node)),
+                to: node.child_by_field_name("type").map_or(Type::Other, |node| self.type_expression(node, 0)),
                 value: Box::new(child("operand").unwrap_or(ConstantExpression::Other)),
             },
             _ => ConstantExpression::Other,

@@ -1,6 +1,6 @@
 //! Refuses markers that do not fit their declaration.
 
-use super::comments::Comments;
+use super::source::SourceText;
 use crate::finding::GoFinding;
 use crate::finding_kind::FindingKind;
 use crate::marker::{Marker, Meaning};
@@ -10,7 +10,7 @@ use crate::types::{Field, Type};
 pub(super) fn keep_fitting_type_markers(
     markers: Vec<Marker>,
     definition: &Type,
-    comments: &mut Comments<'_, '_>,
+    source: &SourceText<'_>,
 ) -> Vec<Marker> {
     let complaint = |meaning: &Meaning| {
         if is_for_fields(meaning) {
@@ -20,11 +20,11 @@ pub(super) fn keep_fitting_type_markers(
         let misplaced = is_for_structs && !may_be_struct(definition);
         misplaced.then_some("has no effect on a type that is not a struct")
     };
-    keep_fitting(markers, complaint, comments)
+    keep_fitting(markers, complaint, source)
 }
 
 /// Returns a field with the markers that fit it, and reports the others and the invalid ones.
-pub(super) fn with_fitting_markers(field: Field, markers: &[Marker], comments: &mut Comments<'_, '_>) -> Field {
+pub(super) fn with_fitting_markers(field: Field, markers: &[Marker], source: &SourceText<'_>) -> Field {
     let complaint = |meaning: &Meaning| {
         // controller-gen reads groups on declarations only.
         let is_group = matches!(meaning, Meaning::OneOf(_));
@@ -38,14 +38,14 @@ pub(super) fn with_fitting_markers(field: Field, markers: &[Marker], comments: &
             None
         }
     };
-    let markers = keep_fitting(markers.to_vec(), complaint, comments);
+    let markers = keep_fitting(markers.to_vec(), complaint, source);
     Field { markers, ..field }
 }
 
 fn keep_fitting(
     mut markers: Vec<Marker>,
     complaint: impl Fn(&Meaning) -> Option<&'static str>,
-    comments: &mut Comments<'_, '_>,
+    source: &SourceText<'_>,
 ) -> Vec<Marker> {
     markers.retain(|marker| {
         let misplaced = complaint(&marker.meaning);
@@ -55,7 +55,7 @@ fn keep_fitting(
             (_, Some(complaint)) => (FindingKind::MisplacedMarker, format!("`{}` {complaint}", marker.spelling)),
             (_, None) => return true,
         };
-        comments.report(GoFinding::new(&marker.at, kind, message));
+        source.report(GoFinding::new(&marker.at, kind, message));
         misplaced.is_none()
     });
     markers

@@ -1,6 +1,8 @@
 //! The text behind the nodes of a syntax tree.
 
+use crate::finding::GoFinding;
 use crate::position::Position;
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use tree_sitter::Node;
@@ -9,6 +11,8 @@ use tree_sitter::Node;
 pub(super) struct SourceText<'s> {
     pub(super) path: &'s Arc<Path>,
     pub(super) text: &'s str,
+    /// Union markers that have no effect at their position.
+    pub(super) misplaced: RefCell<Vec<GoFinding>>,
 }
 
 impl<'s> SourceText<'s> {
@@ -19,6 +23,10 @@ impl<'s> SourceText<'s> {
 
     pub(super) fn text(&self, node: Node<'_>) -> &'s str {
         self.text.get(node.byte_range()).unwrap_or_default()
+    }
+
+    pub(super) fn report(&self, misplaced: GoFinding) {
+        self.misplaced.borrow_mut().push(misplaced);
     }
 
     /// Returns the text of a child by the name of its field in the grammar.

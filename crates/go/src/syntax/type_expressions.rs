@@ -10,14 +10,13 @@ use crate::types::{Field, Struct, Type};
 use std::sync::Arc;
 use tree_sitter::Node;
 
-impl<'s> SourceText<'s> {
-    /// Reads a type expression. Markers in it that have no effect go to `comments`.
-    pub(super) fn type_expression(&self, node: Node<'_>, depth: usize, comments: &mut Comments<'_, 's>) -> Type {
+impl SourceText<'_> {
+    /// Reads a type expression, and reports markers in it that have no effect.
+    pub(super) fn type_expression(&self, node: Node<'_>, depth: usize) -> Type {
         if depth > DEEPEST {
             return Type::Other;
         }
-        let mut inner =
-            |node: Option<Node<'_>>| node.map_or(Type::Other, |node| self.type_expression(node, depth + 1, comments));
+        let inner = |node: Option<Node<'_>>| node.map_or(Type::Other, |node| self.type_expression(node, depth + 1));
         match node.kind() {
             "type_identifier" => named(None, self.text(node)),
             "qualified_type" => {
@@ -40,41 +39,28 @@ impl<'s> SourceText<'s> {
             "parenthesized_type" => inner(operands(node).first().copied()),
             "slice_type" | "array_type" => Type::List(Box::new(inner(node.child_by_field_name("element")))),
             "map_type" => Type::Map(Box::new(inner(node.child_by_field_name("value")))),
-            "struct_type" => Type::Struct(Arc::new(self.structure(node, depth, comments))),
+            "struct_type" => Type::Struct(Arc::new(self.structure(node, depth))),
             _ => Type::Other,
         }
     }
 
-    /// Reads a type expression outside of declarations, where no comment can have a marker.
-    pub(super) fn plain_type(&self, node: Node<'_>) -> Type {
-        self.type_expression(node, 0, &mut Comments::new(self))
-    }
-
-    fn structure(&self, node: Node<'_>, depth: usize, comments: &mut Comments<'_, 's>) -> Struct {
+    fn structure(&self, node: Node<'_>, depth: usize) -> Struct {
         let mut fields = Vec::new();
         let mut inner = Comments::new(self);
         let list = node.children(&mut node.walk()).find(|child| child.kind() == "field_declaration_list");
         let children = list.map(|list| list.children(&mut list.walk()).collect::<Vec<_>>());
         for child in children.into_iter().flatten() {
             if let Some(before) = inner.before(child).filter(|_| child.kind() == "field_declaration") {
-                let markers = inner.markers(before);
-                self.field(child, depth, &markers, &mut fields, &mut inner);
+                self.field(child, depth, &before.markers(), &mut fields);
             }
         }
-        comments.adopt(inner);
+        inner.finish();
         Struct { fields }
     }
 
-    fn field(
-        &self,
-        node: Node<'_>,
-        depth: usize,
-        markers: &[Marker],
-        fields: &mut Vec<Field>,
-        comments: &mut Comments<'_, 's>,
-    ) {
+    fn field(&self, node: Node<'_>, depth: usize, markers: &[Marker], fields: &mut Vec<Field>) {
         let written = node.child_by_field_name("type");
-        let mut written = written.map_or(Type::Other, |child| self.type_expression(child, depth + 1, comments));
+        let mut written = written.map_or(Type::Other, |child| self.type_expression(child, depth + 1));
         let tag = self.child_text(node, "tag").and_then(unquote).map(|tag| json_tag(&tag)).unwrap_or_default();
         let names: Vec<Node<'_>> = node.children_by_field_name("name", &mut node.walk()).collect();
         if names.is_empty() {
@@ -84,7 +70,7 @@ impl<'s> SourceText<'s> {
             }
             let name = embedded_name(&written).unwrap_or_default().into();
             let field = Field { name, embedded: true, written, tag, markers: Vec::new(), at: self.position(node) };
-            fields.push(with_fitting_markers(field, markers, comments));
+            fields.push(with_fitting_markers(field, markers, self));
             return;
         }
         for name in names {
@@ -96,7 +82,7 @@ impl<'s> SourceText<'s> {
                 markers: Vec::new(),
                 at: self.position(name),
             };
-            fields.push(with_fitting_markers(field, markers, comments));
+            fields.push(with_fitting_markers(field, markers, self));
         }
     }
 }
