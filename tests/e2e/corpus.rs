@@ -1,18 +1,16 @@
 //! Valid objects of built-in types, written again and again: with the presets in force, nothing comes of them that would not
 //! have come without a webhook.
 
-use std::fs;
-use std::path::Path;
+use std::collections::BTreeMap;
 
+use fixtures::files::{files, parse};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::builtin::BuiltIn;
 use crate::http::Answer;
-use crate::kind::documents;
 use crate::presets::switch_policies_on;
 use crate::version::{Feature, lacks};
-
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/corpus");
 
 #[test]
 fn what_is_valid_is_stored_as_without_the_webhook() {
@@ -106,19 +104,48 @@ fn scrubbed(object: &Value, name: &str, round: &str) -> Value {
     object
 }
 
+/// The objects of one kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Objects {
+    /// `API_VERSION KIND`.
+    kind: String,
+    /// The fields that every object has, with `NAME` for its name.
+    #[serde(default)]
+    base: Value,
+    /// By name the versions, oldest first: what each has beside the base or instead of it.
+    objects: BTreeMap<String, Vec<Value>>,
+}
+
+impl Objects {
+    fn versions(&self, name: &str, changes: &[Value]) -> Vec<Value> {
+        let (api_version, kind) = self.kind.split_once(' ').expect("a version and a kind");
+        let base = self.base.to_string().replace("NAME", name);
+        let versions = changes.iter().map(|change| {
+            let mut object: Value = serde_json::from_str(&base).unwrap();
+            put(&mut object, change);
+            put(&mut object, &json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}));
+            object
+        });
+        versions.collect()
+    }
+}
+
+/// Puts the fields of `change` into a value, at any depth. A list is put as a whole, and a null as a null.
+fn put(value: &mut Value, change: &Value) {
+    match change {
+        Value::Object(fields) if value.is_object() => {
+            fields.iter().for_each(|(name, change)| put(&mut value[name], change));
+        }
+        _ => *value = change.clone(),
+    }
+}
+
 /// Every object with its versions, oldest first.
 fn corpus() -> Vec<Vec<Value>> {
-    let mut files: Vec<_> = fs::read_dir(Path::new(CORPUS)).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let mut objects: Vec<Vec<Value>> = Vec::new();
-    for document in files.iter().flat_map(|path| documents(&fs::read_to_string(path).unwrap())) {
-        let identity =
-            |object: &Value| (object["apiVersion"].clone(), object["kind"].clone(), object["metadata"]["name"].clone());
-        let known = objects.iter_mut().find(|versions| identity(&versions[0]) == identity(&document));
-        match known {
-            Some(versions) => versions.push(document),
-            None => objects.push(vec![document]),
-        }
-    }
-    objects
+    let files = files("tests/e2e/corpus", "yaml");
+    let kinds = files.iter().flat_map(|(path, text)| parse::<Vec<Objects>>(path, text));
+    kinds
+        .flat_map(|kind| kind.objects.iter().map(|(name, changes)| kind.versions(name, changes)).collect::<Vec<_>>())
+        .collect()
 }
