@@ -15,14 +15,15 @@ use fixtures::crds;
 use fixtures::reviews::{self, declaration, declared_catalog};
 use kube_unions::telemetry::Metrics;
 use kube_unions::webhook::{CertificateSource, Reviewer, Server, Timeouts};
-use kube_unions_core::admission;
+use kube_unions_core::admission::{self, ReviewError};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::Definition;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use wire::{Request, Running, SOON, Wire, config, padded_review, review, speaking, until};
 
 const MIB: usize = 1024 * 1024;
@@ -294,35 +295,47 @@ async fn a_panic_ends_one_request_and_nothing_else() {
     }
 }
 
-/// Returns a reviewer that waits for a gate. The channel receives the gate of each review that begins.
-fn gated() -> (Reviewer, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
+/// A review that has begun and waits.
+struct Begun {
+    uid: String,
+    go: oneshot::Sender<()>,
+    /// Resolves to true if the review may still take memory after `go`.
+    goes_on: oneshot::Receiver<bool>,
+}
+
+/// Returns a reviewer whose large reviews wait, and their beginnings.
+fn gated() -> (Reviewer, mpsc::UnboundedReceiver<Begun>) {
     let (begun, begins) = mpsc::unbounded_channel();
     let reviewer: Reviewer = Arc::new(move |catalog, phase, ratcheting, body, meter| {
-        let (go, gone) = oneshot::channel();
-        begun.send(go).unwrap();
-        gone.blocking_recv().unwrap();
+        if body.len() >= MIB {
+            let ((go, gone), (tell, goes_on)) = (oneshot::channel(), oneshot::channel());
+            let review: Value = serde_json::from_slice(body).unwrap();
+            begun.send(Begun { uid: review["request"]["uid"].as_str().unwrap().to_owned(), go, goes_on }).unwrap();
+            gone.blocking_recv().unwrap();
+            let charged = meter.charge(1);
+            // The test may not ask.
+            tell.send(charged.is_ok()).ok();
+            charged.map_err(ReviewError::Exhausted)?;
+        }
         admission::review_within(catalog, phase, ratcheting, body, meter)
     });
     (reviewer, begins)
 }
 
+/// Lets every review go on, until the task is dropped.
+fn open(mut begins: mpsc::UnboundedReceiver<Begun>) -> JoinSet<()> {
+    let mut task = JoinSet::new();
+    task.spawn(async move { while begins.recv().await.is_some_and(|begun| begun.go.send(()).is_ok()) {} });
+    task
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn large_reviews_take_turns_and_delay_no_small_one() {
     let (reviewer, mut begins) = gated();
-    let large_only: Reviewer = Arc::new(move |catalog, phase, ratcheting, body, meter| {
-        if body.len() < MIB {
-            return admission::review_within(catalog, phase, ratcheting, body, meter);
-        }
-        reviewer(catalog, phase, ratcheting, body, meter)
-    });
-    let server = Running::reviewing(|_| {}, large_only).await;
+    let server = Running::reviewing(|_| {}, reviewer).await;
     let mut wires = Vec::new();
     for _ in 0..16 {
-        let mut wire = server.connect().await;
-        let large = Request::post("/mutate", padded_review("large", MIB));
-        wire.write(large.head.as_bytes()).await;
-        wire.write(&large.body).await;
-        wires.push(wire);
+        wires.push(server.sent(&Request::post("/mutate", padded_review("large", MIB))).await);
     }
     let turns = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(wires.len());
     let mut gates = Vec::new();
@@ -334,16 +347,14 @@ async fn large_reviews_take_turns_and_delay_no_small_one() {
     }
     assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(f64::from(u32::try_from(turns).unwrap())));
     assert!(begins.try_recv().is_err(), "another one has begun");
-    for gate in gates {
-        gate.send(()).unwrap();
+    for begun in gates {
+        begun.go.send(()).unwrap();
     }
-    let rest = tokio::spawn(async move { while begins.recv().await.is_some_and(|gate| gate.send(()).is_ok()) {} });
+    let _rest = open(begins);
     for mut wire in wires {
         assert_eq!(wire.answer().await.code, 200);
     }
     assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(0.0));
-    drop(server);
-    rest.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -357,9 +368,8 @@ async fn a_stopping_server_is_unready_and_keeps_serving() {
 
     let large = Request::post("/mutate", padded_review("u", MIB));
     for wire in [&mut kept, &mut server.connect().await] {
-        wire.write(large.head.as_bytes()).await;
-        wire.write(&large.body).await;
-        begins.recv().await.unwrap().send(()).unwrap();
+        wire.send(&large).await;
+        begins.recv().await.unwrap().go.send(()).unwrap();
         let answer = wire.answer().await;
         assert_eq!((answer.code, answer.header("connection")), (200, Some("close")));
         wire.closed().await;
@@ -378,11 +388,8 @@ async fn a_stopped_server_finishes_the_requests_in_flight() {
         reviewer,
     )
     .await;
-    let mut slow = server.connect().await;
-    let large = Request::post("/mutate", padded_review("slow", MIB));
-    slow.write(large.head.as_bytes()).await;
-    slow.write(&large.body).await;
-    let gate = begins.recv().await.unwrap();
+    let mut slow = server.sent(&Request::post("/mutate", padded_review("slow", MIB))).await;
+    let gate = begins.recv().await.unwrap().go;
     // A connection without a request delays nothing.
     let silent = server.connect().await;
 

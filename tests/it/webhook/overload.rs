@@ -1,61 +1,21 @@
 //! More large reviews than the processors can answer, and callers that do not wait for them.
 
-use super::MIB;
 use super::wire::{Request, Running, Wire, padded_review, review, until};
-use kube_unions::webhook::{Limits, Reviewer};
-use kube_unions_core::admission::{ReviewError, review_within};
+use super::{Begun, MIB, gated, open};
+use kube_unions::webhook::Limits;
 use std::num::NonZero;
-use std::sync::Arc;
 use std::thread::available_parallelism;
-use tokio::sync::{mpsc, oneshot};
-
-/// A review that has begun and waits.
-struct Begun {
-    uid: String,
-    go: oneshot::Sender<()>,
-    /// Resolves to true if the review may still take memory after `go`.
-    goes_on: oneshot::Receiver<bool>,
-}
-
-/// Returns a reviewer whose large reviews wait, and their beginnings.
-fn gated() -> (Reviewer, mpsc::UnboundedReceiver<Begun>) {
-    let (begun, begins) = mpsc::unbounded_channel();
-    let reviewer: Reviewer = Arc::new(move |catalog, phase, ratcheting, body, meter| {
-        if body.len() >= MIB {
-            let ((go, gone), (tell, goes_on)) = (oneshot::channel(), oneshot::channel());
-            begun.send(Begun { uid: uid(body), go, goes_on }).unwrap();
-            gone.blocking_recv().unwrap();
-            let charged = meter.charge(1);
-            // The test may not ask.
-            tell.send(charged.is_ok()).ok();
-            charged.map_err(ReviewError::Exhausted)?;
-        }
-        review_within(catalog, phase, ratcheting, body, meter)
-    });
-    (reviewer, begins)
-}
-
-fn uid(body: &[u8]) -> String {
-    serde_json::from_slice::<serde_json::Value>(body).unwrap()["request"]["uid"].as_str().unwrap().to_owned()
-}
+use tokio::sync::mpsc;
 
 fn large(path: &str, uid: &str) -> Request {
     Request::post(path, padded_review(uid, MIB))
-}
-
-/// Sends a request on a new connection.
-async fn sent(server: &Running, request: &Request) -> Wire {
-    let mut wire = server.connect().await;
-    wire.write(request.head.as_bytes()).await;
-    wire.write(&request.body).await;
-    wire
 }
 
 /// Occupies every turn, and returns the connections and the reviews that wait.
 async fn occupied(server: &Running, begins: &mut mpsc::UnboundedReceiver<Begun>) -> (Vec<Wire>, Vec<Begun>) {
     let (mut wires, mut begun) = (Vec::new(), Vec::new());
     for _ in 0..available_parallelism().map_or(1, NonZero::get) {
-        wires.push(sent(server, &large("/mutate", "first")).await);
+        wires.push(server.sent(&large("/mutate", "first")).await);
         begun.push(begins.recv().await.unwrap());
     }
     (wires, begun)
@@ -99,7 +59,7 @@ async fn a_review_whose_caller_goes_before_its_turn_is_not_begun() {
     let (reviewer, mut begins) = gated();
     let server = Running::reviewing(|_| {}, reviewer).await;
     let (wires, begun) = occupied(&server, &mut begins).await;
-    let gone = sent(&server, &large("/mutate?timeout=30s", "gone")).await;
+    let gone = server.sent(&large("/mutate?timeout=30s", "gone")).await;
     until_queued(&server, begun.len() + 1).await;
     drop(gone);
     until(async || given_up(&server, "gone").await == Some(1.0)).await;
@@ -113,7 +73,7 @@ async fn a_review_whose_caller_goes_before_its_turn_is_not_begun() {
 async fn a_review_stops_at_its_next_charge_when_its_caller_goes() {
     let (reviewer, mut begins) = gated();
     let server = Running::reviewing(|_| {}, reviewer).await;
-    let gone = sent(&server, &large("/mutate?timeout=30s", "gone")).await;
+    let gone = server.sent(&large("/mutate?timeout=30s", "gone")).await;
     let Begun { go, goes_on, .. } = begins.recv().await.unwrap();
     drop(gone);
     until(async || given_up(&server, "gone").await == Some(1.0)).await;
@@ -127,7 +87,7 @@ async fn a_review_stops_at_its_next_charge_when_its_caller_goes() {
 async fn a_review_stops_at_its_next_charge_when_its_deadline_passes() {
     let (reviewer, mut begins) = gated();
     let server = Running::reviewing(|_| {}, reviewer).await;
-    let mut late = sent(&server, &large("/mutate?timeout=300ms", "late")).await;
+    let mut late = server.sent(&large("/mutate?timeout=300ms", "late")).await;
     let Begun { go, goes_on, .. } = begins.recv().await.unwrap();
     assert_eq!(late.answer().await.code, 504);
     go.send(()).unwrap();
@@ -146,7 +106,7 @@ async fn reviews_take_their_turns_in_the_order_of_their_arrival() {
     let (mut wires, mut begun) = occupied(&server, &mut begins).await;
     let first = begun.len();
     for number in 0..5 {
-        wires.push(sent(&server, &large("/mutate?timeout=30s", &number.to_string())).await);
+        wires.push(server.sent(&large("/mutate?timeout=30s", &number.to_string())).await);
         until_queued(&server, first + number + 1).await;
     }
     for number in 0..5 {
@@ -163,7 +123,7 @@ async fn a_review_that_would_be_late_is_refused_at_once_with_429() {
     let (reviewer, mut begins) = gated();
     let server = Running::reviewing(|_| {}, reviewer).await;
     // The server learns that a body like this takes a second or more.
-    let mut slow = sent(&server, &large("/mutate?timeout=1s", "slow")).await;
+    let mut slow = server.sent(&large("/mutate?timeout=1s", "slow")).await;
     let Begun { go, .. } = begins.recv().await.unwrap();
     assert_eq!(slow.answer().await.code, 504);
     go.send(()).unwrap();
@@ -190,13 +150,11 @@ async fn bodies_that_wait_leave_memory_to_the_reviews_that_run() {
     let (mut wires, begun) = occupied(&server, &mut begins).await;
     // A third of the bytes in flight, in all.
     while wires.len() < 3 {
-        wires.push(sent(&server, &large("/mutate", "waits")).await);
+        wires.push(server.sent(&large("/mutate", "waits")).await);
         until_queued(&server, wires.len()).await;
     }
     let answer = server.send(&large("/mutate", "too many")).await;
     assert_eq!((answer.code, answer.header("retry-after")), (429, Some("1")));
-    let opens = tokio::spawn(async move { while begins.recv().await.is_some_and(|next| next.go.send(()).is_ok()) {} });
+    let _open = open(begins);
     finish(wires, begun).await;
-    drop(server);
-    opens.abort();
 }

@@ -1,7 +1,7 @@
 //! The limits of connections and bytes, under slow clients.
 
 use super::wire::{Request, Running, SOON, Wire, padded_review, review, until};
-use super::{MIB, gated};
+use super::{MIB, gated, open};
 use kube_unions::webhook::{Config, Limits, Reviewer, Timeouts};
 use kube_unions_core::admission::{ReviewError, review_within};
 use std::net::Ipv4Addr;
@@ -94,22 +94,27 @@ async fn the_slowest_body_is_evicted_with_429_when_bytes_run_out() {
     assert_eq!(slow.answer().await.code, 200);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn ninety_two_stalled_bodies_of_43_mebibytes_cost_no_honest_review() {
-    let server = Running::with(wait_for_memory).await;
+/// Sends honest requests beside bodies that stall.
+async fn stalled_bodies_cost_none(reviewer: Reviewer, honest: Request) {
+    let server = Running::reviewing(wait_for_memory, reviewer).await;
     let mut stalled = Vec::new();
     for _ in 0..92 {
         stalled.push(half_sent(&server, 7 * MIB, 43 * MIB / 92).await);
     }
     // Almost all that large bodies may hold.
     until_held(&server, f64::ge, 42 * MIB).await;
-    let honest = Request::post("/mutate", padded_review("u", 200 * 1024));
     let reviews = (0..60).map(|_| async { server.send(&honest).await });
     for answer in futures::future::join_all(reviews).await {
         assert_eq!(answer.code, 200, "{answer:?}");
     }
     assert!(evicted(&server, "webhook", "slow_body").await > Some(0.0));
     assert_eq!(evicted(&server, "webhook", "idle").await, Some(0.0), "connections were not short");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ninety_two_stalled_bodies_of_43_mebibytes_cost_no_honest_review() {
+    let honest = Request::post("/mutate", padded_review("u", 200 * 1024));
+    stalled_bodies_cost_none(Arc::new(review_within), honest).await;
 }
 
 /// The body is small, and the memory of its review is not.
@@ -121,18 +126,7 @@ async fn stalled_bodies_cost_no_small_review_that_needs_much_memory() {
         meter.release(MIB);
         review
     });
-    let server = Running::reviewing(wait_for_memory, reviewer).await;
-    let mut stalled = Vec::new();
-    for _ in 0..92 {
-        stalled.push(half_sent(&server, 7 * MIB, 43 * MIB / 92).await);
-    }
-    until_held(&server, f64::ge, 42 * MIB).await;
-    let honest = Request::post("/mutate", review("u"));
-    let reviews = (0..60).map(|_| async { server.send(&honest).await });
-    for answer in futures::future::join_all(reviews).await {
-        assert_eq!(answer.code, 200, "{answer:?}");
-    }
-    assert!(evicted(&server, "webhook", "slow_body").await > Some(0.0));
+    stalled_bodies_cost_none(reviewer, Request::post("/mutate", review("u"))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,10 +135,8 @@ async fn a_review_without_room_is_refused_with_429_if_no_client_is_slow() {
     let limits = Limits { body: MIB, in_flight: MIB + ANSWER, ..Limits::default() };
     let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
     let large = Request::post("/mutate", padded_review("u", MIB));
-    let mut first = server.connect().await;
-    first.write(large.head.as_bytes()).await;
-    first.write(&large.body).await;
-    let gate = begins.recv().await.unwrap();
+    let mut first = server.sent(&large).await;
+    let gate = begins.recv().await.unwrap().go;
 
     let mut refused = server.connect().await;
     let answer = refused.exchange(&large).await;
@@ -158,13 +150,11 @@ async fn a_review_without_room_is_refused_with_429_if_no_client_is_slow() {
     assert_eq!(first.answer().await.code, 200);
     // An answer holds its bytes until it is sent, a moment longer than until it arrives.
     until_held(&server, f64::eq, 0).await;
-    let opens = tokio::spawn(async move { while begins.recv().await.is_some_and(|gate| gate.send(()).is_ok()) {} });
+    let _open = open(begins);
     for wire in [&mut refused, &mut first] {
         assert_eq!(wire.exchange(&large).await.code, 200, "the refused connection still works");
         until_held(&server, f64::eq, 0).await;
     }
-    drop(server);
-    opens.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,20 +163,16 @@ async fn a_review_without_a_client_holds_its_bytes_until_it_is_done() {
     let limits = Limits { body: MIB, in_flight: MIB + ANSWER, ..Limits::default() };
     let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
     let large = Request::post("/mutate", padded_review("large", MIB));
-    let mut gone = server.connect().await;
-    gone.write(large.head.as_bytes()).await;
-    gone.write(&large.body).await;
-    let gate = begins.recv().await.unwrap();
+    let gone = server.sent(&large).await;
+    let gate = begins.recv().await.unwrap().go;
     drop(gone);
     // No other review of this size fits. The server has these requests' time to notice that the client is gone.
     for _ in 0..20 {
         assert_eq!(server.send(&large).await.code, 429);
     }
     gate.send(()).unwrap();
-    let again = tokio::spawn(async move { while begins.recv().await.is_some_and(|gate| gate.send(()).is_ok()) {} });
+    let _open = open(begins);
     until(async || server.send(&large).await.code == 200).await;
-    drop(server);
-    again.abort();
 }
 
 /// More than the memory of an answer in this module.
@@ -207,9 +193,7 @@ fn echoed(bytes: usize) -> Request {
 /// Returns a connection with an unread answer of 12 MiB, which is more than the system buffers.
 async fn answered(server: &Running) -> Wire {
     let mut wire = narrow(server).await;
-    let large = echoed(12 * MIB);
-    wire.write(large.head.as_bytes()).await;
-    wire.write(&large.body).await;
+    wire.send(&echoed(12 * MIB)).await;
     assert!(wire.trickle().await > 0, "the server sends the answer");
     wire
 }
@@ -256,11 +240,9 @@ async fn evictions_take_unproven_idle_connections_first_then_proven_ones_then_sl
     let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
     // A body of this size is reviewed on a blocking thread, which waits for its gate.
     let large = Request::post("/mutate", padded_review("u", MIB));
-    let mut answered = server.connect().await;
-    answered.write(large.head.as_bytes()).await;
-    answered.write(&large.body).await;
-    let gate = begins.recv().await.unwrap();
-    let opens = tokio::spawn(async move { while begins.recv().await.is_some_and(|gate| gate.send(()).is_ok()) {} });
+    let mut answered = server.sent(&large).await;
+    let gate = begins.recv().await.unwrap().go;
+    let _open = open(begins);
     let mut body = server.connect().await;
     assert_eq!(body.exchange(&large).await.code, 200);
     body.begin(&large).await;
@@ -291,8 +273,6 @@ async fn evictions_take_unproven_idle_connections_first_then_proven_ones_then_sl
     assert_eq!(evicted(&server, "webhook", "slow_body").await, Some(1.0));
     gate.send(()).unwrap();
     assert_eq!(answered.answer().await.code, 200, "a review in flight is never evicted");
-    drop(server);
-    opens.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

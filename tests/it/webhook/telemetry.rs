@@ -1,46 +1,7 @@
-//! The names, types and labels at `/metrics`, on which dashboards and alerts depend, and the number of series.
+//! The number of series at `/metrics`. `reference::metrics` holds the names, types and labels, on which dashboards and alerts depend.
 
-use super::observed;
-use super::wire::{Request, Running, review, until};
+use super::wire::{Request, Running, review};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Every metric with its type and labels.
-const METRICS: [(&str, &str, &[&str]); 34] = [
-    ("kube_unions_admission_given_up", "counter", &["reason"]),
-    ("kube_unions_admission_in_flight", "gauge", &[]),
-    ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
-    ("kube_unions_admission_queued", "gauge", &[]),
-    ("kube_unions_admission_refused", "counter", &["reason"]),
-    ("kube_unions_admission_review_duration_seconds", "histogram", &["le", "phase"]),
-    ("kube_unions_admission_reviews", "counter", &["group", "kind", "operation", "outcome", "phase"]),
-    ("kube_unions_audited_violations", "counter", &["group", "kind"]),
-    ("kube_unions_build", "info", &["version"]),
-    ("kube_unions_catalog_digest", "gauge", &[]),
-    ("kube_unions_catalog_unions", "gauge", &["source"]),
-    ("kube_unions_certificate_authority_expiry_timestamp_seconds", "gauge", &[]),
-    ("kube_unions_certificate_expiry_timestamp_seconds", "gauge", &[]),
-    ("kube_unions_certificate_reload_failures", "counter", &[]),
-    ("kube_unions_clock_difference_seconds", "gauge", &[]),
-    ("kube_unions_connections_evicted", "counter", &["port", "reason"]),
-    ("kube_unions_connections_refused", "counter", &[]),
-    ("kube_unions_declaration_faults", "gauge", &[]),
-    ("kube_unions_fields_cleared", "counter", &[]),
-    ("kube_unions_inspections", "counter", &["kind", "outcome"]),
-    ("kube_unions_other_installation", "gauge", &[]),
-    ("kube_unions_own_groups_known", "gauge", &[]),
-    ("kube_unions_panics", "counter", &[]),
-    ("kube_unions_policies_desired", "gauge", &[]),
-    ("kube_unions_policies_in_sync", "gauge", &[]),
-    ("kube_unions_policy_kinds_covered", "gauge", &[]),
-    ("kube_unions_policy_kinds_refused", "gauge", &[]),
-    ("kube_unions_policy_writes", "counter", &["outcome"]),
-    ("kube_unions_registered", "gauge", &[]),
-    ("kube_unions_registering", "gauge", &[]),
-    ("kube_unions_registration_corrections", "counter", &[]),
-    ("kube_unions_registration_writes", "counter", &["outcome"]),
-    ("kube_unions_watch_connected", "gauge", &[]),
-    ("kube_unions_watch_proven_timestamp_seconds", "gauge", &[]),
-];
 
 /// Returns the type and the labels of each metric in a text.
 pub(crate) fn described(text: &str) -> BTreeMap<String, (String, BTreeSet<String>)> {
@@ -73,22 +34,6 @@ pub(crate) fn described(text: &str) -> BTreeMap<String, (String, BTreeSet<String
 
 async fn metrics(server: &Running) -> String {
     server.ops("/metrics").await.body
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_metrics_keep_their_names_types_and_labels() {
-    let server = Running::start().await;
-    server.catalogs.send_replace(Some(observed(&["Audit"])));
-    until(async || server.metric("kube_unions_catalog_unions{source=\"schema\"}").await == Some(1.0)).await;
-    server.send(&Request::post("/mutate", review("u"))).await;
-    let found = described(&metrics(&server).await);
-    let promised: BTreeMap<_, _> = METRICS
-        .into_iter()
-        .map(|(name, kind, labels)| {
-            (name.to_owned(), (kind.to_owned(), labels.iter().map(|&label| label.to_owned()).collect()))
-        })
-        .collect();
-    assert_eq!(found, promised);
 }
 
 #[tokio::test(flavor = "multi_thread")]

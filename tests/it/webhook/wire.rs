@@ -97,6 +97,13 @@ impl Running {
         self.connect().await.exchange(request).await
     }
 
+    /// Sends one request on a new connection, whose answer is not read.
+    pub(crate) async fn sent(&self, request: &Request) -> Wire {
+        let mut wire = self.connect().await;
+        wire.send(request).await;
+        wire
+    }
+
     /// Connects from this loopback address.
     pub(crate) async fn connect_from(&self, address: Ipv4Addr) -> std::io::Result<Wire> {
         let socket = TcpSocket::new_v4()?;
@@ -281,9 +288,13 @@ impl Wire {
         self.stream.flush().await.unwrap();
     }
 
-    pub(crate) async fn exchange(&mut self, request: &Request) -> Answer {
+    pub(crate) async fn send(&mut self, request: &Request) {
         self.write(request.head.as_bytes()).await;
         self.write(&request.body).await;
+    }
+
+    pub(crate) async fn exchange(&mut self, request: &Request) -> Answer {
+        self.send(request).await;
         self.answer().await
     }
 
