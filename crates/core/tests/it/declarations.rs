@@ -36,6 +36,7 @@ struct Case {
     last_applied_text: Option<String>,
     declarations: Option<BTreeMap<String, Value>>,
     /// `VERSION PATH: [DISCRIMINATOR] VALUE=MEMBER…  (FORM form, from SOURCE)`, with a `?` after an optional member.
+    #[serde(default)]
     want_unions: Vec<String>,
     /// All faults, in any order.
     #[serde(default)]
