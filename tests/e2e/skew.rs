@@ -48,19 +48,12 @@ fn case_34_39_a_member_the_server_does_not_know_is_refused_by_its_discriminator_
 }
 
 /// The older CRD of a rollout.
-pub(crate) fn rollout_without_blue_green(crd: &mut Value) {
+fn rollout_without_blue_green(crd: &mut Value) {
     let strategy = strategy(crd);
     strategy.as_object_mut().unwrap().remove("blueGreen").expect("the sample has the member");
     let discriminator = &mut strategy["type"];
     discriminator["enum"].as_array_mut().unwrap().retain(|value| value != "BlueGreen");
     discriminator["x-kubernetes-unions"]["fieldMembers"].as_object_mut().unwrap().remove("BlueGreen");
-}
-
-/// The older CRD of a source.
-pub(crate) fn source_without_oci(crd: &mut Value) {
-    let spec = spec(crd);
-    spec["properties"].as_object_mut().unwrap().remove("oci").expect("the sample has the member");
-    spec["x-kubernetes-unions"][0]["fields-to-discriminateBy"].as_object_mut().unwrap().remove("oci");
 }
 
 /// The schema of `spec`.
