@@ -1,7 +1,6 @@
 //! The chart's rendering of values, as rows of data, and the invariants of every rendering.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::fs;
 use std::path::Path;
 
@@ -9,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::helm::Helm;
-use super::{find, id, is_hook};
+use super::{arguments, find, id, is_hook};
 use crate::kind::{documents, parse};
-use fixtures::files::{camel_case, files};
+use fixtures::files::{assert_generated, camel_case, files};
 
 /// Values, and the expected contents of the rendered objects.
 #[derive(Deserialize)]
@@ -22,7 +21,20 @@ pub(super) struct Row {
     pub(super) values: Value,
     /// A folder of `manifests`. The value of each of its files is true, and each of its declarations is wanted.
     presets_of: Option<String>,
+    /// Arguments of the webhook.
+    #[serde(default)]
+    arguments: Vec<String>,
+    /// Arguments that the webhook does not have.
+    #[serde(default)]
+    lacks_arguments: Vec<String>,
+    #[serde(default)]
     want: Vec<Want>,
+    /// Each `Kind/name` that there is.
+    #[serde(default)]
+    present: Vec<String>,
+    /// Each `Kind/name` that there is not.
+    #[serde(default)]
+    absent: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -30,11 +42,7 @@ pub(super) struct Row {
 struct Want {
     /// `Kind/name`.
     object: String,
-    /// False: there is no such object.
-    #[serde(default = "yes")]
-    there: bool,
     /// A JSON pointer in it. The other fields are about the value there.
-    #[serde(default)]
     at: String,
     is: Option<Value>,
     has: Option<Value>,
@@ -42,10 +50,6 @@ struct Want {
     /// There is no value.
     #[serde(default)]
     missing: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// Every row.
@@ -69,32 +73,38 @@ impl Row {
             };
             switches.insert(camel_case(file), json!(true));
             let name = |preset: Value| format!("UnionDeclaration/{}", preset["metadata"]["name"].as_str().unwrap());
-            self.want.extend(documents(&text).into_iter().map(|preset| Want::object(name(preset))));
+            self.present.extend(documents(&text).into_iter().map(name));
         }
-        assert!(!self.want.is_empty() && self.values.is_null(), "{}", self.what);
+        assert!(!self.present.is_empty() && self.values.is_null(), "{}", self.what);
         self.values = folder.split('/').rev().fold(Value::Object(switches), |inner, name| json!({ name: inner }));
     }
 
     /// Returns every difference from the row.
     fn faults(&self, objects: &[Value]) -> Vec<String> {
-        self.want.iter().filter_map(|want| Some(format!("{}: {}", self.what, want.fault(objects)?))).collect()
+        let there = |id: &&String| find(objects, id).is_some();
+        let missing = self.present.iter().filter(|id| !there(id)).map(|id| format!("there is no {id}"));
+        let unwanted = self.absent.iter().filter(there).map(|id| format!("there is a {id}"));
+        let given: Vec<_> =
+            objects.iter().filter(|it| it["kind"] == "Deployment").flat_map(arguments).flatten().collect();
+        let lacking = self.arguments.iter().filter(|it| !given.contains(it)).map(|it| format!("{it} is not given"));
+        let surplus = self.lacks_arguments.iter().filter(|it| given.contains(it)).map(|it| format!("{it} is given"));
+        let wrong = self.want.iter().filter_map(|want| want.fault(objects));
+        missing
+            .chain(unwanted)
+            .chain(lacking)
+            .chain(surplus)
+            .chain(wrong)
+            .map(|fault| format!("{}: {fault}", self.what))
+            .collect()
     }
 }
 
 impl Want {
-    /// Wants that there is an object.
-    fn object(object: String) -> Self {
-        Self { object, there: true, at: String::new(), is: None, has: None, lacks: None, missing: false }
-    }
-
     fn fault(&self, objects: &[Value]) -> Option<String> {
         let Self { object: id, at, .. } = self;
         let Some(object) = find(objects, id) else {
-            return self.there.then(|| format!("there is no {id}"));
+            return Some(format!("there is no {id}"));
         };
-        if !self.there {
-            return Some(format!("there is a {id}"));
-        }
         let found = object.pointer(at).filter(|found| !found.is_null());
         let list = || found.and_then(Value::as_array).cloned().unwrap_or_default();
         let sound = self.missing == found.is_none()
@@ -132,13 +142,42 @@ fn the_same_values_render_to_the_same_bytes() {
 #[test]
 fn the_default_rendering_is_the_golden_one() {
     let Some(helm) = Helm::offline() else { return };
-    let rendered = helm.template(&Value::Null, &[]).accepted().stdout;
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/chart/default.yaml");
-    if env::var_os("KUBE_UNIONS_UPDATE").is_some_and(|set| set == "1") {
-        fs::write(&path, &rendered).unwrap();
+    assert_generated("tests/e2e/chart/default.yaml", &compact(helm.render(&Value::Null)), "make manifests");
+}
+
+/// Returns objects by `Kind/name`, as YAML, after the labels that they have in common. A value that fits on a line is on one.
+fn compact(mut objects: Vec<Value>) -> String {
+    let labels = objects[0]["metadata"]["labels"].clone();
+    let mut text = String::new();
+    write(&mut text, "labels: ", &labels, 2);
+    for object in &mut objects {
+        let begin = format!("{}: ", id(object));
+        let fields = object.as_object_mut().unwrap();
+        fields.remove("kind");
+        let metadata = fields["metadata"].as_object_mut().unwrap();
+        metadata.remove("name");
+        if metadata["labels"] == labels {
+            metadata.remove("labels");
+        }
+        write(&mut text, &begin, object, 2);
     }
-    let golden = fs::read_to_string(&path).unwrap();
-    assert!(rendered == golden, "{} differs; `make manifests` writes it, and git shows how", path.display());
+    text
+}
+
+fn write(text: &mut String, begin: &str, value: &Value, indentation: usize) {
+    let line = format!("{begin}{value}\n");
+    if line.len() <= 140 || !(value.is_object() || value.is_array()) {
+        text.push_str(&line);
+        return;
+    }
+    text.push_str(begin.trim_end());
+    text.push('\n');
+    for (name, value) in value.as_object().into_iter().flatten() {
+        write(text, &format!("{:indentation$}{name}: ", ""), value, indentation + 2);
+    }
+    for item in value.as_array().into_iter().flatten() {
+        write(text, &format!("{:indentation$}- ", ""), item, indentation + 2);
+    }
 }
 
 #[test]
@@ -268,31 +307,34 @@ fn nothing_in_the_chart_asks_the_cluster_or_a_die() {
 
 #[test]
 fn a_row_that_is_wrong_is_noticed() {
-    let objects = [parse("{kind: A, metadata: {name: a}, spec: {n: 1, l: [x]}}")];
-    let row = |want: &str| Row {
-        what: String::new(),
-        values: Value::Null,
-        presets_of: None,
-        want: vec![serde_saphyr::from_str(want).unwrap()],
-    };
+    let objects = [
+        parse("{kind: A, metadata: {name: a}, spec: {n: 1, l: [x]}}"),
+        parse("{kind: Deployment, metadata: {name: d}, spec: {template: {spec: {containers: [{args: [-x]}]}}}}"),
+    ];
+    let row = |row: &str| serde_saphyr::from_str::<Row>(&format!("{{what: \"\", {row}}}")).unwrap();
     for right in [
-        "{object: A/a}",
-        "{object: A/a, at: /spec/n, is: 1}",
-        "{object: A/a, at: /spec/l, has: x}",
-        "{object: A/a, at: /spec/l, lacks: y}",
-        "{object: A/a, at: /spec/m, missing: true}",
-        "{object: A/b, there: false}",
+        "present: [A/a]",
+        "absent: [A/b]",
+        "arguments: [-x]",
+        "lacksArguments: [-y]",
+        "want: [{object: A/a, at: /spec/n, is: 1}]",
+        "want: [{object: A/a, at: /spec/l, has: x}]",
+        "want: [{object: A/a, at: /spec/l, lacks: y}]",
+        "want: [{object: A/a, at: /spec/m, missing: true}]",
     ] {
         assert_eq!(row(right).faults(&objects), [""; 0], "{right}");
     }
     for wrong in [
-        "{object: A/b}",
-        "{object: A/a, at: /spec/n, is: 2}",
-        "{object: A/a, at: /spec/l, has: y}",
-        "{object: A/a, at: /spec/l, lacks: x}",
-        "{object: A/a, at: /spec/m}",
-        "{object: A/a, at: /spec/n, missing: true}",
-        "{object: A/a, there: false}",
+        "present: [A/b]",
+        "absent: [A/a]",
+        "arguments: [-y]",
+        "lacksArguments: [-x]",
+        "want: [{object: A/b, at: /spec/m, missing: true}]",
+        "want: [{object: A/a, at: /spec/n, is: 2}]",
+        "want: [{object: A/a, at: /spec/l, has: y}]",
+        "want: [{object: A/a, at: /spec/l, lacks: x}]",
+        "want: [{object: A/a, at: /spec/m}]",
+        "want: [{object: A/a, at: /spec/n, missing: true}]",
     ] {
         assert_eq!(row(wrong).faults(&objects).len(), 1, "{wrong}");
     }
