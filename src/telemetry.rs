@@ -19,7 +19,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::Registry;
 use std::io::{self, IsTerminal};
 use std::panic::PanicHookInfo;
 use tracing_subscriber::EnvFilter;
@@ -100,48 +100,172 @@ fn style_length(text: &str) -> Option<usize> {
     used.then_some(end + 3)
 }
 
-/// The metrics that `/metrics` shows.
-#[derive(Debug)]
-pub struct Metrics {
-    registry: Registry,
-    /// Reviews being answered now.
-    pub in_flight: Gauge,
-    /// Large reviews that wait for their turn or have it.
-    pub queued: Gauge,
-    /// Time that reviews took, by `phase`.
-    pub review_durations: ReviewDurations,
-    /// Members that patches cleared.
-    pub fields_cleared: Counter,
-    /// Requests that ended in a panic.
-    pub panics: Counter,
-    /// Connections evicted to make room for others.
-    pub connections_evicted: ConnectionsEvicted,
-    /// Connections refused because their address has reached its limit.
-    pub connections_refused: Counter,
-    /// Expiry of the serving certificate, in seconds since 1970.
-    pub certificate_expiry: Gauge,
-    /// Expiry of the serving certificate's CA, in seconds since 1970. 0 while it is unknown.
-    pub certificate_authority_expiry: Gauge,
-    /// Reloads that found no usable certificate.
-    pub certificate_reload_failures: Counter,
-    /// 1 while definitions are watched.
-    pub watch_connected: Gauge,
-    /// Time of the newest evidence that the catalog is current, in seconds since 1970.
-    pub watch_proven: Gauge,
-    /// Seconds by which this machine's clock is ahead of the API server's.
-    pub clock_difference: Gauge,
-    /// 1 while the API server's own groups are known.
-    pub own_groups_known: Gauge,
+/// Declares structs of metrics. `/metrics` shows each by its name, with a help text, in the order of the fields. The values of a
+/// label are shown at zero from the start.
+macro_rules! metrics {
+    ($($(#[$of:meta])* $group:ident { $($(#[$doc:meta])* $see:vis $field:ident: $type:ty { $($metric:tt)+ })* })*) => {
+        $(
+            $(#[$of])*
+            #[derive(Debug)]
+            pub struct $group { $($(#[$doc])* $see $field: $type,)* }
+
+            impl $group {
+                fn registered(registry: &mut Registry) -> Self {
+                    Self { $($field: metrics!(@registered registry, $type, $($metric)+),)* }
+                }
+            }
+        )*
+    };
+    (@registered $registry:ident, $type:ty, all) => {
+        <$type>::registered($registry)
+    };
+    (@registered $registry:ident, $type:ty, none) => {
+        <$type>::default()
+    };
+    (@registered $registry:ident, $type:ty, $new:ident, $name:literal, $help:expr) => {{
+        let metric = $new();
+        $registry.register($name, $help, metric.clone());
+        metric
+    }};
+    (@registered $registry:ident, $type:ty, $name:literal, $help:expr $(, $label:literal: $($value:literal)+)?) => {{
+        let metric = <$type>::default();
+        $($(drop(metric.get_or_create(&[($label, $value)]));)+)?
+        $registry.register($name, $help, metric.clone());
+        metric
+    }};
+}
+
+metrics! {
+    /// The metrics that `/metrics` shows.
+    Metrics {
+        registry: Registry { none }
+        /// Reviews being answered now.
+        pub in_flight: Gauge { "admission_in_flight", "Reviews being answered now" }
+        /// Large reviews that wait for their turn or have it.
+        pub queued: Gauge { "admission_queued", "Large reviews that wait for their turn or are being answered" }
+        /// Time that reviews took, by `phase`.
+        pub review_durations: ReviewDurations {
+            review_durations, "admission_review_duration_seconds", "Time from a whole body to a whole answer"
+        }
+        /// Members that patches cleared.
+        pub fields_cleared: Counter { "fields_cleared", "Members cleared by patches" }
+        /// Requests that ended in a panic.
+        pub panics: Counter { "panics", "Requests that ended in a panic and were answered with 500" }
+        /// Connections evicted to make room for others.
+        pub connections_evicted: ConnectionsEvicted {
+            "connections_evicted", "Connections closed to make room for others, by port and by what the connection was doing"
+        }
+        /// Connections refused because their address has reached its limit.
+        pub connections_refused: Counter {
+            "connections_refused", "Connections closed at once because their address has reached its limit"
+        }
+        /// Expiry of the serving certificate, in seconds since 1970.
+        pub certificate_expiry: Gauge {
+            "certificate_expiry_timestamp_seconds", "Expiry of the serving certificate, in seconds since 1970"
+        }
+        /// Expiry of the serving certificate's CA, in seconds since 1970. 0 while it is unknown.
+        pub certificate_authority_expiry: Gauge {
+            "certificate_authority_expiry_timestamp_seconds",
+            "Expiry of the serving certificate's CA, in seconds since 1970; 0 while it is unknown"
+        }
+        /// Reloads that found no usable certificate.
+        pub certificate_reload_failures: Counter {
+            "certificate_reload_failures", "Reloads of the certificate's source that found no usable certificate"
+        }
+        /// 1 while definitions are watched.
+        pub watch_connected: Gauge {
+            "watch_connected", "1 while definitions are watched, 0 while the watch is broken or there is none"
+        }
+        /// Time of the newest evidence that the catalog is current, in seconds since 1970.
+        pub watch_proven: Gauge {
+            "watch_proven_timestamp_seconds",
+            "Time of the newest evidence that the catalog is current (a watch of CRDs begins, or has an event or bookmark), in \
+             seconds since 1970; 0 before the first"
+        }
+        /// Seconds by which this machine's clock is ahead of the API server's.
+        pub clock_difference: Gauge {
+            "clock_difference_seconds",
+            "Seconds by which this machine's clock is ahead of the API server's; a replica with more than 300 is not ready"
+        }
+        /// 1 while the API server's own groups are known.
+        pub own_groups_known: Gauge {
+            "own_groups_known",
+            "1 while the groups that the API server itself serves are known; 0 while CRDs of groups that end in .k8s.io or \
+             .kubernetes.io are ignored because they are not known"
+        }
+        /// Metrics of the registration.
+        pub registration: RegistrationMetrics { all }
+        /// Metrics of the admission policies.
+        pub policies: PolicyMetrics { all }
+        /// Reviews of objects that declare unions.
+        pub inspections: InspectionCounters {
+            "inspections",
+            "Reviews of UnionDeclarations and of CRDs that declare unions: `unchecked` ones were allowed, `busy` ones \
+             refused"
+        }
+        /// Reviews refused for lack of memory or time.
+        pub refused: RefusedReviews {
+            "admission_refused",
+            "Reviews refused for lack of memory or time: other reviews use the memory (budget), one review needs more than \
+             there is (never_fits), its body is longer than allowed (body), or the reviews ahead take longer than the API \
+             server waits (late)",
+            "reason": "budget" "never_fits" "body" "late"
+        }
+        /// Reviews given up before their answer.
+        pub given_up: GivenUpReviews {
+            "admission_given_up",
+            "Reviews given up before their answer: the timeout of the request has passed (deadline), or the API server has \
+             closed the connection (gone)",
+            "reason": "deadline" "gone"
+        }
+    }
+
     /// Metrics of the registration.
-    pub registration: RegistrationMetrics,
-    /// Metrics of the admission policies.
-    pub policies: PolicyMetrics,
-    /// Reviews of objects that declare unions.
-    pub inspections: InspectionCounters,
-    /// Reviews refused for lack of memory or time.
-    pub refused: RefusedReviews,
-    /// Reviews given up before their answer.
-    pub given_up: GivenUpReviews,
+    #[derive(Clone)]
+    RegistrationMetrics {
+        /// 1 while the webhook configurations are as this replica wants them.
+        pub registered: Gauge { "registered", "1 while the webhook configurations are as this replica wants them" }
+        /// Writes of the webhook configurations.
+        pub writes: RegistrationWrites {
+            "registration_writes", "Writes of the webhook configurations", "outcome": "applied" "failed"
+        }
+        /// Rounds of writes that corrected changes by others.
+        pub corrections: Counter {
+            "registration_corrections", "Rounds of writes that corrected changes of the webhook configurations by others"
+        }
+        /// 1 while another installation keeps the webhook configurations.
+        pub other_installation: Gauge {
+            "other_installation",
+            "1 while another installation keeps the webhook configurations, so that this one registers nothing"
+        }
+        /// 1 if this replica keeps the webhook configurations.
+        pub registering: Gauge { "registering", "1 if this replica keeps the webhook configurations" }
+    }
+
+    /// Metrics of the admission policies that this replica keeps.
+    #[derive(Clone)]
+    PolicyMetrics {
+        /// Policies and bindings that should exist.
+        pub desired: Gauge {
+            "policies_desired", "Admission policies and bindings that this replica wants in the cluster"
+        }
+        /// Policies and bindings that exist as they should.
+        pub in_sync: Gauge {
+            "policies_in_sync", "Admission policies and bindings that are as this replica wants them"
+        }
+        /// Kinds that policies enforce.
+        pub kinds_covered: Gauge {
+            "policy_kinds_covered", "Kinds that admission policies enforce instead of the webhook"
+        }
+        /// Kinds that policies cannot express as a whole.
+        pub kinds_refused: Gauge {
+            "policy_kinds_refused", "Kinds with a union that admission policies cannot express"
+        }
+        /// Writes of policies and bindings.
+        pub writes: PolicyWrites {
+            "policy_writes", "Writes of admission policies and bindings", "outcome": "applied" "deleted" "failed"
+        }
+    }
 }
 
 /// Reviews refused for lack of memory or time, by `reason`: `budget`, `never_fits`, `body` or `late`.
@@ -166,191 +290,26 @@ pub type ReviewDurations = Family<[(&'static str, &'static str); 1], Histogram, 
 const DURATION_BUCKETS: [f64; 16] =
     [1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1.0];
 
-/// Metrics of the registration.
-#[derive(Debug, Clone, Default)]
-pub struct RegistrationMetrics {
-    /// 1 while the webhook configurations are as this replica wants them.
-    pub registered: Gauge,
-    /// Writes of the webhook configurations.
-    pub writes: RegistrationWrites,
-    /// Rounds of writes that corrected changes by others.
-    pub corrections: Counter,
-    /// 1 while another installation keeps the webhook configurations.
-    pub other_installation: Gauge,
-    /// 1 if this replica keeps the webhook configurations.
-    pub registering: Gauge,
-}
-
 /// Writes of admission policies and their bindings, by `outcome`: `applied`, `deleted` or `failed`.
 pub type PolicyWrites = Family<[(&'static str, &'static str); 1], Counter>;
 
-/// Metrics of the admission policies that this replica keeps.
-#[derive(Debug, Clone, Default)]
-pub struct PolicyMetrics {
-    /// Policies and bindings that should exist.
-    pub desired: Gauge,
-    /// Policies and bindings that exist as they should.
-    pub in_sync: Gauge,
-    /// Kinds that policies enforce.
-    pub kinds_covered: Gauge,
-    /// Kinds that policies cannot express as a whole.
-    pub kinds_refused: Gauge,
-    /// Writes of policies and bindings.
-    pub writes: PolicyWrites,
-}
-
-impl PolicyMetrics {
-    fn new(registry: &mut Registry) -> Self {
-        let desired =
-            add(registry, "policies_desired", "Admission policies and bindings that this replica wants in the cluster");
-        let in_sync =
-            add(registry, "policies_in_sync", "Admission policies and bindings that are as this replica wants them");
-        let kinds_covered =
-            add(registry, "policy_kinds_covered", "Kinds that admission policies enforce instead of the webhook");
-        let kinds_refused =
-            add(registry, "policy_kinds_refused", "Kinds with a union that admission policies cannot express");
-        let writes: PolicyWrites = add(registry, "policy_writes", "Writes of admission policies and bindings");
-        for outcome in ["applied", "deleted", "failed"] {
-            drop(writes.get_or_create(&[("outcome", outcome)]));
-        }
-        Self { desired, in_sync, kinds_covered, kinds_refused, writes }
-    }
-}
-
-impl RegistrationMetrics {
-    fn new(registry: &mut Registry) -> Self {
-        let registered =
-            add(registry, "registered", "1 while the webhook configurations are as this replica wants them");
-        let writes: RegistrationWrites = add(registry, "registration_writes", "Writes of the webhook configurations");
-        for outcome in ["applied", "failed"] {
-            drop(writes.get_or_create(&[("outcome", outcome)]));
-        }
-        let corrections = add(
-            registry,
-            "registration_corrections",
-            "Rounds of writes that corrected changes of the webhook configurations by others",
-        );
-        let other_installation = add(
-            registry,
-            "other_installation",
-            "1 while another installation keeps the webhook configurations, so that this one registers nothing",
-        );
-        let registering = add(registry, "registering", "1 if this replica keeps the webhook configurations");
-        Self { registered, writes, corrections, other_installation, registering }
-    }
+fn review_durations() -> ReviewDurations {
+    ReviewDurations::new_with_constructor(|| Histogram::new(DURATION_BUCKETS))
 }
 
 impl Metrics {
     /// Returns all metrics at zero.
-    #[expect(clippy::too_many_lines, reason = "a list of metrics")]
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("kube_unions");
-        let it = &mut registry;
-        let in_flight = add(it, "admission_in_flight", "Reviews being answered now");
-        let queued = add(it, "admission_queued", "Large reviews that wait for their turn or are being answered");
-        let review_durations = ReviewDurations::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
-        it.register(
-            "admission_review_duration_seconds",
-            "Time from a whole body to a whole answer",
-            review_durations.clone(),
-        );
-        let fields_cleared = add(it, "fields_cleared", "Members cleared by patches");
-        let panics = add(it, "panics", "Requests that ended in a panic and were answered with 500");
-        let connections_evicted = add(
-            it,
-            "connections_evicted",
-            "Connections closed to make room for others, by port and by what the connection was doing",
-        );
-        let connections_refused =
-            add(it, "connections_refused", "Connections closed at once because their address has reached its limit");
-        let certificate_expiry =
-            add(it, "certificate_expiry_timestamp_seconds", "Expiry of the serving certificate, in seconds since 1970");
-        let certificate_authority_expiry = add(
-            it,
-            "certificate_authority_expiry_timestamp_seconds",
-            "Expiry of the serving certificate's CA, in seconds since 1970; 0 while it is unknown",
-        );
-        let certificate_reload_failures = add(
-            it,
-            "certificate_reload_failures",
-            "Reloads of the certificate's source that found no usable certificate",
-        );
-        let watch_connected =
-            add(it, "watch_connected", "1 while definitions are watched, 0 while the watch is broken or there is none");
-        let watch_proven = add(
-            it,
-            "watch_proven_timestamp_seconds",
-            "Time of the newest evidence that the catalog is current (a watch of CRDs begins, or has an event or bookmark), in \
-             seconds since 1970; 0 before the first",
-        );
-        let clock_difference = add(
-            it,
-            "clock_difference_seconds",
-            "Seconds by which this machine's clock is ahead of the API server's; a replica with more than 300 is not ready",
-        );
-        let own_groups_known = add(
-            it,
-            "own_groups_known",
-            "1 while the groups that the API server itself serves are known; 0 while CRDs of groups that end in .k8s.io or \
-             .kubernetes.io are ignored because they are not known",
-        );
-        let registration = RegistrationMetrics::new(it);
-        let policies = PolicyMetrics::new(it);
-        let inspections: InspectionCounters = add(
-            it,
-            "inspections",
-            "Reviews of UnionDeclarations and of CRDs that declare unions: `unchecked` ones were allowed, `busy` ones \
-             refused",
-        );
-        // Before the first inspection, so that a rate starts from zero.
+        let metrics = Self::registered(&mut registry);
         for kind in ["UnionDeclaration", "CustomResourceDefinition"] {
             for outcome in ["allowed", "warned", "denied", "unchecked"] {
-                drop(inspections.get_or_create(&[("kind", kind), ("outcome", outcome)]));
+                drop(metrics.inspections.get_or_create(&[("kind", kind), ("outcome", outcome)]));
             }
         }
-        drop(inspections.get_or_create(&[("kind", "other"), ("outcome", "busy")]));
-        let refused: RefusedReviews = add(
-            it,
-            "admission_refused",
-            "Reviews refused for lack of memory or time: other reviews use the memory (budget), one review needs more than \
-             there is (never_fits), its body is longer than allowed (body), or the reviews ahead take longer than the API \
-             server waits (late)",
-        );
-        for reason in ["budget", "never_fits", "body", "late"] {
-            drop(refused.get_or_create(&[("reason", reason)]));
-        }
-        let given_up: GivenUpReviews = add(
-            it,
-            "admission_given_up",
-            "Reviews given up before their answer: the timeout of the request has passed (deadline), or the API server has \
-             closed the connection (gone)",
-        );
-        for reason in ["deadline", "gone"] {
-            drop(given_up.get_or_create(&[("reason", reason)]));
-        }
-        it.register("build", "Version of the program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
-        Self {
-            registry,
-            in_flight,
-            queued,
-            review_durations,
-            fields_cleared,
-            panics,
-            connections_evicted,
-            connections_refused,
-            certificate_expiry,
-            certificate_authority_expiry,
-            certificate_reload_failures,
-            watch_connected,
-            watch_proven,
-            clock_difference,
-            own_groups_known,
-            registration,
-            policies,
-            inspections,
-            refused,
-            given_up,
-        }
+        drop(metrics.inspections.get_or_create(&[("kind", "other"), ("outcome", "busy")]));
+        registry.register("build", "Version of the program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        Self { registry, ..metrics }
     }
 
     /// Adds the metrics of `collector`.
@@ -370,13 +329,6 @@ impl Default for Metrics {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// Registers a metric at zero and returns a handle to it.
-fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
-    let metric = M::default();
-    registry.register(name, help, metric.clone());
-    metric
 }
 
 /// Logs the location of a panic. Its message may quote a value of an object, which must not be logged.

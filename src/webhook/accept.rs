@@ -5,7 +5,7 @@
 
 use super::Timeouts;
 use super::certificate::CertificateReloader;
-use super::connections::{Connection, Connections};
+use super::connections::{Activity, Connection, Connections};
 use super::deadline_stream::DeadlineStream;
 use axum::Router;
 use axum::body::Body;
@@ -129,9 +129,9 @@ impl Acceptor {
         let stream = DeadlineStream::new(stream, Arc::clone(&connection), self.timeouts);
         let service = hyper::service::service_fn(|mut request: Request<Incoming>| {
             if request.body().is_end_stream() {
-                connection.mark_busy();
+                connection.mark(Activity::Busy);
             } else {
-                connection.mark_body();
+                connection.mark(Activity::Body);
             }
             request.extensions_mut().insert(Arc::clone(&connection));
             let answer = self.router.clone().oneshot(request.map(Body::new));
@@ -145,7 +145,7 @@ impl Acceptor {
                 if response.status() == StatusCode::OK {
                     connection.mark_proven();
                 }
-                connection.mark_response();
+                connection.mark(Activity::Response);
                 Ok::<_, Infallible>(response)
             }
         });

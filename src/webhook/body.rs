@@ -5,7 +5,7 @@
 
 use super::Timeouts;
 use super::budget::{Budget, Reserved};
-use super::connections::{Connection, Eviction};
+use super::connections::{Activity, Connection, Eviction};
 use super::refusal::RequestRefusal;
 use axum::body::{Body, Bytes};
 use http_body_util::{BodyExt, Limited};
@@ -88,13 +88,13 @@ impl BodyReader {
             }
             if arrived.extend(&data, expected).is_err() {
                 // The client is not slow while the server does not read.
-                connection.mark_busy();
+                connection.mark(Activity::Busy);
                 let extended = self.extend_with_room(&mut arrived, &data, expected, connection);
                 self.for_memory(extended).await?;
-                connection.mark_body();
+                connection.mark(Activity::Body);
             }
         }
-        connection.mark_busy();
+        connection.mark(Activity::Busy);
         Ok(arrived)
     }
 

@@ -22,8 +22,10 @@
 
 mod activity;
 
+pub(super) use activity::Activity;
+
 use crate::telemetry::ConnectionsEvicted;
-use activity::{Activity, ConnectionState, REASONS};
+use activity::{ConnectionState, REASONS};
 use prometheus_client::metrics::counter::Counter;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -267,29 +269,9 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Records that the client has read a whole answer and has not begun the next request.
-    pub(super) fn mark_idle(&self) {
-        self.set(Activity::Idle, Duration::ZERO);
-    }
-
-    /// Records the first byte of a request on an idle connection.
-    pub(super) fn mark_header(&self) {
-        self.set(Activity::Header, PATIENCE);
-    }
-
-    /// Records that the server reads a body from now on.
-    pub(super) fn mark_body(&self) {
-        self.set(Activity::Body, PATIENCE);
-    }
-
-    /// Records that the client waits for the server from now on.
-    pub(super) fn mark_busy(&self) {
-        self.set(Activity::Busy, Duration::ZERO);
-    }
-
-    /// Records that the server sends an answer from now on.
-    pub(super) fn mark_response(&self) {
-        self.set(Activity::Response, PATIENCE);
+    /// Records what the connection does from now on. A transfer is not slow at once.
+    pub(super) fn mark(&self, activity: Activity) {
+        self.set(activity, if activity.is_transfer() { PATIENCE } else { Duration::ZERO });
     }
 
     /// Records an answer with status 200.

@@ -7,7 +7,7 @@
 //! deadline of a body.
 
 use super::Timeouts;
-use super::connections::Connection;
+use super::connections::{Activity, Connection};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -46,14 +46,14 @@ impl<S> DeadlineStream<S> {
             self.restart_read_deadline(self.timeouts.header);
         }
         if std::mem::take(&mut self.idle) {
-            self.connection.mark_header();
+            self.connection.mark(Activity::Header);
         }
         self.connection.transferred(bytes);
     }
 
     fn has_answered(&mut self) {
         (self.idle, self.silent) = (true, true);
-        self.connection.mark_idle();
+        self.connection.mark(Activity::Idle);
         self.restart_read_deadline(self.timeouts.idle);
     }
 

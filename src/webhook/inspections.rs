@@ -165,17 +165,22 @@ impl fmt::Debug for Inspections {
     }
 }
 
-/// Decides the effect of each fault of a declaration.
-fn judge_declaration(subject: &InspectedObject, faults: &[Fault]) -> InspectionResult {
-    let effect = |fault: &Fault| match fault.severity() {
+/// Decides the effect of a fault. `is_old` is true if the old object has it.
+fn effect(severity: Severity, is_old: bool) -> FindingEffect {
+    match severity {
         Severity::Note => FindingEffect::Noted,
         Severity::Warning => FindingEffect::Surprising,
-        Severity::Error if subject.unchanged => FindingEffect::Old,
+        Severity::Error if is_old => FindingEffect::Old,
         Severity::Error => FindingEffect::Denied,
-    };
+    }
+}
+
+/// Decides the effect of each fault of a declaration.
+fn judge_declaration(subject: &InspectedObject, faults: &[Fault]) -> InspectionResult {
     // Other notes are in the condition: whoever applies the declaration cannot change anything about them.
     let told = faults.iter().filter(|fault| fault.severity() != Severity::Note || fault.left_out);
-    InspectionResult::Findings(told.map(|fault| (InspectionFinding::of_declaration(fault), effect(fault))).collect())
+    let with_effect = |fault| (InspectionFinding::of_declaration(fault), effect(fault.severity(), subject.unchanged));
+    InspectionResult::Findings(told.map(with_effect).collect())
 }
 
 /// Finds the faults of a CRD and decides the effect of each.
@@ -194,13 +199,8 @@ fn judge_definition(subject: &InspectedObject, body: &[u8]) -> InspectionResult 
     let has_error = new.iter().any(|(_, severity)| *severity == Severity::Error);
     let old = subject.old.as_ref().filter(|_| has_error).map(|old| findings(text_at(body, old)));
     let old: HashSet<InspectionFinding> = old.unwrap_or_default().into_iter().map(|(finding, _)| finding).collect();
-    let with_effect = |(finding, severity): (InspectionFinding, Severity)| {
-        let effect = match severity {
-            Severity::Note => FindingEffect::Noted,
-            Severity::Warning => FindingEffect::Surprising,
-            Severity::Error if old.contains(&finding) => FindingEffect::Old,
-            Severity::Error => FindingEffect::Denied,
-        };
+    let with_effect = |(finding, severity)| {
+        let effect = effect(severity, old.contains(&finding));
         (finding, effect)
     };
     InspectionResult::Findings(new.into_iter().map(with_effect).collect())

@@ -44,33 +44,21 @@ pub(super) enum RequestRefusal {
 }
 
 impl RequestRefusal {
-    fn code(&self) -> StatusCode {
+    /// Returns the code of the answer, and the API server's own word for the reason (`metav1.StatusReason`).
+    fn code_and_reason(&self) -> (StatusCode, &'static str) {
         match self {
-            Self::BadRequest(_) => StatusCode::BAD_REQUEST,
-            Self::NotFound | Self::NotFoundOps => StatusCode::NOT_FOUND,
-            Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::TooLarge(_) | Self::NeverFits(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Budget | Self::Late | Self::TooSlow | Self::Inspections => StatusCode::TOO_MANY_REQUESTS,
-            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::NotReady => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Deadline => StatusCode::GATEWAY_TIMEOUT,
-        }
-    }
-
-    /// Returns the API server's own word for the reason (`metav1.StatusReason`).
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::BadRequest(_) => "BadRequest",
-            Self::NotFound | Self::NotFoundOps => "NotFound",
-            Self::MethodNotAllowed(_) => "MethodNotAllowed",
-            Self::BodyTimeout | Self::Deadline => "Timeout",
-            Self::TooLarge(_) | Self::NeverFits(_) => "RequestEntityTooLarge",
-            Self::MediaType => "UnsupportedMediaType",
-            Self::Budget | Self::Late | Self::TooSlow | Self::Inspections => "TooManyRequests",
-            Self::Internal => "InternalError",
-            Self::NotReady => "ServiceUnavailable",
+            Self::BadRequest(_) => (StatusCode::BAD_REQUEST, "BadRequest"),
+            Self::NotFound | Self::NotFoundOps => (StatusCode::NOT_FOUND, "NotFound"),
+            Self::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
+            Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "Timeout"),
+            Self::TooLarge(_) | Self::NeverFits(_) => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
+            Self::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType"),
+            Self::Budget | Self::Late | Self::TooSlow | Self::Inspections => {
+                (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests")
+            }
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
+            Self::NotReady => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
+            Self::Deadline => (StatusCode::GATEWAY_TIMEOUT, "Timeout"),
         }
     }
 
@@ -85,28 +73,24 @@ impl RequestRefusal {
         labels.into_iter().find_map(|(applies, label)| applies.then_some(label))
     }
 
-    /// Returns true if the same request may succeed a moment later. The API server retries only after `Retry-After`.
-    fn is_temporary(&self) -> bool {
-        matches!(self, Self::Budget | Self::Late | Self::TooSlow | Self::Inspections | Self::NotReady)
-    }
-
     /// Returns the answer to send.
     pub(super) fn into_response(self) -> Response<Body> {
-        let code = self.code();
+        let (code, reason) = self.code_and_reason();
         let status = serde_json::json!({
             "kind": "Status",
             "apiVersion": "v1",
             "metadata": {},
             "status": "Failure",
             "message": self.to_string(),
-            "reason": self.reason(),
+            "reason": reason,
             "code": code.as_u16(),
         });
         let mut response = Response::new(Body::from(status.to_string()));
         *response.status_mut() = code;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if self.is_temporary() {
+        // The same request may succeed a moment later. The API server retries only after this header.
+        if matches!(code, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if self == Self::TooSlow {

@@ -4,12 +4,12 @@ use tokio::time::Instant;
 
 /// The present activity of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Activity {
+pub(in crate::webhook) enum Activity {
     /// Its first request has not arrived: it is in the handshake, is silent, or has sent a part of a header.
     HalfOpen,
-    /// It is between two requests.
+    /// It is between two requests: the client has read a whole answer.
     Idle,
-    /// The header of a later request is arriving.
+    /// The header of a later request is arriving, after its first byte.
     Header,
     /// A body is arriving.
     Body,

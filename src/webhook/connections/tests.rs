@@ -138,7 +138,7 @@ fn a_request_that_arrives_cancels_the_eviction() {
     let idle = connection(&table, 1, true, Activity::Idle, Duration::ZERO);
     assert_eq!(table.evict(), Eviction::Started);
     assert!(idle.is_evicted());
-    idle.mark_header();
+    idle.mark(Activity::Header);
     assert!(!idle.is_evicted());
     assert!(matches!(table.evict(), Eviction::NotBefore(_)));
 
@@ -146,7 +146,7 @@ fn a_request_that_arrives_cancels_the_eviction() {
     assert_eq!(table.evict(), Eviction::Started);
     idle.transferred(100);
     assert!(idle.is_evicted(), "a few more bytes change nothing");
-    idle.mark_busy();
+    idle.mark(Activity::Busy);
     assert!(!idle.is_evicted(), "the whole body does");
 }
 
@@ -173,7 +173,7 @@ async fn an_address_at_its_limit_evicts_its_own_connections() {
     assert!(table.admit(address(1)).await.is_none(), "both are in their grace");
     assert_eq!(table.refused.get(), 1);
     assert!(table.admit(address(2)).await.is_some(), "another address is not affected");
-    first.mark_idle();
+    first.mark(Activity::Idle);
     assert!(table.admit(address(1)).await.is_some());
     assert!(first.is_evicted());
     assert_eq!(table.refused.get(), 1);
