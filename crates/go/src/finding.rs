@@ -1,9 +1,8 @@
 //! Findings: what was left out and why, and what may surprise.
 
-use super::finding_kind::FindingKind;
+use super::finding_kind::{FindingKind, FindingSeverity};
 use super::position::Position;
 use kube_unions_core::schema::Place;
-use serde::Serialize;
 
 /// A message about the Go sources, with the position that caused it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,18 +17,6 @@ pub struct GoFinding {
     pub kind: FindingKind,
     /// The problem and its remedy, in one line. Names and values from the sources are in backticks.
     pub message: String,
-}
-
-/// Severity of a finding, the worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FindingSeverity {
-    /// A union, or one of its members, was left out.
-    Error,
-    /// Nothing was left out, but the result may surprise.
-    Warning,
-    /// Information.
-    Note,
 }
 
 impl GoFinding {

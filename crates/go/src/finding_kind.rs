@@ -1,7 +1,19 @@
 //! Kinds of findings, with their names for flags, baselines and reports.
 
-use super::finding::FindingSeverity;
+use serde::Serialize;
 use std::fmt;
+
+/// Severity of a finding, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FindingSeverity {
+    /// A union, or one of its members, was left out.
+    Error,
+    /// Nothing was left out, but the result may surprise.
+    Warning,
+    /// Information.
+    Note,
+}
 
 macro_rules! finding_kinds {
     ($($variant:ident $name:literal $severity:ident $meaning:literal,)*) => {

@@ -1,8 +1,8 @@
 //! Markers without effect: misplaced in the sources, or on structs that no kind uses. And types that the parser cannot read.
 
 use super::derivation::Derivation;
-use super::finding::{FindingSeverity, GoFinding};
-use super::finding_kind::FindingKind;
+use super::finding::GoFinding;
+use super::finding_kind::{FindingKind, FindingSeverity};
 use super::packages::{Packages, TypeId};
 use super::types::{BrokenDeclaration, GoFile};
 use std::collections::BTreeSet;
