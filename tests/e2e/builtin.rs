@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::http::Answer;
+use crate::http::{Answer, Client};
 use crate::kubectl::Kubectl;
+use fixtures::api_server::DECLARATIONS;
 use fixtures::wait::{eventually, for_some};
 
 /// The folder of the presets.
@@ -91,7 +92,7 @@ impl BuiltIn {
         self.register();
         self.kubectl.run(&["apply", "-k", PRESETS]).accepted();
         for name in self.declarations() {
-            let accepted = wait_for_verdict(&self.kubectl, &name);
+            let accepted = wait_for_verdict(self.cluster.client(), &name);
             assert_eq!(accepted.status, "True", "{name}: {accepted:?}");
         }
         let probe = json!({
@@ -114,8 +115,8 @@ impl BuiltIn {
 
     /// The names of all `UnionDeclaration`s.
     pub(crate) fn declarations(&self) -> Vec<String> {
-        let list = self.kubectl.run(&["get", "uniondeclarations", "-o", "json"]).accepted().json();
-        let items = list["items"].as_array().expect("a list has items");
+        let list = self.cluster.client().get(DECLARATIONS).expect("the API server answers");
+        let items = list.body["items"].as_array().expect("a list has items");
         items.iter().map(|item| item["metadata"]["name"].as_str().expect("an object has a name").to_owned()).collect()
     }
 
@@ -160,13 +161,15 @@ impl BuiltIn {
 }
 
 /// Returns the condition `Accepted` for the present generation. `None`: there is none yet.
-pub(crate) fn verdict(kubectl: &Kubectl, declaration: &str) -> Option<Accepted> {
-    condition(kubectl, declaration, "Accepted")
+pub(crate) fn verdict(client: &Client, declaration: &str) -> Option<Accepted> {
+    condition(client, declaration, "Accepted")
 }
 
 /// Returns a condition for the present generation. `None`: there is none yet.
-pub(crate) fn condition(kubectl: &Kubectl, declaration: &str, name: &str) -> Option<Accepted> {
-    let declaration = kubectl.run(&["get", "uniondeclaration", declaration, "-o", "json"]).accepted().json();
+pub(crate) fn condition(client: &Client, declaration: &str, name: &str) -> Option<Accepted> {
+    let answer = client.get(&format!("{DECLARATIONS}/{declaration}")).expect("the API server answers");
+    assert!(answer.is_success(), "{declaration}: {answer:?}");
+    let declaration = answer.body;
     let conditions = declaration["status"]["conditions"].as_array()?;
     let condition = conditions.iter().find(|condition| condition["type"] == *name)?;
     let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
@@ -176,8 +179,8 @@ pub(crate) fn condition(kubectl: &Kubectl, declaration: &str, name: &str) -> Opt
 
 /// Waits until the condition is about the present generation.
 #[track_caller]
-pub(crate) fn wait_for_verdict(kubectl: &Kubectl, declaration: &str) -> Accepted {
-    for_some(SETTLED, || verdict(kubectl, declaration))
+pub(crate) fn wait_for_verdict(client: &Client, declaration: &str) -> Accepted {
+    for_some(SETTLED, || verdict(client, declaration))
         .unwrap_or_else(|| panic!("`{declaration}` never got a condition about its present generation"))
 }
 

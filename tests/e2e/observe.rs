@@ -39,7 +39,7 @@ impl Observed<'_> {
         });
         let kubectl = self.kind.kubectl();
         kubectl.run_with(&["apply", "--server-side", "-f", "-"], &declaration.to_string()).accepted();
-        let verdict = wait_for_verdict(kubectl, &self.declaration);
+        let verdict = wait_for_verdict(self.kind.client(), &self.declaration);
         assert_eq!(verdict.status, "True", "{verdict:?}");
     }
 

@@ -112,9 +112,9 @@ impl Plain {
             "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": name}, "spec": spec,
         });
         self.kubectl.apply(&declaration.to_string()).accepted();
-        let verdict = wait_for_verdict(&self.kubectl, &name);
+        let verdict = wait_for_verdict(self.cluster.client(), &name);
         assert_eq!(verdict.status, "True", "{verdict:?}");
-        let in_force = for_some(SETTLED, || condition(&self.kubectl, &name, "InForce")).unwrap();
+        let in_force = for_some(SETTLED, || condition(self.cluster.client(), &name, "InForce")).unwrap();
         assert_eq!(in_force.status, "True", "{in_force:?}");
         let (steady, mut since) = (self.cluster.steady(), None);
         let followed = eventually(SETTLED + steady, || {

@@ -356,7 +356,7 @@ fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
     });
     let warned = kubectl.apply(&lease.to_string()).accepted();
     assert!(warned.stderr.contains("never sent to the webhook"), "{}", warned.stderr);
-    let verdict = wait_for_verdict(&kubectl, "lease");
+    let verdict = wait_for_verdict(cluster.client(), "lease");
     assert!(verdict.message.contains("never sent to the webhook"), "{verdict:?}");
     let said = || cluster.webhook.log().lines().filter(|line| line.contains("never sent to the webhook")).count();
     assert!(eventually(SETTLED, || said() == 1), "{}", cluster.webhook.log());

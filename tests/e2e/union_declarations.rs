@@ -37,16 +37,16 @@ fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted(
     let name = format!("early.{}", kind.group());
     let target = json!({"group": kind.group(), "kind": "Source"});
     kubectl.apply(&declaration(&name, &target, &sources()).to_string()).accepted();
-    let early = wait_for_verdict(kubectl, &name);
+    let early = wait_for_verdict(kind.client(), &name);
     assert_eq!((&*early.status, &*early.reason), ("Unknown", "TargetNotFound"), "{early:?}");
     assert_eq!(columns(kubectl, &name)[2..4], ["0/1", "Unknown"]);
     assert!(early.message.contains("Source"), "the condition names the kind that is missing: {early:?}");
 
     kind.apply_definition_without_unions();
     assert!(
-        eventually(SETTLED, || verdict(kubectl, &name).is_some_and(|verdict| verdict.status == "True")),
+        eventually(SETTLED, || verdict(kind.client(), &name).is_some_and(|verdict| verdict.status == "True")),
         "it is accepted once there is a schema: {:?}",
-        verdict(kubectl, &name)
+        verdict(kind.client(), &name)
     );
     assert_eq!(columns(kubectl, &name)[2..4], ["1/1", "True"]);
     kind.enforce();
@@ -82,7 +82,7 @@ fn a_declaration_requires_a_member_and_says_which_empty_values_are_none() {
     ]);
     let target = json!({"group": kind.group(), "kind": "Source"});
     kubectl.apply(&declaration(&name, &target, &unions).to_string()).accepted();
-    assert_eq!(wait_for_verdict(kubectl, &name).status, "True", "a default that counts as not set is no fault");
+    assert_eq!(wait_for_verdict(kind.client(), &name).status, "True", "a default that counts as not set is no fault");
     kind.enforce();
     let none = kind.object("none", &json!({"issuer": {}}));
     assert!(eventually(SETTLED, || kind.post_dry(&none).unwrap().status == 422), "the declaration is in force");
@@ -139,7 +139,7 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
     };
     let good = format!("a-good.{}", kind.group());
     kubectl.apply(&declaration(&good, &target, &strategy(json!({}))).to_string()).accepted();
-    assert_eq!(wait_for_verdict(kubectl, &good).status, "True");
+    assert_eq!(wait_for_verdict(kind.client(), &good).status, "True");
     kind.enforce();
     let still_in_force = || {
         let invalid = kind.object("x", &json!({"strategy": {"type": "Canary"}}));
@@ -160,7 +160,7 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
     for (name, target, unions, words) in cases {
         let name = format!("{name}.{}", kind.group());
         kubectl.apply(&declaration(&name, target, &unions).to_string()).accepted();
-        let verdict = wait_for_verdict(kubectl, &name);
+        let verdict = wait_for_verdict(kind.client(), &name);
         assert_eq!(verdict.status, "False", "{name}: {verdict:?}");
         assert!(!verdict.reason.is_empty() && verdict.message.contains(words), "{name}: {verdict:?}");
         still_in_force();
@@ -176,14 +176,14 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
     for (name, target, unions, accepted, words) in lacking {
         let name = format!("{name}.{}", kind.group());
         kubectl.apply(&declaration(&name, target, &unions).to_string()).accepted();
-        assert_eq!(wait_for_verdict(kubectl, &name).status, accepted, "{name}");
-        let in_force = condition(kubectl, &name, "InForce").expect("both conditions are written at once");
+        assert_eq!(wait_for_verdict(kind.client(), &name).status, accepted, "{name}");
+        let in_force = condition(kind.client(), &name, "InForce").expect("both conditions are written at once");
         assert_eq!(in_force.status, "False", "{name}: {in_force:?}");
         assert!(in_force.message.starts_with("0 of 1 ") && in_force.message.contains(words), "{name}: {in_force:?}");
         still_in_force();
         kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
     }
-    assert_eq!(wait_for_verdict(kubectl, &good).status, "True");
+    assert_eq!(wait_for_verdict(kind.client(), &good).status, "True");
 }
 
 #[test]
@@ -210,12 +210,12 @@ fn what_an_older_crd_lacks_is_left_out_and_comes_back_with_the_upgrade() {
         {"path": "spec.kept", "fieldsToDiscriminateBy": {"c": "C", "unborn": "Unborn"}},
     ]);
     kubectl.apply(&declaration(&name, &target, &unions).to_string()).accepted();
-    assert_eq!(wait_for_verdict(kubectl, &name).status, "True");
+    assert_eq!(wait_for_verdict(kind.client(), &name).status, "True");
     let printed = kubectl.run(&["get", "ud", &name]).accepted().stdout;
     let header: Vec<_> = printed.lines().next().expect("kubectl prints a header").split_whitespace().collect();
     assert_eq!(header, ["NAME", "GROUP", "TARGET", "UNIONS", "ACCEPTED", "AGE"]);
     assert_eq!(columns(kubectl, &name), [kind.group(), "Rollout", "2/3", "True"]);
-    let in_force = condition(kubectl, &name, "InForce").expect("both conditions are written at once");
+    let in_force = condition(kind.client(), &name, "InForce").expect("both conditions are written at once");
     assert_eq!((&*in_force.status, &*in_force.reason), ("True", "UnionsInForce"));
     for words in
         ["2 of 3 unions are in force", "spec.strategy.type (v1)", "`blueGreen`", "selects no member", "`unborn`"]
@@ -232,8 +232,8 @@ fn what_an_older_crd_lacks_is_left_out_and_comes_back_with_the_upgrade() {
 
     kubectl.apply(&newer.to_string()).accepted();
     assert!(eventually(SETTLED, || dry(&green) == 422), "the member is in force after the upgrade");
-    let told = || condition(kubectl, &name, "InForce").is_some_and(|it| !it.message.contains("`blueGreen`"));
-    assert!(eventually(SETTLED, told), "{:?}", condition(kubectl, &name, "InForce"));
+    let told = || condition(kind.client(), &name, "InForce").is_some_and(|it| !it.message.contains("`blueGreen`"));
+    assert!(eventually(SETTLED, told), "{:?}", condition(kind.client(), &name, "InForce"));
     assert_eq!(columns(kubectl, &name), [kind.group(), "Rollout", "2/3", "True"]);
     kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
 }

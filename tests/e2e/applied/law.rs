@@ -166,7 +166,7 @@ fn enforce(server: &Server, enforcement: Enforcement, group: &str, kinds: &[Rand
     for kind in kinds {
         if enforcement == Enforcement::Webhook {
             kubectl.apply(&kind.declaration.to_string()).accepted();
-            let verdict = wait_for_verdict(&kubectl, kind.declaration["metadata"]["name"].as_str().unwrap());
+            let verdict = wait_for_verdict(server.client(), kind.declaration["metadata"]["name"].as_str().unwrap());
             assert_eq!(verdict.status, "True", "{verdict:?}");
         } else {
             let compiled = compile("policies", &[kind.definition.clone(), kind.declaration.clone()]);

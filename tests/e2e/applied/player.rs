@@ -260,14 +260,15 @@ impl Stage<'_> {
 
     /// Returns the object of each cell.
     fn states(&self) -> Vec<Option<State>> {
-        let states: Mutex<BTreeMap<usize, State>> = Mutex::default();
-        self.in_parallel(|position, cell| {
-            let Some(object) = self.server.stored(&cell.path()) else { return };
-            let state = State::of(&object, cell.place.root(), cell.content(&object));
-            states.lock().unwrap().insert(position, state);
-        });
-        let mut states = states.into_inner().unwrap();
-        (0..self.cells.len()).map(|position| states.remove(&position)).collect()
+        let mut objects: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
+        for cell in self.cells {
+            objects.entry(&cell.collection).or_insert_with(|| self.server.all(&cell.collection));
+        }
+        let state = |cell: &Cell| {
+            let object = objects[&*cell.collection].get(&cell.name)?;
+            Some(State::of(object, cell.place.root(), cell.content(object)))
+        };
+        self.cells.iter().map(state).collect()
     }
 
     /// Calls the function for every cell, some at the same time.

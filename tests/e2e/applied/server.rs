@@ -1,5 +1,6 @@
 //! The API servers of the matrix: one with the webhook, and one with compiled policies and with rules in a CRD.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -96,6 +97,13 @@ impl Server {
         answer.is_success().then_some(answer.body)
     }
 
+    /// Returns the objects of a collection by name.
+    pub(super) fn all(&self, collection: &str) -> BTreeMap<String, Value> {
+        let list = self.stored(collection).unwrap_or_else(|| panic!("{collection} is not served"));
+        let items = list["items"].as_array().expect("a list has items").iter();
+        items.map(|item| (item["metadata"]["name"].as_str().expect("a name").to_owned(), item.clone())).collect()
+    }
+
     /// Sends the objects of these groups to the webhook.
     pub(super) fn register(&self, name: &str, groups: &[&str]) {
         let rule = json!({"apiGroups": groups, "apiVersions": ["*"], "resources": ["*", "*/status"],
@@ -110,7 +118,7 @@ impl Server {
         self.install_contributed_kinds();
         for preset in contributed_presets() {
             self.apply(&preset);
-            let verdict = wait_for_verdict(&self.built_in.kubectl, preset["metadata"]["name"].as_str().unwrap());
+            let verdict = wait_for_verdict(self.client(), preset["metadata"]["name"].as_str().unwrap());
             assert_eq!(verdict.status, "True", "{verdict:?}");
         }
         self.register("own.applied.example", &[group(Enforcement::Webhook)]);
