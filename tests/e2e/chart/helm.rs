@@ -1,9 +1,10 @@
 //! The real helm, with a home of its own.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 
@@ -57,9 +58,16 @@ impl Helm {
         self.run(&args, values)
     }
 
-    /// Every object that the chart makes of values, hooks included.
+    /// Every object that the chart makes of values, hooks included. The tests of this process render each values once.
     pub(super) fn render(&self, values: &Value) -> Vec<Value> {
-        documents(&self.template(values, &[]).accepted().stdout)
+        static RENDERED: Mutex<BTreeMap<String, Vec<Value>>> = Mutex::new(BTreeMap::new());
+        let rendered = || RENDERED.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = rendered().get(&values.to_string()).cloned();
+        known.unwrap_or_else(|| {
+            let objects = documents(&self.template(values, &[]).accepted().stdout);
+            rendered().insert(values.to_string(), objects.clone());
+            objects
+        })
     }
 
     /// `helm lint`, warnings counted as errors.
