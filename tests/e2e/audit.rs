@@ -26,12 +26,12 @@ use fixtures::wait::eventually;
 /// The deadline of work that the API server does in the background, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(20);
 
-const ROLLOUTS: usize = 5000;
+const ROLLOUTS: usize = 2000;
 const INVALID: usize = 37;
 /// The Rollouts in the namespace `few`.
-const FEW: usize = 500;
+const FEW: usize = 200;
 const BACKUPS: usize = 40;
-const SOURCES: usize = 2000;
+const SOURCES: usize = 1000;
 
 /// Connections that objects are created through.
 const CONNECTIONS: usize = 8;
@@ -171,7 +171,7 @@ fn namespace_of(number: usize) -> &'static str {
     if number % (ROLLOUTS / FEW) == 7 { "few" } else { "default" }
 }
 
-/// 37 of 5,000, evenly.
+/// 37 of 2,000, evenly.
 fn is_invalid(number: usize) -> bool {
     const EVERY: usize = ROLLOUTS / INVALID;
     number % EVERY == EVERY / 2 && number / EVERY < INVALID
@@ -211,18 +211,18 @@ fn found(report: &Value, sort: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn of_5000_stored_objects_exactly_the_37_invalid_ones_are_found_in_every_format() {
+fn of_2000_stored_objects_exactly_the_37_invalid_ones_are_found_in_every_format() {
     let Some(stored) = Stored::shared() else { return };
     let json = stored.audit(&[&stored.rollouts(), "-A", "-o", "json"]);
     assert_eq!(json.code, Some(1), "{}", json.stderr);
-    assert_eq!(json.stderr, "audited 5,000 objects of 1 kind: 37 invalid, none that normalisation would change\n");
+    assert_eq!(json.stderr, "audited 2,000 objects of 1 kind: 37 invalid, none that normalisation would change\n");
     let report = json.json();
     assert_eq!(found(&report, "invalid"), invalid_rollouts());
     assert_eq!(report["findings"].as_array().unwrap().len(), INVALID);
     assert_eq!(
         report["findings"][0],
         json!({
-            "group": stored.rollouts, "version": "v1", "kind": "Rollout", "namespace": "default", "name": name(202),
+            "group": stored.rollouts, "version": "v1", "kind": "Rollout", "namespace": "default", "name": name(81),
             "finding": "invalid", "rule": "member-not-selected", "field": "spec.strategy.rollingUpdate",
             "message": "Forbidden: may only be specified when `type` is \"RollingUpdate\"", "mendedByNextWrite": false,
         })
@@ -341,7 +341,7 @@ fn an_interrupt_in_the_middle_leaves_a_whole_report_and_says_how_far_it_came() {
     assert_eq!((&summary["complete"], summary["invalid"].as_u64()), (&json!(false), Some(objects)));
     let (before, after) = stderr.split_once(&format!("interrupted at Source.{}/v1, after ", stored.sources)).unwrap();
     assert!(before.starts_with("audited "), "{stderr}");
-    let far = after.split_once(" of 2,000 objects; not looked at: ").expect("it says how far it came");
+    let far = after.split_once(" of 1,000 objects; not looked at: ").expect("it says how far it came");
     assert_eq!(far.0.replace(',', ""), objects.to_string());
     assert_eq!(far.1.trim(), format!("Rollout.{}/v1", stored.rollouts));
 }
