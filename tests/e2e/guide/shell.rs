@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::page::{REPOSITORY, Step};
 use crate::assets;
 use crate::control_plane::ControlPlane;
+use crate::kubectl::NO_COLLECTOR;
 use crate::process::Workspace;
 use crate::webhook;
 use fixtures::wait::eventually;
@@ -130,6 +131,7 @@ impl<'w> Shell<'w> {
             .env("KUBERC", "off")
             .env("KUBE_UNIONS", REPOSITORY)
             .env("NO_COLOR", "1")
+            .envs(NO_COLLECTOR)
             .output()
             .unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
