@@ -202,9 +202,9 @@ impl<'c> Kind<'c> {
         self.kubectl.run(&["patch", &self.resource(), name, "--type=merge", "-p", &patch.to_string()])
     }
 
-    /// Runs `kubectl get`, changes the object, and runs `kubectl replace`, as a typed client does.
+    /// Reads the object, changes it, and runs `kubectl replace`, as a typed client does.
     pub(crate) fn read_modify_write(&self, name: &str, change: impl FnOnce(&mut Value)) -> Output {
-        let mut object = self.kubectl.run(&["get", &self.resource(), name, "-o", "json"]).accepted().json();
+        let mut object = self.stored(name);
         change(&mut object);
         self.kubectl.run_with(&["replace", "--validate=ignore", "-f", "-"], &object.to_string())
     }

@@ -24,6 +24,8 @@ use fixtures::wait::{eventually, for_some};
 
 /// Longer than any `--shutdown-delay` under test, and than what is in flight may take after it.
 const GRACE: Duration = Duration::from_secs(30);
+/// The pause between two writes of [`while_doing`], which leaves processor time to other tests.
+const PACE: Duration = Duration::from_millis(10);
 
 /// `--post-renderer` and its arguments: helm's own means for what a chart has no value for.
 pub(super) const ON_LOOPBACK: [&str; 5] = [
@@ -271,6 +273,7 @@ pub(super) fn while_doing<T>(
                 if last {
                     return (times, wrong);
                 }
+                thread::sleep(PACE);
             }
         });
         // Also when `meanwhile` panics: the thread must end.
