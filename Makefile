@@ -156,12 +156,14 @@ packages: packages-quick ## Build and package each crate alone, from its own fil
 	for package in $(PACKAGES); do $(CARGO) build --locked --package $$package; done
 	$(CARGO) package --locked --allow-dirty $(addprefix --package ,$(PACKAGES))
 
+# The crates of WASM have no default features, so that their check for WebAssembly is the one of each alone.
 .PHONY: packages-quick
 packages-quick: ## Check each feature and WebAssembly, run programs that use one crate, list the packaged files
 	rustup target add wasm32-unknown-unknown
 	for package in $(WASM); do $(CARGO) check --locked --target wasm32-unknown-unknown --package $$package; done
-	for package in $(PACKAGES); do $(CARGO) check --locked --no-default-features --package $$package; done
+	for package in $(filter-out $(WASM),$(PACKAGES)); do $(CARGO) check --locked --no-default-features --package $$package; done
 	$(CARGO) check --locked --package kube-unions-core --features kube
+	$(CARGO) check --locked --package kube-unions-author --example rollout
 	tests/users.sh
 	$(CARGO) package --locked --allow-dirty --no-verify $(addprefix --package ,$(PACKAGES))
 

@@ -5,7 +5,7 @@ use super::shell::Shell;
 use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use crate::native::Native;
-use crate::process::Workspace;
+use crate::process::{Workspace, example};
 use crate::registration::with_rights;
 
 /// Follows pages on a cluster whose webhook registers itself. Returns false if that is skipped.
@@ -14,9 +14,12 @@ pub(super) fn on_a_cluster(pages: &mut [Page; 7]) -> bool {
     // Authoring audits the whole cluster, so it comes first. The presets change what built-in types do, so they come last.
     let [authoring, patching, kustomize_and_helm, playground, testing, samples, presets] = pages;
     let control_plane = &cluster.control_plane;
-    for page in [authoring, patching] {
-        with_shell(control_plane, |shell| page.follow(shell));
-    }
+    with_shell(control_plane, |shell| {
+        let run = "cargo run --quiet --manifest-path \"$KUBE_UNIONS/Cargo.toml\" --package kube-unions-author --example rollout";
+        shell.replace(run, program());
+        authoring.follow(shell);
+    });
+    with_shell(control_plane, |shell| patching.follow(shell));
     with_shell(control_plane, |shell| {
         kustomize_and_helm.follow_up_to("helm plugin install", shell);
         shell.prepare("helm uninstall backups");
@@ -29,7 +32,7 @@ pub(super) fn on_a_cluster(pages: &mut [Page; 7]) -> bool {
         with_shell(control_plane, |shell| page.follow(shell));
     }
     with_shell(control_plane, |shell| {
-        shell.replace("cargo run ", "cargo run --manifest-path \"$KUBE_UNIONS/Cargo.toml\" ");
+        shell.replace("cargo run --package kube-unions-author --example rollout", program());
         samples.follow(shell);
     });
     with_shell(control_plane, |shell| presets.follow(shell));
@@ -43,6 +46,11 @@ pub(super) fn without_a_webhook(pages: &mut [Page; 2]) -> bool {
         with_shell(server.control_plane(), |shell| page.follow(shell));
     }
     true
+}
+
+/// Returns the program of the example, which the build of the tests has made. cargo would compile its dependencies again for it alone.
+fn program() -> String {
+    example("kube-unions-author", "rollout", "manifests/samples/rust/rollout.rs").display().to_string()
 }
 
 fn with_shell(control_plane: &ControlPlane, work: impl FnOnce(&mut Shell<'_>)) {
