@@ -24,7 +24,7 @@ const HALF_OPEN: usize = 5_000;
 const OPEN_FILES: u64 = 13_000;
 
 /// Reviews of each kind that are answered while the pressure stands.
-const REVIEWS: usize = 500;
+const REVIEWS: usize = 200;
 
 /// The time that a stopping webhook grants to requests in flight.
 const FINISH: Duration = Duration::from_secs(10);
