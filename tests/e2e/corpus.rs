@@ -142,7 +142,7 @@ fn put(value: &mut Value, change: &Value) {
 }
 
 /// Every object with its versions, oldest first.
-fn corpus() -> Vec<Vec<Value>> {
+pub(crate) fn corpus() -> Vec<Vec<Value>> {
     let files = files("tests/e2e/corpus", "yaml");
     let kinds = files.iter().flat_map(|(path, text)| parse::<Vec<Objects>>(path, text));
     kinds

@@ -1,7 +1,6 @@
 //! Built-in kinds: our document takes the place of the one that is compiled into kustomize, and keeps its rules.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -11,7 +10,6 @@ use crate::cluster::{is_left_out, say};
 use crate::kind::documents;
 use crate::kubectl;
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/corpus");
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/commands/openapi/builtin.json");
 const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane");
 
@@ -63,9 +61,7 @@ fn objects_of_built_in_kinds_are_built_as_without_the_document() {
 
 /// Returns the objects of the corpus under names of their own.
 fn corpus() -> Vec<Value> {
-    let mut files: Vec<_> = fs::read_dir(Path::new(CORPUS)).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let mut objects: Vec<Value> = files.iter().flat_map(|path| documents(&fs::read_to_string(path).unwrap())).collect();
+    let mut objects = crate::corpus::corpus().concat();
     for (position, object) in objects.iter_mut().enumerate() {
         object["metadata"]["name"] = json!(format!("object-{position}"));
     }
