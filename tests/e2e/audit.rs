@@ -21,10 +21,8 @@ use crate::kubectl::Output;
 use crate::lending::Lent;
 use crate::version::{Feature, lacks};
 use crate::webhook::{binary, kube_unions};
-use fixtures::wait::eventually;
-
-/// The deadline of work that the API server does in the background, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::reviews::declaration;
+use fixtures::wait::{SETTLED, eventually};
 
 const ROLLOUTS: usize = 2000;
 const INVALID: usize = 37;
@@ -125,14 +123,10 @@ impl Stored {
             },
         });
         kubectl.apply(&daemon_set.to_string()).accepted();
-        let declaration = json!({
-            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "daemonset-strategy"},
-            "spec": {
-                "target": {"group": "apps", "kind": "DaemonSet", "versions": ["v1"]},
-                "unions": [{"path": "spec.updateStrategy", "discriminator": "type",
-                    "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "OnDelete": {}}}],
-            },
-        });
+        let members = json!({"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "OnDelete": {}});
+        let union = json!({"path": "spec.updateStrategy", "discriminator": "type", "fieldMembers": members});
+        let spec = json!({"target": {"versions": ["v1"]}, "unions": [union]});
+        let declaration = declaration("daemonset-strategy", "apps", "DaemonSet", &spec);
         kubectl.apply(&declaration.to_string()).accepted();
     }
 

@@ -2,96 +2,39 @@
 
 use std::process::Command;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceValidation;
 use serde_json::{Value, json};
 
 use crate::cluster::AnyCluster;
-use crate::kind::parse;
-use crate::kubectl::{Kubectl, Output, run};
+use crate::kind::{Kind, parse};
+use crate::kubectl::run;
 use crate::process::example;
 use crate::webhook::kube_unions;
-use fixtures::wait::eventually;
-
-/// The group of the sample.
-const GROUP: &str = "rust.samples.kube-unions.dev";
-const COLLECTION: &str = "/apis/rust.samples.kube-unions.dev/v1/namespaces/default/rollouts";
-
-/// The deadline of background work of the API server and the webhook, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::wait::steadily;
 
 const NOT_CANARY: &str = "Forbidden: may only be specified when `type` is \"Canary\"";
 
-/// The sample's kind, enforced on the cluster that the tests share.
-struct Rollouts {
-    kubectl: Kubectl,
-    cluster: &'static AnyCluster,
-}
-
-impl Rollouts {
-    fn shared() -> Option<&'static Self> {
-        static SHARED: OnceLock<Rollouts> = OnceLock::new();
-        let cluster = AnyCluster::shared()?;
-        Some(SHARED.get_or_init(|| {
-            let rollouts = Self { kubectl: cluster.kubectl("author"), cluster };
-            rollouts.install();
-            rollouts
-        }))
-    }
-
-    fn install(&self) {
+/// Returns the sample's kind, enforced on the cluster that the tests share.
+fn rollouts() -> Option<&'static Kind<'static>> {
+    static SHARED: OnceLock<Kind<'_>> = OnceLock::new();
+    let cluster = AnyCluster::shared()?;
+    Some(SHARED.get_or_init(|| {
+        let kind = Kind::of_definition(cluster, &parse(&printed()));
         // On a cluster that was there before this run, so may be the kind.
-        let names = ["delete", "crd", "rollouts.rust.samples.kube-unions.dev", "--ignore-not-found"];
-        self.kubectl.run(&names).accepted();
-        self.kubectl.apply(&printed()).accepted().warned(&[]);
-        if let Some(registration) = self.cluster.registration(GROUP) {
-            self.kubectl.apply(&registration.to_string()).accepted();
-        }
-        let mut since: Option<Instant> = None;
-        let steady = self.cluster.steady();
-        let enforced = eventually(SETTLED + steady, || {
-            if self.is_enforced() {
-                since.get_or_insert_with(Instant::now).elapsed() >= steady
-            } else {
-                since = None;
-                false
-            }
-        });
-        assert!(enforced, "the unions of {GROUP} were not enforced within {SETTLED:?}");
-    }
-
-    /// Returns true if an object is rejected that only its union makes invalid.
-    fn is_enforced(&self) -> bool {
-        let object = object("probe", &json!({"strategy": {"type": "Recreate", "canary": {"weight": 5}}}));
-        let answer = self.cluster.client().post(&format!("{COLLECTION}?dryRun=All"), &object);
-        answer.is_ok_and(|answer| answer.status == 422 && answer.body.to_string().contains("may only be specified"))
-    }
-
-    fn apply(&self, name: &str, spec: &Value) -> Output {
-        self.kubectl.apply(&object(name, spec).to_string())
-    }
-
-    /// `kubectl patch --type=merge`.
-    fn merge(&self, name: &str, spec: &Value) -> Output {
-        let patch = json!({"spec": spec}).to_string();
-        self.kubectl.run(&["patch", "rollouts.v1.rust.samples.kube-unions.dev", name, "--type=merge", "-p", &patch])
-    }
-
-    fn spec(&self, name: &str) -> Value {
-        let answer = self.cluster.client().get(&format!("{COLLECTION}/{name}")).expect("the API server answers");
-        assert!(answer.is_success(), "{name} cannot be read: {answer:?}");
-        answer.body["spec"].clone()
-    }
-}
-
-fn object(name: &str, spec: &Value) -> Value {
-    json!({
-        "apiVersion": "rust.samples.kube-unions.dev/v1",
-        "kind": "Rollout",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": spec,
-    })
+        kind.delete_definition();
+        kind.kubectl().apply(&printed()).accepted().warned(&[]);
+        kind.wait_until_served();
+        kind.send_to_webhook();
+        // Only its union makes this object invalid.
+        let probe = kind.object("probe", &json!({"strategy": {"type": "Recreate", "canary": {"weight": 5}}}));
+        let is_enforced = || {
+            let answer = kind.post_dry(&probe);
+            answer.is_ok_and(|answer| answer.status == 422 && answer.body.to_string().contains("may only be specified"))
+        };
+        assert!(steadily(cluster.steady(), is_enforced), "the unions of {} are never enforced", kind.resource());
+        kind
+    }))
 }
 
 /// Returns the sample's output.
@@ -102,20 +45,12 @@ fn printed() -> String {
     output.stdout
 }
 
-fn invalid(name: &str, causes: &[&str]) -> String {
-    let subject = format!("The Rollout \"{name}\" is invalid:");
-    match causes {
-        [cause] => format!("{subject} {cause}"),
-        _ => causes.iter().fold(format!("{subject} "), |text, cause| format!("{text}\n* {cause}")),
-    }
-}
-
 #[test]
 fn the_api_server_keeps_the_annotation_of_the_sample_and_all_of_its_schema() {
-    let Some(rollouts) = Rollouts::shared() else { return };
+    let Some(rollouts) = rollouts() else { return };
     let sent = parse(&printed());
-    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/rollouts.rust.samples.kube-unions.dev";
-    let stored = rollouts.cluster.client().get(path).expect("the API server answers").body;
+    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", rollouts.definition_name());
+    let stored = rollouts.client().get(&path).expect("the API server answers").body;
     let name = "kube-unions.dev/unions";
     assert_eq!(stored["metadata"]["annotations"][name], sent["metadata"]["annotations"][name]);
     // As values of the type: a number may be written in another way.
@@ -148,7 +83,7 @@ fn the_command_line_has_nothing_to_object_to_in_the_crd_of_the_sample() {
 
 #[test]
 fn objects_of_the_sample_are_accepted_or_rejected_as_their_unions_say() {
-    let Some(rollouts) = Rollouts::shared() else { return };
+    let Some(rollouts) = rollouts() else { return };
     let canary = json!({"weight": 5});
     for (name, spec) in [
         ("nothing", json!({})),
@@ -186,21 +121,21 @@ fn objects_of_the_sample_are_accepted_or_rejected_as_their_unions_say() {
             ],
         ),
     ] {
-        rollouts.apply(name, &spec).rejected(&invalid(name, causes));
+        rollouts.apply(name, &spec).rejected(&rollouts.invalid(name, causes));
     }
 }
 
 #[test]
 fn changing_the_type_of_the_sample_clears_the_settings_of_the_old_one() {
-    let Some(rollouts) = Rollouts::shared() else { return };
+    let Some(rollouts) = rollouts() else { return };
     let before = json!({"replicas": 3, "strategy": {"type": "Canary", "canary": {"weight": 5}}});
     rollouts.apply("switch", &before).accepted();
     rollouts
-        .merge("switch", &json!({"strategy": {"type": "Recreate"}}))
+        .merge("switch", &json!({"spec": {"strategy": {"type": "Recreate"}}}))
         .accepted()
         .warned(&["spec.strategy.canary: cleared because `type` changed to \"Recreate\""]);
     assert_eq!(rollouts.spec("switch"), json!({"replicas": 3, "strategy": {"type": "Recreate"}}));
-    rollouts.merge("switch", &json!({"strategy": {"canary": {"weight": 1}}})).rejected(&invalid(
+    rollouts.merge("switch", &json!({"spec": {"strategy": {"canary": {"weight": 1}}}})).rejected(&rollouts.invalid(
         "switch",
         &["spec.strategy.canary: Forbidden: may only be specified when `type` is \"Canary\"; remove it, or change `type` to switch the member"],
     ));
@@ -209,10 +144,10 @@ fn changing_the_type_of_the_sample_clears_the_settings_of_the_old_one() {
 /// Its schema wants exactly one variant, and is asked after the union has been normalised.
 #[test]
 fn setting_another_variant_of_the_samples_enum_clears_the_old_one() {
-    let Some(rollouts) = Rollouts::shared() else { return };
+    let Some(rollouts) = rollouts() else { return };
     rollouts.apply("variant", &json!({"source": {"git": {"url": "u"}}})).accepted();
     rollouts
-        .merge("variant", &json!({"source": {"bucket": {"name": "b"}}}))
+        .merge("variant", &json!({"spec": {"source": {"bucket": {"name": "b"}}}}))
         .accepted()
         .warned(&["spec.source.git: cleared because `bucket` was set"]);
     assert_eq!(rollouts.spec("variant"), json!({"source": {"bucket": {"name": "b"}}}));

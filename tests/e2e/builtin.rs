@@ -1,24 +1,19 @@
 //! Built-in types under test: a cluster whose writes of them are sent to a webhook, and `UnionDeclaration`s to switch on and
 //! off. Presets change what built-in types do, so whoever switches them needs a cluster of its own.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::http::{Answer, Client};
 use crate::kubectl::Kubectl;
 use fixtures::api_server::DECLARATIONS;
-use fixtures::wait::{eventually, for_some};
+use fixtures::wait::{SETTLED, eventually, for_some};
 
 /// The folder of the presets.
 pub(crate) const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/presets");
 
 /// The folder of the presets as policies.
 pub(crate) const POLICIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/policies");
-
-/// The deadline of background work, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
 
 /// The kinds that presets are about: group, version, kind, plural, and whether its objects are in namespaces.
 pub(crate) const WITH_PRESETS: [(&str, &str, &str, &str, bool); 13] = [

@@ -8,6 +8,7 @@ use crate::builtin::{BuiltIn, PRESETS, collection, wait_for_verdict};
 use crate::kind::documents;
 use crate::kubectl::Output;
 use crate::version::Feature;
+use fixtures::reviews::declaration;
 use fixtures::wait::eventually;
 
 const PROMISED: Duration = Duration::from_secs(1);
@@ -216,21 +217,13 @@ fn a_declaration_that_warns_reports_and_never_rejects() {
     let Some(cluster) = BuiltIn::own() else { return };
     cluster.register();
     // Stricter than the API server is with a DaemonSet, which is why there is no such preset.
-    let declaration = |action: &str| {
-        json!({
-            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "strict"},
-            "spec": {
-                "target": {"group": "apps", "kind": "DaemonSet"},
-                "validationActions": [action],
-                "unions": [{
-                    "path": "spec.updateStrategy", "discriminator": "type",
-                    "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "OnDelete": {}},
-                }],
-            },
-        })
+    let strict = |action: &str| {
+        let members = json!({"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "OnDelete": {}});
+        let union = json!({"path": "spec.updateStrategy", "discriminator": "type", "fieldMembers": members});
+        declaration("strict", "apps", "DaemonSet", &json!({"validationActions": [action], "unions": [union]}))
     };
     let switch_to = |action: &str| {
-        cluster.kubectl.apply(&declaration(action).to_string()).accepted();
+        cluster.kubectl.apply(&strict(action).to_string()).accepted();
         assert_eq!(wait_for_verdict(cluster.cluster.client(), "strict").status, "True");
     };
     let invalid = |name: &str| {

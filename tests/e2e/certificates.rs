@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use kube_unions::authority::{CertificateAuthority, Validity};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -17,8 +15,9 @@ use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use crate::kubectl::Kubectl;
 use crate::process::Workspace;
+use crate::registration::decoded;
 use crate::tls;
-use crate::webhook::Webhook;
+use crate::webhook::{Webhook, base64};
 use fixtures::wait::eventually;
 
 /// A change of the Secret is seen by watching it.
@@ -152,8 +151,8 @@ struct Secret(Value);
 
 impl Secret {
     fn text(&self, key: &str) -> String {
-        let value = self.0["data"][key].as_str().unwrap_or_else(|| panic!("no `{key}`"));
-        String::from_utf8(STANDARD.decode(value).unwrap()).unwrap()
+        assert!(self.0["data"][key].is_string(), "no `{key}`");
+        decoded(&self.0["data"][key])
     }
 
     fn leaf(&self) -> CertificateDer<'static> {
@@ -171,7 +170,7 @@ impl Secret {
 
 fn patch(values: &[(&str, &str)]) -> String {
     let data: serde_json::Map<_, _> =
-        values.iter().map(|(key, text)| ((*key).to_owned(), json!(STANDARD.encode(text)))).collect();
+        values.iter().map(|(key, text)| ((*key).to_owned(), json!(base64(text.as_bytes())))).collect();
     json!({"data": data}).to_string()
 }
 
@@ -285,7 +284,7 @@ fn what_cannot_be_used_in_a_secret_is_mended_and_said() {
 #[test]
 fn a_secret_that_cannot_be_written_is_said_once_and_its_deletion_mends_it() {
     let Some(cluster) = Cluster::shared() else { return };
-    let filled = STANDARD.encode(vec![0; 1024 * 1024 - 100]);
+    let filled = base64(&vec![0; 1024 * 1024 - 100]);
     let rows = [
         ("certs-immutable", json!({"immutable": true}), "field is immutable when `immutable` is set"),
         ("certs-filled", json!({"data": {"foreign": filled}}), "may not be more than 1048576 bytes"),
@@ -380,7 +379,7 @@ fn a_folder_is_followed_and_what_is_worse_than_what_is_served_is_not() {
     };
     let (first, second, third) =
         (issue(now - day, now + day), issue(now - day, now + 2 * day), issue(now - day, now + 3 * day));
-    let ended = issue(now - 2 * day, now - day);
+    let (ended, later) = (issue(now - 2 * day, now - day), issue(now + day, now + 2 * day));
     let folder = workspace.path().join("tls");
     fs::create_dir(&folder).unwrap();
     project(&folder, "0", &[("tls.crt", &first.chain), ("tls.key", &first.key)]);
@@ -398,6 +397,7 @@ fn a_folder_is_followed_and_what_is_worse_than_what_is_served_is_not() {
         ("half-written", &third.chain[..200], third.key.as_str(), "certificate"),
         ("the wrong key", &third.chain, &second.key, "cannot be used together"),
         ("expired", &ended.chain, &ended.key, "the new certificate is expired"),
+        ("not valid yet", &later.chain, &later.key, "the new certificate is not valid yet"),
     ];
     for (round, (what, chain, key, says)) in rows.into_iter().enumerate() {
         let failures = webhook.metric(FAILURES);
@@ -408,7 +408,10 @@ fn a_folder_is_followed_and_what_is_worse_than_what_is_served_is_not() {
         assert!(webhook.metric(FAILURES) > failures, "{what}");
         assert_eq!(served(), leaf(&second.chain), "{what}");
         assert_eq!(webhook.metric(EXPIRY), expiry, "{what}");
+        assert_eq!(webhook.ops().get("/readyz").unwrap().status, 200, "{what}");
     }
+    // A watch on the link's first target would report nothing now.
+    fs::remove_dir_all(folder.join("0")).unwrap();
     project(&folder, "2", &[("tls.crt", &third.chain), ("tls.key", &third.key)]);
     assert!(eventually(SEEN, || served() == leaf(&third.chain)));
 }

@@ -5,10 +5,8 @@
 //! Some switches are about fields of which one takes precedence: no preset declares those, and both stay.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::sync::Mutex;
 use std::thread;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,9 +15,11 @@ use crate::cluster::{Cluster, is_left_out, say};
 use crate::http::{Answer, Client};
 use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
+use crate::presets::{nest, presets_in};
 use crate::webhook::kube_unions;
+use fixtures::crds::{crd, version};
 use fixtures::files::files;
-use fixtures::wait::eventually;
+use fixtures::wait::{SETTLED, eventually};
 
 /// The folder of the presets for the CRDs of other projects.
 const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/presets/contrib");
@@ -27,9 +27,6 @@ const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/presets/co
 const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// The deadline of work that the API server does in the background, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(30);
 
 /// Requests that are under way at the same time.
 const WORKERS: usize = 4;
@@ -214,7 +211,7 @@ fn with_the_contributed_presets_a_switch_stores_the_new_member_alone() {
     server.kubectl.run(&["apply", "-k", PRESETS]).accepted();
     server.wait_for_verdicts("True");
     for (row, kind) in pairs(&rows, &kinds) {
-        let probe = kind.object("probe", &[&row.beside, &nest(&row.at, &row.from)]);
+        let probe = kind.object("probe", &[&row.beside, &nest(&row.at, row.from.clone())]);
         let reached = || {
             let answer = server.client.post(&format!("{}?dryRun=All", kind.path("")), &probe).unwrap();
             assert!(answer.is_success(), "{}: {answer:?}", kind.name);
@@ -352,7 +349,7 @@ impl Server<'_> {
     }
 
     fn patch(&self, switch: &Switch<'_>) -> Reply {
-        let body = nest(&switch.row.at, &switch.row.to).to_string();
+        let body = nest(&switch.row.at, switch.row.to.clone()).to_string();
         let content_type = "application/merge-patch+json";
         Reply::of(&self.client.send("PATCH", &switch.path(), content_type, body.as_bytes()).unwrap())
     }
@@ -384,11 +381,11 @@ impl Switch<'_> {
     }
 
     fn first(&self) -> Value {
-        self.kind.object(&self.name, &[&self.row.beside, &nest(&self.row.at, &self.row.from)])
+        self.kind.object(&self.name, &[&self.row.beside, &nest(&self.row.at, self.row.from.clone())])
     }
 
     fn second(&self) -> Value {
-        self.kind.object(&self.name, &[&self.row.beside, &nest(&self.row.at, &self.row.to)])
+        self.kind.object(&self.name, &[&self.row.beside, &nest(&self.row.at, self.row.to.clone())])
     }
 
     /// Returns the outcome. An error describes what is no outcome.
@@ -436,19 +433,13 @@ impl Kind {
     /// Returns the CRD.
     fn definition(&self) -> Value {
         let schema = json!({"type": "object", "properties": {"spec": self.spec}});
-        let version =
-            json!({"name": self.version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{}.{}", self.plural, self.group)},
-            "spec": {
-                "group": self.group,
-                "names": {"kind": self.name, "plural": self.plural},
-                "scope": if self.namespaced { "Namespaced" } else { "Cluster" },
-                "versions": [version],
-            },
-        })
+        let mut version = version(&self.version, &schema);
+        version["storage"] = json!(true);
+        let mut definition = crd(&self.group, &self.name, &[version]);
+        definition["metadata"]["name"] = json!(format!("{}.{}", self.plural, self.group));
+        definition["spec"]["names"]["plural"] = json!(self.plural);
+        definition["spec"]["scope"] = json!(if self.namespaced { "Namespaced" } else { "Cluster" });
+        definition
     }
 
     /// Returns the rule that sends objects of this kind to the webhook.
@@ -511,10 +502,7 @@ fn rows() -> Vec<Row> {
 }
 
 fn presets() -> Vec<Value> {
-    let mut files: Vec<_> = fs::read_dir(PRESETS).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|end| end == "yaml") && !path.ends_with("kustomization.yaml"));
-    files.sort();
-    files.iter().flat_map(|path| documents(&fs::read_to_string(path).unwrap())).collect()
+    presets_in(PRESETS)
 }
 
 fn of_way<'s, 'r>(switches: &'s [Switch<'r>], way: Way) -> Vec<&'s Switch<'r>> {
@@ -529,11 +517,6 @@ fn in_parallel<'r>(switches: &[Switch<'r>], work: impl Fn(&Switch<'r>) + Sync) {
             scope.spawn(move || switches.iter().skip(worker).step_by(WORKERS).for_each(work));
         }
     });
-}
-
-/// Returns the value, nested in the objects that lead to it.
-fn nest(path: &str, value: &Value) -> Value {
-    path.rsplit('.').fold(value.clone(), |inner, field| json!({ field: inner }))
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {

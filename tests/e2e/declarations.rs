@@ -1,15 +1,13 @@
 //! The way from a CRD to enforced unions, and from a change of the CRD to its effect.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::cluster::{AnyCluster, Cluster, say};
 use crate::kind::{Kind, annotate, parse};
 use crate::load::{Load, Outcome, causes};
-use fixtures::wait::{eventually, for_some};
-
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::wait::{SETTLED, eventually, for_some};
 
 const CANARY_MISSING: &str = "spec.strategy.canary: Required value: must be specified when `type` is \"Canary\"";
 const ROLLING_UPDATE_FORBIDDEN: &str =
@@ -52,16 +50,6 @@ fn an_annotated_crd_is_accepted_by_strict_validation_and_enforced() {
     assert_eq!(causes(&status), [ROLLING_UPDATE_FORBIDDEN]);
     say(&format!("enforced {took:?} after the kind was served"));
     assert_eq!(cluster.webhook.pid(), pid);
-}
-
-#[test]
-fn every_sample_crd_is_accepted_by_strict_validation_once_annotated() {
-    let Some(cluster) = AnyCluster::shared() else { return };
-    for sample in ["rollout", "route", "monitor", "source", "backup", "pipeline"] {
-        let kind = Kind::new(cluster, sample);
-        kind.kubectl().apply(&kind.annotated()).accepted().not_warned_by_the_server();
-        wait_until_established(&kind);
-    }
 }
 
 #[test]

@@ -1,14 +1,11 @@
 //! Detects that a kind's unions are enforced, through writes of objects of that kind.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::kind::{Kind, parse};
-use fixtures::wait::eventually;
-
-/// Far more than it takes a webhook to learn of a kind, and the API server to learn of the webhook.
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::wait::{SETTLED, steadily};
 
 /// The cases of each sample that tell: one that is normalised, which takes the mutating phase, and one that is
 /// rejected, which takes the validating phase. They are the same under the older and stricter CRDs that tests make of
@@ -28,15 +25,7 @@ const TELLING: [(&str, &[&str]); 7] = [
 pub(crate) fn wait_until_seen(kind: &Kind<'_>, steady: Duration) {
     let (_, cases) = TELLING.iter().find(|(sample, _)| *sample == kind.sample()).expect("the sample has telling cases");
     let mut probes: Vec<Probe<'_>> = cases.iter().map(|case| Probe::new(kind, case)).collect();
-    let mut since: Option<Instant> = None;
-    let enforced = eventually(SETTLED + steady, || {
-        if probes.iter_mut().all(Probe::does_what_it_says) {
-            since.get_or_insert_with(Instant::now).elapsed() >= steady
-        } else {
-            since = None;
-            false
-        }
-    });
+    let enforced = steadily(steady, || probes.iter_mut().all(Probe::does_what_it_says));
     let last: Vec<&str> = probes.iter().map(|probe| probe.last.as_str()).collect();
     assert!(enforced, "the unions of {} were not enforced within {SETTLED:?}:\n{}", kind.resource(), last.join("\n"));
     probes.iter().for_each(Probe::clean_up);

@@ -1,15 +1,10 @@
 //! `kube-unions explain` on a cluster: it shows what it shows of the files that the cluster got.
 
-use std::time::Duration;
-
 use crate::cluster::Cluster;
 use crate::kind::Kind;
 use crate::process::Workspace;
 use crate::webhook::kube_unions;
-use fixtures::wait::eventually;
-
-/// The deadline of work that the API server does in the background, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::wait::{SETTLED, eventually};
 
 #[test]
 fn a_path_of_a_kind_on_a_cluster_is_explained_as_from_its_file() {

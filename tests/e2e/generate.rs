@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -14,10 +13,7 @@ use crate::kubectl::Kubectl;
 use crate::load::causes;
 use crate::version::Feature;
 use crate::webhook::kube_unions;
-use fixtures::wait::eventually;
-
-/// The deadline of background work of the API server and the webhook, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::wait::{SETTLED, eventually, steadily};
 
 #[test]
 fn a_generated_definition_is_taken_under_strict_validation_and_every_object_does_what_its_row_says() {
@@ -144,20 +140,15 @@ impl<'c> Kind<'c> {
         self.store_what_has_a_status();
         let first = |union: &Value| (union.clone(), union["rejected"][0]["object"].clone());
         let probes: Vec<(Value, Value)> = self.unions().map(first).collect();
-        let mut since: Option<Instant> = None;
-        let mut last = String::new();
-        let enforced = eventually(SETTLED + self.cluster.steady(), || {
-            let lets_through = probes.iter().find_map(|(union, fields)| {
+        let mut last = None;
+        let enforced = steadily(self.cluster.steady(), || {
+            last = probes.iter().find_map(|(union, fields)| {
                 let answer = self.send(union, fields);
                 (answer.status != 422).then(|| format!("{}: {answer:?}", union["path"]))
             });
-            let Some(told) = lets_through else {
-                return since.get_or_insert_with(Instant::now).elapsed() >= self.cluster.steady();
-            };
-            (since, last) = (None, told);
-            false
+            last.is_none()
         });
-        assert!(enforced, "the unions of {} were not enforced within {SETTLED:?}: {last}", self.definition_name());
+        assert!(enforced, "the unions of {} were not enforced within {SETTLED:?}: {last:?}", self.definition_name());
     }
 
     /// Fails the test if a field of `wanted` is missing. Defaults of the schema may be added.

@@ -1,17 +1,12 @@
 //! Names of strangers that an API server accepts and a terminal would obey.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use crate::cluster::Cluster;
 use crate::webhook::kube_unions;
 use fixtures::crds;
 use fixtures::terminal::is_raw;
-use fixtures::wait::eventually;
-
-/// The deadline of work that the API server does in the background, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::wait::{SETTLED, eventually};
 
 const PLACE: &str = "at\u{1b}[2J";
 const MEMBERS: [&str; 2] = ["a\u{1b}]0;owned\u{7}", "b\u{202e}\u{9b}2J\r"];

@@ -1,17 +1,13 @@
 //! Objects that declare unions are judged when they are applied, by a webhook that registers itself.
 
 use fixtures::reviews;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::kind::{Kind, annotate, parse};
 use crate::registration::with_rights;
-use fixtures::wait::eventually;
-
-/// The deadline of a registration, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(30);
+use fixtures::wait::{SETTLED, eventually};
 
 const ANNOTATION: &str = "/metadata/annotations/kube-unions.dev~1unions";
 
@@ -91,11 +87,8 @@ fn a_typo_in_the_annotation_fails_at_apply_with_path_and_reason_and_passes_while
 fn a_review_that_any_pod_can_send_tells_nothing_about_declarations() {
     let Some(cluster) = Cluster::shared() else { return };
     let review = |path: &str| {
-        let object = json!({
-            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "forged"},
-            "spec": {"target": {"group": "apps", "kind": "Deployment"},
-                     "unions": [{"path": path, "fieldsToDiscriminateBy": {"type": "Type", "rollingUpdate": "RollingUpdate"}}]},
-        });
+        let union = json!({"path": path, "fieldsToDiscriminateBy": {"type": "Type", "rollingUpdate": "RollingUpdate"}});
+        let object = reviews::declaration("forged", "apps", "Deployment", &json!({"unions": [union]}));
         reviews::review("1", "CREATE", Some(&object), None)
     };
     let client = cluster.webhook.client();

@@ -1,10 +1,8 @@
 //! A kind under test: a sample's CRD in an API group of its own, so that tests that run side by side never meet.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -14,13 +12,10 @@ use crate::enforcement;
 use crate::http::{Answer, Client};
 use crate::kubectl::{Kubectl, Output};
 use crate::webhook::{Webhook, kube_unions};
-use fixtures::wait::{eventually, for_some};
+use fixtures::wait::{SETTLED, eventually, for_some};
 
 /// The group of the samples as they are on disk.
 pub(crate) const SAMPLES_GROUP: &str = "samples.kube-unions.dev";
-
-/// The deadline of work that the API server does in the background, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
 
 /// A kind, and a kubectl of its own.
 pub(crate) struct Kind<'c> {
@@ -41,19 +36,17 @@ impl<'c> Kind<'c> {
     /// The kind of a sample's folder in the given group.
     pub(crate) fn in_group(cluster: &'c AnyCluster, sample: &str, group: String) -> Self {
         let folder = samples().join(sample);
-        let crd = parse(&read(&folder.join("crd.yaml")));
-        let name = |field: &str| crd["spec"]["names"][field].as_str().expect("a sample's CRD has names").to_owned();
-        let kubectl = cluster.kubectl(&format!("{group}-{sample}"));
-        Self { cluster, sample: folder, group, name: name("kind"), plural: name("plural"), kubectl }
+        let mut crd = parse(&read(&folder.join("crd.yaml")));
+        crd["spec"]["group"] = json!(group);
+        Self { sample: folder, ..Self::of_definition(cluster, &crd) }
     }
 
-    /// The kind of a sample that the tests of this process share; each keeps to objects of its own.
-    pub(crate) fn shared(sample: &'static str) -> Option<&'static Kind<'static>> {
-        static KINDS: Mutex<BTreeMap<&str, &Kind<'_>>> = Mutex::new(BTreeMap::new());
-        let cluster = AnyCluster::shared()?;
-        // A test that failed to install a kind says so itself; the next one may try again.
-        let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(*kinds.entry(sample).or_insert_with(|| Box::leak(Box::new(cluster.install(sample)))))
+    /// Returns the kind of a CRD, which is like no sample. Nothing is installed yet.
+    pub(crate) fn of_definition(cluster: &'c AnyCluster, crd: &Value) -> Self {
+        let text = |at: &str| crd["spec"].pointer(at).and_then(Value::as_str).expect("a CRD has names").to_owned();
+        let (group, name, plural) = (text("/group"), text("/names/kind"), text("/names/plural"));
+        let kubectl = cluster.kubectl(&format!("{group}-{plural}"));
+        Self { cluster, sample: PathBuf::new(), group, name, plural, kubectl }
     }
 
     /// The sample that it is like.
@@ -63,6 +56,10 @@ impl<'c> Kind<'c> {
 
     pub(crate) fn group(&self) -> &str {
         &self.group
+    }
+
+    pub(crate) fn cluster(&self) -> &AnyCluster {
+        self.cluster
     }
 
     pub(crate) fn kubectl(&self) -> &Kubectl {
@@ -162,10 +159,15 @@ impl<'c> Kind<'c> {
 
     /// Registers the cluster's webhook for this group and waits until unions are enforced.
     pub(crate) fn enforce(&self) {
+        self.send_to_webhook();
+        enforcement::wait_until_seen(self, self.cluster.steady());
+    }
+
+    /// Registers the cluster's webhook for this group.
+    pub(crate) fn send_to_webhook(&self) {
         if let Some(registration) = self.cluster.registration(&self.group) {
             self.kubectl.apply(&registration.to_string()).accepted();
         }
-        enforcement::wait_until_seen(self, self.cluster.steady());
     }
 
     /// Registers another webhook for this group and waits until unions are enforced.
@@ -190,23 +192,9 @@ impl<'c> Kind<'c> {
         self.kubectl.apply(&self.object(name, spec).to_string())
     }
 
-    /// `kubectl apply --server-side` from the given manager, taking fields over.
-    pub(crate) fn apply_server_side(&self, manager: &str, name: &str, spec: &Value) -> Output {
-        let manager = format!("--field-manager={manager}");
-        let args = ["apply", "--server-side", "--force-conflicts", &manager, "-f", "-"];
-        self.kubectl.run_with(&args, &self.object(name, spec).to_string())
-    }
-
     /// `kubectl patch --type=merge`.
     pub(crate) fn merge(&self, name: &str, patch: &Value) -> Output {
         self.kubectl.run(&["patch", &self.resource(), name, "--type=merge", "-p", &patch.to_string()])
-    }
-
-    /// Reads the object, changes it, and runs `kubectl replace`, as a typed client does.
-    pub(crate) fn read_modify_write(&self, name: &str, change: impl FnOnce(&mut Value)) -> Output {
-        let mut object = self.stored(name);
-        change(&mut object);
-        self.kubectl.run_with(&["replace", "--validate=ignore", "-f", "-"], &object.to_string())
     }
 
     /// `kubectl label`.
@@ -285,6 +273,11 @@ pub(crate) fn forget_unions(value: &mut Value) {
     } else if let Some(items) = value.as_array_mut() {
         items.iter_mut().for_each(forget_unions);
     }
+}
+
+/// The schema of `spec` in a CRD.
+pub(crate) fn spec(crd: &mut Value) -> &mut Value {
+    &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
 }
 
 /// The folder of the samples.

@@ -22,14 +22,12 @@ use crate::enforcement_by_policies::{RIGHTS, kinds};
 use crate::writers::{Count, Spread, Writers};
 use churn::Churn;
 use clocks::WrongClock;
-use fixtures::wait::eventually;
+use fixtures::wait::{SETTLED, eventually};
 use installation::{DELAY, Installation, REPLICAS};
 use registration::Registration;
 
 /// Changes of CRDs beside the writes: each sort of change ten times.
 const CHANGES: u64 = 40;
-/// The deadline of background work, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(30);
 /// The deadline of a switch between webhook and policies.
 const SWITCHED: Duration = Duration::from_mins(2);
 /// Longer than the API server needs to learn of a policy.

@@ -1,18 +1,13 @@
 //! The rows of `tests/cases/matrix.yaml` through the API server: which fields change × discriminated or not × the client knows
 //! all members × the server knows all × the union is optional or required.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::cluster::AnyCluster;
 use crate::kind::{annotate, forget_unions, parse};
 use fixtures::crds::{crd, version};
 use fixtures::matrix::{Cell, Change, Client, Knows, Row, play};
-use fixtures::wait::eventually;
-
-/// The deadline of work that the API server does in the background, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::wait::{SETTLED, eventually};
 
 /// The API server, and the group of the kinds: one for each server of the matrix.
 struct Servers {

@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::kind::{Kind, annotate};
 use crate::process::Workspace;
-use fixtures::wait::eventually;
-
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::wait::{SETTLED, eventually};
 
 /// A text in every value of an object here, and in nothing else.
 const SECRET: &str = "s3cret";
@@ -109,14 +106,8 @@ fn the_audit_log_says_what_was_cleared_denied_and_let_through_and_no_values() {
 }
 
 fn declaration(name: &str, group: &str, member: &str) -> String {
-    json!({
-        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": name},
-        "spec": {
-            "target": {"group": group, "kind": "Source"},
-            "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", member: "Other"}}],
-        },
-    })
-    .to_string()
+    let union = json!({"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", member: "Other"}});
+    fixtures::reviews::declaration(name, group, "Source", &json!({"unions": [union]})).to_string()
 }
 
 /// The CRD of the sample, which declares nothing.

@@ -2,7 +2,6 @@
 //! tell of it.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -12,9 +11,8 @@ use crate::http::Answer;
 use crate::kind::Kind;
 use crate::observability::{annotations, audit_log, audited, said};
 use crate::process::Workspace;
-use fixtures::wait::eventually;
-
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::reviews::declaration;
+use fixtures::wait::{SETTLED, eventually};
 
 /// The writes of the controller under each declaration.
 const ROUNDS: usize = 40;
@@ -31,12 +29,9 @@ impl Observed<'_> {
     /// Declares the union with this treatment, and waits until it is accepted.
     fn declare(&self, treatment: &Value) {
         let union = json!({"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "bucket": "Bucket", "oci": "OCI"}});
-        let mut spec = json!({"target": {"group": self.kind.group(), "kind": "Source"}, "unions": [union]});
+        let mut spec = json!({"unions": [union]});
         json_patch::merge(&mut spec, treatment);
-        let declaration = json!({
-            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration",
-            "metadata": {"name": self.declaration}, "spec": spec,
-        });
+        let declaration = declaration(&self.declaration, self.kind.group(), "Source", &spec);
         let kubectl = self.kind.kubectl();
         kubectl.run_with(&["apply", "--server-side", "-f", "-"], &declaration.to_string()).accepted();
         let verdict = wait_for_verdict(self.kind.client(), &self.declaration);
@@ -159,12 +154,8 @@ fn the_api_server_refuses_actions_that_exclude_each_other() {
     let group = cluster.new_group();
     let declare = |actions: Value| {
         let union = json!({"path": "spec", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}});
-        let spec =
-            json!({"target": {"group": group, "kind": "Thing"}, "validationActions": actions, "unions": [union]});
-        let declaration = json!({
-            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration",
-            "metadata": {"name": format!("refused.{group}")}, "spec": spec,
-        });
+        let spec = json!({"validationActions": actions, "unions": [union]});
+        let declaration = declaration(&format!("refused.{group}"), &group, "Thing", &spec);
         cluster.client().post(&format!("{DECLARATIONS}?dryRun=All"), &declaration).unwrap()
     };
     for (actions, says) in [

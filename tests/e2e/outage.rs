@@ -5,14 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::cluster::Cluster;
-use crate::kind::{Kind, annotate, parse};
-use crate::skew;
+use crate::kind::{self, Kind, annotate, parse};
 use crate::webhook::Webhook;
 use fixtures::reviews::review_text;
-use fixtures::wait::eventually;
+use fixtures::wait::{SETTLED, eventually};
 
-/// The deadline of background work, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(30);
 /// The deadline of a watch that backs off after it broke.
 const RECONNECTED: Duration = Duration::from_secs(90);
 /// The promise: so soon after the recovery of the API server, the catalog is right.
@@ -71,7 +68,7 @@ fn when_the_api_server_is_restarted_the_webhook_serves_on_and_follows_again() {
     let newly_valid = rollouts.object("x", &json!({"strategy": {"type": "Canary"}}));
     assert_eq!(rollouts.post_dry(&newly_valid).unwrap().status, 422);
     let mut crd = parse(&rollouts.authored());
-    skew::spec(&mut crd)["properties"]["strategy"]["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"]["Canary"]
+    kind::spec(&mut crd)["properties"]["strategy"]["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"]["Canary"]
         ["optional"] = json!(true);
     rollouts.kubectl().apply(&annotate(&crd.to_string())).accepted();
     assert!(eventually(SETTLED, || rollouts.post_dry(&newly_valid).unwrap().status == 201), "a change is followed");

@@ -6,7 +6,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,10 +16,7 @@ use crate::kind::{Kind, parse};
 use crate::kubectl::{Output, run};
 use crate::process::{Workspace, example, go_example};
 use crate::webhook::kube_unions;
-use fixtures::wait::eventually;
-
-/// The deadline of work that the API server does in the background, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::wait::{SETTLED, eventually};
 
 /// Gateways in an API group of their own, without a webhook.
 struct Gateways {

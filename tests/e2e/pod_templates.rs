@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,12 +12,10 @@ use serde_json::{Value, json};
 use crate::builtin::{condition, wait_for_verdict};
 use crate::cluster::{AnyCluster, say};
 use crate::http::Answer;
-use crate::kind::{documents, parse};
-use crate::kubectl::Kubectl;
-use fixtures::wait::{eventually, for_some};
-
-/// The deadline of work that the API server does in the background, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
+use crate::kind::{Kind, documents, parse};
+use fixtures::crds::{crd, version};
+use fixtures::reviews::declaration;
+use fixtures::wait::{SETTLED, for_some, steadily};
 
 const JSON_PATCH: &str = "application/json-patch+json";
 
@@ -71,77 +68,30 @@ impl Way {
     ];
 }
 
-/// A kind without unions in its CRD.
-struct Plain {
-    cluster: &'static AnyCluster,
-    kubectl: Kubectl,
-    group: String,
-    name: String,
+/// Installs a kind with this schema of `spec` and without unions, and registers the webhook for its group.
+fn install(cluster: &'static AnyCluster, name: &str, spec: &Value) -> Kind<'static> {
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let definition = crd(&cluster.new_group(), name, &[version("v1", &schema)]);
+    let kind = Kind::of_definition(cluster, &definition);
+    kind.apply_definition_text(&definition.to_string());
+    kind.send_to_webhook();
+    kind
 }
 
-impl Plain {
-    /// Installs a kind with this schema of `spec`, and registers the webhook for its group.
-    fn install(cluster: &'static AnyCluster, name: &str, spec: &Value) -> Self {
-        let group = cluster.new_group();
-        let kind = Self { cluster, kubectl: cluster.kubectl(&group), group, name: name.to_owned() };
-        let plural = kind.plural();
-        let schema = json!({"type": "object", "properties": {"spec": spec}});
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.{}", kind.group)},
-            "spec": {
-                "group": kind.group, "scope": "Namespaced", "names": {"kind": name, "plural": plural},
-                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
-            },
-        });
-        kind.kubectl.apply(&definition.to_string()).accepted();
-        if let Some(registration) = cluster.registration(&kind.group) {
-            kind.kubectl.apply(&registration.to_string()).accepted();
-        }
-        let listed = || cluster.client().get(&kind.path("")).is_ok_and(|answer| answer.is_success());
-        assert!(eventually(SETTLED, listed), "{name} is not served");
-        kind
-    }
-
+impl Kind<'_> {
     /// Declares unions of the kind, and waits until every replica gives the proof that they are in force.
-    fn declare(&self, spec: &Value, at: &str, proof: impl Fn() -> bool) {
-        let mut spec = spec.clone();
-        spec["target"] = json!({"group": self.group, "kind": self.name});
-        let name = format!("{at}.{}", self.group);
-        let declaration = json!({
-            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": name}, "spec": spec,
-        });
-        self.kubectl.apply(&declaration.to_string()).accepted();
-        let verdict = wait_for_verdict(self.cluster.client(), &name);
+    fn declare(&self, name: &str, spec: &Value, at: &str, proof: impl Fn() -> bool) {
+        let declared = format!("{at}.{}", self.group());
+        self.kubectl().apply(&declaration(&declared, self.group(), name, spec).to_string()).accepted();
+        let verdict = wait_for_verdict(self.cluster().client(), &declared);
         assert_eq!(verdict.status, "True", "{verdict:?}");
-        let in_force = for_some(SETTLED, || condition(self.cluster.client(), &name, "InForce")).unwrap();
+        let in_force = for_some(SETTLED, || condition(self.cluster().client(), &declared, "InForce")).unwrap();
         assert_eq!(in_force.status, "True", "{in_force:?}");
-        let (steady, mut since) = (self.cluster.steady(), None);
-        let followed = eventually(SETTLED + steady, || {
-            since = since.filter(|_| proof()).or_else(|| proof().then(Instant::now));
-            since.is_some_and(|since| since.elapsed() >= steady)
-        });
-        assert!(followed, "{}: the declaration has no effect", self.name);
-    }
-
-    fn plural(&self) -> String {
-        format!("{}s", self.name.to_lowercase())
-    }
-
-    fn path(&self, name: &str) -> String {
-        let collection = format!("/apis/{}/v1/namespaces/default/{}", self.group, self.plural());
-        if name.is_empty() { collection } else { format!("{collection}/{name}") }
-    }
-
-    fn object(&self, name: &str, spec: &Value) -> Value {
-        json!({
-            "apiVersion": format!("{}/v1", self.group), "kind": self.name,
-            "metadata": {"name": name, "namespace": "default"}, "spec": spec,
-        })
+        assert!(steadily(self.cluster().steady(), proof), "{name}: the declaration has no effect");
     }
 
     fn create(&self, name: &str, spec: &Value) -> Answer {
-        self.cluster.client().post(&self.path(""), &self.object(name, spec)).unwrap()
+        self.client().post(&self.path(""), &self.object(name, spec)).unwrap()
     }
 
     fn patch(&self, name: &str, content_type: &str, patch: &Value) -> Answer {
@@ -153,7 +103,7 @@ impl Plain {
     }
 
     fn send_patch(&self, path: &str, content_type: &str, body: &Value) -> Answer {
-        self.cluster.client().send("PATCH", path, content_type, body.to_string().as_bytes()).unwrap()
+        self.client().send("PATCH", path, content_type, body.to_string().as_bytes()).unwrap()
     }
 
     fn server_side(&self, name: &str, manager: &str, spec: &Value) -> Answer {
@@ -162,16 +112,10 @@ impl Plain {
     }
 
     /// Returns the warnings of `kubectl apply`, but for the one about an object that kubectl did not create.
-    fn apply(&self, name: &str, spec: &Value) -> Vec<String> {
-        let said = self.kubectl.apply(&self.object(name, spec).to_string()).accepted().stderr;
+    fn warnings_of_apply(&self, name: &str, spec: &Value) -> Vec<String> {
+        let said = self.apply(name, spec).accepted().stderr;
         let warnings = said.lines().filter_map(|line| line.strip_prefix("Warning: "));
         warnings.filter(|line| !line.starts_with("resource ")).map(str::to_owned).collect()
-    }
-
-    fn stored(&self, name: &str) -> Value {
-        let answer = self.cluster.client().get(&self.path(name)).unwrap();
-        assert!(answer.is_success(), "{answer:?}");
-        answer.body
     }
 
     /// Switches a member of a new object in the given way, and returns the letter of the outcome.
@@ -185,14 +129,14 @@ impl Plain {
             Way::JsonPatch | Way::MergePatch | Way::CreateThenApply | Way::CreateThenServerSide => {
                 stored(self.create(name, &old))
             }
-            Way::ApplyThenApply => self.apply(name, &old),
+            Way::ApplyThenApply => self.warnings_of_apply(name, &old),
             Way::SameManager | Way::OtherManager => stored(self.server_side(name, "first", &old)),
         };
         assert_eq!(first, [""; 0], "{} {way:?}", row.union);
         let warnings = match way {
             Way::JsonPatch => stored(self.patch(name, JSON_PATCH, &row.patch)),
             Way::MergePatch => stored(self.patch(name, "application/merge-patch+json", &json!({"spec": new}))),
-            Way::ApplyThenApply | Way::CreateThenApply => self.apply(name, &new),
+            Way::ApplyThenApply | Way::CreateThenApply => self.warnings_of_apply(name, &new),
             Way::SameManager | Way::CreateThenServerSide => stored(self.server_side(name, "first", &new)),
             Way::OtherManager => stored(self.server_side(name, "second", &new)),
         };
@@ -211,7 +155,8 @@ fn a_pod_template_of_a_custom_resource_keeps_one_member_whatever_its_schema_desc
     let rows: Vec<Row> = serde_json::from_value(parse(&fixture("rows"))).unwrap();
     let (mut before, mut after) = (String::new(), String::new());
     for fixture in documents(&fixture("kinds")) {
-        let kind = Plain::install(cluster, fixture["kind"].as_str().unwrap(), &fixture["spec"]);
+        let name = fixture["kind"].as_str().unwrap();
+        let kind = install(cluster, name, &fixture["spec"]);
         let play = |phase: &str, row: usize| -> String {
             let letter = |(number, way)| kind.switch(&format!("{phase}-{row}-{number}"), &rows[row], way);
             Way::ALL.into_iter().enumerate().map(letter).collect()
@@ -220,13 +165,13 @@ fn a_pod_template_of_a_custom_resource_keeps_one_member_whatever_its_schema_desc
         let without = all("before");
         let probe = json!({"template": {"spec": rows[0].old}});
         assert!(kind.create("probe", &probe).is_success());
-        kind.declare(&json!({"podTemplates": ["spec.template"]}), "template", || {
+        kind.declare(name, &json!({"podTemplates": ["spec.template"]}), "template", || {
             kind.dry_patch("probe", &rows[0].patch).warnings == [rows[0].warning.clone()]
         });
         let with = all("after");
         for (row, (without, with)) in rows.iter().zip(without.iter().zip(&with)) {
-            let wanted = &row.outcomes[&kind.name];
-            assert_eq!((without, with), (&wanted.before, &wanted.after), "{}: {}", kind.name, row.union);
+            let wanted = &row.outcomes[name];
+            assert_eq!((without, with), (&wanted.before, &wanted.after), "{name}: {}", row.union);
             before += without;
             after += with;
         }
@@ -239,7 +184,7 @@ fn a_pod_template_of_a_custom_resource_keeps_one_member_whatever_its_schema_desc
 #[test]
 fn an_empty_value_beside_the_source_of_a_variable_is_no_second_member() {
     let Some(cluster) = AnyCluster::shared() else { return };
-    let kind = Plain::install(cluster, "Whole", &fixture_spec("Whole"));
+    let kind = install(cluster, "Whole", &fixture_spec("Whole"));
     let variable = |more: Value| {
         let mut variable = json!({"name": "A"});
         json_patch::merge(&mut variable, &more);
@@ -247,7 +192,7 @@ fn an_empty_value_beside_the_source_of_a_variable_is_no_second_member() {
     };
     let source = json!({"secretKeyRef": {"name": "s", "key": "k"}});
     let both = kind.object("both", &variable(json!({"value": "v", "valueFrom": source})));
-    kind.declare(&json!({"podTemplates": ["spec.template"]}), "template", || {
+    kind.declare("Whole", &json!({"podTemplates": ["spec.template"]}), "template", || {
         let answer = cluster.client().post(&format!("{}?dryRun=All", kind.path("")), &both).unwrap();
         answer.status == 422 && answer.body["message"].to_string().contains("containers[0].env[0].valueFrom")
     });
@@ -260,13 +205,13 @@ fn an_empty_value_beside_the_source_of_a_variable_is_no_second_member() {
 #[test]
 fn data_of_any_type_where_the_schema_describes_nothing_is_stored_as_it_is() {
     let Some(cluster) = AnyCluster::shared() else { return };
-    let kind = Plain::install(cluster, "Whole", &fixture_spec("Whole"));
+    let kind = install(cluster, "Whole", &fixture_spec("Whole"));
     let volumes = |volumes: Value| json!({"template": {"spec": {"volumes": volumes}}});
     let volume = json!({"name": "v", "emptyDir": {}});
     let patch = json!([{"op": "add", "path": "/spec/template/spec/volumes/2/hostPath", "value": {"path": "/x"}}]);
     let cleared = "spec.template.spec.volumes[2].emptyDir: cleared because `hostPath` was set";
     assert!(kind.create("among", &volumes(json!([7, "text", volume, null, []]))).is_success());
-    kind.declare(&json!({"podTemplates": ["spec.template"]}), "template", || {
+    kind.declare("Whole", &json!({"podTemplates": ["spec.template"]}), "template", || {
         kind.dry_patch("among", &patch).warnings == [cleared]
     });
 
@@ -312,7 +257,7 @@ fn data_of_any_type_where_the_schema_describes_nothing_is_stored_as_it_is() {
 fn a_union_in_a_list_without_a_schema_is_found_by_the_keys_that_its_declaration_names() {
     let Some(cluster) = AnyCluster::shared() else { return };
     let spec = json!({"type": "object", "properties": {"config": {"x-kubernetes-preserve-unknown-fields": true}}});
-    let kind = Plain::install(cluster, "Proxy", &spec);
+    let kind = install(cluster, "Proxy", &spec);
     let union = |path: &str, more: Value| {
         let mut union =
             json!({"path": path, "schemaless": true, "fieldsToDiscriminateBy": {"tcp": "TCP", "http": "HTTP"}});
@@ -339,7 +284,7 @@ fn a_union_in_a_list_without_a_schema_is_found_by_the_keys_that_its_declaration_
     let rules = |rule: Value| kind.object("x", &json!({"config": {"rules": [rule]}}));
     let both = rules(json!({"tcp": {}, "http": {}}));
     let dry = |object: &Value| cluster.client().post(&format!("{}?dryRun=All", kind.path("")), object).unwrap();
-    kind.declare(&json!({"unions": [keyed, keyless]}), "ports", || dry(&both).status == 422);
+    kind.declare("Proxy", &json!({"unions": [keyed, keyless]}), "ports", || dry(&both).status == 422);
 
     let answer = write("after", &switched);
     assert_eq!(answer.warnings, ["spec.config.ports[1].tcp: cleared because `http` was set"], "{answer:?}");

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::time::Duration;
 
 use kube_unions_core::catalog::Builder;
 use kube_unions_core::declaration::{Declaration, Definition, OpenApi, Severity};
@@ -12,10 +11,7 @@ use crate::builtin::{BuiltIn, POLICIES, PRESETS, WITH_PRESETS, path};
 use crate::cluster::AnyCluster;
 use crate::kind::documents;
 use crate::version::{Feature, lacks};
-use fixtures::wait::eventually;
-
-/// The deadline of work that the API server does in the background, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::wait::{SETTLED, eventually};
 
 /// The path of the pod's spec in each kind that has one.
 const POD_SPECS: [(&str, &str, &str); 9] = [
@@ -260,16 +256,20 @@ fn with_pod_spec(api_version: &str, kind: &str, at: &str, name: &str, part: &Val
 }
 
 /// Returns the value, nested in the objects that lead to it.
-fn nest(path: &str, value: Value) -> Value {
+pub(crate) fn nest(path: &str, value: Value) -> Value {
     path.rsplit('.').fold(value, |inner, field| json!({ field: inner }))
 }
 
-/// Returns every preset as JSON.
-fn presets() -> Vec<Value> {
-    let mut files: Vec<_> = fs::read_dir(PRESETS).unwrap().map(|entry| entry.unwrap().path()).collect();
+/// Returns every preset in a folder as JSON.
+pub(crate) fn presets_in(folder: &str) -> Vec<Value> {
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|end| end == "yaml") && !path.ends_with("kustomization.yaml"));
     files.sort();
     files.iter().flat_map(|path| documents(&fs::read_to_string(path).unwrap())).collect()
+}
+
+fn presets() -> Vec<Value> {
+    presets_in(PRESETS)
 }
 
 fn name_of(object: &Value) -> &str {

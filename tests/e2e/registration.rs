@@ -21,10 +21,9 @@ use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use crate::http::Answer;
 use crate::kind::Kind;
-use fixtures::wait::{eventually, for_some};
-
-/// The deadline of work that the API server does in the background, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(30);
+use crate::webhook::base64;
+use fixtures::reviews::declaration;
+use fixtures::wait::{SETTLED, eventually, for_some};
 
 const KINDS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
@@ -136,7 +135,8 @@ fn versions(cluster: &Cluster) -> [Value; 2] {
     KINDS.map(|plural| get(cluster, plural).body["metadata"]["resourceVersion"].clone())
 }
 
-fn decoded(base64: &Value) -> String {
+/// Returns the text that a Secret or a configuration has in base64.
+pub(crate) fn decoded(base64: &Value) -> String {
     use ::base64::Engine as _;
     let bytes = ::base64::prelude::BASE64_STANDARD.decode(base64.as_str().unwrap_or_default()).unwrap();
     String::from_utf8(bytes).unwrap()
@@ -274,6 +274,13 @@ fn applied(cluster: &Cluster) -> i64 {
     cluster.webhook.metric("kube_unions_registration_writes_total{outcome=\"applied\"}")
 }
 
+/// Returns the declaration of a Deployment's strategy.
+pub(crate) fn deployment_strategy(name: &str) -> Value {
+    let members = json!({"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {}});
+    let union = json!({"path": "spec.strategy", "discriminator": "type", "fieldMembers": members});
+    declaration(name, "apps", "Deployment", &json!({"unions": [union]}))
+}
+
 /// Returns a rollout that violates its union, in a namespace.
 fn bad_rollout(kind: &Kind<'_>, namespace: &str) -> Value {
     let mut object = kind.object("bad", &json!({"strategy": {"type": "Canary"}}));
@@ -331,15 +338,7 @@ fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
     wait_for(&cluster, &both(&cluster, &custom, &[]));
 
     // A built-in type.
-    let preset = json!({
-        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "deployment-strategy"},
-        "spec": {
-            "target": {"group": "apps", "kind": "Deployment"},
-            "unions": [{"path": "spec.strategy", "discriminator": "type",
-                        "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {}}}],
-        },
-    });
-    kubectl.apply(&preset.to_string()).accepted();
+    kubectl.apply(&deployment_strategy("deployment-strategy").to_string()).accepted();
     let builtin = [rule("apps", "v1", &["deployments"], "Namespaced")];
     wait_for(&cluster, &both(&cluster, &custom, &builtin));
     kubectl.run(&["create", "deployment", "d", "--image=example.com/app:1"]).accepted();
@@ -347,13 +346,9 @@ fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
     assert!(eventually(SETTLED, || kubectl.run(&recreate).succeeded()), "{}", cluster.webhook.log());
 
     // The webhook never registers the resources that keep a cluster alive, whatever a declaration says.
-    let lease = json!({
-        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "lease"},
-        "spec": {
-            "target": {"group": "coordination.k8s.io", "kind": "Lease", "versions": ["v1"]},
-            "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"holderIdentity": "A", "strategy": "B"}}],
-        },
-    });
+    let unions = json!([{"path": "spec", "fieldsToDiscriminateBy": {"holderIdentity": "A", "strategy": "B"}}]);
+    let spec = json!({"target": {"versions": ["v1"]}, "unions": unions});
+    let lease = declaration("lease", "coordination.k8s.io", "Lease", &spec);
     let warned = kubectl.apply(&lease.to_string()).accepted();
     assert!(warned.stderr.contains("never sent to the webhook"), "{}", warned.stderr);
     let verdict = wait_for_verdict(cluster.client(), "lease");
@@ -408,8 +403,7 @@ fn a_second_replica_writes_nothing(cluster: &Cluster) {
 
 /// Writes `caBundle` into every entry, as cert-manager does.
 fn inject(cluster: &Cluster) {
-    use ::base64::Engine as _;
-    let bundle = ::base64::prelude::BASE64_STANDARD.encode(cluster.webhook.ca());
+    let bundle = base64(cluster.webhook.ca().as_bytes());
     for plural in KINDS {
         let count = get(cluster, plural).body["webhooks"].as_array().map_or(0, Vec::len);
         let operations: Vec<Value> = (0..count)

@@ -15,7 +15,8 @@ fn every_object_of_the_samples_does_what_its_file_says() {
         let kind = Kind::in_group(cluster, sample, SAMPLES_GROUP.to_owned());
         // On a cluster that was there before this run, so may be the objects.
         kind.delete_definition();
-        kind.apply_definition();
+        kind.kubectl().apply(&kind.annotated()).accepted().not_warned_by_the_server();
+        kind.wait_until_served();
         kind.enforce();
         for file in kind.files() {
             let case = Case::new(&kind, sample, &file);

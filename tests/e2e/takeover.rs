@@ -1,17 +1,15 @@
 //! An account that may create CRDs and nothing else cannot change how other kinds are checked.
 
 use fixtures::crds;
+use fixtures::reviews::declaration;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::http::{Answer, Client};
 use crate::registration::with_rights;
-use fixtures::wait::eventually;
-
-const SETTLED: Duration = Duration::from_secs(30);
+use fixtures::wait::{SETTLED, eventually};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -201,11 +199,9 @@ fn a_crd_never_takes_over_a_kind_that_the_api_server_serves_itself() {
     assert_eq!(cluster.webhook.reviews("networking.k8s.io", "mutate"), 0);
 
     // A declaration targets the API server's own kind and resource, whatever a CRD says about the kind.
-    let declared = json!({
-        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "classes"},
-        "spec": {"target": {"group": "storage.k8s.io", "kind": "StorageClass"}, "unions": [
-            {"path": "", "fieldsToDiscriminateBy": {"mountOptions": "Options", "allowedTopologies": "Topologies"}}]},
-    });
+    let fields = json!({"mountOptions": "Options", "allowedTopologies": "Topologies"});
+    let spec = json!({"unions": [{"path": "", "fieldsToDiscriminateBy": fields}]});
+    let declared = declaration("classes", "storage.k8s.io", "StorageClass", &spec);
     cluster.control_plane.kubectl("takeover").apply(&declared.to_string()).accepted();
     wait_until_registered(&cluster, &["gateway.networking.k8s.io/v1/gateways", "storage.k8s.io/v1/storageclasses"]);
     let path = "/apis/kube-unions.dev/v1alpha1/uniondeclarations/classes";
@@ -247,11 +243,8 @@ fn a_declaration_of_what_a_cluster_is_repaired_with_is_never_registered() {
         ("certificates.k8s.io", "CertificateSigningRequest", json!({"status": "A", "metadata": "B"})),
     ];
     for (group, kind, fields) in &kinds {
-        let declared = json!({
-            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": kind.to_lowercase()},
-            "spec": {"target": {"group": group, "kind": kind, "versions": ["v1"]},
-                     "unions": [{"path": "", "fieldsToDiscriminateBy": fields}]},
-        });
+        let spec = json!({"target": {"versions": ["v1"]}, "unions": [{"path": "", "fieldsToDiscriminateBy": fields}]});
+        let declared = declaration(&kind.to_lowercase(), group, kind, &spec);
         kubectl.apply(&declared.to_string()).accepted();
     }
     let path = |kind: &str| format!("/apis/kube-unions.dev/v1alpha1/uniondeclarations/{}", kind.to_lowercase());

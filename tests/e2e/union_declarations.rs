@@ -1,20 +1,16 @@
 //! `UnionDeclaration`s of custom resources that somebody else owns: conditions, bad ones among good ones, many at once.
 
 use fixtures::reviews;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::builtin::{condition, verdict, wait_for_verdict};
 use crate::cluster::{AnyCluster, Cluster};
-use crate::kind::{Kind, parse};
+use crate::kind::{self, Kind, parse};
 use crate::kubectl::Kubectl;
 use crate::registration::with_rights;
-use crate::skew;
 use crate::webhook::Webhook;
-use fixtures::wait::{eventually, for_some};
-
-const SETTLED: Duration = Duration::from_secs(20);
+use fixtures::wait::{SETTLED, eventually, for_some};
 
 /// A declaration with a name of its own, so that tests side by side never meet.
 fn declaration(name: &str, target: &Value, unions: &Value) -> Value {
@@ -61,44 +57,25 @@ fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted(
 }
 
 #[test]
-fn a_declaration_requires_a_member_and_says_which_empty_values_are_none() {
-    const NONE: &str = "spec.issuer: Required value: one of `acme`, `ca`, `selfSigned` must be set";
+fn a_default_that_counts_as_not_set_is_no_member() {
     let Some(cluster) = AnyCluster::shared() else { return };
     let kind = Kind::new(cluster, "source");
     let kubectl = kind.kubectl();
     kind.apply_definition_with(|crd| {
-        let properties = &mut skew::spec(crd)["properties"];
-        let text = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}});
-        properties["issuer"] = json!({"type": "object", "properties": {
-            "acme": text("server"), "ca": text("secretName"), "selfSigned": {"type": "object"}, "note": {"type": "string"}}});
-        properties["tls"] = json!({"type": "object", "properties": {
+        kind::spec(crd)["properties"]["tls"] = json!({"type": "object", "properties": {
             "caBundle": {"type": "string"}, "skipTLSVerify": {"type": "boolean", "default": false}}});
     });
-    kind.apply("old", &json!({"issuer": {}})).accepted();
-    let name = format!("issuers.{}", kind.group());
+    let name = format!("tls.{}", kind.group());
     let unions = json!([
-        {"path": "spec.issuer", "required": true, "fieldsToDiscriminateBy": {"acme": "ACME", "ca": "CA", "selfSigned": "SelfSigned"}},
         {"path": "spec.tls", "emptyIsUnset": ["skipTLSVerify"], "fieldsToDiscriminateBy": {"caBundle": "CA", "skipTLSVerify": "Skip"}},
     ]);
     let target = json!({"group": kind.group(), "kind": "Source"});
     kubectl.apply(&declaration(&name, &target, &unions).to_string()).accepted();
     assert_eq!(wait_for_verdict(kind.client(), &name).status, "True", "a default that counts as not set is no fault");
     kind.enforce();
-    let none = kind.object("none", &json!({"issuer": {}}));
-    assert!(eventually(SETTLED, || kind.post_dry(&none).unwrap().status == 422), "the declaration is in force");
+    let two = kind.object("two", &json!({"tls": {"caBundle": "c", "skipTLSVerify": true}}));
+    assert!(eventually(SETTLED, || kind.post_dry(&two).unwrap().status == 422), "the declaration is in force");
 
-    // A member is required, of new objects and of objects that had one.
-    kind.apply("none", &json!({"issuer": {"note": "n"}})).rejected(&kind.invalid("none", &[NONE]));
-    kind.apply("without", &json!({})).accepted().warned(&[]);
-    kind.apply("x", &json!({"issuer": {"selfSigned": {}}})).accepted().warned(&[]);
-    let to_ca = json!({"spec": {"issuer": {"ca": {"secretName": "s"}}}});
-    kind.merge("x", &to_ca).accepted().warned(&["spec.issuer.selfSigned: cleared because `ca` was set"]);
-    kind.merge("x", &json!({"spec": {"issuer": {"ca": null}}})).rejected(&kind.invalid("x", &[NONE]));
-    assert_eq!(kind.spec("x")["issuer"], json!({"ca": {"secretName": "s"}}));
-    let let_through = format!("{NONE}; let through because the union did not change");
-    kind.merge("old", &json!({"spec": {"issuer": {"note": "n"}}})).accepted().warned(&[&let_through]);
-
-    // `false`, which the schema sets, is no member beside another one.
     kind.apply("tls", &json!({"tls": {"caBundle": "c", "skipTLSVerify": false}})).accepted().warned(&[]);
     kind.apply("defaulted", &json!({"tls": {"caBundle": "c"}})).accepted().warned(&[]);
     for name in ["tls", "defaulted"] {
@@ -111,8 +88,6 @@ fn a_declaration_requires_a_member_and_says_which_empty_values_are_none() {
         kind.merge(name, &bundle).accepted().warned(&["spec.tls.skipTLSVerify: cleared because `caBundle` was set"]);
         assert_eq!(kind.spec(name)["tls"], both, "the default is there again");
     }
-    let two = kind.object("two", &json!({"tls": {"caBundle": "c", "skipTLSVerify": true}}));
-    assert_eq!(kind.post_dry(&two).unwrap().status, 422);
 }
 
 #[test]
@@ -122,7 +97,7 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
     let kind = Kind::new(cluster, "rollout");
     let kubectl = kind.kubectl();
     let mut crd = parse(&kind.without_unions());
-    let spec = &mut skew::spec(&mut crd)["properties"];
+    let spec = &mut kind::spec(&mut crd)["properties"];
     spec["kept"] = json!({
         "type": "object",
         "properties": {"type": {"type": "string"}, "a": {"type": "object"}, "b": {"type": "integer", "default": 3}},
@@ -193,10 +168,10 @@ fn what_an_older_crd_lacks_is_left_out_and_comes_back_with_the_upgrade() {
     let kubectl = kind.kubectl();
     let mut newer = parse(&kind.without_unions());
     let object = json!({"type": "object"});
-    skew::spec(&mut newer)["properties"]["kept"] =
+    kind::spec(&mut newer)["properties"]["kept"] =
         json!({"type": "object", "properties": {"a": object, "b": object, "c": object}});
     let mut older = newer.clone();
-    let strategy = &mut skew::spec(&mut older)["properties"]["strategy"]["properties"];
+    let strategy = &mut kind::spec(&mut older)["properties"]["strategy"]["properties"];
     strategy.as_object_mut().unwrap().remove("blueGreen").expect("the sample has it");
     kind.apply_definition_text(&older.to_string());
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::lifecycle::{CRDS_JOB, Release};
 use super::{CHART, RELEASE};
 use crate::kind::parse;
+use crate::registration::deployment_strategy;
 use crate::webhook::kube_unions;
 
 const CRD: &str = include_str!("../../../manifests/webhook/crd.yaml");
@@ -75,17 +76,7 @@ fn an_upgrade_brings_the_crd_and_no_release_takes_a_declaration_away() {
 
     // The CRD was left by a release that was uninstalled: helm leaves it as it is, and the Job does not.
     release.apply_older_crd(None);
-    let mine = json!({
-        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "mine"},
-        "spec": {
-            "target": {"group": "apps", "kind": "Deployment"},
-            "unions": [{
-                "path": "spec.strategy", "discriminator": "type",
-                "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {}},
-            }],
-        },
-    });
-    release.kubectl.apply(&mine.to_string()).accepted();
+    release.kubectl.apply(&deployment_strategy("mine").to_string()).accepted();
     let mine = release.declaration("mine");
     release.helm_with_crd_job(&install, updated);
     assert!(release.has_newer_crd());

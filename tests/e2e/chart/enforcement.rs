@@ -3,13 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-use super::lifecycle::{NO_NODE, Release, SETTLED, configurations};
+use super::lifecycle::{NO_NODE, Release, configurations};
 use super::pods::{ON_LOOPBACK, Pods, while_doing};
 use super::{CHART, RELEASE};
 use crate::cluster::{AnyCluster, say};
@@ -17,9 +15,10 @@ use crate::enforcement_by_policies::{kinds, policies};
 use crate::kind::Kind;
 use crate::kubectl::Output;
 use crate::ratcheting::{BLUE_GREEN, ROLLING_UPDATE, invalid, let_through};
+use crate::registration::decoded;
 use crate::tls;
 use crate::version::{Feature, lacks};
-use fixtures::wait::eventually;
+use fixtures::wait::{SETTLED, eventually};
 
 const SECRET: &str = "/api/v1/namespaces/kube-unions/secrets/kube-unions-tls";
 
@@ -69,10 +68,6 @@ impl Release {
     fn secret_text(&self, key: &str) -> String {
         decoded(&self.control_plane.client().get(SECRET).unwrap().body["data"][key])
     }
-}
-
-fn decoded(base64: &Value) -> String {
-    String::from_utf8(BASE64_STANDARD.decode(base64.as_str().unwrap_or_default()).unwrap()).unwrap()
 }
 
 fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {

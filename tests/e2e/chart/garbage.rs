@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 
 use super::RELEASE;
-use super::lifecycle::{Release, SETTLED, configurations};
+use super::lifecycle::{Release, configurations};
 use super::pods::Pods;
 use crate::cluster::{AnyCluster, say};
 use crate::kind::Kind;
 use crate::process::Process;
 use crate::ratcheting::invalid;
-use fixtures::wait::eventually;
+use fixtures::wait::{SETTLED, eventually};
 
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kube-unions";
 const NAMESPACE: &str = "/api/v1/namespaces/kube-unions";

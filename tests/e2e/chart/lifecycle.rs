@@ -4,7 +4,6 @@
 //! and with the token of its `ServiceAccount`, and report how it ended.
 
 use std::thread;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -17,10 +16,7 @@ use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
 use crate::lending::Lent;
 use crate::webhook::{Webhook, kube_unions};
-use fixtures::wait::{eventually, for_some};
-
-/// The deadline of background work, far above the usual time.
-pub(super) const SETTLED: Duration = Duration::from_secs(30);
+use fixtures::wait::{SETTLED, eventually, for_some};
 
 /// The accounts of the chart: of the webhook, and of its three hooks.
 pub(super) const ACCOUNTS: [&str; 4] =

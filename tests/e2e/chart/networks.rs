@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::RELEASE;
-use super::lifecycle::{Release, SETTLED};
+use super::lifecycle::Release;
 use super::pods::{Pods, while_doing};
 use crate::cluster::AnyCluster;
 use crate::http::Client;
 use crate::kind::Kind;
 use crate::ratcheting::invalid;
-use fixtures::wait::eventually;
+use fixtures::wait::{SETTLED, eventually};
 
 #[test]
 fn pods_in_the_network_of_their_nodes_normalise_writes_and_are_replaced_in_place() {

@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 
 use super::RELEASE;
 use super::arguments;
-use super::lifecycle::{Release, SETTLED};
+use super::lifecycle::Release;
 use crate::balancer::{Backend, Balancer};
 use crate::process::{Process, Workspace};
 use crate::webhook::{binary, listening};
-use fixtures::wait::{eventually, for_some};
+use fixtures::wait::{SETTLED, eventually, for_some};
 
 /// Longer than any `--shutdown-delay` under test, and than what is in flight may take after it.
 const GRACE: Duration = Duration::from_secs(30);

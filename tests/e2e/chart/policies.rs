@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::lifecycle::{Release, SETTLED};
+use super::lifecycle::Release;
 use super::{CHART, RELEASE};
 use crate::version::{Feature, lacks};
-use fixtures::wait::eventually;
+use fixtures::wait::{SETTLED, eventually};
 
 fn deployment() -> Value {
     json!({

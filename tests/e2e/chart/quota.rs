@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::RELEASE;
-use super::lifecycle::{Release, SETTLED};
+use super::lifecycle::Release;
 use crate::cluster::{is_left_out, say};
 use crate::kind::documents;
 use crate::process::Workspace;
-use fixtures::wait::eventually;
+use fixtures::wait::{SETTLED, eventually};
 
 /// The configuration of the plugin `ResourceQuota`.
 const LIMITED: &str = r#"{

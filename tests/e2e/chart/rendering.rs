@@ -159,6 +159,9 @@ fn compact(mut objects: Vec<Value>) -> String {
         if metadata["labels"] == labels {
             metadata.remove("labels");
         }
+        if metadata.is_empty() {
+            fields.remove("metadata");
+        }
         write(&mut text, &begin, object, 2);
     }
     text

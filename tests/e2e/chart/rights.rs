@@ -6,10 +6,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::lifecycle::{ACCOUNTS, Release, SETTLED};
+use super::lifecycle::{ACCOUNTS, Release};
 use super::{CHART, RELEASE};
 use crate::control_plane::ControlPlane;
-use fixtures::wait::eventually;
+use fixtures::wait::{SETTLED, eventually};
 
 #[test]
 fn no_account_may_do_more_than_the_table_in_the_readme() {

@@ -1,26 +1,22 @@
 //! A real API server accepts everything that the chart renders.
 
-use std::time::Duration;
-
 use serde_json::{Deserializer, Value, json};
 
 use super::helm::Helm;
 use super::is_hook;
 use super::rendering::{Row, rows};
 use crate::cluster::Cluster;
-use crate::kind::documents;
+use crate::kind::{documents, parse};
 use crate::kubectl::Kubectl;
 use crate::version::Feature;
-use fixtures::wait::for_some;
+use fixtures::crds::{crd, version};
+use fixtures::wait::{SETTLED, for_some};
 
-/// The CRDs of other projects whose objects the chart renders.
+/// The kinds of other projects whose objects the chart renders.
 const OTHERS: &str = include_str!("crds.yaml");
 
 /// The namespaces of these tests, with their Pod Security level: one for all rows, one for pods in the network of their nodes.
 const NAMESPACES: [(&str, &str); 2] = [("chart-dry-run", "restricted"), ("chart-dry-run-hosts", "privileged")];
-
-/// The deadline of work that the API server does in the background, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(20);
 
 /// Fields that an API server fills in and a chart cannot: they depend on the cluster, belong to another writer, or repeat
 /// another field under an old name.
@@ -114,6 +110,12 @@ fn rendered(helm: &Helm, row: &Row) -> Vec<Value> {
     documents(&helm.template(&row.values, &[&namespace]).accepted().stdout)
 }
 
+/// Returns the CRD of a kind of others.
+fn definition(kind: &Value) -> Value {
+    let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": kind["spec"]}});
+    crd(kind["group"].as_str().unwrap(), kind["kind"].as_str().unwrap(), &[version("v1", &schema)])
+}
+
 /// A kubectl, the namespace, and the kinds of others.
 fn prepared() -> Option<(Kubectl, Helm)> {
     let cluster = Cluster::shared()?;
@@ -124,8 +126,11 @@ fn prepared() -> Option<(Kubectl, Helm)> {
         // Tests that run side by side may both be first.
         kubectl.run_with(&["apply", "--server-side", "-f", "-"], &namespace.to_string()).accepted();
     }
-    kubectl.run_with(&["apply", "--server-side", "-f", "-"], OTHERS).accepted();
-    for definition in documents(OTHERS) {
+    let kinds = parse(OTHERS);
+    let definitions: Vec<Value> = kinds.as_array().unwrap().iter().map(definition).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": definitions});
+    kubectl.run_with(&["apply", "--server-side", "-f", "-"], &list.to_string()).accepted();
+    for definition in definitions {
         let (group, plural) = (&definition["spec"]["group"], &definition["spec"]["names"]["plural"]);
         let path = format!("/apis/{}/v1/{}", group.as_str().unwrap(), plural.as_str().unwrap());
         let client = cluster.control_plane.client();

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -12,7 +11,7 @@ use crate::http::Client;
 use crate::kubectl::Output;
 use crate::process::{Process, Workspace};
 use crate::webhook::{binary, kube_unions};
-use fixtures::wait::{eventually, for_some};
+use fixtures::wait::{SETTLED, eventually, for_some};
 
 const GROUP: &str = "verify.kube-unions.dev";
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/probes.verify.kube-unions.dev";
@@ -25,9 +24,6 @@ const DEFINED: &str = "ok      a CRD with a union is served\n";
 const REJECTED: &str = "ok      an object with two members is rejected\n";
 const NORMALIZED: &str = "ok      switching the union clears the old member\n";
 const CLEANED: &str = "ok      the CRD is deleted again\n";
-
-/// The deadline of background work, far above the usual time.
-const SETTLED: Duration = Duration::from_secs(30);
 
 #[test]
 fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {

@@ -2,14 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
 use super::{CONFIGURATIONS, NAMESPACE, Release, SETTLED, no_write_is_lost};
 use crate::loss::rotation::ROTATED;
+use crate::registration::decoded;
 use crate::tls;
 use fixtures::wait::{eventually, for_some};
 
@@ -58,8 +57,4 @@ impl Release {
 pub(super) fn address(pod: &Value) -> SocketAddr {
     let ip: IpAddr = pod["status"]["podIP"].as_str().expect("the pod has an address").parse().unwrap();
     SocketAddr::new(ip, 10250)
-}
-
-fn decoded(base64: &Value) -> String {
-    String::from_utf8(BASE64_STANDARD.decode(base64.as_str().unwrap_or_default()).unwrap()).unwrap()
 }

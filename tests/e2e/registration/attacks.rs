@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    KINDS, SETTLED, applied, both, configurations, delete, entry, get, inject, patch_json, path, post_bad, rule,
-    token_of, versions, wait_for, with_rights,
+    KINDS, SETTLED, applied, both, configurations, delete, deployment_strategy, entry, get, inject, patch_json, path,
+    post_bad, rule, token_of, versions, wait_for, with_rights,
 };
 use crate::cluster::Cluster;
 use crate::http::Answer;
 use crate::kind::Kind;
+use crate::webhook::base64;
 use fixtures::wait::eventually;
 
 const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];
@@ -76,10 +77,7 @@ fn an_entry_that_two_field_managers_own_goes_and_the_registration_goes_on() {
     delete(&cluster, &KINDS[1..]);
 
     // The state that the earlier version leaves: entries for custom resources and built-in types, each bundle owned twice.
-    let bundle = {
-        use ::base64::Engine as _;
-        ::base64::prelude::BASE64_STANDARD.encode(cluster.webhook.ca())
-    };
+    let bundle = base64(cluster.webhook.ca().as_bytes());
     let old = |name: &str| {
         let mut entry = entry(&cluster, name, &[rule("apps", "v1", &["deployments"], "Namespaced")], "Ignore");
         entry["clientConfig"]["caBundle"] = json!(bundle);
@@ -124,15 +122,8 @@ fn no_version_of_an_entry_fails_writes_without_a_bundle_when_cert_manager_takes_
     assert!(eventually(SETTLED, || injected.metric("kube_unions_registered") == 1), "{}", injected.log());
     inject(&cluster);
     // A new entry has no bundle until cert-manager has written one.
-    let strategy = json!({
-        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "deployment-strategy"},
-        "spec": {
-            "target": {"group": "apps", "kind": "Deployment"},
-            "unions": [{"path": "spec.strategy", "discriminator": "type",
-                        "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {}}}],
-        },
-    });
-    cluster.control_plane.kubectl("attacks").apply(&strategy.to_string()).accepted();
+    let strategy = deployment_strategy("deployment-strategy").to_string();
+    cluster.control_plane.kubectl("attacks").apply(&strategy).accepted();
     let has_builtin = || entries(&get(&cluster, KINDS[0]).body).len() == 2;
     assert!(eventually(SETTLED, has_builtin), "{}", injected.log());
     inject(&cluster);

@@ -12,6 +12,7 @@ use super::{
 use crate::cluster::Cluster;
 use crate::kind::Kind;
 use crate::kubectl::Kubectl;
+use crate::webhook::base64;
 use fixtures::certificates::TestAuthority;
 use fixtures::wait::eventually;
 
@@ -112,9 +113,8 @@ fn patch(cluster: &Cluster, plural: &str, how: &str) -> Value {
 
 /// Another CA replaces ours: ours is back at once, and the other one stays for a while.
 fn wrong_bundle(cluster: &Cluster, wanted: &[Option<Value>; 2]) {
-    use ::base64::Engine as _;
     let other = TestAuthority::new("somebody else");
-    let bundle = ::base64::prelude::BASE64_STANDARD.encode(other.pem());
+    let bundle = base64(other.pem().as_bytes());
     let start = Instant::now();
     let how = json!({"op": "replace", "path": "/webhooks/{entry}/clientConfig/caBundle", "value": bundle});
     patch(cluster, KINDS[0], &how.to_string());

@@ -21,6 +21,7 @@ use super::{KINDS, SETTLED, certificates, decoded, patch_json, path, with_rights
 use crate::cluster::Cluster;
 use crate::kind::parse;
 use crate::lending::Lent;
+use crate::webhook::base64;
 use fixtures::certificates::TestAuthority;
 use fixtures::wait::eventually;
 
@@ -142,8 +143,7 @@ impl Registrar {
     }
 
     fn set_bundles(&self, pem: &str) {
-        use ::base64::Engine as _;
-        let bundle = ::base64::prelude::BASE64_STANDARD.encode(pem);
+        let bundle = base64(pem.as_bytes());
         for plural in KINDS {
             let count = self.stored(plural).unwrap()["webhooks"].as_array().unwrap().len();
             let set = |index| json!({"op": "add", "path": format!("/webhooks/{index}/clientConfig/caBundle"), "value": bundle});
