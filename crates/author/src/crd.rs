@@ -6,7 +6,7 @@ use super::unions::{Unions, derived_schema, props};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
 use kube_core::crd::merge_crds;
-use kube_unions_core::declaration::{AnnotationContent, Fault, Severity};
+use kube_unions_core::declaration::{AnnotationContent, Fault};
 use schemars::JsonSchema;
 
 /// Returns the CRD that kube derives for a kind, with the unions of its types in the annotation.
@@ -50,10 +50,7 @@ pub fn merge(
         }
     }
     let merged = annotation::write(merge_crds(crds, stored)?, &declared)?;
-    let faults = warnings(&merged)?;
-    if faults.iter().any(|fault| fault.severity() == Severity::Error) {
-        return Err(CrdError::Faulty { definition: annotation::name(&merged).to_owned(), faults });
-    }
+    CrdError::check(annotation::name(&merged), warnings(&merged)?)?;
     Ok(merged)
 }
 

@@ -1,7 +1,7 @@
 //! Errors of making an annotated CRD.
 
 use kube_core::crd::MergeError;
-use kube_unions_core::declaration::{ANNOTATIONS_LIMIT, DefinitionError, Fault};
+use kube_unions_core::declaration::{ANNOTATIONS_LIMIT, DefinitionError, Fault, Severity};
 use std::fmt::{self, Write};
 
 /// An error of making an annotated CRD.
@@ -52,6 +52,16 @@ pub enum CrdError {
     /// The CRD cannot be serialized.
     #[error("cannot write the CRD as JSON: {0}")]
     Json(#[source] serde_json::Error),
+}
+
+impl CrdError {
+    /// Fails if one of the faults of a CRD is an error.
+    pub(super) fn check(definition: &str, faults: Vec<Fault>) -> Result<(), Self> {
+        if faults.iter().any(|fault| fault.severity() == Severity::Error) {
+            return Err(Self::Faulty { definition: definition.to_owned(), faults });
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Debug for CrdError {

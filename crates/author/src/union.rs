@@ -25,21 +25,16 @@ use serde_json::{Map, Value, json};
 #[serde(deny_unknown_fields, expecting = "a union by a discriminator")]
 pub struct DiscriminatedUnion {
     discriminator: String,
-    choices: Vec<ChoiceSpec>,
+    /// Values with what they select.
+    choices: Vec<(String, Option<SelectedField>)>,
 }
 
-/// A value of the discriminator with the field that it selects.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a value and what it selects")]
-struct ChoiceSpec {
-    value: String,
-    selects: Option<SelectedField>,
-}
-
+/// The field that a value selects, as `x-kubernetes-unions` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a field")]
 struct SelectedField {
-    field: String,
+    name: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     optional: bool,
 }
 
@@ -76,13 +71,13 @@ impl DiscriminatedUnion {
     /// Adds a value that selects a field. The field must be set.
     #[must_use]
     pub fn member(self, value: impl Into<String>, field: impl Into<String>) -> Self {
-        self.choice(value.into(), Some(SelectedField { field: field.into(), optional: false }))
+        self.choice(value.into(), Some(SelectedField { name: field.into(), optional: false }))
     }
 
     /// Adds a value that selects a field. The field may be missing.
     #[must_use]
     pub fn optional(self, value: impl Into<String>, field: impl Into<String>) -> Self {
-        self.choice(value.into(), Some(SelectedField { field: field.into(), optional: true }))
+        self.choice(value.into(), Some(SelectedField { name: field.into(), optional: true }))
     }
 
     /// Adds a value that selects no field.
@@ -92,7 +87,7 @@ impl DiscriminatedUnion {
     }
 
     fn choice(mut self, value: String, selects: Option<SelectedField>) -> Self {
-        self.choices.push(ChoiceSpec { value, selects });
+        self.choices.push((value, selects));
         self
     }
 
@@ -103,13 +98,8 @@ impl DiscriminatedUnion {
     /// Returns the extension at the discriminator, and the values that occur more than once.
     pub(super) fn extension(&self) -> (Value, Vec<&str>) {
         let (mut members, mut twice) = (Map::new(), Vec::new());
-        for ChoiceSpec { value, selects } in &self.choices {
-            let member = match selects {
-                None => Value::Null,
-                Some(SelectedField { field, optional: false }) => json!({"name": field}),
-                Some(SelectedField { field, optional: true }) => json!({"name": field, "optional": true}),
-            };
-            if members.insert(value.clone(), member).is_some() {
+        for (value, selects) in &self.choices {
+            if members.insert(value.clone(), json!(selects)).is_some() {
                 twice.push(value.as_str());
             }
         }
@@ -119,8 +109,8 @@ impl DiscriminatedUnion {
     /// Returns a 2019 union with the same discriminator and members. If the struct has no such discriminator, checking this
     /// union finds the faults of the members.
     pub(super) fn by_fields(&self) -> Value {
-        let selected = self.choices.iter().filter_map(|choice| choice.selects.as_ref());
-        let fields: Map<_, _> = selected.map(|selected| (selected.field.clone(), json!(selected.field))).collect();
+        let selected = self.choices.iter().filter_map(|(_, selects)| selects.as_ref());
+        let fields: Map<_, _> = selected.map(|selected| (selected.name.clone(), json!(selected.name))).collect();
         json!({"discriminator": self.discriminator, "fields-to-discriminateBy": fields})
     }
 }

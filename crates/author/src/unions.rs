@@ -5,7 +5,7 @@ use super::error::CrdError;
 use super::found::{DeclaredUnions, append};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use kube_core::schema::{OptionalEnum, OptionalIntOrString, StructuralSchemaRewriter};
-use kube_unions_core::declaration::{ANNOTATION, AnnotationContent, Fault, FaultKind, Severity};
+use kube_unions_core::declaration::{ANNOTATION, AnnotationContent, Fault, FaultKind};
 use kube_unions_core::schema::{Place, Source};
 use schemars::generate::SchemaSettings;
 use schemars::transform::AddNullable;
@@ -128,10 +128,7 @@ impl Unions {
         }
         faults.extend(annotation::faults(name, &all, spec)?);
         faults.sort();
-        if faults.iter().any(|fault| fault.severity() == Severity::Error) {
-            return Err(CrdError::Faulty { definition: name.to_owned(), faults });
-        }
-        Ok(())
+        CrdError::check(name, faults)
     }
 }
 

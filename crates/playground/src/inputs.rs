@@ -114,8 +114,12 @@ impl PlaygroundInputs {
 
 /// Returns the documents of an input.
 fn documents(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>) -> Vec<Document> {
-    if let Some(problem) = too_long(input, text) {
-        problems.push(problem);
+    if text.len() > LARGEST_INPUT {
+        let message = format!(
+            "the text has {} bytes, and the playground reads at most {LARGEST_INPUT}: shorten it, or use the command line",
+            text.len()
+        );
+        problems.push(PlaygroundProblem::error(input, message));
         return Vec::new();
     }
     match ManifestFile::read(PathBuf::from(input.title()), text.as_bytes().to_vec()) {
@@ -125,17 +129,6 @@ fn documents(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>
             Vec::new()
         }
     }
-}
-
-/// Returns a problem if an input is too long.
-fn too_long(input: InputName, text: &str) -> Option<PlaygroundProblem> {
-    (text.len() > LARGEST_INPUT).then(|| {
-        let message = format!(
-            "the text has {} bytes, and the playground reads at most {LARGEST_INPUT}: shorten it, or use the command line",
-            text.len()
-        );
-        PlaygroundProblem::error(input, message)
-    })
 }
 
 /// Returns the only object of an input, `None` for an empty one.

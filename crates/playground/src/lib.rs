@@ -16,11 +16,8 @@ mod verdict;
 
 pub use answer::Answer;
 pub use inputs::{InputName, PlaygroundProblem};
-pub use patches::StrategicPatch;
-pub use policies::PoliciesOfKinds;
 pub use question::{LARGEST_INPUT, Question};
-pub use unions::{ChoiceOfUnion, UnionOfKind, UnionsOfKind};
-pub use verdict::{MarkedChange, NormalizedObject, PlaygroundVerdict, VerdictCause};
+pub use verdict::Reviewed;
 
 /// Answers a question, both as JSON.
 #[cfg_attr(target_family = "wasm", wasm_bindgen::prelude::wasm_bindgen)]

@@ -3,70 +3,22 @@
 use crate::inputs::{InputName, PlaygroundInputs, PlaygroundProblem};
 use kube_unions_core::admission::{Phase, Ratcheting, Review, ReviewOutcome};
 use kube_unions_core::declaration::Severity;
-use kube_unions_core::field_path::FieldPath;
-use kube_unions_core::union::Change;
 use kube_unions_manifests::normalized::own_edits;
 use kube_unions_manifests::request::ReviewedObject;
 use kube_unions_manifests::{Document, edit};
 use serde::Serialize;
+use serde_json::{Value, json};
 
-/// The verdict on a write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PlaygroundVerdict {
-    /// `create` or `update`.
-    pub operation: &'static str,
-    /// True if the API server would store the object.
-    pub allowed: bool,
-    /// The message of the API server, if it denies the write.
-    pub message: Option<String>,
-    /// The causes of a denial.
-    pub causes: Vec<VerdictCause>,
-    /// The warnings that a client prints.
-    pub warnings: Vec<String>,
-    /// The violations that only the audit log has.
-    pub audit: Vec<String>,
-}
-
-/// A violation, with its place in the new object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VerdictCause {
-    /// The field.
-    pub path: String,
-    /// The message without the field.
-    pub message: String,
-    /// Line and column in the new object, counted from 1.
-    pub line: Option<usize>,
-    /// The column.
-    pub column: Option<usize>,
-}
-
-/// The object after normalisation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NormalizedObject {
-    /// The text of the new object with the changes.
-    pub text: String,
-    /// The changes.
-    pub changes: Vec<MarkedChange>,
-    /// True if the text lost its comments, because anchors reach the changed fields.
-    pub rewritten: bool,
-}
-
-/// A change, with its place in the new object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct MarkedChange {
-    /// The field.
-    pub path: String,
-    /// The reason, for example "cleared because `type` changed".
-    pub reason: String,
-    /// The line in the new object, counted from 1.
-    pub line: Option<usize>,
-}
-
-/// The results of a review.
-pub(crate) struct Reviewed {
-    pub(crate) normalized: NormalizedObject,
-    pub(crate) verdict: PlaygroundVerdict,
-    pub(crate) json_patch: String,
+/// The results of a review, all missing without a write. A change and a cause have their places in the new object.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reviewed {
+    /// The object as the webhook normalises it, with the changes.
+    pub normalized: Option<Value>,
+    /// The verdict: what the API server and the client tell of the write.
+    pub verdict: Option<Value>,
+    /// The JSON Patch of the webhook, indented; empty without a change.
+    pub json_patch: Option<String>,
 }
 
 /// Reviews the write. `None` without a new object.
@@ -94,28 +46,28 @@ pub(crate) fn review(inputs: &PlaygroundInputs) -> Option<Result<Reviewed, Playg
         let mutated = (both.outcome() == ReviewOutcome::Denied).then(|| answer(Phase::Mutate)).transpose()?;
         let mutated = mutated.as_ref().unwrap_or(&both);
         Ok(Reviewed {
-            normalized: normalized(new, mutated)?,
-            json_patch: json_patch(mutated),
-            verdict: verdict(new, inputs.old.is_some(), &both),
+            normalized: Some(normalized(new, mutated)?),
+            json_patch: Some(json_patch(mutated)),
+            verdict: Some(verdict(new, inputs.old.is_some(), &both)),
         })
     };
     Some(reviewed())
 }
 
-fn normalized(new: &Document, review: &Review) -> Result<NormalizedObject, PlaygroundProblem> {
+/// Returns the new object with the changes. It is rewritten, without its comments, if anchors reach the changed fields.
+fn normalized(new: &Document, review: &Review) -> Result<Value, PlaygroundProblem> {
     let edits = own_edits(new, review);
-    let changes = review.changes().map(|change| marked(new, &change)).collect();
+    let changes = review.changes().map(|change| {
+        let line = new.position(&change.path.to_pointer()).map(|(line, _)| line);
+        json!({"path": change.path.to_string(), "reason": change.reason.to_string(), "line": line})
+    });
+    let changes: Vec<Value> = changes.collect();
     if edits.is_empty() {
-        return Ok(NormalizedObject { text: new.section.text.clone(), changes, rewritten: false });
+        return Ok(json!({"text": new.section.text, "changes": changes, "rewritten": false}));
     }
     let edited = edit(&new.section, &edits)
         .map_err(|error| PlaygroundProblem::of_document(InputName::New, Severity::Error, new, "", error.to_string()))?;
-    Ok(NormalizedObject { text: edited.text, changes, rewritten: edited.rewritten })
-}
-
-fn marked(new: &Document, change: &Change) -> MarkedChange {
-    let line = new.position(&change.path.to_pointer()).map(|(line, _)| line);
-    MarkedChange { path: change.path.to_string(), reason: change.reason.to_string(), line }
+    Ok(json!({"text": edited.text, "changes": changes, "rewritten": edited.rewritten}))
 }
 
 /// Returns the JSON Patch of the webhook's answer.
@@ -124,17 +76,18 @@ fn json_patch(review: &Review) -> String {
     if operations.is_empty() { String::new() } else { serde_json::to_string_pretty(&operations).unwrap_or_default() }
 }
 
-fn verdict(new: &Document, is_update: bool, review: &Review) -> PlaygroundVerdict {
-    let cause = |path: &FieldPath, message: String| {
-        let (line, column) = new.position(&path.to_pointer()).unzip();
-        VerdictCause { path: path.to_string(), message, line, column }
-    };
-    PlaygroundVerdict {
-        operation: if is_update { "update" } else { "create" },
-        allowed: review.outcome() != ReviewOutcome::Denied,
-        message: review.denial().map(str::to_owned),
-        causes: review.violations().kept().iter().map(|it| cause(&it.path, it.message())).collect(),
-        warnings: review.warnings().to_vec(),
-        audit: review.observed().kept().iter().map(ToString::to_string).collect(),
-    }
+fn verdict(new: &Document, is_update: bool, review: &Review) -> Value {
+    let causes = review.violations().kept().iter().map(|it| {
+        let (line, column) = new.position(&it.path.to_pointer()).unzip();
+        json!({"path": it.path.to_string(), "message": it.message(), "line": line, "column": column})
+    });
+    json!({
+        "operation": if is_update { "update" } else { "create" },
+        "allowed": review.outcome() != ReviewOutcome::Denied,
+        "message": review.denial(),
+        "causes": causes.collect::<Vec<_>>(),
+        "warnings": review.warnings(),
+        // The violations that only the audit log has.
+        "audit": review.observed().kept().iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
 }
