@@ -30,8 +30,8 @@ pub use stored::{StoredObject, StoredObjectError};
 
 use crate::catalog::Catalog;
 use crate::meter::{Account, Unmetered};
-use crate::union::{Manifests, Objects, Rules, judge};
-use manifests::RequestManifests;
+use crate::union::{Manifests, Objects, Projection, Rules, judge};
+use manifests::ManifestSource;
 use request::AdmissionRequest;
 
 /// Answers a review.
@@ -92,7 +92,7 @@ fn answer(
         validate: phase != Phase::Mutate,
         ratchet: ratcheting == Ratcheting::Enabled,
     };
-    let judge = |rules, manifests: Option<&Manifests<'_>>| {
+    let judge = |rules, manifests: Option<&Manifests<Projection<'_>>>| {
         let objects = Objects { new: &subject.new, old: subject.old.as_ref(), manifests };
         let judgement = judge(subject.entry.plan(), subject.part, objects, rules, &account)?;
         if rules.validate || judgement.violations.is_empty() {
@@ -105,11 +105,13 @@ fn answer(
     let mut judgement = judge(rules, None)?;
     // A manifest can only prevent a change, or explain a violation.
     if !judgement.is_silent()
-        && let Some(evidence) =
-            manifest.map(RequestManifests::given).or_else(|| RequestManifests::of(&request, subject))
+        && let Some(evidence) = manifest.map(ManifestSource::given).or_else(|| ManifestSource::of(&request, subject))
     {
         judgement.discard(&account);
-        judgement = evidence.read(&request, subject, &account, |manifests| judge(rules, manifests))?;
+        // Their memory is released afterwards.
+        let texts = evidence.read(|source| source.text(&request, &account))?;
+        let manifests = texts.as_ref().map(|texts| texts.read(|text| text.project(subject, &account))).transpose()?;
+        judgement = judge(rules, manifests.flatten().as_ref())?;
     }
     let review = if judgement.violations.is_empty() {
         Review::patch(&request, phase, judgement, &account)

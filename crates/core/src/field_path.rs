@@ -1,8 +1,7 @@
 //! Paths of fields in an object, written `spec.a[0].b` for people and `/spec/a/0/b` for patches.
 //!
-//! A [`FieldPath`] owns its segments and is built only for messages and patches. A walk over an object keeps its position
-//! in a `Trail`, a chain of borrowed steps on the stack, without an allocation. This module must not know schemas: places
-//! in a schema are [`Place`](crate::schema::Place)s.
+//! A [`FieldPath`] owns its segments and is built only for messages and patches. This module must not know schemas: places in
+//! a schema are [`Place`](crate::schema::Place)s.
 
 use std::fmt;
 
@@ -84,67 +83,6 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// The position of a walk: the last step, and the trail before it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Trail<'a>(Option<(&'a Trail<'a>, SegmentRef<'a>)>);
-
-/// A borrowed [`Segment`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum SegmentRef<'a> {
-    Field(&'a str),
-    Index(usize),
-    Key(&'a str),
-}
-
-impl<'a> Trail<'a> {
-    /// The root of an object.
-    pub(crate) const ROOT: Self = Self(None);
-
-    /// Returns the trail after another step.
-    pub(crate) fn then(&'a self, step: SegmentRef<'a>) -> Self {
-        Self(Some((self, step)))
-    }
-
-    /// Returns the path of a field of the object at this position.
-    pub(crate) fn field(&self, name: &str) -> FieldPath {
-        let mut path = self.to_path();
-        path.push(Segment::Field(name.into()));
-        path
-    }
-
-    /// Returns an upper bound of the bytes that the path of a field takes.
-    pub(crate) fn size_of_field(&self, name: &str) -> usize {
-        let (mut names, mut steps) = (name.len(), 2_usize);
-        let mut at = self;
-        while let Trail(Some((parent, step))) = at {
-            steps = steps.saturating_add(1);
-            names = names.saturating_add(match *step {
-                SegmentRef::Field(name) | SegmentRef::Key(name) => name.len(),
-                SegmentRef::Index(_) => 0,
-            });
-            at = parent;
-        }
-        // A growing vector doubles its capacity.
-        names.saturating_add(steps.saturating_mul(2 * size_of::<Segment>()))
-    }
-
-    /// Returns the path of this position.
-    pub(crate) fn to_path(self) -> FieldPath {
-        let mut segments = Vec::new();
-        let mut at = &self;
-        while let Trail(Some((parent, step))) = at {
-            segments.push(match *step {
-                SegmentRef::Field(name) => Segment::Field(name.into()),
-                SegmentRef::Index(index) => Segment::Index(index),
-                SegmentRef::Key(key) => Segment::Key(key.into()),
-            });
-            at = parent;
-        }
-        segments.reverse();
-        FieldPath(segments)
-    }
-}
-
 /// User text made safe to display: control characters become U+FFFD, and a long text is cut.
 pub struct Printable<'a> {
     text: &'a str,
@@ -211,43 +149,30 @@ pub fn pointer_tokens(pointer: &str) -> Option<Vec<String>> {
 }
 
 fn unescape_token(token: &str) -> Option<String> {
-    let mut text = String::with_capacity(token.len());
-    let mut characters = token.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '~' => match characters.next()? {
-                '0' => text.push('~'),
-                '1' => text.push('/'),
-                _ => return None,
-            },
-            other => text.push(other),
-        }
-    }
-    Some(text)
+    let is_escape = |rest: &str| rest.starts_with(['0', '1']);
+    token.split('~').skip(1).all(is_escape).then(|| token.replace("~1", "/").replace("~0", "~"))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Segment::{Field, Index, Key};
     use super::*;
 
     #[test]
-    fn a_trail_becomes_a_path_for_people_and_a_pointer_for_patches() {
-        let spec = Trail::ROOT.then(SegmentRef::Field("spec"));
-        let list = spec.then(SegmentRef::Field("a"));
-        let item = list.then(SegmentRef::Index(3));
-        let map = item.then(SegmentRef::Field("labels"));
-        let entry = map.then(SegmentRef::Key("x/y~z"));
-        let path = entry.field("b");
+    fn a_path_is_written_for_people_and_as_a_pointer_for_patches() {
+        let field = |name: &str| Field(name.into());
+        let segments = [field("spec"), field("a"), Index(3), field("labels"), Key("x/y~z".into()), field("b")];
+        let path = FieldPath::from_iter(segments);
         assert_eq!(path.to_string(), "spec.a[3].labels[x/y~z].b");
         assert_eq!(path.to_pointer(), "/spec/a/3/labels/x~1y~0z/b");
-        assert_eq!(Trail::ROOT.to_path().to_string(), "");
-        assert_eq!(Trail::ROOT.to_path().to_pointer(), "");
+        assert_eq!(FieldPath::root().to_string(), "");
+        assert_eq!(FieldPath::root().to_pointer(), "");
     }
 
     #[test]
     fn map_keys_are_never_echoed_raw() {
         let key = format!("a\u{1b}[31m\n{}", "é".repeat(100));
-        let path = Trail::ROOT.then(SegmentRef::Key(&key)).to_path().to_string();
+        let path = FieldPath::from_iter([Key(key.into())]).to_string();
         assert!(path.starts_with("[a\u{fffd}[31m\u{fffd}é"), "{path}");
         assert!(path.ends_with("…]"), "{path}");
         assert!(path.len() < 80, "{path}");
@@ -255,7 +180,7 @@ mod tests {
 
     #[test]
     fn list_positions_order_as_numbers() {
-        let at = |index| Trail::ROOT.then(SegmentRef::Index(index)).to_path();
+        let at = |index| FieldPath::from_iter([Index(index)]);
         assert!(at(2) < at(10));
     }
 

@@ -44,15 +44,14 @@ impl Serialize for PatchOperation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::field_path::{SegmentRef, Trail};
+    use crate::field_path::Segment::{Field, Index};
     use serde_json::json;
 
     #[test]
     fn operations_are_written_as_rfc_6902_has_them() {
-        let list = Trail::ROOT.then(SegmentRef::Field("list"));
-        let item = list.then(SegmentRef::Index(1));
-        let operations =
-            [PatchOperation::Remove(item.field("a/b")), PatchOperation::Set(Trail::ROOT.field("type"), "X".into())];
+        let removed = FieldPath::from_iter([Field("list".into()), Index(1), Field("a/b".into())]);
+        let set = FieldPath::from_iter([Field("type".into())]);
+        let operations = [PatchOperation::Remove(removed), PatchOperation::Set(set, "X".into())];
         assert_eq!(
             json!(operations),
             json!([{"op": "remove", "path": "/list/1/a~1b"}, {"op": "add", "path": "/type", "value": "X"}])

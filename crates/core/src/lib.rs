@@ -11,5 +11,6 @@ mod meter;
 pub mod names;
 pub mod near;
 pub mod schema;
+mod seed;
 pub mod union;
 pub mod workspace;

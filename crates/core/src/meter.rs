@@ -5,6 +5,7 @@
 use crate::field_path::cut;
 use std::cell::Cell;
 use std::fmt::{self, Write};
+use std::io;
 use std::ops::{Deref, DerefMut};
 
 /// A budget of memory for requests.
@@ -127,6 +128,17 @@ impl<T> Deref for Buffer<'_, T> {
 impl<T> DerefMut for Buffer<'_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.items
+    }
+}
+
+impl io::Write for Buffer<'_, u8> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.extend(bytes).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

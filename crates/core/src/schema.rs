@@ -197,7 +197,9 @@ fn default_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DefaultVa
     Ok(if zero { DefaultValue::Zero(value) } else { DefaultValue::Given(value) })
 }
 
-fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 

@@ -35,6 +35,6 @@ impl<T, F: FnOnce(&[u8]) -> T> Visitor<'_> for NameSeed<F> {
     }
 
     fn visit_str<E>(self, name: &str) -> Result<T, E> {
-        self.visit_bytes(name.as_bytes())
+        Ok((self.0)(name.as_bytes()))
     }
 }

@@ -1,10 +1,16 @@
 //! The errors of a review that cannot be answered.
 
+use crate::field_path::Printable;
 use crate::meter::Exhausted;
 use crate::union::LONGEST_TEXT;
 
 /// Longest message of the JSON reader that an error repeats, in bytes; the message may quote the body.
-pub(super) const LONGEST_REASON: usize = 200;
+const LONGEST_REASON: usize = 200;
+
+/// Returns the message of the JSON reader, short and printable.
+pub(super) fn reason(error: &serde_json::Error) -> String {
+    Printable::new(&error.to_string(), LONGEST_REASON).to_string()
+}
 
 /// A body is not an `AdmissionReview` that can be answered.
 #[derive(Debug, thiserror::Error)]

@@ -30,18 +30,9 @@ const COMMANDS: &str = "kubectl-";
 /// The annotation of the last applied configuration, in a field set.
 const OWNED_LAST_APPLIED: &str = "f:kubectl.kubernetes.io/last-applied-configuration";
 
-/// The manifests of a request, as parts of its body.
-#[derive(Debug)]
-pub(super) struct RequestManifests<'a> {
-    own: ManifestSource<'a>,
-    earlier: Option<ManifestSource<'a>>,
-    updated: Option<ManifestSource<'a>>,
-    others: Vec<ManifestSource<'a>>,
-}
-
 /// A manifest in the metadata of an object.
 #[derive(Debug, Clone, Copy)]
-enum ManifestSource<'a> {
+pub(super) enum ManifestSource<'a> {
     /// The text of the annotation, as a JSON string.
     Annotation(&'a str),
     /// The `fieldsV1` of an entry of `managedFields`.
@@ -114,14 +105,14 @@ fn owns_annotation(field_set: &str) -> bool {
     annotations.and_then(|annotations| field(annotations, OWNED_LAST_APPLIED)).is_some()
 }
 
-impl<'a> RequestManifests<'a> {
+impl<'a> ManifestSource<'a> {
     /// Returns a manifest that the caller knows.
-    pub(super) fn given(manifest: &'a str) -> Self {
-        Self { own: ManifestSource::Given(manifest), earlier: None, updated: None, others: Vec::new() }
+    pub(super) fn given(manifest: &'a str) -> Manifests<Self> {
+        Manifests { own: Self::Given(manifest), earlier: None, updated: None, others: Vec::new() }
     }
 
     /// Finds the manifests of a request. Returns `None` if the request is not an apply.
-    pub(super) fn of(request: &AdmissionRequest<'_>, subject: &JudgedObjects<'a>) -> Option<Self> {
+    pub(super) fn of(request: &AdmissionRequest<'_>, subject: &JudgedObjects<'a>) -> Option<Manifests<Self>> {
         let manager = string(field(request.options?, "fieldManager")?)?;
         let api_version = request.kind.api_version();
         let (new, old) = (subject.new.metadata(), subject.old.as_ref().map_or("", Projection::metadata));
@@ -129,51 +120,20 @@ impl<'a> RequestManifests<'a> {
             FieldSets::of(new, &manager, &api_version, subject.part);
         if let Some(own) = own {
             let earlier = FieldSets::of(old, &manager, &api_version, subject.part).own;
-            let [earlier, updated] = [earlier, updated].map(|set| set.map(ManifestSource::FieldSet));
-            return Some(Self { own: ManifestSource::FieldSet(own), earlier, updated, others });
+            let [earlier, updated] = [earlier, updated].map(|set| set.map(Self::FieldSet));
+            return Some(Manifests { own: Self::FieldSet(own), earlier, updated, others });
         }
         // The annotation tells nothing about the status.
         let is_apply = manager == CLIENT_SIDE_APPLY || (owns_annotation && !manager.starts_with(COMMANDS));
         if subject.part == Part::Status || !is_apply {
             return None;
         }
-        let annotation =
-            |metadata| Some(ManifestSource::Annotation(field(field(metadata, "annotations")?, LAST_APPLIED)?));
-        Some(Self { own: annotation(new)?, earlier: annotation(old), updated: None, others })
+        let annotation = |metadata| Some(Self::Annotation(field(field(metadata, "annotations")?, LAST_APPLIED)?));
+        Some(Manifests { own: annotation(new)?, earlier: annotation(old), updated: None, others })
     }
 
-    /// Reads the manifests and passes them to `judge`. Passes `None` if that of the request cannot be read. Their memory is
-    /// released afterwards.
-    pub(super) fn read<T>(
-        &self,
-        request: &AdmissionRequest<'_>,
-        subject: &JudgedObjects<'_>,
-        account: &Account<'_>,
-        judge: impl FnOnce(Option<&Manifests<'_>>) -> Result<T, Exhausted>,
-    ) -> Result<T, Exhausted> {
-        let text = |source: &ManifestSource<'_>| source.text(request, account);
-        let Some(own) = text(&self.own)? else { return judge(None) };
-        let earlier = self.earlier.as_ref().map(text).transpose()?.flatten();
-        let updated = self.updated.as_ref().map(text).transpose()?.flatten();
-        let others = self.others.iter().map(text).collect::<Result<Vec<_>, _>>()?;
-        let Some(own) = own.project(subject, account)? else { return judge(None) };
-        let mut manifests = Manifests { own, earlier: None, updated: None, others: Vec::new() };
-        if let Some(text) = &earlier {
-            manifests.earlier = text.project(subject, account)?;
-        }
-        if let Some(text) = &updated {
-            manifests.updated = text.project(subject, account)?;
-        }
-        for text in others.iter().flatten() {
-            manifests.others.extend(text.project(subject, account)?);
-        }
-        judge(Some(&manifests))
-    }
-}
-
-impl ManifestSource<'_> {
     /// Returns the manifest as JSON text. Returns `None` if it cannot be read, or is of another kind or version.
-    fn text<'m>(
+    pub(super) fn text<'m>(
         &self,
         request: &AdmissionRequest<'_>,
         account: &'m Account<'m>,
@@ -200,7 +160,7 @@ impl ManifestSource<'_> {
 }
 
 /// The text of a manifest.
-struct ManifestText<'m> {
+pub(super) struct ManifestText<'m> {
     text: String,
     /// False if only the fields are known.
     has_values: bool,
@@ -209,7 +169,7 @@ struct ManifestText<'m> {
 
 impl ManifestText<'_> {
     /// Reads the unions of the manifest. Returns `None` if it is not an object.
-    fn project<'a>(
+    pub(super) fn project<'a>(
         &'a self,
         subject: &JudgedObjects<'_>,
         account: &'a Account<'a>,

@@ -1,7 +1,8 @@
 //! Reads single parts of a JSON text, and skips the rest.
 
 use super::text::Text;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use crate::seed::{NameSeed, visit_as_seed};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -25,13 +26,7 @@ pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
 
 struct NamedFieldSeed<'n>(&'n str);
 
-impl<'de> DeserializeSeed<'de> for NamedFieldSeed<'_> {
-    type Value = Option<&'de str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
+visit_as_seed!([] NamedFieldSeed<'_>, deserialize_map);
 
 impl<'de> Visitor<'de> for NamedFieldSeed<'_> {
     type Value = Option<&'de str>;
@@ -42,7 +37,7 @@ impl<'de> Visitor<'de> for NamedFieldSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = None;
-        while let Some(is_wanted) = map.next_key_seed(NameSeed(self.0))? {
+        while let Some(is_wanted) = map.next_key_seed(NameSeed(|name: &[u8]| name == self.0.as_bytes()))? {
             if is_wanted {
                 found = Some(map.next_value::<&RawValue>()?.get());
             } else {
@@ -53,42 +48,9 @@ impl<'de> Visitor<'de> for NamedFieldSeed<'_> {
     }
 }
 
-/// Returns true if a key is this name. Keys are bytes, since they need not be Unicode.
-struct NameSeed<'n>(&'n str);
-
-impl<'de> DeserializeSeed<'de> for NameSeed<'_> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_bytes(self)
-    }
-}
-
-impl Visitor<'_> for NameSeed<'_> {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a field")
-    }
-
-    fn visit_bytes<E>(self, name: &[u8]) -> Result<Self::Value, E> {
-        Ok(name == self.0.as_bytes())
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(name == self.0)
-    }
-}
-
 struct ItemsSeed<F>(F);
 
-impl<'de, F: FnMut(&'de str)> DeserializeSeed<'de> for ItemsSeed<F> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
+visit_as_seed!([F: FnMut(&'de str)] ItemsSeed<F>, deserialize_seq);
 
 impl<'de, F: FnMut(&'de str)> Visitor<'de> for ItemsSeed<F> {
     type Value = ();

@@ -21,7 +21,6 @@ use base64::prelude::BASE64_STANDARD;
 use base64::write::{EncoderStringWriter, StrConsumer};
 use serde::{Serialize, Serializer};
 use std::fmt::{self, Display};
-use std::io;
 
 /// The response to one review.
 #[derive(Debug)]
@@ -61,10 +60,10 @@ impl AdmissionResponse<'_> {
                 audit_annotations: self.annotations,
             },
         };
-        let mut output = Output(Buffer::new(meter));
+        let mut output = Buffer::new(meter);
         // Only the meter can fail: every value in these types can be written as JSON.
         serde_json::to_writer(&mut output, &envelope).map_err(|_| Exhausted)?;
-        Ok(output.0.keep())
+        Ok(output.keep())
     }
 }
 
@@ -93,20 +92,6 @@ struct Response<'a> {
     audit_annotations: &'a Annotations,
 }
 
-/// A writer that charges every byte to a meter.
-struct Output<'m>(Buffer<'m, u8>);
-
-impl io::Write for Output<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.extend(bytes).map_err(io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// A JSON Patch, encoded as base64 while it is written.
 struct Patch<'a>(&'a Changes);
 
@@ -119,7 +104,8 @@ impl Serialize for Patch<'_> {
 impl Display for Patch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut encoder = EncoderStringWriter::from_consumer(PatchText { f, result: Ok(()) }, &BASE64_STANDARD);
-        serde_json::to_writer(&mut encoder, &Operations(self.0)).map_err(|_| fmt::Error)?;
+        let operations = self.0.iter().map(|change| change.operation());
+        serde_json::Serializer::new(&mut encoder).collect_seq(operations).map_err(|_| fmt::Error)?;
         encoder.into_inner().result
     }
 }
@@ -135,13 +121,5 @@ impl StrConsumer for PatchText<'_, '_> {
         if self.result.is_ok() {
             self.result = self.f.write_str(text);
         }
-    }
-}
-
-struct Operations<'a>(&'a Changes);
-
-impl Serialize for Operations<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|change| change.operation()))
     }
 }

@@ -41,11 +41,7 @@ pub struct Review {
     ordinal: Option<usize>,
     outcome: ReviewOutcome,
     warnings: Vec<String>,
-    changes: Changes,
-    violations: Capped<Violation>,
-    let_through: Capped<(Violation, LetThrough)>,
-    observed: Capped<Violation>,
-    audited: usize,
+    judgement: Judgement,
     denial: Option<Denial>,
     annotations: Annotations,
 }
@@ -59,11 +55,7 @@ impl Review {
             ordinal: request.ordinal,
             outcome: ReviewOutcome::Allowed,
             warnings: Vec::new(),
-            changes: Changes::default(),
-            violations: Capped::default(),
-            let_through: Capped::default(),
-            observed: Capped::default(),
-            audited: 0,
+            judgement: Judgement::default(),
             denial: None,
             annotations: Annotations::default(),
         }
@@ -120,13 +112,10 @@ impl Review {
             (true, false) => ReviewOutcome::Warned,
             (true, true) => ReviewOutcome::Allowed,
         };
-        let Judgement { changes, let_through, observed, audited, .. } = judgement;
         meter.charge(
             annotations.size().saturating_add(warnings.iter().map(|it| it.len() + size_of::<String>()).sum()),
         )?;
-        let audited = audited.total();
-        let allowed = Self::allow(request);
-        Ok(Self { outcome, warnings, changes, let_through, observed, audited, annotations, ..allowed })
+        Ok(Self { outcome, warnings, judgement, annotations, ..Self::allow(request) })
     }
 
     /// Denies a request with every violation at once.
@@ -138,7 +127,7 @@ impl Review {
         // On CREATE the request may have no name, because the object has it.
         let in_object = || string(field(request.subject.as_ref()?.new.metadata(), "name")?);
         let name = if request.name.is_empty() { in_object().unwrap_or_default() } else { request.name.clone() };
-        let Judgement { violations, let_through, observed, audited, .. } = judgement;
+        let Judgement { violations, audited, .. } = &judgement;
         let mut causes = Vec::new();
         meter.charge(violations.kept().len().saturating_mul(size_of::<DenialCause>()))?;
         causes.reserve_exact(violations.kept().len());
@@ -150,22 +139,14 @@ impl Review {
                 field: render(meter, &violation.path, usize::MAX)?,
             });
         }
-        list(&violations, &mut annotations.denied);
-        list(&audited, &mut annotations.audited);
+        list(violations, &mut annotations.denied);
+        list(audited, &mut annotations.audited);
         let (kind, name) = (&request.kind, cut(&name, LONGEST_NAME).to_owned());
         let denial = Denial::with_rest(&kind.group, &kind.name, name, causes, violations.left_out());
         meter.charge(annotations.size().saturating_add(denial.size()))?;
-        let denied = Self::allow(request);
-        Ok(Self {
-            outcome: ReviewOutcome::Denied,
-            violations,
-            let_through,
-            observed,
-            audited: audited.total(),
-            denial: Some(denial),
-            annotations,
-            ..denied
-        })
+        let judgement = Judgement { changes: Changes::default(), ..judgement };
+        let (outcome, denial) = (ReviewOutcome::Denied, Some(denial));
+        Ok(Self { outcome, judgement, denial, annotations, ..Self::allow(request) })
     }
 
     /// Returns the `AdmissionReview` to send.
@@ -179,7 +160,7 @@ impl Review {
         let answer = AdmissionResponse {
             uid: &self.uid,
             denial: self.denial.as_ref(),
-            patch: Some(&self.changes),
+            patch: Some(&self.judgement.changes),
             warnings: &self.warnings,
             annotations: &self.annotations,
         };
@@ -208,35 +189,35 @@ impl Review {
 
     /// Returns the changes of the patch, in the order of paths.
     pub fn changes(&self) -> impl ExactSizeIterator<Item = Change> {
-        self.changes.iter()
+        self.judgement.changes.iter()
     }
 
     /// Returns the number of members that the patch clears.
     pub fn cleared(&self) -> usize {
-        self.changes.cleared()
+        self.judgement.changes.cleared()
     }
 
     /// Returns the violations that deny the request: the first [`MOST_VIOLATIONS`](crate::union::MOST_VIOLATIONS), and the
     /// number of the rest. In mutating admission these are contradictions only.
     pub fn violations(&self) -> &Capped<Violation> {
-        &self.violations
+        &self.judgement.violations
     }
 
     /// Returns the violations that do not count, with the reason, up to the same limit. Empty in mutating admission.
     pub fn let_through(&self) -> &Capped<(Violation, LetThrough)> {
-        &self.let_through
+        &self.judgement.let_through
     }
 
     /// Returns the violations that only the audit log tells of, up to the same limit. Empty in mutating admission, unless it
     /// denies the request.
     pub fn observed(&self) -> &Capped<Violation> {
-        &self.observed
+        &self.judgement.observed
     }
 
     /// Returns the number of violations that the audit log tells of because their declaration asks for it. Each request that
     /// the API server sends to both phases has them once.
     pub fn audited(&self) -> usize {
-        self.audited
+        self.judgement.audited.total()
     }
 
     /// Returns the warnings for the client.

@@ -2,9 +2,8 @@
 //!
 //! The result is that of two [`review`](super::review())s: a create of the object, and an update that changes nothing.
 
-use super::error::LONGEST_REASON;
+use super::error::reason;
 use crate::catalog::CatalogEntry;
-use crate::field_path::Printable;
 use crate::meter::{Exhausted, Unmetered};
 use crate::union::{
     Capped, Change, Changes, Judgement, LONGEST_TEXT, Objects, Part, Projection, ProjectionSeed, Rules, Violation,
@@ -115,8 +114,7 @@ fn project<'t>(entry: &CatalogEntry, part: Part, text: &'t str) -> Result<Projec
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let seed = ProjectionSeed::new(entry.plan(), part, text, &Unmetered);
     let projection = seed.deserialize(&mut deserializer);
-    let object = projection.and_then(|object| deserializer.end().map(|()| object)).map_err(|error| {
-        StoredObjectError::Malformed(Printable::new(&error.to_string(), LONGEST_REASON).to_string())
-    })?;
+    let object = projection.and_then(|object| deserializer.end().map(|()| object));
+    let object = object.map_err(|error| StoredObjectError::Malformed(reason(&error)))?;
     if object.is_object() { Ok(object) } else { Err(StoredObjectError::NotAnObject) }
 }

@@ -61,7 +61,7 @@ impl CompiledDefinition {
             let compiled = compile(&version.schema, version.status_subresource);
             faults.extend(compiled.faults.into_iter().map(|fault| {
                 let PlaceFault { place, source, origin, kind, message, member: _ } = fault;
-                version.fault(kind, definition.name(), &place, source, origin.as_ref(), message)
+                version.fault(kind, definition.name(), &place, (source, origin.as_ref()), message)
             }));
             faults.extend(scaled_members(definition.name(), &version, &compiled.plan));
             versions.push(CompiledVersion::new(version, compiled.plan));
@@ -249,8 +249,8 @@ fn scaled_members(definition: &str, version: &DefinitionVersion, plan: &Plan) ->
              rules in the CRD judge it there: see `kube-unions compile --to cel`"
         );
         let place = Place::from_path(union.path()).ok()?;
-        let origin = union.origins().next();
-        Some(version.fault(FaultKind::ScaledMember, definition, &place, union.source(), origin, message))
+        let by = (union.source(), union.origins().next());
+        Some(version.fault(FaultKind::ScaledMember, definition, &place, by, message))
     };
     let unions = plan.unions().iter();
     let set = unions.flat_map(|union| union.members().map(move |member| (union, member)));

@@ -1,7 +1,8 @@
 //! Finds a kind by the name that a user gives, like kubectl.
 
 use super::CatalogEntry;
-use crate::declaration::Definition;
+use crate::declaration::{Definition, Resource};
+use crate::names::GroupVersionKind;
 use crate::near::{nearest, one_edit_off};
 use std::collections::BTreeSet;
 
@@ -25,28 +26,19 @@ pub struct KindNames<'n> {
 impl<'n> KindNames<'n> {
     /// Returns the names of an entry, as far as its definition has them.
     pub fn of(entry: &'n CatalogEntry) -> Self {
-        let (gvk, resource) = (entry.gvk(), entry.resource());
-        Self {
-            group: &gvk.group,
-            version: &gvk.version,
-            kind: &gvk.kind,
-            plural: resource.map_or("", |resource| &resource.plural),
-            singular: resource.map_or("", |resource| &resource.singular),
-            short_names: resource.map_or(&[], |resource| &resource.short_names),
-        }
+        let GroupVersionKind { group, version, kind } = entry.gvk();
+        Self::new(group, version, kind, entry.resource())
     }
 
     /// Returns the names of a version of a definition.
     pub fn of_version(definition: &'n Definition, version: &'n str) -> Self {
-        let resource = definition.resource();
-        Self {
-            group: definition.group(),
-            version,
-            kind: definition.kind(),
-            plural: resource.map_or("", |resource| &resource.plural),
-            singular: resource.map_or("", |resource| &resource.singular),
-            short_names: resource.map_or(&[], |resource| &resource.short_names),
-        }
+        Self::new(definition.group(), version, definition.kind(), definition.resource())
+    }
+
+    fn new(group: &'n str, version: &'n str, kind: &'n str, resource: Option<&'n Resource>) -> Self {
+        let (plural, singular) = resource.map_or(("", ""), |resource| (&resource.plural, &resource.singular));
+        let short_names = resource.map_or(&[][..], |resource| &resource.short_names);
+        Self { group, version, kind, plural, singular, short_names }
     }
 
     /// Returns the position of the kind that a user asked for by plural, singular, short name or kind, alone or followed by

@@ -4,7 +4,7 @@
 //! value of `x-kubernetes-unions` at that place.
 
 use super::{Definition, FaultKind, Source};
-use crate::schema::{Declared, Place};
+use crate::schema::{Declared, Origin, Place};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
@@ -14,6 +14,8 @@ use std::marker::PhantomData;
 
 /// The name of the annotation.
 pub const ANNOTATION: &str = "kube-unions.dev/unions";
+
+const BY: (Source, Option<&Origin>) = (Source::Annotation, None);
 
 /// Greatest size of all annotations of an object together, keys and values, in bytes. A limit of Kubernetes.
 pub const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -29,19 +31,19 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
         Err(error) => {
             let message =
                 format!("not a JSON object of versions and pointers: {error}; write it with `kube-unions annotate`");
-            return definition.report(FaultKind::InvalidAnnotation, None, &Place::root(), Source::Annotation, message);
+            return definition.report(FaultKind::InvalidAnnotation, None, &Place::root(), BY, message);
         }
     };
     let mut versions = HashSet::new();
     for (name, by_pointer) in by_version.0.into_iter().rev() {
         if !versions.insert(name.clone()) {
             let message = format!("has the version `{name}` twice; the last one counts");
-            definition.report(FaultKind::DuplicateEntry, None, &Place::root(), Source::Annotation, message);
+            definition.report(FaultKind::DuplicateEntry, None, &Place::root(), BY, message);
             continue;
         }
         let Some(version) = definition.version_named(&name) else {
             let message = format!("the CRD has no version `{name}` with a schema; correct the name or remove it");
-            definition.report(FaultKind::UnknownVersion, None, &Place::root(), Source::Annotation, message);
+            definition.report(FaultKind::UnknownVersion, None, &Place::root(), BY, message);
             continue;
         };
         graft_version(definition, version, by_pointer);
@@ -54,20 +56,14 @@ fn graft_version(definition: &mut Definition, version: usize, by_pointer: Ordere
         match Place::from_pointer(&pointer) {
             Err(error) => {
                 let message = error.to_string();
-                definition.report(
-                    FaultKind::InvalidAnnotation,
-                    Some(version),
-                    &Place::root(),
-                    Source::Annotation,
-                    message,
-                );
+                definition.report(FaultKind::InvalidAnnotation, Some(version), &Place::root(), BY, message);
             }
             Ok(place) if places.insert(place.clone()) => {
                 definition.graft(version, &place, Declared::new(value, Source::Annotation));
             }
             Ok(place) => {
                 let message = format!("has `{pointer}` twice; the last one counts");
-                definition.report(FaultKind::DuplicateEntry, Some(version), &place, Source::Annotation, message);
+                definition.report(FaultKind::DuplicateEntry, Some(version), &place, BY, message);
             }
         }
     }

@@ -27,7 +27,14 @@ impl Definition {
             self.faults.push(Fault {
                 declaration: Some(declaration.name().to_owned()),
                 pointer: "/spec/target".to_owned(),
-                ..self.fault(FaultKind::ExemptKind, None, &Place::root(), Source::Declaration, message.to_owned())
+                ..fault(
+                    FaultKind::ExemptKind,
+                    &self.name,
+                    None,
+                    &Place::root(),
+                    (Source::Declaration, None),
+                    message.to_owned(),
+                )
             });
         }
         for name in declaration.versions() {
@@ -38,7 +45,14 @@ impl Definition {
                 self.faults.push(Fault {
                     declaration: Some(declaration.name().to_owned()),
                     pointer: "/spec/target/versions".to_owned(),
-                    ..self.fault(FaultKind::VersionLeftOut, None, &Place::root(), Source::Declaration, message)
+                    ..fault(
+                        FaultKind::VersionLeftOut,
+                        &self.name,
+                        None,
+                        &Place::root(),
+                        (Source::Declaration, None),
+                        message,
+                    )
                 });
             }
         }
@@ -68,7 +82,7 @@ impl Definition {
             && let Some((around, step)) = target.schema.undescribed(place)
         {
             let message = undescribed(&around, step, declared.source);
-            return self.report_declared(FaultKind::UndescribedPlace, version, place, &declared, message);
+            return self.report(FaultKind::UndescribedPlace, Some(version), place, declared.by(), message);
         }
         let Some(node) = target.schema.at_mut(place) else {
             return self.report_missing(version, place, &declared);
@@ -77,9 +91,8 @@ impl Definition {
             if better.agrees_with(&declared) {
                 better.repeat(declared.origin);
             } else {
-                let message =
-                    format!("contradicts the {}, which is in force; make them the same or remove one", better.source);
-                self.report_declared(FaultKind::Contradiction, version, place, &declared, message);
+                let message = contradicts(better.source);
+                self.report(FaultKind::Contradiction, Some(version), place, declared.by(), message);
             }
             return;
         }
@@ -89,15 +102,14 @@ impl Definition {
         }
         if node.unions.len() >= MOST_AT_ONE_PLACE {
             let message = format!("more than {MOST_AT_ONE_PLACE} declarations have this place; remove some");
-            return self.report_declared(FaultKind::TooManyUnions, version, place, &declared, message);
+            return self.report(FaultKind::TooManyUnions, Some(version), place, declared.by(), message);
         }
         let mut overruled: Vec<_> = node.unions.extract_if(.., |known| known.source > declared.source).collect();
         overruled.retain(|worse| !worse.agrees_with(&declared));
-        let message =
-            format!("contradicts the {}, which is in force; make them the same or remove one", declared.source);
+        let message = contradicts(declared.source);
         node.unions.push(declared);
         for worse in overruled {
-            self.report_declared(FaultKind::Contradiction, version, place, &worse, message.clone());
+            self.report(FaultKind::Contradiction, Some(version), place, worse.by(), message.clone());
         }
     }
 
@@ -133,7 +145,7 @@ impl Definition {
                 format!("the declarations of this kind have more than {MOST_UNTYPED_NODES} fields without a schema; remove some"),
             ),
         };
-        self.report_declared(kind, version, &at, declared, message);
+        self.report(kind, Some(version), &at, declared.by(), message);
     }
 
     fn report_missing(&mut self, version: usize, place: &Place, declared: &Declared) {
@@ -145,20 +157,7 @@ impl Definition {
             }
             _ => message,
         };
-        let fault = self.fault(kind, Some(target), place, declared.source, message);
-        self.faults.push(fault.with_origin(declared.origin.as_ref()));
-    }
-
-    fn report_declared(
-        &mut self,
-        kind: FaultKind,
-        version: usize,
-        place: &Place,
-        declared: &Declared,
-        message: String,
-    ) {
-        let fault = self.fault(kind, self.versions.get(version), place, declared.source, message);
-        self.faults.push(fault.with_origin(declared.origin.as_ref()));
+        self.report(kind, Some(version), place, declared.by(), message);
     }
 
     pub(super) fn report(
@@ -166,22 +165,11 @@ impl Definition {
         kind: FaultKind,
         version: Option<usize>,
         place: &Place,
-        source: Source,
+        by: (Source, Option<&Origin>),
         message: String,
     ) {
         let version = version.and_then(|position| self.versions.get(position));
-        self.faults.push(self.fault(kind, version, place, source, message));
-    }
-
-    fn fault(
-        &self,
-        kind: FaultKind,
-        version: Option<&DefinitionVersion>,
-        place: &Place,
-        source: Source,
-        message: String,
-    ) -> Fault {
-        fault(kind, &self.name, version, place, source, message)
+        self.faults.push(fault(kind, &self.name, version, place, by, message));
     }
 }
 
@@ -192,29 +180,34 @@ impl DefinitionVersion {
         kind: FaultKind,
         definition: &str,
         place: &Place,
-        source: Source,
-        origin: Option<&Origin>,
+        by: (Source, Option<&Origin>),
         message: String,
     ) -> Fault {
-        fault(kind, definition, Some(self), place, source, message).with_origin(origin)
+        fault(kind, definition, Some(self), place, by, message)
     }
 }
 
+/// Returns a fault of a declaration by this source, and this union if it is a `UnionDeclaration`.
 fn fault(
     kind: FaultKind,
     definition: &str,
     version: Option<&DefinitionVersion>,
     place: &Place,
-    source: Source,
+    (source, origin): (Source, Option<&Origin>),
     message: String,
 ) -> Fault {
-    Fault {
+    let fault = Fault {
         version: version.map(|version| version.name.to_string()),
         path: place.to_string(),
         source: Some(source),
         pointer: pointer(version, place, source),
         ..Fault::new(kind, definition, message)
-    }
+    };
+    fault.with_origin(origin)
+}
+
+fn contradicts(source: Source) -> String {
+    format!("contradicts the {source}, which is in force; make them the same or remove one")
 }
 
 /// Returns the message for a place that the schema does not describe, with the reason.

@@ -22,7 +22,13 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
         Err(error) => {
             let error = DefinitionError::from(error);
             let message = format!("{error}; apply the CRD again");
-            return definition.report(FaultKind::StaleLastApplied, None, &Place::root(), Source::LastApplied, message);
+            return definition.report(
+                FaultKind::StaleLastApplied,
+                None,
+                &Place::root(),
+                (Source::LastApplied, None),
+                message,
+            );
         }
     };
     let applied = spec.versions.into_iter().enumerate().filter_map(wire::WireVersion::into_version);
@@ -40,7 +46,13 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
             } else {
                 let message =
                     format!("stale and not used, the schema no longer has {}; apply the CRD again", missing.join(", "));
-                definition.report(FaultKind::StaleLastApplied, Some(version), &place, Source::LastApplied, message);
+                definition.report(
+                    FaultKind::StaleLastApplied,
+                    Some(version),
+                    &place,
+                    (Source::LastApplied, None),
+                    message,
+                );
             }
         }
     }

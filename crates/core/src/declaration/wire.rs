@@ -2,7 +2,7 @@
 
 use super::definition::{DefinitionVersion, Resource};
 use super::error::{DeclarationError, DefinitionError};
-use crate::schema::Schema;
+use crate::schema::{Schema, null_is_default};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -24,7 +24,7 @@ pub(super) struct WireDefinition<'a> {
 #[serde(expecting = "the metadata of an object")]
 pub(super) struct Metadata {
     pub(super) name: String,
-    #[serde(default, deserialize_with = "null_is_empty")]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub(super) annotations: BTreeMap<String, String>,
 }
 
@@ -163,11 +163,4 @@ pub(super) fn read<'a, T: Deserialize<'a>>(text: &'a str, prefix: &str) -> Resul
         let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
         Malformed { path, message: message.to_owned() }
     })
-}
-
-fn null_is_empty<'de, D>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error>
-where
-    D: serde::Deserializer<'de>,
-{
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }

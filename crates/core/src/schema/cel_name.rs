@@ -6,36 +6,15 @@
 //! escaped.
 
 /// Words that CEL reserves. A field with such a name is written `__name__`.
-const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
+const RESERVED: &str = "as break const continue else false for function if import in let loop namespace null package return true var \
+                        void while";
 
 /// Returns the name by which an expression selects a field.
 ///
 /// Returns `None` if no expression can: the name is empty, begins with a digit, or has characters other than ASCII letters,
 /// digits, `_`, `-`, `.` and `/`.
 pub fn escape(name: &str) -> Option<String> {
-    if RESERVED.contains(&name) {
+    if is_reserved(name) {
         return Some(format!("__{name}__"));
     }
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
@@ -76,13 +55,17 @@ pub fn unescape(name: &str) -> Option<String> {
             "dash" => "-",
             "dot" => ".",
             "slash" => "/",
-            _ if RESERVED.contains(&word) && name.len() == word.len().saturating_add(4) => word,
+            _ if is_reserved(word) && name.len() == word.len().saturating_add(4) => word,
             _ => return None,
         });
         rest = behind;
     }
     plain.push_str(rest);
     Some(plain)
+}
+
+fn is_reserved(word: &str) -> bool {
+    RESERVED.split(' ').any(|reserved| reserved == word)
 }
 
 /// Splits a text after `word__`. The word is not empty and has no underscore.

@@ -154,6 +154,11 @@ impl Declared {
         }
     }
 
+    /// Returns the source, and the union if it is a `UnionDeclaration`.
+    pub(crate) fn by(&self) -> (Source, Option<&Origin>) {
+        (self.source, self.origin.as_ref())
+    }
+
     /// Records a union of a `UnionDeclaration` that declares the same.
     pub(crate) fn repeat(&mut self, origin: Option<Origin>) {
         let room = MOST_REPEATS.saturating_sub(self.repeated_by.len());

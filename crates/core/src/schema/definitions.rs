@@ -93,7 +93,7 @@ impl Definitions {
 }
 
 /// Returns the name in a reference, for example in `#/definitions/Name`.
-fn name_of(reference: &str) -> Option<&str> {
+pub(super) fn name_of(reference: &str) -> Option<&str> {
     ROOTS.into_iter().find_map(|root| reference.strip_prefix(root))
 }
 

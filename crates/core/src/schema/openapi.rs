@@ -1,7 +1,7 @@
 //! Schemas of built-in types, from the OpenAPI documents of an API server. In version 3 each group and version has a
 //! document; in version 2 one document has all.
 
-use super::definitions::Components;
+use super::definitions::{Components, name_of};
 use super::error::OpenApiError;
 use super::{DefaultValue, Definitions, Schema, Source};
 use crate::names::{GroupKind, GroupVersionKind};
@@ -68,15 +68,12 @@ impl OpenApi {
             }
         }
         // A list contains objects of its item kind and is never written.
-        let of_lists = |kind: &GroupVersionKind| {
-            let item = kind.kind.strip_suffix("List")?;
-            Some(GroupVersionKind { kind: item.into(), ..kind.clone() })
-        };
-        let lists: Vec<GroupVersionKind> =
-            kinds.keys().filter(|kind| of_lists(kind).is_some_and(|item| kinds.contains_key(&item))).cloned().collect();
-        for list in &lists {
-            kinds.remove(list);
-        }
+        let all: BTreeSet<GroupVersionKind> = kinds.keys().cloned().collect();
+        kinds.retain(|kind, _| {
+            let item =
+                kind.kind.strip_suffix("List").map(|item| GroupVersionKind { kind: item.into(), ..kind.clone() });
+            item.is_none_or(|item| !all.contains(&item))
+        });
         let (mut with_status, mut resources) = (BTreeSet::new(), BTreeMap::new());
         for (path, item) in &document.paths {
             // An object is replaced at its own path and its status below. Other subresources are of other kinds.
@@ -139,10 +136,13 @@ impl OpenApi {
     /// Returns the schema of a kind with resolved references. A type that contains itself is followed once. Returns `None`
     /// if the document does not describe the kind.
     pub fn schema(&self, kind: &GroupVersionKind) -> Result<Option<Schema>, OpenApiError> {
-        let Some(name) = self.kinds.get(kind) else { return Ok(None) };
-        let mut resolver =
-            Resolver { components: &self.components, read: BTreeMap::new(), open: Vec::new(), nodes: 0, depth: 0 };
-        resolver.component(name).map(|schema| Some(*schema))
+        let component = self.kinds.get(kind).and_then(|name| self.components.get_key_value(name));
+        let Some((name, text)) = component else { return Ok(None) };
+        let read = |source| OpenApiError::Schema { name: name.clone(), source };
+        let mut schema: Schema = serde_json::from_str(text.get()).map_err(read)?;
+        let definitions = Definitions::reached(&schema, &self.components)?;
+        Resolver { definitions: &definitions, open: vec![name.as_str()], nodes: 0, depth: 0 }.follow(&mut schema)?;
+        Ok(Some(schema))
     }
 }
 
@@ -154,9 +154,7 @@ const MOST_NODES: usize = 200_000;
 const GREATEST_DEPTH: usize = 80;
 
 struct Resolver<'d> {
-    components: &'d BTreeMap<String, Box<RawValue>>,
-    /// Parsed components, with unresolved references.
-    read: BTreeMap<&'d str, Schema>,
+    definitions: &'d Definitions,
     /// The components that are being resolved, outermost first.
     open: Vec<&'d str>,
     /// The number of nodes resolved so far.
@@ -166,20 +164,14 @@ struct Resolver<'d> {
 }
 
 impl Resolver<'_> {
-    fn component(&mut self, name: &str) -> Result<Box<Schema>, OpenApiError> {
-        let (name, text) =
-            self.components.get_key_value(name).ok_or_else(|| OpenApiError::Dangling(name.to_owned()))?;
-        if self.open.contains(&name.as_str()) {
-            return Ok(Box::new(Schema { type_name: Some("object".into()), ..Schema::default() }));
+    /// Returns the schema that a reference points to, with its own references replaced.
+    fn target(&mut self, reference: &str) -> Result<Schema, OpenApiError> {
+        let dangling = || OpenApiError::Dangling(name_of(reference).unwrap_or(reference).to_owned());
+        let (name, schema) = self.definitions.get(reference).ok_or_else(dangling)?;
+        if self.open.contains(&name) {
+            return Ok(Schema { type_name: Some("object".into()), ..Schema::default() });
         }
-        let mut schema = if let Some(schema) = self.read.get(name.as_str()) {
-            Box::new(schema.clone())
-        } else {
-            let read = |source| OpenApiError::Schema { name: name.clone(), source };
-            let schema: Schema = serde_json::from_str(text.get()).map_err(read)?;
-            self.read.insert(name, schema.clone());
-            Box::new(schema)
-        };
+        let mut schema = schema.clone();
         self.open.push(name);
         self.follow(&mut schema)?;
         self.open.pop();
@@ -201,11 +193,8 @@ impl Resolver<'_> {
 
     fn follow_inside(&mut self, schema: &mut Schema) -> Result<(), OpenApiError> {
         if let Some(reference) = schema.reference.take() {
-            let known = ["#/components/schemas/", "#/definitions/"];
-            let name = known.into_iter().find_map(|prefix| reference.strip_prefix(prefix));
-            let name = name.ok_or_else(|| OpenApiError::Dangling(reference.to_string()))?;
-            let target = self.component(name)?;
-            schema.adopt(*target);
+            let target = self.target(&reference)?;
+            schema.adopt(target);
         }
         for mut part in std::mem::take(&mut schema.all_of) {
             self.follow(&mut part)?;

@@ -145,14 +145,6 @@ impl Schema {
         self.children().next().is_none()
     }
 
-    fn child(&self, step: &PlaceStep) -> Option<&Self> {
-        match step {
-            PlaceStep::Property(name) => self.properties.get(name),
-            PlaceStep::Items => self.items.as_deref(),
-            PlaceStep::Values => self.additional_properties.as_deref(),
-        }
-    }
-
     fn child_or_untyped(&mut self, step: &PlaceStep) -> &mut Self {
         // The API server prunes nulls only from fields that the schema describes.
         let new = || Self { untyped: true, nullable: true, ..Self::default() };

@@ -6,11 +6,16 @@ use super::place::{Place, PlaceStep};
 impl Schema {
     /// Returns the node at a place, if the schema has it.
     pub fn at(&self, place: &Place) -> Option<&Schema> {
-        place.0.iter().try_fold(self, |node, step| match step {
-            PlaceStep::Property(name) => node.properties.get(name),
-            PlaceStep::Items => node.items.as_deref(),
-            PlaceStep::Values => node.additional_properties.as_deref(),
-        })
+        place.0.iter().try_fold(self, Self::child)
+    }
+
+    /// Returns the child after a step, if the schema has it.
+    pub(super) fn child(&self, step: &PlaceStep) -> Option<&Self> {
+        match step {
+            PlaceStep::Property(name) => self.properties.get(name),
+            PlaceStep::Items => self.items.as_deref(),
+            PlaceStep::Values => self.additional_properties.as_deref(),
+        }
     }
 
     /// Returns the node at a place for changes, if the schema has it.

@@ -48,6 +48,17 @@ pub(super) struct Arena<'a> {
     words: Buffer<'a, u32>,
 }
 
+/// The items of a list or the entries of a map while they are stored. Each is linked to the next one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordChain {
+    pub(super) first: u32,
+    pub(super) last: u32,
+}
+
+impl RecordChain {
+    pub(super) const EMPTY: Self = Self { first: NONE, last: NONE };
+}
+
 /// A node of the arena. The plan knows its type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeRef<'s> {

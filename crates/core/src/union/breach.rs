@@ -2,8 +2,8 @@
 //!
 //! Normalisation and validation report them. Names and paths are built later, and only for violations that are reported.
 
-use super::MemberSet;
 use super::arena::UnionState;
+use super::{MemberSet, Union};
 
 /// The violations of one union, without names and paths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,6 +20,16 @@ pub(super) struct Breaches {
     pub(super) none_set: bool,
     /// The violation of the manifest that the request applies. This is a violation of the object.
     pub(super) manifest: Option<ManifestBreach>,
+}
+
+/// One violation of a union.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Breach {
+    NoneSet,
+    Manifest(ManifestBreach),
+    Blamed(u8),
+    Missing(u8),
+    Discriminator(DiscriminatorBreach),
 }
 
 /// The reason why a manifest cannot be applied as it is.
@@ -59,6 +69,11 @@ pub(super) enum DiscriminatorBreach {
 }
 
 impl Breaches {
+    /// Blames members that the discriminator does not select.
+    pub(super) fn not_selected(blamed: MemberSet, unchanged: bool) -> Self {
+        Self { blamed, blame: Blame::NotSelected { unchanged }, ..Self::default() }
+    }
+
     /// Blames the members that were added. If no member was added, or there is no old union, blames all members but the
     /// first.
     pub(super) fn too_many(old: Option<&UnionState<'_>>, set: MemberSet) -> Self {
@@ -77,14 +92,25 @@ impl Breaches {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
+        let Self { blamed, blame: _, missing, discriminator, none_set, manifest } = self;
+        blamed.is_empty() && missing.is_none() && discriminator.is_none() && !none_set && manifest.is_none()
     }
 
-    /// Returns the number of violations.
-    pub(super) fn len(&self) -> usize {
-        let blamed = usize::try_from(self.blamed.len()).unwrap_or(usize::MAX);
-        let others = [self.missing.is_some(), self.discriminator.is_some(), self.none_set, self.manifest.is_some()];
-        let others = others.map(usize::from);
-        blamed.saturating_add(others.iter().sum())
+    /// Returns each violation, those of the object before those of its fields.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Breach> {
+        let of_object = self.none_set.then_some(Breach::NoneSet).into_iter().chain(self.manifest.map(Breach::Manifest));
+        let of_members = self.blamed.iter().map(Breach::Blamed).chain(self.missing.map(Breach::Missing));
+        of_object.chain(of_members).chain(self.discriminator.map(Breach::Discriminator))
+    }
+}
+
+impl Breach {
+    /// Returns the name of the field, `None` if it is a violation of the object.
+    pub(super) fn field(self, union: &Union) -> Option<&str> {
+        match self {
+            Self::NoneSet | Self::Manifest(_) => None,
+            Self::Blamed(index) | Self::Missing(index) => Some(union.member_name(index)),
+            Self::Discriminator(_) => Some(union.discriminator().unwrap_or_default()),
+        }
     }
 }

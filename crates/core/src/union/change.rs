@@ -3,7 +3,7 @@
 use super::Union;
 use super::plan::{Node, NodeIndex, Plan};
 use super::violation::shown;
-use crate::field_path::{FieldPath, Printable, Segment, SegmentRef, Trail};
+use crate::field_path::{FieldPath, Printable, Segment};
 use crate::json_patch::PatchOperation;
 use crate::meter::{Buffer, Exhausted, Meter};
 use std::cell::Cell;
@@ -220,7 +220,6 @@ const KEY: u32 = 2;
 /// The position of a walk. Its place is stored with the first change there.
 #[derive(Debug)]
 pub(super) struct Here<'t> {
-    pub(super) trail: Trail<'t>,
     around: Option<(&'t Here<'t>, Inwards<'t>)>,
     place: Cell<Option<u32>>,
 }
@@ -235,16 +234,49 @@ pub(super) enum Inwards<'t> {
 
 impl<'t> Here<'t> {
     pub(super) fn root() -> Self {
-        Self { trail: Trail::ROOT, around: None, place: Cell::new(Some(ROOT)) }
+        Self { around: None, place: Cell::new(Some(ROOT)) }
     }
 
     pub(super) fn then(&'t self, step: Inwards<'t>) -> Self {
-        let trail = self.trail.then(match step {
-            Inwards::Field { name, .. } => SegmentRef::Field(name),
-            Inwards::Index(at) => SegmentRef::Index(index(at)),
-            Inwards::Key(key) => SegmentRef::Key(key),
+        Self { around: Some((self, step)), place: Cell::new(None) }
+    }
+
+    /// Returns the steps, innermost first.
+    fn outwards(&self) -> impl Iterator<Item = Inwards<'t>> {
+        std::iter::successors(self.around, |(here, _)| here.around).map(|(_, step)| step)
+    }
+
+    /// Returns the path of this position.
+    pub(super) fn path(&self) -> FieldPath {
+        let segments = self.outwards().map(|step| match step {
+            Inwards::Field { name, .. } => Segment::Field(name.into()),
+            Inwards::Index(at) => Segment::Index(index(at)),
+            Inwards::Key(key) => Segment::Key(key.into()),
         });
-        Self { trail, around: Some((self, step)), place: Cell::new(None) }
+        let mut segments: Vec<_> = segments.collect();
+        segments.reverse();
+        segments.into_iter().collect()
+    }
+
+    /// Returns the path of a field of the object at this position.
+    pub(super) fn path_of_field(&self, name: &str) -> FieldPath {
+        let mut path = self.path();
+        path.push(Segment::Field(name.into()));
+        path
+    }
+
+    /// Returns an upper bound of the bytes that the path of a field takes.
+    pub(super) fn size_of_field(&self, name: &str) -> usize {
+        let (mut names, mut steps) = (name.len(), 2_usize);
+        for step in self.outwards() {
+            steps = steps.saturating_add(1);
+            names = names.saturating_add(match step {
+                Inwards::Field { name, .. } | Inwards::Key(name) => name.len(),
+                Inwards::Index(_) => 0,
+            });
+        }
+        // A growing vector doubles its capacity.
+        names.saturating_add(steps.saturating_mul(2 * size_of::<Segment>()))
     }
 }
 

@@ -7,6 +7,7 @@ mod check;
 mod fault;
 mod missing;
 mod template;
+mod written;
 
 pub use fault::PlaceFault;
 pub(crate) use missing::not_beside;
@@ -15,13 +16,13 @@ use super::Union;
 use super::plan::{FieldNode, ItemKeyDefault, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
 use crate::declaration::FaultKind;
 use crate::schema::{Declared, DefaultValue, Extension, Origin, Place, PlaceStep, Schema, Severity, Source};
-use check::{Checked, Faults, NO_MEMBERS, PreparedObject};
+use check::{Faults, NO_MEMBERS, PreparedObject};
 use fault::Flaw;
-use missing::Written;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use template::TemplateNotes;
+use written::Written;
 
 /// The result of compiling a schema.
 #[derive(Debug, Default)]
@@ -49,8 +50,8 @@ pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
     for (place, origin, flaw) in std::mem::take(&mut compiler.templates).into_flaws() {
         compiler.report(|| place, Source::Declaration, Some(origin), flaw);
     }
-    let UnionCompiler { nodes, unions, mut faults, more, .. } = compiler;
-    faults.extend(more.into_values().map(MoreFaults::into_fault));
+    let UnionCompiler { nodes, unions, mut faults, counts, .. } = compiler;
+    faults.extend(counts.into_values().filter_map(|(_, more)| more).map(MoreFaults::into_fault));
     faults.sort();
     Compiled { plan: Plan { nodes: nodes.into(), unions: unions.into(), main, status }, faults }
 }
@@ -72,9 +73,8 @@ struct UnionCompiler {
     nodes: Vec<Node>,
     unions: Vec<Union>,
     faults: Vec<PlaceFault>,
-    /// The number of faults of each `UnionDeclaration`, and under `None` of the CRD itself.
-    counts: HashMap<Option<Arc<str>>, usize>,
-    more: BTreeMap<Option<Arc<str>>, MoreFaults>,
+    /// The number of faults of each `UnionDeclaration`, and under `None` of the CRD itself, with those that are not reported.
+    counts: BTreeMap<Option<Arc<str>>, (usize, Option<MoreFaults>)>,
     templates: TemplateNotes,
 }
 
@@ -155,15 +155,15 @@ impl UnionCompiler {
     /// Reports a fault, or counts it if its declaration has too many. `place` is called only for a reported fault.
     fn report(&mut self, place: impl FnOnce() -> Place, source: Source, origin: Option<Origin>, flaw: Flaw) {
         let of = origin.as_ref().map(|origin| Arc::clone(&origin.declaration));
-        let count = self.counts.entry(of.clone()).or_default();
+        let (count, more) = self.counts.entry(of).or_default();
         *count = count.saturating_add(1);
         if *count <= MOST_FAULTS {
             self.faults.push(flaw.at(place(), source, origin));
             return;
         }
         let severity = flaw.kind.severity();
-        let first = || flaw.at(place(), source, origin);
-        let more = self.more.entry(of).or_insert_with(|| MoreFaults { first: first(), count: 0, severity });
+        let more =
+            more.get_or_insert_with(|| MoreFaults { first: flaw.at(place(), source, origin), count: 0, severity });
         more.count = more.count.saturating_add(1);
         more.severity = more.severity.min(severity);
     }
@@ -274,9 +274,9 @@ impl UnionCompiler {
                 }
                 (Extension::List(unions), _) => {
                     let malformed = |error| Faults::of(FaultKind::MalformedExtension, format!("{error}"));
-                    unions.into_iter().map(|union| union.map(Written::List).map_err(malformed)).collect()
+                    unions.into_iter().map(|union| union.map(Written::list).map_err(malformed)).collect()
                 }
-                (Extension::Map(union), Some(name)) => vec![Ok(Written::Map(name, union))],
+                (Extension::Map(union), Some(name)) => vec![Ok(Written::map(name, union))],
                 (Extension::Map(_), None) => vec![Err(Faults::of(FaultKind::NotAProperty, NOT_A_PROPERTY))],
             };
             for union in unions {
@@ -291,14 +291,11 @@ impl UnionCompiler {
                     }
                     other => other,
                 };
-                let checked = union.and_then(|union| match union {
-                    Written::List(union) => check::list(&union, declared, &mut object),
-                    Written::Map(name, union) => check::map(&union, name, declared, &mut object),
-                });
-                let checked = checked.and_then(|checked| check::published(checked, declared.source, schema));
-                let taken = checked.and_then(|checked| check::free(&checked, roles).map(|()| checked));
-                match taken {
-                    Ok(checked) => {
+                let path = || at.place().to_string();
+                let checked = union.and_then(|union| check::union(union, declared, &mut object, path));
+                let checked = checked.and_then(|union| check::published(union, schema));
+                match checked.and_then(|union| check::free(union, roles)) {
+                    Ok(union) => {
                         let number = u8::try_from(self.unions.len().saturating_sub(first));
                         let message = match number {
                             Err(_) => "more than 255 unions are declared on one object",
@@ -307,9 +304,9 @@ impl UnionCompiler {
                                  some, or split the kind"
                             }
                             Ok(number) => {
-                                self.warn(&checked, schema, place, declared, at);
-                                checked.claim(number, roles);
-                                self.unions.push(checked.into_union(at.place().to_string(), declared));
+                                self.warn(&union, schema, place, declared, at);
+                                claim(&union, number, roles);
+                                self.unions.push(union);
                                 continue;
                             }
                         };
@@ -324,7 +321,7 @@ impl UnionCompiler {
     /// Reports warnings: declarations that are valid but may surprise.
     fn warn(
         &mut self,
-        checked: &Checked,
+        union: &Union,
         schema: &Schema,
         place: impl Fn() -> Place,
         declared: &Declared,
@@ -343,7 +340,7 @@ impl UnionCompiler {
             let message = advised(message, "; give the list `x-kubernetes-list-type: map`");
             self.note(&place, declared, Some(list), Flaw::new(kind, message));
         }
-        let Some((name, discriminator)) = checked.discriminator_in(schema) else { return };
+        let Some((name, discriminator)) = check::discriminator_in(union, schema) else { return };
         if discriminator.default != DefaultValue::Absent {
             let message = format!(
                 "the discriminator `{name}` has a default: a client that omits the field chooses the default, which clears the other \
@@ -379,6 +376,16 @@ impl UnionCompiler {
                 self.fault(place, declared, Flaw::new(FaultKind::EmbeddedResource, message));
             }
         });
+    }
+}
+
+/// Assigns the fields of a union, which has this number in its object.
+fn claim(union: &Union, number: u8, roles: &mut BTreeMap<Box<str>, Role>) {
+    for (index, member) in (0_u8..).zip(union.members()) {
+        roles.insert(member.into(), Role::Member { union: number, index });
+    }
+    if let Some(name) = union.discriminator() {
+        roles.insert(name.into(), Role::Discriminator { union: number });
     }
 }
 

@@ -20,40 +20,19 @@ pub(super) enum Old<'o, T> {
     Lost(&'o Witnesses<'o>),
 }
 
-impl<'o> Old<'o, NodeRef<'o>> {
-    /// Returns the counterpart of the object at this place.
-    pub(super) fn object(self) -> Old<'o, ObjectRef<'o>> {
+impl<'o, T> Old<'o, T> {
+    /// Returns the counterpart, if the place had a value that is known.
+    pub(super) fn known(self) -> Option<T> {
         match self {
-            Old::Known(shape) => Old::Known(shape.object()),
-            Old::None => Old::None,
-            Old::Lost(witnesses) => Old::Lost(witnesses),
-        }
-    }
-
-    /// Returns the counterpart of a part of the map or list at this place. `then` finds the part if the map or list is
-    /// known.
-    pub(super) fn inside(self, then: impl FnOnce(NodeRef<'o>) -> Option<NodeRef<'o>>) -> Self {
-        match self {
-            Old::Known(shape) => then(shape).map_or(Old::None, Old::Known),
-            Old::None => Old::None,
-            Old::Lost(witnesses) => Old::Lost(witnesses),
-        }
-    }
-}
-
-impl<'o> Old<'o, ObjectRef<'o>> {
-    /// Returns the counterpart of one of the object's unions.
-    pub(super) fn state(self, union: u8) -> Option<UnionState<'o>> {
-        match self {
-            Old::Known(object) => Some(object.state(union)),
+            Old::Known(known) => Some(known),
             Old::None | Old::Lost(_) => None,
         }
     }
 
-    /// Returns the counterpart of the field at a position of the node.
-    pub(super) fn child(self, position: u32) -> Old<'o, NodeRef<'o>> {
+    /// Returns the counterpart of a part of this place. `find` finds the part if the value is known.
+    pub(super) fn inside<P>(self, find: impl FnOnce(T) -> Option<P>) -> Old<'o, P> {
         match self {
-            Old::Known(object) => object.child(position).map_or(Old::None, Old::Known),
+            Old::Known(known) => find(known).map_or(Old::None, Old::Known),
             Old::None => Old::None,
             Old::Lost(witnesses) => Old::Lost(witnesses),
         }

@@ -15,7 +15,7 @@ use super::arena::{NodeRef, ObjectRef, UnionState};
 use super::breach::Breaches;
 use super::change::{Here, Inwards, ReasonCode, Recorder};
 use super::correlate::{KeyedItems, Old, Pair, Witnesses};
-use super::manifest::{Claims, ItemClaims, Manifests, entries, value_claims};
+use super::manifest::{Claims, ItemClaims, Manifests, map_values, value_claims};
 use super::normalize::{ClearingCause, Normalized, normalize};
 use super::plan::{ListNode, Node, NodeIndex, ObjectNode, Part, Plan, Role};
 use super::projection::Projection;
@@ -75,7 +75,9 @@ impl<'w> Walk<'w> {
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
         match self.plan.node(node) {
-            Some(Node::Object(object)) => self.object(node, object, new.object(), old.object(), claims, here),
+            Some(Node::Object(object)) => {
+                self.object(node, object, new.object(), old.inside(|shape| Some(shape.object())), claims, here)
+            }
             Some(Node::List(list)) => self.list(list, new, old, claims, here),
             Some(Node::Map(map)) => self.map(map.values, new, old, claims, here),
             None => Ok(()),
@@ -117,7 +119,8 @@ impl<'w> Walk<'w> {
             if let Some(child) = field.child.filter(|_| !is_cleared(field.role, &findings)) {
                 let step = Inwards::Field { node: id, position, name: &field.name };
                 let claims = claims.map(|claims| claims.child(position));
-                self.shape(child, shape, old.child(position), claims.as_ref(), &here.then(step))?;
+                let old = old.inside(|object| object.child(position));
+                self.shape(child, shape, old, claims.as_ref(), &here.then(step))?;
             }
         }
         debug_assert!(said <= events.len(), "an event is said once");
@@ -171,13 +174,10 @@ impl<'w> Walk<'w> {
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
         // All maps are sorted by key.
-        let mut before = entries(match old {
-            Old::Known(before) => Some(before),
-            Old::None | Old::Lost(_) => None,
-        });
+        let mut before = map_values(old.known());
         let mut claims_of = claims.map(|claims| value_claims(*claims));
         for (key, value) in new.entries() {
-            let same = before.value(key);
+            let same = before(key);
             let claims = claims_of.as_mut().map(|claims_of| claims_of(key));
             self.shape(values, value, old.inside(|_| same), claims.as_ref(), &here.then(Inwards::Key(key)))?;
         }
@@ -194,7 +194,7 @@ impl<'w> Walk<'w> {
         old: Old<'o, ObjectRef<'o>>,
         claims: Option<&Claims<'o>>,
     ) -> Result<Option<JudgedUnion<'f>>, Exhausted> {
-        let before = old.state(position);
+        let before = old.known().map(|object| object.state(position));
         let claims = claims.map(|claims| claims.of_union(position, state));
         let mut normalized =
             if union.is_normalized() { normalize(union, before.as_ref(), &state) } else { Normalized::default() };
@@ -258,24 +258,11 @@ impl<'w> Walk<'w> {
                 push(union.discriminator().unwrap_or_default(), EventKind::Deduce(index))?;
             }
             if self.is_full(finding) {
-                self.leave_out(finding, faults.len());
+                self.leave_out(finding, faults.iter().count());
                 continue;
             }
-            // The object comes before its fields.
-            if faults.none_set {
-                push("", EventKind::NoneSet)?;
-            }
-            if let Some(breach) = faults.manifest {
-                push("", EventKind::Manifest(breach))?;
-            }
-            for index in faults.blamed.iter() {
-                push(union.member_name(index), EventKind::Blame(index))?;
-            }
-            if let Some(index) = faults.missing {
-                push(union.member_name(index), EventKind::Missing)?;
-            }
-            if let Some(fault) = faults.discriminator {
-                push(union.discriminator().unwrap_or_default(), EventKind::Discriminator(fault))?;
+            for breach in faults.iter() {
+                push(breach.field(union).unwrap_or_default(), EventKind::Breach(breach))?;
             }
         }
         Ok(events)
@@ -302,18 +289,13 @@ impl<'w> Walk<'w> {
                     self.changes.record(here, ordinal, index, reason, value)?;
                 }
                 EventKind::Deduce(index) => self.changes.record(here, ordinal, index, ReasonCode::Deduced, value)?,
-                _ if self.is_full(finding) => self.leave_out(finding, 1),
-                EventKind::Blame(_)
-                | EventKind::Missing
-                | EventKind::NoneSet
-                | EventKind::Manifest(_)
-                | EventKind::Discriminator(_) => {
-                    let size = here.trail.size_of_field(field).saturating_add(4 * size_of::<(Violation, LetThrough)>());
+                EventKind::Breach(_) if self.is_full(finding) => self.leave_out(finding, 1),
+                EventKind::Breach(breach) => {
+                    let size = here.size_of_field(field).saturating_add(4 * size_of::<(Violation, LetThrough)>());
                     let copies = 1_usize.saturating_add(finding.union.actions().audits().into());
                     self.meter.charge(size.saturating_mul(copies))?;
-                    let kind = finding.violation(*what, self.meter)?;
-                    let is_of_object = matches!(what, EventKind::NoneSet | EventKind::Manifest(_));
-                    let path = if is_of_object { here.trail.to_path() } else { here.trail.field(field) };
+                    let kind = finding.violation(breach, self.meter)?;
+                    let path = breach.field(finding.union).map_or_else(|| here.path(), |name| here.path_of_field(name));
                     self.push(finding, Violation { path, kind });
                 }
             }

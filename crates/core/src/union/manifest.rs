@@ -5,13 +5,12 @@
 //! manifests come from, or how an object is judged.
 
 use super::arena::{NodeRef, ObjectRef, ScalarRef, UnionState};
-use super::breach::{Blame, Breaches, ManifestBreach};
+use super::breach::{Breaches, ManifestBreach};
 use super::correlate::{KeyMatch, KeyedItems};
 use super::normalize::{ClearingCause, Normalized, normalize};
 use super::projection::Projection;
 use super::{Choice, Form, MemberSet, Union};
 use crate::meter::{Exhausted, Meter};
-use std::iter::Peekable;
 
 /// The most field managers whose manifests are compared with the manifest of a request.
 pub(crate) const MOST_OTHERS: usize = 4;
@@ -20,18 +19,31 @@ pub(crate) const MOST_OTHERS: usize = 4;
 /// field managers.
 const MANIFESTS: usize = 3 + MOST_OTHERS;
 
-/// The manifests of a request that is an apply.
+/// The manifests of a request that is an apply, as they are found or as they are read.
 #[derive(Debug)]
-pub(crate) struct Manifests<'a> {
+pub(crate) struct Manifests<T> {
     /// The fields that the manifest of the request sets.
-    pub(crate) own: Projection<'a>,
+    pub(crate) own: T,
     /// The fields that the same field manager set by its apply before, if there was one.
-    pub(crate) earlier: Option<Projection<'a>>,
+    pub(crate) earlier: Option<T>,
     /// The fields that the same field manager set by updates. They tell an update from an apply. `None` for a client-side apply, which
     /// is an update itself.
-    pub(crate) updated: Option<Projection<'a>>,
+    pub(crate) updated: Option<T>,
     /// The fields that other field managers set by applies. More than [`MOST_OTHERS`] are not compared.
-    pub(crate) others: Vec<Projection<'a>>,
+    pub(crate) others: Vec<T>,
+}
+
+impl<T> Manifests<T> {
+    /// Reads each manifest. Leaves out those that cannot be read. Returns `None` if that of the request cannot be read.
+    pub(crate) fn read<'t, R, E>(
+        &'t self,
+        mut read: impl FnMut(&'t T) -> Result<Option<R>, E>,
+    ) -> Result<Option<Manifests<R>>, E> {
+        let Some(own) = read(&self.own)? else { return Ok(None) };
+        let [earlier, updated] = [&self.earlier, &self.updated].map(|one| one.as_ref().map(&mut read).transpose());
+        let others = self.others.iter().filter_map(|other| read(other).transpose()).collect::<Result<_, _>>()?;
+        Ok(Some(Manifests { own, earlier: earlier?.flatten(), updated: updated?.flatten(), others }))
+    }
 }
 
 /// The part of a manifest that belongs to one place.
@@ -58,7 +70,7 @@ pub(super) struct UnionClaims<'m> {
     others: [UnionState<'m>; MOST_OTHERS],
 }
 
-impl<'m> Manifests<'m> {
+impl<'m> Manifests<Projection<'m>> {
     /// Returns the parts at the root.
     pub(super) fn claims(&'m self) -> Claims<'m> {
         let known = [Some(&self.own), self.earlier.as_ref(), self.updated.as_ref()];
@@ -137,32 +149,25 @@ impl<'m> ItemClaims<'m> {
     }
 }
 
-/// Finds the entries of a map by ascending keys.
-pub(super) struct MapCursor<'m, I: Iterator<Item = (&'m str, NodeRef<'m>)>>(Peekable<I>);
-
-/// Returns the entries of a map.
-pub(super) fn entries(map: Option<NodeRef<'_>>) -> MapCursor<'_, impl Iterator<Item = (&str, NodeRef<'_>)>> {
-    MapCursor(map.into_iter().flat_map(NodeRef::entries).peekable())
-}
-
-impl<'m, I: Iterator<Item = (&'m str, NodeRef<'m>)>> MapCursor<'m, I> {
-    /// Returns the value of a key, which is greater than those before.
-    pub(super) fn value(&mut self, key: &str) -> Option<NodeRef<'m>> {
-        while self.0.next_if(|(known, _)| *known < key).is_some() {}
-        self.0.next_if(|(known, _)| *known == key).map(|(_, value)| value)
+/// Returns a function from ascending keys to the values of a map.
+pub(super) fn map_values<'m>(map: Option<NodeRef<'m>>) -> impl FnMut(&str) -> Option<NodeRef<'m>> {
+    let mut entries = map.into_iter().flat_map(NodeRef::entries).peekable();
+    move |key| {
+        while entries.next_if(|(known, _)| *known < key).is_some() {}
+        entries.next_if(|(known, _)| *known == key).map(|(_, value)| value)
     }
 }
 
 /// Returns a function from ascending keys to the claims of the values of a map.
 pub(super) fn value_claims<'m>(maps: Claims<'m>) -> impl FnMut(&str) -> Claims<'m> {
     let mut values = maps.0.map(|claim| match claim {
-        Claim::Part(map) => entries(Some(map)),
-        Claim::Nothing | Claim::Whole => entries(None),
+        Claim::Part(map) => map_values(Some(map)),
+        Claim::Nothing | Claim::Whole => map_values(None),
     });
     move |key| {
         let mut claims = maps;
         for (claim, values) in claims.0.iter_mut().zip(&mut values) {
-            *claim = claim.inside(|_| values.value(key));
+            *claim = claim.inside(|_| values(key));
         }
         claims
     }
@@ -194,8 +199,7 @@ impl UnionClaims<'_> {
         {
             Breaches { manifest: Some(breach), ..Breaches::default() }
         } else if clears_its_own && cause == Some(ClearingCause::DiscriminatorChanged) && !self.names_value() {
-            let blamed = clear.both(self.own.members);
-            Breaches { blamed, blame: Blame::NotSelected { unchanged: false }, ..Breaches::default() }
+            Breaches::not_selected(clear.both(self.own.members), false)
         } else if let Some(breach) = self.contest(union, new, &normalized) {
             Breaches { manifest: Some(breach), ..Breaches::default() }
         } else if deduce.is_some() && sets_value {

@@ -1,7 +1,7 @@
 //! Normalisation: derives the intention of a request, by the algorithm of the proposal that defined the form of the union.
 
 use super::arena::{ScalarRef, UnionState};
-use super::breach::{Blame, Breaches};
+use super::breach::Breaches;
 use super::{Form, MemberSet, Union};
 
 /// The result of normalising one union.
@@ -63,8 +63,7 @@ fn normalize_list(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<
                 ..Normalized::default()
             };
         }
-        let blamed = added.less(selected);
-        let contradictions = Breaches { blamed, blame: Blame::NotSelected { unchanged: false }, ..Breaches::default() };
+        let contradictions = Breaches::not_selected(added.less(selected), false);
         return Normalized { contradictions, ..Normalized::default() };
     }
     match (new.members.len(), added.len()) {

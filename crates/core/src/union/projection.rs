@@ -7,7 +7,6 @@
 //! This module must not judge. `node` reads values, `reader` stores objects, [`arena`](super::arena) keeps the nodes.
 
 mod emptiness;
-mod names;
 mod node;
 mod reader;
 

@@ -1,7 +1,7 @@
 //! Validation of a union as it will be stored.
 
 use super::arena::UnionState;
-use super::breach::{Blame, Breaches, DiscriminatorBreach};
+use super::breach::{Breaches, DiscriminatorBreach};
 use super::{Form, MemberSet, Union};
 
 /// Validates one union. `old` only tells which members were added and if the discriminator changed.
@@ -24,8 +24,7 @@ pub(super) fn validate_alone(union: &Union, old: Option<&UnionState<'_>>, new: &
     let selected = union.choice(value).map_or(MemberSet::EMPTY, super::Choice::selected);
     let unchanged = old.is_some_and(|old| old.value() == value);
     let none_set = union.is_required() && new.members.is_empty();
-    let blamed = new.members.less(selected);
-    Breaches { blamed, blame: Blame::NotSelected { unchanged }, none_set, ..Breaches::default() }
+    Breaches { none_set, ..Breaches::not_selected(new.members.less(selected), unchanged) }
 }
 
 /// Validates the 2022 form: the discriminator and the members must agree.
@@ -46,10 +45,7 @@ fn validate_map(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_
     };
     let selected = choice.selected.as_ref();
     let missing = selected.filter(|selected| !selected.optional && !new.members.contains(selected.index));
-    Breaches {
-        blamed: new.members.less(choice.selected()),
-        blame: Blame::NotSelected { unchanged: old.is_some_and(|old| old.value() == value) },
-        missing: missing.map(|selected| selected.index),
-        ..Breaches::default()
-    }
+    let unchanged = old.is_some_and(|old| old.value() == value);
+    let missing = missing.map(|selected| selected.index);
+    Breaches { missing, ..Breaches::not_selected(new.members.less(choice.selected()), unchanged) }
 }

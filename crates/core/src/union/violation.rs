@@ -197,7 +197,7 @@ impl fmt::Display for ViolationKind {
         match self {
             Self::UnknownValue { value, supported } => {
                 let value = Printable::new(value, LONGEST_VALUE);
-                write!(f, "Unsupported value: \"{value}\": supported values: {}", Listed::quoted(supported, ", "))
+                write!(f, "Unsupported value: \"{value}\": supported values: {}", Listed::values(supported, ", "))
             }
             Self::DiscriminatorRequired { member } => {
                 let member = declared(member);
@@ -206,19 +206,18 @@ impl fmt::Display for ViolationKind {
             Self::OneRequired { members } => match &**members {
                 [one] => write!(f, "Required value: `{}` must be set", declared(one)),
                 members => {
-                    let members = Listed { items: members, separator: ", ", quote: '`' };
-                    write!(f, "Required value: one of {members} must be set")
+                    write!(f, "Required value: one of {} must be set", Listed::names(members, ", "))
                 }
             },
             Self::ChoiceRequired { supported } => {
-                write!(f, "Required value: must be specified: supported values: {}", Listed::quoted(supported, ", "))
+                write!(f, "Required value: must be specified: supported values: {}", Listed::values(supported, ", "))
             }
             Self::MemberRequired { discriminator, value } => {
                 let (discriminator, value) = (declared(discriminator), declared(value));
                 write!(f, "Required value: must be specified when `{discriminator}` is \"{value}\"")
             }
             Self::NotSelected { discriminator, values, unchanged } => {
-                let (discriminator, values) = (declared(discriminator), Listed::quoted(values, " or "));
+                let (discriminator, values) = (declared(discriminator), Listed::values(values, " or "));
                 write!(f, "Forbidden: may only be specified when `{discriminator}` is {values}")?;
                 if *unchanged {
                     write!(f, "; remove it, or change `{discriminator}` to switch the member")?;
@@ -226,14 +225,13 @@ impl fmt::Display for ViolationKind {
                 Ok(())
             }
             Self::TooMany { set } => {
-                let set = Listed { items: set, separator: ", ", quote: '`' };
-                write!(f, "Forbidden: at most one of {set} may be set")
+                write!(f, "Forbidden: at most one of {} may be set", Listed::names(set, ", "))
             }
             Self::SeveralApplied { members } => {
-                write!(f, "Invalid value: the applied manifest sets {}; keep one", Joined(members))
+                write!(f, "Invalid value: the applied manifest sets {}; keep one", Listed::names(members, " and "))
             }
             Self::NotSelectedApplied { discriminator, value, members } => {
-                let (discriminator, members) = (declared(discriminator), Joined(members));
+                let (discriminator, members) = (declared(discriminator), Listed::names(members, " and "));
                 let value = Printable::new(value, LONGEST_VALUE);
                 write!(
                     f,
@@ -241,7 +239,7 @@ impl fmt::Display for ViolationKind {
                 )
             }
             Self::Contested { member, others } => {
-                let (member, others) = (declared(member), Joined(others));
+                let (member, others) = (declared(member), Listed::names(others, " and "));
                 write!(
                     f,
                     "Invalid value: the applied manifest sets `{member}`, and the manifest of another field manager sets {others}; keep one"
@@ -251,45 +249,40 @@ impl fmt::Display for ViolationKind {
     }
 }
 
-/// Names in backticks, with "and" before the last one.
-struct Joined<'a>(&'a [Arc<str>]);
-
-impl fmt::Display for Joined<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, name) in self.0.iter().enumerate() {
-            let separator = match position {
-                0 => "",
-                _ if position.saturating_add(1) == self.0.len() => " and ",
-                _ => ", ",
-            };
-            write!(f, "{separator}`{}`", declared(name))?;
-        }
-        Ok(())
-    }
-}
-
 /// Displays a declared name or value on one line. The declaration bounds its length.
 fn declared(text: &str) -> Printable<'_> {
     Printable::new(text, usize::MAX)
 }
 
-/// Quoted names or values with a separator.
+/// Quoted names or values.
 struct Listed<'a> {
     items: &'a [Arc<str>],
     separator: &'static str,
+    /// The separator before the last item.
+    last_separator: &'static str,
     quote: char,
 }
 
 impl<'a> Listed<'a> {
-    fn quoted(items: &'a [Arc<str>], separator: &'static str) -> Self {
-        Self { items, separator, quote: '"' }
+    /// Lists values in quotes with a separator.
+    fn values(items: &'a [Arc<str>], separator: &'static str) -> Self {
+        Self { items, separator, last_separator: separator, quote: '"' }
+    }
+
+    /// Lists names in backticks with commas, and another separator before the last one.
+    fn names(items: &'a [Arc<str>], last_separator: &'static str) -> Self {
+        Self { items, separator: ", ", last_separator, quote: '`' }
     }
 }
 
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, item) in self.items.iter().enumerate() {
-            let separator = if position == 0 { "" } else { self.separator };
+            let separator = match position {
+                0 => "",
+                _ if position.saturating_add(1) == self.items.len() => self.last_separator,
+                _ => self.separator,
+            };
             write!(f, "{separator}{quote}{}{quote}", declared(item), quote = self.quote)?;
         }
         Ok(())

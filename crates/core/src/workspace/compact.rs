@@ -19,7 +19,8 @@
 //!
 //! Knows the shape of a CRD, not its meaning: [`job`](super::job) reads the schemas.
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use crate::seed::visit_as_seed;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -95,13 +96,7 @@ struct Shrink<'o> {
     out: &'o mut String,
 }
 
-impl<'de> DeserializeSeed<'de> for Shrink<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
+visit_as_seed!([] Shrink<'_>, deserialize_any);
 
 impl<'de> Visitor<'de> for Shrink<'_> {
     type Value = ();

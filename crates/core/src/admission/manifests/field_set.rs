@@ -4,7 +4,8 @@
 //! keys, and `.` the value itself. Other keys are values and positions, which have no unions. A value without keys is owned as a
 //! whole, and written as `true`.
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use crate::seed::visit_as_seed;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -25,13 +26,7 @@ enum Kind {
     List,
 }
 
-impl<'de> DeserializeSeed<'de> for FieldSetSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
+visit_as_seed!([] FieldSetSeed<'_>, deserialize_map);
 
 impl<'de> Visitor<'de> for FieldSetSeed<'_> {
     type Value = ();

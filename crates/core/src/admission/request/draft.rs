@@ -7,9 +7,10 @@ use crate::admission::text::Text;
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::field_path::Printable;
 use crate::meter::Account;
+use crate::seed::visit_as_seed;
 use crate::union::{Part, Projection, ProjectionSeed};
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Unexpected, Visitor};
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -144,13 +145,7 @@ enum ReviewField {
     Other,
 }
 
-impl<'de> DeserializeSeed<'de> for ReviewSeed<'de, '_> {
-    type Value = Draft<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
+visit_as_seed!([] ReviewSeed<'de, '_>, deserialize_map);
 
 impl<'de> Visitor<'de> for ReviewSeed<'de, '_> {
     type Value = Draft<'de>;
@@ -196,13 +191,7 @@ enum RequestField {
     Other,
 }
 
-impl<'de> DeserializeSeed<'de> for RequestSeed<'de, '_> {
-    type Value = Option<DraftRequest<'de>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_option(self)
-    }
-}
+visit_as_seed!([] RequestSeed<'de, '_>, deserialize_option);
 
 impl<'de> Visitor<'de> for RequestSeed<'de, '_> {
     type Value = Option<DraftRequest<'de>>;

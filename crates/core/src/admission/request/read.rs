@@ -5,10 +5,9 @@
 
 use super::AdmissionRequest;
 use super::draft::{Draft, Header, ReviewSeed};
-use crate::admission::error::{LONGEST_REASON, ReviewError};
+use crate::admission::error::{ReviewError, reason};
 use crate::admission::text::scratch;
 use crate::catalog::Catalog;
-use crate::field_path::Printable;
 use crate::meter::{Account, Exhausted, Meter};
 use crate::union::LONGEST_TEXT;
 use serde::de::DeserializeSeed;
@@ -51,11 +50,7 @@ fn parse<'a>(
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let draft = ReviewSeed { catalog, text, account, known }.deserialize(&mut deserializer);
     draft.and_then(|draft| deserializer.end().map(|()| draft)).map_err(|error| {
-        if account.refused() {
-            ReviewError::Exhausted(Exhausted)
-        } else {
-            ReviewError::Malformed(Printable::new(&error.to_string(), LONGEST_REASON).to_string())
-        }
+        if account.refused() { ReviewError::Exhausted(Exhausted) } else { ReviewError::Malformed(reason(&error)) }
     })
 }
 

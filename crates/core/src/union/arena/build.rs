@@ -1,6 +1,6 @@
 //! Stores nodes in the arena.
 
-use super::{Arena, ENTRY_HAS_NODE, LONGEST_TEXT, NONE, TAG, TextKind, TextRange, index};
+use super::{Arena, ENTRY_HAS_NODE, LONGEST_TEXT, NONE, RecordChain, TAG, TextKind, TextRange, index};
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
 
@@ -81,8 +81,17 @@ impl<'a> Arena<'a> {
         Ok(())
     }
 
-    /// Links an item or entry to the next one.
-    pub(in crate::union) fn link(&mut self, at: u32, next: u32) {
+    /// Appends an item or entry to a chain.
+    pub(in crate::union) fn append(&mut self, chain: &mut RecordChain, at: u32) {
+        if chain.last == NONE {
+            chain.first = at;
+        } else {
+            self.link(chain.last, at);
+        }
+        chain.last = at;
+    }
+
+    fn link(&mut self, at: u32, next: u32) {
         let word = self.words.get_mut(index(at));
         debug_assert!(word.is_some(), "offset {at} is outside the arena");
         if let Some(word) = word {
@@ -90,70 +99,40 @@ impl<'a> Arena<'a> {
         }
     }
 
-    /// Sorts a chain of entries by key, and keeps the last entry of each key if it has a node. Returns the first entry.
-    pub(in crate::union) fn settle_entries(&mut self, first: u32, sorted: bool) -> u32 {
-        let chain = if sorted { first } else { self.sort_entries(first) };
-        let (mut kept_first, mut kept_last) = (NONE, NONE);
-        let mut at = chain;
+    /// Sorts entries by key. Those with the same key keep their order, which is that of their offsets.
+    pub(in crate::union) fn sorted_entries(
+        &mut self,
+        chain: RecordChain,
+        meter: &dyn Meter,
+    ) -> Result<RecordChain, Exhausted> {
+        let mut entries = Buffer::new(meter);
+        for at in self.chain(chain.first) {
+            entries.push(at)?;
+        }
+        entries.sort_unstable_by(|one, other| (self.entry_key(*one), one).cmp(&(self.entry_key(*other), other)));
+        let mut sorted = RecordChain::EMPTY;
+        for at in entries.iter().copied() {
+            self.link(at, NONE);
+            self.append(&mut sorted, at);
+        }
+        Ok(sorted)
+    }
+
+    /// Keeps the last entry of each key if it has a node. Entries with the same key follow each other, unless all keys are
+    /// `distinct`. Returns the first entry.
+    pub(in crate::union) fn settle_entries(&mut self, chain: RecordChain, distinct: bool) -> u32 {
+        let mut kept = RecordChain::EMPTY;
+        let mut at = chain.first;
         while at != NONE {
             let next = self.word(at);
-            let replaced = !sorted && next != NONE && self.entry_key(next) == self.entry_key(at);
+            let replaced = !distinct && next != NONE && self.entry_key(next) == self.entry_key(at);
             if !replaced && self.entry_has_node(at) {
                 self.link(at, NONE);
-                if kept_last == NONE {
-                    kept_first = at;
-                } else {
-                    self.link(kept_last, at);
-                }
-                kept_last = at;
+                self.append(&mut kept, at);
             }
             at = next;
         }
-        kept_first
-    }
-
-    /// Sorts a chain of entries in place: a stable merge sort without memory of its own.
-    fn sort_entries(&mut self, first: u32) -> u32 {
-        // The run at position n has 2^n entries, all from before those at lower positions.
-        let mut runs = [NONE; 32];
-        let mut at = first;
-        while at != NONE {
-            let next = self.word(at);
-            self.link(at, NONE);
-            let mut run = at;
-            for earlier in &mut runs {
-                if *earlier == NONE {
-                    *earlier = run;
-                    break;
-                }
-                run = self.merge_entries(std::mem::replace(earlier, NONE), run);
-            }
-            at = next;
-        }
-        runs.into_iter().fold(NONE, |later, earlier| self.merge_entries(earlier, later))
-    }
-
-    fn merge_entries(&mut self, mut earlier: u32, mut later: u32) -> u32 {
-        let (mut first, mut last) = (NONE, NONE);
-        while earlier != NONE || later != NONE {
-            let from_later = earlier == NONE || (later != NONE && self.entry_key(later) < self.entry_key(earlier));
-            let source = if from_later { &mut later } else { &mut earlier };
-            let at = *source;
-            *source = self.word(at);
-            if last == NONE {
-                first = at;
-            } else {
-                self.link(last, at);
-            }
-            last = at;
-            // The remaining run is already linked.
-            if earlier == NONE || later == NONE {
-                let rest = if earlier == NONE { later } else { earlier };
-                self.link(last, rest);
-                break;
-            }
-        }
-        first
+        kept.first
     }
 }
 

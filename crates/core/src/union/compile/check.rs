@@ -1,23 +1,15 @@
 //! The checks of one declaration against its object.
 
-use super::fault::Flaw;
-use super::missing::guess;
+use super::fault::{Flaw, guess};
+use super::written::Written;
 use crate::declaration::FaultKind;
 use crate::listed::quoted;
 use crate::near::nearest;
-use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema, Severity, Source};
+use crate::schema::{Declared, DefaultValue, MemberField, Schema, Severity, Source};
 use crate::union::plan::Role;
 use crate::union::{Choice, Form, Member, MemberSet, Selected, Union};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-
-/// A declaration that is valid by itself. [`free`] checks that no other union has its fields.
-pub(super) struct Checked {
-    form: Form,
-    discriminator: Option<Box<str>>,
-    members: Vec<Box<str>>,
-    choices: Vec<Choice>,
-}
 
 /// Most faults that are reported of one union. The rest is counted.
 const MOST: usize = 16;
@@ -46,19 +38,10 @@ impl Faults {
         self.told.into_iter().chain(more)
     }
 
-    /// Adds a fault. Its message is built only if it is reported, because it may quote long names.
-    fn add(&mut self, kind: FaultKind, message: impl FnOnce() -> String) {
-        self.add_flaw(|| Flaw::new(kind, message()));
-    }
-
-    /// Adds a fault of a member.
-    fn add_of_member(&mut self, kind: FaultKind, member: &str, message: impl FnOnce() -> String) {
-        self.add_flaw(|| Flaw::of_member(kind, member, message()));
-    }
-
-    fn add_flaw(&mut self, flaw: impl FnOnce() -> Flaw) {
+    /// Adds a fault, of a member if there is one. Its message is built only if it is reported, because it may quote long names.
+    fn add(&mut self, kind: FaultKind, member: Option<&str>, message: impl FnOnce() -> String) {
         if self.told.len() < MOST {
-            self.told.push(flaw());
+            self.told.push(Flaw { member: member.map(Into::into), ..Flaw::new(kind, message()) });
         } else {
             self.more = self.more.saturating_add(1);
         }
@@ -89,68 +72,43 @@ impl<'s> PreparedObject<'s> {
     }
 }
 
-/// Checks a union of the 2019 form. Reports all faults, not only the first.
-pub(super) fn list(union: &ListUnion, declared: &Declared, object: &mut PreparedObject<'_>) -> Result<Checked, Faults> {
+/// Checks a union by itself; [`free`] checks that no other union has its fields. Reports all faults, not only the first. `path` is
+/// called for a valid union.
+pub(super) fn union(
+    union: Written,
+    declared: &Declared,
+    object: &mut PreparedObject<'_>,
+    path: impl FnOnce() -> String,
+) -> Result<Union, Faults> {
     let schema = object.schema;
-    if !schema.is_object() {
+    if union.form == Form::List && !schema.is_object() {
         let message = format!("a list of unions must stand on an object, this is {}", describe(schema));
         return Err(Faults::of(FaultKind::NotAnObject, message));
     }
-    check_count(union.fields.len())?;
-    let mut faults = Faults::default();
-    let discriminator = union.discriminator.as_deref();
-    let mut by_value: BTreeMap<&str, &str> = BTreeMap::new();
-    for (member, value) in &union.fields {
-        if value.is_empty() {
-            faults.add(FaultKind::EmptyValue, || {
-                format!("the value of the member `{member}` is empty, which means no choice; give it a value")
-            });
-        } else if let Some(one) = by_value.insert(value, member) {
-            faults.add(FaultKind::DuplicateValue, || {
-                format!("the members `{one}` and `{member}` have the same value `{value}`; each needs its own")
-            });
-        }
+    let members: Vec<Box<str>> = union.members().into_iter().map(Into::into).collect();
+    if members.len() > MemberSet::CAPACITY {
+        let message = format!("{} members are declared; a union can have at most 128", members.len());
+        return Err(Faults::of(FaultKind::TooManyMembers, message));
     }
-    let members: Vec<_> = union.fields.keys().cloned().collect();
-    check_members(&members, discriminator, declared, object, &mut faults);
-    if let Some(name) = discriminator
+    let Written { form, discriminator, mut choices } = union;
+    let mut faults = Faults::default();
+    if form == Form::List {
+        check_values(&choices, &mut faults);
+    }
+    check_members(&members, discriminator.as_deref(), declared, object, &mut faults);
+    if let Some(name) = &discriminator
         && let Some(values) = check_discriminator(name, object, &mut faults)
     {
-        let missing = union.fields.values().filter(|value| !values.contains(&***value));
-        report_not_in_enum(name, missing, values, declared.source, &mut faults);
-    }
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    let choices = by_value.into_iter().map(|(value, member)| choice(&members, value, Some((member, true)))).collect();
-    Ok(Checked { form: Form::List, discriminator: union.discriminator.clone(), members, choices })
-}
-
-/// Checks a union of the 2022 form on the property `discriminator` of the object.
-pub(super) fn map(
-    union: &MapUnion,
-    discriminator: &str,
-    declared: &Declared,
-    object: &mut PreparedObject<'_>,
-) -> Result<Checked, Faults> {
-    let mut members: Vec<_> = union.members.values().flatten().map(|member| member.name.clone()).collect();
-    members.sort();
-    // Several values may select the same field.
-    members.dedup();
-    check_count(members.len())?;
-    let mut faults = Faults::default();
-    check_members(&members, Some(discriminator), declared, object, &mut faults);
-    if let Some(values) = check_discriminator(discriminator, object, &mut faults) {
         // A `UnionDeclaration` may name a value of a newer release. The API server refuses it in older ones.
         let may_lack = |member: &Option<_>| declared.source == Source::Declaration && member.is_none();
-        let missing = union.members.iter().filter(|(value, member)| !values.contains(&***value) && !may_lack(member));
-        let missing = missing.map(|(value, _)| value);
-        report_not_in_enum(discriminator, missing, values, declared.source, &mut faults);
-        for value in values.iter().filter(|value| !union.members.contains_key(**value)) {
-            faults.add(FaultKind::MissingValue, || {
+        let missing = choices.iter().filter(|(value, member)| !values.contains(&**value) && !may_lack(member));
+        report_not_in_enum(name, missing.map(|(value, _)| value), values, declared.source, &mut faults);
+        let is_declared = |value: &str| choices.binary_search_by(|(known, _)| (**known).cmp(value)).is_ok();
+        for value in values.iter().filter(|value| form == Form::Map && !is_declared(value)) {
+            faults.add(FaultKind::MissingValue, None, || {
                 format!(
-                    "the enum of `{discriminator}` has `{value}`, which is not in `fieldMembers`; add it, as an empty \
-                     member if it selects no field"
+                    "the enum of `{name}` has `{value}`, which is not in `fieldMembers`; add it, as an empty member if it \
+                     selects no field"
                 )
             });
         }
@@ -158,92 +116,87 @@ pub(super) fn map(
     if !faults.is_empty() {
         return Err(faults);
     }
-    let choices = union
-        .members
-        .iter()
-        .map(|(value, member)| choice(&members, value, member.as_ref().map(|member| (&*member.name, member.optional))))
+    choices.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let selects = |MemberField { name, optional }: MemberField| {
+        let index = u8::try_from(members.binary_search(&name).ok()?).ok()?;
+        Some(Selected { index, name, optional })
+    };
+    let choice =
+        |(value, member): (Box<str>, Option<_>)| Choice { value: value.into(), selected: member.and_then(selects) };
+    let choices: Box<[Choice]> = choices.into_iter().map(choice).collect();
+    let members = (0_u8..).zip(&members);
+    let members: Box<[_]> = members
+        .map(|(index, name)| Member::new(index, name, &choices, declared.options.is_unset_if_empty(name)))
         .collect();
-    Ok(Checked { form: Form::Map, discriminator: Some(discriminator.into()), members, choices })
+    let names = || members.iter().map(|member| Arc::clone(&member.name)).collect();
+    let values = choices.iter().map(|choice| &choice.value).filter(|value| !value.is_empty());
+    Ok(Union {
+        path: path().into(),
+        form,
+        source: declared.source,
+        origin: declared.origin.clone(),
+        repeated_by: declared.repeated_by.clone().into(),
+        actions: declared.actions,
+        normalization: declared.normalization,
+        required: declared.options.required.then(names),
+        discriminator: discriminator.map(Into::into),
+        supported: values.cloned().collect(),
+        members,
+        choices,
+    })
+}
+
+/// Checks that each member of a union of the 2019 form has a value of its own.
+fn check_values(choices: &[(Box<str>, Option<MemberField>)], faults: &mut Faults) {
+    let mut known: BTreeMap<&str, &str> = BTreeMap::new();
+    for (value, MemberField { name, .. }) in
+        choices.iter().filter_map(|(value, member)| Some((value, member.as_ref()?)))
+    {
+        if value.is_empty() {
+            faults.add(FaultKind::EmptyValue, None, || {
+                format!("the value of the member `{name}` is empty, which means no choice; give it a value")
+            });
+        } else if let Some(one) = known.insert(value, name) {
+            faults.add(FaultKind::DuplicateValue, None, || {
+                format!("the members `{one}` and `{name}` have the same value `{value}`; each needs its own")
+            });
+        }
+    }
 }
 
 /// Checks a union that an API server publishes for a built-in type. The generator uses the names of Go fields as values,
 /// which are often wrong. Values are trusted only if an enum confirms them.
-pub(super) fn published(checked: Checked, source: Source, schema: &Schema) -> Result<Checked, Faults> {
-    match checked.discriminator_in(schema) {
-        Some((name, discriminator)) if source == Source::Published && !discriminator.has_enum() => {
-            let values = quoted(checked.choices.iter().map(|choice| &choice.value), usize::MAX);
+pub(super) fn published(union: Union, schema: &Schema) -> Result<Union, Faults> {
+    match discriminator_in(&union, schema) {
+        Some((name, discriminator)) if union.source == Source::Published && !discriminator.has_enum() => {
+            let values = quoted(union.choices.iter().map(|choice| &choice.value), usize::MAX);
             let message = format!(
                 "the published values {values} are not used because `{name}` has no enum that confirms them; declare the union by a \
                  UnionDeclaration"
             );
             Err(Faults::of(FaultKind::UnconfirmedValues, message))
         }
-        _ => Ok(checked),
+        _ => Ok(union),
     }
 }
 
 /// Checks that no other union of the object has one of the fields.
-pub(super) fn free(checked: &Checked, roles: &BTreeMap<Box<str>, Role>) -> Result<(), Faults> {
-    let fields = checked.members.iter().chain(&checked.discriminator);
+pub(super) fn free(union: Union, roles: &BTreeMap<Box<str>, Role>) -> Result<Union, Faults> {
     let mut taken = Faults::default();
-    for name in fields.filter(|name| roles.contains_key(*name)) {
-        taken.add_of_member(FaultKind::SharedField, name, || {
+    for name in union.members().chain(union.discriminator()).filter(|name| roles.contains_key(*name)) {
+        taken.add(FaultKind::SharedField, Some(name), || {
             format!(
                 "the field `{name}` already belongs to another union of this object; a field can be in one union only"
             )
         });
     }
-    if taken.is_empty() { Ok(()) } else { Err(taken) }
+    if taken.is_empty() { Ok(union) } else { Err(taken) }
 }
 
-impl Checked {
-    /// Assigns the fields to the union with this number in its object.
-    pub(super) fn claim(&self, number: u8, roles: &mut BTreeMap<Box<str>, Role>) {
-        for (index, member) in (0_u8..).zip(&self.members) {
-            roles.insert(member.clone(), Role::Member { union: number, index });
-        }
-        if let Some(name) = &self.discriminator {
-            roles.insert(name.clone(), Role::Discriminator { union: number });
-        }
-    }
-
-    /// Returns the name and the schema of the discriminator.
-    pub(super) fn discriminator_in<'s>(&'s self, schema: &'s Schema) -> Option<(&'s str, &'s Schema)> {
-        let (name, schema) = schema.properties.get_key_value(self.discriminator.as_ref()?)?;
-        Some((name, schema))
-    }
-
-    pub(super) fn into_union(self, path: String, declared: &Declared) -> Union {
-        let Declared { options, .. } = declared;
-        let members = (0_u8..).zip(&self.members);
-        let members: Box<[_]> = members
-            .map(|(index, name)| Member::new(index, name, &self.choices, options.is_unset_if_empty(name)))
-            .collect();
-        let names = || members.iter().map(|member| Arc::clone(&member.name)).collect();
-        let values = self.choices.iter().map(|choice| &choice.value).filter(|value| !value.is_empty());
-        Union {
-            path: path.into(),
-            form: self.form,
-            source: declared.source,
-            origin: declared.origin.clone(),
-            repeated_by: declared.repeated_by.clone().into(),
-            actions: declared.actions,
-            normalization: declared.normalization,
-            required: options.required.then(names),
-            discriminator: self.discriminator.map(Into::into),
-            members,
-            supported: values.cloned().collect(),
-            choices: self.choices.into(),
-        }
-    }
-}
-
-fn check_count(members: usize) -> Result<(), Faults> {
-    if members <= MemberSet::CAPACITY {
-        return Ok(());
-    }
-    let message = format!("{members} members are declared; a union can have at most 128");
-    Err(Faults::of(FaultKind::TooManyMembers, message))
+/// Returns the name and the schema of the discriminator.
+pub(super) fn discriminator_in<'s>(union: &Union, schema: &'s Schema) -> Option<(&'s str, &'s Schema)> {
+    let (name, schema) = schema.properties.get_key_value(union.discriminator()?)?;
+    Some((name, schema))
 }
 
 /// Checks the members. The author of a `UnionDeclaration` cannot change the schema, and gets other advice.
@@ -256,24 +209,24 @@ fn check_members(
 ) {
     let of_declaration = declared.source == Source::Declaration;
     if members.is_empty() {
-        faults.add(FaultKind::NoMembers, || NO_MEMBERS.to_owned());
+        faults.add(FaultKind::NoMembers, None, || NO_MEMBERS.to_owned());
     }
     for member in members {
         if Some(&**member) == discriminator {
-            faults.add(FaultKind::DiscriminatorAsMember, || {
+            faults.add(FaultKind::DiscriminatorAsMember, None, || {
                 format!("the discriminator `{member}` can't be a member of its own union")
             });
             continue;
         }
         let Some(property) = object.schema.properties.get(member) else {
-            faults.add_of_member(FaultKind::UnknownMember, member, || {
+            faults.add(FaultKind::UnknownMember, Some(member), || {
                 format!("the member `{member}` is not a property of this object; declare it or correct the name")
             });
             continue;
         };
         if object.required.contains(&**member) {
             let [by, from] = if of_declaration { [" by the schema", "this union"] } else { ["", "`required`"] };
-            faults.add_of_member(FaultKind::RequiredMember, member, || {
+            faults.add(FaultKind::RequiredMember, Some(member), || {
                 format!("the member `{member}` is required{by}, so it can never be cleared; take it out of {from}")
             });
         }
@@ -281,7 +234,7 @@ fn check_members(
         let is_unset = matches!(property.default, DefaultValue::Zero(_)) && declared.options.is_unset_if_empty(member);
         if property.default != DefaultValue::Absent && !is_unset {
             let remedy = if of_declaration { "take it out of this union" } else { "remove the default" };
-            faults.add_of_member(FaultKind::DefaultedMember, member, || {
+            faults.add(FaultKind::DefaultedMember, Some(member), || {
                 format!(
                     "the member `{member}` has a default, so the API server would restore it whenever it is cleared; {remedy}"
                 )
@@ -297,13 +250,13 @@ fn check_discriminator<'o, 's>(
     faults: &mut Faults,
 ) -> Option<&'o BTreeSet<&'s str>> {
     let Some((name, discriminator)) = object.schema.properties.get_key_value(name) else {
-        faults.add(FaultKind::UnknownDiscriminator, || {
+        faults.add(FaultKind::UnknownDiscriminator, None, || {
             format!("the discriminator `{name}` is not a property of this object; declare it or correct the name")
         });
         return None;
     };
     if discriminator.type_name.as_deref() != Some("string") {
-        faults.add(FaultKind::DiscriminatorType, || {
+        faults.add(FaultKind::DiscriminatorType, None, || {
             format!("the discriminator `{name}` must be of type string, it is {}", describe(discriminator))
         });
         return None;
@@ -321,21 +274,11 @@ fn report_not_in_enum<'f>(
 ) {
     let remedy = if source == Source::Declaration { "correct it or remove it" } else { "add it there or correct it" };
     for (position, value) in missing.enumerate() {
-        faults.add(FaultKind::UnknownValue, || {
+        faults.add(FaultKind::UnknownValue, None, || {
             let near = (position < MOST_GUESSED).then(|| nearest(value, values.iter().copied())).flatten();
             format!("the value `{value}` is not in the enum of `{discriminator}`{}; {remedy}", guess(near))
         });
     }
-}
-
-/// Returns the choice of a value. `selects` has the name of the member, and true if it is optional. `members` is sorted and
-/// contains the member.
-fn choice(members: &[Box<str>], value: &str, selects: Option<(&str, bool)>) -> Choice {
-    let selected = selects.and_then(|(name, optional)| {
-        let found = members.binary_search_by(|member| (**member).cmp(name)).ok()?;
-        Some(Selected { index: u8::try_from(found).ok()?, name: name.into(), optional })
-    });
-    Choice { value: value.into(), selected }
 }
 
 fn describe(schema: &Schema) -> String {

@@ -34,11 +34,6 @@ impl Flaw {
         Self { kind, member: None, message: message.into() }
     }
 
-    /// Returns a fault of a member.
-    pub(super) fn of_member(kind: FaultKind, member: &str, message: String) -> Self {
-        Self { member: Some(member.into()), ..Self::new(kind, message) }
-    }
-
     /// Returns a fault that counts others, which are not reported one by one. The worst of them has this severity.
     pub(super) fn more(severity: Severity, count: usize) -> Self {
         let message = match severity {
@@ -66,4 +61,9 @@ impl fmt::Display for PlaceFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.message)
     }
+}
+
+/// Returns the question for the name that was perhaps meant.
+pub(super) fn guess(near: Option<&str>) -> String {
+    near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
 }

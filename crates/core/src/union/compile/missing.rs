@@ -4,11 +4,13 @@
 //! union is in force. `check` checks what is left.
 
 use super::check::PreparedObject;
-use super::fault::Flaw;
+use super::fault::{Flaw, guess};
+use super::written::Written;
 use crate::declaration::FaultKind;
 use crate::listed::{listed, quoted};
 use crate::near::nearest;
-use crate::schema::{ListUnion, MapUnion, Schema};
+use crate::schema::Schema;
+use crate::union::Form;
 use std::collections::BTreeSet;
 
 /// Most names that a note lists. The rest is counted.
@@ -16,25 +18,6 @@ const MOST_LISTED: usize = 8;
 
 /// Advice for fields that the schema lacks although it keeps them.
 const SCHEMALESS: &str = "; the API server keeps unknown fields here: if such a field is meant, add `schemaless: true`";
-
-/// A union as it is declared.
-pub(super) enum Written<'s> {
-    List(ListUnion),
-    Map(&'s str, MapUnion),
-}
-
-/// What is left of a union, unless that is too little, and a note if anything is left out.
-type Fitted<'s> = (Option<Written<'s>>, Option<Flaw>);
-
-impl Written<'_> {
-    /// Returns the members, and the discriminator of the 2019 form. The 2022 form is found at its discriminator.
-    fn names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
-        match self {
-            Self::List(union) => Box::new(union.fields.keys().chain(&union.discriminator).map(AsRef::as_ref)),
-            Self::Map(_, union) => Box::new(union.members.values().flatten().map(|member| &*member.name)),
-        }
-    }
-}
 
 /// Returns the message for a member or a discriminator that is a field of another object.
 pub(crate) fn not_beside(name: &str) -> String {
@@ -44,77 +27,56 @@ pub(crate) fn not_beside(name: &str) -> String {
     )
 }
 
-/// Fits a union to the properties beside it. A name that is a path is a fault in every version.
-pub(super) fn fit<'s>(union: Written<'s>, object: &mut PreparedObject<'_>) -> Fitted<'s> {
+/// Fits a union to the properties beside it. Returns the rest of the union, unless too little is left of it, and a note if
+/// anything is left out. A name that is a path is a fault in every version.
+pub(super) fn fit(mut union: Written, object: &mut PreparedObject<'_>) -> (Option<Written>, Option<Flaw>) {
     let schema = object.schema;
     // `check` reports a place of another type.
     if !schema.is_object() {
         return (Some(union), None);
     }
-    if let Some(name) = union.names().find(|name| schema.is_path_into_property(name)) {
+    // The 2022 form is found at its discriminator.
+    let searched = union.discriminator.as_deref().filter(|_| union.form == Form::List);
+    let path =
+        union.selected().map(|member| &*member.name).chain(searched).find(|name| schema.is_path_into_property(name));
+    if let Some(name) = path {
         return (None, Some(Flaw::new(FaultKind::MemberElsewhere, not_beside(name))));
     }
-    match union {
-        Written::List(union) => {
-            if let Some(name) = union.discriminator.as_ref().filter(|name| !schema.properties.contains_key(*name)) {
-                return (None, Some(discriminator_left_out(name, schema)));
-            }
-            fit_list(union, schema)
-        }
-        Written::Map(discriminator, union) => fit_map(discriminator, union, object),
+    if let Some(name) = searched.filter(|name| !schema.properties.contains_key(*name)) {
+        return (None, Some(discriminator_left_out(name, schema)));
     }
-}
-
-fn fit_list<'s>(mut union: ListUnion, schema: &Schema) -> Fitted<'s> {
-    let lacking = lacking(union.fields.keys(), schema);
+    let mut declared = union.members();
+    let lacking: BTreeSet<Box<str>> =
+        declared.iter().filter(|name| !schema.properties.contains_key(**name)).map(|name| (*name).into()).collect();
     if lacking.is_empty() {
-        return (Some(Written::List(union)), None);
+        return (Some(union), None);
     }
-    let declared = union.fields.keys().chain(&union.discriminator).map(AsRef::as_ref).collect();
+    declared.extend(union.discriminator.as_deref());
     let note = members_left_out(&lacking, schema, &declared);
-    union.fields.retain(|name, _| !lacking.contains(name));
-    let too_few = (union.fields.len() < 2).then_some("fewer than two members are left");
-    note.rest(too_few, &[], &[], Written::List(union))
-}
-
-fn fit_map<'s>(discriminator: &'s str, mut union: MapUnion, object: &mut PreparedObject<'_>) -> Fitted<'s> {
-    let schema = object.schema;
-    let selected = |union: &MapUnion| -> BTreeSet<Box<str>> {
-        union.members.values().flatten().map(|member| member.name.clone()).collect()
-    };
-    let all = selected(&union);
-    let lacking = lacking(&all, schema);
-    if lacking.is_empty() {
-        return (Some(Written::Map(discriminator, union)), None);
-    }
-    let declared = all.iter().map(AsRef::as_ref).chain([discriminator]).collect();
-    let note = members_left_out(&lacking, schema, &declared);
-    let property = schema.properties.get_key_value(discriminator);
+    let property = union.discriminator.as_deref().and_then(|name| schema.properties.get_key_value(name));
     let enumerated = property.and_then(|(name, property)| object.values(name, property));
-    let (mut emptied, mut values) = (Vec::new(), Vec::new());
-    union.members.retain(|value, member| {
+    let (form, mut emptied, mut values) = (union.form, Vec::new(), Vec::new());
+    union.choices.retain_mut(|(value, member)| {
         if member.as_ref().is_none_or(|member| !lacking.contains(&member.name)) {
             return true;
         }
+        if form == Form::List {
+            return false;
+        }
         *member = None;
         let accepted = enumerated.is_none_or(|values| values.contains(&**value));
-        if accepted {
-            emptied.push(value.clone());
-        } else {
-            values.push(value.clone());
-        }
+        let list = if accepted { &mut emptied } else { &mut values };
+        list.push(value.clone());
         accepted
     });
-    let too_few = match (selected(&union).len(), union.members.len()) {
-        (0, _) => Some("no member is left"),
-        (_, 0 | 1) => Some("fewer than two values are left"),
+    let too_few = match (form, union.selected().count(), union.choices.len()) {
+        (Form::List, 0 | 1, _) => Some("fewer than two members are left"),
+        (Form::Map, 0, _) => Some("no member is left"),
+        (Form::Map, _, 0 | 1) => Some("fewer than two values are left"),
         _ => None,
     };
-    note.rest(too_few, &emptied, &values, Written::Map(discriminator, union))
-}
-
-fn lacking<'n>(names: impl IntoIterator<Item = &'n Box<str>>, schema: &Schema) -> BTreeSet<Box<str>> {
-    names.into_iter().filter(|name| !schema.properties.contains_key(*name)).cloned().collect()
+    let note = note.flaw(too_few, &emptied, &values);
+    (too_few.is_none().then_some(union), Some(note))
 }
 
 /// A note about members that are left out.
@@ -139,15 +101,9 @@ fn members_left_out(names: &BTreeSet<Box<str>>, schema: &Schema, declared: &BTre
 }
 
 impl MembersLeftOut {
-    /// Returns the rest of the union with the note, or the note alone if too few members or values are left. `emptied` are the
-    /// values that select no member now, and `values` those that the enum lacks as well.
-    fn rest<'s>(
-        self,
-        too_few: Option<&str>,
-        emptied: &[Box<str>],
-        values: &[Box<str>],
-        rest: Written<'s>,
-    ) -> Fitted<'s> {
+    /// Returns the note, with the reason why the rest of the union is not in force, or with what becomes of the values whose
+    /// members are left out: `emptied` select no member now, and `values` are those that the enum lacks as well.
+    fn flaw(self, too_few: Option<&str>, emptied: &[Box<str>], values: &[Box<str>]) -> Flaw {
         let Self { mut message, advice } = self;
         let one_or = |names: &[Box<str>], one, several| if names.len() == 1 { one } else { several };
         if let Some(too_few) = too_few {
@@ -164,8 +120,7 @@ impl MembersLeftOut {
                 message += &format!("; {noun} {names}, which the enum lacks, {verb} left out, too");
             }
         }
-        let note = Flaw::new(FaultKind::MemberLeftOut, message + advice);
-        (too_few.is_none().then_some(rest), Some(note))
+        Flaw::new(FaultKind::MemberLeftOut, message + advice)
     }
 }
 
@@ -185,9 +140,4 @@ fn near_property<'s>(name: &str, schema: &'s Schema, declared: &BTreeSet<&str>) 
 
 fn misnamed(name: &str, near: Option<&str>) -> String {
     format!("`{name}`{}", guess(near))
-}
-
-/// Returns the question for the name that was perhaps meant.
-pub(super) fn guess(near: Option<&str>) -> String {
-    near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
 }

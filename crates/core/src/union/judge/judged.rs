@@ -3,7 +3,7 @@
 use super::LetThrough;
 use crate::meter::{Exhausted, Meter};
 use crate::union::arena::{ScalarRef, UnionState};
-use crate::union::breach::{Blame, Breaches, DiscriminatorBreach, ManifestBreach};
+use crate::union::breach::{Blame, Breach, Breaches, DiscriminatorBreach, ManifestBreach};
 use crate::union::normalize::{ClearingCause, Normalized};
 use crate::union::violation::{ViolationKind, shown};
 use crate::union::{MemberSet, Union};
@@ -47,58 +47,50 @@ pub(super) struct Event<'f> {
 pub(super) enum EventKind {
     Clear(u8),
     Deduce(u8),
-    Blame(u8),
-    Missing,
-    NoneSet,
-    Manifest(ManifestBreach),
-    Discriminator(DiscriminatorBreach),
+    Breach(Breach),
 }
 
 impl JudgedUnion<'_> {
     /// Builds a violation. Its names are shared with the plan.
-    pub(super) fn violation(&mut self, what: EventKind, meter: &dyn Meter) -> Result<ViolationKind, Exhausted> {
+    pub(super) fn violation(&mut self, breach: Breach, meter: &dyn Meter) -> Result<ViolationKind, Exhausted> {
         let union = self.union;
         let name = |index| union.member(index).map(|member| Arc::clone(&member.name)).unwrap_or_default();
         let discriminator = || {
             debug_assert!(union.discriminator.is_some(), "a breach of a discriminator that the union does not have");
             union.discriminator.clone().unwrap_or_default()
         };
-        Ok(match (what, self.faults.blame) {
-            (EventKind::Blame(index), Blame::NotSelected { unchanged }) => {
+        Ok(match (breach, self.faults.blame) {
+            (Breach::Blamed(index), Blame::NotSelected { unchanged }) => {
                 let values = union.member(index).map(|member| Arc::clone(&member.values)).unwrap_or_default();
                 ViolationKind::NotSelected { discriminator: discriminator(), values, unchanged }
             }
-            (EventKind::Missing, _) => {
+            (Breach::Missing(_), _) => {
                 ViolationKind::MemberRequired { discriminator: discriminator(), value: self.state.value().into() }
             }
-            (EventKind::Discriminator(DiscriminatorBreach::Unknown), _) => {
+            (Breach::Discriminator(DiscriminatorBreach::Unknown), _) => {
                 let value = shown(self.state.value()).into();
                 ViolationKind::UnknownValue { value, supported: Arc::clone(&union.supported) }
             }
-            (EventKind::Discriminator(DiscriminatorBreach::Required(index)), _) => {
+            (Breach::Discriminator(DiscriminatorBreach::Required(index)), _) => {
                 ViolationKind::DiscriminatorRequired { member: name(index) }
             }
-            (EventKind::Discriminator(DiscriminatorBreach::ChoiceRequired), _) => {
+            (Breach::Discriminator(DiscriminatorBreach::ChoiceRequired), _) => {
                 ViolationKind::ChoiceRequired { supported: Arc::clone(&union.supported) }
             }
-            (EventKind::NoneSet, _) => {
-                ViolationKind::OneRequired { members: union.required.clone().unwrap_or_default() }
-            }
-            (EventKind::Manifest(ManifestBreach::Several(members)), _) => {
+            (Breach::NoneSet, _) => ViolationKind::OneRequired { members: union.required.clone().unwrap_or_default() },
+            (Breach::Manifest(ManifestBreach::Several(members)), _) => {
                 ViolationKind::SeveralApplied { members: names(union, members, meter)? }
             }
-            (EventKind::Manifest(ManifestBreach::NotSelected(members)), _) => ViolationKind::NotSelectedApplied {
+            (Breach::Manifest(ManifestBreach::NotSelected(members)), _) => ViolationKind::NotSelectedApplied {
                 discriminator: discriminator(),
                 value: shown(self.state.value()).into(),
                 members: names(union, members, meter)?,
             },
-            (EventKind::Manifest(ManifestBreach::Contested { member, others }), _) => {
+            (Breach::Manifest(ManifestBreach::Contested { member, others }), _) => {
                 let others = if others.is_empty() { [discriminator()].into() } else { names(union, others, meter)? };
                 ViolationKind::Contested { member: name(member), others }
             }
-            (EventKind::Blame(_) | EventKind::Clear(_) | EventKind::Deduce(_), _) => {
-                ViolationKind::TooMany { set: self.set(meter)? }
-            }
+            (Breach::Blamed(_), Blame::TooMany) => ViolationKind::TooMany { set: self.set(meter)? },
         })
     }
 

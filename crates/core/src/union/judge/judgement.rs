@@ -18,7 +18,7 @@ pub(crate) struct Rules {
 }
 
 /// The result of judging an object, in the order of paths.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Judgement {
     /// The changes of normalisation.
     pub(crate) changes: Changes,
@@ -61,5 +61,5 @@ pub(crate) struct Objects<'a> {
     /// The stored object, `None` on create.
     pub(crate) old: Option<&'a Projection<'a>>,
     /// The manifests, `None` unless the request is an apply.
-    pub(crate) manifests: Option<&'a Manifests<'a>>,
+    pub(crate) manifests: Option<&'a Manifests<Projection<'a>>>,
 }

@@ -1,11 +1,11 @@
 //! Reads the value at one node of the plan.
 
 use super::emptiness::is_empty;
-use super::names::{FieldSeed, PlannedField, TextSeed};
-use super::reader::{Drafts, ProjectionReader, Read, Slot};
-use crate::union::arena::{ENTRY, ITEM, NONE};
+use super::reader::{ProjectionReader, Read, Slot, TextSeed};
+use crate::seed::{NameSeed, visit_as_seed};
+use crate::union::arena::{ENTRY, ITEM, NONE, RecordChain};
 use crate::union::plan::{ListNode, Node, NodeIndex, ObjectNode, Role};
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
@@ -17,13 +17,7 @@ pub(super) struct NodeSeed<'r, 'p, 'a> {
     pub(super) slot: Slot,
 }
 
-impl<'de> DeserializeSeed<'de> for NodeSeed<'_, '_, 'de> {
-    type Value = Read;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
+visit_as_seed!([] NodeSeed<'_, '_, 'de>, deserialize_any);
 
 impl<'de> Visitor<'de> for NodeSeed<'_, '_, 'de> {
     type Value = Read;
@@ -83,9 +77,7 @@ impl<'de> Visitor<'de> for NodeSeed<'_, '_, 'de> {
                     return Ok(Read::Other { empty });
                 }
                 let Self { reader, slot, .. } = self;
-                let none =
-                    Drafts { states: reader.states.len(), children: reader.children.len(), keys: reader.keys.len() };
-                let stored = reader.store_object(slot, none, empty).map_err(A::Error::custom)?;
+                let stored = reader.store_object(slot, reader.drafts(), empty).map_err(A::Error::custom)?;
                 Ok(stored.unwrap_or(Read::Other { empty }))
             }
         }
@@ -95,21 +87,19 @@ impl<'de> Visitor<'de> for NodeSeed<'_, '_, 'de> {
 impl<'p, 'de> NodeSeed<'_, 'p, 'de> {
     fn read_object<A: MapAccess<'de>>(self, node: &'p ObjectNode, mut map: A) -> Result<Read, A::Error> {
         let Self { reader, slot, .. } = self;
-        let first = Drafts { states: reader.states.len(), children: reader.children.len(), keys: reader.keys.len() };
+        let first = reader.drafts();
         let is_root = matches!(slot, Slot::Root);
         let mut empty = true;
-        while let Some(key) = map.next_key_seed(FieldSeed { node, is_root })? {
+        // No plan names the `metadata` of the root.
+        let lookup = |name: &[u8]| (node.position(name), is_root && name == b"metadata");
+        while let Some((position, is_metadata)) = map.next_key_seed(NameSeed(lookup))? {
             empty = false;
-            let field = match key {
-                PlannedField::Planned(position) => node.fields.get(position).map(|field| (position, field)),
-                PlannedField::Metadata => {
+            let Some((position, field)) = position.and_then(|at| Some((at, node.fields.get(at)?))) else {
+                if is_metadata {
                     reader.metadata = map.next_value::<&RawValue>()?.get();
-                    continue;
+                } else {
+                    map.next_value::<IgnoredAny>()?;
                 }
-                PlannedField::Other => None,
-            };
-            let Some((position, field)) = field else {
-                map.next_value::<IgnoredAny>()?;
                 continue;
             };
             let present = if let Some(child) = field.child {
@@ -151,7 +141,7 @@ impl<'p, 'de> NodeSeed<'_, 'p, 'de> {
     fn read_list<A: SeqAccess<'de>>(self, node: &ListNode, mut items: A) -> Result<Read, A::Error> {
         let Self { reader, slot, .. } = self;
         let item = reader.plan.node(node.items);
-        let (mut first, mut last, mut count, mut list_says, mut empty) = (NONE, NONE, 0_u32, false, true);
+        let (mut chain, mut count, mut list_says, mut empty) = (RecordChain::EMPTY, 0_u32, false, true);
         for index in 0.. {
             let (start, side) = (reader.arena.end().map_err(A::Error::custom)?, reader.arena.side_end());
             let seed = NodeSeed { reader: &mut *reader, node: item, slot: Slot::Item(index) };
@@ -161,24 +151,18 @@ impl<'p, 'de> NodeSeed<'_, 'p, 'de> {
                 // Keep all items of a keyed list, because they are paired. Keep other items only if a union in them must be
                 // judged.
                 Read::Node { at, says, .. } if says || (node.keyed && reader.arena.has_keys(at)) => {
-                    let record = at.saturating_sub(ITEM);
-                    if last == NONE {
-                        first = record;
-                    } else {
-                        reader.arena.link(last, record);
-                    }
-                    last = record;
+                    reader.arena.append(&mut chain, at.saturating_sub(ITEM));
                     count = count.saturating_add(1);
                     list_says |= says;
                 }
                 Read::Node { .. } | Read::Null | Read::Other { .. } => reader.arena.truncate(start, side),
             }
         }
-        if first == NONE {
+        if chain.first == NONE {
             return Ok(Read::Other { empty });
         }
         let at = reader.begin(slot).map_err(A::Error::custom)?;
-        reader.arena.push(&[first, count]).map_err(A::Error::custom)?;
+        reader.arena.push(&[chain.first, count]).map_err(A::Error::custom)?;
         Ok(Read::Node { at, says: list_says, empty })
     }
 
@@ -186,7 +170,7 @@ impl<'p, 'de> NodeSeed<'_, 'p, 'de> {
         let Self { reader, slot, .. } = self;
         let node = reader.plan.node(values);
         let (start, side) = (reader.arena.end().map_err(A::Error::custom)?, reader.arena.side_end());
-        let (mut first, mut last, mut sorted, mut map_says, mut empty) = (NONE, NONE, true, false, true);
+        let (mut chain, mut sorted, mut map_says, mut empty) = (RecordChain::EMPTY, true, false, true);
         while let Some(key) = map.next_key_seed(TextSeed(&mut reader.arena))? {
             empty = false;
             let key = key.map_err(A::Error::custom)?;
@@ -203,15 +187,13 @@ impl<'p, 'de> NodeSeed<'_, 'p, 'de> {
                     end
                 }
             };
-            if last == NONE {
-                first = entry;
-            } else {
-                sorted &= reader.arena.entry_key(last) < reader.arena.entry_key(entry);
-                reader.arena.link(last, entry);
-            }
-            last = entry;
+            sorted &= chain.last == NONE || reader.arena.entry_key(chain.last) < reader.arena.entry_key(entry);
+            reader.arena.append(&mut chain, entry);
         }
-        let first = reader.arena.settle_entries(first, sorted);
+        if !sorted {
+            chain = reader.arena.sorted_entries(chain, reader.meter).map_err(A::Error::custom)?;
+        }
+        let first = reader.arena.settle_entries(chain, sorted);
         if first == NONE {
             reader.arena.truncate(start, side);
             return Ok(Read::Other { empty });

@@ -1,12 +1,13 @@
 //! Collects the fields of objects that are being read, and stores complete objects in the arena.
 
-use super::names::TextSeed;
 use crate::meter::{Buffer, Exhausted, Meter};
+use crate::seed::visit_as_seed;
 use crate::union::MemberSet;
 use crate::union::arena::{Arena, NONE, ScalarRef, TextRange, object_head};
 use crate::union::plan::{ItemKeyDefault, Plan};
-use serde::de::DeserializeSeed;
+use serde::de::{DeserializeSeed, Visitor};
 use serde_json::value::RawValue;
+use std::fmt;
 
 /// A value after reading.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +70,11 @@ pub(super) enum Slot {
 }
 
 impl<'a> ProjectionReader<'_, 'a> {
+    /// Returns the offsets at which the drafts of the next object begin.
+    pub(super) fn drafts(&self) -> Drafts {
+        Drafts { states: self.states.len(), children: self.children.len(), keys: self.keys.len() }
+    }
+
     /// Returns the draft of a union of the object whose drafts begin at `first`.
     pub(super) fn state(&mut self, first: usize, position: u8) -> Result<&mut StateDraft, Exhausted> {
         let known = self.states.iter().skip(first).position(|draft| draft.position == position);
@@ -227,6 +233,27 @@ impl<'a> ProjectionReader<'_, 'a> {
             // declared value.
             Err(_) => self.arena.store_text(text),
         }
+    }
+}
+
+/// Reads a string into the arena. A string without escapes is stored as a range of the body, others are copied.
+pub(super) struct TextSeed<'r, 'a>(pub(super) &'r mut Arena<'a>);
+
+visit_as_seed!([] TextSeed<'_, '_>, deserialize_str);
+
+impl<'de> Visitor<'de> for TextSeed<'_, '_> {
+    type Value = Result<TextRange, Exhausted>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(self.0.store_text(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(self.0.store_text(text))
     }
 }
 
