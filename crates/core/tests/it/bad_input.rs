@@ -42,6 +42,15 @@ fn spoilt(pointer: &str, value: Value) -> Vec<u8> {
     review.to_string().into_bytes()
 }
 
+/// Returns a review with other fields of its request.
+fn request(fields: &Value) -> Vec<u8> {
+    let mut review = good();
+    for (name, value) in fields.as_object().unwrap() {
+        review["request"][name] = value.clone();
+    }
+    review.to_string().into_bytes()
+}
+
 fn without(pointer: &str) -> Vec<u8> {
     let mut review = good();
     let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -126,30 +135,16 @@ fn what_is_not_ours_is_allowed_untouched() {
         ("a kind that nobody declared", spoilt("/request/kind/kind", json!("Other"))),
         ("a group that nobody declared", spoilt("/request/kind/group", json!("other.example.com"))),
         ("a version that nobody declared", spoilt("/request/kind/version", json!("v2"))),
-        ("an undeclared kind whose object is a list", {
-            let mut review = good();
-            review["request"]["kind"]["kind"] = json!("Other");
-            review["request"]["object"] = json!([]);
-            review.to_string().into_bytes()
-        }),
-        ("a delete", {
-            let mut review = good();
-            review["request"]["operation"] = json!("DELETE");
-            review["request"]["object"] = Value::Null;
-            review.to_string().into_bytes()
-        }),
-        ("a connect", {
-            let mut review = good();
-            review["request"]["operation"] = json!("CONNECT");
-            review["request"]["object"] = json!({"kind": "PodExecOptions", "apiVersion": "v1"});
-            review["request"]["oldObject"] = Value::Null;
-            review.to_string().into_bytes()
-        }),
-        ("a subresource that is neither the object nor its status", {
-            let mut review = good();
-            review["request"]["subResource"] = json!("scale");
-            review.to_string().into_bytes()
-        }),
+        (
+            "an undeclared kind whose object is a list",
+            request(&json!({"kind": {"group": "cases.example.com", "version": "v1", "kind": "Other"}, "object": []})),
+        ),
+        ("a delete", request(&json!({"operation": "DELETE", "object": null}))),
+        (
+            "a connect",
+            request(&json!({"operation": "CONNECT", "object": {"kind": "PodExecOptions"}, "oldObject": null})),
+        ),
+        ("a subresource that is neither the object nor its status", request(&json!({"subResource": "scale"}))),
     ];
     let catalog = catalog();
     for (name, body) in table {
@@ -384,13 +379,16 @@ fn evidence_that_cannot_be_read_is_no_evidence() {
         )
     };
     let managed = |entries: &str| format!(r#"{{"managedFields":{entries}}}"#);
+    let alone = |entry: &str| managed(&format!("[{entry}]"));
+    let of = |field_set: &str| alone(&entry(field_set));
+    let changed = |from: &str, to: &str| alone(&entry(contradiction).replace(from, to));
     let manifest = r#"{"apiVersion":"cases.example.com/v1","kind":"Thing","spec":{"type":"None","a":{}}}"#;
     let deep = |levels| format!("{}{{}}{}", r#"{"f:spec":"#.repeat(levels), "}".repeat(levels));
     let long = format!(r#"{{"f:spec":{{"f:type":{{}},"f:a":{{}},"f:{}":{{}}}}}}"#, "x".repeat(3 << 20));
     let many: Vec<_> = (0..10_000).map(|number| entry(contradiction).replace("own", &format!("m{number}"))).collect();
     let with_own: Vec<_> = many.iter().cloned().chain([entry(contradiction)]).collect();
     let rows: Vec<(&str, String, bool)> = vec![
-        ("the evidence of a contradiction", managed(&format!("[{}]", entry(contradiction))), true),
+        ("the evidence of a contradiction", of(contradiction), true),
         ("no metadata", "{}".to_owned(), false),
         ("metadata of another type", "[1]".to_owned(), false),
         ("no entries", managed("[]"), false),
@@ -401,28 +399,20 @@ fn evidence_that_cannot_be_read_is_no_evidence() {
             managed(&format!(r#"[1, "x", {{"manager": 7}}, {}]"#, entry(contradiction))),
             true,
         ),
-        ("an entry of another manager", managed(&format!("[{}]", entry(contradiction).replace("own", "other"))), false),
-        ("an entry of another version", managed(&format!("[{}]", entry(contradiction).replace("/v1", "/v2"))), false),
-        (
-            "an entry of a subresource",
-            managed(&format!("[{}]", entry(contradiction).replace("}}}}", "}}},\"subresource\":\"status\"}"))),
-            false,
-        ),
-        ("an entry of updates", managed(&format!("[{}]", entry(contradiction).replace("Apply", "Update"))), false),
-        (
-            "a manager of another type",
-            managed(&format!("[{}]", entry(contradiction).replace("\"own\"", "[\"own\"]"))),
-            false,
-        ),
-        ("a field set that is null", managed(&format!("[{}]", entry("null"))), false),
-        ("a field set that is a list", managed(&format!("[{}]", entry("[]"))), false),
-        ("a field set with scalars", managed(&format!("[{}]", entry(r#"{"f:spec":{"f:type":1,"f:a":{}}}"#))), false),
-        ("a field set with broken keys", managed(&format!("[{}]", entry(r#"{"f:spec":{"k:{":{},"f:a":{}}}"#))), false),
-        ("a field set of 100 levels", managed(&format!("[{}]", entry(&deep(100)))), false),
-        ("a field set of 1,000 levels", managed(&format!("[{}]", entry(&deep(1000)))), false),
-        ("a field set of 3 MiB", managed(&format!("[{}]", entry(&long))), true),
-        ("10,000 entries", managed(&format!("[{}]", many.join(","))), false),
-        ("10,000 entries before the own one", managed(&format!("[{}]", with_own.join(","))), true),
+        ("an entry of another manager", changed("own", "other"), false),
+        ("an entry of another version", changed("/v1", "/v2"), false),
+        ("an entry of a subresource", changed("}}}}", "}}},\"subresource\":\"status\"}"), false),
+        ("an entry of updates", changed("Apply", "Update"), false),
+        ("a manager of another type", changed("\"own\"", "[\"own\"]"), false),
+        ("a field set that is null", of("null"), false),
+        ("a field set that is a list", of("[]"), false),
+        ("a field set with scalars", of(r#"{"f:spec":{"f:type":1,"f:a":{}}}"#), false),
+        ("a field set with broken keys", of(r#"{"f:spec":{"k:{":{},"f:a":{}}}"#), false),
+        ("a field set of 100 levels", of(&deep(100)), false),
+        ("a field set of 1,000 levels", of(&deep(1000)), false),
+        ("a field set of 3 MiB", of(&long), true),
+        ("10,000 entries", alone(&many.join(",")), false),
+        ("10,000 entries before the own one", alone(&with_own.join(",")), true),
         ("an annotation", annotation(manifest), true),
         ("an annotation that is not JSON", annotation("spec: {type: None}"), false),
         ("an annotation that was cut", annotation(&manifest[..manifest.len() - 1]), false),

@@ -22,25 +22,36 @@ struct Suite {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(try_from = "Map<String, Value>")]
 struct Case {
+    crd: Crd,
+    wanted: Wanted,
+}
+
+/// The fields of a case beside those of its CRD.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Wanted {
     description: String,
     /// The CRD that was applied before this one.
     before: Option<Crd>,
-    // The fields of `Crd` are repeated, because `flatten` would accept unknown keys.
-    schema: Option<Value>,
-    versions: Option<BTreeMap<String, Value>>,
-    annotation: Option<Value>,
-    annotation_text: Option<String>,
-    last_applied: Option<BTreeMap<String, Value>>,
-    last_applied_text: Option<String>,
-    declarations: Option<BTreeMap<String, Value>>,
     /// `VERSION PATH: [DISCRIMINATOR] VALUE=MEMBER…  (FORM form, from SOURCE)`, with a `?` after an optional member.
     #[serde(default)]
     want_unions: Vec<String>,
     /// All faults, in any order.
     #[serde(default)]
     want_faults: Vec<WantedFault>,
+}
+
+/// `flatten` would accept unknown keys.
+impl TryFrom<Map<String, Value>> for Case {
+    type Error = serde_json::Error;
+
+    fn try_from(fields: Map<String, Value>) -> Result<Self, Self::Error> {
+        let is_wanted = |name: &str| name.starts_with("want") || ["description", "before"].contains(&name);
+        let (wanted, crd): (Map<_, _>, Map<_, _>) = fields.into_iter().partition(|(name, _)| is_wanted(name));
+        Ok(Self { crd: serde_json::from_value(crd.into())?, wanted: serde_json::from_value(wanted.into())? })
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -59,7 +70,7 @@ struct Crd {
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 struct WantedFault {
-    severity: WantedSeverity,
+    severity: String,
     version: Option<String>,
     path: String,
     source: Option<String>,
@@ -70,27 +81,7 @@ struct WantedFault {
     says: Vec<String>,
 }
 
-#[derive(Deserialize, Debug, Clone, Copy)]
-#[serde(rename_all = "lowercase")]
-enum WantedSeverity {
-    Error,
-    Warning,
-    Note,
-}
-
 impl Crd {
-    fn of(case: &Case) -> Self {
-        Self {
-            schema: case.schema.clone(),
-            versions: case.versions.clone(),
-            annotation: case.annotation.clone(),
-            annotation_text: case.annotation_text.clone(),
-            last_applied: case.last_applied.clone(),
-            last_applied_text: case.last_applied_text.clone(),
-            declarations: case.declarations.clone(),
-        }
-    }
-
     /// Returns the documents of the `UnionDeclaration`s, by name.
     fn declarations(&self) -> BTreeMap<String, Value> {
         let document = |(name, spec): (&String, &Value)| {
@@ -138,21 +129,21 @@ impl Crd {
 impl Case {
     fn hold(&self, arrange: impl Fn(&Value) -> Value) {
         let mut builder = Builder::new();
-        if let Some(before) = &self.before {
+        let Self { crd: now, wanted } = self;
+        if let Some(before) = &wanted.before {
             before.apply(&mut builder, &arrange);
             for name in before.declarations().keys() {
                 builder.report(name, Vec::new());
             }
         }
-        let now = Crd::of(self);
         now.apply(&mut builder, &arrange);
         let catalog = builder.build();
-        assert_eq!(unions(&catalog), self.want_unions);
+        assert_eq!(unions(&catalog), wanted.want_unions);
         let faults = catalog.faults();
         assert!(faults.is_sorted(), "{faults:#?}");
-        assert_eq!(faults.len(), self.want_faults.len(), "{faults:#?}");
-        for wanted in &self.want_faults {
-            assert!(faults.iter().any(|fault| wanted.is(fault)), "{wanted:?} is not among {faults:#?}");
+        assert_eq!(faults.len(), wanted.want_faults.len(), "{faults:#?}");
+        for fault in &wanted.want_faults {
+            assert!(faults.iter().any(|found| fault.is(found)), "{fault:?} is not among {faults:#?}");
         }
         for fault in faults {
             let declarations = now.declarations();
@@ -170,19 +161,14 @@ impl Case {
         // Applying the CRD again changes nothing.
         now.apply(&mut builder, &arrange);
         let again = builder.build();
-        assert_eq!(unions(&again), self.want_unions);
+        assert_eq!(unions(&again), wanted.want_unions);
         assert_eq!(again.faults(), faults);
     }
 }
 
 impl WantedFault {
     fn is(&self, fault: &Fault) -> bool {
-        let severity = match self.severity {
-            WantedSeverity::Error => Severity::Error,
-            WantedSeverity::Warning => Severity::Warning,
-            WantedSeverity::Note => Severity::Note,
-        };
-        fault.severity() == severity
+        fault.severity().name() == self.severity
             && fault.version == self.version
             && fault.path == self.path
             && fault.source.map(|source| source.to_string()) == self.source
@@ -259,7 +245,7 @@ fn every_case_of_a_declaration_holds() {
                 case.hold(reversed);
             }));
             if held.is_err() {
-                failures.push(format!("{path}: {}", case.description));
+                failures.push(format!("{path}: {}", case.wanted.description));
             }
         }
     }
@@ -296,7 +282,7 @@ fn every_kind_of_fault_has_a_row() {
     let cases = suites.iter().flat_map(|(path, text)| parse::<Suite>(path, text).cases);
     let kinds = cases.flat_map(|case| {
         let mut builder = Builder::new();
-        Crd::of(&case).apply(&mut builder, Value::clone);
+        case.crd.apply(&mut builder, Value::clone);
         builder.build().faults().iter().map(|fault| fault.kind).collect::<Vec<_>>()
     });
     let rows: BTreeSet<FaultKind> = kinds.collect();
@@ -335,24 +321,31 @@ fn nothing_is_in_force_of_a_definition_that_cannot_be_read() {
 #[test]
 fn documents_that_are_no_definitions_are_refused_with_the_reason() {
     let good = definition(&Map::new(), &[version("v1", &json!({"type": "object"}), false)]);
-    let with = |pointer: &str, value: Value| {
+    let read = |text: &str| Definition::from_json(text).map(drop).map_err(|error| error.to_string());
+    let rows = [
+        ("/kind", json!("Deployment"), "`Deployment`"),
+        ("/apiVersion", json!("apiextensions.k8s.io/v1beta1"), "`apiextensions.k8s.io/v1beta1`"),
+        ("/metadata", json!({}), "name"),
+        ("/spec/versions", json!([]), "has no schema"),
+        ("/spec/versions/0/schema", json!({}), "has no schema"),
+        ("/spec/versions/0/schema", Value::Null, "has no schema"),
+        ("/spec/versions/0/schema/openAPIV3Schema", json!("text"), "spec.versions[0].schema.openAPIV3Schema"),
+        ("/spec/versions/0/name", json!(7), "spec.versions[0].name"),
+    ];
+    refuses(read, &good, rows);
+}
+
+/// Checks that a text which is no document, and each document with a value at a pointer, is refused with these words.
+fn refuses<const N: usize>(read: impl Fn(&str) -> Result<(), String>, good: &Value, rows: [(&str, Value, &str); N]) {
+    assert_eq!(read(&good.to_string()), Ok(()));
+    let texts = rows.into_iter().map(|(pointer, value, says)| {
         let mut changed = good.clone();
         *changed.pointer_mut(pointer).unwrap() = value;
-        changed.to_string()
-    };
-    for (text, says) in [
-        (String::new(), "EOF"),
-        ("7".to_owned(), "CustomResourceDefinition"),
-        (with("/kind", json!("Deployment")), "`Deployment`"),
-        (with("/apiVersion", json!("apiextensions.k8s.io/v1beta1")), "`apiextensions.k8s.io/v1beta1`"),
-        (with("/metadata", json!({})), "name"),
-        (with("/spec/versions", json!([])), "has no schema"),
-        (with("/spec/versions/0/schema", json!({})), "has no schema"),
-        (with("/spec/versions/0/schema", Value::Null), "has no schema"),
-        (with("/spec/versions/0/schema/openAPIV3Schema", json!("text")), "spec.versions[0].schema.openAPIV3Schema"),
-        (with("/spec/versions/0/name", json!(7)), "spec.versions[0].name"),
-    ] {
-        let error = Definition::from_json(&text).unwrap_err().to_string();
+        (changed.to_string(), says)
+    });
+    let kind = good["kind"].as_str().unwrap();
+    for (text, says) in texts.chain([(String::new(), "EOF"), ("7".to_owned(), kind)]) {
+        let error = read(&text).unwrap_err();
         assert!(error.contains(says), "{text}: {error}");
     }
 }
@@ -362,53 +355,39 @@ fn documents_that_are_no_declarations_are_refused_with_the_reason() {
     let spec = json!({"target": {"group": GROUP, "kind": "Thing"}, "validationActions": ["Deny"],
         "unions": [{"path": "spec", "discriminator": "type", "fieldMembers": {"A": {"name": "a"}}}]});
     let good = union_declaration("good", &spec);
-    assert!(Declaration::from_json(&good.to_string()).is_ok());
-    let with = |pointer: &str, value: Value| {
-        let mut changed = good.clone();
-        *changed.pointer_mut(pointer).unwrap() = value;
-        changed.to_string()
-    };
-    for (text, says) in [
-        (String::new(), "EOF"),
-        ("7".to_owned(), "UnionDeclaration"),
-        (with("/kind", json!("Deployment")), "`Deployment`"),
-        (with("/apiVersion", json!("kube-unions.dev/v1")), "`kube-unions.dev/v1`"),
-        (with("/metadata", json!({})), "name"),
-        (with("/spec", Value::Null), "spec"),
-        (with("/spec", json!({"unions": []})), "`target`"),
-        (with("/spec", json!({"target": {"kind": "Thing"}, "podTemplates": "spec"})), "spec.podTemplates"),
-        (with("/spec/target", json!("Thing")), "spec.target"),
-        (with("/spec/target/kind", json!(7)), "spec.target.kind"),
-        (with("/spec/target", json!({"group": GROUP})), "`kind`"),
-        (with("/spec/target", json!({"kind": "Thing", "resource": "things"})), "`resource`"),
-        (with("/spec/target", json!({"kind": "Thing", "versions": "v1"})), "spec.target.versions"),
-        (with("/spec/validationActions", json!(["Log"])), "`Log`"),
-        (with("/spec/validationActions", json!("Deny")), "spec.validationActions"),
-        (with("/spec", json!({"target": {"kind": "Thing"}, "normalization": "Off", "unions": []})), "`Off`"),
+    let read = |text: &str| Declaration::from_json(text).map(drop).map_err(|error| error.to_string());
+    let rows = [
+        ("/kind", json!("Deployment"), "`Deployment`"),
+        ("/apiVersion", json!("kube-unions.dev/v1"), "`kube-unions.dev/v1`"),
+        ("/metadata", json!({}), "name"),
+        ("/spec", Value::Null, "spec"),
+        ("/spec", json!({"unions": []}), "`target`"),
+        ("/spec", json!({"target": {"kind": "Thing"}, "podTemplates": "spec"}), "spec.podTemplates"),
+        ("/spec/target", json!("Thing"), "spec.target"),
+        ("/spec/target/kind", json!(7), "spec.target.kind"),
+        ("/spec/target", json!({"group": GROUP}), "`kind`"),
+        ("/spec/target", json!({"kind": "Thing", "resource": "things"}), "`resource`"),
+        ("/spec/target", json!({"kind": "Thing", "versions": "v1"}), "spec.target.versions"),
+        ("/spec/validationActions", json!(["Log"]), "`Log`"),
+        ("/spec/validationActions", json!("Deny"), "spec.validationActions"),
+        ("/spec", json!({"target": {"kind": "Thing"}, "normalization": "Off", "unions": []}), "`Off`"),
+        ("/spec", json!({"target": {"kind": "Thing"}, "normalization": null, "unions": []}), "spec.normalization"),
+        ("/spec/unions", json!({}), "spec.unions"),
+        ("/spec/unions/0/path", Value::Null, "spec.unions[0].path"),
+        ("/spec/unions/0", json!({"fieldMembers": {}}), "`path`"),
+        ("/spec/unions/0/discriminator", json!(["type"]), "spec.unions[0].discriminator"),
+        ("/spec/unions/0/fieldMembers", json!(["a"]), "spec.unions[0].fieldMembers"),
+        ("/spec/unions/0/fieldMembers/A", json!("a"), "spec.unions[0].fieldMembers.A"),
+        ("/spec/unions/0/fieldMembers/A", json!({"field": "a"}), "`field`"),
+        ("/spec/unions/0/fieldMembers/A", json!({"name": "a", "optional": "yes"}), "optional"),
+        ("/spec/unions/0", json!({"path": "spec", "fieldsToDiscriminateBy": {"a": null}}), "fieldsToDiscriminateBy"),
         (
-            with("/spec", json!({"target": {"kind": "Thing"}, "normalization": null, "unions": []})),
-            "spec.normalization",
-        ),
-        (with("/spec/unions", json!({})), "spec.unions"),
-        (with("/spec/unions/0/path", Value::Null), "spec.unions[0].path"),
-        (with("/spec/unions/0", json!({"fieldMembers": {}})), "`path`"),
-        (with("/spec/unions/0/discriminator", json!(["type"])), "spec.unions[0].discriminator"),
-        (with("/spec/unions/0/fieldMembers", json!(["a"])), "spec.unions[0].fieldMembers"),
-        (with("/spec/unions/0/fieldMembers/A", json!("a")), "spec.unions[0].fieldMembers.A"),
-        (with("/spec/unions/0/fieldMembers/A", json!({"field": "a"})), "`field`"),
-        (with("/spec/unions/0/fieldMembers/A", json!({"name": "a", "optional": "yes"})), "optional"),
-        (
-            with("/spec/unions/0", json!({"path": "spec", "fieldsToDiscriminateBy": {"a": null}})),
-            "fieldsToDiscriminateBy",
-        ),
-        (
-            with("/spec/unions/0", json!({"path": "spec", "fields-to-discriminateBy": {"a": "A"}})),
+            "/spec/unions/0",
+            json!({"path": "spec", "fields-to-discriminateBy": {"a": "A"}}),
             "`fields-to-discriminateBy`",
         ),
-    ] {
-        let error = Declaration::from_json(&text).unwrap_err().to_string();
-        assert!(error.contains(says), "{text}: {error}");
-    }
+    ];
+    refuses(read, &good, rows);
 }
 
 #[test]

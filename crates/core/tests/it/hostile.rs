@@ -20,8 +20,31 @@ fn crd(kind: &str, annotation: Option<&str>, schema: &Value) -> Value {
     }
 }
 
+/// Returns the text of a CRD of the kind `Bad`.
+fn bad(annotation: Option<&str>, schema: &Value) -> String {
+    crd("Bad", annotation, schema).to_string()
+}
+
+/// Returns the text of a CRD of the kind `Bad` with this annotation.
+fn bad_with(annotation: &Value, schema: &Value) -> String {
+    bad(Some(&annotation.to_string()), schema)
+}
+
 fn union(one: &str, other: &str) -> Value {
     json!([{"fields-to-discriminateBy": {one: "A", other: "B"}}])
+}
+
+/// Returns a schema with a valid union.
+fn with_union() -> Value {
+    let field = json!({"type": "string"});
+    json!({"type": "object", "x-kubernetes-unions": union("a", "b"), "properties": {"a": field, "b": field}})
+}
+
+/// Returns the catalog of a CRD.
+fn catalog_of(crd: &Value) -> Catalog {
+    let mut builder = Builder::new();
+    builder.apply(Definition::from_json(&crd.to_string()).unwrap());
+    builder.build()
 }
 
 fn object(properties: Map<String, Value>) -> Value {
@@ -42,12 +65,7 @@ fn annotated(count: usize, union: &Value) -> String {
 
 /// Returns the catalog of a CRD and a valid one, which must not be affected.
 fn beside_a_good_one(text: &str) -> Catalog {
-    let good = crd(
-        "Good",
-        None,
-        &json!({"type": "object", "x-kubernetes-unions": union("a", "b"),
-        "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}),
-    );
+    let good = crd("Good", None, &with_union());
     let mut builder = Builder::new();
     builder.apply(Definition::from_json(&good.to_string()).unwrap());
     match Definition::from_json(text) {
@@ -95,60 +113,32 @@ fn a_crd_that_is_meant_to_do_harm_has_few_short_faults_and_touches_nothing_else(
     let deep = |depth: usize| {
         let mut schema = String::new();
         let _ = write!(schema, "{}{{}}{}", r#"{"properties":{"x":"#.repeat(depth), "}}".repeat(depth));
-        crd("Bad", None, &json!("SCHEMA")).to_string().replace("\"SCHEMA\"", &schema)
+        bad(None, &json!("SCHEMA")).replace("\"SCHEMA\"", &schema)
     };
     let chain = |to: &str| {
         object(Map::from_iter([("a".to_owned(), json!({"$ref": to, "x-kubernetes-unions": union("a", "b")}))]))
     };
     let members: Map<String, Value> =
         (0..10_000).map(|number| (format!("f{number}"), json!(format!("V{number}")))).collect();
+    let place = |value: Value| json!({"v1": {"/properties/p00000": value}});
+    let [faulty, good] = [union("a", "typo"), union("a", "b")].map(|union| annotated(10_000, &union));
     let rows: Vec<(&str, String, bool)> = vec![
-        ("ten megabytes", crd("Bad", None, &large).to_string(), false),
-        (
-            "ten thousand faulty unions",
-            crd("Bad", Some(&annotated(10_000, &union("a", "typo"))), &many(10_000)).to_string(),
-            true,
-        ),
-        (
-            "ten thousand good unions",
-            crd("Bad", Some(&annotated(10_000, &union("a", "b"))), &many(10_000)).to_string(),
-            true,
-        ),
-        (
-            "ten thousand pointers to nowhere",
-            crd("Bad", Some(&annotated(10_000, &union("a", "b"))), &many(1)).to_string(),
-            true,
-        ),
-        ("garbage", crd("Bad", Some(&"{".repeat(256 << 10)), &many(1)).to_string(), true),
-        ("a deep list", crd("Bad", Some(&"[".repeat(256 << 10)), &many(1)).to_string(), true),
-        ("a long version", crd("Bad", Some(&json!({long.as_str(): {}}).to_string()), &many(1)).to_string(), true),
-        (
-            "a long pointer",
-            crd("Bad", Some(&json!({"v1": {long.as_str(): 7}}).to_string()), &many(1)).to_string(),
-            true,
-        ),
-        (
-            "a long key",
-            crd("Bad", Some(&json!({"v1": {"/properties/p00000": {long.as_str(): 7}}}).to_string()), &many(1))
-                .to_string(),
-            true,
-        ),
-        ("a long name with many values", crd("Bad", None, &long_name).to_string(), true),
-        (
-            "thousands of unions of a wide object",
-            crd("Bad", Some(&json!({"v1": {"": thousands}}).to_string()), &wide).to_string(),
-            true,
-        ),
-        (
-            "ten thousand members",
-            crd("Bad", Some(&json!({"v1": {"": [{"fields-to-discriminateBy": members}]}}).to_string()), &wide)
-                .to_string(),
-            true,
-        ),
+        ("ten megabytes", bad(None, &large), false),
+        ("ten thousand faulty unions", bad(Some(&faulty), &many(10_000)), true),
+        ("ten thousand good unions", bad(Some(&good), &many(10_000)), true),
+        ("ten thousand pointers to nowhere", bad(Some(&good), &many(1)), true),
+        ("garbage", bad(Some(&"{".repeat(256 << 10)), &many(1)), true),
+        ("a deep list", bad(Some(&"[".repeat(256 << 10)), &many(1)), true),
+        ("a long version", bad_with(&json!({long.as_str(): {}}), &many(1)), true),
+        ("a long pointer", bad_with(&json!({"v1": {long.as_str(): 7}}), &many(1)), true),
+        ("a long key", bad_with(&place(json!({long.as_str(): 7})), &many(1)), true),
+        ("a long name with many values", bad(None, &long_name), true),
+        ("thousands of unions of a wide object", bad_with(&json!({"v1": {"": thousands}}), &wide), true),
+        ("ten thousand members", bad_with(&json!({"v1": {"": [{"fields-to-discriminateBy": members}]}}), &wide), true),
         ("a schema that is too deep", deep(5_000), true),
-        ("a reference to itself", crd("Bad", None, &chain("#/properties/a")).to_string(), true),
-        ("a reference to nothing", crd("Bad", None, &chain("#/components/schemas/No")).to_string(), true),
-        ("a version that is none", crd("Bad", None, &json!(7)).to_string(), true),
+        ("a reference to itself", bad(None, &chain("#/properties/a")), true),
+        ("a reference to nothing", bad(None, &chain("#/components/schemas/No")), true),
+        ("a version that is none", bad(None, &json!(7)), true),
     ];
     for (what, text, has_faults) in rows {
         let catalog = beside_a_good_one(&text);
@@ -162,7 +152,7 @@ fn a_crd_that_is_meant_to_do_harm_has_few_short_faults_and_touches_nothing_else(
 
 #[test]
 fn so_many_unions_are_in_force_and_the_rest_is_reported() {
-    let catalog = beside_a_good_one(&crd("Bad", Some(&annotated(1_500, &union("a", "b"))), &many(1_500)).to_string());
+    let catalog = beside_a_good_one(&bad(Some(&annotated(1_500, &union("a", "b"))), &many(1_500)));
     let plan = catalog.lookup("hostile.example", "v1", "Bad").unwrap().plan();
     assert_eq!(plan.unions().len(), 1_024);
     // The first faults by place, whatever their order in the text.
@@ -209,8 +199,7 @@ fn the_unions_of_so_many_versions_are_in_force_and_those_of_the_storage_version_
 
 #[test]
 fn faults_that_are_not_told_are_counted_and_stay_errors() {
-    let catalog =
-        beside_a_good_one(&crd("Bad", Some(&annotated(2_000, &union("a", "typo"))), &many(2_000)).to_string());
+    let catalog = beside_a_good_one(&bad(Some(&annotated(2_000, &union("a", "typo"))), &many(2_000)));
     assert!(catalog.lookup("hostile.example", "v1", "Bad").is_none());
     let faults = catalog.faults();
     assert_eq!(faults.len(), 65, "{faults:#?}");
@@ -225,8 +214,7 @@ fn names_with_dots_and_slashes_are_names() {
     let inner = json!({"type": "object", "properties": {name: field, "../..": field}});
     let schema = object(Map::from_iter([(name.to_owned(), inner)]));
     let pointer = format!("/properties/{}", name.replace('~', "~0").replace('/', "~1"));
-    let annotation = json!({"v1": {pointer.as_str(): union(name, "../..")}}).to_string();
-    let catalog = beside_a_good_one(&crd("Bad", Some(&annotation), &schema).to_string());
+    let catalog = beside_a_good_one(&bad_with(&json!({"v1": {pointer.as_str(): union(name, "../..")}}), &schema));
     assert!(catalog.faults().is_empty(), "{:?}", catalog.faults());
     let plan = catalog.lookup("hostile.example", "v1", "Bad").unwrap().plan();
     assert_eq!(plan.unions()[0].path(), name);
@@ -234,10 +222,8 @@ fn names_with_dots_and_slashes_are_names() {
 
 #[test]
 fn two_crds_of_one_kind_are_both_out_of_force_and_named_whatever_their_order() {
-    let schema = json!({"type": "object", "x-kubernetes-unions": union("a", "b"),
-        "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
-    let first = crd("Thing", None, &schema);
-    let mut second = crd("Thing", None, &schema);
+    let first = crd("Thing", None, &with_union());
+    let mut second = first.clone();
     second["metadata"]["name"] = "others.hostile.example".into();
     second["spec"]["names"]["plural"] = "others".into();
     for order in [[&first, &second], [&second, &first]] {
@@ -262,16 +248,12 @@ fn two_crds_of_one_kind_are_both_out_of_force_and_named_whatever_their_order() {
 
 #[test]
 fn versions_that_are_not_served_do_not_count() {
-    let schema = json!({"type": "object", "x-kubernetes-unions": union("a", "b"),
-        "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
-    let mut crd = crd("Thing", None, &schema);
+    let mut crd = crd("Thing", None, &with_union());
     let mut old = crd["spec"]["versions"][0].clone();
     old["name"] = "v1alpha1".into();
     old["served"] = false.into();
     crd["spec"]["versions"].as_array_mut().unwrap().push(old);
-    let mut builder = Builder::new();
-    builder.apply(Definition::from_json(&crd.to_string()).unwrap());
-    let catalog = builder.build();
+    let catalog = catalog_of(&crd);
     let versions: Vec<&str> = catalog.entries().iter().map(|entry| &*entry.gvk().version).collect();
     assert_eq!((versions, catalog.faults().len()), (vec!["v1"], 0));
 }

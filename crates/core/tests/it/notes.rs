@@ -1,8 +1,7 @@
 //! Notes about CRDs: what no webhook and no policy judges.
 
-use fixtures::reviews::{definition, version};
-use kube_unions_core::catalog::Builder;
-use kube_unions_core::declaration::{Definition, Fault, FaultKind, Severity};
+use fixtures::reviews::{catalog, definition, version};
+use kube_unions_core::declaration::{Fault, FaultKind, Severity};
 use serde_json::{Map, Value, json};
 
 #[test]
@@ -21,9 +20,7 @@ fn a_member_that_the_scale_subresource_sets_is_noted() {
         let mut version = version("v1", &schema, false);
         version["subresources"] =
             json!({"scale": {"specReplicasPath": path, "statusReplicasPath": ".status.replicas"}});
-        let mut builder = Builder::new();
-        builder.apply(Definition::from_json(&definition(&Map::new(), &[version]).to_string()).unwrap());
-        let catalog = builder.build();
+        let catalog = catalog(&[&definition(&Map::new(), &[version])]);
         let noted: Vec<&Fault> = catalog.faults().iter().filter(|it| it.kind == FaultKind::ScaledMember).collect();
         assert_eq!(noted.len(), usize::from(member.is_some()), "{path}: {noted:?}");
         if let (Some(member), [fault]) = (member, &*noted) {
@@ -48,9 +45,7 @@ fn a_version_without_the_unions_of_another_one_is_noted() {
         (vec![with], 0),
         (vec![without], 0),
     ] {
-        let mut builder = Builder::new();
-        builder.apply(Definition::from_json(&definition(&Map::new(), &versions).to_string()).unwrap());
-        let catalog = builder.build();
+        let catalog = catalog(&[&definition(&Map::new(), &versions)]);
         let noted: Vec<&Fault> = catalog.faults().iter().filter(|it| it.kind == FaultKind::UnjudgedVersion).collect();
         assert_eq!(noted.len(), notes, "{versions:?}");
         assert!(noted.iter().all(|fault| fault.message.contains("version `v2` is served")), "{noted:?}");
