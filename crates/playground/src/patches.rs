@@ -28,7 +28,7 @@ fn patcher(kinds: &Assembly, kind: &GroupVersionKind) -> Option<Result<Patcher, 
         .find(|(_, definition)| *definition.group_kind() == kind.group_kind())
         .and_then(|(_, definition)| definition.versions().iter().find(|version| version.name == kind.version));
     let patcher = if let Some(version) = version {
-        Patcher::for_resource(&kind.kind, &version.schema)
+        Patcher::for_resource(&kind.kind, &version.schema).map_err(Into::into)
     } else {
         let (_, openapi) = kinds.openapi().find(|(_, openapi)| openapi.kinds().any(|it| it == kind))?;
         Patcher::from_openapi(openapi, kind)

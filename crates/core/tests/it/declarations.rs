@@ -7,7 +7,7 @@ use fixtures::files::{files, parse};
 use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{GROUP, Write, definition, reversed, thing, version};
 use kube_unions_core::catalog::{Builder, Catalog, CompiledDefinition};
-use kube_unions_core::declaration::{Actions, Declaration, Definition, Fault, FaultKind, Severity};
+use kube_unions_core::declaration::{Actions, Declaration, Definition, Fault, FaultKind};
 use kube_unions_core::union::{Form, Union};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
