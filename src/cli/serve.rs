@@ -98,7 +98,7 @@ impl Wiring {
         let client = if arguments.from.is_empty() {
             Some(api::connect(arguments.kubeconfig.as_deref(), &clock).await?)
         } else {
-            publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
+            publish.send_replace(Some(Arc::new(kinds::read(&arguments.from, arguments.builtin_unions)?.catalog)));
             None
         };
         let registration_metrics = metrics.registration.clone();

@@ -135,12 +135,12 @@ fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow
         }
         messages.add_diagnostics(document);
         let (edits, problem) = crd.move_to_annotation(&AnnotationContent::new())?;
-        messages.errors.extend(problem.map(|problem| line(document, &problem)));
+        messages.errors.extend(problem.map(|problem| manifest::line_about(document, &problem)));
         if !edits.is_empty() {
             messages.counts.moved += crd.extensions.len();
         }
         if check && !edits.is_empty() {
-            messages.errors.push(line(document, "would change"));
+            messages.errors.push(manifest::line_about(document, "would change"));
         }
         Ok(edits)
     })?;
@@ -166,10 +166,4 @@ impl Messages {
             }
         }
     }
-}
-
-fn line(document: &Document, message: &str) -> String {
-    let (line, column) = document.position("").unwrap_or((1, 1));
-    let name = document.name.as_deref().unwrap_or_default();
-    format!("{}:{line}:{column}: {name}: {message}", document.file.display())
 }

@@ -33,26 +33,22 @@ pub(crate) struct CertsArgs {
     force: bool,
 }
 
-/// A PEM file to write.
-struct PemFile {
-    name: &'static str,
-    access: FileAccess,
-    text: String,
-}
+/// A PEM file to write: its name, the users who can read it, and its text.
+type PemFile = (&'static str, FileAccess, String);
 
 pub(super) fn run(arguments: &CertsArgs) -> anyhow::Result<Verdict> {
     let files = issue(&arguments.host)?;
     let directory = arguments.dir.as_path();
     fs::create_dir_all(directory).with_context(|| format!("cannot create the directory `{}`", directory.display()))?;
     // All files or none: a CA of one run is of no use with a key of another.
-    if let Some(existing) = files.iter().map(|file| directory.join(file.name)).find(|path| path.exists())
+    if let Some(existing) = files.iter().map(|(name, ..)| directory.join(name)).find(|path| path.exists())
         && !arguments.force
     {
         bail!("`{}` exists already: use --force to replace it", existing.display());
     }
-    for file in &files {
-        let path = directory.join(file.name);
-        files::replace(&path, file.text.as_bytes(), file.access)
+    for (name, access, text) in &files {
+        let path = directory.join(name);
+        files::replace(&path, text.as_bytes(), *access)
             .with_context(|| format!("cannot write `{}`", path.display()))?;
         output::note(format_args!("wrote {}", path.display()));
     }
@@ -63,11 +59,10 @@ fn issue(hosts: &[String]) -> anyhow::Result<[PemFile; 4]> {
     let hosts = if hosts.is_empty() { LOCAL.map(str::to_owned).to_vec() } else { hosts.to_vec() };
     let common_name = hosts.first().cloned().unwrap_or_default();
     let (authority, pair) = for_development("kube-unions development CA", &common_name, &hosts)?;
-    let file = |name, access, text| PemFile { name, access, text };
     Ok([
-        file("ca.crt", FileAccess::Everyone, authority.certificate().to_owned()),
-        file("ca.key", FileAccess::Owner, authority.key()),
-        file("tls.crt", FileAccess::Everyone, pair.chain),
-        file("tls.key", FileAccess::Owner, pair.key),
+        ("ca.crt", FileAccess::Everyone, authority.certificate().to_owned()),
+        ("ca.key", FileAccess::Owner, authority.key()),
+        ("tls.crt", FileAccess::Everyone, pair.chain),
+        ("tls.key", FileAccess::Owner, pair.key),
     ])
 }

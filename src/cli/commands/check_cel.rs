@@ -59,7 +59,7 @@ pub(crate) struct CheckCelArgs {
 
 pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
     let manifests = manifest::files(&arguments.paths);
-    let documents: Vec<_> = manifests.files.iter().flat_map(manifest::ManifestFile::documents).collect();
+    let documents: Vec<_> = manifests.documents().collect();
     let assembly = kinds::assemble(documents.clone(), BuiltinUnionsArg::Ignored);
     for problem in manifests.problems.iter().chain(&assembly.problems) {
         output::note(problem);

@@ -24,7 +24,8 @@ pub(super) fn run(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
 
 async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
     let source = CompileSource::read(arguments).await?;
-    source.print_faults();
+    // As `lint` does.
+    source.faults.iter().for_each(output::note);
     if arguments.to == CompileForm::Cel {
         return crds::run(arguments, &source, &arguments.options(source.version)).await;
     }
@@ -47,7 +48,7 @@ async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
         }
         Some(path) => check::run(&compiled, &options, path.as_deref(), source.client.as_ref()).await?,
     };
-    let partial = !compiled.refusals.is_empty() || source.has_errors();
+    let partial = !compiled.refusals.is_empty() || source.has_errors;
     Ok(Verdict::rejected_if(verdict == Verdict::Rejected || (partial && !arguments.allow_partial)))
 }
 

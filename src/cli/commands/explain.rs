@@ -3,20 +3,19 @@
 mod selection;
 
 use self::selection::SelectedKind;
-use crate::cli::input::connection::ClusterArgs;
+use crate::cli::input::connection::{ClusterArgs, learn};
 use crate::cli::input::kinds::{self, BuiltinUnionsArg};
 use crate::cli::input::manifest;
 use crate::cli::input::values::ReportFormat;
 use crate::cli::report::Verdict;
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::tree::{self, ChoiceItem};
-use crate::follow;
-use anyhow::Context;
 use clap::Args;
 use kube_unions_core::catalog::Catalog;
+use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::Union;
 use kube_unions_manifests::union_details;
-use serde::Serialize;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use termtree::Tree;
 
@@ -55,40 +54,12 @@ pub(crate) struct ExplainArgs {
 /// The message for a catalog without unions.
 pub(super) const NO_UNIONS: &str = "no kind has unions; `kube-unions lint` reports faults in declarations";
 
-/// A kind with its unions in JSON.
-#[derive(Debug, Serialize)]
-struct KindReport<'c> {
-    group: &'c str,
-    version: &'c str,
-    kind: &'c str,
-    unions: Vec<UnionReport<'c>>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct UnionReport<'c> {
-    path: &'c str,
-    form: &'static str,
-    discriminator: Option<&'c str>,
-    source: String,
-    /// The name of the `UnionDeclaration`, if one is the source.
-    declaration: Option<&'c str>,
-    validation_actions: &'static [&'static str],
-    normalization: &'static str,
-    /// True if an object must have a choice.
-    required: bool,
-    /// The members whose empty values count as not set.
-    empty_is_unset: Vec<&'c str>,
-    members: Vec<&'c str>,
-    choices: Vec<ChoiceItem<'c>>,
-}
-
 pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
     let (catalog, place) = if arguments.from.is_empty() {
         (on_cluster(arguments)?, "with unions on the cluster".to_owned())
     } else {
         arguments.cluster.refuse_beside_files("read")?;
-        let catalog = kinds::catalog(&arguments.from, arguments.builtin_unions)?;
+        let catalog = kinds::read(&arguments.from, arguments.builtin_unions)?.catalog;
         (catalog, format!("with unions in {}", manifest::list(&arguments.from)))
     };
     if catalog.entries().is_empty() {
@@ -102,20 +73,14 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
             let trees: Vec<String> = selected.iter().map(|kind| tree(kind, paint)).collect();
             trees.join("\n")
         }
-        ReportFormat::Json => {
-            let reports: Vec<KindReport<'_>> = selected.iter().map(KindReport::of).collect();
-            serde_json::to_string_pretty(&reports)? + "\n"
-        }
+        ReportFormat::Json => serde_json::to_string_pretty(&selected.iter().map(json_of).collect::<Vec<_>>())? + "\n",
     })?;
     Ok(Verdict::Accepted)
 }
 
 /// Learns the unions of a cluster, and warns of those that cannot be learnt.
 fn on_cluster(arguments: &ExplainArgs) -> anyhow::Result<Catalog> {
-    let learnt = arguments.cluster.run(async |client| {
-        let learnt = follow::learn(&client, arguments.builtin_unions.into(), || {}).await;
-        learnt.context("the cluster's unions cannot be learnt")
-    })?;
+    let learnt = arguments.cluster.run(async |client| learn(&client, arguments.builtin_unions).await)?;
     for (subject, reason) in &learnt.lacking {
         output::warn(format_args!("{subject}: {reason}"));
     }
@@ -148,28 +113,26 @@ fn leaves(union: &Union) -> Vec<String> {
     tree::choices(items)
 }
 
-impl<'c> KindReport<'c> {
-    fn of(SelectedKind { entry, unions }: &SelectedKind<'c>) -> Self {
-        let gvk = entry.gvk();
-        let unions = unions.iter().copied().map(UnionReport::of).collect();
-        Self { group: &gvk.group, version: &gvk.version, kind: &gvk.kind, unions }
-    }
-}
-
-impl<'c> UnionReport<'c> {
-    fn of(union: &'c Union) -> Self {
-        Self {
-            path: union.path(),
-            form: union_details::form(union.form()),
-            discriminator: union.discriminator(),
-            source: union.source().to_string(),
-            declaration: union.declaration(),
-            validation_actions: union.actions().names(),
-            normalization: union.normalization().name(),
-            required: union.is_required(),
-            empty_is_unset: union.empty_is_unset().collect(),
-            members: union.members().collect(),
-            choices: union.choices().iter().map(ChoiceItem::of).collect(),
-        }
-    }
+/// Returns a kind with its unions in JSON.
+fn json_of(SelectedKind { entry, unions }: &SelectedKind<'_>) -> Value {
+    let GroupVersionKind { group, version, kind } = entry.gvk();
+    let union = |union: &&Union| {
+        json!({
+            "path": union.path(),
+            "form": union_details::form(union.form()),
+            "discriminator": union.discriminator(),
+            "source": union.source().to_string(),
+            // The name of the UnionDeclaration, if one is the source.
+            "declaration": union.declaration(),
+            "validationActions": union.actions().names(),
+            "normalization": union.normalization().name(),
+            // True if an object must have a choice.
+            "required": union.is_required(),
+            // The members whose empty values count as not set.
+            "emptyIsUnset": union.empty_is_unset().collect::<Vec<_>>(),
+            "members": union.members().collect::<Vec<_>>(),
+            "choices": union.choices().iter().map(ChoiceItem::of).collect::<Vec<_>>(),
+        })
+    };
+    json!({"group": group, "version": version, "kind": kind, "unions": unions.iter().map(union).collect::<Vec<_>>()})
 }

@@ -12,7 +12,6 @@ mod sources;
 
 pub(super) use self::arguments::GenerateArgs;
 
-use self::arguments::Destination;
 use self::finding::{CrdSubject, ReportedFinding};
 use self::report::Report;
 use crate::cli::input::crd::EditableCrd;
@@ -36,7 +35,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     if arguments.from_crd {
         return from_crd::run(arguments);
     }
-    let Destination { write, check } = arguments.destination;
+    let (write, check) = (arguments.write, arguments.check);
     if write && arguments.paths.iter().any(|path| path == Path::new("-")) {
         bail!("cannot write to standard input: remove --write or name files");
     }

@@ -49,14 +49,6 @@ pub(crate) struct InstallCrdArgs {
     timeout: Duration,
 }
 
-/// Result of an attempt.
-enum InstallAttempt {
-    /// Succeeded, with the sentence for the user.
-    Installed(String),
-    /// A later attempt may succeed.
-    Failed(&'static str),
-}
-
 /// Applies the CRD, and waits until the API server serves it. Repeats failed attempts until the timeout.
 pub(super) fn run(arguments: &InstallCrdArgs) -> anyhow::Result<Verdict> {
     arguments.cluster.run(async |client| {
@@ -66,11 +58,11 @@ pub(super) fn run(arguments: &InstallCrdArgs) -> anyhow::Result<Verdict> {
         let mut written = None;
         loop {
             let reason = match attempt(&client, &crd, &mut written).await {
-                Ok(InstallAttempt::Installed(sentence)) => {
+                Ok(Ok(sentence)) => {
                     output::note(sentence);
                     return Ok(Verdict::Accepted);
                 }
-                Ok(InstallAttempt::Failed(reason)) => reason.to_owned(),
+                Ok(Err(reason)) => reason.to_owned(),
                 Err(refused) if refused.is_forbidden() && attempts.know_all_rights() => bail!(
                     "cannot install the CRD {name}: {refused}; grant `get`, `patch` and `create` on the \
                      customresourcedefinition with this name"
@@ -88,8 +80,13 @@ pub(super) fn run(arguments: &InstallCrdArgs) -> anyhow::Result<Verdict> {
     })
 }
 
-/// Applies the CRD once. `written` says how the first attempt that wrote it changed it.
-async fn attempt(client: &Client, crd: &Value, written: &mut Option<String>) -> Result<InstallAttempt, RequestError> {
+/// Applies the CRD once. Returns the sentence for the user, or the reason why a later attempt may succeed. `written` says how the first
+/// attempt that wrote it changed it.
+async fn attempt(
+    client: &Client,
+    crd: &Value,
+    written: &mut Option<String>,
+) -> Result<Result<String, &'static str>, RequestError> {
     let name = UnionDeclaration::crd_name();
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
     let before = match api::send(client, Method::GET, &path).await {
@@ -98,11 +95,10 @@ async fn attempt(client: &Client, crd: &Value, written: &mut Option<String>) -> 
         Err(refused) => return Err(refused),
     };
     if let Some(version) = before.as_ref().and_then(newer_version) {
-        let sentence = format!("the CRD {name} is of the newer version {version} and stays as it is");
-        return Ok(InstallAttempt::Installed(sentence));
+        return Ok(Ok(format!("the CRD {name} is of the newer version {version} and stays as it is")));
     }
     if before.as_ref().is_some_and(|stored| stored.pointer("/metadata/deletionTimestamp").is_some()) {
-        return Ok(InstallAttempt::Failed("it is being deleted"));
+        return Ok(Err("it is being deleted"));
     }
     let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
     let after = api::write(client, Method::PATCH, &path, APPLY, crd).await?;
@@ -112,9 +108,9 @@ async fn attempt(client: &Client, crd: &Value, written: &mut Option<String>) -> 
         Some(_) => format!("updated the CRD {name}"),
     });
     match api::send(client, Method::GET, &served_path()).await {
-        Ok(found) if serves(&found) => Ok(InstallAttempt::Installed(installed.clone())),
-        Ok(_) => Ok(InstallAttempt::Failed(NOT_SERVED)),
-        Err(refused) if refused.is_not_found() => Ok(InstallAttempt::Failed(NOT_SERVED)),
+        Ok(found) if serves(&found) => Ok(Ok(installed.clone())),
+        Ok(_) => Ok(Err(NOT_SERVED)),
+        Err(refused) if refused.is_not_found() => Ok(Err(NOT_SERVED)),
         Err(refused) => Err(refused),
     }
 }

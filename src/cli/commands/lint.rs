@@ -1,7 +1,5 @@
 //! `lint`: reports every fault in the unions that CRDs and `UnionDeclaration`s declare, with its place in the file.
 
-mod sarif;
-
 use crate::cli::input::kinds::{self, Assembly, BuiltinUnionsArg};
 use crate::cli::input::manifest;
 use crate::cli::input::require::RequireArg;
@@ -10,6 +8,7 @@ use crate::cli::report::Verdict;
 use crate::cli::report::diagnostic::{self, Diagnostic, LintRule};
 use crate::cli::report::exit::FAILED;
 use crate::cli::report::output::{self, Paint};
+use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule, SarifSubject};
 use anyhow::bail;
 use clap::Args;
 use kube_unions_core::declaration::FaultKind;
@@ -61,7 +60,7 @@ pub(crate) struct LintArgs {
 
 pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let manifests = manifest::files(&arguments.paths);
-    let documents: Vec<_> = manifests.files.iter().flat_map(manifest::ManifestFile::documents).collect();
+    let documents: Vec<_> = manifests.documents().collect();
     let misspelt = documents.iter().filter_map(|document| {
         let message = misspelt::kind_of_declaration(document)?;
         Some(Diagnostic::of_misspelt_kind(document, message))
@@ -114,7 +113,38 @@ fn print(diagnostics: &[Diagnostic], format: FindingsFormat, problems: &[String]
             diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint) + "\n").collect()
         }
         FindingsFormat::Json => serde_json::to_string_pretty(diagnostics)? + "\n",
-        FindingsFormat::Sarif => sarif::log(diagnostics, problems, code)?,
+        FindingsFormat::Sarif => log(diagnostics, problems, code)?,
     };
     output::tell(text)
+}
+
+/// Returns the log of all diagnostics. `problems` kept something from being checked, and `code` is the exit code. A file that cannot be
+/// read is a notification of the run, not a result.
+fn log(diagnostics: &[Diagnostic], problems: &[String], code: u8) -> serde_json::Result<String> {
+    let is_result = |rule: &LintRule| *rule != LintRule::UnreadableInput;
+    let rules = LintRule::all().filter(is_result).map(|rule| SarifRule {
+        id: rule.name(),
+        description: rule.meaning(),
+        level: rule.severity(),
+    });
+    sarif::log(rules, diagnostics.iter().filter(|it| is_result(&it.rule)).map(result), problems, code)
+}
+
+fn result(diagnostic: &Diagnostic) -> SarifFinding<'_> {
+    let (rule, path) = (diagnostic.rule, &*diagnostic.path);
+    let subject = diagnostic.subject().unwrap_or_default();
+    let full = [subject, path].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+    SarifFinding {
+        rule: rule.name(),
+        level: rule.severity(),
+        message: if full.is_empty() {
+            diagnostic.message_of_versions()
+        } else {
+            format!("{full}: {}", diagnostic.message_of_versions())
+        },
+        place: Some(FilePlace { file: &diagnostic.file, position: diagnostic.position() }),
+        subjects: if full.is_empty() { Vec::new() } else { vec![SarifSubject { field: path.to_owned(), full }] },
+        related: Vec::new(),
+        suppressed: None,
+    }
 }

@@ -3,7 +3,7 @@
 //! The webhook's code answers an admission review for each object. The changes of the answer are made in the text of the object:
 //! it keeps its comments and the order of its fields, and an object that needs no change is printed byte for byte.
 
-use crate::cli::input::kinds::{Assembly, KindArgs};
+use crate::cli::input::kinds::{KindArgs, entry_of};
 use crate::cli::input::manifest::{self, Document, Edit, Format, Stream};
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::{ObjectFormat, RatchetingArg};
@@ -12,7 +12,7 @@ use crate::cli::report::output::{self, Paint};
 use anyhow::{Context, bail};
 use clap::Args;
 use kube_unions_core::admission::{Phase, Ratcheting, Review, ReviewOutcome};
-use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_core::catalog::Catalog;
 use kube_unions_core::field_path::AboutField;
 use kube_unions_core::near::nearest;
 use kube_unions_core::union::{Violation, ViolationKind};
@@ -82,7 +82,9 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     };
     let new = objects(&arguments.filename)?;
     print_exceptions(&kinds.catalog, &new);
-    print_near_misses(&kinds, &new);
+    // Objects whose kind is almost one that the files describe.
+    let mut known = KnownKinds::new(kinds.kinds());
+    new.iter().filter_map(|object| known.warning(object)).for_each(output::warn);
     // The first of several old objects with one identity counts.
     let old: BTreeMap<Identity<'_>, &Document> = old.iter().rev().map(|old| (old.identity(), old)).collect();
     print_unused(&old, &new, &arguments.filename);
@@ -145,18 +147,9 @@ fn print_contradictions(document: &Document, applied: &Review) {
     let let_through = applied.let_through().kept().iter().map(|(violation, _)| violation);
     let contradictions = applied.violations().kept().iter().chain(let_through);
     for violation in contradictions.filter(|violation| violation.kind.is_about_manifest()) {
-        let (line, column) = document.position(&violation.path.to_pointer()).unwrap_or((1, 1));
-        output::hint(format_args!(
-            "{}:{line}:{column}: an apply of this file is judged otherwise (--applied): {violation}",
-            document.file.display(),
-        ));
+        let place = manifest::place(document, &violation.path.to_pointer());
+        output::hint(format_args!("{place} an apply of this file is judged otherwise (--applied): {violation}"));
     }
-}
-
-/// Returns the unions of an object's kind, `None` if it has none.
-fn entry_of<'c>(catalog: &'c Catalog, document: &Document) -> Option<&'c CatalogEntry> {
-    let (group, version) = document.group_version();
-    catalog.lookup(group, version, document.kind.as_deref()?)
 }
 
 /// Reads a file of objects.
@@ -167,8 +160,7 @@ fn objects(path: &PathBuf) -> anyhow::Result<Vec<Document>> {
     }
     for document in &documents {
         if document.kind.is_none() || document.api_version.is_none() {
-            let (line, column) = document.position("").unwrap_or((1, 1));
-            bail!("{}:{line}:{column}: not an object: `apiVersion` or `kind` is missing", document.file.display());
+            bail!("{} not an object: `apiVersion` or `kind` is missing", manifest::place(document, ""));
         }
     }
     Ok(documents)
@@ -181,14 +173,13 @@ fn print_unused(old: &BTreeMap<Identity<'_>, &Document>, new: &[Document], new_p
     let written: BTreeSet<Identity<'_>> = new.iter().map(Document::identity).collect();
     let mut unused = old.iter().filter(|(identity, _)| !written.contains(*identity)).map(|(_, old)| old);
     let Some(old) = unused.next() else { return };
-    let (line, column) = old.position("").unwrap_or((1, 1));
     let others = match unused.count() {
         0 => String::new(),
         some => format!("; {} more like it", grouped(some)),
     };
     output::warn(format_args!(
-        "{}:{line}:{column}: not used: no object in {} has this apiVersion, kind, namespace and name{others}",
-        old.file.display(),
+        "{} not used: no object in {} has this apiVersion, kind, namespace and name{others}",
+        manifest::place(old, ""),
         manifest::list(&[new_path.to_owned()]),
     ));
 }
@@ -212,14 +203,6 @@ fn print_exceptions(catalog: &Catalog, objects: &[Document]) {
                 paths.join(", "),
             ));
         }
-    }
-}
-
-/// Warns of objects whose kind is almost one that the files describe.
-fn print_near_misses(kinds: &Assembly, objects: &[Document]) {
-    let mut known = KnownKinds::new(kinds.kinds());
-    for warning in objects.iter().filter_map(|object| known.warning(object)) {
-        output::warn(warning);
     }
 }
 

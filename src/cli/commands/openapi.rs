@@ -19,7 +19,7 @@ use anyhow::bail;
 use clap::Args;
 use kube_unions_manifests::counts::count;
 use std::path::PathBuf;
-use strategic_merge_patch::{MergeRule, MergeStrategy, Patcher};
+use strategic_merge_patch::{MergeStrategy, Patcher};
 
 /// Arguments of `openapi`.
 #[derive(Debug, Args)]
@@ -63,13 +63,6 @@ pub(crate) struct OpenapiArgs {
     output: ObjectFormat,
 }
 
-/// The numbers of the last line.
-#[derive(Default)]
-struct OpenapiCounts {
-    lists: usize,
-    unions: usize,
-}
-
 pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
     let documents = manifest::read(&arguments.from)?;
     let mut document = KustomizeDocument::read(arguments.add_to.as_deref())?;
@@ -86,14 +79,18 @@ pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
         output::note(diagnostic::line(diagnostic, paint));
     }
 
-    let (mut limits, mut counts) = (KustomizeLimits::default(), OpenapiCounts::default());
-    let mut versions = 0_usize;
+    let mut limits = KustomizeLimits::default();
+    let (mut versions, mut lists, mut unions) = (0_usize, 0, 0);
     for (origin, definition) in &definitions {
         for version in definition.versions().iter().filter(|version| version.served) {
             let rules = Patcher::resource_rules(definition.kind(), &version.schema)
                 .map_err(|error| unfit(origin, version.position, &error))?;
             let kind = CustomKind { definition, kind: definition.group_kind().at(&version.name), rules };
-            counts.add(&kind.rules);
+            // Every object has the rules of `metadata`.
+            for rule in kind.rules.iter().filter(|rule| !document::is_of_metadata(rule)) {
+                lists += usize::from(matches!(rule.strategy, MergeStrategy::Keys(_) | MergeStrategy::Set));
+                unions += usize::from(rule.retain_keys);
+            }
             limits.add(&kind, &version.schema);
             document.add(&kind);
             versions += 1;
@@ -109,29 +106,19 @@ pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
     output::note(format_args!(
         "{}: {}, {}",
         count(versions, "version"),
-        count(counts.lists, "merging list"),
-        count(counts.unions, "union"),
+        count(lists, "merging list"),
+        count(unions, "union"),
     ));
     if diagnostics.iter().any(diagnostic::Diagnostic::is_error) {
         return Ok(Verdict::Rejected);
     }
-    if counts.lists == 0 {
+    if lists == 0 {
         return Ok(arguments.require.warn(format_args!(
             "nothing merges by a key: the schemas in {} have no list with `x-kubernetes-list-type: map` or `set`",
             manifest::list(&arguments.from)
         )));
     }
     Ok(Verdict::Accepted)
-}
-
-impl OpenapiCounts {
-    /// Counts the rules of a kind, without those of `metadata`, which every object has.
-    fn add(&mut self, rules: &[MergeRule]) {
-        for rule in rules.iter().filter(|rule| !document::is_of_metadata(rule)) {
-            self.lists += usize::from(matches!(rule.strategy, MergeStrategy::Keys(_) | MergeStrategy::Set));
-            self.unions += usize::from(rule.retain_keys);
-        }
-    }
 }
 
 /// Returns an error about a schema with its position.

@@ -3,7 +3,6 @@
 //! `offline` has `patch create` and `patch apply`, `live` has `patch live`. The engine is the crate `strategic-merge-patch`;
 //! `kind_patcher` joins it with the unions of a kind.
 
-mod change;
 mod difference;
 mod input;
 mod kind_patcher;

@@ -43,7 +43,7 @@ enum ReviewPhase {
 }
 
 pub(super) fn run(arguments: &ReviewArgs) -> anyhow::Result<Verdict> {
-    let catalog = arguments.kinds.catalog()?;
+    let catalog = arguments.kinds.assembly()?.catalog;
     let phase = match arguments.phase {
         None => Phase::Both,
         Some(ReviewPhase::Mutate) => Phase::Mutate,
@@ -61,14 +61,12 @@ pub(super) fn run(arguments: &ReviewArgs) -> anyhow::Result<Verdict> {
 /// Reads the body of the request: JSON byte for byte, faults included; YAML as JSON.
 fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes = manifest::bytes(path)?;
-    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    if first.is_none() {
-        bail!("{}", manifest::empty(&[path.to_owned()]));
-    }
-    if first.is_some_and(|first| *first == b'{') {
-        return Ok(bytes);
-    }
-    let mut documents = manifest::parse(path, bytes)?;
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace()).copied();
+    let mut documents = match first {
+        Some(b'{') => return Ok(bytes),
+        Some(_) => manifest::parse(path, bytes)?,
+        None => Vec::new(),
+    };
     match (documents.pop(), documents.len()) {
         (Some(review), 0) => Ok(review.text.into_bytes()),
         (None, _) => bail!("{}", manifest::empty(&[path.to_owned()])),

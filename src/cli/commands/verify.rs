@@ -61,7 +61,7 @@ async fn steps(trial: &Trial) -> anyhow::Result<Verdict> {
         match outcome {
             Ok(()) => {}
             Err(VerifyError::NotEnforced(_)) => return Ok(Verdict::Rejected),
-            Err(VerifyError::Untried(_)) => bail!("cannot verify the cluster"),
+            Err(VerifyError::Untried(_) | VerifyError::Refused(_)) => bail!("cannot verify the cluster"),
         }
     }
     Ok(Verdict::Accepted)

@@ -1,6 +1,9 @@
 //! The flags that choose a cluster, and connections for commands that end.
 
+use super::kinds::BuiltinUnionsArg;
 use crate::api::{self, ConnectError};
+use crate::cli::report::progress;
+use crate::cluster::{self, Learnt};
 use anyhow::{Context, bail};
 use clap::Args;
 use kube::Client;
@@ -20,6 +23,13 @@ pub(crate) struct ClusterArgs {
 /// Runs a command that talks to a cluster.
 pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?.block_on(work)
+}
+
+/// Learns the unions of a cluster, and shows the progress.
+pub(crate) async fn learn(client: &Client, builtin: BuiltinUnionsArg) -> anyhow::Result<Learnt> {
+    let progress = progress::bar(None, "definitions read");
+    let learnt = cluster::learn(client, builtin.into(), || progress.inc(1)).await;
+    learnt.context("the cluster's unions cannot be learnt")
 }
 
 impl ClusterArgs {

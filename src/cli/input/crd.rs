@@ -1,7 +1,5 @@
 //! Reads the unions of a CRD from its schema and its annotation, and makes the edits that change them.
 
-mod moves;
-
 pub(crate) use kube_unions_manifests::crd::schemas;
 
 use super::manifest::{Document, Edit};
@@ -11,7 +9,7 @@ use kube_unions_core::field_path::pointer_tokens;
 use kube_unions_core::schema::EXTENSION;
 use kube_unions_manifests::crd::{keywords, pointer};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A CRD whose unions can be edited.
 #[derive(Debug)]
@@ -24,6 +22,9 @@ pub(crate) struct EditableCrd {
     /// The content of the annotation, or an error if it is unreadable.
     pub(crate) annotation: Result<AnnotationContent, String>,
 }
+
+/// The edits of a CRD, and the reason if they leave it without a valid annotation.
+pub(crate) type Moves = (Vec<Edit>, Option<String>);
 
 /// An extension in a schema.
 #[derive(Debug)]
@@ -64,18 +65,8 @@ impl EditableCrd {
         annotated.chain(self.extensions.iter().map(|it| (&*it.version, &*it.pointer))).collect()
     }
 
-    /// Returns the edit that removes an extension from the schema of a version.
-    pub(crate) fn remove_extension(&self, version: &str, pointer: &str) -> Option<Edit> {
-        Some(Edit::Remove(self.place(version, pointer)?))
-    }
-
-    /// Returns the edit that sets an extension in the schema of a version.
-    pub(crate) fn set_extension(&self, version: &str, pointer: &str, value: Value) -> Option<Edit> {
-        Some(Edit::Set(self.place(version, pointer)?, value))
-    }
-
     /// Returns the edit that sets the annotation, or removes it if there is nothing to declare.
-    pub(crate) fn set_annotation(&self, declarations: &AnnotationContent) -> anyhow::Result<Edit> {
+    fn set_annotation(&self, declarations: &AnnotationContent) -> anyhow::Result<Edit> {
         let path = |tokens: &[&str]| -> Vec<String> {
             self.base.iter().cloned().chain(tokens.iter().map(|&token| token.to_owned())).collect()
         };
@@ -98,7 +89,7 @@ impl EditableCrd {
     }
 
     /// Returns an error message if this annotation would exceed Kubernetes' limit for the annotations of an object.
-    pub(crate) fn annotation_overflow(&self, declarations: &AnnotationContent) -> anyhow::Result<Option<String>> {
+    fn annotation_overflow(&self, declarations: &AnnotationContent) -> anyhow::Result<Option<String>> {
         let others = annotations(&self.crd).into_iter().flatten().filter(|(name, _)| *name != ANNOTATION);
         let others: usize = others.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
         let total = others + ANNOTATION.len() + serde_json::to_string(declarations)?.len();
@@ -110,6 +101,55 @@ impl EditableCrd {
         }))
     }
 
+    /// Moves every extension of the schemas into the annotation and adds `marked`. An extension replaces what the annotation
+    /// has at its place, and `marked` replaces both.
+    pub(crate) fn move_to_annotation(&self, marked: &AnnotationContent) -> anyhow::Result<Moves> {
+        let before = match &self.annotation {
+            Ok(before) => before,
+            Err(unreadable) => return Ok((Vec::new(), Some(unreadable.clone()))),
+        };
+        let (mut after, mut edits, mut problem) = (before.clone(), Vec::new(), None);
+        for extension in &self.extensions {
+            let places = after.entry(extension.version.clone()).or_default();
+            places.insert(extension.pointer.clone(), extension.value.clone());
+            edits.extend(self.place(&extension.version, &extension.pointer).map(Edit::Remove));
+        }
+        for (version, places) in marked.iter().filter(|(_, places)| !places.is_empty()) {
+            after.entry(version.clone()).or_default().extend(places.clone());
+        }
+        if after != *before {
+            problem = self.annotation_overflow(&after)?;
+            edits.push(self.set_annotation(&after)?);
+        }
+        Ok((edits, problem))
+    }
+
+    /// Puts `marked` into the schemas and removes it from the annotation.
+    pub(crate) fn move_to_schema(&self, marked: &AnnotationContent) -> anyhow::Result<Moves> {
+        let before = match &self.annotation {
+            Ok(before) => before,
+            Err(unreadable) => return Ok((Vec::new(), Some(unreadable.clone()))),
+        };
+        let (mut after, mut edits) = (before.clone(), Vec::new());
+        for (version, places) in marked {
+            for (pointer, value) in places {
+                let known = self.extensions.iter().find(|it| it.version == *version && it.pointer == *pointer);
+                if known.is_none_or(|known| known.value != *value) {
+                    edits.extend(self.place(version, pointer).map(|path| Edit::Set(path, value.clone())));
+                }
+                if let Some(places) = after.get_mut(version) {
+                    places.remove(pointer);
+                }
+            }
+        }
+        after.retain(|version, places| !places.is_empty() || before.get(version).is_some_and(BTreeMap::is_empty));
+        if after != *before {
+            edits.push(self.set_annotation(&after)?);
+        }
+        Ok((edits, None))
+    }
+
+    /// Returns the path of an extension in the schema of a version.
     fn place(&self, version: &str, pointer: &str) -> Option<Vec<String>> {
         let (index, _, _) = schemas(&self.crd).find(|(_, name, _)| *name == version)?;
         let index = index.to_string();

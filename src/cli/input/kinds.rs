@@ -10,7 +10,7 @@ pub(crate) use kube_unions_manifests::{Assembly, schemas};
 use super::manifest::{self, Document};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use kube_unions_core::catalog::Catalog;
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_manifests::BuiltinUnions;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -54,31 +54,29 @@ impl From<BuiltinUnionsArg> for BuiltinUnions {
 }
 
 impl KindArgs {
-    pub(crate) fn catalog(&self) -> anyhow::Result<Catalog> {
-        catalog(&self.from, self.builtin_unions)
-    }
-
-    /// Returns the catalog with the schemas of its kinds.
+    /// Returns the catalog of the kinds, with their schemas.
     pub(crate) fn assembly(&self) -> anyhow::Result<Assembly> {
-        whole(&self.from, self.builtin_unions)
+        read(&self.from, self.builtin_unions)
     }
 }
 
-/// Returns the catalog of the kinds in files and folders. Skips documents of other kinds.
-pub(crate) fn catalog(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::Result<Catalog> {
-    Ok(whole(paths, builtin)?.catalog)
-}
-
-fn whole(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::Result<Assembly> {
+/// Returns the catalog of the kinds in files and folders, with their schemas. Skips documents of other kinds.
+pub(crate) fn read(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::Result<Assembly> {
     let assembly = assemble(manifest::read(paths)?, builtin);
     manifest::fail_on(&assembly.problems)?;
-    if let Some(missing) = assembly.missing(paths) {
-        bail!(missing);
+    match assembly.missing(paths) {
+        Some(missing) => bail!(missing),
+        None => Ok(assembly),
     }
-    Ok(assembly)
 }
 
 /// Compiles the declarations of documents. A problem with one document leaves the others in force.
 pub(crate) fn assemble(documents: Vec<Document>, builtin: BuiltinUnionsArg) -> Assembly {
     kube_unions_manifests::assemble(documents, builtin.into())
+}
+
+/// Returns the unions of an object's kind, `None` if it has none.
+pub(crate) fn entry_of<'c>(catalog: &'c Catalog, document: &Document) -> Option<&'c CatalogEntry> {
+    let (group, version) = document.group_version();
+    catalog.lookup(group, version, document.kind.as_deref()?)
 }

@@ -25,6 +25,13 @@ pub(crate) struct ManifestFiles {
     pub(crate) problems: Vec<Problem>,
 }
 
+impl ManifestFiles {
+    /// Returns the documents of all files.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = Document> {
+        self.files.iter().flat_map(ManifestFile::documents)
+    }
+}
+
 /// Reads files and folders, and standard input for `-`. A folder without manifests is a problem, an empty file is not.
 pub(crate) fn files(paths: &[PathBuf]) -> ManifestFiles {
     let mut read = ManifestFiles::default();
@@ -48,9 +55,9 @@ pub(crate) fn files(paths: &[PathBuf]) -> ManifestFiles {
 
 /// Returns the documents of files and folders. Fails with the problems of all files.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Document>> {
-    let ManifestFiles { files, problems } = files(paths);
-    fail_on(&problems)?;
-    Ok(files.iter().flat_map(ManifestFile::documents).collect())
+    let manifests = files(paths);
+    fail_on(&manifests.problems)?;
+    Ok(manifests.documents().collect())
 }
 
 /// Parses the content of a file or of standard input.
@@ -76,6 +83,17 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, Problem> {
         files::read(file)
     };
     read.map_err(|error| of_reading(&named(file), &error))
+}
+
+/// Returns a message about the object of a document, with its place and its name.
+pub(crate) fn line_about(document: &Document, message: &str) -> String {
+    format!("{} {}: {message}", place(document, ""), document.name.as_deref().unwrap_or_default())
+}
+
+/// Returns the place of a value in a document, `file:line:column:`.
+pub(crate) fn place(document: &Document, pointer: &str) -> String {
+    let (line, column) = document.position(pointer).unwrap_or((1, 1));
+    format!("{}:{line}:{column}:", document.file.display())
 }
 
 /// Fails if there are problems, with a line for each.

@@ -7,9 +7,9 @@ use crate::api::ListedObject;
 use crate::cli::input::require::RequireArg;
 use crate::cli::report::exit::{self, Verdict};
 use crate::cli::report::output;
-use crate::cli::report::progress::Progress;
 use crate::cli::report::sarif::FilePlace;
 use anyhow::bail;
+use indicatif::ProgressBar;
 use kube_unions_core::admission::StoredObject;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::Severity;
@@ -91,7 +91,7 @@ impl Auditor {
     }
 
     /// Prints a problem that keeps something from being audited. The audit goes on.
-    pub(super) fn problem(&mut self, problem: impl Display, progress: Option<&Progress>) {
+    pub(super) fn problem(&mut self, problem: impl Display, progress: Option<&ProgressBar>) {
         let problem = problem.to_string();
         let print = || output::error(&problem);
         match progress {

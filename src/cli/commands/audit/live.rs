@@ -6,13 +6,13 @@ use super::report::AuditReport;
 use super::rules::title;
 use crate::api::{self, DiscoveredResource, LiveError, Page, Pages, find, no_resource};
 use crate::causes::with_causes;
-use crate::cli::input::connection::block_on;
+use crate::cli::input::connection::{block_on, learn};
 use crate::cli::input::kinds;
-use crate::cli::report::progress::Progress;
+use crate::cli::report::progress;
 use crate::cli::report::{Verdict, output};
 use crate::cli::signals::{StopFlag, StopSignals};
-use crate::follow;
-use anyhow::{Context, bail};
+use anyhow::bail;
+use indicatif::ProgressBar;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::is_exempt;
 use kube_unions_manifests::counts::{count, grouped};
@@ -27,10 +27,8 @@ async fn audit(arguments: &AuditArgs, stop: &StopFlag) -> anyhow::Result<Verdict
     let mut signals = StopSignals::new()?;
     let client = arguments.cluster.connect().await?;
     let prepare = async {
-        let progress = Progress::new(None, "definitions read");
-        let learnt = follow::learn(&client, arguments.builtin_unions.into(), || progress.add(1)).await;
-        drop(progress);
-        anyhow::Ok((learnt.context("the cluster's unions cannot be learnt")?, api::resources(&client).await?))
+        let learnt = learn(&client, arguments.builtin_unions).await?;
+        anyhow::Ok((learnt, api::resources(&client).await?))
     };
     let (learnt, resources) = tokio::select! {
         prepared = prepare => prepared?,
@@ -93,7 +91,7 @@ struct KindListing<'k> {
     done: u64,
     /// The number of objects that the server estimates.
     total: Option<u64>,
-    progress: Option<Progress>,
+    progress: Option<ProgressBar>,
 }
 
 impl KindListing<'_> {
@@ -126,12 +124,12 @@ impl KindListing<'_> {
         self.total = page.remaining().map(|remaining| self.done + objects.len() as u64 + remaining);
         let total = self.total;
         let progress = self.progress.get_or_insert_with(|| {
-            let progress = Progress::new(total, "objects");
-            progress.show(title(self.kind.entry.gvk()));
+            let progress = progress::bar(total, "objects");
+            progress.set_message(title(self.kind.entry.gvk()));
             progress
         });
         if let Some(total) = total {
-            progress.set_total(total);
+            progress.set_length(total);
         }
         for object in objects {
             if stop.is_asked() {
@@ -141,7 +139,7 @@ impl KindListing<'_> {
             auditor.audit(self.kind.entry, object, |_| None)?;
             auditor.report.flush_if_full(progress)?;
             self.done += 1;
-            progress.add(1);
+            progress.inc(1);
         }
         auditor.report.flush(Some(progress))?;
         Ok(true)

@@ -7,14 +7,14 @@ use super::auditor::{Auditor, warn_of_faults};
 use super::report::AuditReport;
 use crate::api::ListedObject;
 use crate::cli::commands::explain;
-use crate::cli::input::kinds;
-use crate::cli::input::manifest::{self, Document, ManifestFile};
-use crate::cli::report::progress::Progress;
+use crate::cli::input::kinds::{self, entry_of};
+use crate::cli::input::manifest::{self, Document};
+use crate::cli::report::progress;
 use crate::cli::report::sarif::FilePlace;
 use crate::cli::report::{Verdict, output};
 use crate::cli::signals::StopFlag;
 use anyhow::bail;
-use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_manifests::counts::grouped;
 use kube_unions_manifests::misspelt::KnownKinds;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 /// Audits every object of the files.
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let manifests = manifest::files(&arguments.from);
-    let documents = manifests.files.iter().flat_map(ManifestFile::documents);
+    let documents = manifests.documents();
     let (kinds, objects): (Vec<Document>, Vec<Document>) = documents.partition(Document::describes_kinds);
     let mut assembly = kinds::assemble(kinds, arguments.builtin_unions);
     assembly.documents += objects.len();
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     // From here on an interrupt must close the report. Before, it ends the process as usual.
     let stop = StopFlag::new()?;
     let total = objects.len() as u64;
-    let progress = Progress::new(Some(total), "objects");
+    let progress = progress::bar(Some(total), "objects");
     let mut seen = BTreeSet::new();
     let (mut done, mut passed_over) = (0, 0);
     let mut interrupted = None;
@@ -60,8 +60,8 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
             break;
         }
         done += 1;
-        progress.add(1);
-        progress.show(document.file.display().to_string());
+        progress.inc(1);
+        progress.set_message(document.file.display().to_string());
         let Some(entry) = entry_of(&assembly.catalog, document) else {
             passed_over += 1;
             near_misses.extend(known.warning(document));
@@ -91,11 +91,6 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     auditor.tally.kinds = seen.len() as u64;
     auditor.tally.passed_over = Some(passed_over);
     auditor.finish(interrupted)
-}
-
-fn entry_of<'c>(catalog: &'c Catalog, document: &Document) -> Option<&'c CatalogEntry> {
-    let (group, version) = document.group_version();
-    catalog.lookup(group, version, document.kind.as_deref()?)
 }
 
 /// Returns true if an object is in the namespace that the user asks for. An object that names no namespace would be created there.

@@ -7,8 +7,8 @@ use super::rules::{AuditRule, Impact, ObjectFinding};
 use super::tally::AuditEnd;
 use crate::cli::report::json_list::{JsonList, present};
 use crate::cli::report::output;
-use crate::cli::report::progress::Progress;
 use crate::cli::report::sarif::SarifLog;
+use indicatif::ProgressBar;
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::{Value, json};
 use table::Table;
@@ -55,12 +55,12 @@ impl AuditReport {
     }
 
     /// Writes the buffer if it is full.
-    pub(super) fn flush_if_full(&mut self, progress: &Progress) -> anyhow::Result<()> {
+    pub(super) fn flush_if_full(&mut self, progress: &ProgressBar) -> anyhow::Result<()> {
         if self.buffered() > FULL { self.flush(Some(progress)) } else { Ok(()) }
     }
 
     /// Writes the buffer.
-    pub(super) fn flush(&mut self, progress: Option<&Progress>) -> anyhow::Result<()> {
+    pub(super) fn flush(&mut self, progress: Option<&ProgressBar>) -> anyhow::Result<()> {
         if self.buffered() == 0 {
             return Ok(());
         }

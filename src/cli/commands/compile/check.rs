@@ -1,8 +1,9 @@
 //! `--check`: compares compiled policies with those of files or of a cluster.
 
 use crate::api::{DiscoveredResource, Pages};
-use crate::cli::input::manifest::{self, Document, ManifestFile};
+use crate::cli::input::manifest::{self, Document};
 use crate::cli::report::{Verdict, output};
+use crate::controllers::PolicyResource;
 use anyhow::Context;
 use kube::Client;
 use kube_unions_manifests::counts::count;
@@ -12,18 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// The API group of policies.
 const GROUP: &str = "admissionregistration.k8s.io";
-
-/// The kinds of policies that mutate, each with its plural.
-const MUTATING: [(&str, &str); 2] = [
-    ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
-    ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
-];
-
-/// The kinds of policies that validate, each with its plural.
-const VALIDATING: [(&str, &str); 2] = [
-    ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-    ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
-];
 
 /// A policy or binding in a file or in the cluster.
 struct PresentPolicy {
@@ -56,10 +45,14 @@ pub(super) async fn run(
     Ok(Verdict::rejected_if(!lines.is_empty()))
 }
 
-/// Returns the kinds of objects to compare: those that the options compile.
-fn kinds(options: &PolicyOptions) -> impl Iterator<Item = (&'static str, &'static str)> {
+/// Returns the resources to compare: those that the options compile.
+fn resources(options: &PolicyOptions) -> impl Iterator<Item = PolicyResource> {
     let (mutate, validate) = (options.mutate, options.validate);
-    MUTATING.into_iter().filter(move |_| mutate).chain(VALIDATING.into_iter().filter(move |_| validate))
+    PolicyResource::ALL.into_iter().filter(move |resource| if mutates(*resource) { mutate } else { validate })
+}
+
+fn mutates(resource: PolicyResource) -> bool {
+    matches!(resource, PolicyResource::MutatingPolicy | PolicyResource::MutatingBinding)
 }
 
 /// Returns a line for each object that is missing, differs, is there twice, or is stale.
@@ -88,10 +81,10 @@ fn differences(compiled: &CompiledKinds, options: &PolicyOptions, present: &[Pre
 fn of_files(path: &Path, options: &PolicyOptions) -> anyhow::Result<Vec<PresentPolicy>> {
     let manifests = manifest::files(&[PathBuf::from(path)]);
     manifest::fail_on(&manifests.problems)?;
-    let documents = manifests.files.iter().flat_map(ManifestFile::documents);
+    let documents = manifests.documents();
     let policies = documents.filter(|document| {
         let kind = document.kind.as_deref();
-        document.group_version().0 == GROUP && kinds(options).any(|(it, _)| Some(it) == kind)
+        document.group_version().0 == GROUP && resources(options).any(|it| Some(it.kind()) == kind)
     });
     policies.map(PresentPolicy::of_document).collect()
 }
@@ -99,13 +92,13 @@ fn of_files(path: &Path, options: &PolicyOptions) -> anyhow::Result<Vec<PresentP
 /// Lists the policies of the cluster.
 async fn of_cluster(client: &Client, options: &PolicyOptions) -> anyhow::Result<Vec<PresentPolicy>> {
     let mut present = Vec::new();
-    for (kind, plural) in kinds(options) {
-        let beta = options.server.mutating_policies_are_beta() && MUTATING.contains(&(kind, plural));
+    for policies in resources(options) {
+        let beta = options.server.mutating_policies_are_beta() && mutates(policies);
         let resource = DiscoveredResource {
             group: GROUP.into(),
             version: if beta { "v1beta1" } else { "v1" }.into(),
-            kind: kind.into(),
-            plural: plural.into(),
+            kind: policies.kind().into(),
+            plural: policies.plural().into(),
             singular: "".into(),
             short_names: Vec::new(),
             namespaced: false,
@@ -141,9 +134,8 @@ impl PresentPolicy {
     fn of_document(document: Document) -> anyhow::Result<Self> {
         let object = serde_json::from_str(&document.text)
             .with_context(|| format!("{}: {} cannot be read", document.file.display(), document.title()))?;
-        let (line, column) = document.position("").unwrap_or((1, 1));
         Ok(Self {
-            place: format!("{}:{line}:{column}: ", document.file.display()),
+            place: manifest::place(&document, "") + " ",
             kind: document.kind.unwrap_or_default(),
             name: document.name.unwrap_or_default(),
             object,

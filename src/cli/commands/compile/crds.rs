@@ -34,7 +34,14 @@ pub(super) async fn run(
     source: &CompileSource,
     options: &PolicyOptions,
 ) -> anyhow::Result<Verdict> {
-    let mut compiler = RulesCompiler::new(&source.catalog, options);
+    let mut compiler = RulesCompiler {
+        catalog: &source.catalog,
+        options,
+        seen: BTreeSet::new(),
+        refusals: Vec::new(),
+        changed: Vec::new(),
+        problems: Vec::new(),
+    };
     let edited: Vec<EditedFile> = match &source.client {
         Some(client) => compiler.of_cluster(client).await?,
         None => source.files.iter().map(|file| compiler.edit(file)).collect::<anyhow::Result<_>>()?,
@@ -66,7 +73,7 @@ pub(super) async fn run(
     }
     let differs = arguments.check.is_some() && !compiler.changed.is_empty();
     let failed = differs || source.catalog.entries().is_empty() || !compiler.problems.is_empty();
-    let partial = !compiler.refusals.is_empty() || source.has_errors();
+    let partial = !compiler.refusals.is_empty() || source.has_errors;
     Ok(Verdict::rejected_if(failed || (partial && !arguments.allow_partial)))
 }
 
@@ -102,18 +109,7 @@ struct RulesCompiler<'c> {
     problems: Vec<String>,
 }
 
-impl<'c> RulesCompiler<'c> {
-    fn new(catalog: &'c Catalog, options: &'c PolicyOptions) -> Self {
-        Self {
-            catalog,
-            options,
-            seen: BTreeSet::new(),
-            refusals: Vec::new(),
-            changed: Vec::new(),
-            problems: Vec::new(),
-        }
-    }
-
+impl RulesCompiler<'_> {
     /// Puts rules into the CRDs of a file. Every other byte stays as it is.
     fn edit(&mut self, file: &ManifestFile) -> anyhow::Result<EditedFile> {
         manifest::edit_crds(file, |document| {
@@ -121,9 +117,7 @@ impl<'c> RulesCompiler<'c> {
                 .with_context(|| format!("{}: {} cannot be edited", document.file.display(), document.title()))?;
             let (edits, _) = self.edits(&crd, &pointer_tokens(&document.pointer).unwrap_or_default());
             if !edits.is_empty() {
-                let (line, column) = document.position("").unwrap_or((1, 1));
-                let name = document.name.as_deref().unwrap_or_default();
-                self.changed.push(format!("{}:{line}:{column}: {name}: would change", document.file.display()));
+                self.changed.push(manifest::line_about(document, "would change"));
             }
             Ok(edits)
         })

@@ -2,12 +2,11 @@
 
 use super::arguments::CompileArgs;
 use crate::api::LiveError;
+use crate::cli::input::connection::learn;
 use crate::cli::input::kinds;
 use crate::cli::input::manifest::{self, ManifestFile};
 use crate::cli::report::diagnostic::{self, painted};
-use crate::cli::report::output::{self, Paint};
-use crate::cli::report::progress::Progress;
-use crate::follow;
+use crate::cli::report::output::Paint;
 use anyhow::{Context, bail};
 use kube::Client;
 use kube_unions_core::catalog::Catalog;
@@ -26,9 +25,9 @@ pub(super) struct CompileSource {
     /// The version of the cluster.
     pub(super) version: Option<KubernetesVersion>,
     /// The faults of declarations and the gaps in what the cluster tells, each a line.
-    faults: Vec<String>,
-    /// True if one of the faults is an error.
-    errors: bool,
+    pub(super) faults: Vec<String>,
+    /// True if a declaration has an error, or the cluster kept something back.
+    pub(super) has_errors: bool,
 }
 
 impl CompileSource {
@@ -54,7 +53,7 @@ impl CompileSource {
     fn of_files(arguments: &CompileArgs) -> anyhow::Result<Self> {
         let manifests = manifest::files(&arguments.from);
         manifest::fail_on(&manifests.problems)?;
-        let documents = manifests.files.iter().flat_map(ManifestFile::documents).collect();
+        let documents = manifests.documents().collect();
         let assembly = kinds::assemble(documents, arguments.builtin_unions);
         manifest::fail_on(&assembly.problems)?;
         if let Some(missing) = assembly.missing(&arguments.from) {
@@ -63,7 +62,7 @@ impl CompileSource {
         let paint = Paint::of(&std::io::stderr());
         let diagnostics = diagnostic::diagnose(&assembly);
         Ok(Self {
-            errors: diagnostics.iter().any(diagnostic::Diagnostic::is_error),
+            has_errors: diagnostics.iter().any(diagnostic::Diagnostic::is_error),
             faults: diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint)).collect(),
             catalog: assembly.catalog,
             files: manifests.files,
@@ -73,10 +72,7 @@ impl CompileSource {
     }
 
     async fn of_cluster(arguments: &CompileArgs, client: &Client) -> anyhow::Result<Self> {
-        let progress = Progress::new(None, "definitions read");
-        let learnt = follow::learn(client, arguments.builtin_unions.into(), || progress.add(1)).await;
-        drop(progress);
-        let learnt = learnt.context("the cluster's unions cannot be learnt")?;
+        let learnt = learn(client, arguments.builtin_unions).await?;
         let paint = Paint::of(&std::io::stderr());
         let gaps =
             learnt.lacking.iter().map(|(subject, reason)| format!("{} {subject}: {reason}", paint.error("error:")));
@@ -84,23 +80,13 @@ impl CompileSource {
         let faults: BTreeSet<String> = groups.iter().map(|group| line(group, paint)).collect();
         let is_error = |fault: &Fault| fault.severity() == Severity::Error;
         Ok(Self {
-            errors: !learnt.lacking.is_empty() || learnt.catalog.faults().iter().any(is_error),
+            has_errors: !learnt.lacking.is_empty() || learnt.catalog.faults().iter().any(is_error),
             faults: gaps.chain(faults).collect(),
             catalog: learnt.catalog,
             files: Vec::new(),
             client: None,
             version: None,
         })
-    }
-
-    /// Prints the faults of declarations, as `lint` does.
-    pub(super) fn print_faults(&self) {
-        self.faults.iter().for_each(output::note);
-    }
-
-    /// Returns true if a declaration has an error, or the cluster kept something back.
-    pub(super) fn has_errors(&self) -> bool {
-        self.errors
     }
 }
 

@@ -87,8 +87,12 @@ pub(crate) struct GenerateArgs {
     /// Write the findings of this run to the baseline. With --kind, keep those of other kinds
     #[arg(long, requires = "baseline")]
     pub(super) update_baseline: bool,
-    #[command(flatten)]
-    pub(super) destination: Destination,
+    /// Write the CRDs back to their files
+    #[arg(short, long, conflicts_with = "check")]
+    pub(super) write: bool,
+    /// Print only the report; exit with 1 if a CRD would change
+    #[arg(long)]
+    pub(super) check: bool,
     /// Format of the report
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: FindingsFormat,
@@ -101,17 +105,6 @@ fn rule_parser() -> impl TypedValueParser<Value = FindingKind> {
     let values = FindingKind::ALL.iter().map(|kind| PossibleValue::new(kind.name()).help(kind.meaning()));
     PossibleValuesParser::new(values.collect::<Vec<_>>())
         .try_map(|name| FindingKind::named(&name).ok_or("no rule has this name"))
-}
-
-/// Destination of the CRDs, if it is not standard output.
-#[derive(Debug, Clone, Copy, Args)]
-pub(super) struct Destination {
-    /// Write the CRDs back to their files
-    #[arg(short, long, conflicts_with = "check")]
-    pub(super) write: bool,
-    /// Print only the report; exit with 1 if a CRD would change
-    #[arg(long)]
-    pub(super) check: bool,
 }
 
 impl GenerateArgs {

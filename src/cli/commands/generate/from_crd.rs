@@ -44,7 +44,7 @@ struct ProposalCounts {
 
 pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     let manifests = manifest::files(&arguments.paths);
-    let mut problems = manifests.problems;
+    let mut problems = manifests.problems.clone();
     let selected = match arguments.selected(&manifests.files) {
         Err(_) if !problems.is_empty() => return manifest::fail_on(&problems).map(|()| Verdict::Accepted),
         selected => selected?,
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
         |definition: &Definition| selected.as_ref().is_none_or(|selected| selected.contains(definition.group_kind()));
     let mut counts = ProposalCounts { complete: true, ..ProposalCounts::default() };
     let mut text = String::new();
-    for document in manifests.files.iter().flat_map(manifest::ManifestFile::documents).filter(Document::is_definition) {
+    for document in manifests.documents().filter(Document::is_definition) {
         match Definition::from_json(&document.text) {
             Ok(definition) if is_selected(&definition) => {
                 propose(&document, &definition, &mut text, &mut counts)?;

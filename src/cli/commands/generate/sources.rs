@@ -1,7 +1,7 @@
 //! Reads Go sources from disk: lists the files, parses them on every core, and finds the import paths of their folders.
 
 use crate::cli::input::manifest::{self, Problem};
-use crate::cli::report::progress::Progress;
+use crate::cli::report::progress;
 use crate::files;
 use anyhow::anyhow;
 use kube_unions_go::{BuildContext, GoFile, GoParser, Packages};
@@ -72,7 +72,7 @@ type ParsedFile = Result<Option<GoFile>, Problem>;
 
 /// Parses files on every core and returns them in their order.
 fn parse_all(files: &[Arc<Path>], build: &BuildContext) -> anyhow::Result<Vec<ParsedFile>> {
-    let progress = Progress::new(u64::try_from(files.len()).ok(), "Go files");
+    let progress = progress::bar(u64::try_from(files.len()).ok(), "Go files");
     let next = AtomicUsize::new(0);
     let work = || -> anyhow::Result<Vec<(usize, ParsedFile)>> {
         let mut parser = GoParser::new().ok_or_else(|| anyhow!("tree-sitter does not support the Go grammar"))?;
@@ -81,7 +81,7 @@ fn parse_all(files: &[Arc<Path>], build: &BuildContext) -> anyhow::Result<Vec<Pa
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = files.get(index) else { return Ok(done) };
             done.push((index, parse(&mut parser, path, build)));
-            progress.add(1);
+            progress.inc(1);
         }
     };
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(files.len()).max(1);

@@ -4,7 +4,7 @@
 //! list only if a strategy says so, and does not need to know any other field, so the definitions have nothing else. `paths`
 //! tell it which kinds have no namespace.
 
-use crate::cli::input::manifest::{self, Document};
+use crate::cli::input::manifest;
 use anyhow::{Context, bail};
 use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::GroupVersionKind;
@@ -173,9 +173,12 @@ fn remove_kinds(definition: &mut Value, unwanted: &[Value]) {
     }
 }
 
-/// Reads the document of `--add-to`.
+/// Reads the document of `--add-to`, the only one of its file.
 fn given_document(path: &Path) -> anyhow::Result<Map<String, Value>> {
-    let document = only_document(path)?;
+    let documents = manifest::read(&[path.to_owned()])?;
+    let [document] = documents.as_slice() else {
+        bail!("{}: give one OpenAPI document, as `kustomize openapi fetch` saves it", path.display());
+    };
     match serde_json::from_str(&document.text) {
         Ok(Value::Object(members)) if members.get("definitions").is_some_and(Value::is_object) => Ok(members),
         Ok(_) => bail!(
@@ -183,14 +186,5 @@ fn given_document(path: &Path) -> anyhow::Result<Map<String, Value>> {
             path.display()
         ),
         Err(error) => Err(error).with_context(|| format!("{}: cannot be read", path.display())),
-    }
-}
-
-/// Reads the only document of a file.
-fn only_document(path: &Path) -> anyhow::Result<Document> {
-    let mut documents = manifest::read(&[path.to_owned()])?;
-    match (documents.pop(), documents.is_empty()) {
-        (Some(document), true) => Ok(document),
-        _ => bail!("{}: give one OpenAPI document, as `kustomize openapi fetch` saves it", path.display()),
     }
 }

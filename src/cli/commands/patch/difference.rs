@@ -31,7 +31,7 @@ enum OperationName {
 impl<'t> JsonPatchOperation<'t> {
     /// Returns an operation that makes the whole patch fail unless the value at `path` is `value`.
     pub(super) fn test(path: &str, value: &'t RawValue) -> Self {
-        Self { op: OperationName::Test, path: path.to_owned(), value: Some(value) }
+        operation(OperationName::Test, path.to_owned(), Some(value))
     }
 
     /// Returns the JSON Pointer of the operation.
@@ -55,18 +55,12 @@ pub(super) fn difference<'t>(before: &'t str, after: &'t str) -> serde_json::Res
                 let before: BTreeMap<String, &RawValue> = serde_json::from_str(before.get())?;
                 let after: BTreeMap<String, &RawValue> = serde_json::from_str(after.get())?;
                 let gone = before.keys().filter(|name| !after.contains_key(*name));
-                operations.extend(gone.map(|name| JsonPatchOperation {
-                    op: OperationName::Remove,
-                    path: below(&path, name),
-                    value: None,
-                }));
+                operations.extend(gone.map(|name| operation(OperationName::Remove, below(&path, name), None)));
                 for (name, value) in after {
                     let path = below(&path, &name);
                     match before.get(&name) {
                         Some(before) => pairs.push((path, depth + 1, *before, value)),
-                        None => {
-                            operations.push(JsonPatchOperation { op: OperationName::Add, path, value: Some(value) });
-                        }
+                        None => operations.push(operation(OperationName::Add, path, Some(value))),
                     }
                 }
             }
@@ -78,7 +72,7 @@ pub(super) fn difference<'t>(before: &'t str, after: &'t str) -> serde_json::Res
                 });
             }
             (Some(b'"'), Some(b'"')) if text(before)? == text(after)? => {}
-            _ => operations.push(JsonPatchOperation { op: OperationName::Replace, path, value: Some(after) }),
+            _ => operations.push(operation(OperationName::Replace, path, Some(after))),
         }
     }
     Ok(operations)
@@ -104,13 +98,15 @@ fn list<'t>(
     }
     let pairs = before.len().min(after.len());
     for position in (pairs..before.len()).rev() {
-        let path = below(path, &(start + position).to_string());
-        operations.push(JsonPatchOperation { op: OperationName::Remove, path, value: None });
+        operations.push(operation(OperationName::Remove, below(path, &(start + position).to_string()), None));
     }
     for (position, value) in after.iter().enumerate().skip(pairs) {
-        let path = below(path, &(start + position).to_string());
-        operations.push(JsonPatchOperation { op: OperationName::Add, path, value: Some(value) });
+        operations.push(operation(OperationName::Add, below(path, &(start + position).to_string()), Some(value)));
     }
+}
+
+fn operation(op: OperationName, path: String, value: Option<&RawValue>) -> JsonPatchOperation<'_> {
+    JsonPatchOperation { op, path, value }
 }
 
 fn text(value: &RawValue) -> serde_json::Result<String> {

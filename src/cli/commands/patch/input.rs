@@ -1,9 +1,10 @@
-//! Reads the objects and patches of the `patch` commands, and locates errors in their files.
+//! Reads the objects and patches of the `patch` commands, also from `--patch` and `--patch-file`, and locates errors in their files.
 
 use crate::causes::with_causes;
 use crate::cli::input::manifest::{self, Document, Problem};
 use crate::cli::report::{Verdict, output};
 use anyhow::bail;
+use clap::Args;
 use kube_unions_core::field_path::FieldPath;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,39 @@ impl PatchInput {
         }
     }
 }
+
+/// The flags of the patch. Exactly one is given.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ChangeArgs {
+    /// The patch, as JSON or YAML
+    #[arg(short, long, value_name = "PATCH")]
+    patch: Option<String>,
+    /// A file with the patch; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    patch_file: Option<PathBuf>,
+}
+
+impl ChangeArgs {
+    /// Reads the patch, which must not be absent.
+    pub(super) fn read(&self) -> anyhow::Result<PatchInput> {
+        let patch = match (&self.patch, &self.patch_file) {
+            (Some(text), _) if Path::new(text).is_file() => {
+                bail!("--patch takes the patch itself, and `{text}` is a file: give --patch-file {text}")
+            }
+            (Some(text), _) => PatchInput::of(Path::new("--patch"), text.clone().into_bytes())?,
+            (None, Some(file)) => PatchInput::read(file)?,
+            (None, None) => bail!("give --patch or --patch-file"),
+        };
+        patch.present("patch")?;
+        Ok(patch)
+    }
+}
+
+/// A patch that is refused for its content.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct RejectedPatch(pub(super) String);
 
 /// Prints the reason why a patch is rejected, and returns the verdict.
 pub(super) fn reject(reason: impl Display) -> Verdict {

@@ -1,6 +1,6 @@
 //! Patches the objects of one kind. The webhook's code clears and judges their unions.
 
-use super::input::{self, PatchInput};
+use super::input::{self, PatchInput, RejectedPatch};
 use crate::cli::input::manifest::{self, Document, Problem};
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::{Builder, Catalog};
@@ -13,15 +13,11 @@ use std::borrow::Cow;
 use std::path::Path;
 use strategic_merge_patch::{DocumentRole, PatchError, Patcher};
 
-/// The patch is for another object than the one that it is applied to.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub(super) struct OtherObject(Problem);
-
 /// Patches the objects of one kind at one version.
 pub(super) struct KindPatcher {
     kind: GroupVersionKind,
-    patcher: Patcher,
+    /// Applies patches, and creates them.
+    pub(super) engine: Patcher,
     unions: Catalog,
     /// Completes objects that no API server has completed.
     schema: Option<Schema>,
@@ -38,33 +34,24 @@ pub(super) struct PatchedObject {
 }
 
 impl KindPatcher {
-    /// Returns a patcher without unions.
-    pub(super) fn new(kind: GroupVersionKind, patcher: Patcher) -> Self {
-        Self { kind, patcher, unions: Catalog::default(), schema: None }
-    }
-
-    /// Uses the unions of a definition.
-    pub(super) fn with_unions(self, definition: Definition) -> Self {
+    /// Returns a patcher with the unions of a definition. With a schema, it judges objects as the API server completes them: without
+    /// nulls, and with the defaults of the schema.
+    pub(super) fn new(
+        kind: GroupVersionKind,
+        engine: Patcher,
+        definition: Option<Definition>,
+        schema: Option<Schema>,
+    ) -> Self {
         let mut builder = Builder::new();
-        builder.apply(definition);
-        Self { unions: builder.build(), ..self }
-    }
-
-    /// Judges objects as the API server completes them: without nulls, and with the defaults of this schema.
-    pub(super) fn completing(self, schema: Schema) -> Self {
-        Self { schema: Some(schema), ..self }
-    }
-
-    /// Returns the engine, which creates patches.
-    pub(super) fn engine(&self) -> &Patcher {
-        &self.patcher
+        definition.into_iter().for_each(|definition| builder.apply(definition));
+        Self { kind, engine, unions: builder.build(), schema }
     }
 
     /// Applies a patch, and clears the members that the unions exclude. [`Phase::Both`] also validates: the caller looks at the
     /// outcome of the review.
     ///
     /// # Errors
-    /// [`OtherObject`] if the patch names another kind, version or object.
+    /// [`RejectedPatch`] if the patch names another kind, version or object.
     pub(super) fn patched(
         &self,
         original: &PatchInput,
@@ -77,7 +64,7 @@ impl KindPatcher {
         }
         let given = [(DocumentRole::Original, original), (DocumentRole::Patch, patch)];
         let fail = |error: PatchError| input::faulty(&error, &given);
-        let text = self.patcher.apply(original.text(), patch.text()).map_err(fail)?;
+        let text = self.engine.apply(original.text(), patch.text()).map_err(fail)?;
         if self.unions.union_count() == 0 {
             return Ok(PatchedObject { text, document: None, review: None });
         }
@@ -103,7 +90,7 @@ impl KindPatcher {
 }
 
 /// Fails if the patch names another object.
-fn check_identity(object: &Document, patch: &Document) -> Result<(), OtherObject> {
+fn check_identity(object: &Document, patch: &Document) -> Result<(), RejectedPatch> {
     for (field, patched) in object.identity().into_iter().zip(patch.identity()) {
         if let (Some(is), Some(wanted)) = (field.value, patched.value)
             && is != wanted
@@ -111,7 +98,7 @@ fn check_identity(object: &Document, patch: &Document) -> Result<(), OtherObject
             let (name, object) = (field.name, object.file.display());
             let message =
                 format!("the patch has `{name}: {wanted}`, and {object} has `{is}`: give the patch of this object");
-            return Err(OtherObject(Problem::of_document(patch, field.pointer, message)));
+            return Err(RejectedPatch(Problem::of_document(patch, field.pointer, message).to_string()));
         }
     }
     Ok(())

@@ -3,10 +3,9 @@
 //! The API server answers 415 to such a patch of a custom resource. So the command reads the object, patches it, and sends the
 //! difference as a JSON Patch that fails if somebody else changed the object meanwhile.
 
-use super::change::ChangeArgs;
 use super::difference::{JsonPatchOperation, difference};
-use super::input::{self, PatchInput};
-use super::kind_patcher::{KindPatcher, OtherObject};
+use super::input::{self, ChangeArgs, PatchInput, RejectedPatch};
+use super::kind_patcher::KindPatcher;
 use crate::api::{self, DiscoveredResource, LiveError, ObjectAddress, PatchResponse};
 use crate::cli::input::connection::{ClusterArgs, block_on};
 use crate::cli::input::manifest::{self, Edit};
@@ -103,7 +102,7 @@ pub(super) fn run(arguments: &LiveArgs) -> anyhow::Result<Verdict> {
                 output::note(error);
                 Ok(Verdict::Rejected)
             }
-            _ if error.is::<OtherObject>() || error.is::<ContradictoryPatch>() => Ok(input::reject(error)),
+            _ if error.is::<RejectedPatch>() => Ok(input::reject(error)),
             _ => Err(error),
         },
     }
@@ -177,7 +176,7 @@ fn patcher(described: KindDescription, resource: &DiscoveredResource) -> anyhow:
         }
         KindDescription::BuiltIn(document, definition) => (Patcher::from_openapi(&document, &kind)?, definition),
     };
-    Ok(KindPatcher::new(kind, patcher).with_unions(definition))
+    Ok(KindPatcher::new(kind, patcher, Some(definition), None))
 }
 
 /// A patch to one object in a cluster.
@@ -191,17 +190,11 @@ struct LivePatch<'t> {
     dry_run: DryRun,
 }
 
-/// A patch that sets fields of a union that may not be set together. The API server does not know the patch, and would switch the
-/// union at each attempt.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct ContradictoryPatch(String);
-
-impl ContradictoryPatch {
-    fn of(review: &Review) -> Option<Self> {
-        let contradicts = review.violations().kept().iter().any(|violation| violation.kind.is_about_manifest());
-        review.denial().filter(|_| contradicts).map(|denial| Self(denial.to_owned()))
-    }
+/// Returns an error for a patch that sets fields of a union that may not be set together. The API server does not know the patch, and
+/// would switch the union at each attempt.
+fn contradiction(review: &Review) -> Option<RejectedPatch> {
+    let contradicts = review.violations().kept().iter().any(|violation| violation.kind.is_about_manifest());
+    review.denial().filter(|_| contradicts).map(|denial| RejectedPatch(denial.to_owned()))
 }
 
 /// The patched object.
@@ -224,7 +217,7 @@ impl LivePatch<'_> {
             // The API server answers for a union that is ambiguous or invalid.
             let patched = self.patcher.patched(&original, self.patch, Phase::Mutate, self.subresource)?;
             let (after, review) = (patched.text, patched.review);
-            if let Some(contradiction) = review.as_ref().and_then(ContradictoryPatch::of) {
+            if let Some(contradiction) = review.as_ref().and_then(contradiction) {
                 return Err(contradiction.into());
             }
             let mut warnings = review.map(|review| review.warnings().to_vec()).unwrap_or_default();

@@ -1,8 +1,6 @@
 //! `patch create` and `patch apply`: create and apply patches without a cluster.
 
-use super::change::ChangeArgs;
-use super::input::{self, GivenInput, PatchInput};
-use super::kind_patcher::OtherObject;
+use super::input::{self, ChangeArgs, GivenInput, PatchInput, RejectedPatch};
 use super::schema::SchemaArgs;
 use crate::cli::commands::normalize;
 use crate::cli::input::manifest::{self, Document, Format};
@@ -107,8 +105,8 @@ pub(super) fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     given.push((DocumentRole::Modified, &modified));
     let patcher = schema.patcher(given.iter().rev().filter_map(|(_, object)| object.document()))?;
     let made = match &current {
-        None => patcher.engine().create_two_way(original.text(), modified.text()),
-        Some(current) => patcher.engine().create_three_way(&ThreeWay {
+        None => patcher.engine.create_two_way(original.text(), modified.text()),
+        Some(current) => patcher.engine.create_three_way(&ThreeWay {
             original: original.text(),
             modified: modified.text(),
             current: current.text(),
@@ -131,7 +129,7 @@ pub(super) fn apply(arguments: &ApplyArgs) -> anyhow::Result<Verdict> {
     let phase = if *no_validate { Phase::Mutate } else { Phase::Both };
     let result = match rules.patched(&original, &patch, phase, None) {
         Ok(result) => result,
-        Err(error) if error.is::<OtherObject>() => return Ok(input::reject(error)),
+        Err(error) if error.is::<RejectedPatch>() => return Ok(input::reject(error)),
         Err(error) => return Err(error),
     };
     match (&result.document, &result.review) {

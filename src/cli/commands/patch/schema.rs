@@ -109,7 +109,7 @@ impl SchemaArgs {
         let kind = self.kind.as_deref().or(object.and_then(|object| object.kind.as_deref())).unwrap_or("object");
         let patcher = Patcher::from_json_schema(kind, &document.text).map_err(|error| unfit(document, "", &error))?;
         let kind = GroupVersionKind { group: "".into(), version: "".into(), kind: kind.into() };
-        Ok(KindPatcher::new(kind, patcher))
+        Ok(KindPatcher::new(kind, patcher, None, None))
     }
 }
 
@@ -148,15 +148,14 @@ impl SchemaCandidate<'_> {
                 let root = format!("/spec/versions/{}/schema/openAPIV3Schema", version.position);
                 let patcher = Patcher::for_resource(definition.kind(), &version.schema)
                     .map_err(|error| unfit(document, &root, &error.into()))?;
-                Ok(KindPatcher::new(self.kind(), patcher)
-                    .with_unions((*definition).clone())
-                    .completing(version.schema.clone()))
+                let (definition, schema) = ((*definition).clone(), version.schema.clone());
+                Ok(KindPatcher::new(self.kind(), patcher, Some(definition), Some(schema)))
             }
             Self::OfOpenApi(document, openapi, kind) => {
                 let patcher = Patcher::from_openapi(openapi, kind).map_err(|error| unfit(document, "", &error))?;
                 let definition = Definition::from_openapi([*openapi], &kind.group, &kind.kind, false)
                     .map_err(|error| Problem::of_file(&document.file, with_causes(&error)))?;
-                Ok(KindPatcher::new((*kind).clone(), patcher).with_unions(described.declared(definition)))
+                Ok(KindPatcher::new((*kind).clone(), patcher, Some(described.declared(definition)), None))
             }
         }
     }

@@ -4,7 +4,7 @@ use super::find::{self, FoundSuites};
 use super::judge::{Failure, judge};
 use super::suite::{Suite, SuiteTest};
 use crate::cli::input::kinds::{self, Assembly};
-use crate::cli::input::manifest::{self, ManifestFile, Problem};
+use crate::cli::input::manifest::{self, Problem};
 use kube_unions_manifests::counts::{count, grouped};
 use std::path::PathBuf;
 
@@ -97,7 +97,7 @@ fn unions(suite: &Suite) -> (Assembly, Vec<Problem>) {
         return (Assembly::default(), vec![Problem::of_file(&suite.file, message.to_owned())]);
     }
     let read = manifest::files(&suite.from);
-    let documents = read.files.iter().flat_map(ManifestFile::documents).collect();
+    let documents = read.documents().collect();
     let assembly = kinds::assemble(documents, suite.builtin_unions);
     let mut problems = read.problems;
     problems.extend(assembly.problems.iter().cloned());

@@ -27,8 +27,6 @@ pub(super) struct RemovalAttempt {
     pub(super) found: Option<Registered>,
     /// The first failure.
     pub(super) failure: Option<(Registered, RequestError)>,
-    /// True if a policy was deleted.
-    policies_deleted: bool,
 }
 
 impl PolicyRemoval {
@@ -46,7 +44,7 @@ impl PolicyRemoval {
                 if self.unlistable.is_some() {
                     return;
                 }
-                match round.delete_page(client, resource, version, installation).await {
+                match self.delete_page(round, client, resource, version, installation).await {
                     Ok(()) => break,
                     // This API server does not serve the version.
                     Err(refused) if refused.is_not_found() => {}
@@ -60,19 +58,12 @@ impl PolicyRemoval {
                 }
             }
         }
-        self.deleted |= round.policies_deleted;
-    }
-}
-
-impl RemovalAttempt {
-    /// Keeps the first failure.
-    pub(super) fn fail(&mut self, object: Registered, refused: RequestError) {
-        self.failure.get_or_insert((object, refused));
     }
 
     /// Deletes the objects of one page. Returns an error if they cannot be listed.
     async fn delete_page(
         &mut self,
+        round: &mut RemovalAttempt,
         client: &Client,
         resource: PolicyResource,
         version: &str,
@@ -98,11 +89,11 @@ impl RemovalAttempt {
                 match api::send(client, Method::DELETE, &format!("{collection}/{name}")).await {
                     Ok(_) => {
                         output::note(format_args!("deleted {object}"));
-                        self.policies_deleted = true;
-                        self.found = Some(object);
+                        self.deleted = true;
+                        round.found = Some(object);
                     }
                     Err(refused) if refused.is_not_found() => {}
-                    Err(refused) => self.fail(object, refused),
+                    Err(refused) => round.fail(object, refused),
                 }
             }
             match list.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty()) {
@@ -110,6 +101,13 @@ impl RemovalAttempt {
                 None => return Ok(()),
             }
         }
+    }
+}
+
+impl RemovalAttempt {
+    /// Keeps the first failure.
+    pub(super) fn fail(&mut self, object: Registered, refused: RequestError) {
+        self.failure.get_or_insert((object, refused));
     }
 }
 

@@ -26,8 +26,8 @@ const CLEANUP: Duration = Duration::from_secs(30);
 /// Timeout of the cleanup when the API server does not respond.
 const CLEANUP_UNANSWERED: Duration = Duration::from_secs(5);
 
-/// A failure of a step.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// A failure of a step. A later attempt may succeed.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum VerifyError {
     /// The cluster does not enforce unions.
     #[error("{0}")]
@@ -35,6 +35,9 @@ pub(super) enum VerifyError {
     /// The step could not be carried out.
     #[error("{0}")]
     Untried(String),
+    /// The API server refused a request.
+    #[error("{}", explained(.0))]
+    Refused(#[from] RequestError),
 }
 
 /// A verification of one cluster.
@@ -72,13 +75,6 @@ impl TrialStep {
     }
 }
 
-/// Result of an attempt.
-enum TrialAttempt {
-    Succeeded,
-    /// A later attempt may succeed.
-    Failed(VerifyError),
-}
-
 impl Trial {
     /// Starts a verification. Its steps repeat failed attempts until `within` has passed from now.
     pub(super) fn new(client: Client, within: Duration) -> Self {
@@ -96,16 +92,13 @@ impl Trial {
                 TrialStep::Reject => self.reject().await,
                 TrialStep::Normalize => self.normalize(&format!("{}-{attempt}", self.prefix)).await,
             };
-            match result {
-                Ok(TrialAttempt::Succeeded) => return Ok(()),
-                Ok(TrialAttempt::Failed(error)) if self.attempts.are_over() => return Err(error),
-                Ok(TrialAttempt::Failed(_)) => {}
-                Err(refused) => {
-                    let forbidden = refused.is_forbidden() && self.attempts.know_all_rights();
-                    if forbidden || self.attempts.are_over() {
-                        return Err(untried(&refused));
-                    }
-                }
+            let failure = match result {
+                Ok(()) => return Ok(()),
+                Err(failure) => failure,
+            };
+            let is_forbidden = matches!(&failure, VerifyError::Refused(refused) if refused.is_forbidden());
+            if self.attempts.are_over() || is_forbidden && self.attempts.know_all_rights() {
+                return Err(failure);
             }
             attempt += 1;
             sleep(INTERVAL).await;
@@ -137,7 +130,7 @@ impl Trial {
         }
     }
 
-    async fn define(&self) -> Result<TrialAttempt, RequestError> {
+    async fn define(&self) -> Result<(), VerifyError> {
         let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", definition_path());
         // Set before the request: an interrupted request may have succeeded.
         let before = self.touched.swap(true, Ordering::Relaxed);
@@ -147,89 +140,84 @@ impl Trial {
         }
         let found = found?;
         if found.pointer("/metadata/deletionTimestamp").is_some() {
-            return Ok(not_yet("the CRD of an earlier verification is still being deleted"));
+            return Err(not_yet("the CRD of an earlier verification is still being deleted"));
         }
         let conditions = found.pointer("/status/conditions").and_then(Value::as_array);
         let is = |it: &Value, field: &str, value: &str| it.get(field).is_some_and(|it| it == value);
         let established = |it: &Value| is(it, "type", "Established") && is(it, "status", "True");
         if !conditions.is_some_and(|conditions| conditions.iter().any(established)) {
-            return Ok(not_yet("the API server does not serve the CRD yet"));
+            return Err(not_yet("the API server does not serve the CRD yet"));
         }
         // An established CRD may not be served yet.
-        api::send(&self.client, Method::GET, &objects_path("")).await.map(|_| TrialAttempt::Succeeded).or_else(unserved)
+        api::send(&self.client, Method::GET, &objects_path("")).await.map_err(unserved)?;
+        Ok(())
     }
 
-    async fn reject(&self) -> Result<TrialAttempt, RequestError> {
+    async fn reject(&self) -> Result<(), VerifyError> {
         let object = object(&self.prefix, "Plain");
         let path = format!("{}?dryRun=All", objects_path(""));
         match api::write(&self.client, Method::POST, &path, "application/json", &object).await {
-            Ok(_) => Ok(TrialAttempt::Failed(VerifyError::NotEnforced(format!(
+            Ok(_) => Err(VerifyError::NotEnforced(format!(
                 "it was accepted; check that `kubectl get validatingwebhookconfiguration kube-unions -o yaml` has a rule for \
                  {GROUP}, that pods of kube-unions are ready, and their logs"
-            )))),
+            ))),
             Err(RequestError::Status(status))
                 if status.code == 422 && status.message.contains("spec.custom: Forbidden") =>
             {
-                Ok(TrialAttempt::Succeeded)
+                Ok(())
             }
-            Err(refused) => unserved(refused),
+            Err(refused) => Err(unserved(refused)),
         }
     }
 
-    async fn normalize(&self, name: &str) -> Result<TrialAttempt, RequestError> {
+    async fn normalize(&self, name: &str) -> Result<(), VerifyError> {
         let object = object(name, "Custom");
         let created = api::write(&self.client, Method::POST, &objects_path(""), "application/json", &object).await;
-        if let Err(refused) = created {
-            return unserved(refused);
-        }
+        created.map_err(unserved)?;
         let switch = json!({"spec": {"type": "Plain"}});
         match api::write(&self.client, Method::PATCH, &objects_path(name), MERGE, &switch).await {
-            Ok(stored) if stored.get("spec") == switch.get("spec") => Ok(TrialAttempt::Succeeded),
-            Ok(_) => Ok(TrialAttempt::Failed(VerifyError::NotEnforced(
+            Ok(stored) if stored.get("spec") == switch.get("spec") => Ok(()),
+            Ok(_) => Err(VerifyError::NotEnforced(
                 "it was stored with both members; check that the mutatingwebhookconfiguration kube-unions exists"
                     .to_owned(),
+            )),
+            Err(RequestError::Status(status)) if status.code == 422 => Err(VerifyError::NotEnforced(format!(
+                "it was rejected instead of normalised: {}; check that the mutatingwebhookconfiguration kube-unions exists",
+                status.message
             ))),
-            Err(RequestError::Status(status)) if status.code == 422 => {
-                Ok(TrialAttempt::Failed(VerifyError::NotEnforced(format!(
-                    "it was rejected instead of normalised: {}; check that the mutatingwebhookconfiguration kube-unions exists",
-                    status.message
-                ))))
-            }
-            Err(refused) => unserved(refused),
+            Err(refused) => Err(unserved(refused)),
         }
     }
 }
 
-/// Returns a failed attempt if the kind is not served yet or the webhook cannot be called, and any other refusal as it is.
-fn unserved(refused: RequestError) -> Result<TrialAttempt, RequestError> {
-    if refused.is_not_found() {
-        return Ok(not_yet("the API server does not serve the CRD yet"));
-    }
-    match &refused {
+/// Tells if the kind is not served yet or the webhook cannot be called.
+fn unserved(refused: RequestError) -> VerifyError {
+    match refused {
+        refused if refused.is_not_found() => not_yet("the API server does not serve the CRD yet"),
         RequestError::Status(status) if status.code >= 500 && status.message.contains("failed calling webhook") => {
-            Ok(TrialAttempt::Failed(VerifyError::NotEnforced(format!(
+            VerifyError::NotEnforced(format!(
                 "the API server cannot call the webhook: {}; check that its pods are ready and that the API server can reach \
                  them",
                 status.message
-            ))))
+            ))
         }
-        RequestError::Status(_) | RequestError::Unanswered(_) => Err(refused),
+        refused => VerifyError::Refused(refused),
     }
 }
 
-fn not_yet(reason: &str) -> TrialAttempt {
-    TrialAttempt::Failed(VerifyError::Untried(reason.to_owned()))
+fn not_yet(reason: &str) -> VerifyError {
+    VerifyError::Untried(reason.to_owned())
 }
 
-fn untried(refused: &RequestError) -> VerifyError {
-    VerifyError::Untried(if refused.is_forbidden() {
-        format!(
-            "{refused}; grant patch, create and delete on the customresourcedefinition {PLURAL}.{GROUP}, and list, create and \
-             patch on {PLURAL}.{GROUP}"
-        )
-    } else {
-        refused.to_string()
-    })
+/// Returns a refusal, with the rights that are missing.
+fn explained(refused: &RequestError) -> String {
+    if !refused.is_forbidden() {
+        return refused.to_string();
+    }
+    format!(
+        "{refused}; grant patch, create and delete on the customresourcedefinition {PLURAL}.{GROUP}, and list, create and \
+         patch on {PLURAL}.{GROUP}"
+    )
 }
 
 fn definition_path() -> String {

@@ -10,14 +10,8 @@ const MOST_LISTED: usize = 20;
 
 /// No kind has the name that a user asks for.
 #[derive(Debug, thiserror::Error)]
-#[error("no kind `{asked}` {place}; {advice}")]
-pub(in crate::cli) struct UnknownKind {
-    asked: String,
-    /// Where the kind was looked for, for example "with unions in `crds/`".
-    place: String,
-    /// The kinds that there are, and the one that was probably meant.
-    advice: String,
-}
+#[error("{0}")]
+pub(in crate::cli) struct UnknownKind(String);
 
 /// Returns the entries of the kinds that a user asks for, in the order of the catalog; all for no argument.
 pub(in crate::cli) fn entries<'c>(
@@ -70,10 +64,11 @@ fn all_positions(all: &[KindNames<'_>], asked: &[String], place: &str) -> Result
     Ok((!asked.is_empty()).then_some(wanted))
 }
 
+/// Names the kinds that there are, and the one that was probably meant. `place` is for example "with unions in `crds/`".
 fn unknown(all: &[KindNames<'_>], asked: &str, place: &str) -> UnknownKind {
     let known = listed(all.iter().map(|it| title(it.group, it.version, it.kind)));
     let near = KindNames::suggest(all, asked).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    UnknownKind { asked: asked.to_owned(), place: place.to_owned(), advice: format!("there are: {known}{near}") }
+    UnknownKind(format!("no kind `{asked}` {place}; there are: {known}{near}"))
 }
 
 /// Lists the titles of some kinds, and counts the rest.
