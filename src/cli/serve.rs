@@ -41,7 +41,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// Serves until a signal stops it.
 pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     let policies = arguments.policies()?;
-    telemetry::init(arguments.log_format.into())?;
+    telemetry::init(arguments.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // At least two threads: compiling a large CRD must not delay reviews.
         .worker_threads(available_parallelism().map_or(2, |it| it.get().max(2)))

@@ -5,9 +5,10 @@ mod policies;
 use super::values;
 use crate::cli::input::kinds::BuiltinUnionsArg;
 use crate::cli::input::values::RatchetingArg;
-use crate::controllers;
-use crate::controllers::{EntryOptions, LabelSelector, MatchConditions, Registering, Registration, ServiceReference};
-use crate::telemetry::{self, Spans};
+use crate::controllers::{
+    EntryOptions, FailurePolicy, LabelSelector, MatchConditions, Registering, Registration, ServiceReference,
+};
+use crate::telemetry::{LogFormat, Spans};
 use crate::webhook::{CertificateSource, ClientPolicy, Config, Limits};
 use clap::{ArgAction, ArgGroup, Args, ValueEnum, ValueHint};
 use std::net::SocketAddr;
@@ -106,7 +107,7 @@ pub(in crate::cli) struct ServeArgs {
 
     /// Write the log in this format
     #[arg(long, value_enum, default_value_t)]
-    pub(super) log_format: LogFormatArg,
+    pub(super) log_format: LogFormat,
 
     /// Register the webhook behind this Service, and make its certificate for this Service
     #[arg(long, value_name = "NAMESPACE/NAME[:PORT]", conflicts_with = "from")]
@@ -141,12 +142,12 @@ pub(in crate::cli) struct ServeArgs {
     owner_cluster_role: Option<String>,
 
     /// Fail or allow a write of a custom resource when the API server cannot call the webhook
-    #[arg(long, value_enum, default_value_t = Policy::Fail, requires = "service")]
-    failure_policy: Policy,
+    #[arg(long, value_enum, default_value_t = FailurePolicy::Fail, requires = "service")]
+    failure_policy: FailurePolicy,
 
     /// Fail or allow a write of a built-in type when the API server cannot call the webhook
-    #[arg(long, value_enum, default_value_t = Policy::Ignore, requires = "service")]
-    builtin_failure_policy: Policy,
+    #[arg(long, value_enum, default_value_t = FailurePolicy::Ignore, requires = "service")]
+    builtin_failure_policy: FailurePolicy,
 
     /// Let the API server wait this many seconds for an answer, from 1 to 30
     #[arg(
@@ -197,7 +198,7 @@ pub(in crate::cli) struct ServeArgs {
     /// The OTEL_ variables set everything else: headers, sampling, the name of the service.
     #[cfg(feature = "otlp")]
     #[arg(long, value_name = "URL")]
-    otlp_endpoint: Option<telemetry::Endpoint>,
+    otlp_endpoint: Option<crate::telemetry::Endpoint>,
 }
 
 /// Choice of `--enforcement`.
@@ -223,44 +224,6 @@ pub(super) enum WebhookPart {
     Never,
 }
 
-/// Choice of `--failure-policy`: the result of a write when the API server cannot call the webhook.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub(super) enum Policy {
-    /// Fail the write
-    Fail,
-    /// Allow the write
-    Ignore,
-}
-
-impl From<Policy> for controllers::FailurePolicy {
-    fn from(policy: Policy) -> Self {
-        match policy {
-            Policy::Fail => Self::Fail,
-            Policy::Ignore => Self::Ignore,
-        }
-    }
-}
-
-/// Choice of `--log-format`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum LogFormatArg {
-    /// One JSON object for each line
-    Json,
-    /// Text for people
-    #[default]
-    Text,
-}
-
-impl From<LogFormatArg> for telemetry::LogFormat {
-    fn from(format: LogFormatArg) -> Self {
-        match format {
-            LogFormatArg::Json => Self::Json,
-            LogFormatArg::Text => Self::Text,
-        }
-    }
-}
-
 impl ServeArgs {
     /// Returns the configuration of the server.
     pub(super) fn config(&self, certificate: CertificateSource) -> Config {
@@ -284,9 +247,9 @@ impl ServeArgs {
 
     /// Returns the exporter of spans, which sends on `runtime`; `None` if reviews are not traced.
     #[cfg(feature = "otlp")]
-    pub(super) fn spans(&self, runtime: &Handle) -> Result<Option<Arc<dyn Spans>>, telemetry::OtlpError> {
+    pub(super) fn spans(&self, runtime: &Handle) -> Result<Option<Arc<dyn Spans>>, crate::telemetry::OtlpError> {
         let Some(endpoint) = &self.otlp_endpoint else { return Ok(None) };
-        Ok(Some(Arc::new(telemetry::Otlp::new(endpoint, runtime.clone())?)))
+        Ok(Some(Arc::new(crate::telemetry::Otlp::new(endpoint, runtime.clone())?)))
     }
 
     /// Returns `None`: this build cannot trace.
@@ -317,8 +280,8 @@ impl ServeArgs {
 
     fn entries(&self) -> EntryOptions {
         EntryOptions {
-            custom: self.failure_policy.into(),
-            builtin: self.builtin_failure_policy.into(),
+            custom: self.failure_policy,
+            builtin: self.builtin_failure_policy,
             timeout_seconds: self.timeout_seconds,
             match_conditions: self.match_conditions.clone().unwrap_or_default().0,
             object_selector: self.object_selector.clone().unwrap_or_default(),

@@ -4,6 +4,7 @@
 //! registration minutes later. They serialize in the form that the API server returns; any other form would differ from the
 //! stored object at every resync.
 
+use clap::ValueEnum;
 use kube_unions_core::names::is_dns_subdomain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,11 +35,12 @@ pub struct EntryOptions {
 }
 
 /// Fate of a write when the webhook cannot be called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
 pub enum FailurePolicy {
-    /// The write fails.
+    /// Fail the write.
     Fail,
-    /// The write succeeds without the webhook.
+    /// Allow the write.
     Ignore,
 }
 
