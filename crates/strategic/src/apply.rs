@@ -16,8 +16,8 @@ use crate::schema::{FieldSchema, NodeId};
 use crate::value::{MapEntry, Value};
 use arrange::ListItem;
 use kube_unions_core::field_path::Segment;
-use object::{FieldState, MergingObject};
-use task::{ListPatch, MergeTask};
+use object::MergingObject;
+use task::{FieldState, ListPatch, MergeTask};
 
 /// Returns the object with the patch applied.
 pub(crate) fn apply<'a>(

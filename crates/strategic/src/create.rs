@@ -8,8 +8,10 @@ pub(crate) mod conflicts;
 mod lists;
 mod options;
 mod pairs;
+mod sides;
 
 pub(crate) use self::options::CreateOptions;
+pub(crate) use self::sides::CreateSides;
 
 use crate::context::Context;
 use crate::directive::{DELETE_FROM_PRIMITIVE_LIST, PATCH, RETAIN_KEYS, SET_ELEMENT_ORDER};
@@ -17,24 +19,14 @@ use crate::error::{BrokenAt, BrokenRule, PatchError};
 use crate::schema::{NodeId, Strategy};
 use crate::value::{FieldLookup, MapEntry, Value, ValueKind};
 use lists::{ComparedLists, ListChange, ObjectChange};
-use pairs::ListSides;
-
-/// The objects from which a patch is created.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CreateSides<'a> {
-    pub(crate) original: &'a [MapEntry<'a>],
-    pub(crate) current: &'a [MapEntry<'a>],
-    pub(crate) modified: &'a [MapEntry<'a>],
-}
 
 /// Returns the patch.
 pub(crate) fn create<'a>(
     context: &Context<'a>,
-    sides: CreateSides<'a>,
+    sides: CreateSides<'a, MapEntry<'a>>,
     options: CreateOptions,
 ) -> Result<Value<'a>, PatchError> {
-    let root =
-        ObjectComparison::new(options, NodeId::ROOT, false, Some(sides.original), Some(sides.current), sides.modified);
+    let root = ObjectComparison::new(options, NodeId::ROOT, false, sides);
     Ok(root.compare(context)?.patch.unwrap_or(Value::EMPTY))
 }
 
@@ -64,9 +56,7 @@ impl<'a> ObjectComparison<'a> {
         options: CreateOptions,
         node: NodeId,
         retain_keys: bool,
-        original: Option<&'a [MapEntry<'a>]>,
-        current: Option<&'a [MapEntry<'a>]>,
-        modified: &'a [MapEntry<'a>],
+        CreateSides { original, current, modified }: CreateSides<'a, MapEntry<'a>>,
     ) -> Box<Self> {
         let original = original.unwrap_or_default();
         Box::new(Self {
@@ -132,7 +122,8 @@ impl<'a> ObjectComparison<'a> {
         match (modified, field.strategy) {
             (Value::Map(modified), Strategy::Unsaid | Strategy::Merge) => {
                 let (original, current) = (original.and_then(Value::entries), current.and_then(Value::entries));
-                let objects = Self::new(options, field.object, field.retain_keys, original, current, modified);
+                let sides = CreateSides { original, current, modified };
+                let objects = Self::new(options, field.object, field.retain_keys, sides);
                 let change = objects.compare(context).map_err(inside)?;
                 self.deletes |= change.deletes;
                 self.patch.extend(change.patch.map(|patch| (key, patch)));
@@ -140,12 +131,8 @@ impl<'a> ObjectComparison<'a> {
             }
             (Value::List(modified), Strategy::Merge) => {
                 let (original, current) = (original.and_then(Value::items), current.and_then(Value::items));
-                let mut item = |original: Option<Value<'a>>, current: Option<Value<'a>>, modified: Value<'a>| {
-                    let (original, current) = (original.and_then(Value::entries), current.and_then(Value::entries));
-                    let modified = modified.entries().unwrap_or_default();
-                    Self::new(options, field.items, field.retain_keys, original, current, modified).compare(context)
-                };
-                let lists = ListSides { original, current, modified };
+                let mut item = |sides| Self::new(options, field.items, field.retain_keys, sides).compare(context);
+                let lists = CreateSides { original, current, modified };
                 match lists.compare(context, field, options, &mut item).map_err(inside)? {
                     ComparedLists::Whole => self.put(context, key, Value::List(modified)),
                     ComparedLists::Changed(change) => {

@@ -1,11 +1,11 @@
 //! The merge keys of list items, and an index that finds items by them in constant time.
 
 use crate::context::Context;
-use crate::error::{BrokenRule, PatchMergeKeyFault, PatchSide};
+use crate::error::{BrokenAt, BrokenRule, PatchMergeKeyFault, PatchSide};
 use crate::schema::{KeyDefault, MergeKey, MergeKeys};
 use crate::value::{Scalar, Value};
 use hashbrown::HashMap;
-use std::ops::ControlFlow;
+use kube_unions_core::field_path::Segment;
 
 /// The values of an item's merge keys, in the order of [`MergeKeys::all`]. `None` is an absent key.
 pub(crate) type KeyTuple<'a> = &'a [Option<Scalar<'a>>];
@@ -39,6 +39,19 @@ impl MergeKeys {
         let values = self.all().iter().map(|key| value(key, item, side, context)).collect::<Result<Vec<_>, _>>()?;
         self.has_default(&values, side)?;
         Ok(context.arena.alloc_slice_copy(&values))
+    }
+
+    /// Returns the values of the keys of each item.
+    pub(crate) fn tuples<'a>(
+        &'a self,
+        items: &'a [Value<'a>],
+        side: PatchSide,
+        context: &Context<'a>,
+    ) -> Result<Vec<KeyTuple<'a>>, BrokenAt> {
+        let tuple = |(position, item): (usize, &Value<'a>)| {
+            self.tuple(*item, side, context).map_err(|rule| rule.at(Segment::Index(position)))
+        };
+        items.iter().enumerate().map(tuple).collect()
     }
 
     fn has_default(&self, values: &[Option<Scalar<'_>>], side: PatchSide) -> Result<(), BrokenRule> {
@@ -107,41 +120,28 @@ pub(crate) struct KeyIndex<'a> {
     context: Context<'a>,
     every: KeySet,
     tuples: Vec<KeyTuple<'a>>,
-    /// One chain for each set of keys that was searched.
-    chains: Vec<Chain<'a>>,
+    /// The positions of each tuple, for each set of keys that was searched.
+    searched: Vec<(KeySet, HashMap<KeyTuple<'a>, Vec<usize>>)>,
 }
-
-/// An index by one set of keys.
-#[derive(Debug)]
-struct Chain<'a> {
-    keys: KeySet,
-    /// The first and the last position of each tuple.
-    ends: HashMap<KeyTuple<'a>, (usize, usize)>,
-    /// For each position the next one with the same tuple.
-    next: Vec<usize>,
-}
-
-/// The end of a chain.
-const NONE: usize = usize::MAX;
 
 impl<'a> KeyIndex<'a> {
     /// Largest number of items for which a linear search is cheaper than a hash table.
     const SMALL: usize = 16;
 
-    pub(crate) fn new(context: Context<'a>, keys: &MergeKeys, capacity: usize) -> Self {
-        Self { context, every: keys.every(), tuples: Vec::with_capacity(capacity), chains: Vec::new() }
+    pub(crate) fn new(context: Context<'a>, keys: &MergeKeys, tuples: Vec<KeyTuple<'a>>) -> Self {
+        Self { context, every: keys.every(), tuples, searched: Vec::new() }
     }
 
     pub(crate) fn push(&mut self, tuple: KeyTuple<'a>) {
         let position = self.tuples.len();
         self.tuples.push(tuple);
-        for chain in &mut self.chains {
-            chain.push(project(self.context, tuple, chain.keys, self.every), position);
+        for (keys, positions) in &mut self.searched {
+            positions.entry(project(self.context, tuple, *keys, self.every)).or_default().push(position);
         }
     }
 
-    pub(crate) fn tuple(&self, position: usize) -> Option<KeyTuple<'a>> {
-        self.tuples.get(position).copied()
+    pub(crate) fn tuples(&self) -> &[KeyTuple<'a>] {
+        &self.tuples
     }
 
     /// Returns true if the list is so large that remembering a found item is cheaper than searching again.
@@ -154,89 +154,26 @@ impl<'a> KeyIndex<'a> {
         project(self.context, tuple, keys, self.every)
     }
 
-    /// Returns the first position that `fits` and has the values of `wanted` in `keys`.
-    pub(crate) fn first(&mut self, keys: KeySet, wanted: KeyTuple<'a>, fits: impl Fn(usize) -> bool) -> Option<usize> {
-        if !self.is_large() {
-            return self
-                .tuples
-                .iter()
-                .enumerate()
-                .position(|(position, tuple)| agree(tuple, wanted, keys) && fits(position));
-        }
-        let chain = self.chain(keys);
-        let mut at = self.start(chain, keys, wanted);
-        while let Some(position) = at {
-            if fits(position) {
-                return Some(position);
-            }
-            at = self.after(chain, position);
-        }
-        None
+    /// Returns every position that has the values of `wanted` in `keys`, in order.
+    pub(crate) fn matching(&mut self, keys: KeySet, wanted: KeyTuple<'a>) -> impl Iterator<Item = usize> {
+        let (found, scanned) =
+            if self.is_large() { (self.positions(keys, wanted), &[][..]) } else { (&[][..], &*self.tuples) };
+        let scanned = scanned.iter().enumerate().filter(move |(_, tuple)| agree(tuple, wanted, keys));
+        found.iter().copied().chain(scanned.map(|(position, _)| position))
     }
 
-    /// Calls `visit` with every position that has the values of `wanted` in `keys`, in order.
-    pub(crate) fn all(&mut self, keys: KeySet, wanted: KeyTuple<'a>, mut visit: impl FnMut(usize)) {
-        self.while_wanted(keys, wanted, |position| {
-            visit(position);
-            ControlFlow::Continue(())
+    fn positions(&mut self, keys: KeySet, wanted: KeyTuple<'a>) -> &[usize] {
+        let wanted = self.only(keys, wanted);
+        let known = self.searched.iter().position(|(searched, _)| *searched == keys);
+        let known = known.unwrap_or_else(|| {
+            let mut positions: HashMap<_, Vec<usize>> = HashMap::with_capacity(self.tuples.len());
+            for (position, tuple) in self.tuples.iter().enumerate() {
+                positions.entry(self.only(keys, tuple)).or_default().push(position);
+            }
+            self.searched.push((keys, positions));
+            self.searched.len() - 1
         });
-    }
-
-    /// As [`Self::all`], until `visit` breaks off.
-    pub(crate) fn while_wanted(
-        &mut self,
-        keys: KeySet,
-        wanted: KeyTuple<'a>,
-        mut visit: impl FnMut(usize) -> ControlFlow<()>,
-    ) {
-        if !self.is_large() {
-            let mut found = self.tuples.iter().enumerate().filter(|(_, tuple)| agree(tuple, wanted, keys));
-            let _ = found.try_for_each(|(position, _)| visit(position));
-            return;
-        }
-        let chain = self.chain(keys);
-        let mut at = self.start(chain, keys, wanted);
-        while let Some(position) = at {
-            if visit(position).is_break() {
-                return;
-            }
-            at = self.after(chain, position);
-        }
-    }
-
-    fn start(&self, chain: usize, keys: KeySet, wanted: KeyTuple<'a>) -> Option<usize> {
-        let wanted = project(self.context, wanted, keys, self.every);
-        self.chains.get(chain)?.ends.get(wanted).map(|(first, _)| *first)
-    }
-
-    fn after(&self, chain: usize, position: usize) -> Option<usize> {
-        self.chains.get(chain)?.next.get(position).copied().filter(|next| *next != NONE)
-    }
-
-    fn chain(&mut self, keys: KeySet) -> usize {
-        if let Some(found) = self.chains.iter().position(|chain| chain.keys == keys) {
-            return found;
-        }
-        let size = self.tuples.len();
-        let mut chain = Chain { keys, ends: HashMap::with_capacity(size), next: Vec::with_capacity(size) };
-        for (position, tuple) in self.tuples.iter().enumerate() {
-            chain.push(project(self.context, tuple, keys, self.every), position);
-        }
-        self.chains.push(chain);
-        self.chains.len() - 1
-    }
-}
-
-impl<'a> Chain<'a> {
-    fn push(&mut self, tuple: KeyTuple<'a>, position: usize) {
-        self.next.push(NONE);
-        let (_, last) = self.ends.entry(tuple).or_insert((position, position));
-        if *last != position {
-            if let Some(next) = self.next.get_mut(*last) {
-                *next = position;
-            }
-            *last = position;
-        }
+        self.searched.get(known).and_then(|(_, positions)| positions.get(wanted)).map_or(&[], Vec::as_slice)
     }
 }
 

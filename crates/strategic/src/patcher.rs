@@ -121,7 +121,7 @@ impl Patcher {
         let arena = Bump::new();
         let original = fields(original, DocumentRole::Original, &arena)?;
         let modified = fields(modified, DocumentRole::Modified, &arena)?;
-        let sides = CreateSides { original, current: original, modified };
+        let sides = CreateSides { original: Some(original), current: Some(original), modified };
         Ok(D::write(create::create(&self.context(&arena), sides, CreateOptions::TWO_WAY)?))
     }
 
@@ -134,10 +134,11 @@ impl Patcher {
     pub fn create_three_way<D: JsonDocument + ?Sized>(&self, sides: &ThreeWay<'_, D>) -> Result<D::Owned, PatchError> {
         let arena = Bump::new();
         let context = self.context(&arena);
-        let original = fields(sides.original, DocumentRole::Original, &arena)?;
+        let original = Some(fields(sides.original, DocumentRole::Original, &arena)?);
         let modified = fields(sides.modified, DocumentRole::Modified, &arena)?;
         let current = fields(sides.current, DocumentRole::Current, &arena)?;
-        let patch = create::create(&context, CreateSides { original, current, modified }, CreateOptions::THREE_WAY)?;
+        let ours = CreateSides { original, current: Some(current), modified };
+        let patch = create::create(&context, ours, CreateOptions::THREE_WAY)?;
         conflicts::refuse_other_object(patch)?;
         if sides.conflicts == Conflicts::Refuse {
             let theirs = CreateSides { original, current: original, modified: current };

@@ -1,7 +1,7 @@
 //! Decides what one patch does to one field.
 
 use super::list;
-use super::task::{ListPatch, MergeTask};
+use super::task::{FieldState, ListPatch, MergeTask};
 use crate::context::Context;
 use crate::directive::{self, DELETE_FROM_PRIMITIVE_LIST, Directive, SET_ELEMENT_ORDER, refuse_unknown};
 use crate::error::{BrokenAt, BrokenRule, PatchSide};
@@ -18,16 +18,6 @@ pub(super) struct FieldPatch<'a> {
     order: Option<Value<'a>>,
     /// `$deleteFromPrimitiveList`
     delete: Option<Value<'a>>,
-}
-
-/// The effect of a patch on one field.
-#[derive(Debug)]
-pub(super) enum FieldChange<'a> {
-    Keep,
-    Remove,
-    Set(Value<'a>),
-    /// The patch merges into this value.
-    Merge(Value<'a>, MergeTask<'a>),
 }
 
 /// Collects the fields that a patch names, each with its directives.
@@ -66,16 +56,16 @@ pub(super) fn field_patches<'a>(
     Ok(fields)
 }
 
-/// Returns the effect of a patch on a field with this live value.
+/// Returns the effect of a patch on a field with this live value, `None` if the field stays as it is.
 pub(super) fn field_change<'a>(
     context: &Context<'a>,
     node: NodeId,
     key: &'a str,
     live: Option<Value<'a>>,
     patch: FieldPatch<'a>,
-) -> Result<FieldChange<'a>, BrokenAt> {
+) -> Result<Option<FieldState<'a>>, BrokenAt> {
     if patch.order.is_none() && patch.delete.is_none() {
-        return patch.value.map_or(Ok(FieldChange::Keep), |value| set_field(context, node, key, live, value));
+        return patch.value.map_or(Ok(None), |value| set_field(context, node, key, live, value).map(Some));
     }
     let order = patch.order.map(|order| directive::list(SET_ELEMENT_ORDER, order)).transpose()?;
     let delete = patch.delete.map(|delete| directive::list(DELETE_FROM_PRIMITIVE_LIST, delete)).transpose()?;
@@ -91,11 +81,11 @@ pub(super) fn field_change<'a>(
         Some(Value::List(items)) => Some(items),
         Some(other) if order.is_some() => return not_a_list(PatchSide::Patch, other),
         // Another type replaces the list, so there is nothing to delete from.
-        Some(other) => return set_field(context, node, key, live, other),
+        Some(other) => return set_field(context, node, key, live, other).map(Some),
     };
     let merge = |live| {
         let field = context.schema.field(node, key, ValueKind::List)?;
-        Ok(FieldChange::Merge(live, MergeTask::Lists(field, vec![ListPatch { order, items, delete }])))
+        Ok(Some(FieldState::Merging(live, MergeTask::Lists(field, vec![ListPatch { order, items, delete }]))))
     };
     match (live, items) {
         (Some(live @ Value::List(_)), _) => merge(live),
@@ -103,11 +93,11 @@ pub(super) fn field_change<'a>(
         (None, Some(_)) if order.is_some() => merge(Value::Null),
         (None, None) if order.is_some() => {
             context.schema.field(node, key, ValueKind::List)?;
-            Ok(FieldChange::Remove)
+            Ok(Some(FieldState::Removed))
         }
-        (live, Some(items)) => set_field(context, node, key, live, Value::List(items)),
-        (Some(_), None) => Ok(FieldChange::Keep),
-        (None, None) => Ok(FieldChange::Remove),
+        (live, Some(items)) => set_field(context, node, key, live, Value::List(items)).map(Some),
+        (Some(_), None) => Ok(None),
+        (None, None) => Ok(Some(FieldState::Removed)),
     }
 }
 
@@ -118,31 +108,31 @@ fn set_field<'a>(
     key: &'a str,
     live: Option<Value<'a>>,
     value: Value<'a>,
-) -> Result<FieldChange<'a>, BrokenAt> {
+) -> Result<FieldState<'a>, BrokenAt> {
     match (live, value) {
-        (_, Value::Null) => Ok(FieldChange::Remove),
+        (_, Value::Null) => Ok(FieldState::Removed),
         (Some(live @ Value::Map(_)), Value::Map(_)) => {
             let field = context.schema.field(node, key, ValueKind::Object)?;
             if field.strategy == Strategy::Replace {
                 let value = strip_directives(context, value, Some(field.object), StripMode::Literal)?;
-                return Ok(FieldChange::Set(value.unwrap_or(Value::EMPTY)));
+                return Ok(FieldState::Set(value.unwrap_or(Value::EMPTY)));
             }
-            Ok(FieldChange::Merge(live, MergeTask::Objects(field.object, vec![value])))
+            Ok(FieldState::Merging(live, MergeTask::Objects(field.object, vec![value])))
         }
         (Some(live @ Value::List(_)), Value::List(items)) => {
             let field = context.schema.field(node, key, ValueKind::List)?;
             if field.strategy != Strategy::Merge {
                 let value = strip_directives(context, value, Some(field.items), StripMode::Literal)?;
-                return Ok(value.map_or(FieldChange::Remove, FieldChange::Set));
+                return Ok(value.map_or(FieldState::Removed, FieldState::Set));
             }
             let patch = ListPatch { order: None, items: Some(items), delete: None };
-            Ok(FieldChange::Merge(live, MergeTask::Lists(field, vec![patch])))
+            Ok(FieldState::Merging(live, MergeTask::Lists(field, vec![patch])))
         }
         (_, value) => {
             let field = context.schema.known(node, key);
             let inner = field.map(|field| if matches!(value, Value::List(_)) { field.items } else { field.object });
             let value = strip_directives(context, value, inner, StripMode::Fresh)?;
-            Ok(value.map_or(FieldChange::Remove, FieldChange::Set))
+            Ok(value.map_or(FieldState::Removed, FieldState::Set))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Merges the patch of a list into it: sets of scalars here, lists of objects in `keyed`.
 
 use super::arrange::{ListItem, arrange, refuse_other_order};
-use super::keyed;
+use super::keyed::ListRules;
 use super::task::ListPatch;
 use crate::context::Context;
 use crate::directive::DELETE_FROM_PRIMITIVE_LIST;
@@ -46,7 +46,7 @@ pub(super) fn merge<'a>(
     let mut merged = if unchanged {
         live_items.iter().enumerate().map(|(position, value)| ListItem::new(*value, Some(position))).collect()
     } else if let Some(keys) = &field.keys {
-        keyed::merge(context, field, keys, live, patch)?
+        ListRules { context: *context, field, keys }.merge(live, patch)?
     } else if elements == Some(Elements::Maps) {
         return Err(BrokenRule::NoKeyDeclared.into());
     } else {

@@ -3,8 +3,8 @@
 //! One pass merges all patches. A patch costs its own size, not the size of the object, so many patches of one object stay
 //! linear. A field that merges becomes a task with all its patches. This file knows nothing about lists; see `keyed`.
 
-use super::field::{FieldChange, field_change, field_patches};
-use super::task::MergeTask;
+use super::field::{field_change, field_patches};
+use super::task::{FieldState, MergeTask};
 use crate::context::Context;
 use crate::directive::{PatchMode, RetainedKeys};
 use crate::error::BrokenAt;
@@ -21,14 +21,6 @@ pub(super) struct MergingObject<'a> {
     lookup: Lookup<'a>,
     /// Fields that had patches to merge before a later patch replaced them. Errors in these patches still count.
     pub(super) replaced: Vec<(&'a str, Value<'a>, MergeTask<'a>)>,
-}
-
-/// One field of an object that is being merged.
-#[derive(Debug)]
-pub(super) enum FieldState<'a> {
-    Set(Value<'a>),
-    Removed,
-    Merging(Value<'a>, MergeTask<'a>),
 }
 
 /// Finds the position of a field.
@@ -107,12 +99,7 @@ impl<'a> MergingObject<'a> {
             let live = found.and_then(|position| self.fields.get(position)).and_then(|(_, state)| state.value());
             let change = field_change(context, self.node, key, live, patch)
                 .map_err(|broken| broken.inside(context.schema.step(self.node, key)))?;
-            let state = match change {
-                FieldChange::Keep => continue,
-                FieldChange::Remove => FieldState::Removed,
-                FieldChange::Set(value) => FieldState::Set(value),
-                FieldChange::Merge(live, task) => FieldState::Merging(live, task),
-            };
+            let Some(state) = change else { continue };
             match found {
                 Some(position) => self.put(position, state),
                 None if matches!(state, FieldState::Removed) => {}

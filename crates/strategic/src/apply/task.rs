@@ -3,6 +3,15 @@
 use crate::schema::{FieldSchema, NodeId};
 use crate::value::Value;
 
+/// One field of an object that is being merged.
+#[derive(Debug)]
+pub(super) enum FieldState<'a> {
+    Set(Value<'a>),
+    Removed,
+    /// Patches merge into this value.
+    Merging(Value<'a>, MergeTask<'a>),
+}
+
 /// Patches to merge into a field or an item, in order.
 #[derive(Debug)]
 pub(super) enum MergeTask<'a> {

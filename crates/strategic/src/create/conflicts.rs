@@ -5,9 +5,9 @@ use crate::context::Context;
 use crate::directive::{Directive, PATCH};
 use crate::elements::{Elements, elements};
 use crate::error::{BrokenAt, ConflictEffect, PatchError, PatchSide};
-use crate::keys::KeyIndex;
 use crate::schema::{MergeKeys, NodeId, Strategy};
 use crate::value::{FieldLookup, MapEntry, Value, ValueKind, find};
+use hashbrown::HashMap;
 use kube_unions_core::field_path::{FieldPath, Segment};
 
 /// Refuses a patch that changes a field which identifies the object.
@@ -162,14 +162,14 @@ fn lists<'a>(
             return Ok(Some(items.map(|(position, (ours, theirs))| pair((position, ours, theirs), node)).collect()));
         }
     };
-    let mut index = KeyIndex::new(*context, keys, theirs.len());
+    let mut others = HashMap::with_capacity(theirs.len());
     for item in theirs {
-        index.push(keys.tuple(*item, PatchSide::Live, context)?);
+        others.entry(keys.tuple(*item, PatchSide::Live, context)?).or_insert(item);
     }
     let mut below = Vec::new();
     for (position, item) in ours.iter().enumerate() {
         let tuple = keys.tuple(*item, PatchSide::Patch, context)?;
-        if let Some(other) = index.first(keys.every(), tuple, |_| true).and_then(|at| theirs.get(at)) {
+        if let Some(other) = others.get(tuple) {
             below.push(pair((position, item, other), node));
         }
     }

@@ -1,7 +1,8 @@
 //! Compares lists that merge: sets of scalars, and lists of objects item by item.
 
 use super::options::CreateOptions;
-use super::pairs::{ItemPair, ItemPairs, ListSides};
+use super::pairs::{ItemPair, ItemPairs};
+use super::sides::CreateSides;
 use crate::context::Context;
 use crate::directive::{PATCH, PATCH_MERGE_KEY};
 use crate::elements::{Elements, elements};
@@ -39,11 +40,11 @@ pub(super) enum ComparedLists<'a> {
     Whole,
 }
 
-/// Compares an item of the modified list with the items that it is paired with: the original one, the current one, and itself.
+/// Compares an item of the modified list with the items that it is paired with: the original one and the current one.
 pub(super) type CompareItem<'c, 'a> =
-    dyn FnMut(Option<Value<'a>>, Option<Value<'a>>, Value<'a>) -> Result<ObjectChange<'a>, BrokenAt> + 'c;
+    dyn FnMut(CreateSides<'a, MapEntry<'a>>) -> Result<ObjectChange<'a>, BrokenAt> + 'c;
 
-impl<'a> ListSides<'a> {
+impl<'a> CreateSides<'a, Value<'a>> {
     pub(super) fn compare(
         self,
         context: &Context<'a>,
@@ -124,7 +125,7 @@ impl<'a> ListSides<'a> {
 struct KeyedLists<'a> {
     options: CreateOptions,
     keys: &'a MergeKeys,
-    lists: ListSides<'a>,
+    lists: CreateSides<'a, Value<'a>>,
     pairs: ItemPairs<'a>,
     /// The items of the patch.
     items: Vec<Value<'a>>,
@@ -143,7 +144,9 @@ impl<'a> KeyedLists<'a> {
             let original = item(self.lists.original, pair.original);
             let current = item(self.lists.current, pair.current);
             let (step, patch) = if original.is_some() || current.is_some() {
-                let change = compare_item(original, current, modified).map(|change| {
+                let (original, current) = (original.and_then(Value::entries), current.and_then(Value::entries));
+                let sides = CreateSides { original, current, modified: modified.entries().unwrap_or_default() };
+                let change = compare_item(sides).map(|change| {
                     self.deletes |= change.deletes;
                     change.patch
                 });

@@ -1,10 +1,9 @@
 //! The items of a patch for a list of objects, by their effect.
 
-use crate::context::Context;
+use super::list_rules::ListRules;
 use crate::directive::{PATCH_MERGE_KEY, PatchMode};
 use crate::error::{BrokenAt, BrokenRule, PatchMergeKeyFault, PatchSide};
 use crate::keys::{DEFAULT_KEY, KeySet, KeyTuple};
-use crate::schema::MergeKeys;
 use crate::value::{MapEntry, Value};
 use kube_unions_core::field_path::Segment;
 
@@ -33,27 +32,17 @@ pub(super) struct PatchItems<'a> {
 
 impl<'a> PatchItems<'a> {
     /// Reads the items of a patch. In a literal list, `$patch` has no meaning.
-    pub(super) fn read(
-        context: &Context<'a>,
-        keys: &'a MergeKeys,
-        items: &'a [Value<'a>],
-        literal: bool,
-    ) -> Result<Self, BrokenAt> {
+    pub(super) fn read(list: &ListRules<'a>, items: &'a [Value<'a>], literal: bool) -> Result<Self, BrokenAt> {
         let list_keys = items.iter().any(|item| item.get(PATCH_MERGE_KEY).is_some());
         let mut all = Self { list_keys, ..Self::default() };
         for (position, item) in items.iter().enumerate() {
-            all.add(context, keys, *item, literal).map_err(|rule| rule.at(Segment::Index(position)))?;
+            all.add(list, *item, literal).map_err(|rule| rule.at(Segment::Index(position)))?;
         }
         Ok(all)
     }
 
-    fn add(
-        &mut self,
-        context: &Context<'a>,
-        keys: &'a MergeKeys,
-        value: Value<'a>,
-        literal: bool,
-    ) -> Result<(), BrokenRule> {
+    fn add(&mut self, list: &ListRules<'a>, value: Value<'a>, literal: bool) -> Result<(), BrokenRule> {
+        let ListRules { context, keys, .. } = list;
         let directive = if literal { None } else { PatchMode::of_item(value)? };
         if directive == Some(PatchMode::Replace) {
             self.replace = true;

@@ -1,19 +1,19 @@
 //! A list of objects into which the items of a patch are being merged.
 
+use super::list_rules::ListRules;
 use super::patch_items::PatchItem;
 use crate::apply::arrange::ListItem;
-use crate::context::Context;
 use crate::directive::RetainedKeys;
 use crate::error::{BrokenAt, BrokenRule, PatchMergeKeyFault, PatchSide};
 use crate::keys::{DEFAULT_KEY, KeyIndex, KeySet, KeyTuple};
-use crate::schema::{FieldSchema, MergeKey, MergeKeys};
+use crate::schema::MergeKey;
 use crate::strip_directives::{StripMode, strip_item_directives};
 use crate::value::{Scalar, Value};
-use hashbrown::HashMap;
-use kube_unions_core::field_path::Segment;
+use hashbrown::{HashMap, HashSet};
 
 /// The items of a list with an index of their keys.
 pub(super) struct WorkingList<'a> {
+    pub(super) list: ListRules<'a>,
     /// The keys of all items, including the deleted ones.
     pub(super) index: KeyIndex<'a>,
     /// The items, `None` for a deleted one.
@@ -26,20 +26,11 @@ pub(super) struct WorkingList<'a> {
 }
 
 impl<'a> WorkingList<'a> {
-    pub(super) fn empty(context: &Context<'a>, keys: &'a MergeKeys) -> Self {
-        let index = KeyIndex::new(*context, keys, 0);
-        Self { index, items: Vec::new(), renamed: Vec::new(), found: HashMap::new() }
-    }
-
-    pub(super) fn of_live(context: &Context<'a>, keys: &'a MergeKeys, live: &'a [Value<'a>]) -> Result<Self, BrokenAt> {
-        let mut index = KeyIndex::new(*context, keys, live.len());
-        let mut items = Vec::with_capacity(live.len());
-        for (position, value) in live.iter().enumerate() {
-            let tuple = keys.tuple(*value, PatchSide::Live, context);
-            index.push(tuple.map_err(|rule| rule.at(Segment::Index(position)))?);
-            items.push(Some(ListItem::new(*value, Some(position))));
-        }
-        Ok(Self { index, items, renamed: Vec::new(), found: HashMap::new() })
+    pub(super) fn of_live(list: ListRules<'a>, live: &'a [Value<'a>]) -> Result<Self, BrokenAt> {
+        let tuples = list.keys.tuples(live, PatchSide::Live, &list.context)?;
+        let index = KeyIndex::new(list.context, list.keys, tuples);
+        let items = live.iter().enumerate().map(|(position, value)| Some(ListItem::new(*value, Some(position))));
+        Ok(Self { list, index, items: items.collect(), renamed: Vec::new(), found: HashMap::new() })
     }
 
     /// Adds an item and returns its position.
@@ -49,31 +40,29 @@ impl<'a> WorkingList<'a> {
         self.items.len() - 1
     }
 
-    /// Deletes every item with these values of the keys.
-    pub(super) fn delete_matching(&mut self, keys: KeySet, tuple: KeyTuple<'a>) {
-        self.index.all(keys, tuple, |position| {
-            if let Some(item) = self.items.get_mut(position) {
-                *item = None;
+    /// Deletes every item that a patch item matches. A large list looks for the same keys only once.
+    pub(super) fn delete(&mut self, items: &[PatchItem<'a>]) {
+        let mut deleted = HashSet::new();
+        for item in items {
+            if !self.index.is_large() || deleted.insert((item.keys, self.index.only(item.keys, item.tuple))) {
+                for position in self.index.matching(item.keys, item.tuple) {
+                    if let Some(item) = self.items.get_mut(position) {
+                        *item = None;
+                    }
+                }
             }
-        });
+        }
     }
 
     /// Merges a patch item into the item that it matches, or adds it. Returns the position.
-    pub(super) fn merge(
-        &mut self,
-        context: &Context<'a>,
-        field: &FieldSchema,
-        keys: &MergeKeys,
-        item: PatchItem<'a>,
-        list_keys: bool,
-    ) -> Result<usize, BrokenAt> {
+    pub(super) fn merge(&mut self, item: PatchItem<'a>, list_keys: bool) -> Result<usize, BrokenAt> {
         let search = self.index.is_large().then(|| {
             let by = if list_keys { item.keys & !item.removed } else { DEFAULT_KEY };
             (by, item.removed, self.index.only(by, item.tuple))
         });
         let found = match search.and_then(|search| self.found.get(&search)) {
             Some(found) => *found,
-            None => self.find(context, keys, item, list_keys)?,
+            None => self.find(item, list_keys)?,
         };
         let position = if let Some(position) = found {
             if let Some(Some(found)) = self.items.get_mut(position) {
@@ -81,9 +70,9 @@ impl<'a> WorkingList<'a> {
             }
             position
         } else {
-            let value =
-                strip_item_directives(context, item.value, field.items, StripMode::Fresh)?.unwrap_or(Value::EMPTY);
-            self.push(ListItem::new(value, None), item.tuple)
+            let ListRules { context, field, .. } = &self.list;
+            let value = strip_item_directives(context, item.value, field.items, StripMode::Fresh)?;
+            self.push(ListItem::new(value.unwrap_or(Value::EMPTY), None), item.tuple)
         };
         if let Some(search) = search {
             // `$patchMergeKey` matches live items only. The default key also matches items that this patch added.
@@ -93,30 +82,20 @@ impl<'a> WorkingList<'a> {
     }
 
     /// Finds the item that a patch item matches.
-    fn find(
-        &mut self,
-        context: &Context<'a>,
-        keys: &MergeKeys,
-        item: PatchItem<'a>,
-        list_keys: bool,
-    ) -> Result<Option<usize>, BrokenRule> {
-        let Self { index, items, .. } = self;
+    fn find(&mut self, item: PatchItem<'a>, list_keys: bool) -> Result<Option<usize>, BrokenRule> {
+        let Self { index, items, list: ListRules { context, keys, .. }, .. } = self;
         let item_at = |position: usize| items.get(position).and_then(Option::as_ref);
         if !list_keys {
-            return Ok(index.first(DEFAULT_KEY, item.tuple, |position| item_at(position).is_some()));
+            return Ok(index.matching(DEFAULT_KEY, item.tuple).find(|position| item_at(*position).is_some()));
         }
         let removed = || keys.all().iter().enumerate().filter(|(bit, _)| item.removed & (1 << bit) != 0);
         let has_removed = |found: &ListItem<'a>| {
             removed().all(|(_, key)| found.value.get(&key.name).is_some_and(|value| !matches!(value, Value::Null)))
         };
-        let (mut first, mut several) = (None, false);
-        index.all(item.keys & !item.removed, item.tuple, |position| {
-            if item_at(position).is_some_and(|found| found.live.is_some() && has_removed(found)) {
-                several |= first.is_some();
-                first = first.or(Some(position));
-            }
-        });
-        if several && (item.removed == 0 || context.strict) {
+        let fits = |position: &usize| item_at(*position).is_some_and(|it| it.live.is_some() && has_removed(it));
+        let mut fitting = index.matching(item.keys & !item.removed, item.tuple).filter(fits);
+        let first = fitting.next();
+        if (item.removed == 0 || context.strict) && fitting.next().is_some() {
             return Err(BrokenRule::Ambiguous);
         }
         match (first, removed().next()) {
@@ -129,43 +108,28 @@ impl<'a> WorkingList<'a> {
 
     /// Computes the keys that the items have after the merge, since a patch that lists keys may add and remove keys. Refuses a
     /// result in which an item that was merged has the keys of another one.
-    pub(super) fn rename(
-        &mut self,
-        context: &Context<'a>,
-        keys: &'a MergeKeys,
-        merged_at: &[usize],
-    ) -> Result<(), BrokenAt> {
-        let mut after = KeyIndex::new(*context, keys, self.items.len());
-        let mut kept = Vec::with_capacity(self.items.len());
-        for (position, item) in self.items.iter().enumerate() {
-            let mut tuple = self.index.tuple(position).filter(|_| item.is_some());
+    pub(super) fn rename(&mut self, merged_at: &[usize]) -> Result<(), BrokenAt> {
+        let mut counts: HashMap<KeyTuple<'a>, usize> = HashMap::with_capacity(self.items.len());
+        for (item, tuple) in self.items.iter().zip(self.index.tuples()) {
+            let mut tuple = item.is_some().then_some(*tuple);
             for patch in item.iter().flat_map(|item| &item.patches) {
-                tuple = tuple.map(|tuple| tuple_after(context, keys, tuple, *patch)).transpose()?;
+                tuple = tuple.map(|tuple| tuple_after(&self.list, tuple, *patch)).transpose()?;
             }
             self.renamed.push(tuple);
             if let Some(tuple) = tuple {
-                after.push(tuple);
-                kept.push((position, tuple));
+                *counts.entry(tuple).or_default() += 1;
             }
         }
-        let mut merged = vec![false; self.items.len()];
-        for position in merged_at {
-            if let Some(merged) = merged.get_mut(*position) {
-                *merged = true;
-            }
-        }
-        for (at, (position, tuple)) in kept.iter().enumerate() {
-            let is_merged = merged.get(*position).is_some_and(|merged| *merged);
-            if is_merged && after.first(keys.every(), tuple, |other| other != at).is_some() {
-                return Err(BrokenRule::Duplicate.into());
-            }
+        let mut merged = merged_at.iter().filter_map(|position| *self.renamed.get(*position)?);
+        if merged.any(|tuple| counts.get(tuple).is_some_and(|count| *count > 1)) {
+            return Err(BrokenRule::Duplicate.into());
         }
         Ok(())
     }
 
     /// Returns the keys of an item after the merge.
     pub(super) fn tuple(&self, position: usize) -> Option<KeyTuple<'a>> {
-        self.renamed.get(position).copied().flatten().or_else(|| self.index.tuple(position))
+        self.renamed.get(position).copied().flatten().or_else(|| self.index.tuples().get(position).copied())
     }
 
     /// Ranks each merged item by the first patch item that names it.
@@ -183,12 +147,8 @@ impl<'a> WorkingList<'a> {
 }
 
 /// Returns the keys of an item after a patch is merged into it.
-fn tuple_after<'a>(
-    context: &Context<'a>,
-    keys: &'a MergeKeys,
-    before: KeyTuple<'a>,
-    patch: Value<'a>,
-) -> Result<KeyTuple<'a>, BrokenRule> {
+fn tuple_after<'a>(list: &ListRules<'a>, before: KeyTuple<'a>, patch: Value<'a>) -> Result<KeyTuple<'a>, BrokenRule> {
+    let ListRules { context, keys, .. } = list;
     let set = keys.tuple(patch, PatchSide::Patch, context)?;
     let Value::Map(entries) = patch else { return Ok(before) };
     let retained = RetainedKeys::of(entries, None)?;
