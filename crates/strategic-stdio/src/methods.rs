@@ -1,11 +1,11 @@
 //! The methods: runs a request and returns its result as JSON text.
 
 use crate::answer::{ErrorObject, FaultReason};
-use crate::request::{Apply, ConflictTreatment, CreateThreeWay, CreateTwoWay, Define, Request};
+use crate::request::{Apply, CreateThreeWay, CreateTwoWay, Define, Request};
 use crate::schemas::SchemaCache;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use strategic_merge_patch::{Conflicts, ThreeWay};
+use strategic_merge_patch::ThreeWay;
 
 /// The version of the protocol. It changes if a client of the older version could fail.
 pub const PROTOCOL: u32 = 1;
@@ -43,10 +43,6 @@ pub(crate) fn run(request: &Request<'_>, schemas: &mut SchemaCache) -> Result<St
         }
         "createThreeWay" => {
             let CreateThreeWay { schema, original, modified, current, conflicts } = params(request)?;
-            let conflicts = match conflicts {
-                ConflictTreatment::Overwrite => Conflicts::Overwrite,
-                ConflictTreatment::Refuse => Conflicts::Refuse,
-            };
             let (original, modified, current) = (original.get(), modified.get(), current.get());
             let sides = ThreeWay { original, modified, current, conflicts };
             Ok(schemas.patcher(&schema)?.create_three_way(&sides)?)

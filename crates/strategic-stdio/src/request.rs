@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use strategic_merge_patch::Conflicts;
 
 /// A request. Without an `id` it is a notification, which has no answer.
 #[derive(Deserialize)]
@@ -115,13 +116,14 @@ pub(crate) struct CreateThreeWay<'r> {
     pub(crate) modified: &'r RawValue,
     #[serde(borrow)]
     pub(crate) current: &'r RawValue,
-    pub(crate) conflicts: ConflictTreatment,
+    #[serde(deserialize_with = "ConflictTreatment::deserialize")]
+    pub(crate) conflicts: Conflicts,
 }
 
 /// The treatment of a field that both sides changed differently.
-#[derive(Deserialize, Clone, Copy)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum ConflictTreatment {
+#[derive(Deserialize)]
+#[serde(remote = "Conflicts", rename_all = "camelCase")]
+enum ConflictTreatment {
     Overwrite,
     Refuse,
 }

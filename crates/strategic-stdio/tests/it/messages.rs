@@ -84,35 +84,20 @@ fn a_malformed_request_is_answered_and_the_next_one_too() {
 
 #[test]
 fn parameters_are_strict() {
-    let rows = [
-        ("define", json!({"schema": "x"}), "missing field `source`"),
-        ("define", json!({"schema": "x", "source": {"crd": {}}}), "unknown variant `crd`"),
-        (
-            "define",
-            json!({"schema": "x", "source": {"openapi": {"document": {}, "kind": "K"}}}),
-            "missing field `version`",
-        ),
-        (
-            "define",
-            json!({"schema": "x", "source": {"jsonSchema": {"document": {}, "name": "K", "kind": "K"}}}),
-            "unknown field `kind`",
-        ),
-        ("apply", json!({"schema": "pod", "original": {}}), "missing field `patch`"),
-        ("apply", json!({"schema": "pod", "original": {}, "patch": {}, "modified": {}}), "unknown field `modified`"),
-        ("createTwoWay", json!({"schema": "pod", "original": {}, "patch": {}}), "unknown field `patch`"),
-        (
-            "createThreeWay",
-            json!({"schema": "pod", "original": {}, "modified": {}, "current": {}}),
-            "missing field `conflicts`",
-        ),
-        (
-            "createThreeWay",
-            json!({"schema": "pod", "original": {}, "modified": {}, "current": {}, "conflicts": "keep"}),
-            "unknown variant `keep`",
-        ),
-    ];
-    for (method, params, message) in rows {
-        let answers = answers(&[pod(), (method, params.clone())]);
+    let rows = r#"
+define {"schema": "x"} => missing field `source`
+define {"schema": "x", "source": {"crd": {}}} => unknown variant `crd`
+define {"schema": "x", "source": {"openapi": {"document": {}, "kind": "K"}}} => missing field `version`
+define {"schema": "x", "source": {"jsonSchema": {"document": {}, "name": "K", "kind": "K"}}} => unknown field `kind`
+apply {"schema": "pod", "original": {}} => missing field `patch`
+apply {"schema": "pod", "original": {}, "patch": {}, "modified": {}} => unknown field `modified`
+createTwoWay {"schema": "pod", "original": {}, "patch": {}} => unknown field `patch`
+createThreeWay {"schema": "pod", "original": {}, "modified": {}, "current": {}} => missing field `conflicts`
+createThreeWay {"schema": "pod", "original": {}, "modified": {}, "current": {}, "conflicts": "keep"} => unknown variant `keep`
+"#;
+    for (request, message) in rows.lines().filter_map(|row| row.split_once(" => ")) {
+        let (method, params) = request.split_once(' ').unwrap();
+        let answers = answers(&[pod(), (method, serde_json::from_str(params).unwrap())]);
         let (reason, code, found, _) = fault(&answers[1]);
         assert_eq!((reason, code), ("InvalidParams", -32602), "{params}");
         assert!(found.contains(message), "{params}: {found}");
@@ -121,75 +106,31 @@ fn parameters_are_strict() {
 
 #[test]
 fn errors_of_documents_name_the_document_or_the_path() {
-    let three = |conflicts: &str, modified: Value| {
-        let (original, current) = (json!({"kind": "A", "a": 1}), json!({"kind": "A", "a": 3}));
-        json!({"schema": "pod", "original": original, "modified": modified, "current": current, "conflicts": conflicts})
+    let rows = r#"
+apply {"original": [], "patch": {}} => NotAnObject 4 {"document": "original"} => the original is a list; it must be an object
+apply {"original": {}, "patch": "x"} => NotAnObject 4 {"document": "patch"} => the patch is a string; it must be an object
+createTwoWay {"original": {}, "modified": 1} => NotAnObject 4 {"document": "modified"} => the modified object is a number; it must be an object
+apply {"original": {"containers": []}, "patch": {"containers": [{"image": "a"}]}} => Refused 5 {"path": "containers[0]"} => containers[0]: the patch has a list item without the merge key `name`
+apply {"original": {}, "patch": {"$patch": "x"}} => Refused 5 {} => `$patch` is "x"; it must be "replace" or "delete"
+createThreeWay {"original": {"kind": "A", "a": 1}, "modified": {"kind": "A", "a": 2}, "current": {"kind": "A", "a": 3}, "conflicts": "refuse"} => Conflict 6 {"path": "a"} => a: conflict:
+createThreeWay {"original": {"kind": "A", "a": 1}, "modified": {"kind": "B", "a": 2}, "current": {"kind": "A", "a": 3}, "conflicts": "overwrite"} => Precondition 7 {"path": "kind"} => a patch cannot change `kind`: it identifies the object
+"#;
+    let params = |params: &str| {
+        let mut params: Value = serde_json::from_str(params).unwrap();
+        params["schema"] = json!("pod");
+        params
     };
-    let apply = |original: Value, patch: Value| json!({"schema": "pod", "original": original, "patch": patch});
-    let rows = [
-        (
-            "apply",
-            apply(json!([]), json!({})),
-            "NotAnObject",
-            4,
-            json!({"document": "original"}),
-            "the original is a list; it must be an object",
-        ),
-        (
-            "apply",
-            apply(json!({}), json!("x")),
-            "NotAnObject",
-            4,
-            json!({"document": "patch"}),
-            "the patch is a string; it must be an object",
-        ),
-        (
-            "createTwoWay",
-            json!({"schema": "pod", "original": {}, "modified": 1}),
-            "NotAnObject",
-            4,
-            json!({"document": "modified"}),
-            "the modified object is a number; it must be an object",
-        ),
-        (
-            "apply",
-            apply(json!({"containers": []}), json!({"containers": [{"image": "a"}]})),
-            "Refused",
-            5,
-            json!({"path": "containers[0]"}),
-            "containers[0]: the patch has a list item without the merge key `name`",
-        ),
-        (
-            "apply",
-            apply(json!({}), json!({"$patch": "x"})),
-            "Refused",
-            5,
-            json!({}),
-            "`$patch` is \"x\"; it must be \"replace\" or \"delete\"",
-        ),
-        (
-            "createThreeWay",
-            three("refuse", json!({"kind": "A", "a": 2})),
-            "Conflict",
-            6,
-            json!({"path": "a"}),
-            "a: conflict: ",
-        ),
-        (
-            "createThreeWay",
-            three("overwrite", json!({"kind": "B", "a": 2})),
-            "Precondition",
-            7,
-            json!({"path": "kind"}),
-            "a patch cannot change `kind`: it identifies the object",
-        ),
-    ];
-    for (method, params, reason, code, data, message) in rows {
-        let answers = answers(&[pod(), (method, params.clone())]);
-        let (found_reason, found_code, found, found_data) = fault(&answers[1]);
-        assert_eq!((found_reason, found_code, found_data), (reason, code, data), "{params}: {found}");
-        assert!(found.starts_with(message), "{params}: {found}");
+    for row in rows.lines().skip(1) {
+        let [request, wanted, message] = row.splitn(3, " => ").collect::<Vec<_>>()[..] else { panic!("{row}") };
+        let (method, written) = request.split_once(' ').unwrap();
+        let answers = answers(&[pod(), (method, params(written))]);
+        let (reason, code, found, data) = fault(&answers[1]);
+        let (kind, wanted_data) = wanted.split_at(wanted.find('{').unwrap());
+        assert_eq!(format!("{reason} {code} "), kind, "{row}: {found}");
+        assert_eq!(data, serde_json::from_str::<Value>(wanted_data).unwrap(), "{row}: {found}");
+        assert!(found.starts_with(message), "{row}: {found}");
     }
-    let overwritten = answers(&[pod(), ("createThreeWay", three("overwrite", json!({"kind": "A", "a": 2})))]);
+    let three = r#"{"original": {"kind": "A", "a": 1}, "modified": {"kind": "A", "a": 2}, "current": {"kind": "A", "a": 3}, "conflicts": "overwrite"}"#;
+    let overwritten = answers(&[pod(), ("createThreeWay", params(three))]);
     assert_eq!(overwritten[1]["result"], json!({"a": 2}));
 }
