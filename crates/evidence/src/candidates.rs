@@ -16,15 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Fields of one object that validations name together.
 #[derive(Debug)]
 pub(crate) struct CandidateFields<'s> {
-    /// The place of the object.
-    pub(crate) place: Place,
-    /// True if a name on the way cannot stand in a path.
-    pub(crate) odd: bool,
-    /// True if the object is in a list without keys.
-    pub(crate) keyless: bool,
-    /// The schema of the root.
-    pub(crate) schema: &'s Value,
-    pub(crate) node: SchemaNode<'s>,
+    pub(crate) object: VisitedObject<'s>,
     /// The fields, in the order of the schema.
     pub(crate) fields: Vec<String>,
     /// The fields among them, and beside them, that may be a discriminator.
@@ -33,12 +25,15 @@ pub(crate) struct CandidateFields<'s> {
 
 /// An object on the way through a schema.
 #[derive(Debug, Clone)]
-struct Visited<'s> {
-    place: Place,
-    odd: bool,
-    keyless: bool,
-    schema: &'s Value,
-    node: SchemaNode<'s>,
+pub(crate) struct VisitedObject<'s> {
+    pub(crate) place: Place,
+    /// True if a name on the way cannot stand in a path.
+    pub(crate) odd: bool,
+    /// True if the object is in a list without keys.
+    pub(crate) keyless: bool,
+    /// The schema of the root.
+    pub(crate) schema: &'s Value,
+    pub(crate) node: SchemaNode<'s>,
     depth: usize,
 }
 
@@ -47,7 +42,8 @@ type FieldsByPlace = BTreeMap<Place, BTreeSet<String>>;
 
 /// Returns the candidates of a schema, and true if no place was left out.
 pub(crate) fn of<'s>(schema: &'s Value, env: &CelEnv) -> (Vec<CandidateFields<'s>>, bool) {
-    let root = Visited { place: Place::root(), odd: false, keyless: false, schema, node: SchemaNode(schema), depth: 0 };
+    let root =
+        VisitedObject { place: Place::root(), odd: false, keyless: false, schema, node: SchemaNode(schema), depth: 0 };
     let (mut waiting, mut complete, mut visited) = (vec![root], true, Vec::new());
     let mut named = FieldsByPlace::new();
     while let Some(place) = waiting.pop() {
@@ -66,7 +62,7 @@ pub(crate) fn of<'s>(schema: &'s Value, env: &CelEnv) -> (Vec<CandidateFields<'s
     (candidates.collect(), complete)
 }
 
-impl<'s> Visited<'s> {
+impl<'s> VisitedObject<'s> {
     /// Returns the objects directly below.
     fn children(&self) -> Vec<Self> {
         let depth = self.depth.saturating_add(1);
@@ -111,8 +107,7 @@ impl<'s> Visited<'s> {
         if fields.len() < 2 {
             return None;
         }
-        let Self { place, odd, keyless, schema, node, .. } = self;
-        Some(CandidateFields { place, odd, keyless, schema, node, fields, discriminators })
+        Some(CandidateFields { object: self, fields, discriminators })
     }
 }
 
@@ -159,24 +154,18 @@ fn tested_in(expression: &IdedExpr, variables: &[(&str, Place)], named: &mut Fie
             named.entry(object).or_default().insert(field.to_string());
         }
     };
-    match &expression.expr {
-        Expr::Select(select) if select.test => {
-            let field = unescape(&select.field);
-            add(place_of(&select.operand).zip(field).map(|(object, field)| object.property(&field)));
-        }
-        Expr::Call(call) => match call.func_name.as_str() {
+    if let Expr::Select(select) = &expression.expr
+        && select.test
+    {
+        let field = unescape(&select.field);
+        add(place_of(&select.operand).zip(field).map(|(object, field)| object.property(&field)));
+    }
+    if let Expr::Call(call) = &expression.expr {
+        match call.func_name.as_str() {
             op::OPT_SELECT => add(place_of(expression)),
             op::EQUALS | op::NOT_EQUALS | op::IN => call.args.iter().for_each(|side| add(place_of(side))),
             _ => {}
-        },
-        Expr::Unspecified
-        | Expr::Comprehension(_)
-        | Expr::Ident(_)
-        | Expr::List(_)
-        | Expr::Literal(_)
-        | Expr::Map(_)
-        | Expr::Select(_)
-        | Expr::Struct(_) => {}
+        }
     }
     if let Expr::Comprehension(it) = &expression.expr
         && let Some(list) = place_of(&it.iter_range)

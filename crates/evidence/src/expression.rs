@@ -17,20 +17,16 @@ use serde_json::Value;
 impl Scene<'_, '_> {
     /// Returns the results that a rule can have.
     pub(crate) fn judge(&self, expression: &IdedExpr) -> Outcomes {
-        match &expression.expr {
-            Expr::Select(select) if select.test => {
-                self.presence(select).unwrap_or_else(|| rewrite::evaluate(self, expression))
-            }
-            Expr::Call(call) => self.call(call).unwrap_or_else(|| rewrite::evaluate(self, expression)),
-            Expr::Comprehension(it) => self.quantified(it).unwrap_or_else(|| rewrite::evaluate(self, expression)),
-            Expr::Unspecified
-            | Expr::Ident(_)
-            | Expr::List(_)
-            | Expr::Literal(_)
-            | Expr::Map(_)
-            | Expr::Select(_)
-            | Expr::Struct(_) => rewrite::evaluate(self, expression),
-        }
+        let judged = if let Expr::Select(select) = &expression.expr {
+            select.test.then(|| self.presence(select)).flatten()
+        } else if let Expr::Call(call) = &expression.expr {
+            self.call(call)
+        } else if let Expr::Comprehension(it) = &expression.expr {
+            self.quantified(it)
+        } else {
+            None
+        };
+        judged.unwrap_or_else(|| rewrite::evaluate(self, expression))
     }
 
     /// Returns the results of `all` and `exists` over a list with one known item. The others are not known.
@@ -122,23 +118,16 @@ impl Scene<'_, '_> {
 
 /// Returns true if an expression is surely a boolean.
 fn is_boolean(expression: &IdedExpr) -> bool {
-    match &expression.expr {
-        Expr::Literal(LiteralValue::Boolean(_)) => true,
-        Expr::Select(select) => select.test,
-        Expr::Call(call) => match (call.func_name.as_str(), &*call.args) {
-            (op::CONDITIONAL, [_, then, otherwise]) => is_boolean(then) && is_boolean(otherwise),
-            (name, _) => {
-                let logical = [op::LOGICAL_AND, op::LOGICAL_OR, op::LOGICAL_NOT, op::EQUALS, op::NOT_EQUALS, op::IN];
-                let compares = [op::LESS, op::LESS_EQUALS, op::GREATER, op::GREATER_EQUALS];
-                logical.contains(&name) || compares.contains(&name)
-            }
-        },
-        Expr::Unspecified
-        | Expr::Comprehension(_)
-        | Expr::Ident(_)
-        | Expr::List(_)
-        | Expr::Literal(_)
-        | Expr::Map(_)
-        | Expr::Struct(_) => false,
+    let Expr::Call(call) = &expression.expr else {
+        return match &expression.expr {
+            Expr::Select(select) => select.test,
+            other => matches!(other, Expr::Literal(LiteralValue::Boolean(_))),
+        };
+    };
+    if let (op::CONDITIONAL, [_, then, otherwise]) = (call.func_name.as_str(), &*call.args) {
+        return is_boolean(then) && is_boolean(otherwise);
     }
+    let logical = [op::LOGICAL_AND, op::LOGICAL_OR, op::LOGICAL_NOT, op::EQUALS, op::NOT_EQUALS, op::IN];
+    let compares = [op::LESS, op::LESS_EQUALS, op::GREATER, op::GREATER_EQUALS];
+    logical.iter().chain(&compares).any(|name| *name == call.func_name)
 }

@@ -107,8 +107,7 @@ impl Proposals {
         let Some(exclusions) = Exclusions::of(candidate, rest, env) else { return };
         if !exclusions.table.is_complete() {
             let why = "there are too many fields or validations to try every pair".to_owned();
-            self.doubts.push(DoubtfulGroup { path: candidate.place.to_string(), fields: exclusions.fields, why });
-            return;
+            return self.doubt(candidate, exclusions.fields, why);
         }
         let mut groups = Vec::new();
         let mut open: Vec<usize> = (0..exclusions.fields.len()).collect();
@@ -124,25 +123,29 @@ impl Proposals {
             }
             let why = format!("some of them also exclude {}, and a field can be in one union only", outside.join(", "));
             let fields = exclusions.names(&group);
-            self.doubts.push(DoubtfulGroup { path: candidate.place.to_string(), fields, why });
+            self.doubt(candidate, fields, why);
         }
         if let Some((fields, why)) = exclusions.undecided() {
-            self.doubts.push(DoubtfulGroup { path: candidate.place.to_string(), fields, why });
+            self.doubt(candidate, fields, why);
         }
     }
 
     /// Adds a union, or a doubt if a declaration of it would have a fault.
     fn propose(&mut self, candidate: &CandidateFields<'_>, union: ProposedUnion) {
-        let node = candidate.node;
+        let node = candidate.object.node;
         let fixed = union.members.iter().find(|member| node.always_has(member));
         let odd = |name: &str| name.contains(['.', '[', ']', '*']);
         let why = match fixed {
             Some(member) => format!("`{member}` is required or has a default, so it cannot be cleared"),
-            None if candidate.odd => "a field on the path has a name that a path cannot have".to_owned(),
+            None if candidate.object.odd => "a field on the path has a name that a path cannot have".to_owned(),
             None if union.members.iter().any(|member| odd(member)) => "a member has a name with a dot".to_owned(),
             None => return self.unions.push(union),
         };
-        self.doubts.push(DoubtfulGroup { path: union.path, fields: union.members, why });
+        self.doubt(candidate, union.members, why);
+    }
+
+    fn doubt(&mut self, candidate: &CandidateFields<'_>, fields: Vec<String>, why: String) {
+        self.doubts.push(DoubtfulGroup { path: candidate.object.place.to_string(), fields, why });
     }
 }
 
@@ -152,7 +155,8 @@ impl Exclusions {
             return None;
         }
         let union = UnionFields { members: fields.clone(), ..UnionFields::default() };
-        let table = TruthTable::make(candidate.schema, &candidate.place, &union, OtherMembers::Unknown, env)?;
+        let table =
+            TruthTable::make(candidate.object.schema, &candidate.object.place, &union, OtherMembers::Unknown, env)?;
         let rejects = |members: &[&str]| table.decision(None, members).is_some_and(|it| is_rejection(&table, it));
         let mut pairs = BTreeSet::new();
         // A table of too many fields does not have every pair.
@@ -197,8 +201,8 @@ impl Exclusions {
             row.combination.members.len() == 2 && row.combination.members.iter().all(|member| members.contains(member))
         });
         ProposedUnion {
-            path: candidate.place.to_string(),
-            keyless: candidate.keyless,
+            path: candidate.object.place.to_string(),
+            keyless: candidate.object.keyless,
             discriminator: None,
             choices: Vec::new(),
             exactly_one: requires_one(candidate, &members, env),
@@ -230,7 +234,7 @@ impl CandidateFields<'_> {
         let values: Vec<String> = self.values_of(discriminator)?;
         let table_of = |members: Vec<String>| {
             let union = UnionFields { discriminator: Some(discriminator.to_owned()), values: values.clone(), members };
-            TruthTable::make(self.schema, &self.place, &union, OtherMembers::Absent, env)
+            TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Absent, env)
                 .filter(TruthTable::has_all_validations)
         };
         // A table of one field has only the rules that name it, so an unreadable rule about others does no harm.
@@ -268,8 +272,8 @@ impl CandidateFields<'_> {
         let decisive = table.rows().iter().filter(|row| row.combination.members.len() == 1);
         let evidence = Self::evidence(&table, decisive.map(|row| &row.decision));
         Some(ProposedUnion {
-            path: self.place.to_string(),
-            keyless: self.keyless,
+            path: self.object.place.to_string(),
+            keyless: self.object.keyless,
             discriminator: Some(discriminator.to_owned()),
             choices,
             members,
@@ -280,14 +284,8 @@ impl CandidateFields<'_> {
 
     /// Returns the values of a discriminator: its `enum`.
     fn values_of(&self, discriminator: &str) -> Option<Vec<String>> {
-        let values: Vec<String> = self
-            .node
-            .property(discriminator)?
-            .list("enum")
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
+        let values = self.object.node.property(discriminator)?.list("enum").iter().filter_map(Value::as_str);
+        let values: Vec<String> = values.map(str::to_owned).collect();
         (!values.is_empty()).then_some(values)
     }
 
@@ -306,7 +304,7 @@ impl CandidateFields<'_> {
 /// Returns true if an object without any of these members is rejected, whatever else it has.
 fn requires_one(candidate: &CandidateFields<'_>, members: &[String], env: &Rc<CelEnv>) -> bool {
     let union = UnionFields { members: members.to_vec(), ..UnionFields::default() };
-    let table = TruthTable::make(candidate.schema, &candidate.place, &union, OtherMembers::Absent, env);
+    let table = TruthTable::make(candidate.object.schema, &candidate.object.place, &union, OtherMembers::Absent, env);
     table.is_some_and(|table| table.decision(None, &[]).is_some_and(|decision| is_rejection(&table, decision)))
 }
 

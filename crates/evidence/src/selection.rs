@@ -17,29 +17,24 @@ impl<'e> FieldSelection<'e> {
         let mut fields = Vec::new();
         let mut at = expression;
         loop {
-            match &at.expr {
-                Expr::Ident(variable) => {
-                    fields.reverse();
-                    return Some(Self { variable, fields });
+            if let Expr::Ident(variable) = &at.expr {
+                fields.reverse();
+                return Some(Self { variable, fields });
+            } else if let Expr::Select(select) = &at.expr {
+                if select.test {
+                    return None;
                 }
-                Expr::Select(select) if !select.test => {
-                    fields.push((select.field.as_str(), false));
-                    at = &select.operand;
+                fields.push((select.field.as_str(), false));
+                at = &select.operand;
+            } else {
+                let Expr::Call(call) = &at.expr else { return None };
+                let [operand, field] = &*call.args else { return None };
+                let Expr::Literal(LiteralValue::String(name)) = &field.expr else { return None };
+                if call.func_name != op::OPT_SELECT {
+                    return None;
                 }
-                Expr::Call(call) if call.func_name == op::OPT_SELECT => {
-                    let [operand, field] = &*call.args else { return None };
-                    let Expr::Literal(LiteralValue::String(name)) = &field.expr else { return None };
-                    fields.push((name.inner(), true));
-                    at = operand;
-                }
-                Expr::Unspecified
-                | Expr::Call(_)
-                | Expr::Comprehension(_)
-                | Expr::List(_)
-                | Expr::Literal(_)
-                | Expr::Map(_)
-                | Expr::Select(_)
-                | Expr::Struct(_) => return None,
+                fields.push((name.inner(), true));
+                at = operand;
             }
         }
     }

@@ -93,17 +93,15 @@ impl TruthTable {
     ) -> Option<Self> {
         let place = PlaceValidations::find(schema, place, union, env)?;
         let mut evidence = place.evidence();
-        let (mut combinations, complete) = union.combinations();
+        let (combinations, complete) = union.combinations();
         let most = MOST_JUDGEMENTS / evidence.len().max(1);
         let complete = complete && !place.cut && combinations.len() <= most;
-        combinations.truncate(most);
-        let has_all_validations = !place.cut;
-        let rows = combinations.into_iter().map(|combination| {
+        let rows = combinations.into_iter().take(most).map(|combination| {
             let decision = decision(&place, union, &combination, rest, &mut evidence);
             TableRow { combination, decision }
         });
         let rows = rows.collect();
-        Some(Self { evidence, rows, complete: complete && !env.is_exhausted(), has_all_validations })
+        Some(Self { evidence, rows, complete: complete && !env.is_exhausted(), has_all_validations: !place.cut })
     }
 
     fn undecided(union: &UnionFields) -> Self {
@@ -111,7 +109,7 @@ impl TruthTable {
             let why = "there is not enough memory to evaluate rules".to_owned();
             TableRow { combination, decision: Decision::Undecided { why } }
         });
-        Self { evidence: Vec::new(), rows: rows.collect(), complete: false, has_all_validations: false }
+        Self { rows: rows.collect(), ..Self::default() }
     }
 
     /// Returns the smallest object with a combination, if possible one that every validation of the place accepts.
