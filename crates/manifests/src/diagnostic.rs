@@ -89,35 +89,31 @@ impl LintRule {
 impl Diagnostic {
     fn of_fault(group: &FaultOfVersions<'_>, file: &Path, position: Option<(usize, usize)>) -> Self {
         let FaultOfVersions { fault, versions } = group;
+        let problem = Problem { file: file.to_owned(), position, message: fault.message.clone() };
         Self {
-            file: file.to_owned(),
-            line: position.map(|(line, _)| line),
-            column: position.map(|(_, column)| column),
             definition: Some(fault.definition.clone()),
             declaration: fault.declaration.clone(),
             versions: versions.iter().map(|&version| version.to_owned()).collect(),
             path: fault.path.clone(),
-            severity: fault.severity(),
             source: fault.source.map(|source| source.to_string()),
-            message: fault.message.clone(),
-            rule: LintRule::Fault(fault.kind),
+            ..Self::at(problem, LintRule::Fault(fault.kind))
         }
     }
 
     /// Describes a file or document that could not be read.
     pub fn of_problem(problem: &Problem) -> Self {
-        Self::at(problem, LintRule::UnreadableInput)
+        Self::at(problem.clone(), LintRule::UnreadableInput)
     }
 
     /// Describes a document of a misspelt kind.
     pub fn of_misspelt_kind(document: &Document, message: String) -> Self {
         let problem = Problem::of_document(document, "", message);
-        Self { declaration: document.name.clone(), ..Self::at(&problem, LintRule::MisspeltKind) }
+        Self { declaration: document.name.clone(), ..Self::at(problem, LintRule::MisspeltKind) }
     }
 
-    fn at(problem: &Problem, rule: LintRule) -> Self {
+    fn at(problem: Problem, rule: LintRule) -> Self {
         Self {
-            file: problem.file.clone(),
+            file: problem.file,
             line: problem.position.map(|(line, _)| line),
             column: problem.position.map(|(_, column)| column),
             definition: None,
@@ -126,7 +122,7 @@ impl Diagnostic {
             path: String::new(),
             severity: rule.severity(),
             source: None,
-            message: problem.message.clone(),
+            message: problem.message,
             rule,
         }
     }
@@ -140,7 +136,7 @@ impl Diagnostic {
             versions: version.into_iter().collect(),
             path,
             source: Some(source.to_string()),
-            ..Self::at(&Problem::of_document(document, &pointer, message), LintRule::MisspeltName)
+            ..Self::at(Problem::of_document(document, &pointer, message), LintRule::MisspeltName)
         }
     }
 

@@ -69,10 +69,13 @@ impl Document {
     /// Returns a value within the document as a document of its own. Its positions stay those of the file.
     #[must_use]
     pub fn inner(&self, pointer: &str, text: String) -> Self {
-        let ObjectHead { kind, api_version, name, namespace, openapi, items: _ } = ObjectHead::read(&text);
-        let (file, section) = (self.file.clone(), Arc::clone(&self.section));
-        let pointer = format!("{}{pointer}", self.pointer);
-        Self { file, text, kind, api_version, name, namespace, section, pointer, openapi }
+        let (head, _) = ObjectHead::read(&text);
+        Self::of(head, self.file.clone(), text, &self.section, format!("{}{pointer}", self.pointer))
+    }
+
+    fn of(head: ObjectHead, file: PathBuf, text: String, section: &Arc<Section>, pointer: String) -> Self {
+        let ObjectHead { kind, api_version, name, namespace, openapi } = head;
+        Self { file, text, kind, api_version, name, namespace, section: Arc::clone(section), pointer, openapi }
     }
 
     /// Returns true if the section of the document has the object that a path leads into.
@@ -142,100 +145,74 @@ impl Problem {
 impl ManifestFile {
     /// Returns the documents of the file, with the items of lists.
     pub fn documents(&self) -> Vec<Document> {
-        let mut documents = Vec::new();
-        for section in &self.sections {
-            self.flatten(section, &mut documents);
-        }
-        documents
+        self.sections.iter().flat_map(|section| self.documents_of(section)).collect()
     }
 
     /// Returns the documents of one section, with the items of lists.
     pub(crate) fn documents_of(&self, section: &Arc<Section>) -> Vec<Document> {
         let mut documents = Vec::new();
-        self.flatten(section, &mut documents);
-        documents
-    }
-
-    fn flatten(&self, section: &Arc<Section>, documents: &mut Vec<Document>) {
         // A list may contain lists. The stack has the values that are not read yet.
         let mut waiting = vec![(section.json(), String::new(), None::<ObjectHead>)];
         while let Some((text, pointer, list)) = waiting.pop() {
             if text == "null" {
                 continue;
             }
-            let mut head = ObjectHead::read(text);
-            if let Some(items) = head.items.take() {
+            let (mut head, items) = ObjectHead::read(text);
+            if let Some(items) = items {
                 let below = |index: usize| format!("{pointer}/items/{index}");
                 let items = items.into_iter().enumerate().rev();
-                waiting.extend(items.map(|(index, item)| (item.get(), below(index), Some(head.clone_type()))));
+                waiting.extend(items.map(|(index, item)| (item.get(), below(index), Some(head.clone()))));
                 continue;
             }
-            let text = head.take_type(list).map_or_else(|| text.to_owned(), |list| list.with_type(text));
-            documents.push(Document {
-                file: self.path.clone(),
-                text,
-                kind: head.kind,
-                api_version: head.api_version,
-                name: head.name,
-                namespace: head.namespace,
-                section: Arc::clone(section),
-                pointer,
-                openapi: head.openapi,
-            });
+            let text = if head.take_type(list) { head.with_type(text) } else { text.to_owned() };
+            documents.push(Document::of(head, self.path.clone(), text, section, pointer));
         }
+        documents
     }
 }
 
 /// The fields that identify an object. A missing field, or one of a wrong type, is `None`.
-#[derive(Debug, Default)]
-struct ObjectHead<'t> {
+#[derive(Debug, Clone, Default)]
+struct ObjectHead {
     kind: Option<String>,
     api_version: Option<String>,
     name: Option<String>,
     namespace: Option<String>,
     openapi: bool,
-    /// The items of a list, `None` for other objects.
-    items: Option<Vec<&'t RawValue>>,
 }
 
-impl<'t> ObjectHead<'t> {
-    fn read(text: &'t str) -> Self {
-        let Some(object) = members(text) else { return Self::default() };
+impl ObjectHead {
+    /// Reads the fields of an object, and the items of a list.
+    fn read(text: &str) -> (Self, Option<Vec<&RawValue>>) {
+        let object = members(text).unwrap_or_default();
         let metadata = object.get("metadata").and_then(|metadata| members(metadata.get())).unwrap_or_default();
         let kind = string(&object, "kind");
         let items = kind.as_ref().filter(|kind| kind.ends_with("List")).and_then(|_| object.get("items"));
-        Self {
+        let items = items.and_then(|items| serde_json::from_str(items.get()).ok());
+        let head = Self {
             api_version: string(&object, "apiVersion"),
             name: string(&metadata, "name"),
             namespace: string(&metadata, "namespace"),
             openapi: kind.is_none() && is_openapi(&object),
-            items: items.and_then(|items| serde_json::from_str(items.get()).ok()),
             kind,
+        };
+        (head, items)
+    }
+
+    /// Takes the type of an item from its list, if only the list has one, as in lists from the API server.
+    fn take_type(&mut self, list: Option<Self>) -> bool {
+        let list = list.filter(|_| self.kind.is_none() && self.api_version.is_none());
+        let taken = list.and_then(|list| {
+            let kind = list.kind?.strip_suffix("List").filter(|kind| !kind.is_empty())?.to_owned();
+            Some((kind, list.api_version?))
+        });
+        let is_taken = taken.is_some();
+        if let Some((kind, api_version)) = taken {
+            (self.kind, self.api_version) = (Some(kind), Some(api_version));
         }
+        is_taken
     }
 
-    fn clone_type(&self) -> ObjectHead<'t> {
-        Self { kind: self.kind.clone(), api_version: self.api_version.clone(), ..Self::default() }
-    }
-
-    /// Takes the type of an item from its list, if only the list has one, as in lists from the API server. Returns that type.
-    fn take_type(&mut self, list: Option<ObjectHead<'_>>) -> Option<ListType> {
-        let list = list.filter(|_| self.kind.is_none() && self.api_version.is_none())?;
-        let kind = list.kind?.strip_suffix("List").filter(|kind| !kind.is_empty())?.to_owned();
-        let taken = ListType { kind, api_version: list.api_version? };
-        self.kind = Some(taken.kind.clone());
-        self.api_version = Some(taken.api_version.clone());
-        Some(taken)
-    }
-}
-
-/// The type of the items of a list.
-struct ListType {
-    kind: String,
-    api_version: String,
-}
-
-impl ListType {
     /// Adds the type to the text of an item.
     fn with_type(&self, item: &str) -> String {
         let kind = serde_json::json!({"apiVersion": self.api_version, "kind": self.kind}).to_string();

@@ -24,71 +24,64 @@ impl KindParts {
     pub(crate) fn read(documents: Vec<Document>) -> Self {
         let mut parts = Self::default();
         for document in documents {
-            if document.is_definition() {
-                parts.read_definition(document);
+            let read = if document.is_definition() {
+                parts.read_definition(document)
             } else if document.is_declaration() {
-                parts.read_declaration(document);
+                parts.read_declaration(document)
             } else if document.is_openapi() {
-                parts.read_openapi(document);
-            }
+                parts.read_openapi(document)
+            } else {
+                Ok(())
+            };
+            parts.problems.extend(read.err());
         }
         parts
     }
 
-    fn read_definition(&mut self, document: Document) {
-        match Definition::from_json(&document.text) {
-            Ok(definition) => {
-                match add(&mut self.definitions, "CustomResourceDefinition", definition.name(), document) {
-                    Some(twice) => self.problems.push(twice),
-                    None => drop(self.workspace.set_definition(definition)),
-                }
+    fn read_definition(&mut self, document: Document) -> Result<(), Problem> {
+        let definition = Definition::from_json(&document.text).map_err(|error| match error {
+            DefinitionError::Malformed { path, message } => {
+                malformed(&document, "CustomResourceDefinition", &path, &message)
             }
-            Err(DefinitionError::Malformed { path, message }) => {
-                self.problems.push(malformed(&document, "CustomResourceDefinition", &path, &message));
-            }
-            Err(error @ DefinitionError::NotADefinition { .. }) => {
-                let message = format!("`{}` is {error}", name_of(&document));
-                self.problems.push(Problem::of_document(&document, "", message));
-            }
-            Err(error) => self.problems.push(Problem::of_document(&document, "", error.to_string())),
-        }
+            error @ DefinitionError::NotADefinition { .. } => unfit(&document, &error),
+            error => Problem::of_document(&document, "", error.to_string()),
+        })?;
+        add(&mut self.definitions, "CustomResourceDefinition", definition.name(), document)?;
+        self.workspace.set_definition(definition);
+        Ok(())
     }
 
-    fn read_declaration(&mut self, document: Document) {
-        match Declaration::from_json(&document.text) {
-            Ok(read) => {
-                let name = read.0.name().to_owned();
-                match add(&mut self.declarations, "UnionDeclaration", &name, document) {
-                    Some(twice) => self.problems.push(twice),
-                    None => drop(self.workspace.set_declaration(&name, Ok(read))),
-                }
-            }
-            Err(DeclarationError::Malformed { path, message }) => {
-                self.problems.push(malformed(&document, "UnionDeclaration", &path, &message));
-            }
-            Err(error) => {
-                let message = format!("`{}` is {error}", name_of(&document));
-                self.problems.push(Problem::of_document(&document, "", message));
-            }
-        }
+    fn read_declaration(&mut self, document: Document) -> Result<(), Problem> {
+        let read = Declaration::from_json(&document.text).map_err(|error| match error {
+            DeclarationError::Malformed { path, message } => malformed(&document, "UnionDeclaration", &path, &message),
+            error => unfit(&document, &error),
+        })?;
+        let name = read.0.name().to_owned();
+        add(&mut self.declarations, "UnionDeclaration", &name, document)?;
+        self.workspace.set_declaration(&name, Ok(read));
+        Ok(())
     }
 
-    fn read_openapi(&mut self, document: Document) {
-        match OpenApi::parse(&document.text) {
-            Ok(openapi) => self.openapi.push((document, Arc::new(openapi))),
-            Err(error) => self.problems.push(Problem::of_file(&document.file, error.to_string())),
-        }
+    fn read_openapi(&mut self, document: Document) -> Result<(), Problem> {
+        let openapi = OpenApi::parse(&document.text);
+        let openapi = openapi.map_err(|error| Problem::of_file(&document.file, error.to_string()))?;
+        self.openapi.push((document, Arc::new(openapi)));
+        Ok(())
     }
 }
 
 /// Adds a document under its name. Returns a problem if the name is taken; the first document stays.
-fn add(known: &mut BTreeMap<String, Document>, sort: &str, name: &str, document: Document) -> Option<Problem> {
+fn add(known: &mut BTreeMap<String, Document>, sort: &str, name: &str, document: Document) -> Result<(), Problem> {
     if let Some(first) = known.get(name) {
         let message = format!("{sort} `{name}` is already in {}", first.file.display());
-        return Some(Problem::of_document(&document, "", message));
+        return Err(Problem::of_document(&document, "", message));
     }
     known.insert(name.to_owned(), document);
-    None
+    Ok(())
+}
+
+fn unfit(document: &Document, error: &impl std::fmt::Display) -> Problem {
+    Problem::of_document(document, "", format!("`{}` is {error}", name_of(document)))
 }
 
 fn malformed(document: &Document, sort: &str, path: &str, message: &str) -> Problem {

@@ -118,7 +118,7 @@ impl TextEditor<'_> {
     fn block(&self, entries: &[MappingEntry], changes: &MappingEdits<'_>, splices: &mut Vec<Splice>) -> Option<()> {
         let first = self.tree.node(entries.first()?.key)?;
         let (newline, indent) = (self.newline(), first.column - 1);
-        let added = changes.added.iter().map(|(name, value)| block_new_member(name, *value, indent, newline));
+        let added = changes.added.iter().map(|(name, value)| block_member(name, *value, indent, newline));
         let added: Vec<String> = added.collect();
         let Some(last_kept) = (0..entries.len()).rev().find(|index| !changes.removed.contains(index)) else {
             let all = first.span.start..self.end(*entries.last()?)?;
@@ -138,7 +138,7 @@ impl TextEditor<'_> {
             };
             splices.push((range, String::new()));
         }
-        self.replace(entries, changes, |value| block_new_value(value, indent, newline), splices)?;
+        self.replace(entries, changes, |value| block_value(value, indent, newline), splices)?;
         if !added.is_empty() {
             let at = self.before_newline(self.line_end(self.end(*entries.get(last_kept)?)?))?;
             splices.push((at..at, precede(&added, &format!("{newline}{}", " ".repeat(indent)))));
@@ -155,10 +155,7 @@ impl TextEditor<'_> {
         splices: &mut Vec<Splice>,
     ) -> Option<()> {
         let colon = entries.first().and_then(|entry| self.colon(*entry)).unwrap_or(": ");
-        let added = changes
-            .added
-            .iter()
-            .map(|(name, value)| format!("{}{colon}{}", quote(name), flow_new_value(*value, colon)));
+        let added = changes.added.iter().map(|(name, value)| flow_member(name, *value, colon));
         let added: Vec<String> = added.collect();
         let kept = |index: &usize| !changes.removed.contains(index);
         let Some(last_kept) = (0..entries.len()).rev().find(kept) else {
@@ -194,7 +191,7 @@ impl TextEditor<'_> {
             };
             splices.push((range, String::new()));
         }
-        self.replace(entries, changes, |value| format!("{colon}{}", flow_new_value(value, colon)), splices)
+        self.replace(entries, changes, |value| format!("{colon}{}", flow_value(value, colon)), splices)
     }
 
     /// Replaces values, from the colon on.
@@ -267,18 +264,25 @@ impl TextEditor<'_> {
     }
 }
 
-fn block_new_member(name: &str, value: NewValue<'_>, indent: usize, newline: &str) -> String {
-    format!("{}{}", plain_or_quoted(name), block_new_value(value, indent, newline))
+fn block_member(name: &str, value: NewValue<'_>, indent: usize, newline: &str) -> String {
+    format!("{}{}", plain_or_quoted(name), block_value(value, indent, newline))
 }
 
 /// Returns a colon and a value, for a block mapping.
-fn block_new_value(value: NewValue<'_>, indent: usize, newline: &str) -> String {
+fn block_value(value: NewValue<'_>, indent: usize, newline: &str) -> String {
+    let lines = |texts: Vec<String>, indent: usize| precede(&texts, &format!("{newline}{}", " ".repeat(indent)));
     match value {
-        NewValue::Any(value) => block_value(value, indent, newline),
         NewValue::Items(items) => {
-            let items: Vec<String> = items.iter().map(|item| block_item(item, indent, newline)).collect();
-            format!(":{}", precede(&items, &format!("{newline}{}", " ".repeat(indent))))
+            let items = items.iter().map(|item| block_item(item, indent, newline));
+            format!(":{}", lines(items.collect(), indent))
         }
+        NewValue::Any(Value::Object(members)) if !members.is_empty() => {
+            let indent = indent + 2;
+            let members = members.iter().map(|(name, value)| block_member(name, NewValue::Any(value), indent, newline));
+            format!(":{}", lines(members.collect(), indent))
+        }
+        NewValue::Any(Value::String(text)) => format!(": {}", plain_or_quoted(text)),
+        NewValue::Any(value) => format!(": {value}"),
     }
 }
 
@@ -287,46 +291,30 @@ fn block_item(item: &Value, indent: usize, newline: &str) -> String {
     let inside = indent + 2;
     match item.as_object().filter(|members| !members.is_empty()) {
         Some(members) => {
-            let members = members.iter().map(|(name, value)| block_member(name, value, inside, newline));
+            let members = members.iter().map(|(name, value)| block_member(name, NewValue::Any(value), inside, newline));
             format!("- {}", members.collect::<Vec<_>>().join(&format!("{newline}{}", " ".repeat(inside))))
         }
         None => item.as_str().map_or_else(|| format!("- {item}"), |text| format!("- {}", plain_or_quoted(text))),
     }
 }
 
-fn flow_new_value(value: NewValue<'_>, colon: &str) -> String {
+/// Returns a value for a flow mapping or JSON, with the blanks that the mapping uses.
+fn flow_value(value: NewValue<'_>, colon: &str) -> String {
     match value {
-        NewValue::Any(value) => flow_value(value, colon),
         NewValue::Items(items) => {
-            let items: Vec<String> = items.iter().map(|item| flow_value(item, colon)).collect();
+            let items: Vec<String> = items.iter().map(|item| flow_value(NewValue::Any(item), colon)).collect();
             format!("[{}]", items.join(if colon.ends_with(' ') { ", " } else { "," }))
         }
-    }
-}
-
-fn block_member(name: &str, value: &Value, indent: usize, newline: &str) -> String {
-    format!("{}{}", plain_or_quoted(name), block_value(value, indent, newline))
-}
-
-/// Returns a colon and a value, for a block mapping.
-fn block_value(value: &Value, indent: usize, newline: &str) -> String {
-    match value {
-        Value::Object(members) if !members.is_empty() => {
-            let indent = indent + 2;
-            let members = members.iter().map(|(name, value)| block_member(name, value, indent, newline));
-            let members: Vec<String> = members.collect();
-            format!(":{}", precede(&members, &format!("{newline}{}", " ".repeat(indent))))
+        NewValue::Any(Value::Object(members)) if colon.ends_with(' ') => {
+            let members = members.iter().map(|(name, value)| flow_member(name, NewValue::Any(value), colon));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
-        Value::String(text) => format!(": {}", plain_or_quoted(text)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => format!(": {value}"),
+        NewValue::Any(value) => value.to_string(),
     }
 }
 
-/// Returns a value for a flow mapping or JSON, with the blanks that the mapping uses.
-fn flow_value(value: &Value, colon: &str) -> String {
-    let Some(members) = value.as_object().filter(|_| colon.ends_with(' ')) else { return value.to_string() };
-    let members = members.iter().map(|(name, value)| format!("{}{colon}{}", quote(name), flow_value(value, colon)));
-    format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+fn flow_member(name: &str, value: NewValue<'_>, colon: &str) -> String {
+    format!("{}{colon}{}", quote(name), flow_value(value, colon))
 }
 
 /// Returns the texts, each after a separator.
