@@ -14,26 +14,10 @@ use std::collections::BTreeSet;
 pub(super) struct DiscriminatorValues {
     /// The values that the schema's `enum` and `allOf` allow.
     schema: Option<BTreeSet<Box<str>>>,
-    /// The values that all Enum markers allow, and the constants.
-    sources: Vec<ValueSource>,
+    /// The values that all Enum markers allow, and the constants, each with the subject of a sentence: `the constants of …`.
+    sources: Vec<(String, BTreeSet<Box<str>>)>,
     /// Position of a constant whose text the sources do not determine.
     unreadable: Option<String>,
-}
-
-#[derive(Debug)]
-struct ValueSource {
-    /// Subject of a sentence: `the constants of …`.
-    name: String,
-    values: BTreeSet<Box<str>>,
-}
-
-/// A source that has other values than the schema or than another source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Disagreement {
-    one: String,
-    other: String,
-    /// Values of `one` that `other` lacks.
-    only: Vec<Box<str>>,
 }
 
 /// A discriminator without reliable values.
@@ -41,34 +25,31 @@ pub(super) struct Disagreement {
 pub(super) enum ValuesError {
     /// No source has values. Holds the position of an unreadable constant.
     None(Option<String>),
-    /// The schema has no `enum`, and two Go sources differ.
-    Disagree(Disagreement),
+    /// The schema has no `enum`, and two Go sources differ. Holds the difference.
+    Disagree(String),
 }
 
-impl Disagreement {
-    /// Returns `the constants of X have A, which the schema's enum lacks`.
-    fn describe(&self) -> String {
-        let verb = |name: &str, plural: &'static str, singular: &'static str| {
-            if name.ends_with("markers") || name.contains("constants") { plural } else { singular }
-        };
-        let Self { one, other, only } = self;
-        format!("{one} {} {}, which {other} {}", verb(one, "have", "has"), quoted(only), verb(other, "lack", "lacks"))
-    }
-
-    /// Returns the first disagreement of two sources.
-    fn between((one, ones): (&str, &BTreeSet<Box<str>>), (other, others): (&str, &BTreeSet<Box<str>>)) -> Option<Self> {
-        let only = |one: &BTreeSet<Box<str>>, other| one.difference(other).cloned().collect::<Vec<_>>();
-        let of = |one: &str, other: &str, only: Vec<_>| Self { one: one.to_owned(), other: other.to_owned(), only };
-        let found = [of(one, other, only(ones, others)), of(other, one, only(others, ones))];
-        found.into_iter().find(|disagreement| !disagreement.only.is_empty())
-    }
+/// Returns the first difference of two sources: `the constants of X have A, which the schema's enum lacks`.
+fn disagreement(
+    (one, ones): (&str, &BTreeSet<Box<str>>),
+    (other, others): (&str, &BTreeSet<Box<str>>),
+) -> Option<String> {
+    let verb = |name: &str, plural: &'static str, singular: &'static str| {
+        if name.ends_with("markers") || name.contains("constants") { plural } else { singular }
+    };
+    let lacks = |one: &str, ones: &BTreeSet<Box<str>>, other: &str, others| {
+        let only = quoted(ones.difference(others));
+        let (has, lacks) = (verb(one, "have", "has"), verb(other, "lack", "lacks"));
+        (!only.is_empty()).then(|| format!("{one} {has} {only}, which {other} {lacks}"))
+    };
+    lacks(one, ones, other, others).or_else(|| lacks(other, others, one, ones))
 }
 
 impl ValuesError {
     pub(super) fn kind(&self) -> FindingKind {
         match self {
             Self::None(_) => FindingKind::UnknownValues,
-            Self::Disagree { .. } => FindingKind::ContradictoryValues,
+            Self::Disagree(_) => FindingKind::ContradictoryValues,
         }
     }
 
@@ -79,10 +60,9 @@ impl ValuesError {
             Self::None(Some(place)) => format!(
                 "the discriminator `{discriminator}` has no known values, because the Go at {place} cannot be evaluated: {remedy}"
             ),
-            Self::Disagree(disagreement) => format!(
-                "the discriminator `{discriminator}` has contradictory values: {}; make them equal",
-                disagreement.describe()
-            ),
+            Self::Disagree(disagreement) => {
+                format!("the discriminator `{discriminator}` has contradictory values: {disagreement}; make them equal")
+            }
         }
     }
 }
@@ -114,16 +94,16 @@ impl DiscriminatorValues {
             is_alias &= declaration.alias;
         }
         if values.unreadable.is_none() && !constants.is_empty() {
-            let listed = values.schema.iter().chain(values.sources.iter().map(|source| &source.values));
+            let listed = values.schema.iter().chain(values.sources.iter().map(|(_, values)| values));
             if listed.into_iter().any(|values| values.contains("")) {
                 constants.insert("".into());
             }
             // A field's own marker may leave out constants of the type on purpose.
-            if let Some(listed) = values.sources.first().filter(|_| narrowed) {
+            if let Some((_, listed)) = values.sources.first().filter(|_| narrowed) {
                 let in_schema = |value: &str| values.schema.as_ref().is_some_and(|schema| schema.contains(value));
-                constants.retain(|value| listed.values.contains(value) || in_schema(value));
+                constants.retain(|value| listed.contains(value) || in_schema(value));
             }
-            values.sources.push(ValueSource { name: title, values: constants });
+            values.sources.push((title, constants));
         }
         values
     }
@@ -132,8 +112,8 @@ impl DiscriminatorValues {
     pub(super) fn remove(&mut self, condition: impl Fn(&str) -> bool) {
         let Self { schema, sources, .. } = self;
         let in_schema = |value: &str| schema.as_ref().is_some_and(|schema| schema.contains(value));
-        for source in sources {
-            source.values.retain(|value| in_schema(value) || !condition(value));
+        for (_, values) in sources {
+            values.retain(|value| in_schema(value) || !condition(value));
         }
     }
 
@@ -142,23 +122,23 @@ impl DiscriminatorValues {
         if let Some(schema) = &self.schema {
             return Ok(schema);
         }
-        let Some((first, others)) = self.sources.split_first() else {
+        let Some(((first, values), others)) = self.sources.split_first() else {
             return Err(ValuesError::None(self.unreadable.clone()));
         };
-        match others.iter().find_map(|other| Disagreement::between(first.named(), other.named())) {
+        match others.iter().find_map(|(other, others)| disagreement((first, values), (other, others))) {
             Some(disagreement) => Err(ValuesError::Disagree(disagreement)),
-            None => Ok(&first.values),
+            None => Ok(values),
         }
     }
 
     /// Returns a message for each Go source that differs from the schema's `enum`.
     pub(super) fn disagreements(&self, discriminator: &str) -> Vec<String> {
         let Some(schema) = &self.schema else { return Vec::new() };
-        let differing = self.sources.iter().filter_map(|source| {
-            let disagreement = Disagreement::between(source.named(), ("the schema's enum", schema))?;
+        let differing = self.sources.iter().filter_map(|(source, values)| {
+            let disagreement = disagreement((source, values), ("the schema's enum", schema))?;
             Some(format!(
-                "the discriminator `{discriminator}` has contradictory values, and the schema decides: {}; make them equal",
-                disagreement.describe()
+                "the discriminator `{discriminator}` has contradictory values, and the schema decides: {disagreement}; make \
+                 them equal"
             ))
         });
         differing.collect()
@@ -170,20 +150,14 @@ impl DiscriminatorValues {
         for marker in markers {
             let Meaning::Enum(listed) = &marker.meaning else { continue };
             found = true;
-            if let Some(source) = self.sources.first_mut() {
-                "the Enum markers".clone_into(&mut source.name);
-                source.values.retain(|value| listed.contains(value));
+            if let Some((source, values)) = self.sources.first_mut() {
+                "the Enum markers".clone_into(source);
+                values.retain(|value| listed.contains(value));
             } else {
-                self.sources.push(ValueSource { name: name.to_owned(), values: listed.iter().cloned().collect() });
+                self.sources.push((name.to_owned(), listed.iter().cloned().collect()));
             }
         }
         found
-    }
-}
-
-impl ValueSource {
-    fn named(&self) -> (&str, &BTreeSet<Box<str>>) {
-        (&self.name, &self.values)
     }
 }
 
