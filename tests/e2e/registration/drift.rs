@@ -58,19 +58,30 @@ const CHANGES: [(&str, &str, &str); 7] = [
     ),
 ];
 
-#[test]
-fn what_others_change_is_put_right() {
-    let Some(mut cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
-    let kubectl = cluster.control_plane.kubectl("registration");
-    let group = {
+/// A cluster with one kind that has unions, and what is registered for it.
+struct RegisteredCluster {
+    cluster: Cluster,
+    group: String,
+    rules: [Value; 1],
+    wanted: [Option<Value>; 2],
+}
+
+impl RegisteredCluster {
+    fn start() -> Option<Self> {
+        let cluster = Cluster::registering(&with_rights(), &MORE)?;
         let rollouts = Kind::new(&cluster, "rollout");
         rollouts.apply_definition();
-        rollouts.group().to_owned()
-    };
-    let rules = [rule(&group, "v1", &["rollouts"], "Namespaced")];
-    let wanted = both(&cluster, &rules, &[]);
-    wait_for(&cluster, &wanted);
+        let group = rollouts.group().to_owned();
+        let rules = [rule(&group, "v1", &["rollouts"], "Namespaced")];
+        let wanted = both(&cluster, &rules, &[]);
+        wait_for(&cluster, &wanted);
+        Some(Self { cluster, group, rules, wanted })
+    }
+}
 
+#[test]
+fn what_others_change_is_put_right() {
+    let Some(RegisteredCluster { cluster, wanted, .. }) = RegisteredCluster::start() else { return };
     let mut longest = Duration::ZERO;
     let mut put_right = |cluster: &Cluster, what: &str| {
         let took = wait_for(cluster, &wanted);
@@ -87,11 +98,20 @@ fn what_others_change_is_put_right() {
     delete(&cluster, &KINDS);
     put_right(&cluster, "both deleted");
     say(&format!("longest: {longest:?}"));
+}
 
+#[test]
+fn another_ca_and_entries_of_others_are_put_right() {
+    let Some(RegisteredCluster { cluster, rules, wanted, .. }) = RegisteredCluster::start() else { return };
+    let kubectl = cluster.control_plane.kubectl("registration");
     wrong_bundle(&cluster, &wanted);
     other_entries(&cluster, &kubectl, &wanted);
     applied_by_hand(&cluster, &kubectl, &rules, &wanted);
+}
 
+#[test]
+fn after_a_restart_of_the_api_server_and_with_other_flags_the_right_replicas_put_right() {
+    let Some(RegisteredCluster { mut cluster, group, wanted, .. }) = RegisteredCluster::start() else { return };
     cluster.control_plane.stop_api_server();
     cluster.control_plane.start_api_server();
     delete(&cluster, &KINDS);
