@@ -52,6 +52,10 @@ impl Container {
                 declared.extend(value.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()));
                 *arg = format!("{flag}=127.0.0.1:0");
             }
+            // The network stops sending to a pod at once.
+            if arg.starts_with("--shutdown-delay=") {
+                "--shutdown-delay=1s".clone_into(arg);
+            }
         }
         args.push(format!("--kubeconfig={}", kubeconfig.display()));
         let variables = container["env"].as_array().into_iter().flatten();
