@@ -1,8 +1,8 @@
 //! Reviews of CRDs with the annotation.
 
+use super::inspections::{self, finding};
 use super::wire::{Request, Running, token};
 use fixtures::{crds, reviews};
-use kube_unions::webhook::Inspector;
 use kube_unions_core::declaration::{ANNOTATIONS_LIMIT, LAST_APPLIED};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -13,12 +13,7 @@ const FIELD: &str = "metadata.annotations[kube-unions.dev/unions]";
 
 /// Returns a server, and the number of calls of its inspector.
 async fn server() -> (Running, Arc<AtomicUsize>) {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    let inspector: Inspector = Arc::new(move |_| {
-        count.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async { Ok(Vec::new()) })
-    });
+    let (inspector, asked) = finding(Vec::new());
     (Running::inspecting(inspector).await, asked)
 }
 
@@ -50,11 +45,7 @@ fn review(old: Option<&Value>, new: &Value) -> Value {
 }
 
 async fn inspect(server: &Running, old: Option<&Value>, new: &Value) -> Value {
-    let answer = server.send(&Request::post(&token().path(), review(old, new).to_string())).await;
-    assert_eq!(answer.code, 200, "{answer:?}");
-    let json = answer.json();
-    assert_eq!(json["response"]["uid"], "u-1");
-    json["response"].clone()
+    inspections::inspect(server, &review(old, new)).await
 }
 
 /// Returns the causes of a denial, and asserts its form.

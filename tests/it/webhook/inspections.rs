@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
 /// Returns an inspector that adds `found` to the faults of each spec, and the number of its calls.
-fn finding(found: Vec<Fault>) -> (Inspector, Arc<AtomicUsize>) {
+pub(super) fn finding(found: Vec<Fault>) -> (Inspector, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let inspector: Inspector = Arc::new(move |object| {
@@ -49,7 +49,7 @@ fn review(operation: &str, object: &Value, old: &Value) -> Value {
 }
 
 /// Sends a review to the path of the token.
-async fn inspect(server: &Running, review: &Value) -> Value {
+pub(super) async fn inspect(server: &Running, review: &Value) -> Value {
     ask(server, &token().path(), review).await
 }
 
