@@ -107,7 +107,7 @@ fn scrubbed(object: &Value, name: &str, round: &str) -> Value {
 /// The objects of one kind.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Objects {
+struct CorpusKind {
     /// `API_VERSION KIND`.
     kind: String,
     /// The fields that every object has, with `NAME` for its name.
@@ -117,7 +117,7 @@ struct Objects {
     objects: BTreeMap<String, Vec<Value>>,
 }
 
-impl Objects {
+impl CorpusKind {
     fn versions(&self, name: &str, changes: &[Value]) -> Vec<Value> {
         let (api_version, kind) = self.kind.split_once(' ').expect("a version and a kind");
         let base = self.base.to_string().replace("NAME", name);
@@ -133,18 +133,17 @@ impl Objects {
 
 /// Puts the fields of `change` into a value, at any depth. A list is put as a whole, and a null as a null.
 fn put(value: &mut Value, change: &Value) {
-    match change {
-        Value::Object(fields) if value.is_object() => {
-            fields.iter().for_each(|(name, change)| put(&mut value[name], change));
-        }
-        _ => *value = change.clone(),
-    }
+    let (true, Some(fields)) = (value.is_object(), change.as_object()) else {
+        change.clone_into(value);
+        return;
+    };
+    fields.iter().for_each(|(name, change)| put(&mut value[name], change));
 }
 
 /// Every object with its versions, oldest first.
 pub(crate) fn corpus() -> Vec<Vec<Value>> {
     let files = files("tests/e2e/corpus", "yaml");
-    let kinds = files.iter().flat_map(|(path, text)| parse::<Vec<Objects>>(path, text));
+    let kinds = files.iter().flat_map(|(path, text)| parse::<Vec<CorpusKind>>(path, text));
     kinds
         .flat_map(|kind| kind.objects.iter().map(|(name, changes)| kind.versions(name, changes)).collect::<Vec<_>>())
         .collect()

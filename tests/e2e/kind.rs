@@ -37,7 +37,7 @@ impl<'c> Kind<'c> {
     pub(crate) fn in_group(cluster: &'c AnyCluster, sample: &str, group: String) -> Self {
         let folder = samples().join(sample);
         let mut crd = parse(&read(&folder.join("crd.yaml")));
-        crd["spec"]["group"] = json!(group);
+        crd["spec"]["group"] = Value::String(group);
         Self { sample: folder, ..Self::of_definition(cluster, &crd) }
     }
 
