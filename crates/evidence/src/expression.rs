@@ -119,10 +119,8 @@ impl Scene<'_, '_> {
 /// Returns true if an expression is surely a boolean.
 fn is_boolean(expression: &IdedExpr) -> bool {
     let Expr::Call(call) = &expression.expr else {
-        return match &expression.expr {
-            Expr::Select(select) => select.test,
-            other => matches!(other, Expr::Literal(LiteralValue::Boolean(_))),
-        };
+        let is_test = matches!(&expression.expr, Expr::Select(select) if select.test);
+        return is_test || matches!(&expression.expr, Expr::Literal(LiteralValue::Boolean(_)));
     };
     if let (op::CONDITIONAL, [_, then, otherwise]) = (call.func_name.as_str(), &*call.args) {
         return is_boolean(then) && is_boolean(otherwise);

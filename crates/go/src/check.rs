@@ -36,7 +36,8 @@ pub(super) fn allowed(version: &mut DefinitionVersion, unions: Vec<MarkedUnion>)
             known = after;
             allowed.push(union);
         } else {
-            let finding = |fault: &PlaceFault| GoFinding::left_out(&at(fault), FindingKind::RefusedUnion, &fault.message);
+            let finding =
+                |fault: &PlaceFault| GoFinding::left_out(&at(fault), FindingKind::RefusedUnion, &fault.message);
             findings.extend(errors.into_iter().map(|fault| finding(fault).about(&union.place)));
             version.put(&place, before);
         }

@@ -39,12 +39,14 @@ impl KindParts {
     }
 
     fn read_definition(&mut self, document: Document) -> Result<(), Problem> {
-        let definition = Definition::from_json(&document.text).map_err(|error| match error {
-            DefinitionError::Malformed { path, message } => {
-                malformed(&document, "CustomResourceDefinition", &path, &message)
+        let definition = Definition::from_json(&document.text).map_err(|error| {
+            if let DefinitionError::Malformed { path, message } = &error {
+                malformed(&document, "CustomResourceDefinition", path, message)
+            } else if matches!(error, DefinitionError::NotADefinition { .. }) {
+                unfit(&document, &error)
+            } else {
+                Problem::of_document(&document, "", error.to_string())
             }
-            error @ DefinitionError::NotADefinition { .. } => unfit(&document, &error),
-            error => Problem::of_document(&document, "", error.to_string()),
         })?;
         add(&mut self.definitions, "CustomResourceDefinition", definition.name(), document)?;
         self.workspace.set_definition(definition);
@@ -52,9 +54,12 @@ impl KindParts {
     }
 
     fn read_declaration(&mut self, document: Document) -> Result<(), Problem> {
-        let read = Declaration::from_json(&document.text).map_err(|error| match error {
-            DeclarationError::Malformed { path, message } => malformed(&document, "UnionDeclaration", &path, &message),
-            error => unfit(&document, &error),
+        let read = Declaration::from_json(&document.text).map_err(|error| {
+            if let DeclarationError::Malformed { path, message } = &error {
+                malformed(&document, "UnionDeclaration", path, message)
+            } else {
+                unfit(&document, &error)
+            }
         })?;
         let name = read.0.name().to_owned();
         add(&mut self.declarations, "UnionDeclaration", &name, document)?;

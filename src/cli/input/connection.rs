@@ -3,7 +3,7 @@
 use super::kinds::BuiltinUnionsArg;
 use crate::api::{self, ConnectError};
 use crate::cli::report::progress;
-use crate::cluster::{self, Learnt};
+use crate::follow::{self, Learnt};
 use anyhow::{Context, bail};
 use clap::Args;
 use kube::Client;
@@ -28,7 +28,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyh
 /// Learns the unions of a cluster, and shows the progress.
 pub(crate) async fn learn(client: &Client, builtin: BuiltinUnionsArg) -> anyhow::Result<Learnt> {
     let progress = progress::bar(None, "definitions read");
-    let learnt = cluster::learn(client, builtin.into(), || progress.inc(1)).await;
+    let learnt = follow::learn(client, builtin.into(), || progress.inc(1)).await;
     learnt.context("the cluster's unions cannot be learnt")
 }
 

@@ -43,7 +43,9 @@ impl KindPatcher {
         schema: Option<Schema>,
     ) -> Self {
         let mut builder = Builder::new();
-        definition.into_iter().for_each(|definition| builder.apply(definition));
+        if let Some(definition) = definition {
+            builder.apply(definition);
+        }
         Self { kind, engine, unions: builder.build(), schema }
     }
 

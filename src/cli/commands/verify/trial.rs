@@ -192,17 +192,19 @@ impl Trial {
 
 /// Tells if the kind is not served yet or the webhook cannot be called.
 fn unserved(refused: RequestError) -> VerifyError {
-    match refused {
-        refused if refused.is_not_found() => not_yet("the API server does not serve the CRD yet"),
-        RequestError::Status(status) if status.code >= 500 && status.message.contains("failed calling webhook") => {
-            VerifyError::NotEnforced(format!(
-                "the API server cannot call the webhook: {}; check that its pods are ready and that the API server can reach \
-                 them",
-                status.message
-            ))
-        }
-        refused => VerifyError::Refused(refused),
+    if refused.is_not_found() {
+        return not_yet("the API server does not serve the CRD yet");
     }
+    if let RequestError::Status(status) = &refused
+        && status.code >= 500
+        && status.message.contains("failed calling webhook")
+    {
+        return VerifyError::NotEnforced(format!(
+            "the API server cannot call the webhook: {}; check that its pods are ready and that the API server can reach them",
+            status.message
+        ));
+    }
+    VerifyError::Refused(refused)
 }
 
 fn not_yet(reason: &str) -> VerifyError {

@@ -104,23 +104,24 @@ impl MembersLeftOut {
     /// Returns the note, with the reason why the rest of the union is not in force, or with what becomes of the values whose
     /// members are left out: `emptied` select no member now, and `values` are those that the enum lacks as well.
     fn flaw(self, too_few: Option<&str>, emptied: &[Box<str>], values: &[Box<str>]) -> Flaw {
-        let Self { mut message, advice } = self;
+        let Self { message, advice } = self;
         let one_or = |names: &[Box<str>], one, several| if names.len() == 1 { one } else { several };
+        let mut parts = vec![message];
         if let Some(too_few) = too_few {
-            message += &format!("; {too_few}, so the union is not in force");
+            parts.push(format!("{too_few}, so the union is not in force"));
         } else {
             if !emptied.is_empty() {
                 let names = quoted(emptied.iter(), MOST_LISTED);
                 let (noun, verb) = one_or(emptied, ("the value", "selects"), ("the values", "select"));
-                message += &format!("; {noun} {names} {verb} no member");
+                parts.push(format!("{noun} {names} {verb} no member"));
             }
             if !values.is_empty() {
                 let names = quoted(values.iter(), MOST_LISTED);
                 let (noun, verb) = one_or(values, ("the value", "is"), ("the values", "are"));
-                message += &format!("; {noun} {names}, which the enum lacks, {verb} left out, too");
+                parts.push(format!("{noun} {names}, which the enum lacks, {verb} left out, too"));
             }
         }
-        Flaw::new(FaultKind::MemberLeftOut, message + advice)
+        Flaw::new(FaultKind::MemberLeftOut, parts.join("; ") + advice)
     }
 }
 

@@ -84,6 +84,6 @@ impl<'a> RequestedOrder<'a> {
     }
 }
 
-fn default_key<'a>(tuple: KeyTuple<'a>) -> Option<Scalar<'a>> {
+fn default_key(tuple: KeyTuple<'_>) -> Option<Scalar<'_>> {
     tuple.first().copied().flatten()
 }
