@@ -27,4 +27,4 @@ pub use request::RequestError;
 pub(crate) use request::{APPLY, MERGE, send, text, write};
 pub(crate) use retry::code;
 pub use server_clock::ServerClock;
-pub(crate) use watch::{ObjectSelection, list_and_watch};
+pub(crate) use watch::{ListProgress, ObjectSelection, list_and_watch};

@@ -11,7 +11,7 @@ use kube::core::WatchEvent;
 use kube::runtime::watcher::{Error, Event, Result};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fmt::Debug;
 use std::io;
 use std::time::Duration;
@@ -39,6 +39,48 @@ impl ObjectSelection {
     /// Selects one object. With the name in the selector, a right by name is enough.
     pub(crate) fn by_name(name: &str) -> Self {
         Self { fields: Some(format!("metadata.name={name}")), ..Self::default() }
+    }
+}
+
+/// The first and later lists of a resource: tells which objects are gone at the end of a list.
+#[derive(Debug, Default)]
+pub(crate) struct ListProgress {
+    /// The names that the list in progress has brought.
+    seen: Option<HashSet<Box<str>>>,
+    is_complete: bool,
+}
+
+impl ListProgress {
+    pub(crate) fn begin(&mut self) {
+        self.seen = Some(HashSet::new());
+    }
+
+    pub(crate) fn see(&mut self, name: &str) {
+        if let Some(seen) = &mut self.seen {
+            seen.insert(name.into());
+        }
+    }
+
+    /// Ends the list. Returns the known names that it has not brought.
+    pub(crate) fn end<'k>(&mut self, known: impl Iterator<Item = &'k str>) -> Vec<Box<str>> {
+        self.is_complete = true;
+        let Some(seen) = self.seen.take() else { return Vec::new() };
+        known.filter(|name| !seen.contains(*name)).map(Into::into).collect()
+    }
+
+    /// Gives up a list that cannot be read. The known objects stay.
+    pub(crate) fn give_up(&mut self) {
+        (self.seen, self.is_complete) = (None, true);
+    }
+
+    /// Returns true if a list was completed, or was given up.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Returns true during a list.
+    pub(crate) fn is_in_progress(&self) -> bool {
+        self.seen.is_some()
     }
 }
 

@@ -1,14 +1,13 @@
 //! Describes a kind of a cluster, once, for a command: its schema, with the unions that `UnionDeclaration`s declare.
 
-use super::raw::{RawResource, UnionDeclarations};
+use super::learn::each;
+use super::raw::RawDeclaration;
 use super::schemas::{SchemaFetchError, Schemas};
-use crate::api::{self, DiscoveredResource, LiveError, RequestError};
-use kube::Client;
+use crate::api::{DiscoveredResource, LiveError};
+use kube::{Client, Resource};
 use kube_unions_core::declaration::{BuiltinGroups, Declaration, Definition, DefinitionError, OpenApi};
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::Workspace;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -74,20 +73,16 @@ pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result
 
 /// Returns all `UnionDeclaration`s; none if the cluster lacks their CRD, or the user may not list them.
 async fn declarations(client: &Client) -> Result<Workspace, LiveError> {
-    #[derive(Deserialize)]
-    struct DeclarationList {
-        items: Vec<Box<RawValue>>,
-    }
-    let list = match api::text(client, &UnionDeclarations::collection()).await {
-        Ok(text) => serde_json::from_str::<DeclarationList>(&text).map_err(RequestError::from)?,
-        Err(error) if matches!(error.code(), Some(403 | 404)) => return Ok(Workspace::of_files()),
-        Err(error) => return Err(error.into()),
-    };
-    // A malformed declaration declares nothing; its status has the reason.
     let mut declarations = Workspace::of_files();
-    for read in list.items.iter().filter_map(|item| Declaration::from_json(item.get()).ok()) {
-        let name = read.0.name().to_owned();
-        declarations.set_declaration(&name, Ok(read));
+    let read = each(client, RawDeclaration::url_path(&(), None), |text| {
+        // A malformed declaration declares nothing; its status has the reason.
+        if let Ok(read) = Declaration::from_json(text) {
+            let name = read.0.name().to_owned();
+            declarations.set_declaration(&name, Ok(read));
+        }
+    });
+    match read.await {
+        Err(error) if !matches!(error.code(), Some(403 | 404)) => Err(error),
+        _ => Ok(declarations),
     }
-    Ok(declarations)
 }

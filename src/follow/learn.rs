@@ -1,12 +1,13 @@
 //! Reads the unions of a cluster once, with the [`state`](super::state) that the webhook uses while it watches.
 
-use super::raw::{CustomResourceDefinitions, RawDeclaration, RawDefinition, RawResource, UnionDeclarations};
-use super::services;
+use super::raw::{RawDeclaration, RawDefinition};
 use super::state::{ClusterState, run};
 use super::{BuiltinUnions, Cluster};
 use crate::api::{LiveError, Pages};
 use crate::causes::with_causes;
-use kube::Client;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::runtime::watcher::Event;
+use kube::{Client, Resource};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::BuiltinGroups;
 use std::collections::BTreeMap;
@@ -28,11 +29,12 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
     let mut lacking = BTreeMap::new();
 
     // Read the declarations first, so that each CRD is compiled once.
-    state.list_declarations();
-    let declared =
-        each(client, UnionDeclarations::collection(), |text| state.put_declaration(&RawDeclaration::read(text))).await;
-    match declared {
-        Ok(()) => state.declarations_listed(),
+    state.declaration_heard(Event::Init);
+    let declared = each(client, RawDeclaration::url_path(&(), None), |text| {
+        state.declaration_heard(Event::InitApply(RawDeclaration::read(text)));
+    });
+    match declared.await {
+        Ok(()) => state.declaration_heard(Event::InitDone),
         Err(error) if error.code() == Some(404) => state.declarations_unavailable(true),
         Err(error) if error.code() == Some(403) => {
             lacking.insert("UnionDeclarations".to_owned(), error.to_string());
@@ -42,24 +44,22 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
     }
 
     // The services tell which CRDs count. Without them, CRDs of some groups do not.
-    state.services().list();
-    let served = each(client, services::PATH.to_owned(), |text| {
+    state.service_heard(Event::Init);
+    let served = each(client, APIService::url_path(&(), None), |text| {
         if let Ok(service) = serde_json::from_str(text) {
-            state.services().apply(&service);
+            state.service_heard(Event::InitApply(service));
         }
-    })
-    .await;
+    });
     let mut refused = None;
-    match served {
-        Ok(()) => state.services().listed(),
+    match served.await {
+        Ok(()) => state.service_heard(Event::InitDone),
         Err(error) if error.code() == Some(404) => {}
         Err(error) if error.code() == Some(403) => refused = Some(error.to_string()),
         Err(error) => return Err(error),
     }
-    state.services_changed();
 
-    state.list_definitions();
-    let mut pages = Pages::at(client, CustomResourceDefinitions::collection());
+    state.definition_heard(Event::Init);
+    let mut pages = Pages::at(client, RawDefinition::url_path(&(), None));
     while let Some(page) = pages.next().await? {
         for object in page.objects() {
             let definition = RawDefinition::read(object.text);
@@ -70,12 +70,12 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
             {
                 lacking.insert("CRDs of groups that end in .k8s.io or .kubernetes.io".to_owned(), why);
             }
-            state.put_definition(&definition);
+            state.definition_heard(Event::InitApply(definition));
             read();
         }
         compile(&mut state).await;
     }
-    state.definitions_listed();
+    state.definition_heard(Event::InitDone);
 
     while !state.is_settled() {
         let Some(fetch) = state.next_fetch() else { break };
@@ -103,7 +103,7 @@ async fn compile(state: &mut ClusterState) {
 }
 
 /// Calls `see` with each object of a collection.
-async fn each(client: &Client, path: String, mut see: impl FnMut(&str)) -> Result<(), LiveError> {
+pub(super) async fn each(client: &Client, path: String, mut see: impl FnMut(&str)) -> Result<(), LiveError> {
     let mut pages = Pages::at(client, path);
     while let Some(page) = pages.next().await? {
         page.objects().for_each(|object| see(object.text));

@@ -1,10 +1,11 @@
 //! Decides when catalogs and verdicts are published: changes that come together cost one catalog.
 
 use super::documents::DocumentSchedule;
+use super::raw::RawDeclaration;
 use super::status::StatusWriter;
-use super::verdict::{DeclarationVerdict, StoredDeclaration, UnionCount};
+use super::verdict::verdict;
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::declaration::Fault;
+use kube_unions_core::declaration::{Declaration, Fault, UnionDeclarationStatus};
 use kube_unions_core::workspace::Workspace;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,6 +17,19 @@ const PUBLISH_WITHIN: Duration = Duration::from_millis(200);
 /// After a publication this many times its duration pass before the next, so that thousands of declarations leave time for
 /// everything else. A small catalog takes no time at all.
 const REST: u32 = 4;
+
+/// The parts of a `UnionDeclaration` that no union follows from.
+#[derive(Debug)]
+pub(super) struct StoredDeclaration {
+    generation: Option<i64>,
+    status: UnionDeclarationStatus,
+}
+
+impl StoredDeclaration {
+    pub(super) fn read(raw: &RawDeclaration) -> Self {
+        Self { generation: raw.generation(), status: raw.status() }
+    }
+}
 
 /// The last catalog, and the changes since.
 #[derive(Debug)]
@@ -81,7 +95,7 @@ impl Publication {
         workspace: &Workspace,
         documents: &DocumentSchedule,
         stored: &BTreeMap<Box<str>, StoredDeclaration>,
-        statuses: &mut StatusWriter,
+        statuses: &StatusWriter,
     ) {
         let Self { catalog: Some(catalog), due_verdicts, .. } = self else { return };
         if due_verdicts.is_empty() {
@@ -98,7 +112,7 @@ impl Publication {
         let in_force = catalog.in_force();
         for name in std::mem::take(due_verdicts) {
             let (Some(known), Some(stored)) = (workspace.declaration(&name), stored.get(&name)) else {
-                statuses.forget(&name);
+                statuses.publish(&name, None);
                 continue;
             };
             let target = known.target();
@@ -109,10 +123,9 @@ impl Publication {
             let missing = target.is_some_and(|kind| workspace.missing().contains(kind));
             let faults = faults.get(&*name).map_or(&[][..], Vec::as_slice);
             let in_force = in_force.get(&*name).map_or(0, BTreeSet::len);
-            let unions =
-                known.declaration().map(|declaration| UnionCount { in_force, declared: declaration.declared() });
-            let verdict = DeclarationVerdict::new(stored.generation, missing, unions, faults);
-            statuses.publish(&name, verdict, &stored.status);
+            let declared = known.declaration().map(Declaration::declared);
+            let verdict = verdict(stored.generation, missing, in_force, declared, faults);
+            statuses.publish(&name, Some([verdict, stored.status.clone()]));
         }
     }
 

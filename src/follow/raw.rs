@@ -6,23 +6,23 @@
 //! Knows nothing of schemas: the workspace reads the texts.
 
 use crate::causes::with_causes;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Resource;
 use kube::core::{ClusterResourceScope, ObjectMeta};
-use kube_unions_core::declaration::{Declaration, Fault};
+use kube_unions_core::declaration::{Declaration, Fault, UnionDeclaration, UnionDeclarationStatus};
 use kube_unions_core::workspace::CrdText;
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::marker::PhantomData;
 
-pub(super) type RawDefinition = Raw<CustomResourceDefinitions>;
+pub(super) type RawDefinition = Raw<CustomResourceDefinition>;
 
-pub(super) type RawDeclaration = Raw<UnionDeclarations>;
+pub(super) type RawDeclaration = Raw<UnionDeclaration>;
 
-/// An object with parsed metadata. The rest stays text.
+/// An object of a type with parsed metadata. The rest stays text.
 #[derive(Debug, Clone)]
 pub(super) struct Raw<K> {
     /// `name`, `resourceVersion` and `generation` only.
@@ -41,47 +41,7 @@ pub(super) struct ObjectParts {
     pub(super) status: Option<Box<RawValue>>,
 }
 
-/// A resource whose objects are read as [`Raw`].
-pub(super) trait RawResource: Debug + Clone + 'static {
-    const GROUP: &'static str;
-    const VERSION: &'static str;
-    const KIND: &'static str;
-    const PLURAL: &'static str;
-
-    /// Returns the path of all objects.
-    fn collection() -> String {
-        format!("/apis/{}/{}/{}", Self::GROUP, Self::VERSION, Self::PLURAL)
-    }
-
-    /// Returns the path of one object.
-    fn path(name: &str) -> String {
-        format!("{}/{name}", Self::collection())
-    }
-}
-
-/// The resource of CRDs.
-#[derive(Debug, Clone)]
-pub(super) struct CustomResourceDefinitions;
-
-impl RawResource for CustomResourceDefinitions {
-    const GROUP: &'static str = "apiextensions.k8s.io";
-    const VERSION: &'static str = "v1";
-    const KIND: &'static str = "CustomResourceDefinition";
-    const PLURAL: &'static str = "customresourcedefinitions";
-}
-
-/// The resource of `UnionDeclaration`s.
-#[derive(Debug, Clone)]
-pub(super) struct UnionDeclarations;
-
-impl RawResource for UnionDeclarations {
-    const GROUP: &'static str = "kube-unions.dev";
-    const VERSION: &'static str = "v1alpha1";
-    const KIND: &'static str = "UnionDeclaration";
-    const PLURAL: &'static str = "uniondeclarations";
-}
-
-impl<K: RawResource> Raw<K> {
+impl<K> Raw<K> {
     /// Returns the name, empty if it is missing.
     pub(super) fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
@@ -135,6 +95,12 @@ impl RawDefinition {
 }
 
 impl RawDeclaration {
+    /// Returns the stored status; an empty one if it cannot be read.
+    pub(super) fn status(&self) -> UnionDeclarationStatus {
+        let status = self.parts.as_ref().ok().and_then(|parts| parts.status.as_ref());
+        status.and_then(|status| serde_json::from_str(status.get()).ok()).unwrap_or_default()
+    }
+
     /// Reads the declaration and its own faults.
     ///
     /// # Errors
@@ -148,7 +114,7 @@ impl RawDeclaration {
     }
 }
 
-impl<'de, K: RawResource> serde::Deserialize<'de> for Raw<K> {
+impl<'de, K> serde::Deserialize<'de> for Raw<K> {
     /// Never fails on well-formed JSON. The deserializer must read from text: the API server writes `type` before `object` in a
     /// watch event, so that serde buffers nothing.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -157,24 +123,24 @@ impl<'de, K: RawResource> serde::Deserialize<'de> for Raw<K> {
     }
 }
 
-impl<K: RawResource> Resource for Raw<K> {
+impl<K: Resource<DynamicType = ()>> Resource for Raw<K> {
     type DynamicType = ();
     type Scope = ClusterResourceScope;
 
-    fn kind((): &()) -> Cow<'_, str> {
-        K::KIND.into()
+    fn kind(of: &()) -> Cow<'_, str> {
+        K::kind(of)
     }
 
-    fn group((): &()) -> Cow<'_, str> {
-        K::GROUP.into()
+    fn group(of: &()) -> Cow<'_, str> {
+        K::group(of)
     }
 
-    fn version((): &()) -> Cow<'_, str> {
-        K::VERSION.into()
+    fn version(of: &()) -> Cow<'_, str> {
+        K::version(of)
     }
 
-    fn plural((): &()) -> Cow<'_, str> {
-        K::PLURAL.into()
+    fn plural(of: &()) -> Cow<'_, str> {
+        K::plural(of)
     }
 
     fn meta(&self) -> &ObjectMeta {

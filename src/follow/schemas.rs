@@ -5,10 +5,11 @@
 //!
 //! Knows nothing of declarations: [`documents`](super::documents) decides what to read, and when.
 
-use super::raw::{CustomResourceDefinitions, RawDefinition, RawResource};
+use super::raw::RawDefinition;
 use super::services::{self, FromDefinitions};
 use crate::api::{self, RequestError};
-use kube::Client;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::{Client, Resource};
 use kube_unions_core::declaration::{Definition, DefinitionError, OpenApi};
 use kube_unions_core::names::GroupKind;
 use serde::Deserialize;
@@ -111,7 +112,7 @@ impl Schemas {
 
     /// Reads a CRD, `None` if the cluster does not have it.
     pub(super) async fn definition(&self, name: &str) -> Result<Option<RawDefinition>, SchemaFetchError> {
-        match api::text(&self.client, &CustomResourceDefinitions::path(name)).await {
+        match api::text(&self.client, &format!("{}/{name}", RawDefinition::url_path(&(), None))).await {
             Ok(text) => Ok(Some(RawDefinition::read(&text))),
             Err(error) if error.is_not_found() => Ok(None),
             Err(source) => Err(SchemaFetchError::Definition { name: name.into(), source }),
@@ -120,7 +121,7 @@ impl Schemas {
 
     /// Returns true if the API server serves a group and version from its own code, so that no CRD describes it.
     pub(super) async fn is_own(&self, group: &str, version: &str) -> bool {
-        let service = api::text(&self.client, &format!("{}/{version}.{group}", services::PATH)).await;
+        let service = api::text(&self.client, &format!("{}/{version}.{group}", APIService::url_path(&(), None))).await;
         let service = service.ok().and_then(|text| serde_json::from_str(&text).ok());
         service.is_some_and(|service| services::is_own(&service))
     }

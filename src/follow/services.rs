@@ -5,12 +5,11 @@
 //!
 //! Knows nothing of CRDs; [`state`](super::state) applies the groups to them.
 
+use crate::api::ListProgress;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::runtime::watcher::Event;
 use kube_unions_core::declaration::BuiltinGroups;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The path of the objects.
-pub(super) const PATH: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
 /// The label of objects that the API server maintains.
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
@@ -35,9 +34,9 @@ type Served = (Box<str>, Box<str>, GroupServer);
 /// The `APIService` objects of a cluster.
 #[derive(Debug, Default)]
 pub(super) struct Services {
-    /// By the object's name. `None` until the first list is complete.
-    known: Option<BTreeMap<String, Served>>,
-    listing: Option<BTreeMap<String, Served>>,
+    /// By the object's name.
+    known: BTreeMap<Box<str>, Served>,
+    list: ListProgress,
 }
 
 /// The groups and versions that come from CRDs. Their OpenAPI documents repeat the schemas of the CRDs.
@@ -52,65 +51,52 @@ impl FromDefinitions {
 }
 
 impl Services {
-    /// Begins a list.
-    pub(super) fn list(&mut self) {
-        self.listing = Some(BTreeMap::new());
-    }
-
-    /// Ends a list: it replaces the objects known before.
-    pub(super) fn listed(&mut self) {
-        if let Some(listed) = self.listing.take() {
-            self.known = Some(listed);
+    /// Takes in an event of the watch.
+    pub(super) fn heard(&mut self, event: Event<APIService>) {
+        match event {
+            Event::Init => self.list.begin(),
+            Event::InitApply(service) | Event::Apply(service) => {
+                let Some((name, served)) = read(&service) else { return };
+                self.list.see(&name);
+                self.known.insert(name, served);
+            }
+            Event::InitDone => {
+                for name in self.list.end(self.known.keys().map(AsRef::as_ref)) {
+                    self.known.remove(&name);
+                }
+            }
+            Event::Delete(service) => {
+                self.known.remove(service.metadata.name.as_deref().unwrap_or_default());
+            }
         }
-    }
-
-    /// Stores an object that is new or has changed.
-    pub(super) fn apply(&mut self, service: &APIService) {
-        let Some((name, served)) = read(service) else { return };
-        self.targets().for_each(|all| {
-            all.insert(name.clone(), served.clone());
-        });
-    }
-
-    /// Forgets an object.
-    pub(super) fn remove(&mut self, service: &APIService) {
-        let Some((name, _)) = read(service) else { return };
-        self.targets().for_each(|all| {
-            all.remove(&name);
-        });
     }
 
     /// Returns true if the first list is complete.
     pub(super) fn are_known(&self) -> bool {
-        self.known.is_some()
+        self.list.is_complete()
     }
 
-    /// Returns true during a list. Nothing changes before its end.
+    /// Returns true during a list. Its objects count at its end.
     pub(super) fn are_listed_now(&self) -> bool {
-        self.listing.is_some()
+        self.list.is_in_progress()
     }
 
     /// Returns the groups that the API server serves from its own code.
     pub(super) fn builtin_groups(&self) -> BuiltinGroups {
-        let Some(known) = &self.known else { return BuiltinGroups::Guessed };
-        let own = known.values().filter(|(_, _, server)| *server == GroupServer::Own);
-        BuiltinGroups::Listed(own.map(|(group, _, _)| group.clone()).collect())
+        if !self.are_known() {
+            return BuiltinGroups::Guessed;
+        }
+        BuiltinGroups::Listed(self.served_by(GroupServer::Own).map(|(group, ..)| group.clone()).collect())
     }
 
     /// Returns the groups and versions that come from CRDs.
     pub(super) fn defined(&self) -> FromDefinitions {
-        let known = self.known.iter().flat_map(BTreeMap::values);
-        let from_definitions = known.filter(|(_, _, server)| *server == GroupServer::Definitions);
-        FromDefinitions(from_definitions.map(|(group, version, _)| (group.clone(), version.clone())).collect())
+        let defined = self.served_by(GroupServer::Definitions).filter(|_| self.are_known());
+        FromDefinitions(defined.map(|(group, version, _)| (group.clone(), version.clone())).collect())
     }
 
-    /// Returns the map that an event changes: the list in progress, else the known objects.
-    fn targets(&mut self) -> impl Iterator<Item = &mut BTreeMap<String, Served>> {
-        match &mut self.listing {
-            Some(listing) => Some(listing),
-            None => self.known.as_mut(),
-        }
-        .into_iter()
+    fn served_by(&self, server: GroupServer) -> impl Iterator<Item = &Served> {
+        self.known.values().filter(move |(.., it)| *it == server)
     }
 }
 
@@ -119,8 +105,8 @@ pub(super) fn is_own(service: &APIService) -> bool {
     read(service).is_some_and(|(_, (_, _, server))| server == GroupServer::Own)
 }
 
-fn read(service: &APIService) -> Option<(String, Served)> {
-    let name = service.metadata.name.clone()?;
+fn read(service: &APIService) -> Option<(Box<str>, Served)> {
+    let name = service.metadata.name.as_deref()?.into();
     let spec = service.spec.as_ref()?;
     let label = service.metadata.labels.as_ref().and_then(|labels| labels.get(MANAGED));
     let server = match (&spec.service, label.map(String::as_str)) {
@@ -153,27 +139,32 @@ mod tests {
     fn a_group_is_the_servers_own_if_any_version_of_it_is() {
         let mut services = Services::default();
         assert_eq!(services.builtin_groups(), BuiltinGroups::Guessed);
-        services.list();
-        services.apply(&service("", "v1", Some("onstart"), &Value::Null));
-        services.apply(&service("networking.k8s.io", "v1", Some("onstart"), &Value::Null));
-        services.apply(&service("networking.k8s.io", "v1foo", Some("true"), &Value::Null));
-        services.apply(&service("gateway.networking.k8s.io", "v1", Some("true"), &Value::Null));
-        services.apply(&service("metrics.k8s.io", "v1beta1", None, &json!({"name": "metrics", "namespace": "m"})));
-        services.apply(&service("by-hand.example", "v1", None, &Value::Null));
+        services.heard(Event::Init);
+        services.heard(Event::Apply(service("", "v1", Some("onstart"), &Value::Null)));
+        services.heard(Event::Apply(service("networking.k8s.io", "v1", Some("onstart"), &Value::Null)));
+        services.heard(Event::Apply(service("networking.k8s.io", "v1foo", Some("true"), &Value::Null)));
+        services.heard(Event::Apply(service("gateway.networking.k8s.io", "v1", Some("true"), &Value::Null)));
+        services.heard(Event::Apply(service(
+            "metrics.k8s.io",
+            "v1beta1",
+            None,
+            &json!({"name": "metrics", "namespace": "m"}),
+        )));
+        services.heard(Event::Apply(service("by-hand.example", "v1", None, &Value::Null)));
         assert!(!services.are_known(), "a list that is not complete says nothing");
-        services.listed();
+        services.heard(Event::InitDone);
         let own = ["", "by-hand.example", "networking.k8s.io"].map(Box::from);
         assert_eq!(services.builtin_groups(), BuiltinGroups::Listed(own.into()));
         let from_definitions = services.defined();
         assert!(from_definitions.has("networking.k8s.io", "v1foo") && !from_definitions.has("networking.k8s.io", "v1"));
 
-        services.remove(&service("by-hand.example", "v1", None, &Value::Null));
+        services.heard(Event::Delete(service("by-hand.example", "v1", None, &Value::Null)));
         assert!(!services.builtin_groups().has("by-hand.example"));
         // Objects that a list does not have are removed once the list is complete.
-        services.list();
-        services.apply(&service("", "v1", Some("onstart"), &Value::Null));
+        services.heard(Event::Init);
+        services.heard(Event::Apply(service("", "v1", Some("onstart"), &Value::Null)));
         assert!(services.builtin_groups().has("networking.k8s.io"));
-        services.listed();
+        services.heard(Event::InitDone);
         assert!(!services.builtin_groups().has("networking.k8s.io"));
     }
 }

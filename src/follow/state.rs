@@ -11,19 +11,21 @@
 //! [`publication`](super::publication) decides when a catalog is published.
 
 use super::documents::{DocumentFetch, DocumentSchedule, Fetched, FetchedDocuments};
-use super::publication::Publication;
+use super::publication::{Publication, StoredDeclaration};
 use super::raw::{RawDeclaration, RawDefinition};
 use super::schemas::Schemas;
 use super::services::Services;
 use super::status::StatusWriter;
-use super::verdict::StoredDeclaration;
 use super::{BuiltinUnions, Cluster};
+use crate::api::ListProgress;
 use crate::causes::with_causes;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::runtime::watcher::Event;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Workspace};
 use prometheus_client::metrics::gauge::Gauge;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::watch;
@@ -49,36 +51,8 @@ pub(super) struct ClusterState {
     declarable: watch::Sender<bool>,
 }
 
-/// The first and later lists of one resource.
-#[derive(Debug, Default)]
-struct ListProgress {
-    /// The names that the list in progress has brought.
-    listed: Option<HashSet<String>>,
-    /// A list was completed, or cannot be.
-    complete: bool,
-}
-
 /// The receiver of catalogs is gone.
 pub(super) struct NoReceiver;
-
-impl ListProgress {
-    fn begin(&mut self) {
-        self.listed = Some(HashSet::new());
-    }
-
-    fn see(&mut self, name: &str) {
-        if let Some(listed) = &mut self.listed {
-            listed.insert(name.to_owned());
-        }
-    }
-
-    /// Ends the list. Returns the known names that it has not brought.
-    fn end<'k>(&mut self, known: impl Iterator<Item = &'k str>) -> Vec<String> {
-        self.complete = true;
-        let Some(listed) = self.listed.take() else { return Vec::new() };
-        known.filter(|name| !listed.contains(*name)).map(str::to_owned).collect()
-    }
-}
 
 impl ClusterState {
     pub(super) fn new(cluster: &Cluster) -> Self {
@@ -97,13 +71,14 @@ impl ClusterState {
         }
     }
 
-    /// Returns the `APIService`s, for events. Call [`services_changed`](Self::services_changed) after them.
-    pub(super) fn services(&mut self) -> &mut Services {
-        &mut self.services
+    /// Returns the `APIService`s.
+    pub(super) fn services(&self) -> &Services {
+        &self.services
     }
 
-    /// Applies the `APIService`s: CRDs in the groups that the API server serves from its own code do not count.
-    pub(super) fn services_changed(&mut self) {
+    /// Takes in an event of the `APIService`s: CRDs in the groups that the API server serves from its own code do not count.
+    pub(super) fn service_heard(&mut self, event: Event<APIService>) {
+        self.services.heard(event);
         if self.services.are_listed_now() {
             return;
         }
@@ -115,84 +90,79 @@ impl ClusterState {
         self.change(|workspace| workspace.set_builtin_groups(groups));
     }
 
-    /// Begins a list of CRDs.
-    pub(super) fn list_definitions(&mut self) {
-        self.definitions.begin();
-    }
-
-    /// Ends a list of CRDs: forgets those that it has not brought.
-    pub(super) fn definitions_listed(&mut self) {
-        if !self.definitions.complete {
-            self.publication.mark_changed();
+    /// Takes in an event of the CRDs. The end of a list forgets those that it has not brought.
+    pub(super) fn definition_heard(&mut self, event: Event<RawDefinition>) {
+        match event {
+            Event::Init => self.definitions.begin(),
+            Event::InitApply(raw) | Event::Apply(raw) => {
+                let name = raw.name();
+                if name.is_empty() {
+                    let reason = raw.parts().err().unwrap_or("it has no name");
+                    tracing::warn!(reason, "ignoring a CRD without a name");
+                    return;
+                }
+                self.definitions.see(name);
+                self.change(|workspace| workspace.set_crd(name, raw.crd()));
+            }
+            Event::InitDone => {
+                if !self.definitions.is_complete() {
+                    self.publication.mark_changed();
+                }
+                let gone = self.definitions.end(lock(&self.workspace).crds());
+                for name in gone {
+                    self.change(|workspace| workspace.remove_crd(&name));
+                }
+            }
+            Event::Delete(raw) => self.change(|workspace| workspace.remove_crd(raw.name())),
         }
-        let gone = self.definitions.end(lock(&self.workspace).crds());
-        for name in gone {
-            self.remove_definition(&name);
-        }
-    }
-
-    /// Stores a CRD that is new or has changed.
-    pub(super) fn put_definition(&mut self, raw: &RawDefinition) {
-        let name = raw.name();
-        if name.is_empty() {
-            let reason = raw.parts().err().unwrap_or("it has no name");
-            tracing::warn!(reason, "ignoring a CRD without a name");
-            return;
-        }
-        self.definitions.see(name);
-        self.change(|workspace| workspace.set_crd(name, raw.crd()));
-    }
-
-    /// Forgets a CRD.
-    pub(super) fn remove_definition(&mut self, name: &str) {
-        self.change(|workspace| workspace.remove_crd(name));
     }
 
     pub(super) fn has_definition(&self, name: &str) -> bool {
         lock(&self.workspace).has_crd(name)
     }
 
-    /// Begins a list of declarations.
-    pub(super) fn list_declarations(&mut self) {
-        self.declarations.begin();
+    /// Takes in an event of the declarations. The end of a list forgets those that it has not brought.
+    pub(super) fn declaration_heard(&mut self, event: Event<RawDeclaration>) {
+        match event {
+            Event::Init => self.declarations.begin(),
+            Event::InitApply(raw) | Event::Apply(raw) => {
+                let name = raw.name();
+                if name.is_empty() {
+                    return;
+                }
+                self.declarations.see(name);
+                self.stored.insert(name.into(), StoredDeclaration::read(&raw));
+                self.publication.mark_verdict(name);
+                self.change(|workspace| workspace.set_declaration(name, raw.declaration()));
+            }
+            Event::InitDone => {
+                for name in self.declarations.end(self.stored.keys().map(AsRef::as_ref)) {
+                    self.remove_declaration(&name);
+                }
+            }
+            Event::Delete(raw) => self.remove_declaration(raw.name()),
+        }
     }
 
-    /// Ends a list of declarations: forgets those that it has not brought.
-    pub(super) fn declarations_listed(&mut self) {
-        let gone = self.declarations.end(self.stored.keys().map(AsRef::as_ref));
-        for name in gone {
-            self.remove_declaration(&name);
-        }
+    fn remove_declaration(&mut self, name: &str) {
+        self.stored.remove(name);
+        self.publication.mark_verdict(name);
+        self.change(|workspace| workspace.remove_declaration(name));
     }
 
     /// Waits for declarations no longer, since they cannot be listed. `none`: the cluster has none; otherwise those that are
     /// known stay.
     pub(super) fn declarations_unavailable(&mut self, none: bool) {
-        self.declarations.listed = none.then(HashSet::new);
-        self.declarations_listed();
+        if none {
+            self.declaration_heard(Event::Init);
+            self.declaration_heard(Event::InitDone);
+        } else {
+            self.declarations.give_up();
+        }
     }
 
     pub(super) fn has_declarations(&self) -> bool {
         !self.stored.is_empty()
-    }
-
-    /// Stores a declaration that is new or has changed.
-    pub(super) fn put_declaration(&mut self, raw: &RawDeclaration) {
-        let name = raw.name();
-        if name.is_empty() {
-            return;
-        }
-        self.declarations.see(name);
-        self.stored.insert(name.into(), StoredDeclaration::read(raw));
-        self.publication.mark_verdict(name);
-        self.change(|workspace| workspace.set_declaration(name, raw.declaration()));
-    }
-
-    /// Forgets a declaration.
-    pub(super) fn remove_declaration(&mut self, name: &str) {
-        self.stored.remove(name);
-        self.publication.mark_verdict(name);
-        self.change(|workspace| workspace.remove_declaration(name));
     }
 
     /// Polls the index of documents soon: the API server may have been replaced.
@@ -203,7 +173,7 @@ impl ClusterState {
     /// Returns the documents to fetch now, if any. The result goes to [`fetched`](Self::fetched).
     pub(super) fn next_fetch(&mut self) -> Option<DocumentFetch> {
         // A list in progress is about to bring most of what a declaration needs.
-        if !self.definitions.complete || !self.declarations.complete {
+        if !self.definitions.is_complete() || !self.declarations.is_complete() {
             return None;
         }
         let fetch = self.documents.start(&lock(&self.workspace));
@@ -213,7 +183,7 @@ impl ClusterState {
 
     /// Returns the time of the next fetch if no event arrives.
     pub(super) fn next_fetch_at(&self) -> Option<Instant> {
-        (self.definitions.complete && self.declarations.complete).then(|| self.documents.next())
+        (self.definitions.is_complete() && self.declarations.is_complete()).then(|| self.documents.next())
     }
 
     /// Takes in fetched documents.
@@ -301,10 +271,10 @@ impl ClusterState {
     pub(super) fn publish(
         &mut self,
         catalogs: &watch::Sender<Option<Arc<Catalog>>>,
-        statuses: &mut StatusWriter,
+        statuses: &StatusWriter,
     ) -> Result<(), NoReceiver> {
-        let settled = self.declarations.complete && !self.fetching && self.is_settled();
-        if !self.definitions.complete || self.definitions.listed.is_some() {
+        let settled = self.declarations.is_complete() && !self.fetching && self.is_settled();
+        if !self.definitions.is_complete() || self.definitions.is_in_progress() {
             return Ok(());
         }
         let workspace = lock(&self.workspace);

@@ -6,16 +6,15 @@
 //!
 //! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a status.
 
-use super::raw::{RawResource, UnionDeclarations};
-use super::verdict::{ConditionType, DeclarationVerdict, JudgedCondition, StoredStatus};
+use super::verdict::{dated, lacks_a_part_of, says};
 use crate::api::{self, APPLY, RequestError, reason};
 use crate::controllers::{Controller, LogOnce, Reconciled, run};
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, StreamExt};
 use hyper::Method;
-use k8s_openapi::jiff::{Timestamp, Unit};
-use kube::Client;
+use kube::{Client, Resource};
+use kube_unions_core::declaration::{UnionDeclaration, UnionDeclarationStatus};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -37,31 +36,19 @@ pub(super) struct StatusWriter {
     controller: BoxFuture<'static, ()>,
 }
 
-/// A reason to write, or not to write.
-enum StatusChange {
-    /// A verdict on a declaration with this status.
-    Judged(Box<str>, Box<(DeclarationVerdict, StoredStatus)>),
-    /// The declaration was deleted.
-    Deleted(Box<str>),
-}
+/// The verdict on a declaration with the stored status, by name; `None` if the declaration was deleted.
+type StatusChange = (Box<str>, Option<[UnionDeclarationStatus; 2]>);
 
 /// The statuses to write.
 struct StatusController {
     client: Client,
-    queue: BTreeMap<Box<str>, DueStatus>,
-    /// The verdict that this replica wrote last, by declaration.
-    last_written: HashMap<Box<str>, DeclarationVerdict>,
+    /// By declaration.
+    queue: BTreeMap<Box<str>, UnionDeclarationStatus>,
+    /// The status that this replica wrote last, by declaration.
+    last_written: HashMap<Box<str>, UnionDeclarationStatus>,
     /// The declaration whose status was tried last.
     last_tried: Box<str>,
     failure: LogOnce,
-}
-
-/// A status to write.
-#[derive(Debug, Clone)]
-struct DueStatus {
-    verdict: DeclarationVerdict,
-    /// The last transition times of the conditions, by type, in RFC 3339.
-    times: BTreeMap<ConditionType, String>,
 }
 
 impl StatusWriter {
@@ -77,19 +64,11 @@ impl StatusWriter {
         Self { changes, controller: async move { run(&mut controller, received.boxed()).await }.boxed() }
     }
 
-    /// Queues the verdict on a declaration, unless `stored` already says it or this replica has written it before.
-    pub(super) fn publish(&mut self, name: &str, verdict: DeclarationVerdict, stored: &StoredStatus) {
-        self.send(StatusChange::Judged(name.into(), Box::new((verdict, stored.clone()))));
-    }
-
-    /// Forgets a deleted declaration.
-    pub(super) fn forget(&mut self, name: &str) {
-        self.send(StatusChange::Deleted(name.into()));
-    }
-
-    fn send(&self, change: StatusChange) {
+    /// Queues the verdict on a declaration, unless the stored status already says it or this replica has written it before. `None`
+    /// forgets a deleted declaration.
+    pub(super) fn publish(&self, name: &str, verdict_and_stored: Option<[UnionDeclarationStatus; 2]>) {
         // The controller receives as long as this exists.
-        self.changes.unbounded_send(change).unwrap_or_default();
+        self.changes.unbounded_send((name.into(), verdict_and_stored)).unwrap_or_default();
     }
 
     /// Writes queued statuses, and never ends. Cancel it to [`publish`](Self::publish) more.
@@ -106,23 +85,17 @@ impl Controller for StatusController {
         [PAUSE, PAUSE]
     }
 
-    fn heard(&mut self, change: StatusChange) {
-        match change {
-            StatusChange::Judged(name, judged) => {
-                let (verdict, stored) = *judged;
-                if stored.says(&verdict) {
-                    self.queue.remove(&name);
-                } else if stored.lacks_a_part_of(&verdict) || self.last_written.get(&name) != Some(&verdict) {
-                    let since =
-                        |condition: &JudgedCondition| stored.unchanged_since(condition).map_or_else(now, str::to_owned);
-                    let times = verdict.conditions().map(|(kind, condition)| (kind, since(condition))).into();
-                    self.queue.insert(name, DueStatus { verdict, times });
-                }
-            }
-            StatusChange::Deleted(name) => {
-                self.last_written.remove(&name);
-                self.queue.remove(&name);
-            }
+    fn heard(&mut self, (name, judged): StatusChange) {
+        let Some([verdict, stored]) = judged else {
+            self.last_written.remove(&name);
+            self.queue.remove(&name);
+            return;
+        };
+        let was_written = || self.last_written.get(&name).is_some_and(|written| says(written, &verdict));
+        if says(&stored, &verdict) {
+            self.queue.remove(&name);
+        } else if lacks_a_part_of(&stored, &verdict) || !was_written() {
+            self.queue.insert(name, dated(verdict, &stored));
         }
     }
 
@@ -138,7 +111,7 @@ impl Controller for StatusController {
             {
                 self.last_tried.clone_from(name);
                 match result {
-                    Ok(_) => drop(self.last_written.insert(name.clone(), due.verdict.clone())),
+                    Ok(_) => drop(self.last_written.insert(name.clone(), due.clone())),
                     // Deleted meanwhile.
                     Err(error) if error.is_not_found() => drop(self.last_written.remove(name)),
                     Err(error) => {
@@ -166,39 +139,14 @@ impl Controller for StatusController {
     }
 }
 
-async fn write(
-    client: &Client,
-    (name, DueStatus { verdict, times }): &(Box<str>, DueStatus),
-) -> Result<Value, RequestError> {
-    let conditions = verdict.conditions().map(|(name, condition)| {
-        let JudgedCondition { status, reason, message, .. } = condition;
-        let mut written = json!({
-            "type": name.name(),
-            "status": status,
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": times.get(&name),
-        });
-        if let (Some(generation), Some(written)) = (condition.generation, written.as_object_mut()) {
-            written.insert("observedGeneration".to_owned(), generation.into());
-        }
-        written
-    });
-    let mut status = json!({"conditions": conditions});
-    if let (Some(unions), Some(status)) = (&verdict.unions, status.as_object_mut()) {
-        status.insert("unions".to_owned(), unions.as_str().into());
-    }
+async fn write(client: &Client, (name, status): &(Box<str>, UnionDeclarationStatus)) -> Result<Value, RequestError> {
     let body = json!({
-        "apiVersion": format!("{}/{}", UnionDeclarations::GROUP, UnionDeclarations::VERSION),
-        "kind": UnionDeclarations::KIND,
+        "apiVersion": UnionDeclaration::api_version(&()),
+        "kind": UnionDeclaration::kind(&()),
         "metadata": {"name": name},
         "status": status,
     });
-    let path = UnionDeclarations::path(name);
-    let path = format!("{path}/status?fieldManager={FIELD_MANAGER}&force=true");
+    let collection = UnionDeclaration::url_path(&(), None);
+    let path = format!("{collection}/{name}/status?fieldManager={FIELD_MANAGER}&force=true");
     api::write(client, Method::PATCH, &path, APPLY, &body).await
-}
-
-fn now() -> String {
-    Timestamp::now().round(Unit::Second).unwrap_or_else(|_| Timestamp::now()).to_string()
 }

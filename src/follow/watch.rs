@@ -12,6 +12,7 @@ use super::raw::{RawDeclaration, RawDefinition};
 use super::state::{ClusterState, OWN_DEFINITION, run};
 use super::status::StatusWriter;
 use crate::api::{ObjectSelection, code, list_and_watch, reason};
+use crate::controllers::LogOnce;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -44,8 +45,8 @@ pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sende
 
     let mut state = ClusterState::new(cluster);
     let mut statuses = StatusWriter::new(client.clone());
-    let mut declarations_log = WatchLog::default();
-    let mut services_log = WatchLog::default();
+    let mut declarations_failure = LogOnce::default();
+    let mut services_failure = LogOnce::default();
     let mut fetch: Option<BoxFuture<'static, FetchedDocuments>> = None;
     let mut jobs = FuturesUnordered::new();
     // CRDs wait for the declarations, so that each is compiled once, and for the services, which tell whether a CRD counts; but
@@ -57,7 +58,7 @@ pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sende
         if all_handled && fetch.is_none() {
             fetch = state.next_fetch().map(|fetch| fetch.run(Arc::clone(&cluster.schemas)).boxed());
         }
-        if (all_handled || state.is_overdue()) && state.publish(&catalogs, &mut statuses).is_err() {
+        if (all_handled || state.is_overdue()) && state.publish(&catalogs, &statuses).is_err() {
             return;
         }
         while jobs.len() < CONCURRENT_JOBS
@@ -71,9 +72,9 @@ pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sende
         tokio::select! {
             biased;
             Some(compiled) = jobs.next(), if !jobs.is_empty() => state.compiled(compiled),
-            event = services.next() => tried_services |= handle_service(event, &mut state, &mut services_log),
+            event = services.next() => tried_services |= handle_service(event, &mut state, &mut services_failure),
             event = declarations.next() => {
-                tried_declarations |= handle_declaration(event, &mut state, &mut declarations_log);
+                tried_declarations |= handle_declaration(event, &mut state, &mut declarations_failure);
             }
             event = definitions.next(), if ready => handle_definition(event, &mut state, &link),
             () = std::future::ready(()), if !all_handled => {
@@ -104,10 +105,7 @@ type WatchEvent<T> = Option<watcher::Result<Event<T>>>;
 
 fn handle_definition(event: WatchEvent<RawDefinition>, state: &mut ClusterState, link: &Link) {
     match event {
-        Some(Ok(Event::Init)) => state.list_definitions(),
-        Some(Ok(Event::InitApply(raw) | Event::Apply(raw))) => state.put_definition(&raw),
-        Some(Ok(Event::InitDone)) => state.definitions_listed(),
-        Some(Ok(Event::Delete(raw))) => state.remove_definition(raw.name()),
+        Some(Ok(event)) => state.definition_heard(event),
         Some(Err(error)) if is_malformed_event(&error) => {}
         Some(Err(error)) => {
             link.down(&error);
@@ -118,33 +116,31 @@ fn handle_definition(event: WatchEvent<RawDefinition>, state: &mut ClusterState,
 }
 
 /// Returns true if the event ends an attempt at a list.
-fn handle_declaration(event: WatchEvent<RawDeclaration>, state: &mut ClusterState, log: &mut WatchLog) -> bool {
+fn handle_declaration(event: WatchEvent<RawDeclaration>, state: &mut ClusterState, failure: &mut LogOnce) -> bool {
     match event {
-        Some(Ok(Event::Init)) => state.list_declarations(),
-        Some(Ok(Event::InitApply(raw) | Event::Apply(raw))) => state.put_declaration(&raw),
-        Some(Ok(Event::InitDone)) => {
-            if log.recovered() {
+        Some(Ok(event)) => {
+            let ends = matches!(event, Event::InitDone);
+            if ends && failure.is_over() {
                 tracing::info!("watching UnionDeclarations");
             }
-            state.declarations_listed();
-            return true;
+            state.declaration_heard(event);
+            ends
         }
-        Some(Ok(Event::Delete(raw))) => state.remove_declaration(raw.name()),
-        Some(Err(error)) if is_malformed_event(&error) => {}
+        Some(Err(error)) if is_malformed_event(&error) => false,
         Some(Err(error)) => {
-            declarations_failed(&error, state, log);
-            return true;
+            declarations_failed(&error, state, failure);
+            true
         }
-        None => {}
+        None => false,
     }
-    false
 }
 
-fn declarations_failed(error: &watcher::Error, state: &mut ClusterState, log: &mut WatchLog) {
-    let new = log.failed(error);
+fn declarations_failed(error: &watcher::Error, state: &mut ClusterState, failure: &mut LogOnce) {
+    let reason = reason(error);
+    let is_new = failure.is_new(&reason);
     match code(error) {
         Some(404) => {
-            if new.is_some() {
+            if is_new {
                 tracing::info!("the cluster has no CRD of UnionDeclaration; retrying until it has");
             }
             // An API server that starts may not serve them yet.
@@ -152,37 +148,34 @@ fn declarations_failed(error: &watcher::Error, state: &mut ClusterState, log: &m
         }
         Some(403) => {
             // An API server that starts may not know the roles yet.
-            if let Some(reason) = new {
+            if is_new {
                 let consequence =
                     if state.has_declarations() { "those known stay in force" } else { "none is in force" };
                 tracing::warn!(reason, consequence, "may not list UnionDeclarations; retrying");
             }
             state.declarations_unavailable(false);
         }
-        Some(_) | None => {
-            if let Some(reason) = new {
-                tracing::warn!(reason, "cannot watch UnionDeclarations; those known stay in force, retrying");
-            }
+        Some(_) | None if is_new => {
+            tracing::warn!(reason, "cannot watch UnionDeclarations; those known stay in force, retrying");
         }
+        Some(_) | None => {}
     }
 }
 
 /// Returns true if the event ends an attempt at a list.
-fn handle_service(event: WatchEvent<APIService>, state: &mut ClusterState, log: &mut WatchLog) -> bool {
-    let mut tried = false;
+fn handle_service(event: WatchEvent<APIService>, state: &mut ClusterState, failure: &mut LogOnce) -> bool {
     match event {
-        Some(Ok(Event::Init)) => state.services().list(),
-        Some(Ok(Event::InitApply(service) | Event::Apply(service))) => state.services().apply(&service),
-        Some(Ok(Event::InitDone)) => {
-            if log.recovered() {
+        Some(Ok(event)) => {
+            let ends = matches!(event, Event::InitDone);
+            if ends && failure.is_over() {
                 tracing::info!("watching the groups that the API server serves from its own code");
             }
-            state.services().listed();
-            tried = true;
+            state.service_heard(event);
+            ends
         }
-        Some(Ok(Event::Delete(service))) => state.services().remove(&service),
         Some(Err(error)) => {
-            if let Some(reason) = log.failed(&error) {
+            let reason = reason(&error);
+            if failure.is_new(&reason) {
                 let consequence = if state.services().are_known() {
                     "the groups known stay"
                 } else {
@@ -190,12 +183,10 @@ fn handle_service(event: WatchEvent<APIService>, state: &mut ClusterState, log: 
                 };
                 tracing::warn!(reason, consequence, "cannot watch APIServices; retrying");
             }
-            tried = true;
+            true
         }
-        None => {}
+        None => false,
     }
-    state.services_changed();
-    tried
 }
 
 /// Logs an event that cannot be read. The watch goes on behind it.
@@ -203,25 +194,4 @@ fn is_malformed_event(error: &watcher::Error) -> bool {
     let watcher::Error::WatchFailed(error @ kube::Error::SerdeError(_)) = error else { return false };
     tracing::warn!(reason = reason(error), "ignoring a malformed watch event");
     true
-}
-
-/// The last logged error of a watch. Repeated errors are logged once. The watch of CRDs has a [`Link`] instead.
-#[derive(Default)]
-struct WatchLog {
-    error: Option<String>,
-}
-
-impl WatchLog {
-    /// Returns the reason to log if it differs from the last one.
-    fn failed(&mut self, error: &watcher::Error) -> Option<String> {
-        let reason = reason(error);
-        let new = self.error.as_ref() != Some(&reason);
-        self.error = Some(reason.clone());
-        new.then_some(reason)
-    }
-
-    /// Returns true if an error was logged before.
-    fn recovered(&mut self) -> bool {
-        self.error.take().is_some()
-    }
 }
