@@ -3,7 +3,6 @@
 //! Knows nothing of unions. Every request and every watch goes through the client of [`connect`] or [`client()`], so that none is waited
 //! for without end (`deadline`).
 
-mod backoff;
 mod client;
 mod deadline;
 mod discovery;
@@ -16,7 +15,6 @@ mod retry;
 mod server_clock;
 mod watch;
 
-pub(crate) use backoff::doubling;
 pub use client::{ConnectError, client, connect};
 pub use discovery::{DiscoveredResource, find, no_resource, resource, resources};
 pub use list::{ListedObject, Page, Pages};
@@ -25,6 +23,6 @@ pub(crate) use reason::reason;
 pub use refusal::LiveError;
 pub use request::RequestError;
 pub(crate) use request::{APPLY, MERGE, send, text, write};
-pub(crate) use retry::code;
+pub(crate) use retry::{code, doubling};
 pub use server_clock::ServerClock;
 pub(crate) use watch::{ListProgress, ObjectSelection, list_and_watch};

@@ -13,7 +13,6 @@ mod reconciler;
 mod registration;
 mod service_reference;
 mod trust;
-mod watch_channel;
 
 pub use bundle::CaBundle;
 pub use certificate::{CertificateSignals, Timing, renewed, share_certificate};

@@ -6,13 +6,15 @@
 
 use super::server_clock::ServerClock;
 use futures::future::BoxFuture;
-use hyper::body::{Body, Bytes, Frame, SizeHint};
+use futures::stream::unfold;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Body, Bytes, Frame};
 use hyper::{Method, Request, Response};
 use std::error::Error;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tower::{Layer, Service};
 
 /// Wait for the headers of the answer to a read, with all retries of the client.
@@ -61,19 +63,12 @@ pub(crate) enum DeadlineError {
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The body of an answer.
-#[derive(Debug)]
-pub(crate) struct BoundedBody<B> {
-    inner: B,
-    bounds: BodyBounds,
-}
-
-#[derive(Debug)]
+/// The bounds of the body of an answer.
 enum BodyBounds {
     Answer {
         whole: Duration,
-        end: Pin<Box<Sleep>>,
-        progress: Pin<Box<Sleep>>,
+        end: Instant,
+        /// Bytes that may still come.
         left: u64,
     },
     /// A watch may be silent, and has as many bytes as there are events. `list_and_watch` bounds its time.
@@ -96,8 +91,10 @@ where
     S: Service<Request<T>, Response = Response<B>>,
     S::Error: Into<BoxError>,
     S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
 {
-    type Response = Response<BoundedBody<B>>;
+    type Response = Response<UnsyncBoxBody<Bytes, BoxError>>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
@@ -118,15 +115,45 @@ where
             let bounds = if watches {
                 BodyBounds::Watch { event: 0 }
             } else {
-                let (end, progress) = (Box::pin(sleep_until(began + whole)), Box::pin(sleep(PROGRESS)));
-                BodyBounds::Answer { whole, end, progress, left: LONGEST }
+                BodyBounds::Answer { whole, end: began + whole, left: LONGEST }
             };
-            Ok(answer.map(|inner| BoundedBody { inner, bounds }))
+            Ok(answer.map(|body| {
+                let frames = unfold((body, bounds), async |(mut body, mut bounds)| {
+                    let frame = bounds.next(&mut body).await.transpose()?;
+                    Some((frame, (body, bounds)))
+                });
+                StreamBody::new(frames).boxed_unsync()
+            }))
         })
     }
 }
 
 impl BodyBounds {
+    /// Returns the next frame of a body.
+    async fn next<B>(&mut self, body: &mut B) -> Result<Option<Frame<Bytes>>, BoxError>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<BoxError>,
+    {
+        let frame = match *self {
+            Self::Watch { .. } => body.frame().await,
+            Self::Answer { whole, end, .. } => {
+                let progress = Instant::now() + PROGRESS;
+                let late = if end <= progress { DeadlineError::Incomplete(whole) } else { DeadlineError::NoProgress };
+                // A body that never pauses comes to its end, too.
+                if end <= Instant::now() {
+                    return Err(late.into());
+                }
+                timeout_at(end.min(progress), body.frame()).await.map_err(|_| late)?
+            }
+        };
+        let frame = frame.transpose().map_err(Into::into)?;
+        if let Some(bytes) = frame.as_ref().and_then(Frame::data_ref) {
+            self.count(bytes)?;
+        }
+        Ok(frame)
+    }
+
     /// Counts bytes that arrived.
     fn count(&mut self, bytes: &[u8]) -> Result<(), DeadlineError> {
         let length = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -147,51 +174,13 @@ impl BodyBounds {
     }
 }
 
-impl<B> Body for BoundedBody<B>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: Into<BoxError>,
-{
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let Self { inner, bounds } = &mut *self;
-        let polled = Pin::new(inner).poll_frame(context).map_err(Into::into);
-        if let BodyBounds::Answer { whole, end, progress, .. } = bounds {
-            if end.as_mut().poll(context).is_ready() {
-                return Poll::Ready(Some(Err(DeadlineError::Incomplete(*whole).into())));
-            }
-            if polled.is_pending() {
-                ready!(progress.as_mut().poll(context));
-                return Poll::Ready(Some(Err(DeadlineError::NoProgress.into())));
-            }
-            progress.as_mut().reset(Instant::now() + PROGRESS);
-        }
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(bytes) = frame.data_ref()
-            && let Err(error) = bounds.count(bytes)
-        {
-            return Poll::Ready(Some(Err(error.into())));
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use futures::StreamExt;
-    use http_body_util::{BodyExt, Empty, StreamBody};
+    use http_body_util::Empty;
     use std::convert::Infallible;
+    use tokio::time::sleep;
     use tower::{ServiceExt, service_fn};
 
     /// Returns the text of the answer to a request, whose headers come after `wait`, or the error.

@@ -39,19 +39,6 @@ impl DiscoveredResource {
         format!("{}{dot}{}/{name}", self.kind.to_lowercase(), self.group)
     }
 
-    #[cfg(test)]
-    pub(super) fn named(group: &str, version: &str, kind: &str, plural: &str) -> Self {
-        Self {
-            group: group.into(),
-            version: version.into(),
-            kind: kind.into(),
-            plural: plural.into(),
-            singular: kind.to_lowercase().into(),
-            short_names: Vec::new(),
-            namespaced: false,
-        }
-    }
-
     fn names(&self) -> KindNames<'_> {
         KindNames {
             group: &self.group,
@@ -89,12 +76,8 @@ pub async fn resource(client: &Client, asked: &str) -> Result<DiscoveredResource
 
 /// Returns all resources, in the server's order, which has preferred versions first.
 pub async fn resources(client: &Client) -> Result<Vec<DiscoveredResource>, LiveError> {
-    let (core, groups) =
-        (client.list_core_api_versions_aggregated().await?, client.list_api_groups_aggregated().await?);
-    // API servers before 1.26 answer with lists of other kinds, which have no items.
-    if core.items.is_empty() || groups.items.is_empty() {
-        return one_by_one(client).await;
-    }
+    let core = client.list_core_api_versions_aggregated().await?;
+    let groups = client.list_api_groups_aggregated().await?;
     Ok(core.items.iter().chain(&groups.items).flat_map(of_group).collect())
 }
 
@@ -118,91 +101,5 @@ fn aggregated(group: &str, version: &str, resource: &APIResourceDiscovery) -> Op
     })
 }
 
-/// Returns all resources of a server without aggregated discovery.
-async fn one_by_one(client: &Client) -> Result<Vec<DiscoveredResource>, LiveError> {
-    let mut lists = Vec::new();
-    for version in client.list_core_api_versions().await?.versions {
-        lists.push(client.list_core_api_resources(&version).await?);
-    }
-    for group in client.list_api_groups().await?.groups {
-        let preferred = group.preferred_version.map(|version| version.group_version);
-        let mut versions: Vec<String> = group.versions.into_iter().map(|version| version.group_version).collect();
-        versions.sort_by_key(|version| Some(version) != preferred.as_ref());
-        for version in versions {
-            match client.list_api_group_resources(&version).await {
-                Ok(list) => lists.push(list),
-                // An aggregated API whose server is down does not fail the others.
-                Err(kube::Error::Api(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-    let mut all = Vec::new();
-    for list in lists {
-        let (group, version) = list.group_version.split_once('/').unwrap_or(("", &list.group_version));
-        for resource in list.resources.into_iter().filter(|resource| !resource.name.contains('/')) {
-            all.push(DiscoveredResource {
-                group: group.into(),
-                version: version.into(),
-                kind: resource.kind.into(),
-                plural: resource.name.into(),
-                singular: resource.singular_name.into(),
-                short_names: resource.short_names.unwrap_or_default(),
-                namespaced: resource.namespaced,
-            });
-        }
-    }
-    Ok(all)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_resource_is_found_by_every_name_that_kubectl_takes() {
-        let nicknamed = |resource: DiscoveredResource, name: &str| DiscoveredResource {
-            short_names: vec![name.to_owned()],
-            ..resource
-        };
-        let all = [
-            nicknamed(DiscoveredResource::named("", "v1", "Service", "services"), "svc"),
-            nicknamed(DiscoveredResource::named("apps", "v1", "Deployment", "deployments"), "deploy"),
-            DiscoveredResource::named("example.com", "v1", "Widget", "widgets"),
-            DiscoveredResource::named("example.com", "v1beta1", "Widget", "widgets"),
-            DiscoveredResource::named("serving.example.com", "v1", "Service", "services"),
-            // Its plural is another's short name.
-            DiscoveredResource::named("example.com", "v1", "Svc", "deploy"),
-        ];
-        for (asked, position) in [
-            ("services", Some(0)),
-            ("Service", Some(0)),
-            ("svc", Some(5)),
-            ("svc.v1.", Some(0)),
-            ("deploy", Some(5)),
-            ("deploy.apps", Some(1)),
-            ("deployments.v1.apps", Some(1)),
-            ("widget", Some(2)),
-            ("widgets.example.com", Some(2)),
-            ("widgets.v1beta1.example.com", Some(3)),
-            ("widgets.exam", Some(2)),
-            ("services.serving.example.com", Some(4)),
-            ("widgets.v2.example.com", None),
-            ("widgets.other.com", None),
-            ("gadgets", None),
-            ("", None),
-        ] {
-            let found = find(&all, asked).map(|it| all.iter().position(|one| one == it).unwrap());
-            assert_eq!(found, position, "{asked}");
-        }
-    }
-
-    #[test]
-    fn an_object_has_the_title_that_kubectl_prints() {
-        assert_eq!(
-            DiscoveredResource::named("example.com", "v1", "Widget", "widgets").title("a"),
-            "widget.example.com/a"
-        );
-        assert_eq!(DiscoveredResource::named("", "v1", "Pod", "pods").title("a"), "pod/a");
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! Retries: the waits between attempts, and watches that are retried for ever.
 
-use super::backoff::doubling;
+use backon::ExponentialBuilder;
 use futures::future::ready;
 use futures::{Stream, StreamExt};
 use kube::runtime::WatchStreamExt;
@@ -14,6 +14,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// After this time without a failure the next one counts as the first.
 const CALM: Duration = Duration::from_secs(10);
+
+/// Returns waits that double from `first` to `longest` and never end.
+pub(crate) fn doubling(first: Duration, longest: Duration) -> ExponentialBackoff {
+    let builder = ExponentialBuilder::default().with_min_delay(first).with_max_delay(longest);
+    builder.with_factor(2.0).without_max_times().into()
+}
 
 /// The waits between attempts at a watch or a list.
 pub(crate) struct Retry {

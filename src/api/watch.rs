@@ -5,7 +5,7 @@
 //! between, or an etcd that was restored, whose versions begin again below the last one. Then everything is listed anew.
 
 use super::retry::persistent;
-use futures::stream::{BoxStream, Stream, StreamExt, unfold};
+use futures::stream::{BoxStream, StreamExt, unfold};
 use kube::api::{ListParams, WatchParams};
 use kube::core::WatchEvent;
 use kube::runtime::watcher::{Error, Event, Result};
@@ -95,20 +95,15 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let shrunk = selection.page;
-    persistent(events(Follower { api, selection, proven, shrunk, stage: WatchStage::Start })).boxed()
-}
-
-fn events<K, F: Fn()>(follower: Follower<K, F>) -> impl Stream<Item = Result<Event<K>>>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + 'static,
-{
-    unfold(follower, async |mut follower| {
+    let follower = Follower { api, selection, proven, shrunk, stage: WatchStage::Start };
+    let events = unfold(follower, async |mut follower| {
         loop {
             if let Some(event) = follower.step().await {
                 return Some((event, follower));
             }
         }
-    })
+    });
+    persistent(events).boxed()
 }
 
 struct Follower<K, F> {
@@ -122,21 +117,17 @@ struct Follower<K, F> {
 
 enum WatchStage<K> {
     Start,
-    Listing {
-        objects: VecDeque<K>,
-        next: Option<String>,
-        version: Option<String>,
-    },
-    Listed {
-        version: String,
-    },
-    Watching {
-        events: BoxStream<'static, kube::Result<WatchEvent<K>>>,
-        version: String,
-        /// True after an event or bookmark.
-        heard: bool,
-        began: Instant,
-    },
+    Listing { objects: VecDeque<K>, next: Option<String>, version: Option<String> },
+    Listed { version: String },
+    Watching(RunningWatch<K>),
+}
+
+struct RunningWatch<K> {
+    events: BoxStream<'static, kube::Result<WatchEvent<K>>>,
+    version: String,
+    /// True after an event or bookmark.
+    heard: bool,
+    began: Instant,
 }
 
 impl<K, F: Fn()> Follower<K, F>
@@ -166,14 +157,14 @@ where
                 }
             }
             WatchStage::Listed { version } => self.watch(version).await.err().map(Err),
-            WatchStage::Watching { mut events, version, heard, began } => {
-                match timeout_at(began + WATCH + GRACE, events.next()).await {
-                    Ok(Some(event)) => self.event(event, events, version, heard, began),
-                    Ok(None) | Err(_) if heard => {
-                        self.stage = WatchStage::Listed { version };
+            WatchStage::Watching(mut watch) => {
+                match timeout_at(watch.began + WATCH + GRACE, watch.events.next()).await {
+                    Ok(Some(event)) => self.event(event, watch),
+                    Ok(None) | Err(_) if watch.heard => {
+                        self.stage = WatchStage::Listed { version: watch.version };
                         None
                     }
-                    Ok(None) if began.elapsed() < WATCH / 2 => {
+                    Ok(None) if watch.began.elapsed() < WATCH / 2 => {
                         let reason = "the watch ended before its time, without an event";
                         Some(Err(Error::WatchFailed(kube::Error::ReadEvents(io::Error::other(reason)))))
                     }
@@ -219,7 +210,8 @@ where
         match self.api.watch(&parameters, &version).await {
             Ok(events) => {
                 (self.proven)();
-                self.stage = WatchStage::Watching { events: events.boxed(), version, heard: false, began };
+                self.stage =
+                    WatchStage::Watching(RunningWatch { events: events.boxed(), version, heard: false, began });
                 Ok(())
             }
             Err(error) => {
@@ -233,14 +225,7 @@ where
         }
     }
 
-    fn event(
-        &mut self,
-        event: kube::Result<WatchEvent<K>>,
-        events: BoxStream<'static, kube::Result<WatchEvent<K>>>,
-        version: String,
-        heard: bool,
-        began: Instant,
-    ) -> Option<Result<Event<K>>> {
+    fn event(&mut self, event: kube::Result<WatchEvent<K>>, mut watch: RunningWatch<K>) -> Option<Result<Event<K>>> {
         let (version, event) = match event {
             Ok(WatchEvent::Bookmark(bookmark)) => (Some(bookmark.metadata.resource_version), None),
             Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
@@ -250,14 +235,14 @@ where
             Ok(WatchEvent::Error(status)) => return Some(Err(Error::WatchError(status))),
             Err(error @ kube::Error::ReadEvents(_)) => {
                 // If a watch breaks before its first event, the event itself may be too long. A list goes past it.
-                if heard {
-                    self.stage = WatchStage::Listed { version };
+                if watch.heard {
+                    self.stage = WatchStage::Listed { version: watch.version };
                 }
                 return Some(Err(Error::WatchFailed(error)));
             }
             // A line that is no event. The next one may be.
             Err(error) => {
-                self.stage = WatchStage::Watching { events, version, heard, began };
+                self.stage = WatchStage::Watching(watch);
                 return Some(Err(Error::WatchFailed(error)));
             }
         };
@@ -265,7 +250,8 @@ where
             return Some(Err(Error::NoResourceVersion));
         };
         (self.proven)();
-        self.stage = WatchStage::Watching { events, version, heard: true, began };
+        (watch.version, watch.heard) = (version, true);
+        self.stage = WatchStage::Watching(watch);
         event.map(Ok)
     }
 }

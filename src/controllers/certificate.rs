@@ -17,9 +17,8 @@ mod secret;
 mod state;
 
 use super::ServiceReference;
-use super::reconciler::{Controller, Reconciled, changes, news, run};
+use super::reconciler::{Controller, Reconciled, changes, news, publish, run};
 use super::trust::{RegisteredBundle, Trust};
-use super::watch_channel::publish;
 use crate::api::{ObjectSelection, list_and_watch};
 use crate::authority::{AuthorityError, ServingCertificate};
 use contents::{Contents, bundle_of, since_1970};

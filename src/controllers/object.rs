@@ -2,6 +2,7 @@
 //!
 //! It knows nothing of the content of objects. Any JSON may be stored, so nothing here assumes a shape.
 
+use super::reconciler::LogOnce;
 use crate::api::{self, APPLY, RequestError};
 use hyper::Method;
 use kube::Client;
@@ -25,6 +26,13 @@ pub(super) struct ObjectPath {
 pub(super) struct Owner {
     pub(super) name: String,
     pub(super) uid: String,
+}
+
+/// Reads the owner of some objects, and logs once why there is none.
+#[derive(Debug)]
+pub(super) struct OwnerReader {
+    owned: &'static str,
+    failure: LogOnce,
 }
 
 impl ObjectPath {
@@ -80,7 +88,7 @@ async fn write(
 
 impl Owner {
     /// Reads the role. The inner error is the reason why there is no owner to set.
-    pub(super) async fn read(client: &Client, name: &str) -> Result<Result<Self, String>, RequestError> {
+    async fn read(client: &Client, name: &str) -> Result<Result<Self, String>, RequestError> {
         let collection = "/apis/rbac.authorization.k8s.io/v1/clusterroles".to_owned();
         let role = ObjectPath { collection, name: name.to_owned() }.read(client).await;
         let uid = |role: &Value| role.pointer("/metadata/uid")?.as_str().map(str::to_owned);
@@ -111,16 +119,34 @@ impl Owner {
     }
 }
 
+impl OwnerReader {
+    /// Returns a reader for the owner of some objects. `owned`: these objects, and what becomes of them without an owner.
+    pub(super) fn new(owned: &'static str) -> Self {
+        Self { owned, failure: LogOnce::default() }
+    }
+
+    /// Returns the `ClusterRole` of this name with its current UID; `None` if there is no owner to set.
+    pub(super) async fn read(&mut self, client: &Client, name: &str) -> Result<Option<Owner>, RequestError> {
+        match Owner::read(client, name).await? {
+            Ok(owner) => {
+                self.failure.is_over();
+                Ok(Some(owner))
+            }
+            Err(reason) => {
+                if self.failure.is_new(&reason) {
+                    tracing::warn!(cluster_role = name, reason, "cannot read the ClusterRole that owns {}", self.owned);
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
 /// Sets labels, annotations and the owner in the metadata of a stored object. Those of other writers stay.
-pub(super) fn merge_metadata(
-    metadata: &mut Map<String, Value>,
-    labels: &Map<String, Value>,
-    annotations: &Map<String, Value>,
-    owner: Option<&Owner>,
-) {
-    for (part, wanted) in [("labels", labels), ("annotations", annotations)] {
+pub(super) fn merge_metadata(metadata: &mut Map<String, Value>, wanted: &Value, owner: Option<&Owner>) {
+    for part in ["labels", "annotations"] {
         let mut all = object_at(metadata, part);
-        all.extend(wanted.clone());
+        all.extend(wanted.get(part).and_then(Value::as_object).cloned().unwrap_or_default());
         metadata.insert(part.to_owned(), all.into());
     }
     if let Some(owner) = owner {

@@ -27,9 +27,8 @@ pub(crate) use api::PolicyResource;
 pub use settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
 pub(crate) use stored::SELECTOR;
 
-use super::object::Owner;
-use super::reconciler::{LogOnce, WAITS, merged, news, run};
-use super::watch_channel::publish;
+use super::object::OwnerReader;
+use super::reconciler::{LogOnce, WAITS, merged, news, publish, run};
 use crate::api::{RequestError, doubling};
 use api::ServedPolicies;
 use controller::{PolicyChange, PolicyController};
@@ -43,8 +42,9 @@ const REREAD: Duration = Duration::from_mins(1);
 
 /// Keeps the policies in sync until the sender of catalogs is dropped.
 pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: PolicySignals) {
-    let mut surroundings =
-        PolicySurroundings { client: &client, enforcement: &enforcement, owner_failure: LogOnce::default() };
+    let owner =
+        OwnerReader::new("the policies: they stay after an uninstallation until `kube-unions unregister` deletes them");
+    let mut surroundings = PolicySurroundings { client: &client, enforcement: &enforcement, owner };
     loop {
         let (served, frame) = surroundings.known().await;
         tracing::info!(
@@ -70,7 +70,7 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
 struct PolicySurroundings<'e> {
     client: &'e Client,
     enforcement: &'e PolicyEnforcement,
-    owner_failure: LogOnce,
+    owner: OwnerReader,
 }
 
 impl PolicySurroundings<'_> {
@@ -106,16 +106,7 @@ impl PolicySurroundings<'_> {
         let served = ServedPolicies::read(self.client).await?;
         let mut frame = PolicyFrame { installation: self.enforcement.installation.clone(), owner: None };
         if let Some(name) = self.enforcement.owner.as_ref().filter(|_| self.enforcement.duty.is_enforcing()) {
-            match Owner::read(self.client, name).await? {
-                Ok(owner) => frame.owner = Some(owner),
-                Err(reason) if self.owner_failure.is_new(&reason) => tracing::warn!(
-                    cluster_role = name,
-                    reason,
-                    "cannot read the ClusterRole that owns the policies: they stay after an uninstallation until \
-                     `kube-unions unregister` deletes them"
-                ),
-                Err(_) => {}
-            }
+            frame.owner = self.owner.read(self.client, name).await?;
         }
         Ok((served, frame))
     }

@@ -122,6 +122,15 @@ pub(crate) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream
     }
 }
 
+/// Sends a value to a channel if it differs from the last one.
+pub(super) fn publish<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
+    sender.send_if_modified(|known| {
+        let is_new = *known != value;
+        *known = value;
+        is_new
+    });
+}
+
 /// Yields for each new value of a channel. Ends when the sender is dropped.
 pub(super) fn news<T: Send + Sync + 'static>(receiver: &watch::Receiver<T>) -> BoxStream<'static, ()> {
     let next = async |mut receiver: watch::Receiver<T>| receiver.changed().await.ok().map(|()| ((), receiver));

@@ -20,6 +20,7 @@
 
 mod desired;
 mod differences;
+mod entries;
 mod error;
 mod foreign;
 mod intent;
@@ -28,7 +29,6 @@ mod registrar;
 mod rules;
 mod settings;
 mod stored;
-mod wanted;
 
 pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError};
 #[cfg(test)]

@@ -12,7 +12,6 @@ use kube_unions_core::declaration::{Declaration, Fault, OpenApi};
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{Workspace, unreadable_declaration};
 use std::sync::{Arc, Mutex};
-use tokio::sync::Semaphore;
 
 /// An error of [`Cluster::inspect`](super::Cluster::inspect).
 #[derive(Debug, thiserror::Error)]
@@ -30,30 +29,16 @@ pub enum InspectError {
 }
 
 /// Requests that concurrent inspections share, so that the API server gets few.
+#[derive(Default)]
 pub(super) struct Requests {
     /// By name.
     definitions: Coalesced<Result<Option<Arc<RawDefinition>>, SchemaFetchError>>,
     index: Coalesced<Result<DocumentIndex, SchemaFetchError>>,
     /// By group and versions.
     editions: Coalesced<Result<Vec<Arc<OpenApi>>, SchemaFetchError>>,
-    /// Held while a schema is compiled. Compiling goes on after the inspection is cancelled.
-    compiling: Arc<Semaphore>,
+    /// Held while a schema is compiled, one at a time. Compiling goes on after the inspection is cancelled.
+    compiling: Arc<tokio::sync::Mutex<()>>,
 }
-
-impl Default for Requests {
-    fn default() -> Self {
-        let compiling = Arc::new(Semaphore::new(COMPILING));
-        Self {
-            definitions: Coalesced::default(),
-            index: Coalesced::default(),
-            editions: Coalesced::default(),
-            compiling,
-        }
-    }
-}
-
-/// Concurrent compilations.
-const COMPILING: usize = 1;
 
 /// Returns a workspace with the declarations of a kind, and the name of the CRD that defines the kind.
 fn surroundings(workspace: &Workspace, kind: &GroupKind) -> (Workspace, Option<String>) {
@@ -105,7 +90,7 @@ pub(super) async fn inspect(
     } else {
         Vec::new()
     };
-    let seat = Arc::clone(&requests.compiling).acquire_owned().await.map_err(|_| InspectError::CutOff)?;
+    let seat = Arc::clone(&requests.compiling).lock_owned().await;
     // A large schema takes milliseconds to compile.
     let compiled = tokio::task::spawn_blocking(move || {
         let _seat = seat;

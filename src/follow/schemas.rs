@@ -14,6 +14,7 @@ use kube_unions_core::declaration::{Definition, DefinitionError, OpenApi};
 use kube_unions_core::names::GroupKind;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The extension in the text of a document.
@@ -23,35 +24,12 @@ const EXTENSION: &str = "\"x-kubernetes-unions\"";
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaFetchError {
-    /// The CRD cannot be read.
-    #[error("cannot read the CRD `{name}`")]
-    Definition {
-        /// The name of the CRD.
-        name: Box<str>,
-        /// The error of the client.
-        source: RequestError,
-    },
-    /// The index of OpenAPI documents cannot be read.
-    #[error("cannot read the index of OpenAPI documents")]
-    Index(#[source] RequestError),
-    /// The index is malformed.
-    #[error("the index of OpenAPI documents is malformed")]
-    MalformedIndex(#[source] Arc<serde_json::Error>),
-    /// A document cannot be read.
-    #[error("cannot read the OpenAPI document of `{path}`")]
-    Document {
-        /// The path in the index.
-        path: String,
-        /// The error of the client.
-        source: RequestError,
-    },
-    /// A document is malformed.
-    #[error("the OpenAPI document of `{path}` is malformed")]
-    Malformed {
-        /// The path in the index.
-        path: String,
-        source: Arc<DefinitionError>,
-    },
+    /// A CRD, the index of OpenAPI documents, or a document cannot be read.
+    #[error("cannot read the {what}")]
+    Unread { what: String, source: RequestError },
+    /// The index or a document is malformed.
+    #[error("the {what} is malformed")]
+    Malformed { what: String, source: Arc<dyn Error + Send + Sync> },
     /// A document describes nothing but CRDs. If a group of the API server has a CRD, the server sends its own document and that
     /// of the CRDs in turn, so that the next attempt may succeed.
     #[error("the OpenAPI document of `{path}` describes nothing but CRDs")]
@@ -115,7 +93,7 @@ impl Schemas {
         match api::text(&self.client, &format!("{}/{name}", RawDefinition::url_path(&(), None))).await {
             Ok(text) => Ok(Some(RawDefinition::read(&text))),
             Err(error) if error.is_not_found() => Ok(None),
-            Err(source) => Err(SchemaFetchError::Definition { name: name.into(), source }),
+            Err(source) => Err(SchemaFetchError::Unread { what: format!("CRD `{name}`"), source }),
         }
     }
 
@@ -128,9 +106,11 @@ impl Schemas {
 
     /// Reads the index.
     pub(super) async fn index(&self) -> Result<DocumentIndex, SchemaFetchError> {
-        let text = api::text(&self.client, "/openapi/v3").await.map_err(SchemaFetchError::Index)?;
-        let index: WireIndex =
-            serde_json::from_str(&text).map_err(|error| SchemaFetchError::MalformedIndex(Arc::new(error)))?;
+        let what = || "index of OpenAPI documents".to_owned();
+        let text = api::text(&self.client, "/openapi/v3").await;
+        let text = text.map_err(|source| SchemaFetchError::Unread { what: what(), source })?;
+        let index: WireIndex = serde_json::from_str(&text)
+            .map_err(|error| SchemaFetchError::Malformed { what: what(), source: Arc::new(error) })?;
         let from_definitions = lock(&self.from_definitions);
         let counts =
             |path: &str| group_version(path).is_none_or(|(group, version)| !from_definitions.has(group, version));
@@ -207,8 +187,8 @@ impl Schemas {
     }
 
     async fn document_text(&self, path: &str, url: &str) -> Result<String, SchemaFetchError> {
-        let fail = |source| SchemaFetchError::Document { path: path.to_owned(), source };
-        api::text(&self.client, url).await.map_err(fail)
+        let text = api::text(&self.client, url).await;
+        text.map_err(|source| SchemaFetchError::Unread { what: document(path), source })
     }
 }
 
@@ -238,14 +218,15 @@ fn group_version(path: &str) -> Option<(&str, &str)> {
 
 /// Parses on a thread of its own, since a large document takes milliseconds.
 async fn parse(path: &str, text: String) -> Result<OpenApi, SchemaFetchError> {
-    let fail = |error| {
+    let parsed = tokio::task::spawn_blocking(move || OpenApi::parse(&text)).await;
+    parsed.map_err(|_| SchemaFetchError::CutOff)?.map_err(|error| {
         let source = Arc::new(DefinitionError::OpenApi(error));
-        SchemaFetchError::Malformed { path: path.to_owned(), source }
-    };
-    tokio::task::spawn_blocking(move || OpenApi::parse(&text))
-        .await
-        .map_err(|_| SchemaFetchError::CutOff)?
-        .map_err(fail)
+        SchemaFetchError::Malformed { what: document(path), source }
+    })
+}
+
+fn document(path: &str) -> String {
+    format!("OpenAPI document of `{path}`")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

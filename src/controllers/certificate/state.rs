@@ -4,7 +4,6 @@
 //! what to write.
 
 use crate::authority::CertificatePair;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,29 +67,22 @@ pub(super) struct CertificateState {
 }
 
 /// Reason to replace a certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RenewalCause {
+    #[error("there was none")]
     Missing,
+    #[error("two thirds of its lifetime have passed")]
     Due,
+    #[error("it has expired")]
     Expired,
+    #[error("it is not valid yet")]
     NotYetValid,
+    #[error("it is for another Service")]
     OtherService,
+    #[error("its CA is not in the bundle")]
     UnknownAuthority,
+    #[error("there is a new CA")]
     NewAuthority,
-}
-
-impl fmt::Display for RenewalCause {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Missing => "there was none",
-            Self::Due => "two thirds of its lifetime have passed",
-            Self::Expired => "it has expired",
-            Self::NotYetValid => "it is not valid yet",
-            Self::OtherService => "it is for another Service",
-            Self::UnknownAuthority => "its CA is not in the bundle",
-            Self::NewAuthority => "there is a new CA",
-        })
-    }
 }
 
 impl StoredAuthority {

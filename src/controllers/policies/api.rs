@@ -64,22 +64,22 @@ impl PolicyResource {
         }
     }
 
-    pub(crate) fn kind(self) -> &'static str {
+    /// Returns the kind, and its name in paths.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::MutatingPolicy => "MutatingAdmissionPolicy",
-            Self::MutatingBinding => "MutatingAdmissionPolicyBinding",
-            Self::ValidatingPolicy => "ValidatingAdmissionPolicy",
-            Self::ValidatingBinding => "ValidatingAdmissionPolicyBinding",
+            Self::MutatingPolicy => ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+            Self::MutatingBinding => ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+            Self::ValidatingPolicy => ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+            Self::ValidatingBinding => ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
         }
     }
 
+    pub(crate) fn kind(self) -> &'static str {
+        self.names().0
+    }
+
     pub(crate) fn plural(self) -> &'static str {
-        match self {
-            Self::MutatingPolicy => "mutatingadmissionpolicies",
-            Self::MutatingBinding => "mutatingadmissionpolicybindings",
-            Self::ValidatingPolicy => "validatingadmissionpolicies",
-            Self::ValidatingBinding => "validatingadmissionpolicybindings",
-        }
+        self.names().1
     }
 
     pub(super) fn is_binding(self) -> bool {
@@ -130,6 +130,11 @@ impl ServedPolicies {
             PolicyResource::MutatingPolicy | PolicyResource::MutatingBinding => self.mutating,
             PolicyResource::ValidatingPolicy | PolicyResource::ValidatingBinding => self.validating,
         }
+    }
+
+    /// Returns the resources that are served.
+    pub(super) fn resources(&self) -> impl Iterator<Item = PolicyResource> {
+        PolicyResource::ALL.into_iter().filter(|resource| self.version_of(*resource).is_some())
     }
 
     /// Yields the events of all objects that have our label.

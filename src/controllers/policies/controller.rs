@@ -6,9 +6,8 @@ use super::ledger::{PolicyReconciler, PolicyWrite};
 use super::log::PolicyLog;
 use super::settings::{PolicyEnforcement, PolicySignals};
 use super::stored::{PolicyFrame, StoredPolicy};
-use crate::api::{RequestError, code, reason};
-use crate::controllers::reconciler::{Controller, Reconciled, StepError};
-use crate::controllers::watch_channel::publish;
+use crate::api::{ListProgress, RequestError, code, reason};
+use crate::controllers::reconciler::{Controller, Reconciled, StepError, publish};
 use futures::StreamExt;
 use kube::Client;
 use kube::core::DynamicObject;
@@ -16,7 +15,7 @@ use kube::runtime::watcher::Event;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_policies::policy_difference;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
@@ -50,10 +49,8 @@ pub(super) struct PolicyController<'s> {
     compiler: Option<CatalogCompiler>,
     /// The catalog that was compiled last.
     catalog: Option<Arc<Catalog>>,
-    /// The names that lists in progress have brought.
-    listing: BTreeMap<PolicyResource, HashSet<Box<str>>>,
-    /// The resources that were listed.
-    listed: BTreeSet<PolicyResource>,
+    /// The lists of the served resources.
+    lists: BTreeMap<PolicyResource, ListProgress>,
     log: PolicyLog,
 }
 
@@ -91,8 +88,7 @@ impl<'s> PolicyController<'s> {
             reconciler: PolicyReconciler::new(enforcement.duty, enforcement.handover),
             compiler: None,
             catalog: None,
-            listing: BTreeMap::new(),
-            listed: BTreeSet::new(),
+            lists: served.resources().map(|resource| (resource, ListProgress::default())).collect(),
             log: PolicyLog::default(),
         };
         controller.note_lists();
@@ -120,8 +116,7 @@ impl<'s> PolicyController<'s> {
     }
 
     fn note_lists(&mut self) {
-        let mut served = PolicyResource::ALL.into_iter().filter(|resource| self.served.version_of(*resource).is_some());
-        if served.all(|resource| self.listed.contains(&resource)) {
+        if self.lists.values().all(ListProgress::is_complete) {
             self.reconciler.listed(Instant::now());
             self.log.listable();
         }
@@ -247,20 +242,20 @@ impl Controller for PolicyController<'_> {
             let name = object.metadata.name.as_deref().unwrap_or_default();
             PolicyKey { resource, name: name.into() }
         };
+        let list = self.lists.entry(resource).or_default();
         match event {
-            Ok(Event::Init) => drop(self.listing.insert(resource, HashSet::new())),
-            Ok(Event::InitApply(object)) => {
+            Ok(Event::Init) => list.begin(),
+            Ok(Event::InitApply(object) | Event::Apply(object)) => {
                 let key = key(&object);
-                self.listing.entry(resource).or_default().insert(key.name.clone());
+                list.see(&key.name);
                 self.put(key, object);
             }
             Ok(Event::InitDone) => {
-                let names = self.listing.remove(&resource).unwrap_or_default();
-                self.reconciler.retain(|key| key.resource != resource || names.contains(&key.name));
-                self.listed.insert(resource);
+                for name in list.end(self.reconciler.stored_names(resource)) {
+                    self.reconciler.remove(&PolicyKey { resource, name });
+                }
                 self.note_lists();
             }
-            Ok(Event::Apply(object)) => self.put(key(&object), object),
             Ok(Event::Delete(object)) => self.reconciler.remove(&key(&object)),
             Err(error) => {
                 if matches!(code(&error), Some(401 | 403)) {

@@ -2,7 +2,7 @@
 //!
 //! Pure: it knows no clock and no API server. [`controller`](super::controller) tells it what is stored and passes the time in.
 
-use super::api::PolicyKey;
+use super::api::{PolicyKey, PolicyResource};
 use super::desired::{DesiredKind, DesiredObject, DesiredPolicies};
 use super::settings::PolicyDuty;
 use super::stored::StoredPolicy;
@@ -134,9 +134,9 @@ impl PolicyReconciler {
         self.stored.remove(key);
     }
 
-    /// Keeps only stored objects for which `keep` returns true.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&PolicyKey) -> bool) {
-        self.stored.retain(|key, _| keep(key));
+    /// Returns the names of the stored objects of a resource.
+    pub(super) fn stored_names(&self, resource: PolicyResource) -> impl Iterator<Item = &str> {
+        self.stored.keys().filter(move |key| key.resource == resource).map(|key| &*key.name)
     }
 
     /// Notes that every list is complete.

@@ -112,9 +112,8 @@ impl PolicyFrame {
             object.insert(field.to_owned(), desired.get(field).cloned().unwrap_or_default());
         }
         let mut metadata = object_at(object, "metadata");
-        let wanted = desired.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-        let [labels, annotations] = ["labels", "annotations"].map(|part| object_at(&wanted, part));
-        merge_metadata(&mut metadata, &labels, &annotations, self.owner.as_ref());
+        let wanted = desired.get("metadata").unwrap_or(&Value::Null);
+        merge_metadata(&mut metadata, wanted, self.owner.as_ref());
         metadata.shift_remove("managedFields");
         object.insert("metadata".to_owned(), metadata.into());
         stored

@@ -1,6 +1,7 @@
 //! The differences between stored and desired configurations: their reason, by which [`pace`](crate::controllers::pace) waits,
 //! and for the log the names of entries and fields, never values.
 
+use super::desired::with_bundle;
 use super::rules::RegistrationRules;
 use super::stored::{ConfigurationKind, ConfigurationPair, bundle_of, entries, name_of, ours};
 use crate::controllers::bundle::CaBundle;
@@ -26,24 +27,11 @@ pub(super) fn divergence(
         (_, None) => true,
         (None, Some(_)) => false,
         (Some(stored), Some(write)) => {
-            differs_only_in_bundles(stored, write) && ours(stored).all(|(_, entry)| bundle_of(entry).includes(&agreed))
+            with_bundle(stored, pem).as_ref() == Some(write)
+                && ours(stored).all(|(_, entry)| bundle_of(entry).includes(&agreed))
         }
     });
     if has_extra_only { Divergence::ExtraAuthorities } else { Divergence::Drift }
-}
-
-/// Returns true if the objects are equal except for the bundles of our entries.
-fn differs_only_in_bundles(stored: &Value, desired: &Value) -> bool {
-    let mut desired = desired.clone();
-    for entry in desired.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
-        let bundle = ours(stored)
-            .find(|(name, _)| name_of(entry) == Some(name))
-            .and_then(|(_, stored)| stored.pointer("/clientConfig/caBundle"));
-        if let Some((bundle, client)) = bundle.zip(entry.get_mut("clientConfig").and_then(Value::as_object_mut)) {
-            client.insert("caBundle".to_owned(), bundle.clone());
-        }
-    }
-    desired == *stored
 }
 
 pub(super) fn log_write(divergence: Divergence, rules: &RegistrationRules, differences: &[String]) {
@@ -74,8 +62,8 @@ pub(super) fn differences_of(stored: &ConfigurationPair, writes: &ConfigurationP
 pub(super) fn differences(stored: &Value, desired: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for part in ["labels", "annotations"] {
-        let of = |object: &Value| object.pointer("/metadata").and_then(|metadata| metadata.get(part)).cloned();
-        for key in changed(&of(stored).unwrap_or_default(), &of(desired).unwrap_or_default()) {
+        let of = |object: &Value| object.pointer(&format!("/metadata/{part}")).cloned().unwrap_or_default();
+        for key in changed(&of(stored), &of(desired)) {
             found.push(format!("{part} `{key}`"));
         }
     }

@@ -3,39 +3,71 @@
 use super::error::{ConfigurationError, request};
 use super::rules::RegistrationRules;
 use super::settings::{Registering, Registration, Signals};
-use super::wanted::InspectedKinds;
 use crate::controllers::handover::Coverage;
-use crate::controllers::object::Owner;
-use crate::controllers::reconciler::LogOnce;
+use crate::controllers::object::{Owner, OwnerReader};
 use crate::controllers::trust::Trust;
 use kube::Client;
+use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupVersionKind;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The wanted content.
+/// The wanted content of both configurations.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Intent {
+    pub(super) settings: Registration,
+    /// Write whole configurations. False: only the agreed bundle, into existing entries.
+    pub(super) is_whole: bool,
     pub(super) rules: Arc<RegistrationRules>,
     /// The stored rules stay as they are, because it is not known yet which kinds policies enforce.
     pub(super) keeps_rules: bool,
-    pub(super) inspections: InspectedKinds,
+    /// Inspect `UnionDeclaration`s.
+    pub(super) inspects_declarations: bool,
+    /// Inspect CRDs that have the annotation.
+    pub(super) inspects_definitions: bool,
     pub(super) trust: Trust,
+    /// Owner of the configurations; `None` keeps the stored owners.
     pub(super) owner: Option<Owner>,
+    /// Token for inspections if no well-formed one is stored.
+    pub(super) fresh: InspectionToken,
+}
+
+impl Intent {
+    /// Returns an intent without entries.
+    pub(super) fn empty(settings: Registration, trust: Trust, fresh: InspectionToken) -> Self {
+        Self {
+            is_whole: settings.registering == Registering::Everything,
+            settings,
+            rules: Arc::default(),
+            keeps_rules: false,
+            inspects_declarations: false,
+            inspects_definitions: false,
+            trust,
+            owner: None,
+            fresh,
+        }
+    }
 }
 
 /// The inputs of earlier intents.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct KnownInputs {
+    fresh: InspectionToken,
     /// The rules of the catalog and of the coverage that were read last.
     rules: Option<(Arc<Catalog>, Coverage, Arc<RegistrationRules>)>,
     /// Kinds whose exclusion was logged.
     logged_kinds: BTreeSet<GroupVersionKind>,
-    owner_failure: LogOnce,
+    owner: OwnerReader,
 }
 
 impl KnownInputs {
+    pub(super) fn new(fresh: InspectionToken) -> Self {
+        let owner =
+            OwnerReader::new("the webhook configurations: existing ones are kept without it, and none is created");
+        Self { fresh, rules: None, logged_kinds: BTreeSet::new(), owner }
+    }
+
     /// Returns the current intent; `None` until its inputs are known.
     ///
     /// `declarable`: the cluster has the CRD of `UnionDeclaration`. `namespace_ends`: no object is to be sent to the Service, whose
@@ -43,24 +75,26 @@ impl KnownInputs {
     pub(super) async fn intent(
         &mut self,
         client: &Client,
-        registration: &Registration,
+        settings: &Registration,
         signals: &Signals,
         declarable: bool,
         namespace_ends: bool,
     ) -> Result<Option<Intent>, ConfigurationError> {
         let Some(trust) = signals.trust.borrow().clone() else { return Ok(None) };
-        let (rules, inspections) = (Arc::default(), InspectedKinds::default());
-        let mut intent = Intent { rules, keeps_rules: false, inspections, trust, owner: None };
-        if registration.registering == Registering::Bundles {
+        let mut intent = Intent::empty(settings.clone(), trust, self.fresh.clone());
+        if !intent.is_whole {
             return Ok(Some(intent));
         }
         let Some(catalog) = signals.catalogs.borrow().clone() else { return Ok(None) };
-        intent.owner = self.read_owner(client, registration).await?;
+        if let Some(name) = &settings.owner {
+            let doing = || format!("read the ClusterRole `{name}`, the owner of the configurations");
+            intent.owner = self.owner.read(client, name).await.map_err(|error| request(doing(), error))?;
+        }
         let coverage = signals.coverage.borrow().clone();
         if !namespace_ends && coverage != Coverage::Everything {
             intent.keeps_rules = coverage == Coverage::Unknown;
-            intent.inspections = InspectedKinds { declarations: declarable, definitions: true };
-            intent.rules = self.rules_of(catalog, coverage, registration.enforcing);
+            (intent.inspects_declarations, intent.inspects_definitions) = (declarable, true);
+            intent.rules = self.rules_of(catalog, coverage, settings.enforcing);
         }
         Ok(Some(intent))
     }
@@ -86,35 +120,5 @@ impl KnownInputs {
         let rules = Arc::new(rules);
         self.rules = Some((catalog, coverage, Arc::clone(&rules)));
         rules
-    }
-
-    /// Returns the owner with its current UID; `None` if there is none to set.
-    async fn read_owner(
-        &mut self,
-        client: &Client,
-        registration: &Registration,
-    ) -> Result<Option<Owner>, ConfigurationError> {
-        let Some(name) = &registration.owner else { return Ok(None) };
-        let read = Owner::read(client, name).await;
-        let owner = read.map_err(|error| {
-            request(format!("read the ClusterRole `{name}`, the owner of the configurations"), error)
-        })?;
-        match owner {
-            Ok(owner) => {
-                self.owner_failure.is_over();
-                Ok(Some(owner))
-            }
-            Err(reason) => {
-                if self.owner_failure.is_new(&reason) {
-                    tracing::warn!(
-                        cluster_role = name,
-                        reason,
-                        "cannot read the ClusterRole that owns the webhook configurations: existing ones are kept without it, \
-                         and none is created"
-                    );
-                }
-                Ok(None)
-            }
-        }
     }
 }

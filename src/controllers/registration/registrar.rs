@@ -1,6 +1,6 @@
 //! One replica's reconciliation of the configurations: read both, compute the desired ones, write what is due.
 
-use super::desired::{desired, with_bundle};
+use super::desired::desired;
 use super::differences::{differences, differences_of, divergence, log_write};
 use super::error::{ConfigurationError, request};
 use super::foreign::ForeignAuthorities;
@@ -9,15 +9,13 @@ use super::settings::{Registering, Registration, Signals};
 use super::stored::{
     ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation, our_entries,
 };
-use super::wanted::{BundleSource, EntryTemplate, Wanted};
 use crate::api::{code, reason};
 use crate::controllers::bundle::CaBundle;
 use crate::controllers::handover::RegisteredKinds;
 use crate::controllers::object::shortened;
 use crate::controllers::pace::{Divergence, Pace};
-use crate::controllers::reconciler::{Controller, LogOnce, Reconciled, StepError};
+use crate::controllers::reconciler::{Controller, LogOnce, Reconciled, StepError, publish};
 use crate::controllers::trust::{RegisteredBundle, Trust};
-use crate::controllers::watch_channel::publish;
 use kube::Client;
 use kube::runtime::watcher;
 use kube_unions_core::admission::InspectionToken;
@@ -60,9 +58,6 @@ pub(super) struct Registrar {
     known: KnownInputs,
     /// True while the Service's namespace is being deleted.
     namespace_ends: bool,
-    template: EntryTemplate,
-    /// Token for inspections if none is stored.
-    fresh: InspectionToken,
     foreign: ForeignAuthorities,
     pace: Pace,
     /// Intent of the last time at which the configurations were in sync or were written.
@@ -90,16 +85,13 @@ impl Registrar {
         declarable: watch::Receiver<bool>,
         fresh: InspectionToken,
     ) -> Self {
-        let template = registration.template();
         Self {
             client,
             registration,
             signals,
             declarable,
-            known: KnownInputs::default(),
+            known: KnownInputs::new(fresh),
             namespace_ends: false,
-            template,
-            fresh,
             foreign: ForeignAuthorities::default(),
             pace: Pace::default(),
             settled: None,
@@ -128,16 +120,16 @@ impl Registrar {
         let Self { client, registration, signals, known, .. } = self;
         let declarable = *self.declarable.borrow();
         let intent = known.intent(client, registration, signals, declarable, self.namespace_ends).await?;
-        let Some(intent) = intent else { return Ok(Reconciled::in_sync(resync)) };
+        let Some(mut intent) = intent else { return Ok(Reconciled::in_sync(resync)) };
         if let Trust::Agreed(pem) | Trust::Local(pem) = &intent.trust
             && CaBundle::from_pem(&**pem).is_empty()
         {
             // With an empty bundle the API server would trust the CAs of its own machine.
             return Err(ConfigurationError::NoCa);
         }
-        let is_whole = self.registration.registering == Registering::Everything;
-        let wanted = is_whole.then(|| self.wanted(&intent, &stored, now));
-        let writes = wanted.as_ref().map_or_else(|| bundles(&stored, &intent.trust), |wanted| all(&stored, wanted));
+        let is_new = self.settled.as_ref() != Some(&intent);
+        let bundle = self.bundle(&intent.trust, &stored, now);
+        let mut writes = intent.writes(&stored, bundle.as_deref());
         let is_in_sync = writes == [None, None];
         self.signals.metrics.registered.set(is_in_sync.into());
         if is_in_sync {
@@ -146,74 +138,65 @@ impl Registrar {
             return Ok(Reconciled::in_sync(resync));
         }
         // The removal of all entries does not wait for readiness: a namespace that is being deleted may be gone by then.
-        if is_whole && !self.namespace_ends {
-            let Some(ready) = self.ready else {
+        if intent.is_whole && !self.namespace_ends {
+            if let Some(ready) = self.ready {
+                let delayed = ready + self.registration.delay;
+                if our_entries(&stored).next().is_none() && now < delayed {
+                    return Ok(Reconciled::pending(delayed));
+                }
+            } else {
                 // The API server may have to trust the agreed CA before any replica can be ready.
-                let writes = bundles(&stored, &intent.trust);
-                return self.write_due(&mut stored, writes, None, intent, now, resync).await;
-            };
-            let delayed = ready + self.registration.delay;
-            if our_entries(&stored).next().is_none() && now < delayed {
-                return Ok(Reconciled::pending(delayed));
+                intent.is_whole = false;
+                writes = intent.writes(&stored, None);
+                if writes == [None, None] {
+                    return Ok(Reconciled::pending(resync));
+                }
             }
         }
-        self.write_due(&mut stored, writes, wanted.as_ref(), intent, now, resync).await
-    }
-
-    /// Writes both configurations when that is due. `wanted`: `None` if only bundles are written.
-    async fn write_due(
-        &mut self,
-        stored: &mut ConfigurationPair,
-        writes: ConfigurationPair,
-        wanted: Option<&[Wanted; 2]>,
-        intent: Intent,
-        now: Instant,
-        resync: Instant,
-    ) -> Result<Reconciled, ConfigurationError> {
-        if writes == [None, None] {
-            return Ok(Reconciled::pending(resync));
-        }
-        let divergence = divergence(self.settled.as_ref() != Some(&intent), &intent.trust, stored, &writes);
-        if divergence == Divergence::Drift && wanted.is_some() {
+        let divergence = divergence(is_new, &intent.trust, &stored, &writes);
+        if divergence == Divergence::Drift && intent.is_whole {
             publish(&self.signals.registered, RegisteredKinds::default());
         }
         let due = self.pace.due(divergence, now);
         if due > now {
             return Ok(Reconciled::pending(due));
         }
-        let differences = differences_of(stored, &writes);
+        let differences = differences_of(&stored, &writes);
         let mut outcome = Ok(());
-        for (index, (kind, write)) in ConfigurationKind::BOTH.into_iter().zip(writes).enumerate() {
-            let (Some(object), Some(stored)) = (write, stored.get_mut(index)) else { continue };
+        for ((kind, stored), write) in ConfigurationKind::BOTH.into_iter().zip(&mut stored).zip(writes) {
+            let Some(object) = write else { continue };
             // A failure of one does not prevent the write of the other.
-            match self.write(kind, stored.is_some(), &object, wanted.and_then(|wanted| wanted.get(index))).await {
+            match self.write(kind, stored.is_some(), &object, &intent, bundle.as_deref()).await {
                 Ok(object) => *stored = Some(object),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
-        self.report(stored);
-        // Bundles alone are not the intent of a replica that registers everything.
-        let is_intent = wanted.is_some() || self.registration.registering == Registering::Bundles;
+        self.report(&stored);
         if matches!(outcome, Ok(()) | Err(ConfigurationError::NotKept(..))) {
             self.pace.wrote(divergence, now);
-            if wanted.is_some() && divergence != Divergence::Intent {
+            if intent.is_whole && divergence != Divergence::Intent {
                 self.signals.metrics.corrections.inc();
             }
-            if is_intent {
+            if self.is_own(&intent) {
                 self.settled = Some(intent.clone());
             }
         }
         outcome?;
-        if wanted.is_some() {
+        if intent.is_whole {
             log_write(divergence, &intent.rules, &differences);
         } else {
             tracing::info!("wrote the agreed CA bundle into the webhook configurations");
         }
-        if is_intent {
+        if self.is_own(&intent) {
             self.signals.metrics.registered.set(1);
             self.settle(intent);
         }
         Ok(Reconciled::in_sync(resync))
+    }
+
+    /// Returns false for bundles alone, if this replica is to register everything.
+    fn is_own(&self, intent: &Intent) -> bool {
+        intent.is_whole || self.registration.registering == Registering::Bundles
     }
 
     /// Writes a configuration, and returns it as it is stored.
@@ -222,12 +205,13 @@ impl Registrar {
         kind: ConfigurationKind,
         exists: bool,
         object: &Value,
-        wanted: Option<&Wanted>,
+        intent: &Intent,
+        bundle: Option<&str>,
     ) -> Result<Value, ConfigurationError> {
         let written = match &self.registration.owner {
             _ if exists => kind.path().replace(&self.client, object).await,
             // Without its owner the configuration would outlive an uninstallation.
-            Some(owner) if wanted.is_some_and(|wanted| wanted.owner.is_none()) => {
+            Some(owner) if intent.owner.is_none() => {
                 return Err(ConfigurationError::NoOwner(kind, owner.clone()));
             }
             _ => kind.path().apply(&self.client, object).await,
@@ -246,7 +230,7 @@ impl Registrar {
             );
         }
         let written = written?;
-        match wanted.and_then(|wanted| desired(Some(&written), wanted)) {
+        match desired(kind, Some(&written), intent, bundle).filter(|_| intent.is_whole) {
             Some(still) => Err(ConfigurationError::NotKept(kind, shortened(&differences(&written, &still)))),
             None => Ok(written),
         }
@@ -279,32 +263,22 @@ impl Registrar {
         true
     }
 
-    /// Returns the wanted configurations.
-    fn wanted(&mut self, intent: &Intent, stored: &ConfigurationPair, now: Instant) -> [Wanted; 2] {
-        let ca = match &intent.trust {
-            Trust::Agreed(pem) => BundleSource::Ours(pem.to_string()),
+    /// Returns the bundle that the configurations are to hold, PEM; `None` if cert-manager writes it.
+    fn bundle(&mut self, trust: &Trust, stored: &ConfigurationPair, now: Instant) -> Option<String> {
+        match trust {
+            Trust::Agreed(pem) => Some(pem.to_string()),
             Trust::Local(pem) => {
                 let found = our_entries(stored).map(bundle_of).fold(CaBundle::default(), CaBundle::union);
                 let ours = CaBundle::from_pem(&**pem);
-                BundleSource::Ours(self.foreign.beside(&ours, &found, now, self.signals.clock.now()).to_pem())
+                Some(self.foreign.beside(&ours, &found, now, self.signals.clock.now()).to_pem())
             }
-            Trust::InjectedFrom(certificate) => BundleSource::Injected(certificate.to_string()),
-        };
-        let mut stored = stored.iter();
-        ConfigurationKind::BOTH.map(|kind| {
-            let (ca, owner, fresh) = (ca.clone(), intent.owner.clone(), self.fresh.clone());
-            let mut wanted = self.template.wanted(kind, &intent.rules, intent.inspections, ca, owner, fresh);
-            let stored = stored.next().and_then(Option::as_ref);
-            if intent.keeps_rules {
-                wanted.keep_rules(stored);
-            }
-            wanted
-        })
+            Trust::InjectedFrom(_) => None,
+        }
     }
 
     /// Notes that the configurations are as this replica wants them, and publishes the kinds that are registered.
     fn settle(&mut self, intent: Intent) {
-        if self.registration.registering == Registering::Everything && !intent.keeps_rules {
+        if intent.is_whole && !intent.keeps_rules {
             let (now, before) = (Instant::now(), self.signals.registered.borrow().clone());
             let since = |kind| before.get(kind).copied().unwrap_or(now);
             let kinds = intent.rules.kinds.iter().map(|kind| (kind.clone(), since(kind))).collect();
@@ -389,19 +363,6 @@ impl Controller for Registrar {
             );
         }
     }
-}
-
-/// Returns the writes of whole configurations.
-fn all(stored: &ConfigurationPair, wanted: &[Wanted; 2]) -> ConfigurationPair {
-    let [mutating, validating] = wanted.each_ref();
-    let [stored_mutating, stored_validating] = stored.each_ref().map(Option::as_ref);
-    [desired(stored_mutating, mutating), desired(stored_validating, validating)]
-}
-
-/// Returns the writes of the agreed bundle into existing entries, and of nothing else.
-fn bundles(stored: &ConfigurationPair, trust: &Trust) -> ConfigurationPair {
-    let Trust::Agreed(pem) = trust else { return [None, None] };
-    stored.each_ref().map(|stored| with_bundle(stored.as_ref()?, pem))
 }
 
 #[cfg(test)]

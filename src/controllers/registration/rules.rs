@@ -117,35 +117,15 @@ impl RegisteredKind<'_> {
 }
 
 impl RegistrationRule {
-    fn new(((group, versions, scope), resources): ((&str, Vec<&str>, &'static str), BTreeSet<String>)) -> Self {
+    pub(super) fn new(
+        ((group, versions, scope), resources): ((&str, Vec<&str>, &'static str), BTreeSet<String>),
+    ) -> Self {
         Self {
             api_groups: [group.into()],
             api_versions: versions.into_iter().map(Into::into).collect(),
             operations: ["CREATE", "UPDATE"],
             resources: resources.into_iter().map(Into::into).collect(),
             scope,
-        }
-    }
-
-    /// Returns the rule for `UnionDeclaration`s.
-    pub(super) fn of_declarations() -> Self {
-        Self {
-            api_groups: ["kube-unions.dev".into()],
-            api_versions: vec!["v1alpha1".into()],
-            operations: ["CREATE", "UPDATE"],
-            resources: vec!["uniondeclarations".into()],
-            scope: "Cluster",
-        }
-    }
-
-    /// Returns the rule for CRDs.
-    pub(super) fn of_definitions() -> Self {
-        Self {
-            api_groups: ["apiextensions.k8s.io".into()],
-            api_versions: vec!["v1".into()],
-            operations: ["CREATE", "UPDATE"],
-            resources: vec!["customresourcedefinitions".into()],
-            scope: "Cluster",
         }
     }
 }

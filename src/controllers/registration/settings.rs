@@ -1,25 +1,19 @@
 //! The settings of the registration, and its inputs and outputs.
 
-use super::desired::desired;
 use super::options::EntryOptions;
-use super::rules::RegistrationRules;
-use super::stored::ConfigurationKind;
-use super::wanted::{BundleSource, EntryTemplate, InspectedKinds};
 use crate::api::ServerClock;
 use crate::controllers::ServiceReference;
 use crate::controllers::handover::{Coverage, RegisteredKinds};
-use crate::controllers::object::Owner;
 use crate::controllers::trust::{RegisteredBundle, Trust};
 use crate::telemetry::RegistrationMetrics;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
-use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// Settings of the registration.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     /// Extent of the registration.
     pub registering: Registering,
@@ -38,31 +32,10 @@ pub struct Registration {
 }
 
 impl Registration {
-    pub(super) fn template(&self) -> EntryTemplate {
-        EntryTemplate::new(self.service.clone(), self.entries.clone(), &self.excluded_namespaces)
-    }
-
-    /// Returns both webhook configurations to write, the mutating one first; `None` for one that is in sync.
-    ///
-    /// `ca`: the CA to register, PEM. `owner`: UID of the owner. `fresh`: token for inspections if none is stored. `stored`:
-    /// the stored configurations, `None` for a missing one.
-    pub fn written(
-        &self,
-        catalog: &Catalog,
-        ca: &str,
-        owner: &str,
-        fresh: &InspectionToken,
-        stored: [Option<&Value>; 2],
-    ) -> [Option<Value>; 2] {
-        let template = self.template();
-        let inspections = InspectedKinds { declarations: true, definitions: true };
-        let rules = RegistrationRules::of(catalog);
-        let owner = self.owner.clone().map(|name| Owner { name, uid: owner.to_owned() });
-        let [mutating, validating] = stored;
-        [(ConfigurationKind::Mutating, mutating), (ConfigurationKind::Validating, validating)].map(|(kind, stored)| {
-            let ca = BundleSource::Ours(ca.to_owned());
-            desired(stored, &template.wanted(kind, &rules, inspections, ca, owner.clone(), fresh.clone()))
-        })
+    /// Returns the namespaces that are exempt.
+    pub(super) fn exempt_namespaces(&self) -> impl Iterator<Item = &str> {
+        let always = ["kube-system", &*self.service.namespace];
+        self.excluded_namespaces.iter().map(String::as_str).chain(always)
     }
 }
 

@@ -36,7 +36,10 @@ static CA: LazyLock<String> = LazyLock::new(|| {
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(stored) = serde_json::from_str::<Value>(text) else { return };
     let token = InspectionToken::from_random([7; 16]);
-    let write = |stored: &Value| REGISTRATION.written(&CATALOG, &CA, OWNER, &token, [Some(stored), Some(stored)]);
+    let write = |stored: &Value| {
+        let stored = [Some(stored.clone()), Some(stored.clone())];
+        REGISTRATION.written(&CATALOG, &CA, OWNER, &token, &stored)
+    };
     for (phase, written) in write(&stored).into_iter().enumerate() {
         let Some(written) = written else { continue };
         let again = write(&written)[phase].take();

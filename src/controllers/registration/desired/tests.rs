@@ -1,14 +1,22 @@
 use super::super::differences::differences;
 use super::super::options::EntryOptions;
-use super::super::rules::{RegistrationRule, RegistrationRules};
-use super::super::stored::{ConfigurationKind, other_installation, ours};
-use super::super::wanted::{EntryTemplate, InspectedKinds};
+use super::super::rules::RegistrationRule;
+use super::super::settings::Registering;
+use super::super::stored::{other_installation, ours};
 use super::*;
-use crate::controllers::object::Owner;
-use kube_unions_core::admission::InspectionToken;
 use rcgen::{CertificateParams, KeyPair};
+use std::time::Duration;
 
-const BOTH: InspectedKinds = InspectedKinds { declarations: true, definitions: true };
+/// The wanted content of one configuration.
+struct Wanted {
+    kind: ConfigurationKind,
+    intent: Intent,
+    bundle: Option<&'static str>,
+}
+
+fn desired(stored: Option<&Value>, wanted: &Wanted) -> Option<Value> {
+    super::desired(wanted.kind, stored, &wanted.intent, wanted.bundle)
+}
 
 fn service() -> ServiceReference {
     "kube-unions/kube-unions:8443".parse().unwrap()
@@ -27,21 +35,31 @@ fn certificate() -> String {
 }
 
 /// The wanted content when only custom resources have unions.
-fn wanted_of(phase: ConfigurationKind, options: EntryOptions, ca: BundleSource) -> Wanted {
-    let rules = RegistrationRules { custom: vec![RegistrationRule::of_declarations()], ..RegistrationRules::default() };
-    let template = EntryTemplate::new(service(), options, &["b".to_owned(), "a".to_owned(), "kube-system".to_owned()]);
-    template.wanted(phase, &rules, BOTH, ca, Some(owner("1")), token(1))
+fn wanted_of(kind: ConfigurationKind, entries: EntryOptions, trust: Trust) -> Wanted {
+    let settings = Registration {
+        registering: Registering::Everything,
+        service: service(),
+        entries,
+        owner: Some("kube-unions".to_owned()),
+        excluded_namespaces: ["b", "a", "kube-system"].map(str::to_owned).into(),
+        enforcing: true,
+        delay: Duration::ZERO,
+    };
+    let bundle = if let Trust::Agreed(pem) = &trust { Some(&*pem.to_string().leak()) } else { None };
+    let rule = RegistrationRule::new((("g", vec!["v1"], "Cluster"), ["things".to_owned()].into()));
+    let mut intent = Intent::empty(settings, trust, token(1));
+    intent.rules = Arc::new(RegistrationRules { custom: vec![rule], ..RegistrationRules::default() });
+    (intent.inspects_declarations, intent.inspects_definitions) = (true, true);
+    intent.owner = Some(owner("1"));
+    Wanted { kind, intent, bundle }
 }
 
 fn wanted() -> Wanted {
-    wanted_of(ConfigurationKind::Mutating, EntryOptions::default(), BundleSource::Ours("pem".to_owned()))
+    wanted_of(ConfigurationKind::Mutating, EntryOptions::default(), Trust::Agreed("pem".into()))
 }
 
 fn validating() -> Wanted {
-    Wanted {
-        phase: ConfigurationKind::Validating,
-        ..wanted_of(ConfigurationKind::Validating, EntryOptions::default(), wanted().ca)
-    }
+    Wanted { kind: ConfigurationKind::Validating, ..wanted() }
 }
 
 /// The object as the API server has stored it.
@@ -88,7 +106,9 @@ fn every_field_is_written_out() {
 
 #[test]
 fn without_entries_nothing_is_created() {
-    assert_eq!(desired(None, &Wanted { entries: Vec::new(), ..wanted() }), None);
+    let mut wanted = wanted();
+    wanted.intent.rules = Arc::default();
+    assert_eq!(desired(None, &wanted), None);
 }
 
 #[test]
@@ -230,13 +250,15 @@ fn foreign_owners_stay_and_without_an_owner_of_ours_they_are_unchanged() {
     stored["metadata"]["ownerReferences"] = json!([owner("stale").reference(), other]);
     let written = desired(Some(&stored), &wanted()).unwrap();
     assert_eq!(written["metadata"]["ownerReferences"], json!([other, owner("1").reference()]));
-    assert_eq!(desired(Some(&stored), &Wanted { owner: None, ..wanted() }), None);
+    let mut without = wanted();
+    without.intent.owner = None;
+    assert_eq!(desired(Some(&stored), &without), None);
 }
 
 #[test]
 fn bundle_and_policy_change_in_one_write() {
     let injected =
-        || wanted_of(ConfigurationKind::Mutating, EntryOptions::default(), BundleSource::Injected("a/b".to_owned()));
+        || wanted_of(ConfigurationKind::Mutating, EntryOptions::default(), Trust::InjectedFrom("a/b".into()));
     let bundle = BASE64_STANDARD.encode(certificate());
     let with = |bundle: &str| {
         let mut object = stored_of(&injected());
@@ -256,7 +278,7 @@ fn bundle_and_policy_change_in_one_write() {
     assert_eq!(with(&bundle)["webhooks"][0]["clientConfig"]["caBundle"], bundle.as_str());
 
     // To cert-manager and back: no step has `Fail` without a bundle.
-    let ours = wanted_of(ConfigurationKind::Mutating, EntryOptions::default(), BundleSource::Ours(certificate()));
+    let ours = wanted_of(ConfigurationKind::Mutating, EntryOptions::default(), Trust::Agreed(certificate().into()));
     let switched = desired(Some(&stored_of(&ours)), &injected()).unwrap();
     assert_eq!(
         switched["webhooks"],
@@ -290,7 +312,8 @@ fn a_well_formed_stored_token_is_kept() {
         [path(&fresh, 0), path(&fresh, 1), path(&fresh, 2)],
         [json!("/validate"), json!(token(1).path()), json!(token(1).path())]
     );
-    let other = Wanted { fresh: token(2), ..validating() };
+    let mut other = validating();
+    other.intent.fresh = token(2);
     assert_eq!(desired(Some(&fresh), &other), None, "the token of another replica is kept");
     // Every entry for inspections gets the stored token, or a fresh one if none is stored.
     for (entries, kept) in [(&[1][..], 1), (&[2], 1), (&[1, 2], 2)] {
@@ -335,7 +358,7 @@ fn options_apply_to_the_entries_for_objects_alone() {
             .unwrap(),
         ..EntryOptions::default()
     };
-    let wanted = wanted_of(ConfigurationKind::Validating, options, BundleSource::Ours("pem".to_owned()));
+    let wanted = wanted_of(ConfigurationKind::Validating, options, Trust::Agreed("pem".into()));
     let object = desired(None, &wanted).unwrap();
     let [entry, declarations] = [0, 1].map(|index: usize| &object["webhooks"][index]);
     assert_eq!(entry["failurePolicy"], "Ignore");
