@@ -1,7 +1,7 @@
 //! Follows a cluster.
 //!
 //! It watches CRDs, `UnionDeclaration`s and `APIService`s, and reads the OpenAPI documents of built-in types that a declaration
-//! targets. It publishes a [`Catalog`] of unions through a channel, and writes the status of `UnionDeclaration`s. [`learn()`] and
+//! targets. It publishes a catalog of unions through a channel, and writes the status of `UnionDeclaration`s. [`learn()`] and
 //! [`described()`] read a cluster once, for a command.
 //!
 //! Knows nothing of the webhook that serves the catalog. Start with `watch`.
@@ -30,8 +30,7 @@ pub use schemas::SchemaFetchError;
 
 use crate::controllers::{self, PolicyEnforcement, PolicySignals, Registration, Signals};
 use kube::Client;
-use kube_unions_core::catalog::Catalog;
-use kube_unions_core::declaration::{BuiltinGroups, Fault};
+use kube_unions_core::declaration::BuiltinGroups;
 use kube_unions_core::workspace::Workspace;
 use prometheus_client::metrics::gauge::Gauge;
 use schemas::Schemas;
@@ -74,11 +73,6 @@ impl Cluster {
         Self { own_groups_known: gauge, ..self }
     }
 
-    /// Follows the cluster until nobody receives `catalogs` any more.
-    pub async fn follow(&self, link: Link, catalogs: channel::Sender<Option<Arc<Catalog>>>) {
-        watch::follow(self, link, catalogs).await;
-    }
-
     /// Reconciles the webhook configurations with the catalogs that come through `signals`, until the channel closes.
     pub async fn register(&self, registration: Registration, signals: Signals) {
         controllers::register(self.client.clone(), self.declarable.subscribe(), registration, signals).await;
@@ -87,13 +81,6 @@ impl Cluster {
     /// Keeps policies in line with the catalogs that come through `signals`, until the channel closes.
     pub async fn enforce(&self, enforcement: PolicyEnforcement, signals: PolicySignals) {
         controllers::enforce(self.client.clone(), enforcement, signals).await;
-    }
-
-    /// Returns the faults that a `UnionDeclaration`, given as the JSON text of the whole object, would have if it were applied
-    /// now. A target that the cluster does not have is a warning, since it may be installed later.
-    pub async fn inspect(&self, object: &str) -> Result<Vec<Fault>, InspectError> {
-        let published = self.builtin_unions == BuiltinUnions::OpenApi;
-        inspect::inspect(&self.requests, &self.schemas, &self.workspace, published, object).await
     }
 }
 

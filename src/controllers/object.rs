@@ -87,21 +87,6 @@ async fn write(
 }
 
 impl Owner {
-    /// Reads the role. The inner error is the reason why there is no owner to set.
-    async fn read(client: &Client, name: &str) -> Result<Result<Self, String>, RequestError> {
-        let collection = "/apis/rbac.authorization.k8s.io/v1/clusterroles".to_owned();
-        let role = ObjectPath { collection, name: name.to_owned() }.read(client).await;
-        let uid = |role: &Value| role.pointer("/metadata/uid")?.as_str().map(str::to_owned);
-        match role {
-            Ok(role) => match role.as_ref().and_then(uid) {
-                Some(uid) => Ok(Ok(Self { name: name.to_owned(), uid })),
-                None => Ok(Err("it does not exist".to_owned())),
-            },
-            Err(error) if error.is_final() => Ok(Err(error.to_string())),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Returns the owner reference. It does not block the deletion of the owner.
     pub(super) fn reference(&self) -> Value {
         json!({
@@ -127,18 +112,24 @@ impl OwnerReader {
 
     /// Returns the `ClusterRole` of this name with its current UID; `None` if there is no owner to set.
     pub(super) async fn read(&mut self, client: &Client, name: &str) -> Result<Option<Owner>, RequestError> {
-        match Owner::read(client, name).await? {
-            Ok(owner) => {
-                self.failure.is_over();
-                Ok(Some(owner))
-            }
-            Err(reason) => {
-                if self.failure.is_new(&reason) {
-                    tracing::warn!(cluster_role = name, reason, "cannot read the ClusterRole that owns {}", self.owned);
+        let collection = "/apis/rbac.authorization.k8s.io/v1/clusterroles".to_owned();
+        let role = ObjectPath { collection, name: name.to_owned() }.read(client).await;
+        let uid = |role: &Value| role.pointer("/metadata/uid")?.as_str().map(str::to_owned);
+        let reason = match role {
+            Ok(role) => match role.as_ref().and_then(uid) {
+                Some(uid) => {
+                    self.failure.is_over();
+                    return Ok(Some(Owner { name: name.to_owned(), uid }));
                 }
-                Ok(None)
-            }
+                None => "it does not exist".to_owned(),
+            },
+            Err(error) if error.is_final() => error.to_string(),
+            Err(error) => return Err(error),
+        };
+        if self.failure.is_new(&reason) {
+            tracing::warn!(cluster_role = name, reason, "cannot read the ClusterRole that owns {}", self.owned);
         }
+        Ok(None)
     }
 }
 

@@ -3,9 +3,6 @@
 //! During an upgrade two replicas may want different objects. Without the wait they would overwrite each other without
 //! pause. This module knows no clock: callers pass the time in.
 
-use crate::api::doubling;
-use kube::runtime::utils::Backoff;
-use kube::runtime::watcher::ExponentialBackoff;
 use std::time::{Duration, Instant};
 
 /// Least time between two writes.
@@ -33,23 +30,14 @@ pub(super) enum Divergence {
 }
 
 /// The times of past writes and of the current drift.
+#[derive(Debug, Default)]
 pub(super) struct Pace {
     written: Option<Instant>,
     corrected: Option<Instant>,
+    /// Corrections without a calm time in between.
+    corrections: u32,
     /// Time at which the current drift was first seen.
     drifted: Option<Instant>,
-    backoff: ExponentialBackoff,
-    /// Wait before the next correction.
-    wait: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        let mut pace =
-            Self { written: None, corrected: None, drifted: None, backoff: doubling(FIRST, LONGEST), wait: FIRST };
-        pace.grow();
-        pace
-    }
 }
 
 impl Pace {
@@ -61,20 +49,15 @@ impl Pace {
     /// Returns when to write. Repeated calls for the same drift return the same time.
     pub(super) fn due(&mut self, divergence: Divergence, now: Instant) -> Instant {
         if self.corrected.is_some_and(|corrected| now.saturating_duration_since(corrected) > CALM) {
-            self.backoff.reset();
-            self.grow();
+            self.corrections = 0;
         }
         let free = self.written.map_or(now, |written| written + BETWEEN);
         let wait = match divergence {
             Divergence::Intent => return free,
-            Divergence::Drift => self.wait,
+            Divergence::Drift => FIRST.saturating_mul(2_u32.saturating_pow(self.corrections)).min(LONGEST),
             Divergence::ExtraAuthorities => LONGEST,
         };
         free.max(*self.drifted.get_or_insert(now) + wait)
-    }
-
-    fn grow(&mut self) {
-        self.wait = self.backoff.next().unwrap_or(LONGEST);
     }
 
     /// Notes a write.
@@ -83,7 +66,7 @@ impl Pace {
         self.drifted = None;
         if divergence != Divergence::Intent {
             self.corrected = Some(now);
-            self.grow();
+            self.corrections = self.corrections.saturating_add(1);
         }
     }
 }

@@ -34,6 +34,7 @@ use api::ServedPolicies;
 use controller::{PolicyChange, PolicyController};
 use futures::StreamExt;
 use kube::Client;
+use kube::runtime::utils::Backoff;
 use std::time::Duration;
 use stored::PolicyFrame;
 
@@ -45,8 +46,22 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
     let owner =
         OwnerReader::new("the policies: they stay after an uninstallation until `kube-unions unregister` deletes them");
     let mut surroundings = PolicySurroundings { client: &client, enforcement: &enforcement, owner };
+    let [first, longest] = WAITS;
+    let (mut waits, mut failure) = (doubling(first, longest), LogOnce::default());
     loop {
-        let (served, frame) = surroundings.known().await;
+        let (served, frame) = match surroundings.read().await {
+            Ok(known) => known,
+            Err(error) => {
+                let reason = error.to_string();
+                if failure.is_new(&reason) {
+                    tracing::warn!(reason, "cannot keep the admission policies; retrying");
+                }
+                tokio::time::sleep(waits.next().unwrap_or(longest)).await;
+                continue;
+            }
+        };
+        failure.is_over();
+        waits.reset();
         tracing::info!(
             version = %served.version,
             mutating = served.mutating.unwrap_or("none"),
@@ -74,24 +89,6 @@ struct PolicySurroundings<'e> {
 }
 
 impl PolicySurroundings<'_> {
-    /// Reads them until the API server answers.
-    async fn known(&mut self) -> (ServedPolicies, PolicyFrame) {
-        let [first, longest] = WAITS;
-        let (mut waits, mut failure) = (doubling(first, longest), LogOnce::default());
-        loop {
-            match self.read().await {
-                Ok(known) => return known,
-                Err(error) => {
-                    let reason = error.to_string();
-                    if failure.is_new(&reason) {
-                        tracing::warn!(reason, "cannot keep the admission policies; retrying");
-                    }
-                    tokio::time::sleep(waits.next().unwrap_or(longest)).await;
-                }
-            }
-        }
-    }
-
     /// Returns when they have changed.
     async fn change(&mut self, served: &ServedPolicies, frame: &PolicyFrame) {
         loop {

@@ -7,9 +7,7 @@
 //! Knows nothing of compiling: [`state`](super::state) passes the answers on.
 
 use super::schemas::{SchemaFetchError, Schemas};
-use crate::api::doubling;
 use crate::causes::with_causes;
-use kube::runtime::watcher::ExponentialBackoff;
 use kube_unions_core::declaration::OpenApi;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::Workspace;
@@ -80,7 +78,7 @@ pub(super) struct DocumentSchedule {
 
 struct FailedFetch {
     retry_at: Instant,
-    backoff: ExponentialBackoff,
+    wait: Duration,
     logged: String,
 }
 
@@ -163,9 +161,9 @@ impl DocumentSchedule {
             return None;
         };
         let is_new = failed.as_ref().is_none_or(|failed| failed.logged != error);
-        let mut backoff = failed.map_or_else(|| doubling(FIRST_WAIT, LONGEST_WAIT), |failed| failed.backoff);
-        let retry_at = Instant::now() + backoff.next().unwrap_or(LONGEST_WAIT);
-        self.failed.insert(kind.clone(), FailedFetch { retry_at, backoff, logged: error.clone() });
+        let wait = failed.map_or(FIRST_WAIT, |failed| (failed.wait * 2).min(LONGEST_WAIT));
+        let retry_at = Instant::now() + wait;
+        self.failed.insert(kind.clone(), FailedFetch { retry_at, wait, logged: error.clone() });
         is_new.then_some(error)
     }
 }

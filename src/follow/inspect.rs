@@ -5,15 +5,16 @@
 
 use super::coalesce::Coalesced;
 use super::raw::RawDefinition;
-use super::schemas::{DocumentIndex, SchemaFetchError, Schemas};
+use super::schemas::{DocumentIndex, SchemaFetchError};
 use super::state::lock;
+use super::{BuiltinUnions, Cluster};
 use crate::causes::with_causes;
 use kube_unions_core::declaration::{Declaration, Fault, OpenApi};
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{Workspace, unreadable_declaration};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-/// An error of [`Cluster::inspect`](super::Cluster::inspect).
+/// An error of [`Cluster::inspect`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InspectError {
@@ -45,73 +46,72 @@ fn surroundings(workspace: &Workspace, kind: &GroupKind) -> (Workspace, Option<S
     (workspace.around(kind), workspace.crd_of(kind).map(str::to_owned))
 }
 
-/// Returns the faults that a declaration, given as the JSON text of the whole object, would have if it were applied now.
-pub(super) async fn inspect(
-    requests: &Requests,
-    schemas: &Schemas,
-    workspace: &Arc<Mutex<Workspace>>,
-    published: bool,
-    object: &str,
-) -> Result<Vec<Fault>, InspectError> {
-    let (declaration, mut faults) = match Declaration::from_json(object) {
-        Ok(read) => read,
-        Err(error) => return Ok(vec![unreadable_declaration(with_causes(&error))]),
-    };
-    let kind = declaration.target().group_kind();
-    if kind.kind.is_empty() {
-        return Ok(faults);
-    }
-    let unlocked = workspace.try_lock().ok().map(|workspace| surroundings(&workspace, &kind));
-    let (mut around, crd) = if let Some(surroundings) = unlocked {
-        surroundings
-    } else {
-        // A large catalog is being built.
-        let (shared, target) = (Arc::clone(workspace), kind.clone());
-        let waited = tokio::task::spawn_blocking(move || surroundings(&lock(&shared), &target));
-        waited.await.map_err(|_| InspectError::CutOff)?
-    };
-    let name = declaration.name().to_owned();
-    around.set_declaration(&name, Ok((declaration, Vec::new())));
-
-    let raw = match crd {
-        Some(name) => {
-            let read = async { Ok(schemas.definition(&name).await?.map(Arc::new)) };
-            requests.definitions.read(&name, read).await?
-        }
-        None => None,
-    };
-    let documents = if raw.is_none() {
-        let versions = if published { None } else { around.versions_of(&kind) };
-        let read = async {
-            let index = requests.index.read("", schemas.index()).await?;
-            schemas.documents(&index, &kind, versions.as_ref()).await
+impl Cluster {
+    /// Returns the faults that a `UnionDeclaration`, given as the JSON text of the whole object, would have if it were applied
+    /// now. A target that the cluster does not have is a warning, since it may be installed later.
+    pub async fn inspect(&self, object: &str) -> Result<Vec<Fault>, InspectError> {
+        let Self { requests, schemas, workspace, builtin_unions, .. } = self;
+        let published = *builtin_unions == BuiltinUnions::OpenApi;
+        let (declaration, mut faults) = match Declaration::from_json(object) {
+            Ok(read) => read,
+            Err(error) => return Ok(vec![unreadable_declaration(with_causes(&error))]),
         };
-        requests.editions.read(&format!("{} {versions:?}", kind.group), read).await?
-    } else {
-        Vec::new()
-    };
-    let seat = Arc::clone(&requests.compiling).lock_owned().await;
-    // A large schema takes milliseconds to compile.
-    let compiled = tokio::task::spawn_blocking(move || {
-        let _seat = seat;
-        if let Some(raw) = raw {
-            // A CRD that does not count has a fault of its own; the declaration is not at fault.
-            around.set_crd(raw.name(), raw.crd());
+        let kind = declaration.target().group_kind();
+        if kind.kind.is_empty() {
+            return Ok(faults);
+        }
+        let unlocked = workspace.try_lock().ok().map(|workspace| surroundings(&workspace, &kind));
+        let (mut around, crd) = if let Some(surroundings) = unlocked {
+            surroundings
         } else {
-            around.set_publishing(published.then(|| kind.clone()).into_iter().collect());
-            around.set_documents(&kind, documents);
-        }
-        while let Some(job) = around.next_job() {
-            let compiled = job.compile();
-            if let Some(error) = compiled.error() {
-                return Err(InspectError::Target(with_causes(error)));
+            // A large catalog is being built.
+            let (shared, target) = (Arc::clone(workspace), kind.clone());
+            let waited = tokio::task::spawn_blocking(move || surroundings(&lock(&shared), &target));
+            waited.await.map_err(|_| InspectError::CutOff)?
+        };
+        let name = declaration.name().to_owned();
+        around.set_declaration(&name, Ok((declaration, Vec::new())));
+
+        let raw = match crd {
+            Some(name) => {
+                let read = async { Ok(schemas.definition(&name).await?.map(Arc::new)) };
+                requests.definitions.read(&name, read).await?
             }
-            around.finish(compiled);
-        }
-        Ok(around.catalog())
-    });
-    let catalog = compiled.await.map_err(|_| InspectError::CutOff)??;
-    let own = catalog.faults().iter().filter(|fault| fault.declaration.as_deref() == Some(&*name));
-    faults.extend(own.cloned());
-    Ok(faults)
+            None => None,
+        };
+        let documents = if raw.is_none() {
+            let versions = if published { None } else { around.versions_of(&kind) };
+            let read = async {
+                let index = requests.index.read("", schemas.index()).await?;
+                schemas.documents(&index, &kind, versions.as_ref()).await
+            };
+            requests.editions.read(&format!("{} {versions:?}", kind.group), read).await?
+        } else {
+            Vec::new()
+        };
+        let seat = Arc::clone(&requests.compiling).lock_owned().await;
+        // A large schema takes milliseconds to compile.
+        let compiled = tokio::task::spawn_blocking(move || {
+            let _seat = seat;
+            if let Some(raw) = raw {
+                // A CRD that does not count has a fault of its own; the declaration is not at fault.
+                around.set_crd(raw.name(), raw.crd());
+            } else {
+                around.set_publishing(published.then(|| kind.clone()).into_iter().collect());
+                around.set_documents(&kind, documents);
+            }
+            while let Some(job) = around.next_job() {
+                let compiled = job.compile();
+                if let Some(error) = compiled.error() {
+                    return Err(InspectError::Target(with_causes(error)));
+                }
+                around.finish(compiled);
+            }
+            Ok(around.catalog())
+        });
+        let catalog = compiled.await.map_err(|_| InspectError::CutOff)??;
+        let own = catalog.faults().iter().filter(|fault| fault.declaration.as_deref() == Some(&*name));
+        faults.extend(own.cloned());
+        Ok(faults)
+    }
 }

@@ -45,18 +45,15 @@ pub enum SchemaFetchError {
 /// Reads schemas, and caches OpenAPI documents.
 pub(super) struct Schemas {
     client: Client,
-    /// By path in the index.
-    documents: Mutex<HashMap<String, CachedDocument>>,
-    /// URL and kinds that publish unions, by path in the index.
-    publishing: Mutex<HashMap<String, (String, Vec<GroupKind>)>>,
+    documents: CachedByUrl<Arc<OpenApi>>,
+    /// The kinds that publish unions.
+    publishing: CachedByUrl<Vec<GroupKind>>,
     /// Groups and versions whose documents repeat the schemas of CRDs.
     from_definitions: Mutex<FromDefinitions>,
 }
 
-struct CachedDocument {
-    url: String,
-    document: Arc<OpenApi>,
-}
+/// Contents of documents, each with the URL of the document, by path in the index.
+type CachedByUrl<T> = Mutex<HashMap<String, (String, T)>>;
 
 /// The index of documents: their URLs, by path.
 #[derive(Debug, Clone, Default)]
@@ -138,13 +135,12 @@ impl Schemas {
         let mut kinds = BTreeSet::new();
         let mut seen = HashMap::new();
         for (path, url) in index.0.iter().filter(|(path, _)| group_version(path).is_some()) {
-            let known = lock(&self.publishing).get(path).filter(|(known, _)| known == url).cloned();
-            let (url, found) = match known {
-                Some(known) => known,
-                None => (url.clone(), self.publishing_in(path, url).await?),
+            let found = match cached(&self.publishing, path, url) {
+                Some(found) => found,
+                None => self.publishing_in(path, url).await?,
             };
             kinds.extend(found.iter().cloned());
-            seen.insert(path.clone(), (url, found));
+            seen.insert(path.clone(), (url.clone(), found));
         }
         *lock(&self.publishing) = seen;
         Ok(kinds)
@@ -156,8 +152,8 @@ impl Schemas {
     }
 
     async fn document(&self, path: &str, url: &str) -> Result<Arc<OpenApi>, SchemaFetchError> {
-        if let Some(held) = lock(&self.documents).get(path).filter(|held| held.url == url) {
-            return Ok(Arc::clone(&held.document));
+        if let Some(document) = cached(&self.documents, path, url) {
+            return Ok(document);
         }
         let text = self.document_text(path, url).await?;
         let mut document = parse(path, text).await?;
@@ -168,8 +164,7 @@ impl Schemas {
             return Err(SchemaFetchError::Foreign { path: path.to_owned() });
         }
         let document = Arc::new(document);
-        let held = CachedDocument { url: url.to_owned(), document: Arc::clone(&document) };
-        lock(&self.documents).insert(path.to_owned(), held);
+        lock(&self.documents).insert(path.to_owned(), (url.to_owned(), Arc::clone(&document)));
         Ok(document)
     }
 
@@ -227,6 +222,10 @@ async fn parse(path: &str, text: String) -> Result<OpenApi, SchemaFetchError> {
 
 fn document(path: &str) -> String {
     format!("OpenAPI document of `{path}`")
+}
+
+fn cached<T: Clone>(cache: &CachedByUrl<T>, path: &str, url: &str) -> Option<T> {
+    lock(cache).get(path).filter(|(known, _)| known == url).map(|(_, content)| content.clone())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

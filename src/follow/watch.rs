@@ -34,62 +34,64 @@ const PAGE: u32 = 500;
 /// change waiting.
 const CONCURRENT_JOBS: usize = 4;
 
-/// Follows the cluster until nobody receives `catalogs` any more.
-pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
-    let all = |page| ObjectSelection { page: Some(page), ..ObjectSelection::default() };
-    let client = &cluster.client;
-    let (definitions, proof) = (Api::<RawDefinition>::all(client.clone()), link.clone());
-    let mut definitions = list_and_watch(definitions, all(DEFINITIONS_PAGE), move || proof.up());
-    let mut declarations = list_and_watch(Api::<RawDeclaration>::all(client.clone()), all(PAGE), || {});
-    let mut services = list_and_watch(Api::<APIService>::all(client.clone()), all(PAGE), || {});
+impl Cluster {
+    /// Follows the cluster until nobody receives `catalogs` any more.
+    pub async fn follow(&self, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
+        let all = |page| ObjectSelection { page: Some(page), ..ObjectSelection::default() };
+        let client = &self.client;
+        let (definitions, proof) = (Api::<RawDefinition>::all(client.clone()), link.clone());
+        let mut definitions = list_and_watch(definitions, all(DEFINITIONS_PAGE), move || proof.up());
+        let mut declarations = list_and_watch(Api::<RawDeclaration>::all(client.clone()), all(PAGE), || {});
+        let mut services = list_and_watch(Api::<APIService>::all(client.clone()), all(PAGE), || {});
 
-    let mut state = ClusterState::new(cluster);
-    let mut statuses = StatusWriter::new(client.clone());
-    let mut declarations_failure = LogOnce::default();
-    let mut services_failure = LogOnce::default();
-    let mut fetch: Option<BoxFuture<'static, FetchedDocuments>> = None;
-    let mut jobs = FuturesUnordered::new();
-    // CRDs wait for the declarations, so that each is compiled once, and for the services, which tell whether a CRD counts; but
-    // not if either cannot be listed.
-    let (mut tried_declarations, mut tried_services) = (false, false);
-    // Everything that has arrived is handled before a catalog is built: a change of many objects costs one catalog.
-    let mut all_handled = false;
-    loop {
-        if all_handled && fetch.is_none() {
-            fetch = state.next_fetch().map(|fetch| fetch.run(Arc::clone(&cluster.schemas)).boxed());
-        }
-        if (all_handled || state.is_overdue()) && state.publish(&catalogs, &statuses).is_err() {
-            return;
-        }
-        while jobs.len() < CONCURRENT_JOBS
-            && let Some(job) = state.next_job()
-        {
-            jobs.push(run(job));
-        }
-        let ready = tried_declarations && tried_services;
-        let next_fetch = state.next_fetch_at().filter(|_| fetch.is_none());
-        let wake = next_fetch.into_iter().chain(state.next_publication_at()).min();
-        tokio::select! {
-            biased;
-            Some(compiled) = jobs.next(), if !jobs.is_empty() => state.compiled(compiled),
-            event = services.next() => tried_services |= handle_service(event, &mut state, &mut services_failure),
-            event = declarations.next() => {
-                tried_declarations |= handle_declaration(event, &mut state, &mut declarations_failure);
+        let mut state = ClusterState::new(self);
+        let mut statuses = StatusWriter::new(client.clone());
+        let mut declarations_failure = LogOnce::default();
+        let mut services_failure = LogOnce::default();
+        let mut fetch: Option<BoxFuture<'static, FetchedDocuments>> = None;
+        let mut jobs = FuturesUnordered::new();
+        // CRDs wait for the declarations, so that each is compiled once, and for the services, which tell whether a CRD counts; but
+        // not if either cannot be listed.
+        let (mut tried_declarations, mut tried_services) = (false, false);
+        // Everything that has arrived is handled before a catalog is built: a change of many objects costs one catalog.
+        let mut all_handled = false;
+        loop {
+            if all_handled && fetch.is_none() {
+                fetch = state.next_fetch().map(|fetch| fetch.run(Arc::clone(&self.schemas)).boxed());
             }
-            event = definitions.next(), if ready => handle_definition(event, &mut state, &link),
-            () = std::future::ready(()), if !all_handled => {
-                all_handled = true;
-                continue;
+            if (all_handled || state.is_overdue()) && state.publish(&catalogs, &statuses).is_err() {
+                return;
             }
-            Some(fetched) = async { Some(fetch.as_mut()?.await) }, if fetch.is_some() => {
-                fetch = None;
-                state.fetched(fetched);
+            while jobs.len() < CONCURRENT_JOBS
+                && let Some(job) = state.next_job()
+            {
+                jobs.push(run(job));
             }
-            () = statuses.run() => {}
-            () = sleep_until(wake) => {}
-            () = catalogs.closed() => return,
+            let ready = tried_declarations && tried_services;
+            let next_fetch = state.next_fetch_at().filter(|_| fetch.is_none());
+            let wake = next_fetch.into_iter().chain(state.next_publication_at()).min();
+            tokio::select! {
+                biased;
+                Some(compiled) = jobs.next(), if !jobs.is_empty() => state.compiled(compiled),
+                event = services.next() => tried_services |= handle_service(event, &mut state, &mut services_failure),
+                event = declarations.next() => {
+                    tried_declarations |= handle_declaration(event, &mut state, &mut declarations_failure);
+                }
+                event = definitions.next(), if ready => handle_definition(event, &mut state, &link),
+                () = std::future::ready(()), if !all_handled => {
+                    all_handled = true;
+                    continue;
+                }
+                Some(fetched) = async { Some(fetch.as_mut()?.await) }, if fetch.is_some() => {
+                    fetch = None;
+                    state.fetched(fetched);
+                }
+                () = statuses.run() => {}
+                () = sleep_until(wake) => {}
+                () = catalogs.closed() => return,
+            }
+            all_handled = false;
         }
-        all_handled = false;
     }
 }
 

@@ -56,16 +56,12 @@ impl CertificateLog {
         }
         let faults = self.new_faults();
         let secret = &self.secret;
-        if serving {
-            tracing::warn!(
-                secret,
-                %reason,
-                faults,
-                "the certificate's Secret cannot be read or written; the certificate in force is served; retrying"
-            );
+        let consequence = if serving {
+            "the certificate's Secret cannot be read or written; the certificate in force is served; retrying"
         } else {
-            tracing::warn!(secret, %reason, faults, "no valid serving certificate yet; retrying");
-        }
+            "no valid serving certificate yet; retrying"
+        };
+        tracing::warn!(secret, %reason, faults, "{consequence}");
         reason
     }
 

@@ -23,6 +23,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// Objects and times.
+#[derive(Default)]
 pub(super) struct PolicyReconciler {
     duty: PolicyDuty,
     handover: Duration,
@@ -98,21 +99,7 @@ impl ReconcileStep {
 
 impl PolicyReconciler {
     pub(super) fn new(duty: PolicyDuty, handover: Duration) -> Self {
-        Self {
-            duty,
-            handover,
-            desired: None,
-            wanted: HashMap::new(),
-            stored: HashMap::new(),
-            settled: HashMap::new(),
-            attempts: HashMap::new(),
-            progress: HashMap::new(),
-            pace: Pace::default(),
-            listed: None,
-            unlistable: None,
-            is_holding: false,
-            was_complete: false,
-        }
+        Self { duty, handover, ..Self::default() }
     }
 
     /// Notes the objects that are wanted from now on.

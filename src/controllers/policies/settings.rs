@@ -30,9 +30,10 @@ pub struct PolicyEnforcement {
 }
 
 /// The treatment of the policies in the cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PolicyDuty {
     /// Policies enforce every kind that they can express, and the webhook the rest.
+    #[default]
     BesideWebhook,
     /// Policies enforce what they can express, and the webhook nothing.
     Alone,

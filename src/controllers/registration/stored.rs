@@ -41,19 +41,20 @@ pub(super) type ConfigurationPair = [Option<Value>; 2];
 impl ConfigurationKind {
     pub(super) const BOTH: [Self; 2] = [Self::Mutating, Self::Validating];
 
-    pub(super) fn kind(self) -> &'static str {
+    /// Returns the kind, and its name in paths.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Mutating => "MutatingWebhookConfiguration",
-            Self::Validating => "ValidatingWebhookConfiguration",
+            Self::Mutating => ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+            Self::Validating => ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
         }
     }
 
+    pub(super) fn kind(self) -> &'static str {
+        self.names().0
+    }
+
     pub(super) fn path(self) -> ObjectPath {
-        let plural = match self {
-            Self::Mutating => "mutatingwebhookconfigurations",
-            Self::Validating => "validatingwebhookconfigurations",
-        };
-        let collection = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+        let collection = format!("/apis/admissionregistration.k8s.io/v1/{}", self.names().1);
         ObjectPath { collection, name: NAME.to_owned() }
     }
 }
