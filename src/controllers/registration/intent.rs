@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 /// The wanted content of both configurations.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "any combination of them can be wanted")]
 pub(super) struct Intent {
     pub(super) settings: Registration,
     /// Write whole configurations. False: only the agreed bundle, into existing entries.
