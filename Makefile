@@ -50,8 +50,8 @@ quickstart: build ## Try kube-unions on a throw-away API server, without a conta
 demo: build ## Run the webhook with the samples, send it one review and show the answer
 	tests/demo.sh
 
-# Many tests wait for a server more than they compute. Each thread may have an API server of up to one GiB.
-test e2e slowest: export RUST_TEST_THREADS ?= $(shell expr 4 + "$$(getconf _NPROCESSORS_ONLN)")
+# Many tests wait for a server more than they compute.
+test e2e slowest: export RUST_TEST_THREADS ?= $(shell expr 2 '*' "$$(getconf _NPROCESSORS_ONLN)")
 
 .PHONY: test
 test: build ## Run every test, including those on a real API server (KUBE_UNIONS_E2E=skip leaves these out)
@@ -274,8 +274,6 @@ image: ## Build the container image (needs Docker); IMAGE_PLATFORM=linux/arm64 s
 # The target is named although it is the host, so that the flag does not apply to build scripts. Another IMAGE_PLATFORM than the
 # host's is linked with Debian's cross compiler, which `cross-tools` installs.
 IMAGE_PROFILE ?= release
-# More flags for cargo.
-IMAGE_FLAGS ?=
 CONTENTS ?= $(or $(CARGO_TARGET_DIR),target)/image
 image_triple = $(patsubst linux/arm64,aarch64-unknown-linux-gnu,$(patsubst linux/amd64,x86_64-unknown-linux-gnu,$(IMAGE_PLATFORM)))
 image_target = $(or $(CARGO_TARGET_DIR),target)/$(1)/$(patsubst dev,debug,$(IMAGE_PROFILE))/kube-unions
@@ -289,7 +287,7 @@ image-contents:
 	  export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc; \
 	  export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc; \
 	fi; \
-	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --profile $(IMAGE_PROFILE) $(IMAGE_FLAGS) --all-features \
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --profile $(IMAGE_PROFILE) --all-features \
 	  --bin kube-unions --target "$$target"; \
 	install -D -m 0755 "$(call image_target,$$target)" '$(CONTENTS)/usr/local/bin/kube-unions'
 	install -D -m 0644 LICENSE '$(CONTENTS)/licenses/LICENSE'
