@@ -48,7 +48,7 @@ fn standard_error_names_what_kustomize_merges_otherwise() {
     assert_eq!(
         notes,
         [
-            "crd.yaml:10:3: stacks.kustomize.example.com: note: ".to_owned(),
+            "crd.yaml:9:3: stacks.kustomize.example.com: note: ".to_owned(),
             format!("{stack}spec.listeners: "),
             format!("{stack}spec.selector: "),
             format!("{stack}spec.sources: "),
