@@ -101,13 +101,18 @@ impl StoredAuthority {
 
     /// Returns the latest possible expiry of any leaf that this CA signed.
     ///
-    /// A CA signs nothing after the next one is made. `all`: the CAs of the bundle.
+    /// A CA signs nothing after the next one is made. `all`: the CAs of the bundle, the newest first. Their order tells which of two is
+    /// newer if the clocks of the replicas that made them do not.
     pub(super) fn last_leaf_expiry(&self, all: &[Self]) -> Seconds {
         if !self.own {
             return self.not_after;
         }
-        let newer = all.iter().filter(|it| it.own && it.made_at() > self.made_at());
-        let next = newer.map(Self::made_at).min();
+        let position = all.iter().position(|it| it.certificate == self.certificate).unwrap_or(all.len());
+        let newer = all.iter().enumerate().filter(|(at, it)| {
+            let later = it.made_at().saturating_sub(self.made_at());
+            it.own && (later > SKEW || *at < position && later >= -SKEW)
+        });
+        let next = newer.map(|(_, it)| it.made_at().max(self.made_at())).min();
         next.map_or(self.not_after, |made| self.not_after.min(made + LEAF_LIFETIME + SKEW))
     }
 }
@@ -228,7 +233,7 @@ fn two_thirds(from: Seconds, to: Seconds) -> Seconds {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::{NOW, authority, id, leaf, state};
+    use super::super::plan::tests::{NOW, authority, id, leaf, made, state};
     use super::*;
 
     /// A replica that serves a leaf of the CA `a`.
@@ -256,6 +261,24 @@ mod tests {
         for (row, stored, mut in_force, held, want) in rows {
             assert_eq!(CertificateState::adopt(&mut in_force, &stored, |_| held, NOW), want, "{row}");
         }
+    }
+
+    #[test]
+    fn a_ca_signs_until_the_next_one_in_the_bundle_is_made_whatever_the_clock_of_its_replica() {
+        let at = |name: &str, seconds: Seconds| made(id(name), NOW + seconds);
+        let (early, late) = (at("early", -26), at("late", 0));
+        let ends = |made_at: Seconds| made_at + LEAF_LIFETIME + SKEW;
+        // The replica whose clock is behind made the newer CA.
+        let bundle = [early.clone(), late.clone()];
+        assert_eq!(early.last_leaf_expiry(&bundle), early.not_after);
+        assert_eq!(late.last_leaf_expiry(&bundle), ends(NOW));
+        let bundle = [at("next", 9 * SKEW), early.clone(), late.clone()];
+        assert_eq!(early.last_leaf_expiry(&bundle), ends(NOW + 9 * SKEW));
+        assert_eq!(late.last_leaf_expiry(&bundle), ends(NOW));
+        // The CA of the served leaf is the last of the bundle, whenever it was made.
+        let bundle = [late.clone(), at("served", 9 * SKEW)];
+        assert_eq!(bundle[1].last_leaf_expiry(&bundle), bundle[1].not_after);
+        assert_eq!(late.last_leaf_expiry(&bundle), ends(NOW + 9 * SKEW));
     }
 
     #[test]
