@@ -103,7 +103,8 @@ fn answer(
         judge(subject.entry.plan(), subject.part, objects, Rules { validate: true, ..rules }, &account)
     };
     let mut judgement = judge(rules, None)?;
-    // A manifest can only prevent a change, or explain a violation.
+    // A manifest can only prevent a change, or explain a violation. A change that it prevented is its contradiction, which validation
+    // alone tells as well.
     if !judgement.is_silent()
         && let Some(evidence) = manifest.map(ManifestSource::given).or_else(|| ManifestSource::of(&request, subject))
     {

@@ -44,14 +44,15 @@ pub(crate) fn judge(
         let_through: Capped::default(),
         observed: Capped::default(),
         audited: Capped::default(),
+        would_change: false,
     };
     if let Some((root, new)) = plan.root(part).zip(new.root()) {
         let old = old.and_then(Projection::root).map_or(Old::None, Old::Known);
         let claims = manifests.map(Manifests::claims);
         walk.shape(root, new, old, claims.as_ref(), &Here::root())?;
     }
-    let Walk { changes, violations, let_through, observed, audited, .. } = walk;
-    Ok(Judgement { changes: changes.finish(plan), violations, let_through, observed, audited })
+    let Walk { changes, violations, let_through, observed, audited, would_change, .. } = walk;
+    Ok(Judgement { changes: changes.finish(plan), violations, let_through, observed, audited, would_change })
 }
 
 struct Walk<'w> {
@@ -63,6 +64,7 @@ struct Walk<'w> {
     let_through: Capped<(Violation, LetThrough)>,
     observed: Capped<Violation>,
     audited: Capped<Violation>,
+    would_change: bool,
 }
 
 impl<'w> Walk<'w> {
@@ -186,7 +188,7 @@ impl<'w> Walk<'w> {
 
     /// Judges one union with something set, or one that is required. Returns `None` if nothing changes and nothing is wrong.
     fn union<'f, 'o>(
-        &self,
+        &mut self,
         union: &'f Union,
         position: u8,
         ordinal: u32,
@@ -202,6 +204,7 @@ impl<'w> Walk<'w> {
             normalized = claims.restrict(union, before.as_ref(), &state, normalized);
         }
         let contradicted = !normalized.contradictions.is_empty();
+        self.would_change |= !self.rules.normalize && (!normalized.clear.is_empty() || normalized.deduce.is_some());
         let applies = self.rules.normalize && !contradicted;
         let mut finding = JudgedUnion {
             union,

@@ -30,13 +30,15 @@ pub(crate) struct Judgement {
     pub(crate) observed: Capped<Violation>,
     /// All violations for the audit log, whatever else becomes of them.
     pub(crate) audited: Capped<Violation>,
+    /// True if the rules do not ask for normalisation, and it would change something that is not wrong.
+    pub(crate) would_change: bool,
 }
 
 impl Judgement {
-    /// Returns true if nothing changes and nothing is wrong.
+    /// Returns true if nothing changes and nothing is wrong, whatever the manifests are.
     pub(crate) fn is_silent(&self) -> bool {
-        let Self { changes, violations, let_through, observed, audited: _ } = self;
-        changes.is_empty() && violations.is_empty() && let_through.is_empty() && observed.is_empty()
+        let Self { changes, violations, let_through, observed, audited: _, would_change } = self;
+        changes.is_empty() && violations.is_empty() && let_through.is_empty() && observed.is_empty() && !would_change
     }
 
     /// Drops the judgement, and releases the memory of its changes. The violations, which are few, stay charged.
