@@ -142,10 +142,7 @@ fn candidate<'p>(
     let occurrence = &object.occurrence;
     let cost_of = |cost: u64| cost.saturating_mul(occurrence.times);
     let highest = rules.rules.iter().map(union::Rule::cost).max().map_or(0, cost_of);
-    let all: u64 = rules
-        .rules
-        .iter()
-        .fold(0, |sum: u64, rule| sum.saturating_add(cost_of(rule.cost())).saturating_add(rule.message_cost()));
+    let all = rules.rules.iter().fold(0, |sum: u64, rule| sum.saturating_add(cost_of(rule.cost())));
     if highest > MOST_FOR_A_RULE || all > MOST_FOR_ALL {
         let (cost, most) = if all > MOST_FOR_ALL { (all, MOST_FOR_ALL) } else { (highest, MOST_FOR_A_RULE) };
         let factor = cost.div_ceil(most);

@@ -5,20 +5,20 @@ use serde_json::{Value, json};
 
 /// The rules of the CRD's unions, as they stand in its text.
 const LIST_RULE: &str = "            x-kubernetes-validations:
-            - fieldPath: '.oci'
-              message: 'at most one of `git`, `oci` may be set'
+            - rule: '!(has(self.oci) && has(self.git)) // kube-unions'
               reason: FieldValueForbidden
-              rule: '!(has(self.oci) && has(self.git)) // kube-unions'
+              fieldPath: '.oci'
+              message: 'at most one of `git`, `oci` may be set'
 ";
 const MAP_RULES: &str = "                x-kubernetes-validations:
-                - fieldPath: '.type'
-                  message: 'must be specified when `rolling` is set'
+                - rule: 'has(self.type) || !has(self.rolling) // kube-unions'
                   reason: FieldValueRequired
-                  rule: 'has(self.type) || !has(self.rolling) // kube-unions'
-                - fieldPath: '.rolling'
-                  message: 'may only be specified when `type` is \"Rolling\"'
+                  fieldPath: '.type'
+                  message: 'must be specified when `rolling` is set'
+                - rule: '!(has(self.rolling) && has(self.type) && self.type != \"Rolling\") // kube-unions'
                   reason: FieldValueForbidden
-                  rule: '!(has(self.rolling) && has(self.type) && self.type != \"Rolling\") // kube-unions'
+                  fieldPath: '.rolling'
+                  message: 'may only be specified when `type` is \"Rolling\"'
 ";
 
 const COMPILE: [&str; 4] = ["compile", "--to", "cel", "--from"];

@@ -57,7 +57,6 @@ fn the_2022_form_has_a_rule_for_each_member_and_condition() {
         after["x-kubernetes-validations"],
         json!([
             {"fieldPath": ".type", "message": "must be specified when `a` or `b` is set",
-                "messageExpression": "\"must be specified when \" + (has(self.a) ? \"`a`\" : \"`b`\") + \" is set\"",
                 "reason": "FieldValueRequired", "rule": "has(self.type) || !(has(self.a) || has(self.b)) // kube-unions"},
             {"fieldPath": ".a", "message": "may only be specified when `type` is \"A\"", "reason": "FieldValueForbidden",
                 "rule": "!(has(self.a) && has(self.type) && self.type != \"A\") // kube-unions"},
@@ -68,7 +67,7 @@ fn the_2022_form_has_a_rule_for_each_member_and_condition() {
         ])
     );
     let keys: Vec<_> = after["x-kubernetes-validations"][0].as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["fieldPath", "message", "messageExpression", "reason", "rule"]);
+    assert_eq!(keys, ["rule", "reason", "fieldPath", "message"]);
 }
 
 #[test]
@@ -92,7 +91,14 @@ fn an_empty_value_that_is_declared_is_a_choice() {
 fn a_required_discriminator_needs_no_rule_and_a_nullable_one_may_be_null() {
     let mut schema = map_form();
     schema["required"] = json!(["type"]);
-    assert_eq!(conditions(&embedded(&schema)).len(), 3);
+    assert_eq!(
+        conditions(&embedded(&schema)),
+        [
+            "!(has(self.a) && self.type != \"A\") // kube-unions",
+            "has(self.a) || self.type != \"A\" // kube-unions",
+            "!(has(self.b) && self.type != \"B\") // kube-unions",
+        ]
+    );
     schema["properties"]["type"]["nullable"] = json!(true);
     let after = embedded(&schema);
     assert!(after["properties"]["type"].get("enum").is_none(), "an enum never allows null");
@@ -189,11 +195,7 @@ fn the_2019_form_blames_all_members_but_the_first() {
     );
     let rule = &after["x-kubernetes-validations"][1];
     assert_eq!(rule["fieldPath"], ".x-y");
-    assert_eq!(
-        rule["messageExpression"],
-        "\"at most one of\" + ((has(self.git) ? \", `git`\" : \"\") + (has(self.oci) ? \", `oci`\" : \"\") + \
-         (has(self.x__dash__y) ? \", `x-y`\" : \"\")).substring(1) + \" may be set\""
-    );
+    assert_eq!(rule["message"], "at most one of `git`, `oci`, `x-y` may be set");
 }
 
 #[test]

@@ -14,13 +14,13 @@ use std::collections::BTreeSet;
 /// The end of the text of every rule that this crate makes. It is a comment in CEL.
 const MARK: &str = " // kube-unions";
 
-/// Most members of a union whose rules name all members that are set. Their text grows with the square of the number.
+/// Most members of a union with a rule for each. Their text grows with the square of the number.
 const MOST_NAMED: usize = 16;
 
 /// Longest expression that an API server parses, in characters, with a margin.
 const LONGEST_EXPRESSION: usize = 90_000;
 
-/// Longest message, in bytes. An API server does not show a longer result of `messageExpression`.
+/// Longest message, in bytes.
 const LONGEST_MESSAGE: usize = 4096;
 
 /// The rules of one union.
@@ -39,7 +39,6 @@ pub(super) struct Rule {
     field: Option<String>,
     reason: Reason,
     message: String,
-    message_expression: Option<Expression>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -155,28 +154,18 @@ impl Fields<'_> {
             field: Some(discriminator.name.to_owned()),
             reason: Reason::Invalid,
             message: format!("supported values: {}", listed.join(", ")),
-            message_expression: None,
         }
     }
 
     /// A member is set and the discriminator is not.
     fn discriminator_required(&self, discriminator: &RuleDiscriminator<'_>) -> Rule {
         let any = Expression::Or(self.members.iter().map(|member| member.has.clone()).collect());
-        let quoted = |member: &RuleMember<'_>| Expression::text(format!("`{}`", on_one_line(member.name)));
-        let mut backwards = self.members.iter().rev();
-        let last = backwards.next().map_or_else(|| Expression::text(""), quoted);
-        let first = backwards.fold(last, |rest, member| member.has.clone().then(quoted(member), rest));
         let names = self.named(" or ");
-        let expression = || {
-            let (before, after) = (Expression::text("must be specified when "), Expression::text(" is set"));
-            Expression::Sum(vec![before, first, after])
-        };
         Rule {
             condition: Expression::Or(vec![discriminator.is_set(), any.not()]),
             field: Some(discriminator.name.to_owned()),
             reason: Reason::Required,
             message: format!("must be specified when {names} is set"),
-            message_expression: (self.members.len() > 1).then(expression),
         }
     }
 
@@ -190,7 +179,6 @@ impl Fields<'_> {
             field: Some(discriminator.name.to_owned()),
             reason: Reason::Required,
             message: format!("must be specified: supported values: {}", listed.join(", ")),
-            message_expression: None,
         }
     }
 
@@ -202,7 +190,6 @@ impl Fields<'_> {
             field: None,
             reason: Reason::Required,
             message: format!("{one_of}{} must be set", self.named(", ")),
-            message_expression: None,
         })
     }
 
@@ -219,7 +206,6 @@ impl Fields<'_> {
             field: Some(member.name.to_owned()),
             reason: Reason::Required,
             message: format!("must be specified when `{}` is \"\"", on_one_line(discriminator.name)),
-            message_expression: None,
         })
     }
 
@@ -230,15 +216,6 @@ impl Fields<'_> {
             None => condition,
         };
         let message = || format!("at most one of {} may be set", self.named(", "));
-        let is_set = |member: &RuleMember<'_>| {
-            let name = Expression::text(format!(", `{}`", on_one_line(member.name)));
-            member.has.clone().then(name, Expression::text(""))
-        };
-        let expression = move || {
-            let set = Expression::Sum(self.members.iter().map(is_set).collect());
-            let (before, after) = (Expression::text("at most one of"), Expression::text(" may be set"));
-            Expression::Sum(vec![before, Expression::Tail(Box::new(set)), after])
-        };
         if self.members.len() > MOST_NAMED {
             let count = |member: &RuleMember<'_>| member.has.clone().then(Expression::Number(1), Expression::Number(0));
             let sum = Expression::Sum(self.members.iter().map(count).collect());
@@ -247,7 +224,6 @@ impl Fields<'_> {
                 field: None,
                 reason: Reason::Forbidden,
                 message: message(),
-                message_expression: Some(expression()),
             }));
         }
         Box::new(self.members.iter().enumerate().skip(1).map(move |(position, member)| {
@@ -258,7 +234,6 @@ impl Fields<'_> {
                 field: Some(member.name.to_owned()),
                 reason: Reason::Forbidden,
                 message: message(),
-                message_expression: (self.members.len() > 2).then(expression),
             }
         }))
     }
@@ -289,36 +264,41 @@ impl RuleDiscriminator<'_> {
         Expression::And(all)
     }
 
+    /// The discriminator is there. `None` if the schema says so: it refuses an object without it before rules are evaluated.
+    fn is_there(&self) -> Option<Expression> {
+        (!self.always_set).then(|| self.has.clone())
+    }
+
     /// The member is set, and the discriminator does not have one of these values. `absent_is_other` tells that another rule is
     /// about a discriminator that is absent or empty.
     fn forbids(&self, member: &RuleMember<'_>, values: &[&str], absent_is_other: bool) -> Rule {
         let condition = if absent_is_other || values.contains(&"") {
             let empty = (absent_is_other && self.can_be_empty && !values.contains(&"")).then_some(&"");
             let differ = empty.into_iter().chain(values).map(|value| self.value.clone().differs(value));
-            Expression::And([member.has.clone(), self.has.clone()].into_iter().chain(differ).collect()).not()
+            Expression::And([member.has.clone()].into_iter().chain(self.is_there()).chain(differ).collect()).not()
         } else {
             let one = Expression::Or(values.iter().map(|value| self.value.clone().equals(value)).collect());
-            Expression::Or(vec![member.has.clone().not(), Expression::And(vec![self.has.clone(), one])])
+            Expression::Or(vec![
+                member.has.clone().not(),
+                Expression::And(self.is_there().into_iter().chain([one]).collect()),
+            ])
         };
         let message = format!("may only be specified when `{}` is {}", on_one_line(self.name), listed(values));
         let field = Some(member.name.to_owned());
-        Rule { condition, field, reason: Reason::Forbidden, message, message_expression: None }
+        Rule { condition, field, reason: Reason::Forbidden, message }
     }
 
     /// The discriminator has one of these values, and the member is not set.
     fn requires(&self, member: &RuleMember<'_>, values: &[&str]) -> Rule {
         let others = Expression::And(values.iter().map(|value| self.value.clone().differs(value)).collect());
         let beginning = format!("must be specified when `{}` is ", on_one_line(self.name));
-        let expression = || {
-            let before = Expression::text(format!("{beginning}\""));
-            Expression::Sum(vec![before, self.value.clone(), Expression::text("\"")])
-        };
         Rule {
-            condition: Expression::Or(vec![member.has.clone(), self.has.clone().not(), others]),
+            condition: Expression::Or(
+                [member.has.clone()].into_iter().chain(self.is_there().map(Expression::not)).chain([others]).collect(),
+            ),
             field: Some(member.name.to_owned()),
             reason: Reason::Required,
             message: format!("{beginning}{}", listed(values)),
-            message_expression: (values.len() > 1).then(expression),
         }
     }
 }
@@ -327,11 +307,6 @@ impl Rule {
     /// Returns the estimated cost of an evaluation.
     pub(super) fn cost(&self) -> u64 {
         self.condition.cost()
-    }
-
-    /// Returns the estimated cost of the message, which is evaluated once.
-    pub(super) fn message_cost(&self) -> u64 {
-        self.message_expression.as_ref().map_or(0, Expression::cost)
     }
 
     /// Returns the rule as an item of `x-kubernetes-validations`.
@@ -347,20 +322,17 @@ impl Rule {
             message.truncate(end);
             message.push('…');
         }
-        // In the order in which an API server prints them.
         let fields = [
+            ("rule", Some(format!("{}{MARK}", self.condition))),
+            ("reason", Some(reason.to_owned())),
             ("fieldPath", self.field.as_deref().map(field_path)),
             ("message", Some(message)),
-            ("messageExpression", self.message_expression.as_ref().map(Expression::to_string)),
-            ("reason", Some(reason.to_owned())),
-            ("rule", Some(format!("{}{MARK}", self.condition))),
         ];
         fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?)))).collect()
     }
 
     fn is_too_long(&self) -> bool {
-        let expressions = [Some(&self.condition), self.message_expression.as_ref()];
-        expressions.into_iter().flatten().any(|expression| expression.to_string().len() > LONGEST_EXPRESSION)
+        self.condition.to_string().len() > LONGEST_EXPRESSION
     }
 }
 

@@ -295,7 +295,7 @@ fn names_and_values_that_need_escapes_are_judged_by_the_api_server() {
             (
                 json!({&as_discriminator: {*name: null, "m": ""}}),
                 format!("{as_discriminator}.{name}"),
-                "must be specified when `m` is set",
+                "must be specified when `m` or `n` is set",
             ),
             (
                 json!({&as_member: {"kind": "Other", *name: "", "n": ""}}),
