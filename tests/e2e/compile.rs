@@ -114,8 +114,8 @@ fn the_policies_of_a_cluster_are_accepted_and_check_notices_every_change() {
 
     // A policy that somebody edited by hand.
     let name = format!("unions-{rollout}-normalize");
-    let ignore = json!({"spec": {"failurePolicy": "Ignore"}}).to_string();
-    kubectl.run(&["patch", "mutatingadmissionpolicy", &name, "--type=merge", "-p", &ignore]).accepted();
+    let fail = json!({"spec": {"failurePolicy": "Fail"}}).to_string();
+    kubectl.run(&["patch", "mutatingadmissionpolicy", &name, "--type=merge", "-p", &fail]).accepted();
     let edited = check(&[]);
     assert_eq!(edited.stdout, format!("MutatingAdmissionPolicy/{name}: differs at spec.failurePolicy\n"));
 }

@@ -160,6 +160,14 @@ pub(crate) fn policy_message(answer: &Answer) -> Option<&str> {
         .then(|| message.split_once(" denied request: ").map(|(_, rest)| rest))?
 }
 
+/// Returns the parts of a message in alphabetical order. Policies tell the faults of several unions in the order of their texts, and the
+/// webhook in the order of their paths.
+pub(crate) fn sorted(message: &str) -> String {
+    let mut parts: Vec<&str> = message.split("; ").collect();
+    parts.sort_unstable();
+    parts.join("; ")
+}
+
 /// Returns the texts of the warnings of validating policies.
 pub(crate) fn policy_warnings(answer: &Answer) -> Vec<&str> {
     let texts = answer.warnings.iter().filter(|text| text.contains("ValidatingAdmissionPolicy '"));

@@ -125,6 +125,11 @@ impl Schema {
         }
     }
 
+    /// Returns true if the schema describes a string.
+    pub(crate) fn is_string(&self) -> bool {
+        self.type_name.as_deref() == Some("string") && !self.untyped
+    }
+
     /// Returns true if a field manager that applies a value here owns all of it, and not each field or item.
     pub(crate) fn is_atomic(&self) -> bool {
         match &self.items {

@@ -34,7 +34,7 @@ pub use compile::{Compiled, PlaceFault, compile};
 pub use judge::LetThrough;
 pub(crate) use judge::{Judgement, Objects, Rules, judge};
 pub(crate) use manifest::{MOST_OTHERS, Manifests};
-pub use places::{UnionPlace, UnionStep};
+pub use places::{ItemKey, UnionPlace, UnionStep};
 pub use plan::{Part, Plan};
 pub(crate) use projection::{Projection, ProjectionSeed};
 pub use violation::{Capped, MOST_VIOLATIONS, Violation, ViolationKind};
@@ -71,6 +71,8 @@ pub struct Union {
     supported: Arc<[Arc<str>]>,
     // INVARIANT: sorted by value, distinct; every `Selected::index` is a position in `members`.
     choices: Box<[Choice]>,
+    /// True if the schema describes the discriminator and the members.
+    typed: bool,
 }
 
 /// A member of a union.
@@ -81,6 +83,8 @@ struct Member {
     values: Arc<[Arc<str>]>,
     /// True if an empty value counts as not set.
     empty_is_unset: bool,
+    /// True if the member may be null.
+    nullable: bool,
 }
 
 /// A value of the discriminator, and the member that it selects.
@@ -102,7 +106,7 @@ impl Member {
     fn new(index: u8, name: &str, choices: &[Choice], empty_is_unset: bool) -> Self {
         let selects = |choice: &&Choice| choice.selected.as_ref().is_some_and(|selected| selected.index == index);
         let values = choices.iter().filter(selects).map(|choice| Arc::clone(&choice.value)).collect();
-        Self { name: name.into(), values, empty_is_unset }
+        Self { name: name.into(), values, empty_is_unset, nullable: false }
     }
 }
 
@@ -155,6 +159,16 @@ impl Union {
     /// Returns the members that count as not set if they are `false`, zero, `""`, `{}` or `[]`, sorted.
     pub fn empty_is_unset(&self) -> impl Iterator<Item = &str> {
         self.members.iter().filter(|member| member.empty_is_unset).map(|member| &*member.name)
+    }
+
+    /// Returns true if a member may be null, which counts as not set.
+    pub fn has_nullable_members(&self) -> bool {
+        self.members.iter().any(|member| member.nullable)
+    }
+
+    /// Returns true if the schema describes the discriminator and the members. Otherwise they may have any value.
+    pub(crate) fn is_typed(&self) -> bool {
+        self.typed
     }
 
     /// Returns the name of the discriminator. A union of the 2022 form always has one.

@@ -30,17 +30,14 @@ impl Question {
     pub fn answer(&self) -> Answer {
         let inputs = PlaygroundInputs::read(self);
         let catalog = &inputs.kinds.catalog;
-        let (reviewed, policies) = (verdict::review(&inputs), policies::compiled(catalog));
+        let reviewed = verdict::review(&inputs);
         let mut answer = Answer {
             unions: unions::of_catalog(catalog),
+            policies: policies::compiled(catalog),
             strategic_patch: patches::between(&inputs),
             problems: inputs.problems,
             ..Answer::default()
         };
-        match policies.transpose() {
-            Ok(policies) => answer.policies = policies,
-            Err(problem) => answer.problems.push(problem),
-        }
         match reviewed.transpose() {
             Ok(reviewed) => answer.reviewed = reviewed.unwrap_or_default(),
             Err(problem) => answer.problems.push(problem),

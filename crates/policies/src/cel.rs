@@ -1,15 +1,60 @@
-//! Pieces of CEL expressions.
-//!
-//! Policies see objects without types, so every expression here is safe for values of any type: it never selects a field
-//! of a value that is not known to be a map. Fields are always written as strings, `object["spec"]`, so that their names can
-//! be anything.
-//!
-//! A value that may be missing is a list of at most one value. This spares optional values, whose checker has faults.
+//! Pieces of CEL expressions, as a person writes them.
 
 use kube_unions_core::field_path::push_token;
 
-/// Returns a string literal.
+/// Words that are no names of fields, variables and macros in CEL.
+pub(crate) const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// Names that have a meaning in an admission policy, or that the compiler gives to something else.
+const TAKEN: [&str; 18] = [
+    "all",
+    "authorizer",
+    "claim",
+    "dyn",
+    "exists",
+    "filter",
+    "fault",
+    "has",
+    "key",
+    "map",
+    "namespaceObject",
+    "object",
+    "old",
+    "oldObject",
+    "request",
+    "size",
+    "type",
+    "variables",
+];
+
+/// Returns a string literal, in single quotes where that saves escapes.
 pub(crate) fn text(text: &str) -> String {
+    let is_plain = |it: char| !it.is_control() && it != '\\' && it != '\'';
+    if text.contains('"') && text.chars().all(is_plain) {
+        return format!("'{text}'");
+    }
     // The escapes of JSON are escapes of CEL.
     serde_json::Value::from(text).to_string()
 }
@@ -27,6 +72,76 @@ pub(crate) fn table<'t>(entries: impl IntoIterator<Item = (&'t str, String)>) ->
     format!("{{{}}}", entries.join(", "))
 }
 
+/// Returns true if a field can be selected with a dot.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
+        && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+        && !RESERVED.contains(&name)
+}
+
+/// Returns the field of an object that has it.
+pub(crate) fn field(object: &str, name: &str) -> String {
+    if is_name(name) { format!("{object}.{name}") } else { format!("{object}[{}]", text(name)) }
+}
+
+/// Returns the field of an object that may lack it, as an optional value. `object` may be one itself.
+pub(crate) fn maybe(object: &str, name: &str) -> String {
+    if is_name(name) { format!("{object}.?{name}") } else { format!("{object}[?{}]", text(name)) }
+}
+
+/// Returns the value at the end of several fields, as an optional value, or the object itself without fields.
+pub(crate) fn chain(object: &str, names: &[&str]) -> String {
+    names.iter().fold(object.to_owned(), |object, name| maybe(&object, name))
+}
+
+/// Returns true if a field of an object is there.
+pub(crate) fn has(object: &str, names: &[&str]) -> String {
+    match names {
+        [name] if is_name(name) => format!("has({object}.{name})"),
+        names => format!("{}.hasValue()", chain(object, names)),
+    }
+}
+
+/// Returns the maps at the end of several fields of an object whose types nobody knows: a list of at most one.
+pub(crate) fn guarded(object: &str, names: &[&str]) -> String {
+    let found = names.iter().fold(format!("[{object}]"), |list, name| {
+        let name = text(name);
+        format!("{list}.map(o, type(o) == map && {name} in o, o[{name}])")
+    });
+    format!("{found}.filter(o, type(o) == map)")
+}
+
+/// Returns the sum of texts, of which literals that meet are one.
+pub(crate) fn concat(parts: &[String]) -> String {
+    let mut joined: Vec<String> = Vec::new();
+    for part in parts.iter().filter(|part| *part != "\"\"") {
+        match joined.last_mut().and_then(|last| Some((literal(last)? + &literal(part)?, last))) {
+            Some((both, last)) => *last = text(&both),
+            None => joined.push(part.clone()),
+        }
+    }
+    if joined.is_empty() { "\"\"".to_owned() } else { joined.join(" + ") }
+}
+
+/// Returns the text of a literal that [`text`] has written.
+fn literal(expression: &str) -> Option<String> {
+    let inner = expression.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    match inner.filter(|inner| !inner.contains('\'')) {
+        Some(inner) => Some(inner.to_owned()),
+        None => serde_json::from_str(expression).ok(),
+    }
+}
+
+/// Returns the disjunction of conditions, without those that are never true.
+pub(crate) fn any(conditions: &[&str]) -> String {
+    let possible: Vec<&str> = conditions.iter().copied().filter(|condition| *condition != "false").collect();
+    match &possible[..] {
+        [] => "false".to_owned(),
+        [one] => (*one).to_owned(),
+        several => format!("({})", several.join(" || ")),
+    }
+}
+
 /// Returns a reference token of a JSON Pointer with its slash, as an escaped text (RFC 6901).
 pub(crate) fn pointer(name: &str) -> String {
     let mut pointer = String::from("/");
@@ -34,55 +149,21 @@ pub(crate) fn pointer(name: &str) -> String {
     pointer
 }
 
-/// Returns the values of a field of each map in a list. Skips other values, and maps without the field.
-pub(crate) fn field(list: &str, name: &str) -> String {
-    let name = text(name);
-    format!("{list}.map(o, type(o) == map && {name} in o, o[{name}])")
+/// Returns a text as a reference token of a JSON Pointer. `expression` is a text.
+pub(crate) fn token(expression: &str) -> String {
+    format!("{expression}.replace(\"~\", \"~0\").replace(\"/\", \"~1\")")
 }
 
-/// Returns the values at the end of several fields of each map in a list.
-pub(crate) fn fields(list: &str, names: &[&str]) -> String {
-    names.iter().fold(list.to_owned(), |list, name| field(&list, name))
-}
-
-/// Returns the maps of a list.
-pub(crate) fn maps(list: &str) -> String {
-    format!("{list}.filter(o, type(o) == map)")
-}
-
-/// Returns the lists of a list.
-pub(crate) fn lists(list: &str) -> String {
-    format!("{list}.filter(o, type(o) == list)")
-}
-
-/// Returns the string in a field of a map, empty if there is none.
-pub(crate) fn string_field(map: &str, name: &str) -> String {
-    let name = text(name);
-    format!("({name} in {map} && type({map}[{name}]) == string ? {map}[{name}] : \"\")")
-}
-
-/// Returns true if a field of a map has a value that is not a string.
-pub(crate) fn is_wrong_type(map: &str, name: &str) -> String {
-    let name = text(name);
-    format!("{name} in {map} && {map}[{name}] != null && type({map}[{name}]) != string")
-}
-
-/// Returns true if a field of a map is set: present and not null. `name` is an expression.
-pub(crate) fn is_set(map: &str, name: &str) -> String {
-    format!("{name} in {map} && {map}[{name}] != null")
-}
-
-/// Returns true if a value, which is not null, is `false`, zero, `""`, `{}` or `[]`.
-pub(crate) fn is_empty(value: &str) -> String {
-    format!("{value} in [dyn(false), dyn(0), dyn(\"\"), dyn({{}}), dyn([])]")
-}
+/// The values that count as not set in a member of `emptyIsUnset`.
+pub(crate) const EMPTY: &str = "[dyn(false), dyn(0), dyn(\"\"), dyn({}), dyn([])]";
 
 /// The longest text of a user's object in a message, in characters.
-const LONGEST: usize = 64;
+pub(crate) const LONGEST: usize = 64;
 
 /// Returns a text of the user, made safe to display: on one line, and cut if it is long. `expression` is evaluated twice.
 pub(crate) fn printable(expression: &str) -> String {
-    let cut = format!("(size({expression}) > {LONGEST} ? {expression}.substring(0, {LONGEST}) + \"…\" : {expression})");
+    let cut =
+        format!("({expression}.size() > {LONGEST} ? {expression}.substring(0, {LONGEST}) + \"…\" : {expression})");
     one_line(cut)
 }
 
@@ -90,6 +171,25 @@ pub(crate) fn printable(expression: &str) -> String {
 pub(crate) fn one_line(expression: String) -> String {
     let replaced = |text: String, from: &str| format!("{text}.replace(\"{from}\", \"\u{fffd}\")");
     ["\\n", "\\r", "\\t"].into_iter().fold(expression, replaced)
+}
+
+/// Returns names, a list that is not empty, in backticks and with "and" before the last one. `names` is evaluated several times.
+pub(crate) fn joined(names: &str) -> String {
+    let last = format!("{names}[{names}.size() - 1]");
+    format!(
+        "({names}.size() == 1 ? \"\" : \"`\" + {names}.filter(m, m != {last}).join(\"`, `\") + \"` and \") + \"`\" + {last} + \"`\""
+    )
+}
+
+/// Returns the name of a variable for one of several things: `backend` for `backends`.
+pub(crate) fn singular(name: &str) -> String {
+    let stem = [("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch")]
+        .into_iter()
+        .find_map(|(end, new)| Some(format!("{}{new}", name.strip_suffix(end)?)))
+        .or_else(|| name.strip_suffix('s').filter(|stem| !stem.ends_with('s')).map(str::to_owned))
+        .unwrap_or_else(|| name.to_owned());
+    let word = identifier(&stem);
+    if is_name(&word) && word.len() > 2 && !TAKEN.contains(&&*word) { word } else { "item".to_owned() }
 }
 
 /// Returns the characters of a name that an identifier may have, with `_` for the others. Two underscores in a row could
@@ -111,6 +211,8 @@ mod tests {
     #[test]
     fn literals_hold_any_text() {
         assert_eq!(text("a\"b\\c\nd\u{1}é"), r#""a\"b\\c\nd\u0001é""#);
+        assert_eq!(text("is \"A\""), r#"'is "A"'"#);
+        assert_eq!(text("isn't \"A\""), r#""isn't \"A\"""#);
         assert_eq!(texts(["a", "b"]), r#"["a", "b"]"#);
         assert_eq!(table([("A", "a".to_owned())]), r#"{"A": "a"}"#);
         assert_eq!(pointer("a/b~c"), "/a~1b~0c");
@@ -122,7 +224,21 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_read_from_maps_only() {
-        assert_eq!(fields("[object]", &["a"]), r#"[object].map(o, type(o) == map && "a" in o, o["a"])"#);
+    fn a_field_is_selected_with_a_dot_where_its_name_allows() {
+        assert_eq!(chain("object", &["spec", "in", "a-b", "_c"]), r#"object.?spec[?"in"][?"a-b"].?_c"#);
+        assert_eq!(field("item", "name"), "item.name");
+        assert_eq!(field("item", "namespace"), r#"item["namespace"]"#);
+        assert_eq!(has("item", &["auth"]), "has(item.auth)");
+        assert_eq!(has("item", &["auth", "basic"]), "item.?auth.?basic.hasValue()");
+    }
+
+    #[test]
+    fn one_of_several_has_a_name() {
+        let names = ["backends", "policies", "addresses", "boxes", "watches", "classs", "as", "types", "env", "2s"];
+        let singulars = names.map(singular);
+        assert_eq!(
+            singulars,
+            ["backend", "policy", "address", "box", "watch", "classs", "item", "item", "env", "item"]
+        );
     }
 }

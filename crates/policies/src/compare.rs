@@ -115,6 +115,7 @@ fn difference(path: &str, one: &Value, other: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comments::PolicyComments;
     use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
     use serde_json::json;
 
@@ -129,7 +130,7 @@ mod tests {
             },
         }))
         .unwrap();
-        PolicyObject::ValidatingPolicy(Box::new(policy))
+        PolicyObject::ValidatingPolicy(Box::new(policy), PolicyComments::default())
     }
 
     /// Returns the wanted object as an API server stores it.

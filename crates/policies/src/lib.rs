@@ -2,23 +2,33 @@
 
 mod cel;
 mod claims;
+mod comments;
 mod compare;
 mod condition;
+mod group;
 mod kinds;
+mod layout;
+mod manifests;
 mod members;
 mod mutation;
 mod names;
 mod object;
 mod options;
-mod places;
+mod place;
+mod pod_templates;
 mod policy;
 mod refusal;
+mod root;
+mod rows;
 mod rules;
 mod target;
 mod validation;
 mod variables;
 mod version;
+mod walk;
+mod yaml;
 
+pub use comments::PolicyComments;
 pub use compare::policy_difference;
 pub use kinds::CompiledKinds;
 pub use object::PolicyObject;

@@ -1,21 +1,25 @@
 //! The constants of a union: its members, its values, and the tables between them.
 
-use crate::cel::{self, is_empty, is_set, string_field, table, text, texts};
-use crate::variables::Variables;
+use crate::cel::{EMPTY, table, text, texts, token};
+use crate::variables::{Variables, camel};
 use kube_unions_core::union::{Choice, Form, Union};
 
 /// The constants of a union, as expressions.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Members<'u> {
     pub(crate) union: &'u Union,
     /// The names of the members, sorted.
     pub(crate) all: String,
-    /// The names of the members whose empty values count as not set, sorted. Empty if there are none.
-    pub(crate) empty_is_unset: String,
     /// The member that each value of the discriminator selects, `""` for an empty member.
     pub(crate) selects: String,
     /// The first value that selects each member.
     pub(crate) value: String,
+    /// The names of the members whose empty values count as not set, sorted. Empty if there are none.
+    empty_is_unset: String,
+    /// The values that count as not set in them.
+    empty: String,
+    /// True if a member that is there is set: it cannot be null.
+    present_is_set: bool,
 }
 
 /// The algorithm of a union.
@@ -40,78 +44,80 @@ impl<'u> Algorithm<'u> {
 }
 
 impl<'u> Members<'u> {
-    pub(crate) fn new(union: &'u Union, name: &str, variables: &mut Variables) -> Self {
-        let all = variables.constant(&format!("{name}_members"), texts(union.members()));
-        let mut empty_is_unset = String::new();
-        if union.empty_is_unset().next().is_some() {
-            empty_is_unset = variables.constant(&format!("{name}_unset"), texts(union.empty_is_unset()));
+    /// Adds the variables of the constants. `prefix` begins their names.
+    pub(crate) fn new(union: &'u Union, prefix: &str, typed: bool, variables: &mut Variables) -> Self {
+        let name = |word: &str| camel(&[prefix, word]);
+        let mut members = Self::inline(union, typed);
+        members.all = variables.constant(&name("members"), members.all, "");
+        if !members.empty_is_unset.is_empty() {
+            let comment = "members whose empty values are not set";
+            members.empty_is_unset = variables.constant(&name("unset"), members.empty_is_unset, comment);
+            members.empty = variables.add("empty", EMPTY, "values that count as not set");
         }
-        let mut members = Self { union, all, empty_is_unset, selects: String::new(), value: String::new() };
         match Algorithm::of(union) {
-            Algorithm::Map(_) => {
+            Algorithm::Map(discriminator) => {
                 let selects = |choice: &'u Choice| (choice.value(), choice.member().unwrap_or_default().to_owned());
                 let literal = table(union.choices().iter().map(selects));
-                members.selects = variables.constant(&format!("{name}_selects"), literal);
+                let comment = format!("the one that each `{discriminator}` may set");
+                members.selects = variables.add(&name("member"), &literal, &comment);
             }
-            Algorithm::Discriminated(_) => {
+            Algorithm::Discriminated(discriminator) => {
                 let value =
                     |member: &'u str| (member, members.values(member).first().copied().unwrap_or_default().to_owned());
                 let literal = table(union.members().map(value));
-                members.value = variables.constant(&format!("{name}_value"), literal);
+                let comment = format!("the `{discriminator}` of each member");
+                members.value = variables.add(&name("valueOf"), &literal, &comment);
             }
             Algorithm::Undiscriminated => {}
         }
         members
     }
 
+    /// Returns the constants where they are used: match conditions read no variables.
+    pub(crate) fn inline(union: &'u Union, typed: bool) -> Self {
+        let empty_is_unset =
+            if union.empty_is_unset().next().is_some() { texts(union.empty_is_unset()) } else { String::new() };
+        Self {
+            union,
+            all: texts(union.members()),
+            selects: String::new(),
+            value: String::new(),
+            empty_is_unset,
+            empty: EMPTY.to_owned(),
+            present_is_set: typed && !union.has_nullable_members(),
+        }
+    }
+
     /// Returns the values that select a member, sorted.
-    pub(crate) fn values(&self, member: &str) -> Vec<&'u str> {
+    fn values(&self, member: &str) -> Vec<&'u str> {
         let choices = self.union.choices().iter();
         choices.filter(|choice| choice.member() == Some(member)).map(Choice::value).collect()
     }
 
-    /// Returns true if the member `m` is set in an object.
+    /// Returns true if the member `m` of an object, which may be an optional value, is set.
     pub(crate) fn is_set(&self, object: &str) -> String {
-        let set = is_set(object, "m");
-        if self.empty_is_unset.is_empty() {
-            return set;
+        let value = format!("{object}[?m].orValue(null)");
+        let set = if self.present_is_set { format!("{object}[?m].hasValue()") } else { format!("{value} != null") };
+        match self.union.empty_is_unset().collect::<Vec<_>>()[..] {
+            [] => set,
+            [name] => format!("{set} && !(m == {} && {value} in {})", text(name), self.empty),
+            _ => format!("{set} && !(m in {} && {value} in {})", self.empty_is_unset, self.empty),
         }
-        format!("{set} && !(m in {} && {})", self.empty_is_unset, is_empty(&format!("{object}[m]")))
     }
 
-    /// Returns the members that are set in an object.
+    /// Returns the members of an object that are set.
     pub(crate) fn set_in(&self, object: &str) -> String {
         format!("{}.filter(m, {})", self.all, self.is_set(object))
     }
 
-    /// Returns the members that are set in `p.new`, and in no known old object.
-    pub(crate) fn added(&self) -> String {
-        format!("{}.filter(m, {} && !p.old.exists(o, {}))", self.all, self.is_set("p.new"), self.is_set("o"))
+    /// Returns the member `m` as a reference token of a JSON Pointer.
+    pub(crate) fn token(&self) -> String {
+        if self.needs_escapes() { token("m") } else { "m".to_owned() }
     }
 
-    /// Returns the value of the discriminator in an object, empty if there is none.
-    pub(crate) fn discriminator_in(&self, object: &str) -> String {
-        self.union.discriminator().map_or_else(|| "\"\"".to_owned(), |name| string_field(object, name))
-    }
-
-    /// Returns true if the request changed the discriminator to a value that is not empty.
-    pub(crate) fn changed(&self) -> String {
-        let (now, was) = (self.discriminator_in("p.new"), self.discriminator_in("o"));
-        format!("{now} != \"\" && !p.old.exists(o, {was} == {now})")
-    }
-
-    /// Returns true if the discriminator of `p.new` is not a string.
-    pub(crate) fn is_wrong_type(&self) -> String {
-        self.union.discriminator().map_or_else(|| "false".to_owned(), |name| cel::is_wrong_type("p.new", name))
-    }
-
-    /// Returns the reference token of the member `m`, with its slash.
-    pub(crate) fn pointer(&self) -> &'static str {
-        if self.union.members().any(|name| name.contains(['~', '/'])) {
-            "\"/\" + m.replace(\"~\", \"~0\").replace(\"/\", \"~1\")"
-        } else {
-            "\"/\" + m"
-        }
+    /// Returns true if the name of a member needs escapes in a JSON Pointer or in JSON.
+    pub(crate) fn needs_escapes(&self) -> bool {
+        self.union.members().any(|name| name.contains(['~', '/', '"', '\\']))
     }
 
     /// Returns a literal with the values of each member as the messages list them.
@@ -124,11 +130,17 @@ impl<'u> Members<'u> {
         table(self.union.members().map(listed))
     }
 
-    /// Returns a literal with the values that need their member.
-    pub(crate) fn required(&self) -> Option<String> {
-        let needs = |choice: &&Choice| choice.member().is_some() && !choice.optional();
-        let required: Vec<&str> = self.union.choices().iter().filter(needs).map(Choice::value).collect();
-        (!required.is_empty()).then(|| texts(required))
+    /// Returns true if the value `value` needs its member. `None` if no value does.
+    pub(crate) fn needs(&self, value: &str) -> Option<String> {
+        let selecting = self.union.choices().iter().filter(|choice| choice.member().is_some());
+        let (required, optional): (Vec<&Choice>, Vec<&Choice>) = selecting.partition(|choice| !choice.optional());
+        match (&required[..], &optional[..]) {
+            ([], _) => None,
+            // Any value that selects a member.
+            (_, []) => Some(String::new()),
+            ([one], _) => Some(format!("{value} == {}", text(one.value()))),
+            (required, _) => Some(format!("{value} in {}", texts(required.iter().map(|choice| choice.value())))),
+        }
     }
 
     /// Returns the declared values as the message about an unknown value lists them.
@@ -137,26 +149,19 @@ impl<'u> Members<'u> {
         let quoted: Vec<String> = values.map(|value| format!("\"{}\"", printable(value))).collect();
         quoted.join(", ")
     }
-}
 
-/// Returns a name for the variables of a union.
-pub(crate) fn name_of(place: &str, union: &Union) -> String {
-    let place = place.trim_start_matches("variables.");
-    let word = union.discriminator().or_else(|| union.members().next()).unwrap_or_default();
-    format!("{place}_{word}")
+    /// Returns true if the empty text is a declared value.
+    pub(crate) fn declares_none(&self) -> bool {
+        self.union.choices().iter().any(|choice| choice.value().is_empty())
+    }
+
+    /// Returns true if the members of two objects that are set differ.
+    pub(crate) fn differ(&self) -> String {
+        format!("{}.exists(m, ({}) != ({}))", self.all, self.is_set("object"), self.is_set("oldObject"))
+    }
 }
 
 /// Returns a declared value as a message shows it: on one line.
 fn printable(value: &str) -> String {
     value.chars().map(|it| if it.is_control() { char::REPLACEMENT_CHARACTER } else { it }).collect()
-}
-
-/// Returns a text between backticks.
-pub(crate) fn backticked(name: &str) -> String {
-    format!("`{name}`")
-}
-
-/// Returns the literal of a text that surrounds a value.
-pub(crate) fn words(parts: &[&str]) -> String {
-    text(&parts.concat())
 }

@@ -2,150 +2,236 @@
 //!
 //! It follows [`normalize`](kube_unions_core::union) rule by rule.
 
-use crate::cel::pointer;
-use crate::cel::text;
+use crate::cel::{any, concat, pointer, text};
 use crate::claims::{self, ClaimExpressions};
-use crate::condition::Watched;
-use crate::members::{Algorithm, Members, name_of};
-use crate::places::{Places, Purpose};
+use crate::condition::{Conditions, RequestCondition};
+use crate::group::{self, PlaceGroup, PlacedUnion};
+use crate::layout::fold;
+use crate::manifests;
+use crate::members::{Algorithm, Members};
+use crate::place::UnionObjects;
+use crate::root::{PodOwner, Purpose, Root};
+use crate::rows::PolicyFacts;
 use crate::variables::Variables;
-use kube_unions_core::union::{Part, UnionPlace, UnionStep};
+use kube_unions_core::union::{Part, Union};
 
 /// A mutating policy, without its frame.
 #[derive(Debug)]
-pub(crate) struct Mutation {
+pub(crate) struct Mutation<'g, 'u> {
+    /// The unions that are normalised.
+    pub(crate) unions: Vec<PlacedUnion<'g, 'u>>,
     pub(crate) variables: Variables,
     /// The JSON Patch.
     pub(crate) expression: String,
     /// True if the creation of an object may change it.
     pub(crate) on_create: bool,
-    /// False for a request that changes nothing. `None` if every request may.
-    pub(crate) condition: Option<String>,
+    /// False for a request that changes nothing.
+    pub(crate) conditions: Vec<RequestCondition>,
 }
 
 /// Compiles the normalisation of places. Returns `None` if nothing can be cleared or deduced.
-pub(crate) fn compile(part: Part, places: &[UnionPlace<'_>]) -> Option<Mutation> {
+pub(crate) fn compile<'g, 'u>(
+    part: Part,
+    groups: &'g [PlaceGroup<'u>],
+    owners: &[PodOwner<'u>],
+    custom: bool,
+) -> Option<Mutation<'g, 'u>> {
+    let mut deepest_first: Vec<&'g PlaceGroup<'u>> = groups.iter().collect();
+    // What is in a member goes before the member.
+    deepest_first.sort_by_key(|group| std::cmp::Reverse(group.depth()));
+    let unions: Vec<PlacedUnion<'g, 'u>> = deepest_first
+        .into_iter()
+        .flat_map(|group| group.unions.iter().map(move |union| (group, union)))
+        .filter(|(group, union)| can_normalize(group, union))
+        .collect();
+    if unions.is_empty() {
+        return None;
+    }
+    let is_deduced = |union: &Union| matches!(Algorithm::of(union), Algorithm::Discriminated(_));
+    let contests = unions.iter().any(|(_, union)| !matches!(Algorithm::of(union), Algorithm::Map(_)));
+    let tables = group::joined(&unions);
+    let facts = PolicyFacts { purpose: Purpose::Mutation, custom, list_functions: true, several: tables.len() > 1 };
     let mut variables = Variables::default();
-    claims::add(part, &mut variables);
-    let mut entries = Places::new(Purpose::Mutation, true);
-    let (mut cleared, mut deduced, mut watched) = (Vec::new(), Vec::new(), Watched::default());
-    let mut deepest_first: Vec<&UnionPlace<'_>> = places.iter().collect();
-    deepest_first.sort_by_key(|place| std::cmp::Reverse(place.steps.len()));
-    for place in deepest_first {
-        let has_identity = !place.steps.contains(&UnionStep::Items { keys: Vec::new() });
-        for union in place.unions.iter().filter(|union| union.is_normalized()) {
-            let algorithm = Algorithm::of(union);
-            // In a list without keys nothing is known to be changed, so nothing is cleared.
-            if !has_identity && !matches!(algorithm, Algorithm::Discriminated(_)) {
-                continue;
+    manifests::add(part, contests, &mut variables);
+    let root = Root::new(owners, Purpose::Mutation, &mut variables);
+    let (mut cleared, mut deduced, mut conditions) = (Vec::new(), Vec::new(), Conditions::new(&root));
+    for (group, union) in &unions {
+        conditions.of_mutation(group, union);
+    }
+    for table in &tables {
+        let Some(objects) = UnionObjects::new(
+            table,
+            &root,
+            facts,
+            |members, set, value| Some(suspects(members, set, value)),
+            &mut variables,
+        ) else {
+            continue;
+        };
+        let normalization = UnionNormalization { objects: &objects, claims: ClaimExpressions::of(part) };
+        match Algorithm::of(objects.members.union) {
+            Algorithm::Map(discriminator) => {
+                cleared.push(normalization.of_change(discriminator, &mut variables));
             }
-            let place_variable = entries.variable(&place.steps, &mut variables);
-            let name = name_of(&place_variable, union);
-            let members = Members::new(union, &name, &mut variables);
-            let clears = match algorithm {
-                Algorithm::Map(discriminator) => {
-                    watched.add(&place.steps, Some(discriminator));
-                    cleared_by_change(&place_variable, &members)
-                }
-                Algorithm::Undiscriminated => {
-                    watched.add(&place.steps, None);
-                    cleared_by_addition(&place_variable, &members)
-                }
-                Algorithm::Discriminated(discriminator) => {
-                    let chosen = chosen(&place_variable, &members);
-                    let chosen = variables.add(&format!("{name}_chosen"), chosen);
-                    let path = text(&pointer(discriminator));
-                    let sets = format!(
-                        "{chosen}.filter(u, u.value != u.now).map(u, {{\"path\": dyn(u.path + {path}), \"value\": dyn(u.value)}})"
-                    );
-                    deduced.push(variables.add(&format!("{name}_deduced"), sets));
-                    if !has_identity {
-                        continue;
-                    }
-                    let (value, pointer) = (&members.value, members.pointer());
-                    format!(
-                        "{chosen}.map(u, u.set.filter(m, {value}[m] != u.value).map(m, u.path + {pointer})).flatten()"
-                    )
-                }
-            };
-            cleared.push(variables.add(&format!("{name}_cleared"), clears));
+            Algorithm::Undiscriminated => cleared.push(normalization.of_addition(&mut variables)),
+            Algorithm::Discriminated(discriminator) => {
+                let (sets, clears) = normalization.of_choice(discriminator, &mut variables);
+                deduced.push(sets);
+                cleared.extend(clears);
+            }
         }
     }
-    let mut parts = Vec::new();
-    if !deduced.is_empty() {
-        parts.push(format!("({}).map(s, JSONPatch{{op: \"add\", path: s.path, value: s.value}})", deduced.join(" + ")));
+    deduced.extend(cleared);
+    Some(Mutation {
+        variables,
+        expression: fold(&deduced.join(" +\n")),
+        on_create: unions.iter().any(|(_, union)| is_deduced(union)),
+        conditions: conditions.into_all(),
+        unions,
+    })
+}
+
+/// Returns true if a policy has something to do for a union. In a list without keys nothing is known to be changed, so nothing is
+/// cleared.
+fn can_normalize(group: &PlaceGroup<'_>, union: &Union) -> bool {
+    union.is_normalized() && (group.has_identity() || matches!(Algorithm::of(union), Algorithm::Discriminated(_)))
+}
+
+/// Returns true for an object in which something may be to do.
+fn suspects(members: &Members<'_>, set: &str, value: &str) -> String {
+    match Algorithm::of(members.union) {
+        Algorithm::Map(_) => format!("{set}.exists(m, m != {}[?{value}].orValue(m))", members.selects),
+        Algorithm::Undiscriminated => format!("{set}.size() > 1"),
+        Algorithm::Discriminated(_) => format!("{set}.exists(m, {}[m] != {value})", members.value),
     }
-    if !cleared.is_empty() {
-        parts.push(format!("({}).map(c, JSONPatch{{op: \"remove\", path: c}})", cleared.join(" + ")));
+}
+
+/// The normalisation of one union.
+struct UnionNormalization<'a, 'p> {
+    objects: &'a UnionObjects<'p>,
+    claims: ClaimExpressions,
+}
+
+impl UnionNormalization<'_, '_> {
+    /// Returns the operations that remove members, an expression.
+    fn removals(&self, members: &str) -> String {
+        format!("{members}.map(m, JSONPatch{{op: \"remove\", path: {}}})", self.objects.pointer_of_member())
     }
-    let on_create = !deduced.is_empty();
-    // A missing discriminator is deduced whatever the request changes.
-    let condition = (!on_create).then(|| watched.into_expression());
-    (!parts.is_empty()).then(|| Mutation { variables, expression: parts.join(" + "), on_create, condition })
-}
 
-/// Returns the pointers that are cleared in the 2022 form: a change of the discriminator wins, unless the manifest sets a member
-/// that the value does not select.
-fn cleared_by_change(place: &str, members: &Members<'_>) -> String {
-    let (now, was) = (members.discriminator_in("p.new"), members.discriminator_in("p.old[0]"));
-    let Members { selects, .. } = members;
-    let (set, pointer, wrong) = (members.set_in("p.new"), members.pointer(), members.is_wrong_type());
-    let claims = ClaimExpressions { members, object: "u.p" };
-    format!(
-        "{place}.map(p, size(p.old) == 1 && !({wrong}) && {now} != {was} && {now} in {selects}, \
-         {{\"p\": dyn(p), \"now\": dyn({now}), \"clear\": dyn({set}.filter(m, m != {selects}[{now}]))}})\
-         .filter(u, !u.clear.exists(m, {}) || {}).map(u, u.clear.map(m, u.p.path + {pointer})).flatten()",
-        claims.sets(),
-        // A client that changes the value by an update applies nothing.
-        format_args!("!{} && {}", claims.sets_value("u.now"), claims.names_value())
-    )
-}
+    /// Returns the operations that clear members in the 2022 form: a change of the discriminator wins, unless the manifest sets a member
+    /// that the value does not select.
+    fn of_change(&self, discriminator: &str, variables: &mut Variables) -> String {
+        let Self { objects, claims } = self;
+        let UnionObjects { set, value, had, old_value, members, .. } = objects;
+        let comment =
+            format!("members that `{discriminator}` does not select; an unknown `{discriminator}` selects nothing");
+        let leftovers = format!("{set}.filter(m, m != {}[?{value}].orValue(m))", members.selects);
+        let leftovers = objects.define("leftovers", &leftovers, &comment, variables);
+        let applied = claims.applied(objects, variables);
+        let changed = format!("{had} && {value} != {old_value}");
+        let contradicts = format!("{leftovers}.exists(m, m in {applied})");
+        let by_update = objects.define(
+            "byUpdate",
+            &format!("{} && !{}", claims::updates_value(objects), claims.names_value(objects)),
+            &format!("whether the client changes the `{discriminator}` by an update, not in its manifest"),
+            variables,
+        );
+        let clears = objects.define(
+            "clears",
+            &format!("{changed} && (!{contradicts} || {by_update})"),
+            &format!(
+                "whether a new `{discriminator}` clears them: not what the manifest of the request sets, that is refused"
+            ),
+            variables,
+        );
+        objects.collect_if(&clears, &self.removals(&leftovers))
+    }
 
-/// Returns the pointers that are cleared in the 2019 form without a discriminator: the one member that was added wins, unless the
-/// manifest sets others as well, or two manifests contest it.
-fn cleared_by_addition(place: &str, members: &Members<'_>) -> String {
-    let (set, added, pointer) = (members.set_in("p.new"), members.added(), members.pointer());
-    let claims = ClaimExpressions { members, object: "u" };
-    let sets = claims.sets();
-    let contested = format!(
-        "{} && u.set.exists(m, m != u.added[0] && {})",
-        claims.sets_again("u.added[0]"),
-        claims.claims("other", "m")
-    );
-    format!(
-        "{place}.map(p, size(p.old) == 1, {{\"path\": dyn(p.path), \"claims\": dyn(p.claims), \"set\": dyn({set}), \"added\": dyn({added})}})\
-         .filter(u, size(u.set) > 1 && size(u.added) == 1 && size(u.set.filter(m, {sets})) < 2 && !({contested}))\
-         .map(u, u.set.filter(m, m != u.added[0]).map(m, u.path + {pointer})).flatten()"
-    )
-}
+    /// Returns the operations that clear members in the 2019 form without a discriminator: the one member that was added wins, unless the
+    /// manifest sets others as well, or two manifests contest it.
+    fn of_addition(&self, variables: &mut Variables) -> String {
+        let Self { objects, claims } = self;
+        let UnionObjects { set, had, old_set, .. } = objects;
+        let added = objects.define("added", &format!("{set}.filter(m, !(m in {old_set}))"), "", variables);
+        let applied = claims.applied(objects, variables);
+        let contested = format!(
+            "{} && {set}.exists(m, m != {added}[0] && {})",
+            claims::sets_again(objects, &format!("{added}[0]")),
+            claims::others_set(objects)
+        );
+        let clears = objects.define(
+            "clears",
+            &format!("{had} && {set}.size() > 1 && {added}.size() == 1 && {applied}.size() < 2 && !({contested})"),
+            "if one member was added, those that were there before go, but not what the manifest of the request sets, and not if\n\
+             the manifest has set it before and that of somebody else sets another one",
+            variables,
+        );
+        objects.collect_if(&clears, &self.removals(&format!("{set}.filter(m, m != {added}[0])")))
+    }
 
-/// Returns the unions of the 2019 form with a discriminator whose request tells the choice, with the value of the choice. Leaves out
-/// those in which this would overwrite a field that the manifest sets, or that two manifests contest.
-fn chosen(place: &str, members: &Members<'_>) -> String {
-    let now = members.discriminator_in("p.new");
-    let changed = ClaimExpressions { members, object: "p" }.changed();
-    let (set, added, wrong) = (members.set_in("p.new"), members.added(), members.is_wrong_type());
-    let value = &members.value;
-    let claims = ClaimExpressions { members, object: "u" };
-    let clears = |what: &str| format!("u.set.exists(m, {value}[m] != u.value && {what})");
-    let clears_own = clears(&claims.sets());
-    let overwrites = format!(
-        "({} ? u.value != u.now || {clears_own} : {clears_own} && size(u.set.filter(m, {})) > 1)",
-        claims.sets_value("u.now"),
-        claims.sets()
-    );
-    let contested = format!(
-        "(!u.changed && u.set.exists(m, {value}[m] == u.value && {}) && ({} || u.value != u.now && u.now != \"\" && {}))",
-        claims.sets_again("m"),
-        clears(&claims.claims("other", "m")),
-        claims.other_sets_value()
-    );
-    format!(
-        "{place}.map(p, !({wrong}), {{\"path\": dyn(p.path), \"claims\": dyn(p.claims), \"now\": dyn({now}), \"changed\": dyn({changed}), \
-         \"set\": dyn({set}), \"added\": dyn({added})}})\
-         .map(u, u.changed ? u.added.all(m, {value}[m] == u.now) : size(u.set) == 1 || size(u.set) > 1 && size(u.added) == 1, \
-         {{\"path\": dyn(u.path), \"claims\": dyn(u.claims), \"now\": dyn(u.now), \"changed\": dyn(u.changed), \"set\": dyn(u.set), \
-         \"value\": dyn(u.changed ? u.now : {value}[(size(u.set) == 1 ? u.set : u.added)[0]])}})\
-         .filter(u, !{overwrites} && !{contested})"
-    )
+    /// Returns the operations that set a discriminator, and those that clear members, in the 2019 form with one: where the request
+    /// tells the choice, unless this would overwrite a field that the manifest sets, or that two manifests contest.
+    fn of_choice(&self, discriminator: &str, variables: &mut Variables) -> (String, Option<String>) {
+        let Self { objects, claims } = self;
+        let UnionObjects { set, value, old_set, members, .. } = objects;
+        let value_of = &members.value;
+        let added = objects.define("added", &format!("{set}.filter(m, !(m in {old_set}))"), "", variables);
+        let applied = claims.applied(objects, variables);
+        let changed = claims.changed(objects, variables);
+        let choice = objects.define(
+            "choice",
+            &format!(
+                "{changed} ? ({added}.all(m, {value_of}[m] == {value}) ? {value} : \"\") :\n  \
+                 {set}.size() == 1 ? {value_of}[{set}[0]] :\n  \
+                 {added}.size() == 1 ? {value_of}[{added}[0]] : \"\""
+            ),
+            &format!(
+                "a new `{discriminator}` wins, unless the request contradicts itself; otherwise the only member, or the only one that\n\
+                 was added; \"\" if nothing tells"
+            ),
+            variables,
+        );
+        let clears = |what: &str| format!("{set}.exists(m, {value_of}[m] != {choice} && {what})");
+        let clears_own = clears(&format!("m in {applied}"));
+        let overwrites = format!(
+            "({} ? {choice} != {value} || {clears_own} : {applied}.size() > 1 && {clears_own})",
+            claims.sets_value(objects)
+        );
+        let overwrites = objects.define(
+            "overwrites",
+            &overwrites,
+            "whether this would change what the manifest of the request sets: that is refused",
+            variables,
+        );
+        let contested = if objects.has_identity() {
+            objects.define(
+                "contested",
+                &format!(
+                    "!{changed} && {set}.exists(m, {value_of}[m] == {choice} && {}) &&\n    \
+                 ({} || {choice} != {value} && {value} != \"\" && {})",
+                    claims::sets_again(objects, "m"),
+                    clears(&claims::others_set(objects)),
+                    claims::others_set_value(objects)
+                ),
+                "whether the manifest of somebody else sets what this would change, again and again",
+                variables,
+            )
+        } else {
+            "false".to_owned()
+        };
+        let decided = objects.define(
+            "decided",
+            &format!("{choice} != \"\" && !{}", any(&[&overwrites, &contested])),
+            "",
+            variables,
+        );
+        let path = concat(&[objects.path.clone(), text(&pointer(discriminator))]);
+        let sets = objects.collect_if(
+            &format!("{decided} && {choice} != {value}"),
+            &format!("[JSONPatch{{op: \"add\", path: {path}, value: {choice}}}]"),
+        );
+        // In a list without keys nothing is known to be changed, so nothing is cleared.
+        let removals = self.removals(&format!("{set}.filter(m, {value_of}[m] != {choice})"));
+        (sets, objects.has_identity().then(|| objects.collect_if(&decided, &removals)))
+    }
 }

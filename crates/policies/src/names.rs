@@ -21,6 +21,15 @@ pub(crate) enum Work {
     Validate(Actions),
 }
 
+impl Work {
+    fn name(self) -> String {
+        match self {
+            Self::Normalize => "normalize".to_owned(),
+            Self::Validate(actions) => actions.names().join("-").to_ascii_lowercase(),
+        }
+    }
+}
+
 /// Returns the name of a policy, for example `unions-rollouts.example.com-status-deny`. It depends only on the arguments.
 ///
 /// Names of different targets, parts and works differ. `None` if such a name is not one of an object: it is a DNS subdomain of at
@@ -32,10 +41,7 @@ pub(crate) fn policy_name(prefix: &str, target: &PolicyTarget<'_>, part: Part, w
         Part::Main => "",
         Part::Status => "-status",
     };
-    let work = match work {
-        Work::Normalize => "normalize".to_owned(),
-        Work::Validate(actions) => actions.names().join("-").to_ascii_lowercase(),
-    };
+    let work = work.name();
     let version = match &target.scope {
         VersionScope::Only(_) if reads_as_an_end(&target.gvk.version) => return None,
         VersionScope::Only(_) => format!("{ONLY}{}", target.gvk.version),
@@ -45,6 +51,12 @@ pub(crate) fn policy_name(prefix: &str, target: &PolicyTarget<'_>, part: Part, w
     let resource = is_dns_label(target.plural).then(|| format!("{}{dot}{group}", target.plural))?;
     let escape = if ends_like_a_name(&resource) || resource.contains(ONLY) { ESCAPE } else { "" };
     Some(format!("{prefix}{resource}{escape}{version}{part}-{work}")).filter(|name| is_dns_subdomain(name))
+}
+
+/// Returns the name of a policy for the pod templates of several kinds. No resource of the API server has it: resources of the core group
+/// have no hyphen, and others end with their group.
+pub(crate) fn name_for_pod_templates(prefix: &str, work: Work) -> Option<String> {
+    Some(format!("{prefix}pod-templates-{}", work.name())).filter(|name| is_dns_subdomain(name))
 }
 
 /// Returns true if a version could be read as one with a part of an end behind it.

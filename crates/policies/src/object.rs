@@ -1,6 +1,8 @@
 //! The API objects of policies.
 
+use crate::comments::PolicyComments;
 use crate::version::MutatingApi;
+use crate::yaml;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
@@ -12,11 +14,11 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub enum PolicyObject {
     /// A policy that normalises.
-    MutatingPolicy(Box<MutatingAdmissionPolicy>, PolicyApi),
+    MutatingPolicy(Box<MutatingAdmissionPolicy>, PolicyApi, PolicyComments),
     /// The binding of a policy that normalises.
     MutatingBinding(Box<MutatingAdmissionPolicyBinding>, PolicyApi),
     /// A policy that rejects or warns.
-    ValidatingPolicy(Box<ValidatingAdmissionPolicy>),
+    ValidatingPolicy(Box<ValidatingAdmissionPolicy>, PolicyComments),
     /// The binding of a policy that rejects or warns.
     ValidatingBinding(Box<ValidatingAdmissionPolicyBinding>),
 }
@@ -36,7 +38,7 @@ impl PolicyObject {
         match self {
             Self::MutatingPolicy(..) => "MutatingAdmissionPolicy",
             Self::MutatingBinding(..) => "MutatingAdmissionPolicyBinding",
-            Self::ValidatingPolicy(_) => "ValidatingAdmissionPolicy",
+            Self::ValidatingPolicy(..) => "ValidatingAdmissionPolicy",
             Self::ValidatingBinding(_) => "ValidatingAdmissionPolicyBinding",
         }
     }
@@ -44,11 +46,11 @@ impl PolicyObject {
     /// Returns the API version, for example `admissionregistration.k8s.io/v1`.
     pub fn api_version(&self) -> &'static str {
         match self {
-            Self::MutatingPolicy(_, PolicyApi(MutatingApi::Beta))
+            Self::MutatingPolicy(_, PolicyApi(MutatingApi::Beta), _)
             | Self::MutatingBinding(_, PolicyApi(MutatingApi::Beta)) => "admissionregistration.k8s.io/v1beta1",
             Self::MutatingPolicy(..)
             | Self::MutatingBinding(..)
-            | Self::ValidatingPolicy(_)
+            | Self::ValidatingPolicy(..)
             | Self::ValidatingBinding(_) => "admissionregistration.k8s.io/v1",
         }
     }
@@ -56,19 +58,28 @@ impl PolicyObject {
     /// Returns the metadata.
     pub fn metadata(&self) -> &ObjectMeta {
         match self {
-            Self::MutatingPolicy(policy, _) => &policy.metadata,
+            Self::MutatingPolicy(policy, ..) => &policy.metadata,
             Self::MutatingBinding(binding, _) => &binding.metadata,
-            Self::ValidatingPolicy(policy) => &policy.metadata,
+            Self::ValidatingPolicy(policy, _) => &policy.metadata,
             Self::ValidatingBinding(binding) => &binding.metadata,
         }
+    }
+
+    /// Returns the object as YAML, with comments for its reader.
+    pub fn to_yaml(&self) -> String {
+        let comments = match self {
+            Self::MutatingPolicy(_, _, comments) | Self::ValidatingPolicy(_, comments) => Some(comments),
+            Self::MutatingBinding(..) | Self::ValidatingBinding(_) => None,
+        };
+        yaml::write(&self.to_json(), comments)
     }
 
     /// Returns the object as JSON. Its keys are always in the same order.
     pub fn to_json(&self) -> Value {
         let object = match self {
-            Self::MutatingPolicy(policy, _) => serde_json::to_value(policy),
+            Self::MutatingPolicy(policy, ..) => serde_json::to_value(policy),
             Self::MutatingBinding(binding, _) => serde_json::to_value(binding),
-            Self::ValidatingPolicy(policy) => serde_json::to_value(policy),
+            Self::ValidatingPolicy(policy, _) => serde_json::to_value(policy),
             Self::ValidatingBinding(binding) => serde_json::to_value(binding),
         };
         // These types have nothing that JSON cannot hold.

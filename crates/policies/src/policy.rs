@@ -1,11 +1,16 @@
 //! Assembles the policies of a kind.
 
 use crate::cel::texts;
+use crate::comments::{self, PolicyComments};
+use crate::condition::RequestCondition;
+use crate::group::PlaceGroup;
 use crate::mutation::{self, Mutation};
-use crate::names::{Work, policy_name};
+use crate::names::{Work, name_for_pod_templates, policy_name};
 use crate::object::{PolicyApi, PolicyObject};
 use crate::options::PolicyOptions;
+use crate::pod_templates::PodTemplates;
 use crate::refusal::{Refusal, RefusalReason};
+use crate::root::PodOwner;
 use crate::target::{MOST_GROUPS, PolicyTarget, VersionScope};
 use crate::validation::{self, Treatment, Validation};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -18,6 +23,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use kube_unions_core::declaration::is_exempt;
 use kube_unions_core::schema::Actions;
 use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep};
+use std::collections::BTreeMap;
 
 /// The policies of a kind, and the unions that they leave out.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -39,56 +45,102 @@ const LARGEST_POLICY: usize = 1_000_000;
 
 /// Compiles the unions of a kind to policies and their bindings.
 pub fn compile(target: &PolicyTarget<'_>, options: &PolicyOptions) -> CompiledPolicies {
-    let mut compiler = PolicyCompiler { target, options, compiled: CompiledPolicies::default() };
-    compiler.run();
-    let CompiledPolicies { objects, mut refusals } = compiler.compiled;
-    refusals.sort();
-    refusals.dedup();
-    CompiledPolicies { objects, refusals }
+    compile_except(target, options, &|_| false)
+}
+
+/// Compiles the unions of a kind, without the places that another policy is about.
+pub(crate) fn compile_except(
+    target: &PolicyTarget<'_>,
+    options: &PolicyOptions,
+    is_excepted: &dyn Fn(&UnionPlace<'_>) -> bool,
+) -> CompiledPolicies {
+    let mut compiler = PolicyCompiler::new(vec![target], Vec::new(), options);
+    compiler.of_kind(target, is_excepted);
+    compiler.compiled
+}
+
+/// Compiles the unions of the pod templates of several kinds.
+pub(crate) fn compile_pod_templates(pods: &PodTemplates<'_>, options: &PolicyOptions) -> CompiledPolicies {
+    let (targets, owners) = pods.owners.iter().cloned().unzip();
+    let mut compiler = PolicyCompiler::new(targets, owners, options);
+    compiler.part(Part::Main, pods.places.clone());
+    compiler.compiled
 }
 
 struct PolicyCompiler<'c> {
-    target: &'c PolicyTarget<'c>,
+    /// The kinds that the policies are about. At least one.
+    targets: Vec<&'c PolicyTarget<'c>>,
+    /// The pod templates that they are about, if they are not about whole objects.
+    owners: Vec<PodOwner<'c>>,
     options: &'c PolicyOptions,
     compiled: CompiledPolicies,
 }
 
-impl PolicyCompiler<'_> {
-    fn run(&mut self) {
-        let (target, options) = (self.target, self.options);
+impl<'c> PolicyCompiler<'c> {
+    fn new(targets: Vec<&'c PolicyTarget<'c>>, owners: Vec<PodOwner<'c>>, options: &'c PolicyOptions) -> Self {
+        Self { targets, owners, options, compiled: CompiledPolicies::default() }
+    }
+
+    fn of_kind(&mut self, target: &PolicyTarget<'_>, is_excepted: &dyn Fn(&UnionPlace<'_>) -> bool) {
+        let options = self.options;
         let plural = (!target.plural.is_empty()).then_some(target.plural);
         if is_exempt(&target.gvk.group, plural, &target.gvk.kind) {
-            return self.refuse(None, RefusalReason::ExemptKind);
+            return self.refuse(None, &RefusalReason::ExemptKind);
         }
         if plural.is_none() {
-            return self.refuse(None, RefusalReason::UnknownResource);
+            return self.refuse(None, &RefusalReason::UnknownResource);
         }
         if let VersionScope::TooMany(groups) = target.scope {
-            return self.refuse(None, RefusalReason::TooManyVersions { groups, most: MOST_GROUPS });
+            return self.refuse(None, &RefusalReason::TooManyVersions { groups, most: MOST_GROUPS });
         }
         if options.validate && !options.server.has_validating_policies() {
-            self.refuse(None, RefusalReason::NoValidation(options.server));
+            self.refuse(None, &RefusalReason::NoValidation(options.server));
         }
-        let parts = [Part::Main, Part::Status].map(|part| (part, target.plan.places(part)));
         let normalizes = target.plan.unions().iter().any(Union::is_normalized);
         if options.mutate && !options.server.has_mutating_policies() && normalizes {
-            self.refuse(None, RefusalReason::NoMutation(options.server));
+            self.refuse(None, &RefusalReason::NoMutation(options.server));
         }
-        for (part, places) in parts {
-            let places = self.expressible(places);
-            if options.mutate && options.server.has_mutating_policies() {
-                self.mutation(part, &places);
-            }
-            if options.validate && options.server.has_validating_policies() {
-                for actions in Actions::ALL {
-                    self.validation(part, &places, actions);
-                }
+        for part in [Part::Main, Part::Status] {
+            let places = target.plan.places(part).into_iter().filter(|place| !is_excepted(place));
+            self.part(part, places.collect());
+        }
+    }
+
+    fn part(&mut self, part: Part, places: Vec<UnionPlace<'_>>) {
+        let options = self.options;
+        let groups = PlaceGroup::of_places(&self.expressible(places), options.server.has_list_functions());
+        if options.mutate && options.server.has_mutating_policies() {
+            self.mutation(part, &groups);
+        }
+        if options.validate && options.server.has_validating_policies() {
+            for actions in Actions::ALL {
+                self.validation(part, &groups, actions);
             }
         }
     }
 
-    fn refuse(&mut self, place: Option<String>, reason: RefusalReason) {
-        self.compiled.refusals.push(Refusal { gvk: self.target.gvk.clone(), place, reason });
+    fn refuse(&mut self, place: Option<&str>, reason: &RefusalReason) {
+        let refusal = |target: &&PolicyTarget<'_>| Refusal {
+            gvk: target.gvk.clone(),
+            place: place.map(str::to_owned),
+            reason: reason.clone(),
+        };
+        self.compiled.refusals.extend(self.targets.iter().map(refusal));
+    }
+
+    /// Returns true if a CRD defines the kind.
+    fn is_custom(&self) -> bool {
+        self.targets.iter().any(|target| target.custom)
+    }
+
+    /// Returns the words for what the policies are about.
+    fn whose(&self, part: Part) -> String {
+        let kinds: Vec<&str> = self.targets.iter().map(|target| &*target.gvk.kind).collect();
+        match (part, &self.owners[..]) {
+            (Part::Main, []) => kinds.join(", "),
+            (Part::Main, _) => format!("the pod templates of {}", kinds.join(", ")),
+            (Part::Status, _) => format!("{} in its status", kinds.join(", ")),
+        }
     }
 
     /// Returns the places that policies can express, and reports the others.
@@ -106,26 +158,41 @@ impl PolicyCompiler<'_> {
                     return true;
                 };
                 for union in place.unions {
-                    self.refuse(Some(union.path().to_owned()), reason.clone());
+                    self.refuse(Some(union.path()), &reason);
                 }
                 false
             })
             .collect()
     }
 
-    fn mutation(&mut self, part: Part, places: &[UnionPlace<'_>]) {
+    fn mutation<'g>(&mut self, part: Part, groups: &[PlaceGroup<'g>])
+    where
+        'c: 'g,
+    {
         let Some(api) = self.options.server.mutating_api().map(PolicyApi) else { return };
-        let Some(Mutation { variables, expression, on_create, condition }) = mutation::compile(part, places) else {
+        let Some(Mutation { unions, variables, expression, on_create, conditions }) =
+            mutation::compile(part, groups, &self.owners, self.is_custom())
+        else {
             return;
         };
         if variables.longest().max(expression.len()) > LONGEST_EXPRESSION {
-            return self.refuse(None, RefusalReason::TooLong);
+            return self.refuse(None, &RefusalReason::TooLong);
         }
+        let (variables, of_variables) = variables.into_needed(&expression);
+        let does = if on_create {
+            "The discriminator is set to the member that the request chooses, and members that it does not name are cleared."
+        } else {
+            "On update, members that are no longer chosen are cleared."
+        };
+        let comments = PolicyComments {
+            head: comments::head(&self.whose(part), does, &unions),
+            variables: of_variables,
+            failure: "what it leaves as it was sent is judged as it was sent",
+        };
         let Some(name) = self.name(part, Work::Normalize) else { return };
         let spec = MutatingAdmissionPolicySpec {
-            // The API server validates built-in types itself, so nothing invalid is stored if the policy fails.
-            failure_policy: Some(if self.target.custom { "Fail" } else { "Ignore" }.to_owned()),
-            match_conditions: self.conditions(condition),
+            failure_policy: Some("Ignore".to_owned()),
+            match_conditions: self.conditions(conditions),
             match_constraints: Some(self.constraints(part, on_create)),
             mutations: Some(vec![PolicyMutation {
                 json_patch: Some(JSONPatch { expression: Some(expression) }),
@@ -134,7 +201,7 @@ impl PolicyCompiler<'_> {
             }]),
             // A later policy or webhook may set a member that this one has cleared.
             reinvocation_policy: Some("IfNeeded".to_owned()),
-            variables: Some(variables.into_all()),
+            variables: Some(variables),
             ..MutatingAdmissionPolicySpec::default()
         };
         let binding = MutatingAdmissionPolicyBindingSpec { policy_name: Some(name.clone()), ..Default::default() };
@@ -142,6 +209,7 @@ impl PolicyCompiler<'_> {
             PolicyObject::MutatingPolicy(
                 Box::new(MutatingAdmissionPolicy { metadata: self.metadata(&name), spec: Some(spec) }),
                 api,
+                comments,
             ),
             PolicyObject::MutatingBinding(
                 Box::new(MutatingAdmissionPolicyBinding { metadata: self.metadata(&name), spec: Some(binding) }),
@@ -150,21 +218,44 @@ impl PolicyCompiler<'_> {
         ]);
     }
 
-    fn validation(&mut self, part: Part, places: &[UnionPlace<'_>], actions: Actions) {
+    fn validation<'g>(&mut self, part: Part, groups: &[PlaceGroup<'g>], actions: Actions)
+    where
+        'c: 'g,
+    {
         let treatment = Treatment {
             ratchet: self.options.ratchet,
             actions: self.options.actions,
-            list_functions: self.options.server.has_list_functions(),
+            server: self.options.server,
+            custom: self.is_custom(),
+            deduces: self.options.mutate && self.options.server.has_mutating_policies(),
         };
-        let Some(compiled) = validation::compile(part, places, actions, treatment) else { return };
-        let Validation { variables, expression, message, condition } = compiled;
+        let Some(compiled) = validation::compile(part, groups, &self.owners, actions, treatment) else { return };
+        let Validation { unions, variables, expression, message, conditions } = compiled;
         if variables.longest().max(expression.len()) > LONGEST_EXPRESSION {
-            return self.refuse(None, RefusalReason::TooLong);
+            return self.refuse(None, &RefusalReason::TooLong);
         }
+        let (variables, of_variables) = variables.into_needed(&format!("{expression} {message}"));
+        let (does, failure) = match (actions, treatment.ratchet) {
+            (Actions::Deny { .. }, true) => (
+                "An object that violates one is rejected, unless it did so before and the choice is the same.",
+                "an object that nobody could judge is not stored",
+            ),
+            (Actions::Deny { .. }, false) => {
+                ("An object that violates one is rejected.", "an object that nobody could judge is not stored")
+            }
+            (Actions::Warn { .. }, _) => {
+                ("A violation that is let through is a warning.", "nothing is rejected for want of a warning")
+            }
+            (Actions::Audit, _) => {
+                ("A violation is written to the audit log.", "nothing is rejected for want of an audit annotation")
+            }
+        };
+        let comments =
+            PolicyComments { head: comments::head(&self.whose(part), does, &unions), variables: of_variables, failure };
         let Some(name) = self.name(part, Work::Validate(actions)) else { return };
         let spec = ValidatingAdmissionPolicySpec {
             failure_policy: Some(if actions.denies() { "Fail" } else { "Ignore" }.to_owned()),
-            match_conditions: self.conditions(condition),
+            match_conditions: self.conditions(conditions),
             match_constraints: Some(self.constraints(part, true)),
             validations: Some(vec![PolicyValidation {
                 expression,
@@ -172,7 +263,7 @@ impl PolicyCompiler<'_> {
                 message_expression: Some(message),
                 reason: Some("Invalid".to_owned()),
             }]),
-            variables: Some(variables.into_all()),
+            variables: Some(variables),
             ..ValidatingAdmissionPolicySpec::default()
         };
         let binding = ValidatingAdmissionPolicyBindingSpec {
@@ -181,11 +272,14 @@ impl PolicyCompiler<'_> {
             ..ValidatingAdmissionPolicyBindingSpec::default()
         };
         self.push([
-            PolicyObject::ValidatingPolicy(Box::new(ValidatingAdmissionPolicy {
-                metadata: self.metadata(&name),
-                spec: Some(spec),
-                ..ValidatingAdmissionPolicy::default()
-            })),
+            PolicyObject::ValidatingPolicy(
+                Box::new(ValidatingAdmissionPolicy {
+                    metadata: self.metadata(&name),
+                    spec: Some(spec),
+                    ..ValidatingAdmissionPolicy::default()
+                }),
+                comments,
+            ),
             PolicyObject::ValidatingBinding(Box::new(ValidatingAdmissionPolicyBinding {
                 metadata: self.metadata(&name),
                 spec: binding,
@@ -197,16 +291,20 @@ impl PolicyCompiler<'_> {
     fn push(&mut self, objects: [PolicyObject; 2]) {
         let size: usize = objects.iter().map(|object| object.to_json().to_string().len()).sum();
         if size > LARGEST_POLICY {
-            return self.refuse(None, RefusalReason::TooLong);
+            return self.refuse(None, &RefusalReason::TooLong);
         }
         self.compiled.objects.extend(objects);
     }
 
     /// Returns the name of a policy; reports that there is none.
     fn name(&mut self, part: Part, work: Work) -> Option<String> {
-        let name = policy_name(&self.options.name_prefix, self.target, part, work);
+        let prefix = &self.options.name_prefix;
+        let name = match &self.targets[..] {
+            [target] if self.owners.is_empty() => policy_name(prefix, target, part, work),
+            _ => name_for_pod_templates(prefix, work),
+        };
         if name.is_none() {
-            self.refuse(None, RefusalReason::NoName);
+            self.refuse(None, &RefusalReason::NoName);
         }
         name
     }
@@ -221,30 +319,28 @@ impl PolicyCompiler<'_> {
     }
 
     /// Returns the conditions for the version of a request and for what it changed.
-    fn conditions(&self, changed: Option<String>) -> Option<Vec<MatchCondition>> {
-        let of_version = match &self.target.scope {
+    fn conditions(&self, changed: Vec<RequestCondition>) -> Option<Vec<MatchCondition>> {
+        // Several kinds have no such versions.
+        let of_version = self.targets.iter().find_map(|target| match &target.scope {
             VersionScope::AllExcept(others) if !others.is_empty() => {
                 Some(format!("!(request.requestKind.version in {})", texts(others.iter().copied())))
             }
             // The rule names the versions.
             VersionScope::AllExcept(_) | VersionScope::Only(_) | VersionScope::TooMany(_) => None,
-        };
-        let named = [(of_version, "the-version-has-these-unions"), (changed, "a-union-may-have-changed")];
-        let conditions: Vec<_> = named
+        });
+        let of_version = of_version
+            .map(|expression| RequestCondition { name: "the-version-has-these-unions".to_owned(), expression });
+        let conditions: Vec<_> = of_version
             .into_iter()
-            .filter_map(|(expression, name)| Some(MatchCondition { expression: expression?, name: name.to_owned() }))
+            .chain(changed)
+            .map(|RequestCondition { name, expression }| MatchCondition { expression, name })
             .collect();
         (!conditions.is_empty()).then_some(conditions)
     }
 
     /// Returns the requests that a policy sees.
     fn constraints(&self, part: Part, on_create: bool) -> MatchResources {
-        let gvk = self.target.gvk;
-        let (resource, on_create) = match part {
-            Part::Main => (self.target.plural.to_owned(), on_create),
-            Part::Status => (format!("{}/status", self.target.plural), false),
-        };
-        let operations = if on_create { ["CREATE", "UPDATE"].as_slice() } else { &["UPDATE"] };
+        let operations = if on_create && part == Part::Main { ["CREATE", "UPDATE"].as_slice() } else { &["UPDATE"] };
         let not_in = |key: &str, values: Vec<String>| LabelSelectorRequirement {
             key: key.to_owned(),
             operator: "NotIn".to_owned(),
@@ -257,23 +353,37 @@ impl PolicyCompiler<'_> {
             excluded.dedup();
             namespaces.push(not_in("kubernetes.io/metadata.name", excluded));
         }
-        let (match_policy, versions) = match &self.target.scope {
-            VersionScope::Only(versions) => ("Exact", versions.iter().map(|&version| version.to_owned()).collect()),
-            VersionScope::AllExcept(_) | VersionScope::TooMany(_) => ("Equivalent", vec![gvk.version.to_string()]),
+        let mut match_policy = "Equivalent";
+        let mut resources: BTreeMap<(String, Vec<String>), Vec<String>> = BTreeMap::new();
+        for target in &self.targets {
+            let versions = match &target.scope {
+                VersionScope::Only(versions) => {
+                    match_policy = "Exact";
+                    versions.iter().map(|&version| version.to_owned()).collect()
+                }
+                VersionScope::AllExcept(_) | VersionScope::TooMany(_) => vec![target.gvk.version.to_string()],
+            };
+            let subresource = if part == Part::Status { "/status" } else { "" };
+            let resources = resources.entry((target.gvk.group.to_string(), versions)).or_default();
+            resources.push(format!("{}{subresource}", target.plural));
+        }
+        let rule = |((group, versions), mut resources): ((String, Vec<String>), Vec<String>)| {
+            resources.sort();
+            NamedRuleWithOperations {
+                api_groups: Some(vec![group]),
+                api_versions: Some(versions),
+                operations: Some(operations.iter().map(|it| (*it).to_owned()).collect()),
+                resources: Some(resources),
+                scope: Some("*".to_owned()),
+                ..NamedRuleWithOperations::default()
+            }
         };
         MatchResources {
             match_policy: Some(match_policy.to_owned()),
             namespace_selector: Some(LabelSelector { match_expressions: Some(namespaces), ..LabelSelector::default() }),
             // The API server would fill in this selector and the scope. Written out, no tool reports a difference.
             object_selector: Some(LabelSelector::default()),
-            resource_rules: Some(vec![NamedRuleWithOperations {
-                api_groups: Some(vec![gvk.group.to_string()]),
-                api_versions: Some(versions),
-                operations: Some(operations.iter().map(|it| (*it).to_owned()).collect()),
-                resources: Some(vec![resource]),
-                scope: Some("*".to_owned()),
-                ..NamedRuleWithOperations::default()
-            }]),
+            resource_rules: Some(resources.into_iter().map(rule).collect()),
             ..MatchResources::default()
         }
     }
@@ -283,7 +393,7 @@ impl PolicyCompiler<'_> {
 fn unprintable<'p>(place: &UnionPlace<'p>) -> Option<&'p str> {
     let steps = place.steps.iter().flat_map(|step| match step {
         UnionStep::Field(name) => vec![*name],
-        UnionStep::Items { keys } => keys.clone(),
+        UnionStep::Items { keys } => keys.iter().map(|key| key.name).collect(),
         UnionStep::Values => Vec::new(),
     });
     let fields = place.unions.iter().flat_map(|union| union.members().chain(union.discriminator()));

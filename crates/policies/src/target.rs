@@ -59,7 +59,7 @@ impl<'p> PolicyTarget<'p> {
         let mut more = 0_usize;
         for entry in entries {
             let version = &*entry.gvk().version;
-            match targets.iter_mut().position(|target| have_same_unions(target.plan, entry.plan())) {
+            match targets.iter_mut().position(|target| have_same_places(target.plan, entry.plan())) {
                 None if targets.is_empty() => targets.push(Self::of_entry(entry, VersionScope::AllExcept(Vec::new()))),
                 Some(0) => {}
                 Some(position) => {
@@ -108,16 +108,20 @@ impl<'p> PolicyTarget<'p> {
 }
 
 /// Returns true if policies for the two plans would be the same.
-fn have_same_unions(one: &Plan, other: &Plan) -> bool {
+fn have_same_places(one: &Plan, other: &Plan) -> bool {
     [Part::Main, Part::Status].into_iter().all(|part| {
         let (ones, others) = (one.places(part), other.places(part));
         ones.len() == others.len()
-            && ones.iter().zip(&others).all(|(one, other)| {
-                one.steps == other.steps
-                    && one.unions.len() == other.unions.len()
-                    && one.unions.iter().zip(other.unions).all(|(one, other)| is_same_union(one, other))
-            })
+            && ones
+                .iter()
+                .zip(&others)
+                .all(|(one, other)| one.steps == other.steps && have_same_unions(one.unions, other.unions))
     })
+}
+
+/// Returns true if two places have the same unions, whoever declares them.
+pub(crate) fn have_same_unions(ones: &[Union], others: &[Union]) -> bool {
+    ones.len() == others.len() && ones.iter().zip(others).all(|(one, other)| is_same_union(one, other))
 }
 
 /// Returns true if two unions of the same place say the same, whoever declares them.

@@ -3,14 +3,20 @@
 //!
 //! A policy tells only the first of its validations that fails, so each policy has one validation, which joins all faults.
 
-use crate::cel::{one_line, printable, text};
+use crate::cel::{self, concat, joined, one_line, printable, text};
 use crate::claims::{self, ClaimExpressions};
-use crate::condition::Watched;
-use crate::members::{Algorithm, Members, backticked, name_of, words};
-use crate::places::{Places, Purpose, SEPARATOR};
+use crate::condition::{Conditions, RequestCondition};
+use crate::group::{self, PlaceGroup, PlacedUnion};
+use crate::layout::fold;
+use crate::manifests;
+use crate::members::Algorithm;
+use crate::place::UnionObjects;
+use crate::root::{PodOwner, Purpose, Root};
+use crate::rows::PolicyFacts;
 use crate::variables::Variables;
+use crate::version::KubernetesVersion;
 use kube_unions_core::schema::Actions;
-use kube_unions_core::union::{Part, UnionPlace};
+use kube_unions_core::union::{Part, Union};
 
 /// The treatment of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,26 +25,32 @@ pub(crate) struct Treatment {
     pub(crate) ratchet: bool,
     /// Overrides the actions of the declarations.
     pub(crate) actions: Option<Actions>,
-    /// The API server knows `flatten` and `sortBy`.
-    pub(crate) list_functions: bool,
+    /// The API server that evaluates the policy.
+    pub(crate) server: KubernetesVersion,
+    /// A CRD defines the kind.
+    pub(crate) custom: bool,
+    /// A mutating policy deduces discriminators. It may be skipped, so the validating one refuses what it would have changed.
+    pub(crate) deduces: bool,
 }
 
 /// A validating policy, without its frame.
 #[derive(Debug)]
-pub(crate) struct Validation {
+pub(crate) struct Validation<'g, 'u> {
+    /// The unions that are judged.
+    pub(crate) unions: Vec<PlacedUnion<'g, 'u>>,
     pub(crate) variables: Variables,
     /// True if there is no fault.
     pub(crate) expression: String,
     /// All faults, in the order of paths.
     pub(crate) message: String,
-    /// False for a request that cannot fail. `None` if every request may.
-    pub(crate) condition: Option<String>,
+    /// False for a request that cannot fail.
+    pub(crate) conditions: Vec<RequestCondition>,
 }
 
 /// The longest message, in bytes. The API server replaces longer ones by a fixed text.
 const LONGEST_MESSAGE: usize = 5000;
 
-/// Most faults that are sorted: an API server charges the square of their number. More do not fit into a message anyway.
+/// Most faults that are sorted: an API server charges the square of their number.
 const MOST_SORTED: usize = 400;
 
 /// Characters that are kept of a longer message: each takes at most four bytes.
@@ -47,318 +59,432 @@ const KEPT: usize = LONGEST_MESSAGE / 4 - 3;
 const UNCHANGED: &str = "; let through because the union did not change";
 const WARN_ONLY: &str = "; let through because its declaration only warns";
 
+/// The faults of a union that a binding reacts to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    All,
+    /// Those of a choice that the request made.
+    New,
+    /// Those of a choice that was there before.
+    Old,
+}
+
 /// Compiles the faults of places to which a binding with these actions reacts. Returns `None` if there can be none.
-pub(crate) fn compile(
+pub(crate) fn compile<'g, 'u>(
     part: Part,
-    places: &[UnionPlace<'_>],
+    groups: &'g [PlaceGroup<'u>],
+    owners: &[PodOwner<'u>],
     actions: Actions,
     treatment: Treatment,
-) -> Option<Validation> {
-    let mut variables = Variables::default();
-    claims::add(part, &mut variables);
-    let mut entries = Places::new(Purpose::Validation, treatment.list_functions);
-    let (mut faults, mut watched) = (Vec::new(), Watched::default());
-    for place in places {
-        for (position, union) in place.unions.iter().enumerate() {
-            let declared = treatment.actions.unwrap_or(union.actions());
-            let Some((wanted, suffix)) = wanted(declared, actions, treatment.ratchet) else { continue };
-            watched.add(&place.steps, None);
-            let entry = entries.variable(&place.steps, &mut variables);
-            let name = name_of(&entry, union);
-            let members = Members::new(union, &name, &mut variables);
-            let dot = if place.steps.is_empty() { "" } else { "." };
-            let union = UnionFaults { entry: &entry, dot, position, members: &members };
-            let expression = match Algorithm::of(members.union) {
-                Algorithm::Map(discriminator) => union.of_map(discriminator, &name, &mut variables),
-                Algorithm::Discriminated(discriminator) if members.union.is_normalized() => {
-                    union.of_list(Some(discriminator))
-                }
-                Algorithm::Discriminated(discriminator) => union.of_list_alone(discriminator),
-                Algorithm::Undiscriminated => union.of_list(None),
-            };
-            let found = variables.add(&format!("{name}_faults"), expression);
-            let lines = entries.flat(&format!("{found}.map(f, {wanted}, f.faults)"));
-            let line = if suffix.is_empty() { lines } else { with_suffix(&lines, suffix) };
-            faults.push(line);
-        }
-    }
-    if faults.is_empty() {
+) -> Option<Validation<'g, 'u>> {
+    let wanted = |union: &Union| wanted(treatment.actions.unwrap_or(union.actions()), actions, treatment.ratchet);
+    let unions: Vec<PlacedUnion<'g, 'u>> = groups
+        .iter()
+        .flat_map(|group| group.unions.iter().map(move |union| (group, union)))
+        .filter(|(_, union)| wanted(union).is_some())
+        .collect();
+    if unions.is_empty() {
         return None;
     }
-    let all = variables.add("faults", faults.join(" + "));
-    let sorted = if treatment.list_functions {
-        format!("(size({all}) <= {MOST_SORTED} ? {all}.sortBy(f, string(f.by)) : {all})")
+    let contests = unions.iter().any(|(_, union)| !matches!(Algorithm::of(union), Algorithm::Map(_)));
+    let tables = group::joined(&unions);
+    let facts = PolicyFacts {
+        purpose: Purpose::Validation,
+        custom: treatment.custom,
+        list_functions: treatment.server.has_list_functions(),
+        several: tables.len() > 1,
+    };
+    let mut variables = Variables::default();
+    manifests::add(part, contests, &mut variables);
+    let root = Root::new(owners, Purpose::Validation, &mut variables);
+    let (mut found, mut conditions) = (Vec::new(), Conditions::new(&root));
+    for (group, union) in &unions {
+        conditions.of_validation(group, union);
+    }
+    for table in &tables {
+        let Some(objects) = UnionObjects::new(table, &root, facts, |_, _, _| None, &mut variables) else { continue };
+        let union = objects.members.union;
+        let Some((wanted, suffix)) = wanted(union) else { continue };
+        let verifies = treatment.deduces && union.is_normalized() && actions.denies();
+        let faults = UnionFaults { objects: &objects, claims: ClaimExpressions::of(part), verifies };
+        let faults = faults.compile(&mut variables);
+        let lines = match wanted {
+            Wanted::All => objects.collect(&faults),
+            Wanted::New | Wanted::Old => {
+                let unchanged = objects.define(
+                    "unchanged",
+                    &objects.is_unchanged(),
+                    "whether the choice is the one that was there before; an old fault does not stop a write that leaves it alone",
+                    &mut variables,
+                );
+                let not = if wanted == Wanted::New { "!" } else { "" };
+                objects.collect_if(&format!("{not}{unchanged}"), &faults)
+            }
+        };
+        let lines = if suffix.is_empty() { lines } else { format!("{lines}.map(fault, fault + {})", text(suffix)) };
+        found.push(lines);
+    }
+    let all = variables.add("faults", &found.join(" +\n"), "");
+    // The values of a map have no order, and unions of one object are judged one by one.
+    let sorts = treatment.server.has_list_functions()
+        && (unions.len() > 1 || unions.iter().any(|(group, ..)| group.is_unordered()));
+    let sorted = if sorts {
+        let sorted = format!("{all}.size() > {MOST_SORTED} ? {all} : {all}.sort()");
+        variables.add("sorted", &sorted, "more do not fit into a message, and would cost much")
     } else {
         all.clone()
     };
-    let told_text = format!("{sorted}.map(f, string(f.text)).join(\"; \")");
-    let told_text = variables.add("told", told_text);
-    let message = format!(
-        "size(bytes({told_text})) <= {LONGEST_MESSAGE} ? {told_text} : {told_text}.substring(0, {KEPT}) + \"…\""
-    );
+    let told = variables.add("message", &format!("{sorted}.join(\"; \")"), "");
+    let message = format!("size(bytes({told})) <= {LONGEST_MESSAGE} ? {told} : {told}.substring(0, {KEPT}) + \"…\"");
     // A fault of a union that the request left as it was never denies.
-    let condition =
-        (actions.denies() && treatment.ratchet).then(|| format!("oldObject == null || {}", watched.into_expression()));
-    Some(Validation { variables, expression: format!("size({all}) == 0"), message, condition })
+    let conditions = if actions.denies() && treatment.ratchet { conditions.into_changes() } else { Vec::new() };
+    Some(Validation {
+        unions,
+        variables,
+        expression: fold(&format!("{all}.size() == 0")),
+        message: fold(&message),
+        conditions,
+    })
 }
 
-/// Returns the faults of a union that a binding reacts to, as a condition on `f`, with the end of their text. `None` if the
-/// binding is not for this union.
-fn wanted(declared: Actions, binding: Actions, ratchet: bool) -> Option<(&'static str, &'static str)> {
+/// Returns the faults of a union that a binding reacts to, and the end of their text. `None` if the binding is not for this union.
+fn wanted(declared: Actions, binding: Actions, ratchet: bool) -> Option<(Wanted, &'static str)> {
     match (declared, binding) {
         (Actions::Deny { .. }, Actions::Deny { .. }) if declared == binding => {
-            Some((if ratchet { "!f.known" } else { "true" }, ""))
+            Some((if ratchet { Wanted::New } else { Wanted::All }, ""))
         }
         // A fault that was there before is a warning.
         (Actions::Deny { audit }, Actions::Warn { audit: audits }) if audit == audits && ratchet => {
-            Some(("f.known", UNCHANGED))
+            Some((Wanted::Old, UNCHANGED))
         }
-        (Actions::Warn { .. }, Actions::Warn { .. }) if declared == binding => Some(("true", WARN_ONLY)),
-        (Actions::Audit, Actions::Audit) => Some(("true", "")),
+        (Actions::Warn { .. }, Actions::Warn { .. }) if declared == binding => Some((Wanted::All, WARN_ONLY)),
+        (Actions::Audit, Actions::Audit) => Some((Wanted::All, "")),
         (Actions::Deny { .. } | Actions::Warn { .. } | Actions::Audit, _) => None,
     }
 }
 
-/// Returns names, a list that is not empty, in backticks and with "and" before the last one. `names` is evaluated several times.
-fn joined(names: &str) -> String {
-    let last = format!("{names}[size({names}) - 1]");
-    format!(
-        "(size({names}) == 1 ? \"\" : \"`\" + {names}.filter(x, x != {last}).join(\"`, `\") + \"` and \") + \"`\" + {last} + \"`\""
-    )
+/// The faults of a union: texts.
+struct UnionFaults<'a, 'p> {
+    objects: &'a UnionObjects<'p>,
+    claims: ClaimExpressions,
+    /// True if a discriminator that does not name the only member is a fault.
+    verifies: bool,
 }
 
-fn with_suffix(lines: &str, suffix: &str) -> String {
-    format!("{lines}.map(f, {{\"by\": dyn(f.by), \"text\": dyn(f.text + {})}})", text(suffix))
-}
-
-/// The faults of a union at a place: a list of `{known, faults}`, and in `faults` of `{by, text}`.
-struct UnionFaults<'a> {
-    /// The variable of the place.
-    entry: &'a str,
-    /// Separates the path of the object and a field.
-    dot: &'static str,
-    /// The position of the union in its object.
-    position: usize,
-    members: &'a Members<'a>,
-}
-
-impl UnionFaults<'_> {
-    /// Returns the faults of the 2022 form: the discriminator and the members must agree.
-    fn of_map(&self, discriminator: &str, name: &str, variables: &mut Variables) -> String {
-        let Self { entry, members, .. } = *self;
-        let (now, set) = (members.discriminator_in("p.new"), members.set_in("p.new"));
-        let (wrong, selects) = (members.is_wrong_type(), &members.selects);
-        let selected = format!("{selects}[u.now]");
-        let needs = members
-            .required()
-            .map(|required| variables.constant(&format!("{name}_required"), required))
-            .map(|required| format!("u.now in {required} && !({selected} in u.set)"));
-        let values = variables.constant(&format!("{name}_values"), members.listed_values());
-        // Nothing at all is a fault only if a choice is required.
-        let guard = if members.union.is_required() { "" } else { "(u.now != \"\" || size(u.set) > 0) && " };
-        let is_faulty = format!(
-            "{guard}(!(u.now in {selects}) || u.set.exists(m, m != {selected}){})",
-            needs.as_ref().map(|needs| format!(" || {needs}")).unwrap_or_default()
-        );
-        let quoted = backticked(discriminator);
-        let only = words(&[": Forbidden: may only be specified when ", &quoted, " is "]);
-        let hint = words(&["; remove it, or change ", &quoted, " to switch the member"]);
-        let unchanged = format!("u.p.old.exists(o, {} == u.now)", members.discriminator_in("o"));
-        let blamed = format!(
-            "u.set.filter(m, m != {selected}).map(m, {})",
-            self.fault("m", &format!("{only} + {values}[m] + ({unchanged} ? {hint} : \"\")"))
-        );
-        let told = self.told_by_manifest(Some(&format!("m == {selected}")));
-        let blamed = format!("[{told}].map(t, !u.set.exists(m, m != {selected}) ? [] : size(t) > 0 ? t : {blamed})[0]");
-        let missing = needs.map_or_else(String::new, |needs| {
-            let needed = words(&[": Required value: must be specified when ", &quoted, " is \""]);
-            let fault = self.fault(&selected, &format!("{needed} + {} + \"\\\"\"", one_line("u.now".to_owned())));
-            format!(" + ({needs} ? [{fault}] : [])")
-        });
-        let at = text(discriminator);
-        let required = words(&[": Required value: must be specified when `"]);
-        let required = self.fault(&at, &format!("{required} + u.set[0] + \"` is set\""));
-        let without_value = if members.union.is_required() {
-            let chosen = words(&[": Required value: must be specified: supported values: ", &members.supported()]);
-            format!("(size(u.set) == 0 ? [{}] : [{required}])", self.fault(&at, &chosen))
-        } else {
-            format!("[{required}]")
+impl UnionFaults<'_, '_> {
+    /// Returns the variable of the faults of one object.
+    fn compile(&self, variables: &mut Variables) -> String {
+        let union = self.objects.members.union;
+        let faults = match Algorithm::of(union) {
+            Algorithm::Map(discriminator) => self.of_map(discriminator, variables),
+            Algorithm::Discriminated(discriminator) if union.is_normalized() => {
+                self.of_list(Some(discriminator), variables)
+            }
+            Algorithm::Discriminated(discriminator) => self.of_list_alone(discriminator, variables),
+            Algorithm::Undiscriminated => self.of_list(None, variables),
         };
-        let unsupported = text(": Unsupported value: \"");
-        let supported = words(&["\": supported values: ", &members.supported()]);
-        let unknown = self.fault(&at, &format!("{unsupported} + {} + {supported}", printable("u.now")));
-        let state = format!("{{\"p\": dyn(p), \"now\": dyn({now}), \"set\": dyn({set})}}");
-        format!(
-            "{entry}.map(p, !({wrong}), {state}).filter(u, {is_faulty}).map(u, {{\"known\": dyn({}), \"faults\": dyn(\
-             u.now in {selects} ? {blamed}{missing} : u.now == \"\" ? {without_value} : [{unknown}])}})",
-            self.known()
+        // Of no object nothing is required.
+        match self.objects.is_there.as_ref().filter(|_| union.is_required()) {
+            Some(is_there) => format!("({is_there} ? {faults} : [])"),
+            None => faults,
+        }
+    }
+
+    /// Returns the text of a fault of the field `name`, with the words behind its path: expressions.
+    fn of_field(&self, name: &str, words: &[&str]) -> String {
+        let path = self.objects.path_of(name, Purpose::Validation);
+        concat(&path.into_iter().chain(words.iter().map(|&word| word.to_owned())).collect::<Vec<_>>())
+    }
+
+    /// Returns the text of a fault of the object, with these words behind its path: expressions. The first one is a text.
+    fn of_object(&self, first: &str, words: &[&str]) -> String {
+        let path = self.objects.path_with(first);
+        concat(&path.into_iter().chain(words.iter().map(|&word| word.to_owned())).collect::<Vec<_>>())
+    }
+
+    /// Returns a value of the discriminator as messages show it.
+    fn shown(&self, variables: &mut Variables) -> String {
+        let objects = self.objects;
+        objects.define(
+            "shown",
+            &printable(&objects.value),
+            "as messages show it: on one line, and not too long",
+            variables,
         )
+    }
+
+    /// Returns the faults of the 2022 form: the discriminator and the members must agree.
+    fn of_map(&self, discriminator: &str, variables: &mut Variables) -> String {
+        let objects = self.objects;
+        let UnionObjects { members, set, value, had, old_value, .. } = objects;
+        let selected = format!("{}[?{value}].orValue(\"\")", members.selects);
+        let selected =
+            objects.define("selected", &selected, &format!("the member that `{discriminator}` selects"), variables);
+        let values = variables.constant(
+            &objects.name("values"),
+            members.listed_values(),
+            &format!("the `{discriminator}` of each member, as messages tell it"),
+        );
+        let told = self.told(Some(&format!("m != {selected}")), variables);
+        let only = text(&format!(": Forbidden: may only be specified when `{discriminator}` is "));
+        let values = format!("{values}[m]");
+        let hint = text(&format!("; remove it, or change `{discriminator}` to switch the member"));
+        let hint = if objects.has_identity() {
+            format!("({had} && {old_value} == {value} ? {hint} : \"\")")
+        } else {
+            "\"\"".to_owned()
+        };
+        let forbidden = self.of_field("m", &[&only, &values, &hint]);
+        let is_left_over = format!("m in {set} && m != {selected}");
+        let is_told = objects.has_identity().then(|| format!("{told}.size() > 0"));
+        let untold = is_told.as_ref().map_or_else(String::new, |told| format!(" && !({told})"));
+        let wrong = match members.needs(value) {
+            None => format!("{set}.filter(m, m != {selected}{untold}).map(m, {forbidden})"),
+            Some(needs) => {
+                let needs = if needs.is_empty() { String::new() } else { format!(" && {needs}") };
+                let needed = text(&format!(": Required value: must be specified when `{discriminator}` is \""));
+                let is_plain = members.union.choices().iter().all(|choice| !choice.value().contains(char::is_control));
+                let value = if is_plain { value.clone() } else { one_line(value.clone()) };
+                let missing = self.of_field("m", &[&needed, &value, &text("\"")]);
+                format!(
+                    "{}\n  .filter(m, {is_left_over}{untold} || !(m in {set}) && m == {selected}{needs})\n  \
+                     .map(m, m in {set}\n    ? {forbidden}\n    : {missing})",
+                    members.all
+                )
+            }
+        };
+        let wrong = match &is_told {
+            Some(_) => format!("({set}.exists(m, m != {selected}) ? {told} : []) +\n{wrong}"),
+            None => wrong,
+        };
+        let nothing_is_fine = members.declares_none() && !members.union.is_required();
+        let wrong =
+            if nothing_is_fine { format!("{value} == \"\" && {set}.size() == 0 ? [] :\n{wrong}") } else { wrong };
+        let wrong = objects.define(
+            "wrongMembers",
+            &wrong,
+            &format!("what is wrong with the members of a known `{discriminator}`"),
+            variables,
+        );
+        let at = text(discriminator);
+        let required = text(": Required value: must be specified when `");
+        let required = self.of_field(&at, &[&required, &format!("{set}[0]"), &text("` is set")]);
+        let nothing = if members.union.is_required() {
+            let words =
+                text(&format!(": Required value: must be specified: supported values: {}", members.supported()));
+            format!("[{}]", self.of_field(&at, &[&words]))
+        } else {
+            "[]".to_owned()
+        };
+        let supported = text(&format!("\": supported values: {}", members.supported()));
+        let unknown = self.of_field(&at, &[&text(": Unsupported value: \""), &self.shown(variables), &supported]);
+        let faults = format!(
+            "{value} in {} ? {wrong} :\n{value} != \"\" ? [{unknown}] :\n{set}.size() == 0 ? {nothing} : [{required}]",
+            members.selects
+        );
+        objects.define("wrong", &faults, "", variables)
     }
 
     /// Returns the faults of the 2019 form: at most one member is set, and the request does not contradict itself.
-    fn of_list(&self, discriminator: Option<&str>) -> String {
-        let Self { entry, members, .. } = *self;
-        let (now, set, added) = (members.discriminator_in("p.new"), members.set_in("p.new"), members.added());
-        let value = &members.value;
-        let (is_wrong_number, wrong_number) = self.wrong_number();
-        let known = self.known();
-        let selects_it = format!("{value}[m] == u.now");
-        let told = self.told_by_manifest(discriminator.map(|_| selects_it.as_str()));
-        let contested = self.contested(discriminator);
-        let state = |changed: &str| {
-            format!(
-                "{entry}.map(p, {{\"p\": dyn(p), \"now\": dyn({now}), \"changed\": dyn({changed}), \"set\": dyn({set}), \"added\": dyn({added})}})\
-                 .map(u, {{\"p\": u.p, \"now\": u.now, \"changed\": u.changed, \"set\": u.set, \"added\": u.added, \
-                 \"told\": dyn([{told}, {contested}].filter(t, size(t) > 0))}})"
-            )
-        };
-        let Some(discriminator) = discriminator else {
-            return format!(
-                "{}.filter(u, {is_wrong_number}).map(u, {{\"known\": dyn({known}), \"faults\": dyn(size(u.told) > 0 ? u.told[0] : {wrong_number})}})",
-                state("false")
+    fn of_list(&self, discriminator: Option<&str>, variables: &mut Variables) -> String {
+        let objects = self.objects;
+        let UnionObjects { members, set, value, old_set, .. } = objects;
+        let added = objects.define("added", &format!("{set}.filter(m, !(m in {old_set}))"), "", variables);
+        let number = self.wrong_number(&added, variables);
+        let value_of = &members.value;
+        let mut faults = String::new();
+        if objects.has_identity() {
+            let differs = format!("{value_of}[m] != {value}");
+            let told = self.told(discriminator.map(|_| &*differs), variables);
+            let contested = self.contested(discriminator, &added, variables);
+            faults = format!("{told}.size() > 0 ? {told} :\n{contested}.size() > 0 ? {contested} :\n");
+        }
+        if let Some(discriminator) = discriminator {
+            let changed = self.claims.changed(objects, variables);
+            let contradicting = objects.define(
+                "contradicting",
+                &format!("{changed} ? {added}.filter(m, {value_of}[m] != {value}) : []"),
+                &format!("added members that a new `{discriminator}` does not name"),
+                variables,
             );
-        };
-        let contradicts = format!("u.changed && u.added.exists(m, {value}[m] != u.now)");
-        let only = words(&[": Forbidden: may only be specified when ", &backticked(discriminator), " is \""]);
-        let shown = printable(&format!("{value}[m]"));
-        let fault = self.fault("m", &format!("{only} + {shown} + \"\\\"\""));
-        let contradictions = format!("u.added.filter(m, {value}[m] != u.now).map(m, {fault})");
-        format!(
-            "{}.filter(u, size(u.told) > 0 || {is_wrong_number} || {contradicts}).map(u, {{\"known\": dyn({known}), \
-             \"faults\": dyn(size(u.told) > 0 ? u.told[0] : {contradicts} ? {contradictions} : {wrong_number})}})",
-            state(&ClaimExpressions { members, object: "p" }.changed())
-        )
+            let only = text(&format!(": Forbidden: may only be specified when `{discriminator}` is \""));
+            let fault = self.of_field("m", &[&only, &self.shown_value("m"), &text("\"")]);
+            faults.extend([format!("{contradicting}.size() > 0 ? {contradicting}.map(m, {fault}) :\n")]);
+            if self.verifies {
+                let set_one = format!("{set}[0]");
+                let fault = self.of_field(
+                    &text(discriminator),
+                    &[
+                        &text(": Invalid value: must be \""),
+                        &self.shown_value(&set_one),
+                        &text("\" when `"),
+                        &set_one,
+                        &text("` is set"),
+                    ],
+                );
+                faults.extend([format!("{set}.size() == 1 && {value_of}[{set_one}] != {value} ? [{fault}] :\n")]);
+            }
+        }
+        faults.push_str(&number);
+        objects.define("wrong", &faults, "", variables)
     }
 
-    /// Returns the fault of the manifest that the request applies, if it sets fields of the union that may not be set together.
-    /// `selects` is true if the value `u.now` selects the member `m`.
-    fn told_by_manifest(&self, selects: Option<&str>) -> String {
-        let claims = ClaimExpressions { members: self.members, object: "u.p" };
-        let sets = claims.sets();
-        let several = self.of_object(&format!(
-            "{} + {} + \"; keep one\"",
-            text("Invalid value: the applied manifest sets "),
-            joined("s")
-        ));
+    /// Returns names as messages list them. `names` is evaluated several times.
+    fn named(&self, names: &str) -> String {
+        // In rows, this is evaluated for each object, and not only where there is something to name.
+        if self.objects.is_single() { joined(names) } else { format!("{names}.size() == 0 ? \"\" : {}", joined(names)) }
+    }
+
+    /// Returns the value that selects a member, an expression, as messages show it.
+    fn shown_value(&self, member: &str) -> String {
+        let members = &self.objects.members;
+        let value = format!("{}[{member}]", members.value);
+        let is_plain = |value: &str| !value.contains(char::is_control) && value.chars().count() <= cel::LONGEST;
+        if members.union.choices().iter().all(|choice| is_plain(choice.value())) { value } else { printable(&value) }
+    }
+
+    /// Returns the faults of the manifest that the request applies, if it sets fields of the union that may not be set together.
+    /// `rejects` is true if the value does not select the member `m`.
+    fn told(&self, rejects: Option<&str>, variables: &mut Variables) -> String {
+        let objects = self.objects;
+        if !objects.has_identity() {
+            return "[]".to_owned();
+        }
+        let UnionObjects { members, had, .. } = objects;
+        let applied = self.claims.applied(objects, variables);
+        let names = objects.define("appliedNames", &self.named(&applied), "", variables);
+        let several = self.of_object(": Invalid value: the applied manifest sets ", &[&names, &text("; keep one")]);
         // A union that is created has nothing that the manifest could switch.
-        let several =
-            format!("[u.set.filter(m, {sets})].filter(s, size(u.p.old) == 1 && size(s) > 1).map(s, {several})");
-        let (Some(selects), Some(discriminator)) = (selects, self.members.union.discriminator()) else {
-            return several;
-        };
-        let begin = words(&["Invalid value: the applied manifest sets ", &backticked(discriminator), " to \""]);
-        let names = joined("s");
-        let value = printable("u.now");
-        let not_selected = self.of_object(&format!(
-            "{begin} + {value} + \"\\\" and \" + {names} + \", which \\\"\" + {value} + \"\\\" does not select; remove \" + {names}"
-        ));
-        let not_selected = format!(
-            "[u.set.filter(m, {sets} && !({selects}))].filter(s, size(u.p.old) == 1 && size(s) > 0).map(s, {not_selected})"
-        );
-        format!("({} ? {not_selected} : {several})", claims.sets_value("u.now"))
+        let mut told = format!("!({had}) ? [] :\n");
+        if let (Some(rejects), Some(discriminator)) = (rejects, members.union.discriminator()) {
+            let others = objects.define(
+                "unselected",
+                &format!("{applied}.filter(m, {rejects})"),
+                &format!("those of them that `{discriminator}` does not select"),
+                variables,
+            );
+            let names = objects.define("unselectedNames", &self.named(&others), "", variables);
+            let shown = self.shown(variables);
+            let fault = self.of_object(
+                &format!(": Invalid value: the applied manifest sets `{discriminator}` to \""),
+                &[
+                    &shown,
+                    &text("\" and "),
+                    &names,
+                    &text(", which \""),
+                    &shown,
+                    &text("\" does not select; remove "),
+                    &names,
+                ],
+            );
+            told.extend([format!("{} ? ({others}.size() == 0 ? [] : [{fault}]) :\n", self.claims.sets_value(objects))]);
+        }
+        told.extend([format!("{applied}.size() < 2 ? [] : [{several}]")]);
+        objects.define("contradicted", &told, "what is wrong with the manifest of the request", variables)
     }
 
     /// Returns the fault of a manifest that is applied again and whose member was cleared for the manifest of another field manager.
-    fn contested(&self, discriminator: Option<&str>) -> String {
-        let members = self.members;
-        let claims = ClaimExpressions { members, object: "u.p" };
-        let end = words(&[", and the manifest of another field manager sets "]);
-        let fault = |others: &str| {
-            let begin = text("Invalid value: the applied manifest sets `");
-            self.of_object(&format!("{begin} + a + \"`\" + {end} + {others} + \"; keep one\""))
-        };
-        let others = format!("u.set.filter(m, m != a && {})", claims.claims("other", "m"));
-        let members_of_others = format!("[{others}].filter(s, size(s) > 0).map(s, {})", fault(&joined("s")));
-        let again = format!(
-            "(size(u.added) == 1 ? u.added : size(u.set) == 1 ? u.set : []).filter(a, {})",
-            claims.sets_again("a")
+    fn contested(&self, discriminator: Option<&str>, added: &str, variables: &mut Variables) -> String {
+        let objects = self.objects;
+        let UnionObjects { members, set, value, .. } = objects;
+        let claims = self.claims;
+        let again = objects.define(
+            "again",
+            &format!(
+                "({added}.size() == 1 ? {added} : {set}.size() == 1 ? {set} : []).filter(m, {})",
+                claims::sets_again(objects, "m")
+            ),
+            "the member that the manifest of the request has set before, and that was removed since",
+            variables,
         );
-        let Some(discriminator) = discriminator else {
-            return Self::flat(&format!("{again}.map(a, size(u.set) > 1, {members_of_others})"));
+        let rivals = objects.define(
+            "rivals",
+            &format!("{again}.size() == 0 ? [] : {set}.filter(m, m != {again}[0] && {})", claims::others_set(objects)),
+            "what the manifests of others set",
+            variables,
+        );
+        let one = format!("{again}[0]");
+        let fault = |others: &str| {
+            self.of_object(
+                ": Invalid value: the applied manifest sets `",
+                &[&one, &text("`, and the manifest of another field manager sets "), others, &text("; keep one")],
+            )
         };
-        let overwrites = format!("{}[a] != u.now && u.now != \"\" && {}", members.value, claims.other_sets_value());
-        let value_of_other = format!("({overwrites} ? [{}] : [])", fault(&text(&backticked(discriminator))));
-        Self::flat(&format!(
-            "{again}.filter(a, !u.changed).map(a, u.set.exists(m, m != a && {}) ? {members_of_others} : {value_of_other})",
-            claims.claims("other", "m")
-        ))
-    }
-
-    /// Returns the lists in a list of at most one list, as one list.
-    fn flat(list: &str) -> String {
-        format!("({list} + [[]])[0]")
+        let names = objects.define("rivalNames", &self.named(&rivals), "", variables);
+        let of_members = fault(&names);
+        let comment = "what is wrong with the manifests of two field managers";
+        let Some(discriminator) = discriminator else {
+            let contested = format!("{rivals}.size() == 0 ? [] :\n[{of_members}]");
+            return objects.define("contested", &contested, comment, variables);
+        };
+        let changed = claims.changed(objects, variables);
+        let of_value = fault(&text(&format!("`{discriminator}`")));
+        let overwrites =
+            format!("{}[{one}] != {value} && {value} != \"\" && {}", members.value, claims::others_set_value(objects));
+        let contested = format!(
+            "{again}.size() == 0 || {changed} ? [] :\n{rivals}.size() > 0 ? [{of_members}] :\n{overwrites}\n  ? [{of_value}] : []"
+        );
+        objects.define("contested", &contested, comment, variables)
     }
 
     /// Returns the faults of the 2019 form with a discriminator that is never deduced: the discriminator and the members must
     /// agree.
-    fn of_list_alone(&self, discriminator: &str) -> String {
-        let Self { entry, members, .. } = *self;
-        let (now, set, added) = (members.discriminator_in("p.new"), members.set_in("p.new"), members.added());
-        let value = &members.value;
-        let quoted = backticked(discriminator);
-        let only = words(&[": Forbidden: may only be specified when ", &quoted, " is \""]);
-        let hint = words(&["; remove it, or change ", &quoted, " to switch the member"]);
-        let unchanged = format!("u.p.old.exists(o, {} == u.now)", members.discriminator_in("o"));
-        let shown = printable(&format!("{value}[m]"));
-        let fault = self.fault("m", &format!("{only} + {shown} + \"\\\"\" + ({unchanged} ? {hint} : \"\")"));
-        let not_selected = format!("u.set.filter(m, {value}[m] != u.now)");
-        let (is_wrong_number, wrong_number) = self.wrong_number();
-        let told = self.told_by_manifest(Some(&format!("{value}[m] == u.now")));
+    fn of_list_alone(&self, discriminator: &str, variables: &mut Variables) -> String {
+        let objects = self.objects;
+        let UnionObjects { members, set, value, had, old_set, old_value, .. } = objects;
+        let added = objects.define("added", &format!("{set}.filter(m, !(m in {old_set}))"), "", variables);
+        let value_of = &members.value;
+        let others = format!("{set}.filter(m, {value_of}[m] != {value})");
+        let only = text(&format!(": Forbidden: may only be specified when `{discriminator}` is \""));
+        let hint = text(&format!("; remove it, or change `{discriminator}` to switch the member"));
+        let hint = format!("({had} && {old_value} == {value} ? {hint} : \"\")");
+        let fault = self.of_field("m", &[&only, &self.shown_value("m"), &text("\""), &hint]);
+        let number = self.wrong_number(&added, variables);
         // A value without a member is a fault of the number of members, if one is required.
-        let has_value = if members.union.is_required() { "size(u.set) > 0 && u.now != \"\"" } else { "u.now != \"\"" };
-        format!(
-            "{entry}.map(p, {{\"p\": dyn(p), \"now\": dyn({now}), \"set\": dyn({set}), \"added\": dyn({added})}})\
-             .filter(u, {has_value} ? u.set.exists(m, {value}[m] != u.now) : {is_wrong_number})\
-             .map(u, {{\"known\": dyn({}), \"faults\": dyn([{told}].map(t, size(t) > 0 ? t : {has_value} ? {not_selected}.map(m, {fault}) : {wrong_number})[0])}})",
-            self.known()
-        )
+        let (has_value, is_wrong_number) = if members.union.is_required() {
+            (format!("{value} != \"\" && {set}.size() > 0"), "!= 1")
+        } else {
+            (format!("{value} != \"\""), "> 1")
+        };
+        let mut faults = format!("{has_value} ? {others}.map(m, {fault}) :\n{number}");
+        if objects.has_identity() {
+            let told = self.told(Some(&format!("{value_of}[m] != {value}")), variables);
+            faults = format!(
+                "({has_value} ? {others}.size() > 0 : {set}.size() {is_wrong_number}) && {told}.size() > 0 ? {told} :\n{faults}"
+            );
+        }
+        objects.define("wrong", &faults, "", variables)
     }
 
-    /// Returns true if more than one member is set, or none although one is required, and the faults of that.
-    fn wrong_number(&self) -> (&'static str, String) {
-        let several = words(&[": Forbidden: at most one of `"]);
-        let several = self.fault("m", &format!("{several} + u.set.join(\"`, `\") + \"` may be set\""));
-        let blamed = "size(u.p.old) == 1 && size(u.added) > 0 ? u.added : u.set.filter(m, m != u.set[0])";
-        let too_many = format!("size(u.set) > 1 ? ({blamed}).map(m, {several}) : []");
-        if self.members.union.is_required() {
-            ("size(u.set) != 1", format!("size(u.set) == 0 ? [{}] : {too_many}", self.none_set()))
+    /// Returns the faults of more than one member, and of none although one is required.
+    fn wrong_number(&self, added: &str, variables: &mut Variables) -> String {
+        let objects = self.objects;
+        let UnionObjects { set, had, .. } = objects;
+        let later = format!("{set}.filter(m, m != {set}[0])");
+        let blamed = if objects.has_identity() {
+            objects.define(
+                "blamed",
+                &format!("{had} && {added}.size() > 0 ? {added} : {later}"),
+                "if there are several, those that were added",
+                variables,
+            )
         } else {
-            ("size(u.set) > 1", too_many)
+            later
+        };
+        let names = format!("{set}.join(\"`, `\")");
+        let several = self.of_field("m", &[&text(": Forbidden: at most one of `"), &names, &text("` may be set")]);
+        let too_many = format!("{set}.size() > 1 ? {blamed}.map(m, {several}) : []");
+        if objects.members.union.is_required() {
+            format!("{set}.size() == 0 ? [{}] :\n{too_many}", self.none_set())
+        } else {
+            too_many
         }
     }
 
-    /// Returns the fault of an object without a member. It comes before the faults of fields.
+    /// Returns the fault of an object without a member.
     fn none_set(&self) -> String {
-        let names: Vec<_> = self.members.union.members().map(backticked).collect();
+        let names: Vec<_> = self.objects.members.union.members().map(|name| format!("`{name}`")).collect();
         let one_of = if names.len() == 1 { "" } else { "one of " };
-        self.of_object(&words(&["Required value: ", one_of, &names.join(", "), " must be set"]))
-    }
-
-    /// Returns a fault of the object with these words, an expression. It comes before the faults of fields.
-    fn of_object(&self, words: &str) -> String {
-        // The root has no path.
-        let colon = if self.dot.is_empty() { "" } else { "\": \" + " };
-        let position = text(&format!("{:03}", self.position));
-        format!(
-            "{{\"by\": dyn(u.p.by + \"{SEPARATOR}{SEPARATOR}\" + {position}), \"text\": dyn(u.p.at + {colon}{words})}}"
-        )
-    }
-
-    /// Returns a fault of a field `name`, an expression, with the words after its path.
-    fn fault(&self, name: &str, words: &str) -> String {
-        let dot = if self.dot.is_empty() { String::new() } else { format!(" + \"{}\"", self.dot) };
-        format!("{{\"by\": dyn(u.p.by + \"{SEPARATOR}\" + {name}), \"text\": dyn(u.p.at{dot} + {name} + {words})}}")
-    }
-
-    /// Returns true if the same choice stood there before.
-    fn known(&self) -> String {
-        let members = self.members;
-        let same = format!("{}.all(m, ({}) == (m in u.set))", members.all, members.is_set("o"));
-        let was = if members.union.discriminator().is_some() {
-            format!("{} == u.now && ", members.discriminator_in("o"))
-        } else {
-            String::new()
-        };
-        format!("(u.p.old + u.p.lost).exists(o, {was}{same})")
+        self.of_object(&format!(": Required value: {one_of}{} must be set", names.join(", ")), &[])
     }
 }

@@ -1,8 +1,9 @@
 //! The variables of a policy.
 
-use crate::cel::identifier;
+use crate::cel::{RESERVED, identifier};
+use crate::layout::fold;
 use k8s_openapi::api::admissionregistration::v1::Variable;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The longest name of a variable, without the number that makes it distinct.
 const LONGEST_NAME: usize = 60;
@@ -15,31 +16,47 @@ const SHORT: usize = 60;
 pub(crate) struct Variables {
     all: Vec<Variable>,
     names: BTreeSet<String>,
+    /// What each variable is, by its name. Most names say it themselves.
+    comments: BTreeMap<String, String>,
+    /// The variable of each expression.
+    known: HashMap<String, String>,
 }
 
 impl Variables {
-    /// Adds a variable with a name similar to this one. Returns the expression that reads it.
-    pub(crate) fn add(&mut self, name: &str, expression: String) -> String {
+    /// Adds a variable with a name similar to this one. Returns the expression that reads it. An expression that has a variable gets no
+    /// other one.
+    pub(crate) fn add(&mut self, name: &str, expression: &str, comment: &str) -> String {
+        let expression = fold(expression);
+        if let Some(known) = self.known.get(&expression) {
+            return known.clone();
+        }
         let mut base = identifier(name);
         base.truncate(LONGEST_NAME);
         // Identifiers begin with a letter.
         if !base.starts_with(|first: char| first.is_ascii_alphabetic()) {
             base.insert(0, 'x');
         }
+        if RESERVED.contains(&&*base) {
+            base.push('_');
+        }
         let mut name = base.clone();
         let mut number = 2_usize;
         while !self.names.insert(name.clone()) {
-            name = format!("{base}_{number}");
+            name = format!("{base}{number}");
             number = number.saturating_add(1);
         }
         let reference = format!("variables.{name}");
+        if !comment.is_empty() {
+            self.comments.insert(name.clone(), comment.to_owned());
+        }
+        self.known.insert(expression.clone(), reference.clone());
         self.all.push(Variable { name, expression });
         reference
     }
 
     /// Returns a constant, as a variable of its own if it is long.
-    pub(crate) fn constant(&mut self, name: &str, literal: String) -> String {
-        if literal.len() <= SHORT { literal } else { self.add(name, literal) }
+    pub(crate) fn constant(&mut self, name: &str, literal: String, comment: &str) -> String {
+        if literal.len() <= SHORT { literal } else { self.add(name, &literal, comment) }
     }
 
     /// Returns the length of the longest expression, in bytes.
@@ -47,9 +64,41 @@ impl Variables {
         self.all.iter().map(|variable| variable.expression.len()).max().unwrap_or_default()
     }
 
-    pub(crate) fn into_all(self) -> Vec<Variable> {
-        self.all
+    /// Returns the variables that an expression needs, and what they are, by name.
+    pub(crate) fn into_needed(self, expression: &str) -> (Vec<Variable>, BTreeMap<String, String>) {
+        let mut needed: BTreeSet<String> = references(expression).map(str::to_owned).collect();
+        let mut kept = Vec::new();
+        for variable in self.all.into_iter().rev() {
+            if needed.contains(&variable.name) {
+                needed.extend(references(&variable.expression).map(str::to_owned));
+                kept.push(variable);
+            }
+        }
+        kept.reverse();
+        (kept, self.comments)
     }
+}
+
+/// Returns the names of the variables that an expression reads.
+fn references(expression: &str) -> impl Iterator<Item = &str> {
+    expression.split("variables.").skip(1).map(|rest| {
+        let end = rest.find(|it: char| !it.is_ascii_alphanumeric() && it != '_').unwrap_or(rest.len());
+        rest.get(..end).unwrap_or_default()
+    })
+}
+
+/// Returns words as the name of a variable: `old` and `backends` as `oldBackends`.
+pub(crate) fn camel(words: &[&str]) -> String {
+    let mut name = String::new();
+    for word in words.iter().filter(|word| !word.is_empty()) {
+        let mut letters = word.chars();
+        match letters.next() {
+            Some(first) if !name.is_empty() => name.extend(first.to_uppercase().chain(letters)),
+            Some(first) => name.extend(std::iter::once(first).chain(letters)),
+            None => {}
+        }
+    }
+    name
 }
 
 #[cfg(test)]
@@ -59,10 +108,19 @@ mod tests {
     #[test]
     fn names_are_identifiers_and_distinct() {
         let mut variables = Variables::default();
-        let names: Vec<_> = ["a-b", "a.b", "", "1", &"x".repeat(99)].map(|name| variables.add(name, "1".into())).into();
+        let names: Vec<_> = ["a-b", "a.b", "", "1", "while", &"x".repeat(99)]
+            .iter()
+            .enumerate()
+            .map(|(number, name)| variables.add(name, &number.to_string(), ""))
+            .collect();
         let long = format!("variables.{}", "x".repeat(60));
-        assert_eq!(names, ["variables.a_b", "variables.a_b_2", "variables.x", "variables.x1", &long]);
-        assert_eq!(variables.constant("c", "[]".into()), "[]");
-        assert_eq!(variables.constant("c", "x".repeat(61)), "variables.c");
+        assert_eq!(
+            names,
+            ["variables.a_b", "variables.a_b2", "variables.x", "variables.x1", "variables.while_", &long]
+        );
+        assert_eq!(variables.add("again", "0", ""), "variables.a_b");
+        assert_eq!(variables.constant("c", "[]".into(), ""), "[]");
+        assert_eq!(variables.constant("c", "x".repeat(61), ""), "variables.c");
+        assert_eq!(camel(&["old", "", "backends"]), "oldBackends");
     }
 }

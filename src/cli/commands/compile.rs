@@ -13,9 +13,8 @@ pub(super) use self::arguments::CompileArgs;
 use self::arguments::CompileForm;
 use self::source::CompileSource;
 use crate::cli::input::connection::block_on;
-use crate::cli::input::manifest;
 use crate::cli::report::{Verdict, output};
-use kube_unions_policies::{CompiledKinds, PolicyOptions};
+use kube_unions_policies::{CompiledKinds, PolicyObject, PolicyOptions};
 
 pub(super) fn run(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
     crds::check_flags(arguments, arguments.to == CompileForm::Cel)?;
@@ -43,7 +42,7 @@ async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
     }
     let verdict = match &arguments.check {
         None => {
-            output::print(yaml(&compiled)?)?;
+            output::print(yaml(&compiled))?;
             Verdict::Accepted
         }
         Some(path) => check::run(&compiled, &options, path.as_deref(), source.client.as_ref()).await?,
@@ -53,10 +52,8 @@ async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
 }
 
 /// Returns the policies as a stream of YAML documents.
-fn yaml(compiled: &CompiledKinds) -> anyhow::Result<String> {
-    let documents: Result<Vec<String>, _> =
-        compiled.objects.iter().map(|object| manifest::to_folded_yaml(&object.to_json())).collect();
-    Ok(documents?.join("---\n"))
+fn yaml(compiled: &CompiledKinds) -> String {
+    compiled.objects.iter().map(PolicyObject::to_yaml).collect::<Vec<_>>().join("---\n")
 }
 
 /// Says that the policies use an API that clusters do not have unless an administrator enables it.

@@ -8,7 +8,7 @@ pub(crate) use folder::{below, is_manifest, manifests_below, of_reading};
 pub(crate) use kube_unions_manifests::input::{empty, list};
 pub(crate) use kube_unions_manifests::{
     Document, Edit, EditedFile, Format, ItemChanges, ManifestFile, Problem, Stream, applied, edit, edited_value,
-    pretty, to_folded_yaml, to_yaml,
+    pretty, to_yaml,
 };
 
 use crate::cli::report::output::Lines;

@@ -59,7 +59,7 @@ impl PolicyResource {
         match object {
             PolicyObject::MutatingPolicy(..) => Self::MutatingPolicy,
             PolicyObject::MutatingBinding(..) => Self::MutatingBinding,
-            PolicyObject::ValidatingPolicy(_) => Self::ValidatingPolicy,
+            PolicyObject::ValidatingPolicy(..) => Self::ValidatingPolicy,
             PolicyObject::ValidatingBinding(_) => Self::ValidatingBinding,
         }
     }

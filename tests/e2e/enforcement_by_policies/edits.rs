@@ -46,7 +46,7 @@ const ROWS: [(&str, &[(&str, &str)]); 21] = [
     (POLICIES, &[("/spec/matchConstraints/matchPolicy", r#""Exact""#)]),
     (POLICIES, &[("/spec/matchConstraints/resourceRules/0/scope", r#""Cluster""#)]),
     (POLICIES, &[("/spec/matchConditions", NEVER)]),
-    (MUTATING, &[("/spec/failurePolicy", r#""Ignore""#)]),
+    (MUTATING, &[("/spec/failurePolicy", r#""Fail""#)]),
     (VALIDATING, &[("/spec/validations/0/expression", r#""true""#)]),
     (MUTATING, &[("/spec/mutations/0/jsonPatch/expression", r#""[JSONPatch{op: 'remove', path: '/a'}]""#)]),
     (MUTATING, &[("/spec/reinvocationPolicy", r#""Never""#)]),

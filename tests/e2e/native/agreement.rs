@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{IN_FORCE, Native, compile_all, fields_of_kind, policy_message, policy_warnings, without_nulls};
+use super::{IN_FORCE, Native, compile_all, fields_of_kind, policy_message, policy_warnings, sorted, without_nulls};
 use crate::http::Answer;
 use crate::kind::forget_unions;
 use fixtures::crds::crd;
@@ -25,10 +25,13 @@ impl Outcome {
     /// Reads an answer of the API server. The error is a denial by something else than a policy.
     pub(crate) fn of_answer(answer: &Answer, part: &str) -> Result<Self, String> {
         if !answer.is_success() {
-            let message = policy_message(answer).map(str::to_owned);
+            let message = policy_message(answer).map(sorted);
             return message.map(Self::Denied).ok_or_else(|| answer.body.to_string());
         }
-        Ok(Self::Stored { fields: part_of(&answer.body, part), let_through: policy_warnings(answer).join("; ") })
+        Ok(Self::Stored {
+            fields: part_of(&answer.body, part),
+            let_through: sorted(&policy_warnings(answer).join("; ")),
+        })
     }
 
     /// Reads an answer of the webhook's library.
@@ -36,13 +39,13 @@ impl Outcome {
         match &answer.verdict {
             Verdict::Denied(causes) => {
                 let causes: Vec<_> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-                Self::Denied(causes.join("; "))
+                Self::Denied(sorted(&causes.join("; ")))
             }
             Verdict::Allowed(object) => {
                 let object = object.as_ref().expect("a write has an object");
                 let warnings = answer.warnings.iter().filter(|it| it.contains("let through"));
                 let warnings: Vec<_> = warnings.map(String::as_str).collect();
-                Self::Stored { fields: part_of(object, part), let_through: warnings.join("; ") }
+                Self::Stored { fields: part_of(object, part), let_through: sorted(&warnings.join("; ")) }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Api, IN_FORCE, fields_of_kind, policy_message, policy_warnings, without_nulls};
+use super::{Api, IN_FORCE, fields_of_kind, policy_message, policy_warnings, sorted, without_nulls};
 use crate::cluster::say;
 use crate::http::Answer;
 use crate::kind::forget_unions;
@@ -380,7 +380,11 @@ fn same_causes(answer: &Answer, wanted: &[Cause]) -> Result<(), String> {
         };
         let wanted: Vec<_> = wanted.iter().map(told).collect();
         let wanted = wanted.join("; ");
-        return if message == wanted { Ok(()) } else { Err(format!("denied {message}\n      want {wanted}")) };
+        return if sorted(message) == sorted(&wanted) {
+            Ok(())
+        } else {
+            Err(format!("denied {message}\n      want {wanted}"))
+        };
     }
     let told = answer.body["details"]["causes"].as_array().map_or(&[][..], Vec::as_slice);
     let cause = |field: &str, reason: &Value, message: &Value| format!("{field} {reason} {message}");
@@ -400,6 +404,6 @@ fn same_causes(answer: &Answer, wanted: &[Cause]) -> Result<(), String> {
 /// Compares the faults that policies let through. A policy joins them to one warning.
 pub(crate) fn same_policy_warnings(answer: &Answer, wanted: &[String]) -> Result<(), String> {
     let wanted: Vec<_> = wanted.iter().filter(|it| it.contains("let through")).map(String::as_str).collect();
-    let (told, wanted) = (policy_warnings(answer).join("; "), wanted.join("; "));
+    let (told, wanted) = (sorted(&policy_warnings(answer).join("; ")), sorted(&wanted.join("; ")));
     if told == wanted { Ok(()) } else { Err(format!("warned {told}\n      want {wanted}")) }
 }

@@ -3,7 +3,11 @@
 use super::Native;
 use super::player::{Installed, Installer, Phase, Played, loose, play, same_policy_warnings};
 use crate::http::Answer;
+use fixtures::reviews::{declaration, declared_catalog};
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::union::{Choice, Form, Part, Union, UnionStep};
 use kube_unions_policies::{PolicyObject, PolicyOptions, PolicyTarget, compile};
+use serde_json::{Map, Value, json};
 
 /// Mutating and validating policies.
 struct Policies {
@@ -23,8 +27,15 @@ impl Installer for Policies {
             ratchet: played.ratchet,
             ..PolicyOptions::default()
         };
+        let undescribed;
+        let catalog = if self.loose {
+            undescribed = without_schema(played);
+            &undescribed
+        } else {
+            &played.catalog
+        };
         let mut policies = Vec::new();
-        for target in PolicyTarget::of_catalog(&played.catalog) {
+        for target in PolicyTarget::of_catalog(catalog) {
             let compiled = compile(&target, &options);
             if let Some(refusal) = compiled.refusals.first() {
                 return Err(refusal.to_string());
@@ -38,6 +49,78 @@ impl Installer for Policies {
     fn same_warnings(&self, answer: &Answer, wanted: &[String]) -> Result<(), String> {
         same_policy_warnings(answer, wanted)
     }
+}
+
+/// Returns the unions of a kind whose schema describes nothing: each is declared with the names of its fields.
+fn without_schema(played: &Played<'_>) -> Catalog {
+    let [entry] = played.catalog.entries() else { panic!("one version has unions") };
+    let places = [Part::Main, Part::Status].into_iter().flat_map(|part| entry.plan().places(part));
+    let gvk = entry.gvk();
+    let unions = places.flat_map(|place| {
+        let keys = list_keys(&place.steps);
+        place.unions.iter().map(move |union| (union, keys.clone())).collect::<Vec<_>>()
+    });
+    let declarations: Vec<Value> = unions
+        .enumerate()
+        .map(|(number, (union, keys))| {
+            let normalization = if union.is_normalized() { "Enabled" } else { "Disabled" };
+            let actions = union.actions().names();
+            let spec = json!({"validationActions": actions, "normalization": normalization, "unions": [declared(union, &keys)]});
+            declaration(&format!("undescribed-{number:03}"), &gvk.group, &gvk.kind, &spec)
+        })
+        .collect();
+    declared_catalog(&loose(&played.definition), &declarations)
+}
+
+/// Returns the keys of each list on the way to a place, by its path.
+fn list_keys(steps: &[UnionStep<'_>]) -> Map<String, Value> {
+    let (mut path, mut keys) = (String::new(), Map::new());
+    for step in steps {
+        match step {
+            UnionStep::Field(name) if path.is_empty() => path.push_str(name),
+            UnionStep::Field(name) => path.extend([".", name]),
+            UnionStep::Values => path.push_str("[*]"),
+            UnionStep::Items { keys: names } => {
+                if !names.is_empty() {
+                    keys.insert(path.clone(), names.iter().map(|key| key.name).collect());
+                }
+                path.push_str("[*]");
+            }
+        }
+    }
+    keys
+}
+
+fn declared(union: &Union, keys: &Map<String, Value>) -> Value {
+    let mut declared = json!({"path": union.path(), "schemaless": true});
+    if let Some(name) = union.discriminator() {
+        declared["discriminator"] = name.into();
+    }
+    if !keys.is_empty() {
+        declared["listKeys"] = keys.clone().into();
+    }
+    let empty: Vec<&str> = union.empty_is_unset().collect();
+    if !empty.is_empty() {
+        declared["emptyIsUnset"] = json!(empty);
+    }
+    if union.is_required() {
+        declared["required"] = true.into();
+    }
+    let choices = union.choices().iter();
+    match union.form() {
+        Form::Map => {
+            let member = |choice: &Choice| match choice.member() {
+                Some(name) => json!({"name": name, "optional": choice.optional()}),
+                None => json!({}),
+            };
+            declared["fieldMembers"] = choices.map(|it| (it.value().to_owned(), member(it))).collect();
+        }
+        Form::List => {
+            let value = |it: &Choice| Some((it.member()?.to_owned(), Value::from(it.value())));
+            declared["fieldsToDiscriminateBy"] = choices.filter_map(value).collect();
+        }
+    }
+    declared
 }
 
 #[test]

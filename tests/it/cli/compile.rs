@@ -1,7 +1,10 @@
 //! `compile`: what goes to which stream, the exit codes, and what `--check` finds.
 
 use super::{CRD, Folder, Run};
+use fixtures::files::{assert_generated, files, root};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
 
 const ALL: [&str; 5] = ["compile", "--to=policies", "--from", "crd.yaml", "--name-prefix=u-"];
 
@@ -73,10 +76,10 @@ fn the_same_unions_print_the_same_bytes_in_any_order_of_files() {
 }
 
 #[test]
-fn expressions_are_folded_where_they_are_long_or_would_need_escapes() {
+fn expressions_are_blocks_where_they_are_long_or_would_need_escapes() {
     let folder = Folder::with_crd(&[]);
     let printed = compile(&folder, &[]).code(0).stdout;
-    assert!(printed.contains("  - expression: >-\n"), "{printed}");
+    assert!(printed.contains("    expression: |-\n"), "{printed}");
     let escaped = |line: &&str| line.contains("xpression: \"") && line.contains("\\\"");
     assert_eq!(printed.lines().find(escaped), None);
 }
@@ -213,14 +216,14 @@ fn check_names_everything_that_is_missing_differs_or_is_stale() {
 
     let (first, rest) = printed.split_once("---\n").unwrap();
     check(rest).code(1).prints("MutatingAdmissionPolicy/u-widgets.example.com-normalize: missing\n");
-    let edited = printed.replacen("failurePolicy: Fail", "failurePolicy: Ignore", 1);
+    let edited = printed.replacen("failurePolicy: Ignore", "failurePolicy: Fail", 1);
     check(&edited).code(1).prints(
-        "policies/all.yaml:1:1: MutatingAdmissionPolicy/u-widgets.example.com-normalize: differs at spec.failurePolicy\n",
+        "policies/all.yaml:7:1: MutatingAdmissionPolicy/u-widgets.example.com-normalize: differs at spec.failurePolicy\n",
     );
     let stale = first.replace("name: u-widgets", "name: u-gadgets");
     let run = check(&format!("{stale}---\n{printed}")).code(1);
     run.prints(
-        "policies/all.yaml:1:1: MutatingAdmissionPolicy/u-gadgets.example.com-normalize: stale, no union needs it\n",
+        "policies/all.yaml:7:1: MutatingAdmissionPolicy/u-gadgets.example.com-normalize: stale, no union needs it\n",
     );
     let twice = check(&format!("{first}---\n{printed}")).code(1);
     assert!(twice.stdout.ends_with("-normalize: defined more than once\n"), "{twice:?}");
@@ -247,4 +250,89 @@ fn check_notices_a_change_of_the_unions_and_of_each_flag() {
     folder.write("policies.yaml", compile(&folder, &[]).code(1).stdout);
     compile(&folder, &["--check", "policies.yaml"]).code(1).prints("3 policies of 1 kind are up to date\n");
     compile(&folder, &["--check", "policies.yaml", "--allow-partial"]).code(0);
+}
+
+/// `make manifests` puts them there.
+#[test]
+fn the_guide_shows_policies_as_they_are_compiled() {
+    let page = root().join("docs/guide/reading-policies.md");
+    let found = fs::read_to_string(&page).unwrap();
+    let without = fs::read_to_string(root().join("docs/guide/without-a-webhook.md")).unwrap();
+    let (_, store) = without.split_once("cat > crd.yaml <<'EOF'\n").unwrap();
+    let source = include_str!("../../../manifests/samples/source/crd.yaml");
+    let folder = Folder::new(&[("store.yaml", store.split_once("EOF\n").unwrap().0), ("source.yaml", source)]);
+    let compiled = folder.run(&["compile", "--to", "policies", "--from", "store.yaml", "source.yaml"]).code(0).stdout;
+    let presets = files("manifests/policies", "yaml").into_iter().map(|(_, text)| text);
+    let presets = presets.map(|text| text.split_once('\n').unwrap().1.to_owned());
+    let all: Vec<String> = presets.chain([compiled]).collect();
+    let policies: BTreeMap<String, &str> = all
+        .iter()
+        .flat_map(|text| text.split("---\n"))
+        .map(|text| (super::yaml(text), text))
+        .filter(|(object, _)| !text(object, "/kind").ends_with("Binding"))
+        .map(|(object, written)| (text(&object, "/metadata/name").to_owned(), written))
+        .collect();
+    let mut parts = found.split("<!-- policy: ");
+    let mut expected = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once(" -->\n").unwrap();
+        let prose = match rest.split_once("```yaml\n") {
+            Some((before, block)) if before.trim().is_empty() => block.split_once("```\n").unwrap().1,
+            _ => rest,
+        };
+        let policy = policies.get(name).unwrap_or_else(|| panic!("{name} is no policy: {:?}", policies.keys()));
+        expected.extend(["<!-- policy: ", name, " -->\n\n```yaml\n", policy, "```\n", prose]);
+    }
+    assert_generated(page, &expected, "make manifests");
+}
+
+/// What a reviewer of policies has to read. `make policy-sizes` prints the table.
+#[test]
+fn policies_are_short_enough_to_be_reviewed() {
+    let folder = Folder::new(&[]);
+    let sample = |name: &str| {
+        let path = root().join("manifests/samples").join(name);
+        folder.run(&["compile", "--to", "policies", "--from", path.to_str().unwrap()]).stdout
+    };
+    let presets = files("manifests/policies", "yaml");
+    let samples = ["backup", "gateway", "monitor", "pipeline", "rollout", "route", "source"];
+    let samples = samples.map(|name| (format!("sample {name}"), sample(name)));
+    println!("{:16} {:>8} {:>8} {:>8} {:>8} {:>8}", "", "bytes", "lines", "policies", "CEL", "longest");
+    let measure = |(name, text): &(String, String)| {
+        let all = documents(text);
+        let policies = all.iter().filter(|it| !self::text(it, "/kind").ends_with("Binding")).count();
+        let mut lengths = Vec::new();
+        for object in &all {
+            lengths_of_expressions(object, &mut lengths);
+        }
+        let longest = lengths.iter().max().copied().unwrap_or_default();
+        let (lines, number) = (text.lines().count(), lengths.len());
+        println!("{name:16} {:8} {lines:8} {policies:8} {number:8} {longest:8}", text.len());
+        (text.len(), longest)
+    };
+    let sizes: Vec<_> = presets.iter().map(measure).collect();
+    for sample in &samples {
+        assert_ne!(measure(sample).0, 0, "{}", sample.0);
+    }
+    assert!(sizes.iter().map(|(bytes, _)| bytes).sum::<usize>() <= 60_000, "{sizes:?}");
+    assert!(sizes.iter().all(|(_, longest)| *longest <= 900), "{sizes:?}");
+}
+
+fn lengths_of_expressions(value: &Value, found: &mut Vec<usize>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value.as_str() {
+                    Some(text) if name.to_lowercase().ends_with("expression") => found.push(text.len()),
+                    _ => lengths_of_expressions(value, found),
+                }
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                lengths_of_expressions(item, found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }

@@ -186,14 +186,15 @@ impl UnionCompiler {
             let inside = Surroundings { keys, keyless, ..at.inwards(SchemaStep::Items) };
             self.refuse_outside_properties(items, &inside);
             let items = self.node(items, &inside)?;
-            let list = ListNode { items, keyed: !keys.is_empty(), atomic: schema.is_atomic() };
+            let list =
+                ListNode { items, keyed: !keys.is_empty(), atomic: schema.is_atomic(), nullable: schema.nullable };
             return Some(self.add(Node::List(list)));
         }
         let values = schema.additional_properties.as_deref()?;
         let inside = at.inwards(SchemaStep::Values);
         self.refuse_outside_properties(values, &inside);
         let values = self.node(values, &inside)?;
-        Some(self.add(Node::Map(MapNode { values, atomic: schema.is_atomic() })))
+        Some(self.add(Node::Map(MapNode { values, atomic: schema.is_atomic(), nullable: schema.nullable })))
     }
 
     fn object(&mut self, schema: &Schema, at: &Surroundings<'_>, without_status: bool) -> Option<NodeIndex> {
@@ -226,7 +227,9 @@ impl UnionCompiler {
         }
         let mut key_defaults = Vec::new();
         for (position, key) in (0_u8..).zip(at.keys) {
-            bystander(&mut fields, key).key = Some(position);
+            let field = bystander(&mut fields, key);
+            field.key = Some(position);
+            field.is_string = schema.properties.get(key).is_some_and(Schema::is_string);
             key_defaults.extend(schema.properties.get(key).and_then(key_default).map(|default| (position, default)));
         }
         Some(self.add(Node::Object(ObjectNode {
@@ -236,6 +239,8 @@ impl UnionCompiler {
             required,
             key_defaults: key_defaults.into(),
             atomic: schema.is_atomic(),
+            untyped: schema.untyped || schema.type_name.is_none(),
+            nullable: schema.nullable,
         })))
     }
 

@@ -10,6 +10,11 @@ pub struct UnionPlace<'p> {
     pub steps: Vec<UnionStep<'p>>,
     /// The unions of the object, in the order of declaration. Never empty.
     pub unions: &'p [Union],
+    /// True if the schema describes the object and everything around it, so that their types are known. Otherwise any value may stand
+    /// there, or null for a list or an item.
+    pub typed: bool,
+    /// True if null may stand where the object is.
+    pub nullable: bool,
 }
 
 /// One step of a [`UnionPlace`].
@@ -20,10 +25,34 @@ pub enum UnionStep<'p> {
     /// The items of a list. Items with the same values of `keys` are the same item; without keys, items have no identity.
     Items {
         /// The fields that identify an item together, in the order of the schema.
-        keys: Vec<&'p str>,
+        keys: Vec<ItemKey<'p>>,
     },
     /// The values of a map.
     Values,
+}
+
+/// A field that identifies the items of a list, alone or together with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ItemKey<'p> {
+    /// The name of the field.
+    pub name: &'p str,
+    /// True if the schema says that its value is a string.
+    pub is_string: bool,
+}
+
+/// What the schema leaves open on the way to a place.
+#[derive(Debug, Clone, Copy, Default)]
+struct Way {
+    /// It does not describe a node.
+    untyped: bool,
+    /// A node may be null.
+    nullable: bool,
+}
+
+impl Way {
+    fn with(self, nullable: bool) -> Self {
+        Self { nullable: self.nullable || nullable, ..self }
+    }
 }
 
 impl Plan {
@@ -31,22 +60,34 @@ impl Plan {
     pub fn places(&self, part: Part) -> Vec<UnionPlace<'_>> {
         let mut found = Vec::new();
         if let Some(root) = self.root(part) {
-            self.collect(root, &mut Vec::new(), &mut found);
+            self.collect(root, Way::default(), &mut Vec::new(), &mut found);
         }
         found
     }
 
-    fn collect<'p>(&'p self, node: NodeIndex, steps: &mut Vec<UnionStep<'p>>, found: &mut Vec<UnionPlace<'p>>) {
+    fn collect<'p>(
+        &'p self,
+        node: NodeIndex,
+        way: Way,
+        steps: &mut Vec<UnionStep<'p>>,
+        found: &mut Vec<UnionPlace<'p>>,
+    ) {
         match self.node(node) {
             Some(Node::Object(object)) => {
                 let unions = self.unions_of(object);
+                let way = Way { untyped: way.untyped || object.untyped, nullable: way.nullable || object.nullable };
                 if !unions.is_empty() {
-                    found.push(UnionPlace { steps: steps.clone(), unions });
+                    // Members that a declaration names are untyped although their object is not.
+                    let typed = !way.untyped && unions.iter().all(Union::is_typed);
+                    let in_collection = steps.iter().any(|step| !matches!(step, UnionStep::Field(_)));
+                    // Null may stand for a list, or for an item.
+                    let typed = typed && !(in_collection && way.nullable);
+                    found.push(UnionPlace { steps: steps.clone(), unions, typed, nullable: object.nullable });
                 }
                 for field in &object.fields {
                     if let Some(child) = field.child {
                         steps.push(UnionStep::Field(&field.name));
-                        self.collect(child, steps, found);
+                        self.collect(child, way, steps, found);
                         steps.pop();
                     }
                 }
@@ -57,12 +98,12 @@ impl Plan {
                     _ => Vec::new(),
                 };
                 steps.push(UnionStep::Items { keys });
-                self.collect(list.items, steps, found);
+                self.collect(list.items, way.with(list.nullable), steps, found);
                 steps.pop();
             }
             Some(Node::Map(map)) => {
                 steps.push(UnionStep::Values);
-                self.collect(map.values, steps, found);
+                self.collect(map.values, way.with(map.nullable), steps, found);
                 steps.pop();
             }
             None => {}
@@ -72,10 +113,13 @@ impl Plan {
 
 impl ObjectNode {
     /// Returns the fields that identify the object in its list, in the order of the schema.
-    fn keys(&self) -> Vec<&str> {
-        let mut keys: Vec<_> = self.fields.iter().filter_map(|field| Some((field.key?, &*field.name))).collect();
+    fn keys(&self) -> Vec<ItemKey<'_>> {
+        let fields = self.fields.iter();
+        let mut keys: Vec<_> = fields
+            .filter_map(|field| Some((field.key?, ItemKey { name: &field.name, is_string: field.is_string })))
+            .collect();
         keys.sort_unstable();
-        keys.into_iter().map(|(_, name)| name).collect()
+        keys.into_iter().map(|(_, key)| key).collect()
     }
 }
 
@@ -102,7 +146,7 @@ mod tests {
             steps(Part::Main),
             [
                 vec![Field("atomic"), Items { keys: vec![] }],
-                vec![Field("keyed"), Items { keys: vec!["k", "j"] }],
+                vec![Field("keyed"), Items { keys: ["k", "j"].map(|name| ItemKey { name, is_string: true }).into() }],
                 vec![Field("values"), Values],
             ]
         );

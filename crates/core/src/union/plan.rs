@@ -47,6 +47,10 @@ pub(super) struct ObjectNode {
     pub(super) key_defaults: Box<[(u8, ItemKeyDefault)]>,
     /// True if a field manager owns the object as a whole.
     pub(super) atomic: bool,
+    /// True if the schema says nothing of the type of the object.
+    pub(super) untyped: bool,
+    /// True if the object may be null.
+    pub(super) nullable: bool,
 }
 
 /// The default of a key of list items.
@@ -66,6 +70,8 @@ pub(super) struct FieldNode {
     pub(super) empty_is_unset: bool,
     /// The position of the field among the keys of the list, if the object is an item of a keyed list.
     pub(super) key: Option<u8>,
+    /// True if the schema says that the field is a string.
+    pub(super) is_string: bool,
     pub(super) child: Option<NodeIndex>,
 }
 
@@ -83,6 +89,8 @@ pub(super) struct ListNode {
     pub(super) keyed: bool,
     /// True if a field manager owns the list as a whole.
     pub(super) atomic: bool,
+    /// True if the list may be null.
+    pub(super) nullable: bool,
 }
 
 #[derive(Debug)]
@@ -90,6 +98,8 @@ pub(super) struct MapNode {
     pub(super) values: NodeIndex,
     /// True if a field manager owns the map as a whole.
     pub(super) atomic: bool,
+    /// True if the map may be null.
+    pub(super) nullable: bool,
 }
 
 impl Node {
@@ -138,7 +148,7 @@ impl Plan {
 impl FieldNode {
     /// Returns a field that leads nowhere.
     pub(super) fn new(name: &str, role: Role) -> Self {
-        Self { name: name.into(), role, empty_is_unset: false, key: None, child: None }
+        Self { name: name.into(), role, empty_is_unset: false, key: None, is_string: false, child: None }
     }
 }
 

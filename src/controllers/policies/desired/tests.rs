@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_policies::{KubernetesVersion, Refusal, RefusalReason};
+use kube_unions_policies::{KubernetesVersion, PolicyComments, Refusal, RefusalReason};
 use std::time::Duration;
 
 fn enforcement(duty: PolicyDuty) -> PolicyEnforcement {
@@ -46,8 +46,10 @@ fn compiled() -> CompiledPolicies {
         metadata: metadata("unions-a"),
         spec: ValidatingAdmissionPolicyBindingSpec::default(),
     };
-    let objects =
-        vec![PolicyObject::ValidatingBinding(Box::new(binding)), PolicyObject::ValidatingPolicy(Box::new(policy))];
+    let objects = vec![
+        PolicyObject::ValidatingBinding(Box::new(binding)),
+        PolicyObject::ValidatingPolicy(Box::new(policy), PolicyComments::default()),
+    ];
     CompiledPolicies { objects, refusals: Vec::new() }
 }
 

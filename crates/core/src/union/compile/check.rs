@@ -124,9 +124,15 @@ pub(super) fn union(
     let choice =
         |(value, member): (Box<str>, Option<_>)| Choice { value: value.into(), selected: member.and_then(selects) };
     let choices: Box<[Choice]> = choices.into_iter().map(choice).collect();
+    let property = |name: &str| object.schema.properties.get(name);
+    let mut fields = members.iter().chain(&discriminator);
+    let typed = fields.all(|name| property(name).is_some_and(|property| !property.untyped));
     let members = (0_u8..).zip(&members);
     let members: Box<[_]> = members
-        .map(|(index, name)| Member::new(index, name, &choices, declared.options.is_unset_if_empty(name)))
+        .map(|(index, name)| Member {
+            nullable: property(name).is_none_or(|property| property.nullable),
+            ..Member::new(index, name, &choices, declared.options.is_unset_if_empty(name))
+        })
         .collect();
     let names = || members.iter().map(|member| Arc::clone(&member.name)).collect();
     let values = choices.iter().map(|choice| &choice.value).filter(|value| !value.is_empty());
@@ -143,6 +149,7 @@ pub(super) fn union(
         supported: values.cloned().collect(),
         members,
         choices,
+        typed,
     })
 }
 

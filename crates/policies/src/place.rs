@@ -1,0 +1,346 @@
+//! The objects of a place, as expressions.
+//!
+//! A place outside lists and maps has one object. What the compiler needs to know of it are variables: the members that are `set`, the value
+//! of the discriminator, and both before.
+//!
+//! Elsewhere, and where several places have the same unions, there is a *row* for each object, a map in a list:
+//!
+//! | field of a row | content | in |
+//! |---|---|---|
+//! | `path` | the JSON Pointer of the object | mutation |
+//! | `at` | its path for people | validation |
+//! | `key` | the keys of the list items and maps on the way to it, as a text | rows whose old object is searched |
+//! | `set`, and the name of the discriminator | the members that are set, and the value | both |
+//! | `old` | the row of the old object, empty if there was none | rows whose old object is looked up |
+//! | `claims` | the fields that manifests set in it, see [`claims`](crate::claims) | both |
+//!
+//! Old objects are found as in the webhook: by field, by map key, and by the keys of list items. Where the API server keeps these keys
+//! unique, the old rows are a map by `key`. Elsewhere a key may occur twice and counts only if it does not, so each row is searched.
+
+use crate::cel::{chain, concat, guarded, singular, text};
+use crate::group::{PlaceGroup, PlacedUnion, Step};
+use crate::manifests;
+use crate::members::Members;
+use crate::root::{Purpose, Root};
+use crate::rows::{ObjectsBuilder, PolicyFacts};
+use crate::variables::{Variables, camel};
+use crate::walk::{FieldRef, RowWalk, collections};
+use kube_unions_core::union::Union;
+
+/// The objects of a place with one of its unions. The expressions are about one object.
+#[derive(Debug)]
+pub(crate) struct UnionObjects<'p> {
+    pub(crate) members: Members<'p>,
+    /// The members that are set.
+    pub(crate) set: String,
+    /// The value of the discriminator, empty if there is none.
+    pub(crate) value: String,
+    /// True if there is an object. `None`: there is for sure.
+    pub(crate) is_there: Option<String>,
+    /// True if there was an object before.
+    pub(crate) had: String,
+    /// The members that were set before.
+    pub(crate) old_set: String,
+    /// The value of the discriminator before.
+    pub(crate) old_value: String,
+    /// The claims.
+    /// `None`: nothing of a manifest belongs to it.
+    pub(crate) claims: Option<String>,
+    /// The claims of each manifest are a list of their own, because the API server cannot join lists.
+    pub(crate) has_nested_claims: bool,
+    /// The path of the object: a pointer, or a path for people.
+    pub(crate) path: String,
+    rows: Option<Rows>,
+    /// Tells the variables of the union from those of others.
+    prefix: String,
+}
+
+/// The rows of a place.
+#[derive(Debug)]
+struct Rows {
+    /// The variable of the rows.
+    all: String,
+    /// The name of one of them.
+    item: String,
+    /// The field with the value of the discriminator.
+    value: String,
+    /// The variable of the old rows.
+    old: String,
+    /// True if the old rows are a map.
+    by_key: bool,
+    /// True if an object has an old one, with the same keys.
+    identified: bool,
+}
+
+impl<'p> UnionObjects<'p> {
+    /// Adds the variables of a group of places.
+    ///
+    /// `suspects` returns the condition of objects in which something may be to do, for the expressions of their members that are set and
+    /// of their value. Of many objects, the others are left out.
+    pub(crate) fn new(
+        unions: &[PlacedUnion<'_, 'p>],
+        root: &Root<'p>,
+        facts: PolicyFacts,
+        suspects: impl Fn(&Members<'_>, &str, &str) -> Option<String>,
+        variables: &mut Variables,
+    ) -> Option<Self> {
+        let one = match unions {
+            [(group, union)] => Some(name_of(group, union)),
+            _ => None,
+        };
+        let prefix = one.filter(|_| facts.several).unwrap_or_default();
+        let builders: Vec<ObjectsBuilder<'_, 'p>> = unions
+            .iter()
+            .map(|(group, union)| {
+                let prefix = if unions.len() > 1 { name_of(group, union) } else { prefix.clone() };
+                ObjectsBuilder {
+                    members: Members::new(union, &prefix, group.typed, variables),
+                    group,
+                    root,
+                    facts,
+                    prefix,
+                }
+            })
+            .collect();
+        let objects = match (&builders[..], builders.first()?.group.single()) {
+            ([builder], Some(names)) => single(builder, &names, variables),
+            _ => rows(&builders, suspects, variables)?,
+        };
+        Some(Self { prefix, ..objects })
+    }
+
+    /// Defines a thing that each object has. Returns the expression of that of one object.
+    pub(crate) fn define(&self, name: &str, expression: &str, comment: &str, variables: &mut Variables) -> String {
+        let name = self.name(name);
+        match &self.rows {
+            None => variables.add(&name, expression, comment),
+            Some(Rows { all, item, .. }) => {
+                let each = format!("{all}.transformList(i, {item}, {expression})");
+                let of_each = if comment.is_empty() { String::new() } else { format!("for each: {comment}") };
+                format!("{}[i]", variables.add(&name, &each, &of_each))
+            }
+        }
+    }
+
+    /// Returns the name of a variable of the union.
+    pub(crate) fn name(&self, word: &str) -> String {
+        camel(&[&self.prefix, word])
+    }
+
+    /// Returns the items of a list that each object has.
+    pub(crate) fn collect(&self, list: &str) -> String {
+        match &self.rows {
+            None => list.to_owned(),
+            Some(Rows { all, item, .. }) => format!("{all}.transformList(i, {item}, {list}).flatten()"),
+        }
+    }
+
+    /// Returns the items of a list that each object has for which a condition is true.
+    pub(crate) fn collect_if(&self, condition: &str, list: &str) -> String {
+        match &self.rows {
+            None => format!("({condition} ? {list} : [])"),
+            Some(Rows { all, item, .. }) => {
+                format!("{all}.transformList(i, {item}, {condition},\n  {list}).flatten()")
+            }
+        }
+    }
+
+    /// Returns true if an object with the same choice stood there before.
+    pub(crate) fn is_unchanged(&self) -> String {
+        let value = self.members.union.discriminator().map(|_| format!("{} == {} && ", self.old_value, self.value));
+        let same = format!("{}{} == {}", value.unwrap_or_default(), self.old_set, self.set);
+        match &self.rows {
+            Some(Rows { by_key: false, old, item, value, .. }) => {
+                let value = self.members.union.discriminator().map(|_| format!("old.{value} == {} && ", self.value));
+                let value = value.unwrap_or_default();
+                format!("{old}.exists(old, old.key == {item}.key && {value}old.set == {})", self.set)
+            }
+            _ => format!("{} && {same}", self.had),
+        }
+    }
+
+    /// Returns true if there is at most one object.
+    pub(crate) fn is_single(&self) -> bool {
+        self.rows.is_none()
+    }
+
+    /// Returns true if an object can have an old one: it is in no list without keys.
+    pub(crate) fn has_identity(&self) -> bool {
+        self.rows.as_ref().is_none_or(|rows| rows.identified)
+    }
+
+    /// Returns the pointer to the member `m`.
+    pub(crate) fn pointer_of_member(&self) -> String {
+        concat(&self.path_of(&self.members.token(), Purpose::Mutation))
+    }
+
+    /// Returns the parts of the pointer to a field, or of its path for people. `name` is an expression.
+    pub(crate) fn path_of(&self, name: &str, purpose: Purpose) -> Vec<String> {
+        let separator = match purpose {
+            Purpose::Mutation => "/",
+            // The root has no path.
+            Purpose::Validation if self.path == "\"\"" => "",
+            Purpose::Validation => ".",
+        };
+        vec![self.path.clone(), text(separator), name.to_owned()]
+    }
+
+    /// Returns the parts of the path of the object with words behind it.
+    pub(crate) fn path_with(&self, words: &str) -> Vec<String> {
+        // The root has no path.
+        let words = if self.path == "\"\"" { words.trim_start_matches(": ") } else { words };
+        vec![self.path.clone(), text(words)]
+    }
+}
+
+/// Adds the variables of a single object.
+fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Variables) -> UnionObjects<'p> {
+    let name = |word: &str| camel(&[&it.prefix, word]);
+    let old_name = |word: &str| camel(&[&it.prefix, "old", word]);
+    let comment = "the object, in a list of at most one: the schema does not say what stands there";
+    let mut here = |root: &str, name: String| {
+        if it.group.typed {
+            return chain(root, names);
+        }
+        let found = format!("{}.filter(o, {})", guarded(root, names), it.is_judged("o"));
+        format!("{}[?0]", variables.add(&name, &found, comment))
+    };
+    let now = here(&it.root.now, name("object"));
+    let was = here(&it.root.was, old_name("object"));
+    let set = variables.add(&name("set"), &it.members.set_in(&now), "");
+    let old_set = variables.add(&old_name("set"), &it.members.set_in(&was), "");
+    let (value, old_value) = if it.discriminator().is_empty() {
+        ("\"\"".to_owned(), "\"\"".to_owned())
+    } else {
+        let word = it.discriminator();
+        (variables.add(&name(word), &it.value(&now), ""), variables.add(&old_name(word), &it.value(&was), ""))
+    };
+    let there = |object: &str| {
+        if it.group.nullable { format!("{object}.orValue(null) != null") } else { format!("{object}.hasValue()") }
+    };
+    let (is_there, had) =
+        if names.is_empty() { (None, "oldObject != null".to_owned()) } else { (Some(there(&now)), there(&was)) };
+    let mut walk = RowWalk::new(it.root, &now, it.facts.purpose);
+    walk.fields.extend(names.iter().map(|name| FieldRef::Named(name)));
+    let nested = !it.facts.list_functions;
+    let claims = manifests::at(&it.root.manifests, &walk.steps_claimed(), nested);
+    let claims = variables.add(&name("claims"), &claims, manifests::COMMENT);
+    UnionObjects {
+        members: it.members.clone(),
+        set,
+        value,
+        is_there,
+        had,
+        old_set,
+        old_value,
+        claims: Some(claims),
+        has_nested_claims: nested,
+        path: walk.path(),
+        rows: None,
+        prefix: String::new(),
+    }
+}
+
+/// Adds the variables of the rows of several objects. Returns `None` without places.
+fn rows<'p>(
+    builders: &[ObjectsBuilder<'_, 'p>],
+    suspects: impl Fn(&Members<'_>, &str, &str) -> Option<String>,
+    variables: &mut Variables,
+) -> Option<UnionObjects<'p>> {
+    let (first, others) = builders.split_first()?;
+    let ObjectsBuilder { facts, members, .. } = first;
+    let identified = first.group.has_identity();
+    let in_lists = builders.iter().any(|it| it.group.ways.iter().flatten().any(|step| matches!(step, Step::Items(_))));
+    let by_key = identified && (facts.custom && first.group.typed || !in_lists);
+    let word = first.group.word();
+    let name = if !others.is_empty() {
+        "unions"
+    } else if word.is_empty() {
+        "items"
+    } else {
+        &word
+    };
+    let word = members.union.discriminator().filter(|_| facts.several).unwrap_or_default();
+    let table = if others.is_empty() && facts.several { &*first.prefix } else { name };
+    let ways = builders.iter().map(|it| it.group.ways.len()).sum::<usize>();
+    let mut lists = |is_old: bool, lookup: Option<&str>| {
+        let [old, comment] =
+            if is_old { ["old", if by_key { "by the keys of the items" } else { "" }] } else { [""; 2] };
+        let mut lists = Vec::new();
+        for builder in builders {
+            for way in &builder.group.ways {
+                // Rows of different ways have different keys.
+                let key = if ways > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
+                let is_map = by_key && is_old && ways == 1 && collections(way) == 1;
+                let list = builder.rows_of(way, &key, is_old, lookup, by_key, is_map);
+                let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
+                lists.push(if ways > 1 { variables.add(&camel(&[old, name]), &list, "") } else { list });
+            }
+        }
+        let mut list = lists.join(" + ");
+        if is_old && by_key && (ways > 1 || first.group.ways.iter().any(|way| collections(way) > 1)) {
+            let source = if ways > 1 { format!("({list})") } else { list };
+            list = format!("{source}\n  .transformMapEntry(i, old, {{string(old.key): old}})");
+        }
+        let place = if ways > 1 { "all" } else { "" };
+        variables.add(&camel(&[old, place, table, word]), &list, comment)
+    };
+    let old = lists(true, None);
+    let rows = lists(false, by_key.then_some(&*old));
+    let item = singular(name);
+    let value = first.value_field();
+    let all = match suspects(members, &format!("{item}.set"), &format!("{item}.{value}")) {
+        Some(condition) => variables.add(
+            &camel(&[if others.is_empty() { &first.prefix } else { "" }, word, "suspects"]),
+            &format!("{rows}.filter({item}, {condition})"),
+            "those in which something may be wrong",
+        ),
+        None => rows.clone(),
+    };
+    let old_row = if by_key {
+        format!("{item}.old")
+    } else if identified {
+        let is_one = |rows: &str| format!("{rows}.exists_one(other, other.key == {item}.key)");
+        let found = format!(
+            "{item}.key != \"\" && {} && {}\n  ? {old}.filter(old, old.key == {item}.key)[0] : {{}}",
+            is_one(&rows),
+            is_one(&old)
+        );
+        let each = format!("{all}.transformList(i, {item}, {found})");
+        let found = variables.add(
+            &camel(&[if others.is_empty() { &first.prefix } else { "" }, word, "before"]),
+            &each,
+            "for each: the old one with the same keys, if these occur once",
+        );
+        format!("{found}[i]")
+    } else {
+        String::new()
+    };
+    let had = if identified { format!("\"set\" in {old_row}") } else { "false".to_owned() };
+    let of_old = |field: &str, default: &str| {
+        if identified { format!("{old_row}.?{field}.orValue({default})") } else { default.to_owned() }
+    };
+    Some(UnionObjects {
+        members: builders.iter().map(|it| &it.members).find(|it| it.needs_escapes()).unwrap_or(members).clone(),
+        set: format!("{item}.set"),
+        value: if first.discriminator().is_empty() { "\"\"".to_owned() } else { format!("{item}.{value}") },
+        is_there: None,
+        had,
+        old_set: of_old("set", "[]"),
+        old_value: of_old(&value, "\"\""),
+        claims: identified.then(|| format!("{item}.claims")),
+        has_nested_claims: false,
+        path: format!("{item}.{}", first.path_field()),
+        rows: Some(Rows { all, item, value, old, by_key, identified }),
+        prefix: String::new(),
+    })
+}
+
+/// Returns a readable name for the variables of a union.
+fn name_of(group: &PlaceGroup<'_>, union: &Union) -> String {
+    let word = group.word();
+    if !word.is_empty() {
+        return word;
+    }
+    union.discriminator().or_else(|| union.members().next()).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,136 @@
+//! The rows of the places of a union, as expressions.
+
+use crate::cel::{self, maybe};
+use crate::group::{PlaceGroup, Step};
+use crate::manifests;
+use crate::members::Members;
+use crate::root::{Purpose, Root};
+use crate::walk::{Descent, FieldRef, RowWalk};
+
+/// What the compiler knows of the objects of a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PolicyFacts {
+    pub(crate) purpose: Purpose,
+    /// True if a CRD defines the kind, so that the API server refuses list items with the same keys.
+    pub(crate) custom: bool,
+    /// The API server knows `flatten`. Where it does not, nothing is in lists and maps.
+    pub(crate) list_functions: bool,
+    /// True if the policy has several unions, so that the names of variables have to tell them apart.
+    pub(crate) several: bool,
+}
+
+/// Builds the expressions about the objects of a union.
+pub(crate) struct ObjectsBuilder<'b, 'p> {
+    pub(crate) group: &'b PlaceGroup<'p>,
+    pub(crate) members: Members<'p>,
+    pub(crate) root: &'b Root<'p>,
+    pub(crate) facts: PolicyFacts,
+    /// Begins the names of variables.
+    pub(crate) prefix: String,
+}
+
+impl<'p> ObjectsBuilder<'_, 'p> {
+    pub(crate) fn discriminator(&self) -> &str {
+        self.members.union.discriminator().unwrap_or_default()
+    }
+
+    /// Returns the value of the discriminator of an object.
+    pub(crate) fn value(&self, object: &str) -> String {
+        if self.discriminator().is_empty() {
+            return "\"\"".to_owned();
+        }
+        let value = maybe(object, self.discriminator());
+        if self.group.typed {
+            return format!("{value}.orValue(\"\")");
+        }
+        format!("[{value}.orValue(\"\")].map(v, type(v) == string ? string(v) : \"\")[0]")
+    }
+
+    /// Returns the condition of an object of a type that nobody knows: it can be judged by its discriminator.
+    pub(crate) fn is_judged(&self, object: &str) -> String {
+        if self.discriminator().is_empty() {
+            return format!("type({object}) == map");
+        }
+        let value = format!("{}.orValue(null)", maybe(object, self.discriminator()));
+        format!("type({object}) == map && [{value}].all(v, v == null || type(v) == string)")
+    }
+
+    /// Returns the field of a row with the value of the discriminator.
+    pub(crate) fn value_field(&self) -> String {
+        let name = self.discriminator();
+        let is_free = cel::is_name(name) && !["at", "claims", "key", "old", "path", "set"].contains(&name);
+        if is_free { name } else { "value" }.to_owned()
+    }
+
+    pub(crate) fn path_field(&self) -> &'static str {
+        match self.facts.purpose {
+            Purpose::Mutation => "path",
+            Purpose::Validation => "at",
+        }
+    }
+
+    /// Returns the rows of the places on a way. `tag` begins their keys. `is_map`: as a map by key, otherwise as a list.
+    pub(crate) fn rows_of(
+        &self,
+        way: &[Step<'p>],
+        tag: &str,
+        is_old: bool,
+        lookup: Option<&str>,
+        by_key: bool,
+        is_map: bool,
+    ) -> String {
+        let typed = self.group.typed;
+        let object = if is_old { &self.root.was } else { &self.root.now };
+        let mut walk = RowWalk::new(self.root, object, self.facts.purpose);
+        walk.keys.extend((!tag.is_empty()).then(|| tag.to_owned()));
+        let Descent { mut code, depth, has_entries } = walk.descend(way, is_map, typed);
+        let object = walk.object();
+        let claimed = walk.steps_claimed();
+        if !typed {
+            let value = if walk.fields.is_empty() { object.clone() } else { format!("{object}.orValue(null)") };
+            code.extend([format!("{}, ", self.is_judged(&value))]);
+        } else if !walk.fields.is_empty() {
+            let is_there = match &walk.fields[..] {
+                [FieldRef::AnyOf(..)] if self.group.nullable => format!("{} && {object} != null", walk.has()),
+                _ if self.group.nullable => format!("{object}.orValue(null) != null"),
+                _ => walk.has(),
+            };
+            let end = if depth == 0 { " ? [" } else { ", " };
+            code.extend([format!("{is_there}{end}")]);
+        }
+        let mut fields: Vec<String> = Vec::new();
+        let key = walk.key();
+        if !is_old {
+            fields.push(format!("\"{}\": dyn({})", self.path_field(), walk.path()));
+        }
+        if !by_key || is_old && !is_map {
+            fields.push(format!("\"key\": dyn({key})"));
+        }
+        if !self.discriminator().is_empty() {
+            fields.push(format!("\"{}\": dyn({})", self.value_field(), self.value(&object)));
+        }
+        fields.push(format!("\"set\": dyn({})", self.members.set_in(&object)));
+        if !is_old {
+            if let Some(old) = lookup {
+                fields.push(format!("\"old\": dyn({old}[?{key}].orValue({{}}))"));
+            }
+            if self.group.has_identity() {
+                fields.push(format!("\"claims\": dyn({})", manifests::at(&self.root.manifests, &claimed, false)));
+            }
+        }
+        let indent = "  ".repeat(depth.max(1));
+        let outer = indent.get(2..).unwrap_or_default();
+        let row = format!("{{\n{indent}{}\n{outer}}}", fields.join(&format!(",\n{indent}")));
+        if depth == 0 {
+            return format!("({code}{row}] : [])");
+        }
+        code.extend([if has_entries { format!("{{{key}: {row}}})") } else { format!("{row})") }]);
+        code.push_str(&")".repeat(depth.saturating_sub(1)));
+        match depth {
+            0 | 1 => {}
+            2 => code.push_str(".flatten()"),
+            depth => code.extend([format!(".flatten({})", depth.saturating_sub(1))]),
+        }
+        code
+    }
+}

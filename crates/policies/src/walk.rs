@@ -1,0 +1,304 @@
+//! The way from the root to the objects of a place, as expressions.
+
+use crate::cel::{self, concat, guarded, maybe, pointer, printable, text, token};
+use crate::group::Step;
+use crate::manifests;
+use crate::root::{Purpose, Root};
+use kube_unions_core::union::ItemKey;
+
+/// Returns the number of steps that lead to several objects.
+pub(crate) fn collections(way: &[Step<'_>]) -> usize {
+    way.iter().filter(|step| !matches!(step, Step::Field(_))).count()
+}
+
+/// Returns the type of an item into which the next step of a way goes.
+pub(crate) fn kind_of(next: &[Step<'_>]) -> &'static str {
+    if matches!(next.first(), Some(Step::Items(_))) { "list" } else { "map" }
+}
+
+/// A field below an object.
+#[derive(Debug, Clone)]
+pub(crate) enum FieldRef<'p> {
+    Named(&'p str),
+    /// The one that an expression names, and true if no name needs an escape in a pointer.
+    AnyOf(String, bool),
+}
+
+/// The way to the objects of a place.
+#[derive(Debug)]
+pub(crate) struct RowWalk<'p> {
+    purpose: Purpose,
+    /// The innermost object so far.
+    pub(crate) object: String,
+    /// The fields below it.
+    pub(crate) fields: Vec<FieldRef<'p>>,
+    /// The word for what is at their end.
+    pub(crate) word: String,
+    /// Texts and expressions that make a JSON Pointer, or a path for people.
+    path: Vec<String>,
+    /// The expressions of the keys.
+    pub(crate) keys: Vec<String>,
+    /// True behind a list without keys.
+    keyless: bool,
+    /// The steps in a field set.
+    claimed: String,
+}
+
+/// The calls that lead to the objects of a way.
+#[derive(Debug)]
+pub(crate) struct Descent {
+    /// The calls, to which the row of an object and the closing parentheses are missing.
+    pub(crate) code: String,
+    /// How many there are.
+    pub(crate) depth: usize,
+    /// True if the innermost one wants an entry of a map: a key and a row.
+    pub(crate) has_entries: bool,
+}
+
+impl<'p> RowWalk<'p> {
+    pub(crate) fn new(root: &Root<'p>, object: &str, purpose: Purpose) -> Self {
+        Self {
+            purpose,
+            object: object.to_owned(),
+            fields: Vec::new(),
+            word: String::new(),
+            path: root.path.iter().cloned().collect(),
+            keys: Vec::new(),
+            keyless: false,
+            claimed: String::new(),
+        }
+    }
+
+    /// Steps into all lists, maps and choices of fields of a way. `is_map`: what is innermost is made a map by key.
+    pub(crate) fn descend(&mut self, way: &[Step<'p>], is_map: bool, typed: bool) -> Descent {
+        let mut code = String::new();
+        let (mut depth, mut lists) = (0_usize, 0_usize);
+        let mut names: Vec<String> = Vec::new();
+        let mut has_entries = false;
+        for (position, step) in way.iter().enumerate() {
+            let next = way.get(position.saturating_add(1)..).unwrap_or_default();
+            let mut item = match step {
+                Step::Field(name) => {
+                    self.fields.push(FieldRef::Named(name));
+                    (*name).clone_into(&mut self.word);
+                    continue;
+                }
+                Step::AnyOf(_) => {
+                    if matches!(next.first(), Some(Step::Items(_))) { "list" } else { "field" }.to_owned()
+                }
+                Step::Items(_) | Step::Values => cel::singular(&self.word),
+            };
+            while names.contains(&item) {
+                item.push('2');
+            }
+            names.push(item.clone());
+            if depth > 0 {
+                // The steps of one object are on one line.
+                code.truncate(code.trim_end().len());
+                code.push('\n');
+                code.push_str(&"  ".repeat(depth));
+            }
+            depth = depth.saturating_add(1);
+            let innermost = collections(next) == 0;
+            match step {
+                Step::Field(_) => {}
+                Step::AnyOf(fields) => {
+                    let (function, index) = if is_map { ("transformMapEntry", "i, ") } else { ("map", "") };
+                    has_entries |= is_map;
+                    code.extend([format!("{}.{function}({index}{item}, ", cel::texts(fields.iter().copied()))]);
+                    self.word = step.word().unwrap_or_default();
+                    self.fields.push(FieldRef::AnyOf(item, fields.iter().all(|name| !name.contains(['~', '/']))));
+                }
+                Step::Items(_) | Step::Values => {
+                    let values = matches!(step, Step::Values);
+                    let index = if values && depth == 1 {
+                        "name".to_owned()
+                    } else if values {
+                        format!("name{depth}")
+                    } else {
+                        lists = lists.saturating_add(1);
+                        ["i", "j", "k", "l"]
+                            .get(lists.saturating_sub(1))
+                            .map_or_else(|| format!("i{lists}"), |it| (*it).into())
+                    };
+                    code.push_str(&self.collection(values, typed));
+                    let function = match (is_map, values) {
+                        (true, true) => "transformMap",
+                        (true, false) => "transformMapEntry",
+                        (false, _) => "transformList",
+                    };
+                    has_entries |= is_map && !values;
+                    let guard = !typed && !innermost;
+                    let guard = if guard { format!("type({item}) == {}, ", kind_of(next)) } else { String::new() };
+                    code.extend([format!(".{function}({index}, {item}, {guard}")]);
+                    self.enter(step, &item, &index, typed);
+                }
+            }
+        }
+        Descent { code, depth, has_entries }
+    }
+
+    /// Returns the object at the end of the fields.
+    pub(crate) fn object(&self) -> String {
+        self.fields.iter().fold(self.object.clone(), |object, field| match field {
+            FieldRef::Named(name) => maybe(&object, name),
+            // An index of a dynamic value has no type of its own.
+            FieldRef::AnyOf(name, _) if self.fields.len() == 1 => format!("{object}[{name}]"),
+            FieldRef::AnyOf(name, _) if object == self.object => format!("optional.of({object})[?{name}]"),
+            FieldRef::AnyOf(name, _) => format!("{object}[?{name}]"),
+        })
+    }
+
+    /// Returns true if there is an object at the end of the fields.
+    pub(crate) fn has(&self) -> String {
+        match &self.fields[..] {
+            [FieldRef::Named(name)] => cel::has(&self.object, &[*name]),
+            [FieldRef::AnyOf(name, _)] => format!("{name} in {}", self.object),
+            _ => format!("{}.hasValue()", self.object()),
+        }
+    }
+
+    /// Returns the list or map at the end of the fields, empty if there is none.
+    pub(crate) fn collection(&self, is_map: bool, typed: bool) -> String {
+        // Of an index, the checker would infer the type from the fields that the items are asked for.
+        let is_dynamic = self.fields.iter().any(|field| matches!(field, FieldRef::AnyOf(..)));
+        let (kind, empty) = match (is_map, is_dynamic) {
+            (true, false) => ("map", "{}"),
+            (true, true) => ("map", "dyn({})"),
+            (false, false) => ("list", "[]"),
+            (false, true) => ("list", "dyn([])"),
+        };
+        if self.fields.is_empty() {
+            return self.object.clone();
+        }
+        if let [FieldRef::AnyOf(name, _)] = &self.fields[..] {
+            return format!("{}[?{name}].orValue({empty})", self.object);
+        }
+        if typed {
+            return format!("{}.orValue({empty})", self.object());
+        }
+        let names: Vec<&str> = self.fields.iter().filter_map(FieldRef::name).collect();
+        let (last, outer) = names.split_last().map_or(("", &[][..]), |(last, outer)| (*last, outer));
+        let last = text(last);
+        format!(
+            "{}.map(o, {last} in o && type(o[{last}]) == {kind}, o[{last}])[?0].orValue({empty})",
+            guarded(&self.object, outer)
+        )
+    }
+
+    /// Steps into the items or values of the collection at the end of the fields.
+    pub(crate) fn enter(&mut self, step: &Step<'p>, item: &str, index: &str, typed: bool) {
+        self.claimed = self.steps_claimed();
+        self.path = self.parts();
+        self.keys.extend(self.fields.iter().filter_map(FieldRef::key));
+        self.fields.clear();
+        let index_text = match step {
+            Step::Values => index.to_owned(),
+            Step::Items(_) | Step::Field(_) | Step::AnyOf(_) => format!("string({index})"),
+        };
+        self.path.extend(match self.purpose {
+            Purpose::Mutation if *step == Step::Values => vec![text("/"), token(index)],
+            Purpose::Mutation => vec![text("/"), index_text],
+            Purpose::Validation if *step == Step::Values => vec![text("["), printable(index), text("]")],
+            Purpose::Validation => vec![text("["), index_text, text("]")],
+        });
+        match step {
+            Step::Values => {
+                if !self.keyless {
+                    self.keys.push(index.to_owned());
+                }
+                self.claimed.push_str(&manifests::value_step(index));
+            }
+            Step::Items(keys) => {
+                self.keyless |= keys.is_empty();
+                if !self.keyless {
+                    let value = |name: &str| {
+                        if typed { cel::field(item, name) } else { format!("{}.orValue(\"\")", maybe(item, name)) }
+                    };
+                    self.keys.extend(keys.iter().map(|key| key_text(key, item, typed)));
+                    self.claimed.push_str(&manifests::item_step(keys, typed, value));
+                }
+            }
+            Step::Field(_) | Step::AnyOf(_) => {}
+        }
+        item.clone_into(&mut self.object);
+    }
+
+    /// Returns the parts of the path to the end of the fields.
+    fn parts(&self) -> Vec<String> {
+        let mut parts = self.path.clone();
+        for field in &self.fields {
+            if self.purpose == Purpose::Validation && !parts.is_empty() {
+                parts.push(text("."));
+            }
+            match (field, self.purpose) {
+                (FieldRef::Named(name), Purpose::Mutation) => parts.push(text(&pointer(name))),
+                (FieldRef::Named(name), Purpose::Validation) => parts.push(text(name)),
+                (FieldRef::AnyOf(name, false), Purpose::Mutation) => parts.extend([text("/"), token(name)]),
+                (FieldRef::AnyOf(name, true), Purpose::Mutation) => parts.extend([text("/"), name.clone()]),
+                (FieldRef::AnyOf(name, _), Purpose::Validation) => parts.push(name.clone()),
+            }
+        }
+        parts
+    }
+
+    /// Returns the path to the end of the fields.
+    pub(crate) fn path(&self) -> String {
+        concat(&self.parts())
+    }
+
+    /// Returns the steps to the end of the fields in a field set.
+    pub(crate) fn steps_claimed(&self) -> String {
+        let steps = self.fields.iter().map(|field| match field {
+            FieldRef::Named(name) => manifests::field_step(name),
+            FieldRef::AnyOf(name, _) => manifests::value_step(name),
+        });
+        std::iter::once(self.claimed.clone()).chain(steps).collect()
+    }
+
+    /// Returns the text of the keys. Numbers end with a colon, and texts but the last are quoted, so that
+    /// different keys have different texts.
+    pub(crate) fn key(&self) -> String {
+        let keys: Vec<String> = self.keys.iter().cloned().chain(self.fields.iter().filter_map(FieldRef::key)).collect();
+        let Some((last, outer)) = keys.split_last() else { return "\"\"".to_owned() };
+        let outer = outer.iter().map(|key| {
+            if key.starts_with("string(") {
+                format!("{key} + \":\" + ")
+            } else if key.starts_with('"') || key.ends_with('"') {
+                format!("{key} + ")
+            } else {
+                format!("strings.quote({key}) + ")
+            }
+        });
+        format!("{}{last}", outer.collect::<String>())
+    }
+}
+
+impl<'p> FieldRef<'p> {
+    fn name(&self) -> Option<&'p str> {
+        if let Self::Named(name) = self { Some(name) } else { None }
+    }
+
+    /// Returns the expression that tells the objects below several fields apart.
+    pub(crate) fn key(&self) -> Option<String> {
+        match self {
+            Self::Named(_) => None,
+            Self::AnyOf(name, true) => Some(format!("{name} + \"/\"")),
+            Self::AnyOf(name, false) => Some(name.clone()),
+        }
+    }
+}
+
+/// Returns the text of the key of an item.
+fn key_text(key: &ItemKey<'_>, item: &str, typed: bool) -> String {
+    if typed {
+        let value = cel::field(item, key.name);
+        return if key.is_string { value } else { format!("string({value})") };
+    }
+    // A number and its text are different keys. A list or map is no key.
+    let value = maybe(item, key.name);
+    format!(
+        "[{value}.orValue(null)].map(k, type(k) == string ? \":\" + string(k) :\n    \
+         type(k) == int || type(k) == double || type(k) == bool ? \"=\" + string(k) : \"\")[0]"
+    )
+}

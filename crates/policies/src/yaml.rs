@@ -1,0 +1,248 @@
+//! Policies as YAML that a person reads: fields in the order in which a reader needs them, expressions as blocks, and comments.
+
+use crate::comments::PolicyComments;
+use serde_json::{Map, Value};
+
+/// The order of fields. Others follow in alphabetical order.
+const ORDER: [&str; 21] = [
+    "apiVersion",
+    "kind",
+    "metadata",
+    "spec",
+    "name",
+    "policyName",
+    "matchConstraints",
+    "matchConditions",
+    "variables",
+    "mutations",
+    "validations",
+    "patchType",
+    "expression",
+    "messageExpression",
+    "message",
+    "reason",
+    "failurePolicy",
+    "reinvocationPolicy",
+    "apiGroups",
+    "resourceRules",
+    "namespaceSelector",
+];
+
+/// The longest list or map on one line, in characters.
+const WIDTH: usize = 100;
+
+/// Returns an object as YAML, with comments if it is a policy.
+pub(crate) fn write(object: &Value, comments: Option<&PolicyComments>) -> String {
+    let mut writer = Writer { text: String::new(), comments };
+    for line in comments.map_or(&[][..], |comments| &comments.head) {
+        writer.text.push_str(format!("# {line}").trim_end());
+        writer.text.push('\n');
+    }
+    if let Value::Object(fields) = object {
+        writer.map(fields, 0, "");
+    }
+    writer.text
+}
+
+struct Writer<'c> {
+    text: String,
+    comments: Option<&'c PolicyComments>,
+}
+
+impl Writer<'_> {
+    /// Writes the fields of a map that is the value of the field `parent`. The first line has its indentation already.
+    fn map(&mut self, fields: &Map<String, Value>, indent: usize, parent: &str) {
+        let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
+        let rank = |name: &str| ORDER.iter().position(|it| *it == name).unwrap_or(ORDER.len());
+        sorted.sort_by(|(one, _), (other, _)| (rank(one), one).cmp(&(rank(other), other)));
+        for (position, (name, value)) in sorted.into_iter().enumerate() {
+            if position > 0 {
+                self.indent(indent);
+            }
+            self.text.push_str(&scalar(name));
+            self.text.push(':');
+            self.value(value, indent, name);
+            if let Some(comments) = self.comments.filter(|_| name == "failurePolicy" && parent == "spec") {
+                let _ = self.text.pop();
+                self.text.extend([format!(" # {}\n", comments.failure)]);
+            }
+        }
+    }
+
+    /// Writes a value behind the colon of its field.
+    fn value(&mut self, value: &Value, indent: usize, name: &str) {
+        match value {
+            _ if flow(value).is_some_and(|line| line.chars().count() <= WIDTH) => {
+                self.text.extend([format!(" {}\n", flow(value).unwrap_or_default())]);
+            }
+            Value::Object(fields) => {
+                self.text.push('\n');
+                self.indent(indent.saturating_add(2));
+                self.map(fields, indent.saturating_add(2), name);
+            }
+            Value::Array(items) => {
+                self.text.push('\n');
+                for item in items {
+                    if name == "variables" {
+                        self.comment_on(item, indent);
+                    }
+                    self.indent(indent);
+                    self.text.push('-');
+                    if let (Value::Object(fields), None) = (item, flow(item)) {
+                        self.text.push(' ');
+                        self.map(fields, indent.saturating_add(2), name);
+                    } else {
+                        self.value(item, indent, name);
+                    }
+                }
+            }
+            Value::String(text) if is_block(text) && (text.contains('\n') || scalar(text).starts_with('"')) => {
+                self.text.push_str(" |-\n");
+                for line in text.lines() {
+                    self.indent(indent.saturating_add(2));
+                    self.text.push_str(line);
+                    self.text.push('\n');
+                }
+            }
+            Value::String(text) => self.text.extend([format!(" {}\n", scalar(text))]),
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.text.extend([format!(" {value}\n")]),
+        }
+    }
+
+    fn comment_on(&mut self, variable: &Value, indent: usize) {
+        let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
+        let Some(comment) = self.comments.and_then(|comments| comments.variables.get(name)) else { return };
+        let mut letters = comment.chars();
+        let sentence: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+        for line in format!("{sentence}.").lines() {
+            self.indent(indent);
+            self.text.extend([format!("# {line}\n")]);
+        }
+    }
+
+    fn indent(&mut self, indent: usize) {
+        self.text.push_str(&" ".repeat(indent));
+    }
+}
+
+/// Returns a value on one line: an empty one, a list of scalars, or a selector's requirement.
+fn flow(value: &Value) -> Option<String> {
+    match value {
+        Value::Array(items) => {
+            let items: Option<Vec<String>> = items.iter().map(|item| Some(scalar(item.as_str()?))).collect();
+            Some(format!("[{}]", items?.join(", ")))
+        }
+        Value::Object(fields) if fields.is_empty() => Some("{}".to_owned()),
+        Value::Object(fields) if fields.contains_key("operator") => {
+            let field = |(name, value): (&String, &Value)| {
+                let text = value.as_str().map(scalar).or_else(|| flow(value))?;
+                Some(format!("{name}: {text}"))
+            };
+            Some(format!("{{{}}}", fields.iter().map(field).collect::<Option<Vec<_>>>()?.join(", ")))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => None,
+    }
+}
+
+/// Returns true if a text can stand in a block as it is.
+fn is_block(text: &str) -> bool {
+    let is_printable =
+        |it: char| it == '\n' || !it.is_control() && !matches!(it, '\u{feff}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    !text.is_empty()
+        && !text.starts_with([' ', '\n'])
+        && !text.ends_with('\n')
+        && text.chars().all(is_printable)
+        && text.lines().all(|line| !line.ends_with(' '))
+}
+
+/// Returns a text of one line: plain if YAML reads it as a text, otherwise in quotes.
+fn scalar(text: &str) -> String {
+    const WORDS: [&str; 9] = ["", "~", "false", "n", "no", "null", "off", "on", "true"];
+    let lower = text.to_ascii_lowercase();
+    let is_word = WORDS.contains(&&*lower) || matches!(&*lower, "y" | "yes");
+    let is_plain = text.starts_with(|it: char| it.is_ascii_alphabetic() || it == '(' || it == '/')
+        && !is_word
+        && !text.contains(": ")
+        && !text.contains(" #")
+        && !text.ends_with([':', ' '])
+        && !text.contains(['\n', '\t', '\r', '"', '{', '}', '[', ']', ','])
+        && !text.chars().any(char::is_control);
+    let is_plain_expression = !text
+        .starts_with(['"', '\'', '[', ']', '{', '}', ',', '!', '&', '*', '#', '?', '|', '>', '@', '`', '%', '-', ' '])
+        && text.starts_with(|it: char| it.is_ascii_alphabetic() || it == '(')
+        && text.contains('(')
+        && !text.contains(": ")
+        && !text.contains(" #")
+        && !text.ends_with([':', ' '])
+        && !text.chars().any(char::is_control);
+    if is_plain || is_plain_expression {
+        return text.to_owned();
+    }
+    if text.chars().any(|it| it.is_control() || matches!(it, '\u{feff}' | '\u{85}' | '\u{2028}' | '\u{2029}')) {
+        return Value::from(text).to_string();
+    }
+    if text.contains('\'') { Value::from(text).to_string() } else { format!("'{text}'") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_policy_reads_from_what_it_is_about_to_what_it_does() {
+        let object = json!({"kind": "P", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {
+            "failurePolicy": "Fail",
+            "validations": [{"reason": "Invalid", "expression": "variables.faults.size() == 0", "message": "it's: \"\t\""}],
+            "variables": [
+                {"name": "set", "expression": "[\"a\"].filter(m,\n  object[?m].hasValue())"},
+                {"name": "on", "expression": "{\"a\": \"b\"}"}],
+            "matchConstraints": {
+                "objectSelector": {}, "matchPolicy": "Exact",
+                "resourceRules": [{"apiGroups": ["", "a.b"], "resources": ["x/status"], "scope": "*"}],
+                "namespaceSelector": {"matchExpressions": [{"key": "k/e", "operator": "NotIn", "values": ["no"]}]}}}});
+        let comments = PolicyComments {
+            head: vec!["Does it.".to_owned(), String::new(), "  A  a".to_owned()],
+            variables: [("set".to_owned(), "those that\nare set".to_owned())].into(),
+            failure: "why",
+        };
+        let text = write(&object, Some(&comments));
+        assert_eq!(
+            text,
+            r#"# Does it.
+#
+#   A  a
+apiVersion: v1
+kind: P
+metadata:
+  name: p
+spec:
+  matchConstraints:
+    resourceRules:
+    - apiGroups: ['', a.b]
+      resources: [x/status]
+      scope: '*'
+    namespaceSelector:
+      matchExpressions:
+      - {key: k/e, operator: NotIn, values: ['no']}
+    matchPolicy: Exact
+    objectSelector: {}
+  variables:
+  # Those that
+  # are set.
+  - name: set
+    expression: |-
+      ["a"].filter(m,
+        object[?m].hasValue())
+  - name: 'on'
+    expression: '{"a": "b"}'
+  validations:
+  - expression: variables.faults.size() == 0
+    message: "it's: \"\t\""
+    reason: Invalid
+  failurePolicy: Fail # why
+"#
+        );
+        assert!(!write(&object, None).contains('#'));
+    }
+}
