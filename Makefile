@@ -139,7 +139,7 @@ manifests: build ## Write generated files: the CRD of UnionDeclaration, presets 
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it custom_resource
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- presets::the_presets_of_pod_templates presets::contributed
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- compile::presets::the_policies_of
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it chart::
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- cli::compile::the_guide chart::
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests chart::rendering::the_default
 
 .PHONY: crates
@@ -227,6 +227,10 @@ bench: ## Measure reviews and patches, next to a floor and to Go's package in th
 bench-generate: build ## Print findings, time and memory of `generate` on the Go types of large projects (needs Go)
 	@mkdir -p target/trees
 	reports="$$PWD/target/trees" && cd tests/trees && go run . $(KUBE_UNIONS_BIN) "$$reports"
+
+.PHONY: policy-sizes
+policy-sizes: ## Print the sizes of the compiled policies of presets and samples
+	@$(CARGO) test --locked --all-features --test it -- --nocapture cli::compile::policies_are_short
 
 .PHONY: bench-native
 bench-native: build ## Measure writes without unions, by policies and by the webhook, on a real API server

@@ -13,6 +13,7 @@ macro_rules! page {
 page!(getting_started, "guide/getting-started.md");
 page!(choosing, "guide/choosing.md");
 page!(without_a_webhook, "guide/without-a-webhook.md");
+page!(reading_policies, "guide/reading-policies.md");
 page!(declaring, "guide/declaring.md");
 page!(authoring, "guide/authoring.md");
 page!(testing, "guide/testing.md");
