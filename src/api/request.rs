@@ -12,10 +12,11 @@ use kube::core::Status;
 use serde_json::Value;
 use std::fmt;
 
-/// Media types of patches.
-pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+/// Media types of objects and patches.
+pub(crate) const JSON: &str = "application/json";
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
-pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
+pub(super) const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The reason why the API server did not carry out a request.
 #[derive(Debug, Clone)]

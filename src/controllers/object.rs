@@ -1,25 +1,17 @@
-//! An object on the API server: read, created, replaced and deleted, with the metadata that this program shares with others.
+//! The metadata of an object on the API server that this program shares with others: labels, annotations, owners.
 //!
-//! It knows nothing of the content of objects. Any JSON may be stored, so nothing here assumes a shape.
+//! Any JSON may be stored, so nothing here assumes a shape.
 
 use super::reconciler::LogOnce;
-use crate::api::{self, APPLY, RequestError};
-use hyper::Method;
+use crate::api::{ObjectPath, RequestError};
 use kube::Client;
 use serde_json::{Map, Value, json};
 
 /// Field manager of every write.
-const MANAGER: &str = "kube-unions";
+pub(super) const MANAGER: &str = "kube-unions";
 
 /// Annotation that names the installation of an object by its Service.
 pub(super) const INSTALLATION: &str = "kube-unions.dev/installation";
-
-/// The paths of an object and of its collection.
-#[derive(Debug, Clone)]
-pub(super) struct ObjectPath {
-    pub(super) collection: String,
-    pub(super) name: String,
-}
 
 /// The `ClusterRole` that owns objects. They are deleted with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,57 +25,6 @@ pub(super) struct Owner {
 pub(super) struct OwnerReader {
     owned: &'static str,
     failure: LogOnce,
-}
-
-impl ObjectPath {
-    /// Returns the stored object, `None` if there is none.
-    pub(super) async fn read(&self, client: &Client) -> Result<Option<Value>, RequestError> {
-        match api::send(client, Method::GET, &self.path()).await {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Creates the object and returns it as it is stored.
-    pub(super) async fn create(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
-        write(client, Method::POST, &self.collection, "application/json", object).await
-    }
-
-    /// Creates the object by server-side apply and returns it as it is stored.
-    ///
-    /// An apply names the object, so the right to create it by name is enough. Conflicts are not forced: another replica may
-    /// have been faster.
-    pub(super) async fn apply(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
-        write(client, Method::PATCH, &self.path(), APPLY, object).await
-    }
-
-    /// Replaces an object whose `resourceVersion` is still that of `object`, and returns it as it is stored.
-    pub(super) async fn replace(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
-        write(client, Method::PUT, &self.path(), "application/json", object).await
-    }
-
-    /// Deletes an object that still has this `resourceVersion`.
-    pub(super) async fn delete(&self, client: &Client, resource_version: &str) -> Result<(), RequestError> {
-        let body = json!({
-            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": resource_version},
-        });
-        api::write(client, Method::DELETE, &self.path(), "application/json", &body).await.map(drop)
-    }
-
-    fn path(&self) -> String {
-        format!("{}/{}", self.collection, self.name)
-    }
-}
-
-async fn write(
-    client: &Client,
-    method: Method,
-    path: &str,
-    media_type: &str,
-    object: &Value,
-) -> Result<Value, RequestError> {
-    api::write(client, method, &format!("{path}?fieldManager={MANAGER}"), media_type, object).await
 }
 
 impl Owner {
@@ -112,8 +53,7 @@ impl OwnerReader {
 
     /// Returns the `ClusterRole` of this name with its current UID; `None` if there is no owner to set.
     pub(super) async fn read(&mut self, client: &Client, name: &str) -> Result<Option<Owner>, RequestError> {
-        let collection = "/apis/rbac.authorization.k8s.io/v1/clusterroles".to_owned();
-        let role = ObjectPath { collection, name: name.to_owned() }.read(client).await;
+        let role = ObjectPath::new("/apis/rbac.authorization.k8s.io/v1/clusterroles", name).read(client).await;
         let uid = |role: &Value| role.pointer("/metadata/uid")?.as_str().map(str::to_owned);
         let reason = match role {
             Ok(role) => match role.as_ref().and_then(uid) {

@@ -7,7 +7,7 @@
 
 use super::raw::RawDefinition;
 use super::services::{self, FromDefinitions};
-use crate::api::{self, RequestError};
+use crate::api::{self, ObjectPath, RequestError, found};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Client, Resource};
 use kube_unions_core::declaration::{Definition, DefinitionError, OpenApi};
@@ -87,17 +87,15 @@ impl Schemas {
 
     /// Reads a CRD, `None` if the cluster does not have it.
     pub(super) async fn definition(&self, name: &str) -> Result<Option<RawDefinition>, SchemaFetchError> {
-        match api::text(&self.client, &format!("{}/{name}", RawDefinition::url_path(&(), None))).await {
-            Ok(text) => Ok(Some(RawDefinition::read(&text))),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(source) => Err(SchemaFetchError::Unread { what: format!("CRD `{name}`"), source }),
-        }
+        let text = ObjectPath::new(RawDefinition::url_path(&(), None), name).text(&self.client).await;
+        let text = found(text).map_err(|source| SchemaFetchError::Unread { what: format!("CRD `{name}`"), source })?;
+        Ok(text.map(|text| RawDefinition::read(&text)))
     }
 
     /// Returns true if the API server serves a group and version from its own code, so that no CRD describes it.
     pub(super) async fn is_own(&self, group: &str, version: &str) -> bool {
-        let service = api::text(&self.client, &format!("{}/{version}.{group}", APIService::url_path(&(), None))).await;
-        let service = service.ok().and_then(|text| serde_json::from_str(&text).ok());
+        let path = ObjectPath::new(APIService::url_path(&(), None), &format!("{version}.{group}"));
+        let service = path.text(&self.client).await.ok().and_then(|text| serde_json::from_str(&text).ok());
         service.is_some_and(|service| services::is_own(&service))
     }
 

@@ -7,12 +7,11 @@
 //! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a status.
 
 use super::verdict::{dated, lacks_a_part_of, says};
-use crate::api::{self, APPLY, RequestError, reason};
+use crate::api::{ObjectPath, RequestError, reason};
 use crate::controllers::{Controller, LogOnce, Reconciled, run};
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, StreamExt};
-use hyper::Method;
 use kube::{Client, Resource};
 use kube_unions_core::declaration::{UnionDeclaration, UnionDeclarationStatus};
 use serde_json::{Value, json};
@@ -146,7 +145,6 @@ async fn write(client: &Client, (name, status): &(Box<str>, UnionDeclarationStat
         "metadata": {"name": name},
         "status": status,
     });
-    let collection = UnionDeclaration::url_path(&(), None);
-    let path = format!("{collection}/{name}/status?fieldManager={FIELD_MANAGER}&force=true");
-    api::write(client, Method::PATCH, &path, APPLY, &body).await
+    let path = ObjectPath::new(UnionDeclaration::url_path(&(), None), name).with_subresource("status");
+    path.apply(client, &body, FIELD_MANAGER, true).await
 }

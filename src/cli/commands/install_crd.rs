@@ -5,7 +5,7 @@
 //! older schema prunes the newer fields of stored declarations.
 
 use super::attempts::Attempts;
-use crate::api::{self, APPLY, RequestError};
+use crate::api::{self, ObjectPath, RequestError, found};
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::report::{Verdict, output};
 use crate::cli::serve;
@@ -25,8 +25,6 @@ const WRITTEN_BY: &str = "kube-unions.dev/version";
 const FIELD_MANAGER: &str = "kube-unions-install-crd";
 
 const INTERVAL: Duration = Duration::from_millis(500);
-
-const NOT_SERVED: &str = "the API server does not serve it yet";
 
 /// Arguments of `install-crd`.
 #[derive(Debug, Args)]
@@ -88,31 +86,22 @@ async fn attempt(
     written: &mut Option<String>,
 ) -> Result<Result<String, &'static str>, RequestError> {
     let name = UnionDeclaration::crd_name();
-    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-    let before = match api::send(client, Method::GET, &path).await {
-        Ok(stored) => Some(stored),
-        Err(refused) if refused.is_not_found() => None,
-        Err(refused) => return Err(refused),
-    };
+    let path = ObjectPath::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name);
+    let before = path.read(client).await?;
     if let Some(version) = before.as_ref().and_then(newer_version) {
         return Ok(Ok(format!("the CRD {name} is of the newer version {version} and stays as it is")));
     }
     if before.as_ref().is_some_and(|stored| stored.pointer("/metadata/deletionTimestamp").is_some()) {
         return Ok(Err("it is being deleted"));
     }
-    let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
-    let after = api::write(client, Method::PATCH, &path, APPLY, crd).await?;
+    let after = path.apply(client, crd, FIELD_MANAGER, true).await?;
     let installed = written.get_or_insert_with(|| match &before {
         None => format!("created the CRD {name}"),
         Some(before) if content(before) == content(&after) => format!("the CRD {name} is up to date"),
         Some(_) => format!("updated the CRD {name}"),
     });
-    match api::send(client, Method::GET, &served_path()).await {
-        Ok(found) if serves(&found) => Ok(Ok(installed.clone())),
-        Ok(_) => Ok(Err(NOT_SERVED)),
-        Err(refused) if refused.is_not_found() => Ok(Err(NOT_SERVED)),
-        Err(refused) => Err(refused),
-    }
+    let served = found(api::send(client, Method::GET, &served_path()).await)?.is_some_and(|list| serves(&list));
+    Ok(if served { Ok(installed.clone()) } else { Err("the API server does not serve it yet") })
 }
 
 /// Returns the fields that this program writes. The API server may write the status at any time.

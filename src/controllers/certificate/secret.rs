@@ -3,10 +3,10 @@
 //! It knows nothing of certificates; [`super::contents`] reads the data.
 
 use super::contents::Data;
-use crate::api::RequestError;
+use crate::api::{ObjectPath, RequestError};
 use crate::authority::AuthorityError;
 use crate::controllers::ServiceReference;
-use crate::controllers::object::ObjectPath;
+use crate::controllers::object::MANAGER;
 use crate::controllers::reconciler::StepError;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -55,14 +55,15 @@ impl StepError for SecretError {
 pub(super) struct SharedSecret {
     client: Client,
     namespace: String,
+    name: String,
     path: ObjectPath,
 }
 
 impl SharedSecret {
     pub(super) fn new(client: Client, service: &ServiceReference, name: &str) -> Self {
         let namespace = service.namespace.to_string();
-        let collection = format!("/api/v1/namespaces/{namespace}/secrets");
-        Self { client, namespace, path: ObjectPath { collection, name: name.to_owned() } }
+        let path = ObjectPath::new(format!("/api/v1/namespaces/{namespace}/secrets"), name);
+        Self { client, namespace, name: name.to_owned(), path }
     }
 
     /// Returns the Secret, `None` if it does not exist.
@@ -78,14 +79,14 @@ impl SharedSecret {
         let exists = read.is_some();
         let mut secret = read.unwrap_or_else(|| Secret { type_: Some(TLS.to_owned()), ..Secret::default() });
         secret.data.get_or_insert_default().extend(data);
-        secret.metadata.name = Some(self.path.name.clone());
+        secret.metadata.name = Some(self.name.clone());
         secret.metadata.namespace = Some(self.namespace.clone());
         let labels = secret.metadata.labels.get_or_insert_with(BTreeMap::new);
         labels.entry(NAME_LABEL.to_owned()).or_insert_with(|| NAME.to_owned());
         let (action, written) = if exists {
-            ("update", self.path.replace(&self.client, &json!(secret)).await)
+            ("update", self.path.replace(&self.client, &json!(secret), MANAGER).await)
         } else {
-            ("create", self.path.create(&self.client, &json!(secret)).await)
+            ("create", self.path.create(&self.client, &json!(secret), MANAGER).await)
         };
         written.and_then(parsed).map_err(self.failed_to(action))
     }
@@ -102,6 +103,6 @@ fn parsed(secret: Value) -> Result<Secret, RequestError> {
 
 impl fmt::Display for SharedSecret {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}/{}", self.namespace, self.path.name)
+        write!(out, "{}/{}", self.namespace, self.name)
     }
 }

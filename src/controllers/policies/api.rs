@@ -3,8 +3,7 @@
 //! It knows nothing of their content; see [`super::desired`] and [`super::stored`].
 
 use super::stored::SELECTOR;
-use crate::api::{self, ObjectSelection, RequestError, list_and_watch};
-use crate::controllers::object::ObjectPath;
+use crate::api::{self, ObjectPath, ObjectSelection, RequestError, found, list_and_watch};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use hyper::Method;
@@ -108,11 +107,8 @@ impl ServedPolicies {
         let version = version.map_err(|error| RequestError::Unanswered(error.to_string()))?;
         let (mut mutating, mut validating) = (None, None);
         for api in ["v1", "v1beta1"] {
-            let resources = match api::send(client, Method::GET, &format!("/apis/{GROUP}/{api}")).await {
-                Ok(resources) => resources,
-                Err(refused) if refused.is_not_found() => continue,
-                Err(refused) => return Err(refused),
-            };
+            let resources = api::send(client, Method::GET, &format!("/apis/{GROUP}/{api}")).await;
+            let Some(resources) = found(resources)? else { continue };
             let has = |resource: PolicyResource| {
                 let all = resources.get("resources").and_then(Value::as_array);
                 all.into_iter().flatten().any(|it| it.get("name").and_then(Value::as_str) == Some(resource.plural()))
@@ -161,6 +157,6 @@ impl ServedPolicies {
         let version = self.version_of(key.resource);
         let version =
             version.ok_or_else(|| RequestError::Unanswered(format!("{} is not served", key.resource.kind())))?;
-        Ok(ObjectPath { collection: key.resource.path(version), name: key.name.to_string() })
+        Ok(ObjectPath::new(key.resource.path(version), &key.name))
     }
 }

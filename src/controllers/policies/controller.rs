@@ -7,6 +7,7 @@ use super::log::PolicyLog;
 use super::settings::{PolicyEnforcement, PolicySignals};
 use super::stored::{PolicyFrame, StoredPolicy};
 use crate::api::{ListProgress, RequestError, code, reason};
+use crate::controllers::object::MANAGER;
 use crate::controllers::reconciler::{Controller, Reconciled, StepError, publish};
 use futures::StreamExt;
 use kube::Client;
@@ -215,16 +216,15 @@ async fn perform(
     let outcome = async {
         let path = served.path(key)?;
         let Some(wanted) = wanted else {
-            return match path.delete(client, resource_version).await {
-                Err(error) if !error.is_not_found() => Err(error),
-                _ => Ok(WriteOutcome::Gone),
-            };
+            return path.delete(client, Some(resource_version)).await.map(|_| WriteOutcome::Gone);
         };
         match path.read(client).await? {
-            None => path.create(client, wanted).await.map(WriteOutcome::Stored),
+            None => path.create(client, wanted, MANAGER).await.map(WriteOutcome::Stored),
             Some(stored) if !frame.maintains(&stored) => Ok(WriteOutcome::Foreign),
             Some(stored) if policy_difference(wanted, &stored).is_none() => Ok(WriteOutcome::Found(stored)),
-            Some(stored) => path.replace(client, &frame.merged(stored, wanted)).await.map(WriteOutcome::Stored),
+            Some(stored) => {
+                path.replace(client, &frame.merged(stored, wanted), MANAGER).await.map(WriteOutcome::Stored)
+            }
         }
     };
     let outcome = outcome.await;

@@ -12,7 +12,7 @@ use super::stored::{
 use crate::api::{code, reason};
 use crate::controllers::bundle::CaBundle;
 use crate::controllers::handover::RegisteredKinds;
-use crate::controllers::object::shortened;
+use crate::controllers::object::{MANAGER, shortened};
 use crate::controllers::pace::{Divergence, Pace};
 use crate::controllers::reconciler::{Controller, LogOnce, Reconciled, StepError, publish};
 use crate::controllers::trust::{RegisteredBundle, Trust};
@@ -209,12 +209,13 @@ impl Registrar {
         bundle: Option<&str>,
     ) -> Result<Value, ConfigurationError> {
         let written = match &self.registration.owner {
-            _ if exists => kind.path().replace(&self.client, object).await,
+            _ if exists => kind.path().replace(&self.client, object, MANAGER).await,
             // Without its owner the configuration would outlive an uninstallation.
             Some(owner) if intent.owner.is_none() => {
                 return Err(ConfigurationError::NoOwner(kind, owner.clone()));
             }
-            _ => kind.path().apply(&self.client, object).await,
+            // Conflicts are not forced: another replica may have been faster.
+            _ => kind.path().apply(&self.client, object, MANAGER, false).await,
         };
         let doing = || format!("write {}/{NAME}", kind.kind());
         let written = written.map_err(|source| ConfigurationError::Request { doing: doing(), writes: true, source });

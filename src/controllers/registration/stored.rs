@@ -2,9 +2,10 @@
 //!
 //! Any JSON may be stored, so nothing here assumes a shape. [`super::desired`] writes.
 
+use crate::api::ObjectPath;
 use crate::controllers::ServiceReference;
 use crate::controllers::bundle::CaBundle;
-use crate::controllers::object::{ObjectPath, named_installation};
+use crate::controllers::object::named_installation;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kube_unions_core::admission::InspectionToken;
@@ -54,8 +55,7 @@ impl ConfigurationKind {
     }
 
     pub(super) fn path(self) -> ObjectPath {
-        let collection = format!("/apis/admissionregistration.k8s.io/v1/{}", self.names().1);
-        ObjectPath { collection, name: NAME.to_owned() }
+        ObjectPath::new(format!("/apis/admissionregistration.k8s.io/v1/{}", self.names().1), NAME)
     }
 }
 

@@ -6,7 +6,7 @@
 use super::difference::{JsonPatchOperation, difference};
 use super::input::{self, ChangeArgs, PatchInput, RejectedPatch};
 use super::kind_patcher::KindPatcher;
-use crate::api::{self, DiscoveredResource, LiveError, ObjectAddress, PatchResponse};
+use crate::api::{self, DiscoveredResource, LiveError, ObjectPath, PatchResponse};
 use crate::cli::input::connection::{ClusterArgs, block_on};
 use crate::cli::input::manifest::{self, Edit};
 use crate::cli::input::values::Subresource;
@@ -114,8 +114,8 @@ async fn patch_object(arguments: &LiveArgs, patch: &PatchInput) -> anyhow::Resul
     let resource = api::resource(&client, resource).await?;
     let namespace = arguments.namespace.as_deref().unwrap_or_else(|| client.default_namespace());
     let subresource = arguments.subresource.map(Subresource::name);
-    let place = ObjectAddress::new(&resource, namespace, name)?;
-    let place = subresource.into_iter().fold(place, ObjectAddress::with_subresource);
+    let place = ObjectPath::of(&resource, namespace, name)?;
+    let place = subresource.into_iter().fold(place, ObjectPath::with_subresource);
     let task = LivePatch {
         patcher: patcher(follow::described(&client, &resource).await?, &resource)?,
         subresource,
@@ -184,7 +184,7 @@ struct LivePatch<'t> {
     client: Client,
     patcher: KindPatcher,
     subresource: Option<&'static str>,
-    place: ObjectAddress,
+    place: ObjectPath,
     patch: &'t PatchInput,
     field_manager: &'t str,
     dry_run: DryRun,
@@ -206,12 +206,17 @@ struct LivePatchResult {
 }
 
 impl LivePatch<'_> {
+    /// Returns the object as it is stored now.
+    async fn read(&self) -> Result<String, LiveError> {
+        Ok(self.place.text(&self.client).await?)
+    }
+
     async fn run(&self) -> anyhow::Result<LivePatchResult> {
-        let mut before = self.place.read(&self.client).await?;
+        let mut before = self.read().await?;
         for attempt in 0..TRIES {
             if attempt > 0 {
                 tokio::time::sleep(wait(attempt)).await;
-                before = self.place.read(&self.client).await?;
+                before = self.read().await?;
             }
             let original = PatchInput::of(Path::new("the object in the cluster"), before.as_bytes().to_vec())?;
             // The API server answers for a union that is ambiguous or invalid.
@@ -237,14 +242,14 @@ impl LivePatch<'_> {
                     let changed = is_another(&before, &text)?;
                     return Ok(LivePatchResult { object: text, changed, warnings });
                 }
-                Err(LiveError::Request(refusal)) if refusal.may_be_stale() => {
+                Err(refusal) if refusal.may_be_stale() => {
                     // The answer does not say whether the object changed, so read it again.
-                    let now = self.place.read(&self.client).await?;
+                    let now = self.read().await?;
                     if resource_version(&now)?.get() == version.get() {
                         return Err(LiveError::Request(refusal).into());
                     }
                 }
-                Err(error) => return Err(error.into()),
+                Err(refusal) => return Err(LiveError::Request(refusal).into()),
             }
         }
         Err(anyhow!("others changed the object during each of {TRIES} attempts: try again"))

@@ -1,7 +1,7 @@
 //! Deletes the policies and bindings that `serve` keeps, found by their label.
 
 use super::registered::{ADMISSION, Registered};
-use crate::api::{self, RequestError};
+use crate::api::{self, ObjectPath, RequestError};
 use crate::cli::report::output;
 use crate::controllers::{PolicyResource, SELECTOR, ServiceReference, named_installation};
 use hyper::Method;
@@ -86,13 +86,13 @@ impl PolicyRemoval {
                     continue;
                 }
                 let object = registered(resource, name.to_owned());
-                match api::send(client, Method::DELETE, &format!("{collection}/{name}")).await {
-                    Ok(_) => {
+                match ObjectPath::new(&collection, name).delete(client, None).await {
+                    Ok(true) => {
                         output::note(format_args!("deleted {object}"));
                         self.deleted = true;
                         round.found = Some(object);
                     }
-                    Err(refused) if refused.is_not_found() => {}
+                    Ok(false) => {}
                     Err(refused) => round.fail(object, refused),
                 }
             }

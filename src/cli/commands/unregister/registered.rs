@@ -1,8 +1,7 @@
 //! An object of the registration, and its deletion.
 
-use crate::api::{self, RequestError};
+use crate::api::{ObjectPath, RequestError};
 use crate::controllers::{NAME, ServiceReference, other_installation};
-use hyper::Method;
 use kube::Client;
 use std::fmt;
 
@@ -35,20 +34,14 @@ impl Registered {
         client: &Client,
         installation: Option<&ServiceReference>,
     ) -> Result<bool, RequestError> {
-        let path = format!("/apis/{}/v1/{}/{}", self.group, self.resource, self.name);
+        let path = ObjectPath::new(format!("/apis/{}/v1/{}", self.group, self.resource), &self.name);
         if let Some(installation) = installation.filter(|_| self.group == ADMISSION) {
-            match api::send(client, Method::GET, &path).await {
-                Ok(stored) if other_installation(&stored, installation).is_some() => return Ok(false),
-                Ok(_) => {}
-                Err(refused) if refused.is_not_found() => return Ok(false),
-                Err(refused) => return Err(refused),
+            let stored = path.read(client).await?;
+            if stored.is_none_or(|stored| other_installation(&stored, installation).is_some()) {
+                return Ok(false);
             }
         }
-        match api::send(client, Method::DELETE, &path).await {
-            Ok(_) => Ok(true),
-            Err(refused) if refused.is_not_found() => Ok(false),
-            Err(refused) => Err(refused),
-        }
+        path.delete(client, None).await
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The kind is cluster-scoped, because namespaces may be exempt. Prints nothing.
 
-use crate::api::{self, APPLY, MERGE, RequestError};
+use crate::api::{self, JSON, MERGE, ObjectPath, RequestError};
 use crate::cli::commands::attempts::Attempts;
 use hyper::Method;
 use kube::Client;
@@ -114,10 +114,10 @@ impl Trial {
     pub(super) async fn clean_up(&self) -> Result<(), VerifyError> {
         let started = Instant::now();
         loop {
-            let (reason, patience) = match api::send(&self.client, Method::DELETE, &definition_path()).await {
-                Err(refused) if refused.is_not_found() => return Ok(()),
+            let (reason, patience) = match definition_path().delete(&self.client, None).await {
+                Ok(false) => return Ok(()),
                 // The API server deletes the objects first.
-                Ok(_) => ("it still exists".to_owned(), CLEANUP),
+                Ok(true) => ("it still exists".to_owned(), CLEANUP),
                 Err(refused) if refused.code().is_none() => (refused.to_string(), CLEANUP_UNANSWERED),
                 Err(refused) => (refused.to_string(), CLEANUP),
             };
@@ -131,10 +131,9 @@ impl Trial {
     }
 
     async fn define(&self) -> Result<(), VerifyError> {
-        let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", definition_path());
         // Set before the request: an interrupted request may have succeeded.
         let before = self.touched.swap(true, Ordering::Relaxed);
-        let found = api::write(&self.client, Method::PATCH, &path, APPLY, &definition()).await;
+        let found = definition_path().apply(&self.client, &definition(), FIELD_MANAGER, true).await;
         if found.as_ref().is_err_and(|refused| refused.code().is_some()) {
             self.touched.store(before, Ordering::Relaxed);
         }
@@ -156,7 +155,7 @@ impl Trial {
     async fn reject(&self) -> Result<(), VerifyError> {
         let object = object(&self.prefix, "Plain");
         let path = format!("{}?dryRun=All", objects_path(""));
-        match api::write(&self.client, Method::POST, &path, "application/json", &object).await {
+        match api::write(&self.client, Method::POST, &path, JSON, &object).await {
             Ok(_) => Err(VerifyError::NotEnforced(format!(
                 "it was accepted; check that `kubectl get validatingwebhookconfiguration kube-unions -o yaml` has a rule for \
                  {GROUP}, that pods of kube-unions are ready, and their logs"
@@ -172,7 +171,7 @@ impl Trial {
 
     async fn normalize(&self, name: &str) -> Result<(), VerifyError> {
         let object = object(name, "Custom");
-        let created = api::write(&self.client, Method::POST, &objects_path(""), "application/json", &object).await;
+        let created = api::write(&self.client, Method::POST, &objects_path(""), JSON, &object).await;
         created.map_err(unserved)?;
         let switch = json!({"spec": {"type": "Plain"}});
         match api::write(&self.client, Method::PATCH, &objects_path(name), MERGE, &switch).await {
@@ -222,8 +221,8 @@ fn explained(refused: &RequestError) -> String {
     )
 }
 
-fn definition_path() -> String {
-    format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{PLURAL}.{GROUP}")
+fn definition_path() -> ObjectPath {
+    ObjectPath::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &format!("{PLURAL}.{GROUP}"))
 }
 
 /// Returns the path of an object, or of the collection for an empty name.
