@@ -1,7 +1,8 @@
 //! Findings: what was left out and why, and what may surprise.
 
-use super::finding_kind::{FindingKind, FindingSeverity};
+use super::finding_kind::FindingKind;
 use super::position::Position;
+use kube_unions_core::declaration::Severity;
 use kube_unions_core::schema::Place;
 
 /// A message about the Go sources, with the position that caused it.
@@ -12,7 +13,7 @@ pub struct GoFinding {
     /// Path of the object in the schema, for example `spec.strategy`; empty for the root.
     pub path: String,
     /// Severity: an error means that something was left out.
-    pub severity: FindingSeverity,
+    pub severity: Severity,
     /// The kind of finding.
     pub kind: FindingKind,
     /// The problem and its remedy, in one line. Names and values from the sources are in backticks.

@@ -1,19 +1,7 @@
 //! Kinds of findings, with their names for flags, baselines and reports.
 
-use serde::Serialize;
+use kube_unions_core::declaration::Severity;
 use std::fmt;
-
-/// Severity of a finding, the worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FindingSeverity {
-    /// A union, or one of its members, was left out.
-    Error,
-    /// Nothing was left out, but the result may surprise.
-    Warning,
-    /// Information.
-    Note,
-}
 
 macro_rules! finding_kinds {
     ($($variant:ident $name:literal $severity:ident $meaning:literal,)*) => {
@@ -36,9 +24,9 @@ macro_rules! finding_kinds {
             }
 
             /// Returns the severity of every finding of this kind.
-            pub fn severity(self) -> FindingSeverity {
+            pub fn severity(self) -> Severity {
                 match self {
-                    $(Self::$variant => FindingSeverity::$severity,)*
+                    $(Self::$variant => Severity::$severity,)*
                 }
             }
 

@@ -30,7 +30,7 @@ mod walk;
 pub use build::BuildContext;
 pub use derivation::Derivation;
 pub use finding::GoFinding;
-pub use finding_kind::{FindingKind, FindingSeverity};
+pub use finding_kind::FindingKind;
 pub use kinds::KindVersion;
 pub use marked_union::{FoundBy, MarkedUnion, Selection};
 pub use packages::Packages;

@@ -2,9 +2,10 @@
 
 use super::derivation::Derivation;
 use super::finding::GoFinding;
-use super::finding_kind::{FindingKind, FindingSeverity};
+use super::finding_kind::FindingKind;
 use super::packages::{Packages, TypeId};
 use super::types::{BrokenDeclaration, GoFile};
+use kube_unions_core::declaration::Severity;
 use std::collections::BTreeSet;
 
 impl Packages {
@@ -21,7 +22,7 @@ impl Packages {
         let finding = |broken: &BrokenDeclaration| {
             let message = broken.describe(broken.types.first()?);
             let finding = GoFinding::new(&broken.at, FindingKind::UnreadableType, message);
-            Some(GoFinding { severity: FindingSeverity::Note, ..finding })
+            Some(GoFinding { severity: Severity::Note, ..finding })
         };
         broken.filter_map(finding).collect()
     }

@@ -20,12 +20,10 @@ use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::exit::FAILED;
 use crate::cli::report::{Verdict, output};
 use anyhow::bail;
-use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion};
+use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion, Severity};
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::schema::Place;
-use kube_unions_go::{
-    BuildContext, Derivation, FindingKind, FindingSeverity, GoFinding, KindVersion, Packages, Position,
-};
+use kube_unions_go::{BuildContext, Derivation, FindingKind, GoFinding, KindVersion, Packages, Position};
 use kube_unions_manifests::counts::count;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -191,7 +189,7 @@ fn declared_objects(version: &DefinitionVersion) -> BTreeSet<String> {
 /// Downgrades an ambiguity if the CRD itself declares the union.
 fn resolve(finding: &mut GoFinding, declared: &BTreeSet<String>) {
     if finding.kind.is_ambiguous() && declared.contains(&finding.path) {
-        finding.severity = FindingSeverity::Note;
+        finding.severity = Severity::Note;
         finding.kind = FindingKind::DeclaredInCrd;
         finding.message.push_str("; the declaration in the CRD stays");
     }

@@ -81,7 +81,7 @@ impl SarifLog {
     pub(crate) fn begin(rules: impl IntoIterator<Item = SarifRule>) -> Self {
         let rules: Vec<SarifRule> = rules.into_iter().collect();
         let described = rules.iter().map(|SarifRule { id, description, level }| {
-            json!({"id": id, "shortDescription": {"text": description}, "defaultConfiguration": {"level": level_of(*level)}})
+            json!({"id": id, "shortDescription": {"text": description}, "defaultConfiguration": {"level": level.name()}})
         });
         let described: Vec<Value> = described.collect();
         let driver = json!({"name": "kube-unions", "version": env!("CARGO_PKG_VERSION"), "rules": described});
@@ -108,7 +108,7 @@ impl SarifLog {
         self.list.push(&present(json!({
             "ruleId": rule,
             "ruleIndex": self.rules.iter().position(|known| known.id == *rule),
-            "level": level_of(*level),
+            "level": level.name(),
             "message": {"text": Printable::new(message, usize::MAX).to_string()},
             "locations": [present(location)],
             "relatedLocations": related.collect::<Vec<Value>>(),
@@ -119,21 +119,13 @@ impl SarifLog {
     /// Ends the log.
     pub(crate) fn end(&mut self, problems: &[String], code: u8) {
         let notifications =
-            problems.iter().map(|text| json!({"level": level_of(Severity::Error), "message": {"text": text}}));
+            problems.iter().map(|text| json!({"level": Severity::Error.name(), "message": {"text": text}}));
         let invocations = json!([{
             "executionSuccessful": problems.is_empty(),
             "exitCode": code,
             "toolExecutionNotifications": notifications.collect::<Vec<Value>>(),
         }]);
         self.list.end(&format!(",\n    \"invocations\": {invocations}\n  }}]\n}}\n"));
-    }
-}
-
-fn level_of(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
     }
 }
 

@@ -1,8 +1,8 @@
 //! `docs/reference/findings.md`: every rule of `generate` and of `lint`, with its severity and meaning.
 
 use super::{assert_page, code, table};
-use kube_unions_core::declaration::{self, FaultKind};
-use kube_unions_go::{FindingKind, FindingSeverity};
+use kube_unions_core::declaration::{FaultKind, Severity};
+use kube_unions_go::FindingKind;
 use serde_json::Value;
 use std::process::Command;
 
@@ -31,10 +31,10 @@ notification of the run.
 #[test]
 fn the_page_of_findings_is_up_to_date() {
     let severity = |kind: FindingKind| match kind.severity() {
-        FindingSeverity::Error if kind.is_ambiguous() => "error; `--allow-ambiguous` allows it",
-        FindingSeverity::Error => "error",
-        FindingSeverity::Warning => "warning",
-        FindingSeverity::Note => "note",
+        Severity::Error if kind.is_ambiguous() => "error; `--allow-ambiguous` allows it",
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
     };
     let rows = FindingKind::ALL.iter().map(|kind| {
         let name = code(kind.name());
@@ -70,9 +70,9 @@ fn lint_has_a_rule_for_each_kind_of_fault() {
     let rules = rules_of_lint();
     let faults = FaultKind::ALL.iter().map(|kind| {
         let level = match kind.severity() {
-            declaration::Severity::Error => "error",
-            declaration::Severity::Warning => "warning",
-            declaration::Severity::Note => "note",
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
         };
         [kind.name(), level, kind.meaning()].map(str::to_owned)
     });

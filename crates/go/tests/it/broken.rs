@@ -1,7 +1,8 @@
 //! Go that the parser cannot read, and names that no file declares: the rest of the sources is not affected.
 
 use super::{CRD, GO, derive, findings, found, packages, with};
-use kube_unions_go::{FindingKind, FindingSeverity};
+use kube_unions_core::declaration::Severity;
+use kube_unions_go::FindingKind;
 
 /// Go 1.26: `new` takes an expression.
 const NEWER: &str = "var replicas = new(int32(7))\n\nfunc more() *int32 {\n\treturn new(int32(7))\n}\n";
@@ -57,7 +58,7 @@ fn a_broken_type_that_the_kind_needs_is_reported_at_its_error() {
     let derivation = derive(&packages(&[("v1/kiln.go", &go)]), CRD);
     assert_eq!(found(&derivation), whole(), "members of the broken type stay");
     let [finding] = &derivation.findings[..] else { panic!("{derivation:#?}") };
-    assert_eq!((finding.severity, finding.kind), (FindingSeverity::Error, FindingKind::UnreadableType));
+    assert_eq!((finding.severity, finding.kind), (Severity::Error, FindingKind::UnreadableType));
     let line = go.lines().position(|line| line.contains("int64")).unwrap() + 1;
     assert_eq!((finding.position.line, &*finding.path), (line, "spec.glaze"));
     assert_eq!(
@@ -72,7 +73,7 @@ fn a_broken_kind_is_reported_as_such() {
     let go = with(GO, "Spec KilnSpec `json:\"spec,omitempty\"`", "Spec KilnSpec KilnSpec KilnSpec");
     let derivation = derive(&packages(&[("v1/kiln.go", &go)]), CRD);
     let [finding] = &derivation.findings[..] else { panic!("{derivation:#?}") };
-    assert_eq!((finding.severity, finding.kind), (FindingSeverity::Error, FindingKind::UnreadableType));
+    assert_eq!((finding.severity, finding.kind), (Severity::Error, FindingKind::UnreadableType));
     assert_eq!(finding.message, "cannot read the declaration of `Kiln`: unexpected text in a declaration");
 }
 
@@ -88,7 +89,7 @@ fn broken_constants_are_not_taken_for_all_constants() {
     let derivation = derive(&packages(&[("v1/kiln.go", &go)]), &without_enum);
     assert_eq!(found(&derivation), []);
     let line = go.lines().position(|line| line.contains("= =")).unwrap() + 1;
-    let [(FindingSeverity::Error, FindingKind::UnknownValues, message)] = findings(&derivation)[..] else {
+    let [(Severity::Error, FindingKind::UnknownValues, message)] = findings(&derivation)[..] else {
         panic!("{derivation:#?}")
     };
     assert!(message.contains(&format!("the Go at v1/kiln.go:{line} cannot be evaluated")), "{message}");
@@ -102,7 +103,7 @@ fn a_broken_type_that_no_kind_needs_is_a_note() {
     assert_eq!(findings(&derivation), []);
     let unread = packages.unread_types(None);
     let [finding] = &unread[..] else { panic!("{unread:#?}") };
-    assert_eq!((finding.severity, finding.kind), (FindingSeverity::Note, FindingKind::UnreadableType));
+    assert_eq!((finding.severity, finding.kind), (Severity::Note, FindingKind::UnreadableType));
     assert_eq!(finding.message, "cannot read the declaration of `Shelf`: unexpected text in a declaration");
     assert_eq!(packages.unread_types(Some(&[&derivation])).len(), 1, "the kind uses the package");
 }
@@ -113,7 +114,7 @@ fn a_type_that_its_package_lacks_is_reported_once() {
     let derivation = derive(&packages(&[("v1/kiln.go", &go)]), CRD);
     assert_eq!(found(&derivation), whole());
     let [finding] = &derivation.findings[..] else { panic!("{derivation:#?}") };
-    assert_eq!((finding.severity, finding.kind), (FindingSeverity::Warning, FindingKind::MissingType));
+    assert_eq!((finding.severity, finding.kind), (Severity::Warning, FindingKind::MissingType));
     assert_eq!(&*finding.path, "spec.glaze");
     let line = go.lines().position(|line| line.contains("Glaze *Programme")).unwrap() + 1;
     assert_eq!(finding.position.line, line);
@@ -129,7 +130,7 @@ fn a_type_that_its_package_lacks_is_reported_once() {
         "import \"example.com/kilns/ovens\"\nimport metav1",
     );
     let derivation = derive(&packages(&[("v1/kiln.go", &go), ("ovens/ovens.go", "package ovens\n")]), CRD);
-    let [(FindingSeverity::Warning, FindingKind::MissingType, message)] = findings(&derivation)[..] else {
+    let [(Severity::Warning, FindingKind::MissingType, message)] = findings(&derivation)[..] else {
         panic!("{derivation:#?}")
     };
     assert!(message.starts_with("the package `ovens` does not declare `Program`"), "{message}");

@@ -1,7 +1,8 @@
 //! Unions in embedded resources belong to the CRD of another kind.
 
 use super::{CRD, GO, derive, findings, found, packages, with};
-use kube_unions_go::{FindingKind, FindingSeverity};
+use kube_unions_core::declaration::Severity;
+use kube_unions_go::FindingKind;
 
 const MESSAGE: &str = "the unions in an embedded resource are not declared, because it is an object of another kind: `spec`; \
                        declare them on the CRD of that kind";
@@ -12,7 +13,7 @@ fn a_union_in_an_embedded_resource_of_the_schema_is_not_declared() {
     let crd = with(CRD, spec, &format!("{spec}            x-kubernetes-embedded-resource: true\n"));
     let derivation = derive(&packages(&[("v1/kiln.go", GO)]), &crd);
     assert_eq!(found(&derivation), []);
-    assert_eq!(findings(&derivation), [(FindingSeverity::Note, FindingKind::EmbeddedUnion, MESSAGE)]);
+    assert_eq!(findings(&derivation), [(Severity::Note, FindingKind::EmbeddedUnion, MESSAGE)]);
 }
 
 #[test]
@@ -21,7 +22,7 @@ fn a_union_behind_a_marker_of_an_embedded_resource_is_not_declared() {
         let go = with(GO, "\tSpec KilnSpec", &format!("\t// +kubebuilder:validation:{marker}\n\tSpec KilnSpec"));
         let derivation = derive(&packages(&[("v1/kiln.go", &go)]), CRD);
         assert_eq!(found(&derivation), []);
-        assert_eq!(findings(&derivation), [(FindingSeverity::Note, FindingKind::EmbeddedUnion, MESSAGE)]);
+        assert_eq!(findings(&derivation), [(Severity::Note, FindingKind::EmbeddedUnion, MESSAGE)]);
     }
 }
 

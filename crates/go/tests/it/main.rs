@@ -18,7 +18,8 @@ mod values;
 
 use fixtures::files::parse;
 use kube_unions_core::declaration::Definition;
-use kube_unions_go::{Derivation, FindingKind, FindingSeverity, GoFile, GoParser, KindVersion, Packages};
+use kube_unions_core::declaration::Severity;
+use kube_unions_go::{Derivation, FindingKind, GoFile, GoParser, KindVersion, Packages};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ fn with(text: &str, before: &str, after: &str) -> String {
 }
 
 /// Returns severity, reason and message of each finding.
-fn findings(derivation: &Derivation) -> Vec<(FindingSeverity, FindingKind, &str)> {
+fn findings(derivation: &Derivation) -> Vec<(Severity, FindingKind, &str)> {
     derivation.findings.iter().map(|finding| (finding.severity, finding.kind, &*finding.message)).collect()
 }
 

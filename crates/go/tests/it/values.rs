@@ -1,7 +1,8 @@
 //! The values of a discriminator, and the members that they name.
 
 use super::{CRD, GO, derive, findings, found, packages, with};
-use kube_unions_go::{Derivation, FindingKind, FindingSeverity, FoundBy};
+use kube_unions_core::declaration::Severity;
+use kube_unions_go::{Derivation, FindingKind, FoundBy};
 
 const ENUM: &str = "Enum=Cold;Glaze;Bisque";
 const IN_SCHEMA: &str = "enum: [Cold, Glaze, Bisque]";
@@ -27,7 +28,7 @@ fn the_schema_decides_and_other_values_are_a_warning() {
     assert_eq!(
         findings(&derivation),
         [(
-            FindingSeverity::Warning,
+            Severity::Warning,
             FindingKind::OtherValues,
             "the discriminator `firing` has contradictory values, and the schema decides: the Enum marker of `FiringType` has \
              `Raku`, which the schema's enum lacks; make them equal"
@@ -40,7 +41,7 @@ fn without_an_enum_in_the_schema_the_sources_must_agree() {
     let go = with(GO, "type FiringType string", "type FiringType string\n\nconst Cold FiringType = \"Cold\"");
     let derivation = derived(&go, &with(CRD, &format!(", {IN_SCHEMA}"), ""));
     assert_eq!(found(&derivation), []);
-    let [(FindingSeverity::Error, FindingKind::ContradictoryValues, _)] = findings(&derivation)[..] else {
+    let [(Severity::Error, FindingKind::ContradictoryValues, _)] = findings(&derivation)[..] else {
         panic!("{derivation:#?}")
     };
 }
@@ -60,7 +61,7 @@ fn all_of_narrows_the_enum() {
     assert_eq!(choices(&derivation), [("Bisque", Some("bisque")), ("Glaze", Some("glaze"))]);
     assert_eq!(findings(&derivation), [], "the field leaves out a constant on purpose");
     let derivation = derived(&go, CRD);
-    let [(FindingSeverity::Warning, FindingKind::OtherValues, message)] = findings(&derivation)[..] else {
+    let [(Severity::Warning, FindingKind::OtherValues, message)] = findings(&derivation)[..] else {
         panic!("{derivation:#?}")
     };
     assert!(message.contains("the schema's enum has `Cold`, which the Enum markers lack"), "{message}");

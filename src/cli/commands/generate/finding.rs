@@ -1,7 +1,7 @@
 //! A finding of a run, the CRD that it is about, and its weight.
 
 use kube_unions_core::declaration::Severity;
-use kube_unions_go::{FindingSeverity, GoFinding};
+use kube_unions_go::GoFinding;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ impl ReportedFinding {
     }
 
     pub(super) fn is_counted_error(&self) -> bool {
-        self.severity() == Severity::Error && self.standing == Standing::New
+        self.finding.severity == Severity::Error && self.standing == Standing::New
     }
 
     /// Returns true if the finding belongs in a baseline.
@@ -65,20 +65,6 @@ impl ReportedFinding {
 
     /// Returns true if the finding is an error or a warning. A note never fails.
     pub(super) fn is_worth_a_count(&self) -> bool {
-        self.severity() != Severity::Note
-    }
-
-    /// Returns the severity in the words of declarations.
-    pub(super) fn severity(&self) -> Severity {
-        severity_of(self.finding.severity)
-    }
-}
-
-/// Returns the severity of a finding in the words of declarations.
-pub(super) fn severity_of(severity: FindingSeverity) -> Severity {
-    match severity {
-        FindingSeverity::Error => Severity::Error,
-        FindingSeverity::Warning => Severity::Warning,
-        FindingSeverity::Note => Severity::Note,
+        self.finding.severity != Severity::Note
     }
 }

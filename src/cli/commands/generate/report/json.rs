@@ -74,7 +74,7 @@ fn finding(reported: &ReportedFinding) -> Value {
         "definitionLine": subject.map(|subject| subject.position.0),
         "version": subject.and_then(|subject| subject.version.as_deref()),
         "path": path,
-        "severity": severity,
+        "severity": severity.name(),
         "rule": kind.name(),
         // `new`, `allowed` by `--allow`, or `known` from the baseline.
         "standing": reported.standing,

@@ -1,7 +1,7 @@
 //! The findings as SARIF. Findings that are allowed or known are suppressed results.
 
 use super::Report;
-use crate::cli::commands::generate::finding::{ReportedFinding, Standing, severity_of};
+use crate::cli::commands::generate::finding::{ReportedFinding, Standing};
 use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule, SarifSubject};
 use kube_unions_go::FindingKind;
 
@@ -10,7 +10,7 @@ impl Report {
         let rules = FindingKind::ALL.iter().map(|kind| SarifRule {
             id: kind.name(),
             description: kind.meaning(),
-            level: severity_of(kind.severity()),
+            level: kind.severity(),
         });
         sarif::log(rules, self.findings.iter().map(result), problems, code)
     }
@@ -22,7 +22,7 @@ fn result(reported: &ReportedFinding) -> SarifFinding<'_> {
     let crd = reported.subject.iter().filter(|subject| *subject.file != *position.file);
     SarifFinding {
         rule: finding.kind.name(),
-        level: reported.severity(),
+        level: finding.severity,
         message: if place.is_empty() { finding.message.clone() } else { format!("{place}: {}", finding.message) },
         place: Some(FilePlace { file: &position.file, position: Some((position.line, position.column)) }),
         subjects: if place.is_empty() {

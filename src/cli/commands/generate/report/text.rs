@@ -90,7 +90,7 @@ impl Report {
 fn write_group(text: &mut String, first: &ReportedFinding, group: &[ReportedFinding], paint: Paint) {
     let finding = &first.finding;
     let is_allowed = first.standing == Standing::Allowed && first.is_worth_a_count();
-    let severity = if is_allowed { paint.faint("allowed:") } else { painted(first.severity(), paint) };
+    let severity = if is_allowed { paint.faint("allowed:") } else { painted(first.finding.severity, paint) };
     let place = if group.len() == 1 { first.place() } else { String::new() };
     let place = if place.is_empty() { place } else { format!("{place}: ") };
     let position = paint.strong(&format!("{}:", finding.position));
