@@ -8,7 +8,7 @@ use crate::cli::report::Verdict;
 use crate::cli::report::diagnostic::{self, Diagnostic, LintRule};
 use crate::cli::report::exit::FAILED;
 use crate::cli::report::output::{self, Paint};
-use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule, SarifSubject};
+use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
 use anyhow::bail;
 use clap::Args;
 use kube_unions_core::declaration::FaultKind;
@@ -134,17 +134,6 @@ fn result(diagnostic: &Diagnostic) -> SarifFinding<'_> {
     let (rule, path) = (diagnostic.rule, &*diagnostic.path);
     let subject = diagnostic.subject().unwrap_or_default();
     let full = [subject, path].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
-    SarifFinding {
-        rule: rule.name(),
-        level: rule.severity(),
-        message: if full.is_empty() {
-            diagnostic.message_of_versions()
-        } else {
-            format!("{full}: {}", diagnostic.message_of_versions())
-        },
-        place: Some(FilePlace { file: &diagnostic.file, position: diagnostic.position() }),
-        subjects: if full.is_empty() { Vec::new() } else { vec![SarifSubject { field: path.to_owned(), full }] },
-        related: Vec::new(),
-        suppressed: None,
-    }
+    let place = FilePlace { file: &diagnostic.file, position: diagnostic.position() };
+    SarifFinding::new(rule.name(), rule.severity(), path, full, diagnostic.message_of_versions(), Some(place))
 }

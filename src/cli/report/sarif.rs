@@ -31,8 +31,8 @@ pub(crate) struct SarifFinding<'f> {
     pub(crate) level: Severity,
     pub(crate) message: String,
     pub(crate) place: Option<FilePlace<'f>>,
-    /// The objects and fields that the finding names.
-    pub(crate) subjects: Vec<SarifSubject>,
+    /// The path of the field that the finding is about, alone and with its object or kind.
+    pub(crate) subject: Option<[String; 2]>,
     /// Other places that matter, each with its meaning.
     pub(crate) related: Vec<(FilePlace<'f>, String)>,
     /// The reason why the finding does not count.
@@ -45,15 +45,6 @@ pub(crate) struct FilePlace<'f> {
     pub(crate) file: &'f Path,
     /// Line and column, counted from 1.
     pub(crate) position: Option<(usize, usize)>,
-}
-
-/// The subject of a finding.
-#[derive(Debug, Clone)]
-pub(crate) struct SarifSubject {
-    /// The path of the field.
-    pub(crate) field: String,
-    /// The path with its object or kind.
-    pub(crate) full: String,
 }
 
 /// A log that is being written.
@@ -77,6 +68,23 @@ pub(crate) fn log<'f>(
     Ok(log.list.text)
 }
 
+impl<'f> SarifFinding<'f> {
+    /// Returns a finding about a field. `full`: its path with its object or kind, which the message begins with; empty if the
+    /// finding is about neither.
+    pub(crate) fn new(
+        rule: &'static str,
+        level: Severity,
+        field: &str,
+        full: String,
+        message: String,
+        place: Option<FilePlace<'f>>,
+    ) -> Self {
+        let message = if full.is_empty() { message } else { format!("{full}: {message}") };
+        let subject = (!full.is_empty()).then(|| [field.to_owned(), full]);
+        Self { rule, level, message, place, subject, related: Vec::new(), suppressed: None }
+    }
+}
+
 impl SarifLog {
     pub(crate) fn begin(rules: impl IntoIterator<Item = SarifRule>) -> Self {
         let rules: Vec<SarifRule> = rules.into_iter().collect();
@@ -94,10 +102,9 @@ impl SarifLog {
     }
 
     pub(crate) fn push(&mut self, finding: &SarifFinding<'_>) -> serde_json::Result<()> {
-        let SarifFinding { rule, level, message, place, subjects, related, suppressed } = finding;
-        let logical = subjects
-            .iter()
-            .map(|SarifSubject { field, full }| json!({"name": field, "fullyQualifiedName": full, "kind": "member"}));
+        let SarifFinding { rule, level, message, place, subject, related, suppressed } = finding;
+        let logical =
+            subject.iter().map(|[field, full]| json!({"name": field, "fullyQualifiedName": full, "kind": "member"}));
         let location = json!({
             "physicalLocation": place.map(physical),
             "logicalLocations": logical.collect::<Vec<Value>>(),

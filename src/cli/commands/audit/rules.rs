@@ -1,6 +1,6 @@
 //! The rules of an audit, and a finding: one object that breaks one rule in one field.
 
-use crate::cli::report::sarif::{FilePlace, SarifFinding, SarifRule, SarifSubject};
+use crate::cli::report::sarif::{FilePlace, SarifFinding, SarifRule};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Violation, ViolationKind};
@@ -132,15 +132,7 @@ impl<'f> ObjectFinding<'f> {
         let slash = if namespace.is_empty() { "" } else { "/" };
         let object = format!("{} {namespace}{slash}{name}", title(kind));
         let full = if field.is_empty() { object } else { format!("{object}: {field}") };
-        SarifFinding {
-            rule: rule.id,
-            level: rule.impact.row().1,
-            message: format!("{full}: {}", self.sentence()),
-            place: *location,
-            subjects: vec![SarifSubject { field: field.clone(), full }],
-            related: Vec::new(),
-            suppressed: None,
-        }
+        SarifFinding::new(rule.id, rule.impact.row().1, field, full, self.sentence(), *location)
     }
 
     /// Returns the message, and for an invalid object a note if its next write repairs it.

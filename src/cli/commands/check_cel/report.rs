@@ -4,7 +4,7 @@ use super::compared_union::{ComparedUnion, LONGEST_RULE, ReportedRule};
 use super::comparison::{RuleDisagreement, RuleVerdict};
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::output::{self, Paint};
-use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule, SarifSubject};
+use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
 use std::fmt::Write;
@@ -135,14 +135,8 @@ impl<'s> ComparedUnion<'s> {
     fn finding(&self, verdict: RuleVerdict, message: &str, position: Option<(usize, usize)>) -> SarifFinding<'s> {
         let SarifRule { id, level, .. } = rule(verdict);
         let (kind, path) = (format!("{}.{}/{}", self.kind, self.group, self.version), self.shown_path());
-        SarifFinding {
-            rule: id,
-            level,
-            message: format!("{kind} {path}: {message}"),
-            place: Some(FilePlace { file: self.file, position }),
-            subjects: vec![SarifSubject { field: self.path.to_owned(), full: format!("{kind}/{path}") }],
-            related: Vec::new(),
-            suppressed: None,
-        }
+        let (full, place) = (format!("{kind}/{path}"), FilePlace { file: self.file, position });
+        let found = SarifFinding::new(id, level, self.path, full, String::new(), Some(place));
+        SarifFinding { message: format!("{kind} {path}: {message}"), ..found }
     }
 }

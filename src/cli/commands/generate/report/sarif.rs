@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::cli::commands::generate::finding::{ReportedFinding, Standing};
-use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule, SarifSubject};
+use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
 use kube_unions_go::FindingKind;
 
 impl Report {
@@ -18,28 +18,20 @@ impl Report {
 
 fn result(reported: &ReportedFinding) -> SarifFinding<'_> {
     let finding = &reported.finding;
-    let (place, position) = (reported.place(), &finding.position);
+    let (rule, message, position) = (finding.kind.name(), finding.message.clone(), &finding.position);
+    let place = FilePlace { file: &position.file, position: Some((position.line, position.column)) };
     let crd = reported.subject.iter().filter(|subject| *subject.file != *position.file);
+    let related = crd.map(|subject| {
+        let place = FilePlace { file: &subject.file, position: Some(subject.position) };
+        (place, format!("The CRD {}", subject.definition))
+    });
     SarifFinding {
-        rule: finding.kind.name(),
-        level: finding.severity,
-        message: if place.is_empty() { finding.message.clone() } else { format!("{place}: {}", finding.message) },
-        place: Some(FilePlace { file: &position.file, position: Some((position.line, position.column)) }),
-        subjects: if place.is_empty() {
-            Vec::new()
-        } else {
-            vec![SarifSubject { field: finding.path.clone(), full: place }]
-        },
-        related: crd
-            .map(|subject| {
-                let place = FilePlace { file: &subject.file, position: Some(subject.position) };
-                (place, format!("The CRD {}", subject.definition))
-            })
-            .collect(),
+        related: related.collect(),
         suppressed: match reported.standing {
             Standing::New => None,
             Standing::Allowed => Some("allowed by --allow"),
             Standing::Known => Some("in the baseline"),
         },
+        ..SarifFinding::new(rule, finding.severity, &finding.path, reported.place(), message, Some(place))
     }
 }
