@@ -152,8 +152,8 @@ metrics! {
         pub fields_cleared: Counter { "fields_cleared", "Members cleared by patches" }
         /// Requests that ended in a panic.
         pub panics: Counter { "panics", "Requests that ended in a panic and were answered with 500" }
-        /// Connections evicted to make room for others.
-        pub connections_evicted: ConnectionsEvicted {
+        /// Connections evicted to make room for others, by `port` (`webhook` or `ops`) and `reason`, the activity of the connection.
+        pub connections_evicted: LabelledCounters<2> {
             "connections_evicted", "Connections closed to make room for others, by port and by what the connection was doing"
         }
         /// Connections refused because their address has reached its limit.
@@ -198,22 +198,22 @@ metrics! {
         pub registration: RegistrationMetrics { all }
         /// Metrics of the admission policies.
         pub policies: PolicyMetrics { all }
-        /// Reviews of objects that declare unions.
-        pub inspections: InspectionCounters {
+        /// Reviews of objects that declare unions, by `kind` and `outcome`.
+        pub inspections: LabelledCounters<2> {
             "inspections",
             "Reviews of UnionDeclarations and of CRDs that declare unions: `unchecked` ones were allowed, `busy` ones \
              refused"
         }
-        /// Reviews refused for lack of memory or time.
-        pub refused: RefusedReviews {
+        /// Reviews refused for lack of memory or time, by `reason`.
+        pub refused: LabelledCounters<1> {
             "admission_refused",
             "Reviews refused for lack of memory or time: other reviews use the memory (budget), one review needs more than \
              there is (never_fits), its body is longer than allowed (body), or the reviews ahead take longer than the API \
              server waits (late)",
             "reason": "budget" "never_fits" "body" "late"
         }
-        /// Reviews given up before their answer.
-        pub given_up: GivenUpReviews {
+        /// Reviews given up before their answer, by `reason`.
+        pub given_up: LabelledCounters<1> {
             "admission_given_up",
             "Reviews given up before their answer: the timeout of the request has passed (deadline), or the API server has \
              closed the connection (gone)",
@@ -226,8 +226,8 @@ metrics! {
     RegistrationMetrics {
         /// 1 while the webhook configurations are as this replica wants them.
         pub registered: Gauge { "registered", "1 while the webhook configurations are as this replica wants them" }
-        /// Writes of the webhook configurations.
-        pub writes: RegistrationWrites {
+        /// Writes of the webhook configurations, by `outcome`.
+        pub writes: LabelledCounters<1> {
             "registration_writes", "Writes of the webhook configurations", "outcome": "applied" "failed"
         }
         /// Rounds of writes that corrected changes by others.
@@ -262,27 +262,15 @@ metrics! {
         pub kinds_refused: Gauge {
             "policy_kinds_refused", "Kinds with a union that admission policies cannot express"
         }
-        /// Writes of policies and bindings.
-        pub writes: PolicyWrites {
+        /// Writes of policies and bindings, by `outcome`.
+        pub writes: LabelledCounters<1> {
             "policy_writes", "Writes of admission policies and bindings", "outcome": "applied" "deleted" "failed"
         }
     }
 }
 
-/// Reviews refused for lack of memory or time, by `reason`: `budget`, `never_fits`, `body` or `late`.
-pub type RefusedReviews = Family<[(&'static str, &'static str); 1], Counter>;
-
-/// Reviews given up before their answer, by `reason`: `deadline` or `gone`.
-pub type GivenUpReviews = Family<[(&'static str, &'static str); 1], Counter>;
-
-/// Writes of the webhook configurations, by `outcome`: `applied` or `failed`.
-pub type RegistrationWrites = Family<[(&'static str, &'static str); 1], Counter>;
-
-/// Reviews of objects that declare unions, by `kind` and `outcome`.
-pub type InspectionCounters = Family<[(&'static str, &'static str); 2], Counter>;
-
-/// Connections evicted, by `port` (`webhook` or `ops`) and `reason`, the activity of the connection.
-pub type ConnectionsEvicted = Family<[(&'static str, &'static str); 2], Counter>;
+/// Counters by the values of some labels.
+pub type LabelledCounters<const LABELS: usize> = Family<[(&'static str, &'static str); LABELS], Counter>;
 
 /// Time that reviews took, in seconds, by `phase`.
 pub type ReviewDurations = Family<[(&'static str, &'static str); 1], Histogram, fn() -> Histogram>;
@@ -290,9 +278,6 @@ pub type ReviewDurations = Family<[(&'static str, &'static str); 1], Histogram, 
 /// Upper bounds of the buckets of [`ReviewDurations`]. The smallest review takes about ten microseconds.
 const DURATION_BUCKETS: [f64; 16] =
     [1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1.0];
-
-/// Writes of admission policies and their bindings, by `outcome`: `applied`, `deleted` or `failed`.
-pub type PolicyWrites = Family<[(&'static str, &'static str); 1], Counter>;
 
 fn review_durations() -> ReviewDurations {
     ReviewDurations::new_with_constructor(|| Histogram::new(DURATION_BUCKETS))

@@ -192,7 +192,7 @@ async fn finishing(stage: &mut watch::Receiver<Stage>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::ConnectionsEvicted;
+    use crate::telemetry::LabelledCounters;
     use crate::webhook::connections::ConnectionLimits;
     use prometheus_client::metrics::counter::Counter;
     use std::io::{Read, Write};
@@ -221,7 +221,7 @@ mod tests {
         let acceptor = Acceptor {
             certificate: None,
             router: Router::new().fallback(|| async { "here" }),
-            connections: Connections::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default()),
+            connections: Connections::new(limits, "webhook", &LabelledCounters::<2>::default(), Counter::default()),
             timeouts: Timeouts::default(),
             stage: receiver,
         };

@@ -5,7 +5,7 @@
 
 use super::budget::{Exhausted, Reserved};
 use super::refusal::RequestRefusal;
-use crate::telemetry::GivenUpReviews;
+use crate::telemetry::LabelledCounters;
 use kube_unions_core::admission::Meter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ const WAY_BACK: Duration = Duration::from_millis(100);
 pub(super) struct Caller {
     /// The time at which an answer is too late. `None` if the caller did not say.
     deadline: Option<Instant>,
-    given_up: GivenUpReviews,
+    given_up: LabelledCounters<1>,
 }
 
 /// True while a caller waits. Each review has its own.
@@ -32,7 +32,7 @@ pub(super) type Waits = Arc<AtomicBool>;
 
 impl Caller {
     /// Returns the caller of a request that arrives now. The API server sends `?timeout=5s`.
-    pub(super) fn new(query: Option<&str>, given_up: &GivenUpReviews) -> Self {
+    pub(super) fn new(query: Option<&str>, given_up: &LabelledCounters<1>) -> Self {
         let timeout = query.and_then(timeout).map(|timeout| timeout.min(LONGEST));
         let deadline = timeout.map(|timeout| Instant::now() + timeout.saturating_sub(WAY_BACK.min(timeout / 10)));
         Self { deadline, given_up: given_up.clone() }
@@ -68,7 +68,7 @@ struct Attendance<'a> {
     waits: Waits,
     /// The reason for the end without an answer.
     end: Option<&'static str>,
-    given_up: &'a GivenUpReviews,
+    given_up: &'a LabelledCounters<1>,
 }
 
 impl Drop for Attendance<'_> {
@@ -99,23 +99,8 @@ impl Meter for AttendedMemory<'_> {
 
 /// Returns the value of `timeout`, which Go prints as `5s`, `1m30s` or `1.5s`. Returns `None` if it is missing, invalid or zero.
 fn timeout(query: &str) -> Option<Duration> {
-    let mut rest = query.split('&').find_map(|it| it.strip_prefix("timeout="))?;
-    let mut sum = Duration::ZERO;
-    while !rest.is_empty() {
-        let (number, unit) = rest.split_at(rest.find(|it: char| !it.is_ascii_digit() && it != '.')?);
-        let (unit, after) = unit.split_at(unit.find(|it: char| it.is_ascii_digit() || it == '.').unwrap_or(unit.len()));
-        let seconds = match unit {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            _ => return None,
-        };
-        let part = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
-        sum = sum.checked_add(part)?;
-        rest = after;
-    }
-    (!sum.is_zero()).then_some(sum)
+    let text = query.split('&').find_map(|it| it.strip_prefix("timeout="))?;
+    humantime::parse_duration(text).ok().filter(|timeout| !timeout.is_zero())
 }
 
 #[cfg(test)]
@@ -149,10 +134,10 @@ mod tests {
     fn an_answer_has_to_leave_before_the_caller_goes() {
         for (query, want) in [("timeout=10s", 9_900), ("timeout=100ms", 90), ("timeout=24h", 29_900)] {
             let before = Instant::now();
-            let deadline = Caller::new(Some(query), &GivenUpReviews::default()).deadline.unwrap();
+            let deadline = Caller::new(Some(query), &LabelledCounters::<1>::default()).deadline.unwrap();
             let (want, after) = (Duration::from_millis(want), Instant::now());
             assert!((before + want..=after + want).contains(&deadline), "{query}");
         }
-        assert_eq!(Caller::new(Some("x"), &GivenUpReviews::default()).deadline, None);
+        assert_eq!(Caller::new(Some("x"), &LabelledCounters::<1>::default()).deadline, None);
     }
 }

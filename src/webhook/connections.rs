@@ -24,7 +24,7 @@ mod activity;
 
 pub(super) use activity::Activity;
 
-use crate::telemetry::ConnectionsEvicted;
+use crate::telemetry::LabelledCounters;
 use activity::{ConnectionState, REASONS};
 use prometheus_client::metrics::counter::Counter;
 use std::cmp::Reverse;
@@ -129,7 +129,7 @@ impl Connections {
     pub(super) fn new(
         limits: ConnectionLimits,
         port: &'static str,
-        evicted: &ConnectionsEvicted,
+        evicted: &LabelledCounters<2>,
         refused: Counter,
     ) -> Arc<Self> {
         let evicted = REASONS.map(|(_, reason)| evicted.get_or_create_owned(&[("port", port), ("reason", reason)]));

@@ -18,7 +18,7 @@ pub(super) use answer::Inspected;
 
 use super::budget::Budget;
 use crate::causes::with_causes;
-use crate::telemetry::InspectionCounters;
+use crate::telemetry::LabelledCounters;
 use answer::{FindingEffect, InspectionResult};
 use finding::InspectionFinding;
 use futures::future::BoxFuture;
@@ -49,7 +49,7 @@ pub(super) struct Inspections {
     seats: Seats,
     /// The one permit to compile a CRD, so that the processors are free for reviews.
     compiling: Arc<Semaphore>,
-    counters: InspectionCounters,
+    counters: LabelledCounters<2>,
 }
 
 /// A review has no answer.
@@ -68,7 +68,7 @@ impl Inspections {
         inspector: Inspector,
         token: watch::Receiver<Option<InspectionToken>>,
         budget: &Arc<Budget>,
-        counters: InspectionCounters,
+        counters: LabelledCounters<2>,
     ) -> Self {
         Self { inspector, token, seats: Seats::new(budget), compiling: Arc::new(Semaphore::new(1)), counters }
     }

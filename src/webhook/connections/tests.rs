@@ -9,7 +9,7 @@ fn address(last: u8) -> IpAddr {
 
 fn table(connections: usize, grace: Duration) -> Arc<Connections> {
     let limits = ConnectionLimits { connections, per_source: usize::MAX, grace };
-    Connections::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default())
+    Connections::new(limits, "webhook", &LabelledCounters::<2>::default(), Counter::default())
 }
 
 /// A connection after its grace, which is evictable after `patience`.
@@ -168,7 +168,7 @@ async fn a_place_is_free_when_the_evicted_connection_has_closed() {
 #[tokio::test]
 async fn an_address_at_its_limit_evicts_its_own_connections() {
     let limits = ConnectionLimits { connections: 8, per_source: 2, grace: HOUR };
-    let table = Connections::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default());
+    let table = Connections::new(limits, "webhook", &LabelledCounters::<2>::default(), Counter::default());
     let (first, _second) = (table.admit(address(1)).await.unwrap(), table.admit(address(1)).await.unwrap());
     assert!(table.admit(address(1)).await.is_none(), "both are in their grace");
     assert_eq!(table.refused.get(), 1);
