@@ -20,7 +20,7 @@ pub use handover::{Coverage, RegisteredKinds};
 pub(crate) use object::named_installation;
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals, enforce};
 pub(crate) use policies::{PolicyResource, SELECTOR};
-pub(crate) use reconciler::{Controller, LogOnce, Reconciled, run};
+pub(crate) use reconciler::{Controller, Reconciled, run};
 pub use registration::{
     EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError, Registering,
     Registration, Signals, register,

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
 //! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `causes`, `supervision` |
-//! | [`follow`] | follows a cluster: watches, status | `controllers`, `api`, `causes` |
+//! | [`follow`] | follows a cluster: watches, status | `controllers`, `api`, `telemetry`, `causes` |
 //! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `api`, `authority`, `telemetry`, `causes` |
 //! | [`api`] | the door to the API server: a client with deadlines, requests, discovery, lists and watches | `causes` |
 //! | [`telemetry`] | metrics, logs and traces | `causes`, `escape` |
@@ -65,7 +65,7 @@ mod tests {
         ("controllers", &["api", "authority", "telemetry"]),
         ("escape", &[]),
         ("files", &[]),
-        ("follow", &["api", "causes", "controllers"]),
+        ("follow", &["api", "causes", "controllers", "telemetry"]),
         ("guide", &[]),
         ("supervision", &[]),
         ("telemetry", &["causes", "escape"]),

@@ -317,6 +317,24 @@ impl Default for Metrics {
     }
 }
 
+/// A failure that is logged once, until it is over or has another reason.
+#[derive(Debug, Default)]
+pub(crate) struct LogOnce(Option<String>);
+
+impl LogOnce {
+    /// Returns true if the reason differs from the last one.
+    pub(crate) fn is_new(&mut self, reason: &str) -> bool {
+        let is_new = self.0.as_deref() != Some(reason);
+        self.0 = Some(reason.to_owned());
+        is_new
+    }
+
+    /// Ends the failure. Returns true if there was one.
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.0.take().is_some()
+    }
+}
+
 /// Logs the location of a panic. Its message may quote a value of an object, which must not be logged.
 fn log_panic(info: &PanicHookInfo<'_>) {
     let location = info.location().map(ToString::to_string).unwrap_or_default();

@@ -2,8 +2,8 @@
 //!
 //! Any JSON may be stored, so nothing here assumes a shape.
 
-use super::reconciler::LogOnce;
 use crate::api::{ObjectPath, RequestError};
+use crate::telemetry::LogOnce;
 use kube::Client;
 use serde_json::{Map, Value, json};
 

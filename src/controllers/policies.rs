@@ -28,8 +28,9 @@ pub use settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
 pub(crate) use stored::SELECTOR;
 
 use super::object::OwnerReader;
-use super::reconciler::{LogOnce, WAITS, merged, news, publish, run};
+use super::reconciler::{WAITS, merged, news, publish, run};
 use crate::api::{RequestError, doubling};
+use crate::telemetry::LogOnce;
 use api::ServedPolicies;
 use controller::{PolicyChange, PolicyController};
 use futures::StreamExt;

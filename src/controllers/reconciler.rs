@@ -154,21 +154,3 @@ pub(super) fn changes<K>(event: watcher::Result<Event<K>>) -> Option<watcher::Re
         Err(error) => Some(Err(error)),
     }
 }
-
-/// A failure that is logged once, until it is over or has another reason.
-#[derive(Debug, Default)]
-pub(crate) struct LogOnce(Option<String>);
-
-impl LogOnce {
-    /// Returns true if the reason differs from the last one.
-    pub(crate) fn is_new(&mut self, reason: &str) -> bool {
-        let is_new = self.0.as_deref() != Some(reason);
-        self.0 = Some(reason.to_owned());
-        is_new
-    }
-
-    /// Ends the failure. Returns true if there was one.
-    pub(crate) fn is_over(&mut self) -> bool {
-        self.0.take().is_some()
-    }
-}

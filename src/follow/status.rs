@@ -8,7 +8,8 @@
 
 use super::verdict::{dated, lacks_a_part_of, says};
 use crate::api::{ObjectPath, RequestError, reason};
-use crate::controllers::{Controller, LogOnce, Reconciled, run};
+use crate::controllers::{Controller, Reconciled, run};
+use crate::telemetry::LogOnce;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, StreamExt};

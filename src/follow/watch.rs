@@ -12,7 +12,7 @@ use super::raw::{RawDeclaration, RawDefinition};
 use super::state::{ClusterState, OWN_DEFINITION, run};
 use super::status::StatusWriter;
 use crate::api::{ObjectSelection, code, list_and_watch, reason};
-use crate::controllers::LogOnce;
+use crate::telemetry::LogOnce;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};

@@ -3,6 +3,7 @@
 //! Spans go into a bounded queue, and a thread sends them in batches. While the collector is down the queue fills up and more
 //! spans are dropped. Nothing else waits for the collector.
 
+use super::LogOnce;
 use super::spans::{Span, SpanStart, Spans};
 use crate::causes::with_causes;
 use async_trait::async_trait;
@@ -158,8 +159,7 @@ impl Extractor for Headers<'_> {
 struct Collector {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     runtime: Handle,
-    /// The failure that was logged last.
-    failure: Mutex<Option<String>>,
+    failure: Mutex<LogOnce>,
 }
 
 impl Collector {
@@ -184,14 +184,13 @@ impl Collector {
     /// Logs each failure once, and the recovery once.
     fn log(&self, failure: Option<String>) {
         let mut logged = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        match &failure {
-            Some(reason) if *logged != failure => {
+        match failure {
+            Some(reason) if logged.is_new(&reason) => {
                 tracing::warn!(reason, "traces cannot be sent, and are dropped until they can");
             }
-            None if logged.is_some() => tracing::info!("traces are sent again"),
+            None if logged.is_over() => tracing::info!("traces are sent again"),
             Some(_) | None => {}
         }
-        *logged = failure;
     }
 }
 

@@ -25,10 +25,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls::server::ServerConfig;
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tls::{CertificateFiles, LoadedCertificate};
 use tokio::sync::watch;
+use wake::DirectoryWake;
 
 /// The certificate in force and its source.
 #[derive(Debug)]
@@ -43,9 +44,9 @@ pub(super) struct CertificateReloader {
 }
 
 /// Source of certificates.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum ReloadSource {
-    Directory(PathBuf),
+    Directory(DirectoryWake),
     Offered(watch::Receiver<ServingCertificate>),
 }
 
@@ -54,7 +55,7 @@ impl CertificateReloader {
     pub(super) fn new(config: &Config, metrics: &Metrics) -> Result<Self, CertificateError> {
         let clients = config.clients.as_ref();
         let source = match &config.certificate {
-            CertificateSource::Directory(path) => ReloadSource::Directory(path.clone()),
+            CertificateSource::Directory(path) => ReloadSource::Directory(DirectoryWake::new(path)),
             CertificateSource::SelfSigned { ca_file } => {
                 ReloadSource::Offered(watch::channel(Ok(Arc::new(source::self_signed(ca_file)?))).1)
             }
@@ -98,7 +99,7 @@ impl CertificateReloader {
     fn read(&self) -> Result<Option<LoadedCertificate>, CertificateError> {
         let client_ca = source::read_client_ca(self.clients.as_ref())?;
         let (directory, files) = match &self.source {
-            ReloadSource::Directory(path) => (path.as_path(), directory::read_pair(path, client_ca)?),
+            ReloadSource::Directory(wake) => (&*wake.directory, directory::read_pair(&wake.directory, client_ca)?),
             ReloadSource::Offered(offers) => match &*offers.borrow() {
                 Ok(pair) => (Path::new(""), CertificateFiles::new(pair, client_ca)),
                 Err(_) => return Ok(None),

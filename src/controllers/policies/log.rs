@@ -4,7 +4,7 @@ use super::api::PolicyKey;
 use super::desired::DesiredPolicies;
 use super::settings::PolicyDuty;
 use crate::controllers::object::shortened;
-use crate::controllers::reconciler::LogOnce;
+use crate::telemetry::LogOnce;
 use std::collections::{BTreeSet, HashSet};
 
 /// Messages that were logged. A repetition is not logged.

@@ -5,16 +5,14 @@
 
 use super::directory::read_authorities;
 use super::source::CertificateError;
-use super::wake::DirectoryWake;
 use super::{CertificateReloader, ReloadSource};
-use crate::authority::ServingCertificate;
 use crate::causes::with_causes;
+use crate::telemetry::LogOnce;
 use futures::FutureExt;
 use futures::future::{BoxFuture, OptionFuture};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 /// Makes the API server trust additional CAs, PEM. The future resolves when it does.
@@ -26,26 +24,13 @@ const DEBOUNCE: Duration = Duration::from_millis(100);
 /// Longest wait of a new pair for its CA to be trusted.
 const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Changes of a source.
-#[derive(Clone)]
-enum SourceChanges {
-    Directory(DirectoryWake),
-    Offers(watch::Receiver<ServingCertificate>),
-}
-
-impl SourceChanges {
-    fn of(source: &ReloadSource) -> Self {
-        match source {
-            ReloadSource::Directory(directory) => Self::Directory(DirectoryWake::new(directory)),
-            ReloadSource::Offered(offers) => Self::Offers(offers.clone()),
-        }
-    }
-
-    async fn next(&mut self) {
+impl ReloadSource {
+    /// Resolves when the source has changed.
+    async fn changed(&mut self) {
         match self {
             Self::Directory(wake) => wake.changed().await,
             // After the last sender is dropped, nothing changes.
-            Self::Offers(offers) => match offers.changed().await {
+            Self::Offered(offers) => match offers.changed().await {
                 Ok(()) => {}
                 Err(_) => pending().await,
             },
@@ -63,36 +48,37 @@ impl SourceChanges {
 impl CertificateReloader {
     /// Reloads the certificate for ever: when its source changes, and every `interval`, because files may change unnoticed.
     pub(in crate::webhook) async fn keep_fresh(self: Arc<Self>, interval: Duration, announcer: Option<Announcer>) {
-        let mut changes = SourceChanges::of(&self.source);
+        let mut source = self.source.clone();
         let mut ticks = tokio::time::interval(interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut log = ReloadLog::default();
+        let mut failure = LogOnce::default();
         let mut announcements = announcer.map(Announcements::new);
         let mut waits = false;
         loop {
             let trusted = OptionFuture::from(announcements.as_mut().and_then(|it| it.under_way.as_mut()));
             tokio::select! {
                 _ = ticks.tick() => {}
-                () = changes.next() => changes.settle().await,
+                () = source.changed() => source.settle().await,
                 Some(()) = trusted => {
                     if let Some(announcements) = &mut announcements {
                         announcements.under_way = None;
                     }
                 }
             }
-            let (reader, watched) = (Arc::clone(&self), changes.clone());
+            let reader = Arc::clone(&self);
             let with_authorities = announcements.is_some();
             // A mounted file system may hang.
             let reading = tokio::task::spawn_blocking(move || {
-                if let SourceChanges::Directory(wake) = watched {
-                    wake.renew();
-                }
+                let directory = match &reader.source {
+                    ReloadSource::Directory(wake) => {
+                        wake.renew();
+                        Some(&wake.directory).filter(|_| with_authorities)
+                    }
+                    ReloadSource::Offered(_) => None,
+                };
                 // The pair first: if the directory is replaced in between, the CAs are newer than the pair, never older.
                 let pair = reader.read()?;
-                let authorities = match &reader.source {
-                    ReloadSource::Directory(directory) if with_authorities => read_authorities(directory)?,
-                    ReloadSource::Directory(_) | ReloadSource::Offered(_) => None,
-                };
+                let authorities = directory.map(|directory| read_authorities(directory)).transpose()?.flatten();
                 Ok::<_, CertificateError>((pair, authorities))
             });
             let Ok(found) = reading.await else { continue };
@@ -108,7 +94,21 @@ impl CertificateReloader {
                 waits = must_wait;
                 pair.filter(|_| !must_wait).map(|loaded| self.put_in_force(loaded)).is_some()
             });
-            log.reloaded(&self, reloaded);
+            match reloaded {
+                Ok(changed) => {
+                    if changed {
+                        tracing::info!(expires = self.expiry.get(), "certificate reloaded");
+                    }
+                    failure.is_over();
+                }
+                Err(error) => {
+                    self.failures.inc();
+                    let reason = with_causes(&error);
+                    if failure.is_new(&reason) {
+                        tracing::warn!(reason, "certificate not reloaded; the previous one stays in force");
+                    }
+                }
+            }
         }
     }
 }
@@ -149,33 +149,5 @@ impl Announcements {
         });
         self.under_way = Some(announced.boxed());
         self.last = Some(authorities);
-    }
-}
-
-/// The log of reloads: each change, and each failure once.
-#[derive(Default)]
-struct ReloadLog {
-    failure: Option<String>,
-}
-
-impl ReloadLog {
-    /// Logs the result of a reload. `Ok(true)`: another certificate is in force.
-    fn reloaded(&mut self, certificate: &CertificateReloader, reloaded: Result<bool, CertificateError>) {
-        match reloaded {
-            Ok(changed) => {
-                if changed {
-                    tracing::info!(expires = certificate.expiry.get(), "certificate reloaded");
-                }
-                self.failure = None;
-            }
-            Err(error) => {
-                certificate.failures.inc();
-                let reason = with_causes(&error);
-                if self.failure.as_ref() != Some(&reason) {
-                    tracing::warn!(reason, "certificate not reloaded; the previous one stays in force");
-                }
-                self.failure = Some(reason);
-            }
-        }
     }
 }

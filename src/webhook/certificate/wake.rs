@@ -4,20 +4,19 @@
 //! a file behind that link would report nothing afterwards. Readers poll besides, because network file systems and
 //! exhausted inotify limits report no changes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[cfg(target_os = "linux")]
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 #[cfg(target_os = "linux")]
-use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc};
+use std::{os::fd::OwnedFd, sync::Arc};
 #[cfg(target_os = "linux")]
 use tokio::io::unix::AsyncFd;
 
 /// A watch on a directory. Clones share it.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct DirectoryWake {
-    #[cfg(target_os = "linux")]
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
     #[cfg(target_os = "linux")]
     inotify: Option<Arc<AsyncFd<OwnedFd>>>,
 }
@@ -71,8 +70,8 @@ fn registered(inotify: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
 
 #[cfg(not(target_os = "linux"))]
 impl DirectoryWake {
-    pub(super) fn new(_directory: &Path) -> Self {
-        Self {}
+    pub(super) fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_owned() }
     }
 
     pub(super) fn renew(&self) {}
