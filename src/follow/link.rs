@@ -14,21 +14,19 @@ pub struct Link {
     health: Arc<Mutex<LinkHealth>>,
 }
 
-#[derive(Debug)]
+/// The watch is up if there is evidence, and no failure since.
+#[derive(Debug, Default)]
 struct LinkHealth {
-    state: LinkState,
     /// The time of the newest evidence.
     proven: Option<Instant>,
+    /// The reason of the failure since then, as it was logged.
+    failure: Option<String>,
 }
 
-#[derive(Debug)]
-enum LinkState {
-    New,
-    Up,
-    Down {
-        /// The last logged reason.
-        reason: String,
-    },
+impl LinkHealth {
+    fn is_up(&self) -> bool {
+        self.proven.is_some() && self.failure.is_none()
+    }
 }
 
 impl Link {
@@ -36,22 +34,21 @@ impl Link {
     /// is current.
     pub fn new(connected: Gauge, proven: Gauge) -> Self {
         connected.set(0);
-        let health = LinkHealth { state: LinkState::New, proven: None };
-        Self { connected, proven, health: Arc::new(Mutex::new(health)) }
+        Self { connected, proven, health: Arc::default() }
     }
 
     /// Returns true while the watch is up.
     pub fn is_up(&self) -> bool {
-        matches!(self.health().state, LinkState::Up)
+        self.health().is_up()
     }
 
     /// Says how old the newest evidence is that the catalog is current, and why there is no newer one.
     pub fn evidence(&self) -> String {
-        let LinkHealth { state, proven } = &*self.health();
+        let LinkHealth { proven, failure } = &*self.health();
         let age = proven.map_or("never read".to_owned(), |at| format!("current {} s ago", at.elapsed().as_secs()));
-        match state {
-            LinkState::Down { reason } => format!("{age}; {reason}"),
-            LinkState::New | LinkState::Up => age,
+        match failure {
+            Some(reason) => format!("{age}; {reason}"),
+            None => age,
         }
     }
 
@@ -61,11 +58,10 @@ impl Link {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.proven.set(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
         let mut health = self.health();
-        health.proven = Some(Instant::now());
-        if !matches!(health.state, LinkState::Up) {
+        if !health.is_up() {
             tracing::info!("watching the cluster's definitions");
-            health.state = LinkState::Up;
         }
+        *health = LinkHealth { proven: Some(Instant::now()), failure: None };
     }
 
     /// Logs a reason once, not at each attempt.
@@ -73,13 +69,13 @@ impl Link {
         self.connected.set(0);
         let reason = reason(error);
         let mut health = self.health();
-        match &health.state {
-            LinkState::New => tracing::warn!(reason, "the cluster cannot be watched yet; retrying"),
-            LinkState::Up => tracing::warn!(reason, "the watch broke; the last catalog stays in force, retrying"),
-            LinkState::Down { reason: logged } if *logged == reason => tracing::debug!(reason, "still no watch"),
-            LinkState::Down { .. } => tracing::warn!(reason, "still no watch; retrying"),
+        match &health.failure {
+            None if health.proven.is_none() => tracing::warn!(reason, "the cluster cannot be watched yet; retrying"),
+            None => tracing::warn!(reason, "the watch broke; the last catalog stays in force, retrying"),
+            Some(logged) if *logged == reason => tracing::debug!(reason, "still no watch"),
+            Some(_) => tracing::warn!(reason, "still no watch; retrying"),
         }
-        health.state = LinkState::Down { reason };
+        health.failure = Some(reason);
     }
 
     fn health(&self) -> MutexGuard<'_, LinkHealth> {

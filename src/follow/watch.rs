@@ -73,11 +73,11 @@ impl Cluster {
             tokio::select! {
                 biased;
                 Some(compiled) = jobs.next(), if !jobs.is_empty() => state.compiled(compiled),
-                event = services.next() => tried_services |= handle_service(event, &mut state, &mut services_failure),
-                event = declarations.next() => {
+                Some(event) = services.next() => tried_services |= handle_service(event, &mut state, &mut services_failure),
+                Some(event) = declarations.next() => {
                     tried_declarations |= handle_declaration(event, &mut state, &mut declarations_failure);
                 }
-                event = definitions.next(), if ready => handle_definition(event, &mut state, &link),
+                Some(event) = definitions.next(), if ready => handle_definition(event, &mut state, &link),
                 () = std::future::ready(()), if !all_handled => {
                     all_handled = true;
                     continue;
@@ -102,39 +102,35 @@ async fn sleep_until(time: Option<Instant>) {
     }
 }
 
-/// `None` does not occur in the handlers of events, since a persistent watch never ends.
-type WatchEvent<T> = Option<watcher::Result<Event<T>>>;
-
-fn handle_definition(event: WatchEvent<RawDefinition>, state: &mut ClusterState, link: &Link) {
+fn handle_definition(event: watcher::Result<Event<RawDefinition>>, state: &mut ClusterState, link: &Link) {
     match event {
-        Some(Ok(event)) => state.definition_heard(event),
-        Some(Err(error)) if is_malformed_event(&error) => {}
-        Some(Err(error)) => {
+        Ok(event) => state.definition_heard(event),
+        Err(error) if is_malformed_event(&error) => {}
+        Err(error) => {
             link.down(&error);
             state.watch_failed();
         }
-        None => {}
     }
 }
 
 /// Returns true if the event ends an attempt at a list.
-fn handle_declaration(event: WatchEvent<RawDeclaration>, state: &mut ClusterState, failure: &mut LogOnce) -> bool {
+fn handle_declaration(
+    event: watcher::Result<Event<RawDeclaration>>,
+    state: &mut ClusterState,
+    failure: &mut LogOnce,
+) -> bool {
+    let ends = matches!(event, Ok(Event::InitDone) | Err(_));
     match event {
-        Some(Ok(event)) => {
-            let ends = matches!(event, Event::InitDone);
+        Ok(event) => {
             if ends && failure.is_over() {
                 tracing::info!("watching UnionDeclarations");
             }
             state.declaration_heard(event);
-            ends
         }
-        Some(Err(error)) if is_malformed_event(&error) => false,
-        Some(Err(error)) => {
-            declarations_failed(&error, state, failure);
-            true
-        }
-        None => false,
+        Err(error) if is_malformed_event(&error) => return false,
+        Err(error) => declarations_failed(&error, state, failure),
     }
+    ends
 }
 
 fn declarations_failed(error: &watcher::Error, state: &mut ClusterState, failure: &mut LogOnce) {
@@ -165,17 +161,16 @@ fn declarations_failed(error: &watcher::Error, state: &mut ClusterState, failure
 }
 
 /// Returns true if the event ends an attempt at a list.
-fn handle_service(event: WatchEvent<APIService>, state: &mut ClusterState, failure: &mut LogOnce) -> bool {
+fn handle_service(event: watcher::Result<Event<APIService>>, state: &mut ClusterState, failure: &mut LogOnce) -> bool {
+    let ends = matches!(event, Ok(Event::InitDone) | Err(_));
     match event {
-        Some(Ok(event)) => {
-            let ends = matches!(event, Event::InitDone);
+        Ok(event) => {
             if ends && failure.is_over() {
                 tracing::info!("watching the groups that the API server serves from its own code");
             }
             state.service_heard(event);
-            ends
         }
-        Some(Err(error)) => {
+        Err(error) => {
             let reason = reason(&error);
             if failure.is_new(&reason) {
                 let consequence = if state.services().are_known() {
@@ -185,10 +180,9 @@ fn handle_service(event: WatchEvent<APIService>, state: &mut ClusterState, failu
                 };
                 tracing::warn!(reason, consequence, "cannot watch APIServices; retrying");
             }
-            true
         }
-        None => false,
     }
+    ends
 }
 
 /// Logs an event that cannot be read. The watch goes on behind it.
