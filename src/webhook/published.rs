@@ -16,10 +16,8 @@ pub(super) struct PublishedCatalog {
     catalog: Arc<Catalog>,
     /// By the ordinal of a catalog entry. The versions of a kind share their counters.
     by_ordinal: Box<[Arc<KindCounters>]>,
-    /// The counters of each kind once.
-    kinds: Box<[Arc<KindCounters>]>,
-    /// The counters of each kind with a union whose declaration has the action `Audit`.
-    audited: Box<[Arc<KindCounters>]>,
+    /// The counters of each kind once, and true for a kind with a union whose declaration has the action `Audit`.
+    kinds: Box<[(Arc<KindCounters>, bool)]>,
     unions_by_source: BTreeMap<String, usize>,
 }
 
@@ -27,29 +25,25 @@ impl PublishedCatalog {
     /// Takes over the counters of kinds that `previous` has, too.
     pub(super) fn new(catalog: Arc<Catalog>, previous: Option<&Self>) -> Self {
         let previous: HashMap<(&str, &str), &Arc<KindCounters>> =
-            previous.iter().flat_map(|it| &it.kinds).map(|kind| (kind.group_kind(), kind)).collect();
-        let mut kinds: HashMap<(&str, &str), Arc<KindCounters>> = HashMap::new();
+            previous.iter().flat_map(|it| &it.kinds).map(|(kind, _)| (kind.group_kind(), kind)).collect();
+        let mut kinds: HashMap<(&str, &str), (Arc<KindCounters>, bool)> = HashMap::new();
         let mut by_ordinal = Vec::with_capacity(catalog.entries().len());
-        let mut audited: HashMap<(&str, &str), Arc<KindCounters>> = HashMap::new();
         let mut unions_by_source = BTreeMap::new();
         for entry in catalog.entries() {
             let gvk = entry.gvk();
             let kind = (&*gvk.group, &*gvk.kind);
-            let counters = kinds.entry(kind).or_insert_with(|| match previous.get(&kind) {
-                Some(counters) => Arc::clone(counters),
-                None => Arc::new(KindCounters::new(kind.0, kind.1)),
+            let (counters, is_audited) = kinds.entry(kind).or_insert_with(|| match previous.get(&kind) {
+                Some(counters) => (Arc::clone(counters), false),
+                None => (Arc::new(KindCounters::new(kind.0, kind.1)), false),
             });
             by_ordinal.push(Arc::clone(counters));
-            if entry.plan().unions().iter().any(|union| union.actions().audits()) {
-                audited.insert(kind, Arc::clone(counters));
-            }
             for union in entry.plan().unions() {
+                *is_audited |= union.actions().audits();
                 *unions_by_source.entry(union.source().to_string()).or_default() += 1;
             }
         }
         let kinds = kinds.into_values().collect();
-        let audited = audited.into_values().collect();
-        Self { catalog, by_ordinal: by_ordinal.into(), kinds, audited, unions_by_source }
+        Self { catalog, by_ordinal: by_ordinal.into(), kinds, unions_by_source }
     }
 
     pub(super) fn catalog(&self) -> &Catalog {
@@ -85,8 +79,8 @@ impl Collector for CatalogMetrics {
             None,
             MetricType::Counter,
         )?;
-        let kinds = published.iter().flat_map(|it| &it.kinds).chain([&self.other]);
-        for (labels, count) in kinds.flat_map(|kind| kind.series()) {
+        let kinds = || published.iter().flat_map(|it| &it.kinds);
+        for (labels, count) in kinds().map(|(kind, _)| kind).chain([&self.other]).flat_map(|kind| kind.series()) {
             reviews.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
         }
 
@@ -96,7 +90,7 @@ impl Collector for CatalogMetrics {
             None,
             MetricType::Counter,
         )?;
-        for kind in published.iter().flat_map(|it| &it.audited) {
+        for (kind, _) in kinds().filter(|(_, is_audited)| *is_audited) {
             let (group, name) = kind.group_kind();
             let labels = [("group", group), ("kind", name)];
             violations.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&kind.audited(), None)?;
