@@ -3,12 +3,12 @@
 pub(crate) use kube_unions_manifests::diagnostic::{Diagnostic, LintRule, diagnose};
 
 use super::output::{self, Paint};
+use super::sarif::FilePlace;
 use kube_unions_core::declaration::{Severity, Source};
 
 /// Returns `file:line:column: path: message`, the format of compilers that editors understand.
 pub(crate) fn line(diagnostic: &Diagnostic, paint: Paint) -> String {
-    let position = [diagnostic.line, diagnostic.column].into_iter().flatten().map(|number| number.to_string());
-    let place = [diagnostic.file.display().to_string()].into_iter().chain(position).collect::<Vec<_>>().join(":");
+    let place = FilePlace { file: &diagnostic.file, position: diagnostic.position() };
     let whole = diagnostic.definition.as_deref().unwrap_or_default();
     let path = if diagnostic.path.is_empty() { whole } else { &diagnostic.path };
     let path = if path.is_empty() { String::new() } else { format!("{path}: ") };

@@ -8,6 +8,7 @@ use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde_json::{Value, json};
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -45,6 +46,14 @@ pub(crate) struct FilePlace<'f> {
     pub(crate) file: &'f Path,
     /// Line and column, counted from 1.
     pub(crate) position: Option<(usize, usize)>,
+}
+
+impl fmt::Display for FilePlace<'_> {
+    /// Writes `file:line:column`, the format of compilers that editors understand.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.file.display())?;
+        self.position.map_or(Ok(()), |(line, column)| write!(out, ":{line}:{column}"))
+    }
 }
 
 /// A log that is being written.

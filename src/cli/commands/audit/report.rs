@@ -56,20 +56,22 @@ impl AuditReport {
 
     /// Writes the buffer if it is full.
     pub(super) fn flush_if_full(&mut self, progress: &ProgressBar) -> anyhow::Result<()> {
-        if self.buffered() > FULL { self.flush(Some(progress)) } else { Ok(()) }
+        let buffered = match self {
+            Self::Table(table) => table.buffered(),
+            Self::Json(list) | Self::Sarif(SarifLog { list, .. }) => list.text.len(),
+        };
+        if buffered > FULL { self.flush(Some(progress)) } else { Ok(()) }
     }
 
     /// Writes the buffer.
     pub(super) fn flush(&mut self, progress: Option<&ProgressBar>) -> anyhow::Result<()> {
-        if self.buffered() == 0 {
-            return Ok(());
-        }
         let text = match self {
+            Self::Table(table) if table.buffered() == 0 => return Ok(()),
             Self::Table(table) => table.take(),
-            Self::Json(list) => std::mem::take(&mut list.text),
-            Self::Sarif(log) => std::mem::take(&mut log.list.text),
+            Self::Json(list) | Self::Sarif(SarifLog { list, .. }) => std::mem::take(&mut list.text),
         };
         match progress {
+            _ if text.is_empty() => Ok(()),
             Some(progress) => progress.suspend(|| output::tell(text)),
             None => output::tell(text),
         }
@@ -90,14 +92,6 @@ impl AuditReport {
             Self::Sarif(log) => log.end(end.problems, end.code),
         }
         self.flush(None)
-    }
-
-    fn buffered(&self) -> usize {
-        match self {
-            Self::Table(table) => table.buffered(),
-            Self::Json(list) => list.text.len(),
-            Self::Sarif(log) => log.list.text.len(),
-        }
     }
 }
 

@@ -47,10 +47,9 @@ fn rule(verdict: RuleVerdict) -> SarifRule {
 impl<'s> ComparedUnion<'s> {
     fn lines(&self, paint: Paint) -> String {
         let head = |line: Option<usize>, column: Option<usize>| {
-            let position = [line, column].into_iter().flatten().map(|number| number.to_string());
-            let place: Vec<String> = [self.file.display().to_string()].into_iter().chain(position).collect();
+            let place = FilePlace { file: self.file, position: line.zip(column) };
             let group = if self.group.is_empty() { String::new() } else { format!(".{}", self.group) };
-            let place = paint.strong(&format!("{}:", place.join(":")));
+            let place = paint.strong(&format!("{place}:"));
             output::line(&format!("{place} {}{group}/{} {}:", self.kind, self.version, self.shown_path())).into_owned()
         };
         let (whole, comparison) = (head(self.line, self.column), &self.comparison);

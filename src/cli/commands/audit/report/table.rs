@@ -5,7 +5,6 @@
 
 use crate::cli::commands::audit::rules::{Impact, ObjectFinding, title};
 use crate::cli::report::output::{self, Paint};
-use crate::cli::report::sarif::FilePlace;
 use kube_unions_core::field_path::Printable;
 use kube_unions_core::names::GroupVersionKind;
 
@@ -35,10 +34,9 @@ pub(in crate::cli::commands::audit) struct Table {
     /// Bytes of the buffered cells.
     buffered: usize,
     begun: bool,
-    /// The width of the terminal, in characters. `None` if the output goes elsewhere.
-    terminal: Option<usize>,
-    /// True if the terminal is too narrow for rows.
-    narrow: bool,
+    /// The width of the terminal, in characters, if it is too narrow for rows. Before the first rows, the width of any
+    /// terminal.
+    narrow: Option<usize>,
 }
 
 impl Table {
@@ -52,13 +50,13 @@ impl Table {
             *width = kinds.fold(*width, usize::max);
         }
         let paint = Paint::of(&std::io::stdout());
-        let terminal = output::terminal_width();
-        Self { titles, in_files, paint, widths, rows: Vec::new(), buffered: 0, begun: false, terminal, narrow: false }
+        let narrow = output::terminal_width();
+        Self { titles, in_files, paint, widths, rows: Vec::new(), buffered: 0, begun: false, narrow }
     }
 
     pub(super) fn add(&mut self, finding: &ObjectFinding<'_>) {
         let shown = |text: &str| Printable::new(text, LONGEST_NAME).to_string();
-        let place = self.in_files.then(|| finding.location.map(place).unwrap_or_default());
+        let place = self.in_files.then(|| finding.location.as_ref().map(ToString::to_string).unwrap_or_default());
         let cells: Vec<String> = place
             .into_iter()
             .chain([
@@ -91,17 +89,15 @@ impl Table {
         }
         let mut text = String::new();
         let widest = self.widths.iter().sum::<usize>() + GAP * self.widths.len().saturating_sub(1);
-        if !self.begun {
-            self.narrow = self.terminal.is_some_and(|width| width < widest);
-        }
-        if let Some(width) = self.terminal.filter(|_| self.narrow) {
-            self.begun = true;
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        self.narrow = self.narrow.filter(|width| !is_first || *width < widest);
+        if let Some(width) = self.narrow {
             for (impact, cells) in &rows {
                 self.paragraph(&mut text, *impact, cells, width);
             }
             return text;
         }
-        if !std::mem::replace(&mut self.begun, true) {
+        if is_first {
             let titles: Vec<String> = self.titles.iter().map(|&title| title.to_owned()).collect();
             self.line(&mut text, None, &titles);
         }
@@ -166,13 +162,6 @@ impl Table {
             }
         }
         text.push('\n');
-    }
-}
-
-fn place(FilePlace { file, position }: FilePlace<'_>) -> String {
-    match position {
-        Some((line, column)) => format!("{}:{line}:{column}", file.display()),
-        None => file.display().to_string(),
     }
 }
 
