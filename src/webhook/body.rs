@@ -7,7 +7,7 @@ use super::Timeouts;
 use super::budget::{Budget, Reserved};
 use super::connections::{Activity, Connection, Eviction};
 use super::refusal::RequestRefusal;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use http_body_util::{BodyExt, Limited};
 use hyper::Request;
 use hyper::body::Body as _;
@@ -89,27 +89,19 @@ impl BodyReader {
             if arrived.extend(&data, expected).is_err() {
                 // The client is not slow while the server does not read.
                 connection.mark(Activity::Busy);
-                let extended = self.extend_with_room(&mut arrived, &data, expected, connection);
+                let extended = async {
+                    let mut room = self.room(connection);
+                    while arrived.extend(&data, expected).is_err() {
+                        room.wait().await?;
+                    }
+                    Ok(())
+                };
                 self.for_memory(extended).await?;
                 connection.mark(Activity::Body);
             }
         }
         connection.mark(Activity::Busy);
         Ok(arrived)
-    }
-
-    async fn extend_with_room(
-        &self,
-        arrived: &mut Reserved,
-        data: &Bytes,
-        expected: usize,
-        connection: &Connection,
-    ) -> Result<(), RequestRefusal> {
-        let mut room = self.room(connection);
-        while arrived.extend(data, expected).is_err() {
-            room.wait().await?;
-        }
-        Ok(())
     }
 
     /// Limits the time that a request waits for memory.

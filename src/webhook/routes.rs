@@ -112,12 +112,6 @@ enum ReviewAttempt {
     NoRoom(Reserved),
 }
 
-/// The caller of a review that is being answered.
-struct ReviewCaller<'a> {
-    caller: &'a Caller,
-    waits: Waits,
-}
-
 impl Webhook {
     /// Sends an answer or a refusal. A panic becomes status 500.
     async fn respond(&self, answer: impl Future<Output = Result<Reserved, RequestRefusal>>) -> Response<Body> {
@@ -149,9 +143,7 @@ impl Webhook {
         }
         let body =
             caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
-        caller
-            .attend(|waits| self.review_body(phase, body, start, &connection, ReviewCaller { caller: &caller, waits }))
-            .await
+        caller.attend(|waits| self.review_body(phase, body, start, &connection, (&caller, waits))).await
     }
 
     /// Answers a review. One that runs out of memory is repeated when other requests have freed some.
@@ -161,9 +153,9 @@ impl Webhook {
         body: Reserved,
         start: Option<SpanStart>,
         connection: &Connection,
-        asked: ReviewCaller<'_>,
+        (caller, waits): (&Caller, Waits),
     ) -> Result<Reserved, RequestRefusal> {
-        let mut body = match self.attempt(phase, body, start.clone(), &asked).await? {
+        let mut body = match self.attempt(phase, body, start.clone(), caller, &waits).await? {
             ReviewAttempt::Answered(answer) => return Ok(answer),
             ReviewAttempt::NoRoom(body) => body,
         };
@@ -172,7 +164,7 @@ impl Webhook {
             let _retry = self.retries.acquire().await.map_err(|_| RequestRefusal::Internal)?;
             let mut room = self.bodies.room(connection);
             loop {
-                body = match self.attempt(phase, body, start.clone(), &asked).await? {
+                body = match self.attempt(phase, body, start.clone(), caller, &waits).await? {
                     ReviewAttempt::Answered(answer) => return Ok(answer),
                     ReviewAttempt::NoRoom(body) => body,
                 };
@@ -180,7 +172,7 @@ impl Webhook {
             }
         };
         // Bodies that are being read give up sooner, which frees memory for a review whose caller still waits.
-        match asked.caller.deadline() {
+        match caller.deadline() {
             Some(_) => repeated.await,
             None => self.bodies.for_memory(repeated).await,
         }
@@ -192,13 +184,14 @@ impl Webhook {
         phase: Phase,
         body: Reserved,
         start: Option<SpanStart>,
-        asked: &ReviewCaller<'_>,
+        caller: &Caller,
+        waits: &Waits,
     ) -> Result<ReviewAttempt, RequestRefusal> {
         if body.len() < INLINE {
-            return attempt(&self.reviews, phase, body, start, &asked.waits);
+            return attempt(&self.reviews, phase, body, start, waits);
         }
-        let turn = self.turns.take(body.len(), asked.caller.deadline()).await?;
-        let (reviews, waits) = (Arc::clone(&self.reviews), Arc::clone(&asked.waits));
+        let turn = self.turns.take(body.len(), caller.deadline()).await?;
+        let (reviews, waits) = (Arc::clone(&self.reviews), Arc::clone(waits));
         // The thread owns the body and the turn, because the client may go away before the review is done.
         let reviewed = tokio::task::spawn_blocking(move || {
             let result = attempt(&reviews, phase, body, start, &waits);
