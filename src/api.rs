@@ -1,7 +1,7 @@
 //! The door to the API server: a client with deadlines, single requests, discovery, lists and watches.
 //!
-//! Knows nothing of unions. Every request and every watch goes through the client of [`connect`] or [`client()`], so that none is waited
-//! for without end (`deadline`).
+//! Knows nothing of unions. Every request and every watch goes through the client of [`connect`], so that none is waited for without
+//! end (`deadline`).
 
 mod client;
 mod deadline;
@@ -15,7 +15,7 @@ mod retry;
 mod server_clock;
 mod watch;
 
-pub use client::{ConnectError, client, connect};
+pub use client::{ConnectError, connect};
 pub use discovery::{DiscoveredResource, find, no_resource, resource, resources};
 pub use list::{ListedObject, Page, Pages};
 pub(crate) use object::found;

@@ -42,11 +42,8 @@ const PROBES: u32 = 3;
 #[non_exhaustive]
 pub enum ConnectError {
     /// Neither a kubeconfig nor a pod's service account.
-    #[error("no cluster: give --from, or a kubeconfig")]
-    NoCluster(#[source] NoConfig),
-    /// Neither, for a command that has no `--from`.
-    #[error("no cluster: give --kubeconfig, or set KUBECONFIG")]
-    NoKubeconfig(#[source] NoConfig),
+    #[error("no cluster: {remedy}")]
+    NoCluster { remedy: &'static str, source: NoConfig },
     /// The requested context cannot be used.
     #[error("cannot use this context of the kubeconfig")]
     NoContext(#[source] NoConfig),
@@ -94,37 +91,31 @@ impl NoConfig {
     }
 }
 
-/// Returns a client for the cluster of `kubeconfig`, else of `KUBECONFIG` or `~/.kube/config`, else of this pod.
+/// Returns a client for the cluster of `kubeconfig` or of `context`, else of `KUBECONFIG` or `~/.kube/config`, else of this pod.
+/// `remedy` says what to do if there is none of them.
 ///
 /// Each of its answers sets `clock`. Sends nothing, so that a cluster that is down is not an error here.
-pub async fn connect(kubeconfig: Option<&Path>, clock: &ServerClock) -> Result<Client, ConnectError> {
-    let config = match kubeconfig {
-        Some(path) => from_file(path, &KubeConfigOptions::default()).await?,
-        None => Config::infer().await.map_err(|error| ConnectError::NoCluster(NoConfig::new(&error)))?,
-    };
-    bounded(config, clock)
-}
-
-/// Returns a client for a command that may name a context and does not watch. Sends nothing.
-pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Client, ConnectError> {
+pub async fn connect(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+    clock: &ServerClock,
+    remedy: &'static str,
+) -> Result<Client, ConnectError> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let no_context = |error: KubeconfigError| ConnectError::NoContext(NoConfig::of_file(&error));
+    let no_cluster = |error: InferConfigError| ConnectError::NoCluster { remedy, source: NoConfig::new(&error) };
     let config = match (kubeconfig, context) {
         (Some(path), _) => from_file(path, &options).await?,
         (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(no_context)?,
-        (None, None) => Config::infer().await.map_err(|error| ConnectError::NoKubeconfig(NoConfig::new(&error)))?,
+        (None, None) => Config::infer().await.map_err(no_cluster)?,
     };
-    bounded(config, &ServerClock::default())
-}
-
-/// Returns a client each of whose requests has a deadline, and whose connections are kept alive.
-///
-/// [`ClientBuilder::try_from`] of kube adds the same layers to connections without keep-alive.
-fn bounded(config: Config, clock: &ServerClock) -> Result<Client, ConnectError> {
     connected(&without_needless_proxy(config), clock).map_err(ConnectError::Client)
 }
 
-/// Chooses the way to the API server: directly, or through the proxy of the configuration.
+/// Returns a client each of whose requests has a deadline, and whose connections are kept alive. It reaches the API server directly,
+/// or through the proxy of the configuration.
+///
+/// [`ClientBuilder::try_from`] of kube adds the same layers to connections without keep-alive.
 fn connected(config: &Config, clock: &ServerClock) -> kube::Result<Client> {
     let tcp = kept_alive();
     let Some(url) = &config.proxy_url else { return layered(config, tcp, clock) };

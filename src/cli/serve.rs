@@ -96,7 +96,8 @@ impl Wiring {
         let (publish, catalogs) = watch::channel(None);
 
         let client = if arguments.from.is_empty() {
-            Some(api::connect(arguments.kubeconfig.as_deref(), &clock).await?)
+            let remedy = "give --from, or a kubeconfig";
+            Some(api::connect(arguments.kubeconfig.as_deref(), None, &clock, remedy).await?)
         } else {
             publish.send_replace(Some(Arc::new(kinds::read(&arguments.from, arguments.builtin_unions)?.catalog)));
             None

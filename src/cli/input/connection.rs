@@ -1,7 +1,7 @@
 //! The flags that choose a cluster, and connections for commands that end.
 
 use super::kinds::BuiltinUnionsArg;
-use crate::api::{self, ConnectError};
+use crate::api::{self, ConnectError, ServerClock};
 use crate::cli::report::progress;
 use crate::follow::{self, Learnt};
 use anyhow::{Context, bail};
@@ -35,7 +35,8 @@ pub(crate) async fn learn(client: &Client, builtin: BuiltinUnionsArg) -> anyhow:
 impl ClusterArgs {
     /// Reads the configuration. Sends no request.
     pub(crate) async fn connect(&self) -> Result<Client, ConnectError> {
-        api::client(self.kubeconfig.as_deref(), self.context.as_deref()).await
+        let remedy = "give --kubeconfig, or set KUBECONFIG";
+        api::connect(self.kubeconfig.as_deref(), self.context.as_deref(), &ServerClock::default(), remedy).await
     }
 
     /// Fails if a flag was given beside `--from`. `done` says what happens to files, for example "audited".

@@ -89,7 +89,7 @@ impl Registrar {
         };
         let kubeconfig = self.control_plane.webhook_kubeconfig();
         self.runtime.spawn(async move {
-            let client = connect(Some(&kubeconfig), &ServerClock::default()).await.unwrap();
+            let client = connect(Some(&kubeconfig), None, &ServerClock::default(), "").await.unwrap();
             Watched::new(client, BuiltinUnions::Ignored).register(registration, signals).await;
         });
         catalogs
