@@ -34,7 +34,6 @@ use kube_unions_core::declaration::BuiltinGroups;
 use kube_unions_core::workspace::Workspace;
 use prometheus_client::metrics::gauge::Gauge;
 use schemas::Schemas;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch as channel;
 
@@ -81,11 +80,5 @@ impl Cluster {
     /// Keeps policies in line with the catalogs that come through `signals`, until the channel closes.
     pub async fn enforce(&self, enforcement: PolicyEnforcement, signals: PolicySignals) {
         controllers::enforce(self.client.clone(), enforcement, signals).await;
-    }
-}
-
-impl fmt::Debug for Cluster {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Cluster").field("builtin_unions", &self.builtin_unions).finish_non_exhaustive()
     }
 }

@@ -59,7 +59,6 @@ use kube_unions_core::catalog::Catalog;
 use listen::listen;
 use readiness::Readiness;
 use reviews::Reviews;
-use std::fmt;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
@@ -271,15 +270,6 @@ impl Server {
         listeners.finish().await?;
         tracing::info!("stopped");
         Ok(())
-    }
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { addresses, certificate, config, .. } = self;
-        let mut out = out.debug_struct("Server");
-        out.field("addresses", addresses).field("certificate", certificate).field("config", config);
-        out.finish_non_exhaustive()
     }
 }
 

@@ -14,7 +14,6 @@ use percent_encoding::utf8_percent_encode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 
 /// Objects in the first page, whose size is unknown.
@@ -53,12 +52,6 @@ pub struct Pages {
     seen: Option<NamespacedName>,
     /// Expiries since the last object.
     expiries: u32,
-}
-
-impl fmt::Debug for Pages {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pages").field("path", &self.path).finish_non_exhaustive()
-    }
 }
 
 /// Some of the objects of a list.

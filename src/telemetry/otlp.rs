@@ -124,12 +124,6 @@ impl Spans for Otlp {
     }
 }
 
-impl fmt::Debug for Otlp {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Otlp").finish_non_exhaustive()
-    }
-}
-
 /// Returns the attributes of this service. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` can change them.
 fn resource() -> Resource {
     let ours = [KeyValue::new("service.name", SERVICE), KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))];

@@ -3,11 +3,10 @@
 //! A span is recorded as a whole and afterwards, so that work without tracing costs one check. `otlp` implements [`Spans`].
 
 use hyper::HeaderMap;
-use std::fmt::Debug;
 use std::time::{Duration, Instant, SystemTime};
 
 /// A receiver of spans.
-pub trait Spans: Debug + Send + Sync {
+pub trait Spans: Send + Sync {
     /// Takes a span. It must not block.
     fn record(&self, span: &Span<'_>);
 

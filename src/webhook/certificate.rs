@@ -32,7 +32,6 @@ use tokio::sync::watch;
 use wake::DirectoryWake;
 
 /// The certificate in force and its source.
-#[derive(Debug)]
 pub(super) struct CertificateReloader {
     source: ReloadSource,
     clients: Option<ClientPolicy>,
@@ -44,7 +43,7 @@ pub(super) struct CertificateReloader {
 }
 
 /// Source of certificates.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum ReloadSource {
     Directory(DirectoryWake),
     Offered(watch::Receiver<ServingCertificate>),

@@ -28,7 +28,6 @@ use kube_unions_core::declaration::{Fault, Severity, Source};
 use request::{InspectedObject, InspectionRequest, SubjectKind, text_at};
 use seats::{NoSeats, Seats, TakenSeats};
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
@@ -156,12 +155,6 @@ impl Inspections {
 
     fn count(&self, kind: &'static str, outcome: &'static str) {
         self.counters.get_or_create(&[("kind", kind), ("outcome", outcome)]).inc();
-    }
-}
-
-impl fmt::Debug for Inspections {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Inspections").finish_non_exhaustive()
     }
 }
 

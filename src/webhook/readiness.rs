@@ -10,14 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-impl fmt::Debug for CatalogEvidence {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("CatalogEvidence")
-    }
-}
-
 /// The parts that must be ready.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Readiness {
     listening: Arc<AtomicBool>,
     stopping: Arc<AtomicBool>,

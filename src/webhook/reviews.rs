@@ -14,7 +14,6 @@ use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::{Fault, Severity};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -192,12 +191,6 @@ impl Reviews {
     fn observe_duration(&self, phase: Phase, began: Instant) {
         let seconds = began.elapsed().as_secs_f64();
         self.durations.get_or_create(&[("phase", phase_label(phase))]).observe(seconds);
-    }
-}
-
-impl fmt::Debug for Reviews {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Reviews").field("ratcheting", &self.ratcheting).finish_non_exhaustive()
     }
 }
 

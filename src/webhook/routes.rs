@@ -33,7 +33,6 @@ use tokio::sync::Semaphore;
 const INLINE: usize = 256 * 1024;
 
 /// Everything that the routes of the webhook port share.
-#[derive(Debug)]
 pub(super) struct Webhook {
     pub(super) reviews: Arc<Reviews>,
     /// `None` if nothing is inspected.

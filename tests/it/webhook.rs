@@ -468,7 +468,7 @@ async fn an_error_names_the_address_that_is_in_use() {
     for ops in [false, true] {
         let mut config = config(source());
         *(if ops { &mut config.ops } else { &mut config.webhook }) = taken;
-        let error = Server::bind(config, Metrics::new()).await.unwrap_err();
+        let error = Server::bind(config, Metrics::new()).await.err().unwrap();
         assert!(error.to_string().starts_with(&format!("cannot listen on `{taken}`: ")), "{error}");
     }
     drop(listener);

@@ -10,7 +10,6 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,15 +34,7 @@ impl CertificateFiles {
     }
 }
 
-impl fmt::Debug for CertificateFiles {
-    /// Omits the private key.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("CertificateFiles").finish_non_exhaustive()
-    }
-}
-
 /// A certificate that is ready to serve with.
-#[derive(Debug)]
 pub(super) struct LoadedCertificate {
     pub(super) files: CertificateFiles,
     pub(super) config: Arc<ServerConfig>,

@@ -14,7 +14,7 @@ use std::{os::fd::OwnedFd, sync::Arc};
 use tokio::io::unix::AsyncFd;
 
 /// A watch on a directory. Clones share it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct DirectoryWake {
     pub(super) directory: PathBuf,
     #[cfg(target_os = "linux")]

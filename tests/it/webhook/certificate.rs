@@ -138,7 +138,7 @@ async fn an_unreadable_certificate_fails_the_start_with_its_path() {
     let mounted = Mounted::new(&authority, &serving(&authority, 60));
     let start = || async {
         let config = config(CertificateSource::Directory(mounted.path().to_owned()));
-        let error: Box<dyn std::error::Error> = Server::bind(config, Metrics::new()).await.unwrap_err().into();
+        let error: Box<dyn std::error::Error> = Server::bind(config, Metrics::new()).await.err().unwrap().into();
         error.source().unwrap().to_string()
     };
     let path = |name| mounted.path().join(name).display().to_string();
