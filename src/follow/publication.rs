@@ -27,7 +27,7 @@ pub(super) struct StoredDeclaration {
 
 impl StoredDeclaration {
     pub(super) fn read(raw: &RawDeclaration) -> Self {
-        Self { generation: raw.generation(), status: raw.status() }
+        Self { generation: raw.metadata.generation, status: raw.status() }
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) type RawDeclaration = Raw<UnionDeclaration>;
 #[derive(Debug, Clone)]
 pub(super) struct Raw<K> {
     /// `name`, `resourceVersion` and `generation` only.
-    metadata: ObjectMeta,
+    pub(super) metadata: ObjectMeta,
     parts: Result<ObjectParts, String>,
     resource: PhantomData<K>,
 }
@@ -45,11 +45,6 @@ impl<K> Raw<K> {
     /// Returns the name, empty if it is missing.
     pub(super) fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
-    }
-
-    /// Returns `metadata.generation`, which counts the changes of `spec`.
-    pub(super) fn generation(&self) -> Option<i64> {
-        self.metadata.generation
     }
 
     /// Returns the parts.

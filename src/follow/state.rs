@@ -36,7 +36,8 @@ pub(super) const OWN_DEFINITION: &str = "uniondeclarations.kube-unions.dev";
 /// The inputs of a cluster, the unions that follow from them, and the work that is left to do.
 pub(super) struct ClusterState {
     workspace: Arc<Mutex<Workspace>>,
-    services: Services,
+    /// The `APIService`s.
+    pub(super) services: Services,
     definitions: ListProgress,
     declarations: ListProgress,
     /// The parts of `UnionDeclaration`s that no union follows from, by name.
@@ -44,7 +45,7 @@ pub(super) struct ClusterState {
     documents: DocumentSchedule,
     /// Documents are being fetched.
     fetching: bool,
-    publication: Publication,
+    pub(super) publication: Publication,
     schemas: Arc<Schemas>,
     own_groups_known: Gauge,
     /// Tells whether the CRD of declarations is installed.
@@ -69,11 +70,6 @@ impl ClusterState {
             own_groups_known: cluster.own_groups_known.clone(),
             declarable: cluster.declarable.clone(),
         }
-    }
-
-    /// Returns the `APIService`s.
-    pub(super) fn services(&self) -> &Services {
-        &self.services
     }
 
     /// Takes in an event of the `APIService`s: CRDs in the groups that the API server serves from its own code do not count.
@@ -250,11 +246,6 @@ impl ClusterState {
             self.documents.poll_soon();
         }
         self.change(|_| Vec::new());
-    }
-
-    /// Returns true if a change has waited too long.
-    pub(super) fn is_overdue(&self) -> bool {
-        self.publication.is_overdue()
     }
 
     /// Returns true if every input that is needed was read and compiled, or cannot be.

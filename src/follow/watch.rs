@@ -59,7 +59,7 @@ impl Cluster {
             if all_handled && fetch.is_none() {
                 fetch = state.next_fetch().map(|fetch| fetch.run(Arc::clone(&self.schemas)).boxed());
             }
-            if (all_handled || state.is_overdue()) && state.publish(&catalogs, &statuses).is_err() {
+            if (all_handled || state.publication.is_overdue()) && state.publish(&catalogs, &statuses).is_err() {
                 return;
             }
             while jobs.len() < CONCURRENT_JOBS
@@ -173,7 +173,7 @@ fn handle_service(event: watcher::Result<Event<APIService>>, state: &mut Cluster
         Err(error) => {
             let reason = reason(&error);
             if failure.is_new(&reason) {
-                let consequence = if state.services().are_known() {
+                let consequence = if state.services.are_known() {
                     "the groups known stay"
                 } else {
                     "no CRD counts whose group ends in .k8s.io or .kubernetes.io"

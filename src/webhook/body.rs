@@ -144,7 +144,7 @@ impl Room<'_> {
                 self.seen = returns;
                 return Ok(());
             }
-            match self.connection.table().evict_transfer() {
+            match self.connection.table.evict_transfer() {
                 Eviction::NotBefore(time) => drop(timeout_at(time, returned).await),
                 Eviction::Started => returned.await,
                 Eviction::Impossible => return Err(RequestRefusal::Budget),

@@ -23,7 +23,7 @@ const WAY_BACK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Caller {
     /// The time at which an answer is too late. `None` if the caller did not say.
-    deadline: Option<Instant>,
+    pub(super) deadline: Option<Instant>,
     given_up: LabelledCounters<1>,
 }
 
@@ -36,10 +36,6 @@ impl Caller {
         let timeout = query.and_then(timeout).map(|timeout| timeout.min(LONGEST));
         let deadline = timeout.map(|timeout| Instant::now() + timeout.saturating_sub(WAY_BACK.min(timeout / 10)));
         Self { deadline, given_up: given_up.clone() }
-    }
-
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline
     }
 
     /// Waits no longer than the caller. Returns `None` at the deadline.

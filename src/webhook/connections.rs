@@ -263,7 +263,8 @@ fn search(open: &OpenConnections, may_go: impl Fn(&ConnectionSlot, Activity) -> 
 /// One connection. It has its place in the table until it is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
-    table: Arc<Connections>,
+    /// The table that holds it.
+    pub(super) table: Arc<Connections>,
     number: u64,
     slot: Arc<ConnectionSlot>,
 }
@@ -315,11 +316,6 @@ impl Connection {
                 return;
             }
         }
-    }
-
-    /// Returns the table that holds this connection.
-    pub(super) fn table(&self) -> &Connections {
-        &self.table
     }
 
     fn activity(&self) -> Activity {

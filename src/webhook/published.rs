@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A catalog with the counters of its kinds. It never changes: the next catalog replaces it as a whole.
 #[derive(Debug)]
 pub(super) struct PublishedCatalog {
-    catalog: Arc<Catalog>,
+    pub(super) catalog: Arc<Catalog>,
     /// By the ordinal of a catalog entry. The versions of a kind share their counters.
     by_ordinal: Box<[Arc<KindCounters>]>,
     /// The counters of each kind once, and true for a kind with a union whose declaration has the action `Audit`.
@@ -44,10 +44,6 @@ impl PublishedCatalog {
         }
         let kinds = kinds.into_values().collect();
         Self { catalog, by_ordinal: by_ordinal.into(), kinds, unions_by_source }
-    }
-
-    pub(super) fn catalog(&self) -> &Catalog {
-        &self.catalog
     }
 
     /// Returns the counters of the catalog entry at `ordinal`.

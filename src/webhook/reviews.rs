@@ -86,9 +86,9 @@ impl Reviews {
     /// Puts `catalog` in force, and logs each fault that is new or gone.
     pub(super) fn publish(&self, catalog: Arc<Catalog>) {
         let previous = self.published.load_full();
-        log_faults(previous.as_ref().map_or(&[], |it| it.catalog().faults()), catalog.faults());
+        log_faults(previous.as_ref().map_or(&[], |it| it.catalog.faults()), catalog.faults());
         let next = PublishedCatalog::new(catalog, previous.as_deref());
-        tracing::info!(kinds = next.catalog().entries().len(), unions = next.unions(), "catalog in force");
+        tracing::info!(kinds = next.catalog.entries().len(), unions = next.unions(), "catalog in force");
         self.published.store(Some(Arc::new(next)));
     }
 
@@ -104,7 +104,7 @@ impl Reviews {
         let published = published.as_ref()?;
         let _in_flight = InFlight::enter(&self.in_flight);
         let began = Instant::now();
-        let review = (self.reviewer)(published.catalog(), phase, self.ratcheting, body, meter);
+        let review = (self.reviewer)(&published.catalog, phase, self.ratcheting, body, meter);
         let answer = review.and_then(|review| Ok((review.write(meter)?, review)));
         let answer = match answer {
             Ok((json, review)) => {

@@ -136,7 +136,7 @@ impl Webhook {
         let connection = connection_of(&request)?;
         let announced = request.body().size_hint().exact().and_then(|exact| usize::try_from(exact).ok());
         if let Some(length) = announced.filter(|length| *length >= INLINE)
-            && let Err(refusal) = self.turns.check(length, caller.deadline())
+            && let Err(refusal) = self.turns.check(length, caller.deadline)
         {
             return Err(self.bodies.refuse(request, refusal).await);
         }
@@ -171,7 +171,7 @@ impl Webhook {
             }
         };
         // Bodies that are being read give up sooner, which frees memory for a review whose caller still waits.
-        match caller.deadline() {
+        match caller.deadline {
             Some(_) => repeated.await,
             None => self.bodies.for_memory(repeated).await,
         }
@@ -189,7 +189,7 @@ impl Webhook {
         if body.len() < INLINE {
             return attempt(&self.reviews, phase, body, start, waits);
         }
-        let turn = self.turns.take(body.len(), caller.deadline()).await?;
+        let turn = self.turns.take(body.len(), caller.deadline).await?;
         let (reviews, waits) = (Arc::clone(&self.reviews), Arc::clone(waits));
         // The thread owns the body and the turn, because the client may go away before the review is done.
         let reviewed = tokio::task::spawn_blocking(move || {

@@ -14,7 +14,8 @@ const DEEPEST: usize = 64;
 #[derive(Debug, Serialize)]
 pub(super) struct JsonPatchOperation<'t> {
     op: OperationName,
-    path: String,
+    /// The JSON Pointer of the value.
+    pub(super) path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<&'t RawValue>,
 }
@@ -32,11 +33,6 @@ impl<'t> JsonPatchOperation<'t> {
     /// Returns an operation that makes the whole patch fail unless the value at `path` is `value`.
     pub(super) fn test(path: &str, value: &'t RawValue) -> Self {
         operation(OperationName::Test, path.to_owned(), Some(value))
-    }
-
-    /// Returns the JSON Pointer of the operation.
-    pub(super) fn path(&self) -> &str {
-        &self.path
     }
 }
 

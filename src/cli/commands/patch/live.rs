@@ -285,7 +285,7 @@ fn resource_version(object: &str) -> anyhow::Result<Box<RawValue>> {
 fn is_another(before: &str, after: &str) -> serde_json::Result<bool> {
     let is_bookkeeping =
         |path: &str| BOOKKEEPING.iter().any(|known| path.strip_prefix(known).is_some_and(starts_below));
-    Ok(difference(before, after)?.iter().any(|operation| !is_bookkeeping(operation.path())))
+    Ok(difference(before, after)?.iter().any(|operation| !is_bookkeeping(&operation.path)))
 }
 
 fn starts_below(rest: &str) -> bool {
