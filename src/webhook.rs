@@ -196,22 +196,9 @@ impl Server {
         mut catalogs: watch::Receiver<Option<Arc<Catalog>>>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), TaskEnded> {
-        let Self {
-            webhook,
-            ops,
-            addresses,
-            certificate,
-            announcer,
-            reviews,
-            inspections,
-            budget,
-            readiness,
-            in_force,
-            metrics,
-            config,
-        } = self;
+        let (config, metrics, readiness) = (&self.config, &self.metrics, &self.readiness);
         // A catalog that is already here must be in force before the first request.
-        put_in_force(&mut catalogs, &reviews, &in_force);
+        put_in_force(&mut catalogs, &self.reviews, &self.in_force);
         let (stage, _) = watch::channel(Stage::Serving);
         let (evicted, refused) = (&metrics.connections_evicted, &metrics.connections_refused);
         let limits = ConnectionLimits {
@@ -223,15 +210,15 @@ impl Server {
         let ops_limits = ConnectionLimits { connections: OPS_CONNECTIONS, per_source: usize::MAX, grace: OPS_GRACE };
         let processors = available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         let webhook_acceptor = Acceptor {
-            certificate: Some(Arc::clone(&certificate)),
+            certificate: Some(Arc::clone(&self.certificate)),
             connections: Connections::new(limits, "webhook", evicted, refused.clone()),
             router: routes::webhook(Arc::new(routes::Webhook {
-                reviews: Arc::clone(&reviews),
-                inspections,
-                bodies: BodyReader::new(config.limits.body, config.timeouts, budget),
+                reviews: Arc::clone(&self.reviews),
+                inspections: self.inspections,
+                bodies: BodyReader::new(config.limits.body, config.timeouts, self.budget),
                 turns: Turns::new(processors, config.limits.in_flight / 3, metrics.queued.clone()),
                 retries: Semaphore::new(1),
-                metrics: Arc::clone(&metrics),
+                metrics: Arc::clone(metrics),
             })),
             timeouts: config.timeouts,
             stage: stage.subscribe(),
@@ -239,20 +226,20 @@ impl Server {
         let ops_acceptor = Acceptor {
             certificate: None,
             connections: Connections::new(ops_limits, "ops", evicted, refused.clone()),
-            router: routes::ops(readiness.clone(), metrics),
+            router: routes::ops(readiness.clone(), Arc::clone(metrics)),
             // Without a handshake, the first byte is the only sign of life. No API server keeps connections to this port.
             timeouts: Timeouts { first_byte: config.timeouts.handshake, ..config.timeouts },
             stage: stage.subscribe(),
         };
         // A task that ends closes its channels. Those that end for that reason are not the first.
-        let _open = (catalogs.clone(), in_force.clone());
+        let _open = (catalogs.clone(), self.in_force.clone());
         let (mut background, mut listeners) = (Supervised::default(), Supervised::default());
-        background.spawn(ServeTask::Catalogs, publish(catalogs, reviews, in_force));
-        background.spawn(ServeTask::Certificate, certificate.keep_fresh(config.certificate_poll, announcer));
-        listeners.spawn(ServeTask::WebhookListener, webhook_acceptor.run(webhook));
-        listeners.spawn(ServeTask::OpsListener, ops_acceptor.run(ops));
+        background.spawn(ServeTask::Catalogs, publish(catalogs, self.reviews, self.in_force));
+        background.spawn(ServeTask::Certificate, self.certificate.keep_fresh(config.certificate_poll, self.announcer));
+        listeners.spawn(ServeTask::WebhookListener, webhook_acceptor.run(self.webhook));
+        listeners.spawn(ServeTask::OpsListener, ops_acceptor.run(self.ops));
         readiness.listen();
-        tracing::info!(webhook = addresses.webhook.to_string(), ops = addresses.ops.to_string(), "listening");
+        tracing::info!(webhook = self.addresses.webhook.to_string(), ops = self.addresses.ops.to_string(), "listening");
 
         let drained = async {
             stop.await;

@@ -107,14 +107,14 @@ impl Spans for Otlp {
     fn record(&self, span: &Span<'_>) {
         let parent = self.propagator.extract_with_context(&Context::new(), &Headers(span.start));
         let mut builder = SpanBuilder::from_name(span.name).with_kind(SpanKind::Server);
-        builder.start_time = Some(span.start.clock());
+        builder.start_time = Some(span.start.clock);
         builder.attributes =
             Some(span.attributes.iter().map(|(name, value)| KeyValue::new(*name, (*value).to_owned())).collect());
         let mut recorded = self.tracer.build_with_context(builder, &parent);
         if span.failed {
             recorded.set_status(Status::error(""));
         }
-        recorded.end_with_timestamp(span.start.clock() + span.start.elapsed());
+        recorded.end_with_timestamp(span.start.clock + span.start.instant.elapsed());
     }
 
     fn finish(&self, within: Duration) {

@@ -30,8 +30,10 @@ pub struct Span<'a> {
 /// The start of a piece of work, with the trace context of the request that caused it (W3C Trace Context).
 #[derive(Debug, Clone)]
 pub struct SpanStart {
-    clock: SystemTime,
-    instant: Instant,
+    /// The wall-clock time.
+    pub clock: SystemTime,
+    /// The same time on the monotonic clock.
+    pub instant: Instant,
     parent: Option<String>,
     state: Option<String>,
 }
@@ -42,16 +44,6 @@ impl SpanStart {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
         let (parent, state) = (text("traceparent"), text("tracestate"));
         Self { clock: SystemTime::now(), instant: Instant::now(), parent, state }
-    }
-
-    /// Returns the wall-clock time of the start.
-    pub fn clock(&self) -> SystemTime {
-        self.clock
-    }
-
-    /// Returns the time since the start.
-    pub fn elapsed(&self) -> Duration {
-        self.instant.elapsed()
     }
 
     /// Returns the request's header `traceparent` or `tracestate`.
