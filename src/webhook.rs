@@ -41,20 +41,18 @@ mod routes;
 mod turns;
 
 pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
-pub use config::{Clock, Config, Limits, Timeouts};
+pub use config::{CatalogEvidence, Clock, Config, Limits, Timeouts};
 pub use inspections::{Inspector, InspectorError};
-pub use readiness::CatalogEvidence;
 pub use reviews::Reviewer;
 
 use crate::supervision::{ServeTask, Supervised, TaskEnded};
-use crate::telemetry::{Metrics, Spans};
+use crate::telemetry::Metrics;
 use accept::{Acceptor, Stage};
 use body::BodyReader;
 use budget::{Budget, BudgetGauge};
 use certificate::CertificateReloader;
 use connections::{ConnectionLimits, Connections};
 use inspections::Inspections;
-use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
 use listen::listen;
 use readiness::Readiness;
@@ -88,9 +86,7 @@ pub struct Server {
     ops: TcpListener,
     addresses: Addresses,
     certificate: Arc<CertificateReloader>,
-    announcer: Option<Announcer>,
     reviews: Arc<Reviews>,
-    inspections: Option<Inspections>,
     budget: Arc<Budget>,
     readiness: Readiness,
     in_force: watch::Sender<Option<Arc<Catalog>>>,
@@ -109,15 +105,10 @@ pub struct Addresses {
 
 impl Server {
     /// Loads the certificate and listens on both addresses.
-    pub async fn bind(config: Config, metrics: Metrics) -> Result<Self, ServerError> {
-        Self::with_reviewer(config, metrics, Reviews::reviewer()).await
-    }
-
-    /// Does the same as [`bind`](Self::bind), and answers reviews by `reviewer`.
     #[allow(clippy::unused_async, reason = "listening needs a runtime, which an async caller has")]
-    pub async fn with_reviewer(config: Config, mut metrics: Metrics, reviewer: Reviewer) -> Result<Self, ServerError> {
+    pub async fn bind(config: Config, mut metrics: Metrics) -> Result<Self, ServerError> {
         let certificate = CertificateReloader::new(&config, &metrics)?;
-        let reviews = Reviews::new(reviewer, config.ratcheting, &mut metrics);
+        let reviews = Reviews::new(&config, &mut metrics);
         let budget = Budget::new(config.limits.in_flight, config.limits.body);
         metrics.register(Box::new(BudgetGauge(Arc::clone(&budget))));
         let bound = |address| {
@@ -128,15 +119,13 @@ impl Server {
         let (ops_address, ops) = bound(config.ops)?;
         let addresses = Addresses { webhook: webhook_address, ops: ops_address };
         let (certificate, reviews) = (Arc::new(certificate), Arc::new(reviews));
-        let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews), config.clock.clone());
+        let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews), &config);
         Ok(Self {
             webhook,
             ops,
             addresses,
             certificate,
-            announcer: None,
             reviews,
-            inspections: None,
             budget,
             readiness,
             in_force: watch::Sender::new(None),
@@ -145,37 +134,9 @@ impl Server {
         })
     }
 
-    /// Returns the server with reviews of objects that declare unions, at the path of the token. `inspector` judges the
-    /// `UnionDeclaration`s. While there is no token, there is no such path.
-    #[must_use]
-    pub fn inspecting_with(self, inspector: Inspector, token: watch::Receiver<Option<InspectionToken>>) -> Self {
-        let inspections = Inspections::new(inspector, token, &self.budget, self.metrics.inspections.clone());
-        Self { inspections: Some(inspections), ..self }
-    }
-
-    /// Returns the server with a span of each review sent to `spans`.
-    #[must_use]
-    pub fn tracing_to(self, spans: Arc<dyn Spans>) -> Self {
-        self.reviews.trace_to(spans);
-        self
-    }
-
-    /// Returns the server with the age of the catalog in the details of `/readyz`.
-    #[must_use]
-    pub fn proving_with(self, evidence: CatalogEvidence) -> Self {
-        Self { readiness: self.readiness.with_evidence(evidence), ..self }
-    }
-
     /// Returns the catalog in force, through a channel that follows each change.
     pub fn in_force(&self) -> watch::Receiver<Option<Arc<Catalog>>> {
         self.in_force.subscribe()
-    }
-
-    /// Returns the server with an announcer. It makes the API server trust each `ca.crt` in the certificate's directory
-    /// before the server serves the key pair that came with it. Without an announcer, each pair is served at once.
-    #[must_use]
-    pub fn announcing_with(self, announcer: Announcer) -> Self {
-        Self { announcer: Some(announcer), ..self }
     }
 
     /// Returns a function that answers like `/readyz`.
@@ -208,13 +169,17 @@ impl Server {
         };
         // A limit for each address would refuse probes that share one.
         let ops_limits = ConnectionLimits { connections: OPS_CONNECTIONS, per_source: usize::MAX, grace: OPS_GRACE };
+        let inspections = config
+            .inspections
+            .clone()
+            .map(|(inspector, token)| Inspections::new(inspector, token, &self.budget, metrics.inspections.clone()));
         let processors = available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         let webhook_acceptor = Acceptor {
             certificate: Some(Arc::clone(&self.certificate)),
             connections: Connections::new(limits, "webhook", evicted, refused.clone()),
             router: routes::webhook(Arc::new(routes::Webhook {
                 reviews: Arc::clone(&self.reviews),
-                inspections: self.inspections,
+                inspections,
                 bodies: BodyReader::new(config.limits.body, config.timeouts, self.budget),
                 turns: Turns::new(processors, config.limits.in_flight / 3, metrics.queued.clone()),
                 retries: Semaphore::new(1),
@@ -235,7 +200,10 @@ impl Server {
         let _open = (catalogs.clone(), self.in_force.clone());
         let (mut background, mut listeners) = (Supervised::default(), Supervised::default());
         background.spawn(ServeTask::Catalogs, publish(catalogs, self.reviews, self.in_force));
-        background.spawn(ServeTask::Certificate, self.certificate.keep_fresh(config.certificate_poll, self.announcer));
+        background.spawn(
+            ServeTask::Certificate,
+            self.certificate.keep_fresh(config.certificate_poll, config.announcer.clone()),
+        );
         listeners.spawn(ServeTask::WebhookListener, webhook_acceptor.run(self.webhook));
         listeners.spawn(ServeTask::OpsListener, ops_acceptor.run(self.ops));
         readiness.listen();

@@ -119,28 +119,22 @@ impl Wiring {
         let (confirm, registered) = watch::channel(RegisteredKinds::default());
         let supply = Supply::new(&arguments, trust, held);
         let (time, judged) = (clock.clone(), clock.clone());
+        let evidence = link.clone();
         let config = Config {
             clock: Clock { now: Arc::new(move || time.now()), fault: Arc::new(move || judged.fault()) },
+            inspections: cluster.as_ref().map(|cluster| (inspector(cluster), inspection.subscribe())),
+            announcer: supply.announcer(),
+            evidence: cluster.is_some().then(|| -> CatalogEvidence { Arc::new(move || evidence.evidence()) }),
+            spans,
             ..arguments.config(supply.source.clone())
         };
         let authority_expiry = metrics.certificate_authority_expiry.clone();
-        let mut server = Server::bind(config.clone(), metrics).await?;
-        if let Some(announcer) = supply.announcer() {
-            server = server.announcing_with(announcer);
-        }
-        let mut tasks = Supervised::default();
-        tasks.spawn(ServeTask::SharedCertificate, supply.keep(client, clock.clone(), authority_expiry));
-        if let Some(cluster) = &cluster {
-            server = server.inspecting_with(inspector(cluster), inspection.subscribe());
-            let link = link.clone();
-            server = server.proving_with(CatalogEvidence(Arc::new(move || link.evidence())));
-        }
-        if let Some(spans) = spans {
-            server = server.tracing_to(spans);
-        }
+        let server = Server::bind(config.clone(), metrics).await?;
         if let CertificateSource::SelfSigned { ca_file } = &config.certificate {
             tracing::info!(ca = ca_file.display().to_string(), "self-signed certificate");
         }
+        let mut tasks = Supervised::default();
+        tasks.spawn(ServeTask::SharedCertificate, supply.keep(client, clock.clone(), authority_expiry));
         let mut writers = Supervised::default();
         if let (Some(cluster), Some(registration)) = (&cluster, arguments.registration()) {
             let signals = controllers::Signals {

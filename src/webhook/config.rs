@@ -1,10 +1,13 @@
-//! The configuration of the server: addresses, limits and timeouts, with their defaults.
+//! The configuration of the server: addresses, limits and timeouts, with their defaults, and what other parts of the program do
+//! for it.
 
-use super::{CertificateSource, ClientPolicy};
-use kube_unions_core::admission::Ratcheting;
+use super::{Announcer, CertificateSource, ClientPolicy, Inspector, Reviewer};
+use crate::telemetry::Spans;
+use kube_unions_core::admission::{self, InspectionToken, Ratcheting};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
 
 /// The configuration of a [`Server`](super::Server).
 #[derive(Clone)]
@@ -29,7 +32,22 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Clock by which certificates are judged.
     pub clock: Clock,
+    /// Answers reviews.
+    pub reviewer: Reviewer,
+    /// Judges `UnionDeclaration`s, at the path of the token. While there is no token, there is no such path. `None`: neither is
+    /// there one for CRDs.
+    pub inspections: Option<(Inspector, watch::Receiver<Option<InspectionToken>>)>,
+    /// Makes the API server trust each `ca.crt` in the certificate's directory before the server serves the key pair that came with
+    /// it. `None` serves each pair at once.
+    pub announcer: Option<Announcer>,
+    /// Says how old the newest evidence is that the catalog is current, for the details of `/readyz`.
+    pub evidence: Option<CatalogEvidence>,
+    /// Takes a span of each review.
+    pub spans: Option<Arc<dyn Spans>>,
 }
+
+/// A function that says how old the newest evidence is that the catalog is current.
+pub type CatalogEvidence = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// A clock that may be wrong.
 #[derive(Clone)]
@@ -60,6 +78,11 @@ impl Config {
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             clock: Clock::default(),
+            reviewer: Arc::new(admission::review_within),
+            inspections: None,
+            announcer: None,
+            evidence: None,
+            spans: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Each check asks the part that it is about. None depends on time alone.
 
 use super::certificate::CertificateReloader;
-use super::config::Clock;
+use super::config::{CatalogEvidence, Clock, Config};
 use super::reviews::Reviews;
 use std::borrow::Cow;
 use std::fmt;
@@ -21,22 +21,14 @@ pub(super) struct Readiness {
     evidence: Option<CatalogEvidence>,
 }
 
-/// Says how old the newest evidence is that the catalog is current.
-#[derive(Clone)]
-pub struct CatalogEvidence(pub Arc<dyn Fn() -> String + Send + Sync>);
-
 /// The name of a check and its result. `Err` says what is missing.
 type Check = (&'static str, Result<(), Cow<'static, str>>);
 
 impl Readiness {
     /// Returns the checks of a server that does not listen yet.
-    pub(super) fn new(certificate: Arc<CertificateReloader>, reviews: Arc<Reviews>, clock: Clock) -> Self {
-        Self { listening: Arc::default(), stopping: Arc::default(), certificate, reviews, clock, evidence: None }
-    }
-
-    /// Returns the same checks, with the age of the catalog in the details.
-    pub(super) fn with_evidence(self, evidence: CatalogEvidence) -> Self {
-        Self { evidence: Some(evidence), ..self }
+    pub(super) fn new(certificate: Arc<CertificateReloader>, reviews: Arc<Reviews>, config: &Config) -> Self {
+        let (clock, evidence) = (config.clock.clone(), config.evidence.clone());
+        Self { listening: Arc::default(), stopping: Arc::default(), certificate, reviews, clock, evidence }
     }
 
     /// Records that the server accepts connections.
@@ -52,7 +44,7 @@ impl Readiness {
     /// Runs all checks.
     pub(super) fn report(&self) -> ReadinessReport {
         let check = |passed: bool, failure| if passed { Ok(()) } else { Err(Cow::Borrowed(failure)) };
-        let evidence = self.evidence.as_ref().map(|evidence| (evidence.0)());
+        let evidence = self.evidence.as_ref().map(|evidence| evidence());
         let checks = [
             ("listening", check(self.listening.load(Ordering::Relaxed), "not accepting connections yet")),
             ("certificate", self.certificate.check()),

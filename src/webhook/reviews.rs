@@ -3,21 +3,22 @@
 //! A review takes no lock to find its kind: the catalog and the counters of its kinds are one immutable value, which the next
 //! catalog replaces as a whole (`published`). HTTP stays in `routes`; `inspections` judges objects that declare unions.
 
+use super::config::Config;
 use super::inspections::{Inspected, InspectionError};
 use super::published::{CatalogMetrics, PublishedCatalog};
 use super::review_metrics::{KindCounters, OTHER, ReviewLabels, phase_label};
 use crate::telemetry::{Metrics, ReviewDurations, Span, SpanStart, Spans};
 use arc_swap::ArcSwapOption;
 use hyper::HeaderMap;
-use kube_unions_core::admission::{self, Meter, Operation, Phase, Ratcheting, Review, ReviewError, ReviewOutcome};
+use kube_unions_core::admission::{Meter, Operation, Phase, Ratcheting, Review, ReviewError, ReviewOutcome};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::{Fault, Severity};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
-/// A function that answers a review: [`admission::review_within`], or a test's own.
+/// A function that answers a review: [`kube_unions_core::admission::review_within`], or a test's own.
 pub type Reviewer =
     Arc<dyn Fn(&Catalog, Phase, Ratcheting, &[u8], &dyn Meter) -> Result<Review, ReviewError> + Send + Sync>;
 
@@ -31,8 +32,8 @@ const LOGGED_PATHS: usize = 4096;
 pub(super) struct Reviews {
     published: Arc<ArcSwapOption<PublishedCatalog>>,
     reviewer: Reviewer,
-    /// Unset if reviews are not traced.
-    spans: OnceLock<Arc<dyn Spans>>,
+    /// `None` if reviews are not traced.
+    spans: Option<Arc<dyn Spans>>,
     ratcheting: Ratcheting,
     /// Counts reviews of kinds that the catalog does not know, and bodies that are not reviews.
     other: Arc<KindCounters>,
@@ -43,7 +44,7 @@ pub(super) struct Reviews {
 
 impl Reviews {
     /// Returns reviews without a catalog, and adds their metrics to `metrics`.
-    pub(super) fn new(reviewer: Reviewer, ratcheting: Ratcheting, metrics: &mut Metrics) -> Self {
+    pub(super) fn new(config: &Config, metrics: &mut Metrics) -> Self {
         let published = Arc::<ArcSwapOption<PublishedCatalog>>::default();
         let other = Arc::new(KindCounters::new(OTHER, OTHER));
         metrics.register(Box::new(CatalogMetrics { published: Arc::clone(&published), other: Arc::clone(&other) }));
@@ -53,9 +54,9 @@ impl Reviews {
         }
         Self {
             published,
-            reviewer,
-            spans: OnceLock::new(),
-            ratcheting,
+            reviewer: Arc::clone(&config.reviewer),
+            spans: config.spans.clone(),
+            ratcheting: config.ratcheting,
             other,
             durations: metrics.review_durations.clone(),
             in_flight: metrics.in_flight.clone(),
@@ -63,19 +64,9 @@ impl Reviews {
         }
     }
 
-    /// Returns the default [`Reviewer`].
-    pub(super) fn reviewer() -> Reviewer {
-        Arc::new(admission::review_within)
-    }
-
-    /// Sends a span of each review to `spans`. Later calls have no effect.
-    pub(super) fn trace_to(&self, spans: Arc<dyn Spans>) {
-        self.spans.get_or_init(|| spans);
-    }
-
     /// Returns the start of a request's span; `None` if reviews are not traced.
     pub(super) fn start_span(&self, headers: &HeaderMap) -> Option<SpanStart> {
-        self.spans.get().map(|_| SpanStart::now(headers))
+        self.spans.as_ref().map(|_| SpanStart::now(headers))
     }
 
     /// Returns true after the first catalog.
@@ -175,7 +166,7 @@ impl Reviews {
 
     /// Sends a span. A body that cannot be read has no `uid`, and its span has failed.
     fn trace(&self, start: Option<SpanStart>, (group, kind): (&str, &str), labels: ReviewLabels, uid: Option<&str>) {
-        let Some((spans, start)) = self.spans.get().zip(start) else { return };
+        let Some((spans, start)) = self.spans.as_ref().zip(start) else { return };
         let [operation, phase, outcome] = labels.names();
         let attributes = [
             ("admission.uid", head(uid.unwrap_or_default(), LONGEST_UID)),

@@ -65,15 +65,16 @@ impl Mounted {
     }
 
     async fn serve(&self) -> Running {
-        self.serve_with(Duration::from_millis(5), |it| it).await
+        self.serve_with(None).await
     }
 
-    async fn serve_with(&self, poll: Duration, prepare: impl FnOnce(Server) -> Server) -> Running {
+    async fn serve_with(&self, announcer: Option<Announcer>) -> Running {
         let change = |config: &mut Config| {
             config.certificate = CertificateSource::Directory(self.path().to_owned());
-            config.certificate_poll = poll;
+            config.certificate_poll = Duration::from_millis(5);
+            config.announcer = announcer;
         };
-        let mut server = Running::new(change, Arc::new(admission::review_within), prepare).await;
+        let mut server = Running::without_catalog(change, Arc::new(admission::review_within)).await;
         server.tls = trusting(&self.ca_file, None);
         server.catalogs.send_replace(Some(Arc::default()));
         server
@@ -199,13 +200,13 @@ async fn a_new_ca_is_announced_before_its_certificate_is_served() {
     };
     let projected = Projected::new(&files(&old, &first));
     let (announcer, mut calls) = announcer();
-    let mut server = Running::new(
+    let mut server = Running::without_catalog(
         |config| {
             config.certificate = CertificateSource::Directory(projected.folder.path().to_owned());
             config.certificate_poll = Duration::from_millis(5);
+            config.announcer = Some(announcer);
         },
         Arc::new(admission::review_within),
-        |it| it.announcing_with(announcer),
     )
     .await;
     server.catalogs.send_replace(Some(Arc::default()));
@@ -255,7 +256,7 @@ async fn when_the_certificate_in_force_expires_the_waiting_one_is_served() {
     let mounted = Mounted::new(&old, &serving(&old, 3));
     fs::write(mounted.path().join("ca.crt"), old.pem()).unwrap();
     let (announcer, mut calls) = announcer();
-    let server = mounted.serve_with(Duration::from_millis(5), |it| it.announcing_with(announcer)).await;
+    let server = mounted.serve_with(Some(announcer)).await;
     let (_, _never) = calls.recv().await.unwrap();
     fs::write(mounted.path().join("ca.crt"), new.pem()).unwrap();
     mounted.write(&serving(&new, 5_000));

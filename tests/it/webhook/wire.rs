@@ -55,8 +55,8 @@ impl Running {
     }
 
     pub(crate) async fn inspecting_at(token: watch::Receiver<Option<InspectionToken>>, inspector: Inspector) -> Self {
-        let running =
-            Self::new(|_| {}, Arc::new(admission::review_within), |it| it.inspecting_with(inspector, token)).await;
+        let change = |config: &mut Config| config.inspections = Some((inspector, token));
+        let running = Self::without_catalog(change, Arc::new(admission::review_within)).await;
         running.catalogs.send_replace(Some(Arc::default()));
         running.until_ready().await;
         running
@@ -74,8 +74,9 @@ impl Running {
         let directory = tempfile::tempdir().unwrap();
         let ca_file = directory.path().join("ca.crt");
         let mut config = config(CertificateSource::SelfSigned { ca_file: ca_file.clone() });
+        config.reviewer = reviewer;
         change(&mut config);
-        let server = prepare(Server::with_reviewer(config, Metrics::new(), reviewer).await.unwrap());
+        let server = prepare(Server::bind(config, Metrics::new()).await.unwrap());
         // There is none if the test has its own certificate.
         let tls = if ca_file.exists() { trusting(&ca_file, None) } else { trusting_none() };
         let addresses = server.addresses();
