@@ -52,8 +52,9 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Returns a cluster before anything was read.
-    pub fn new(client: Client, builtin_unions: BuiltinUnions) -> Self {
+    /// Returns a cluster before anything was read. `own_groups_known` is 1 while the groups that the API server serves from its own
+    /// code are known, else 0.
+    pub fn new(client: Client, builtin_unions: BuiltinUnions, own_groups_known: Gauge) -> Self {
         let schemas = Arc::new(Schemas::new(client.clone()));
         Self {
             client,
@@ -62,14 +63,8 @@ impl Cluster {
             requests: Arc::default(),
             builtin_unions,
             declarable: channel::Sender::new(false),
-            own_groups_known: Gauge::default(),
+            own_groups_known,
         }
-    }
-
-    /// Sets `gauge` to 1 while the groups that the API server serves from its own code are known, else to 0.
-    #[must_use]
-    pub fn telling(self, gauge: Gauge) -> Self {
-        Self { own_groups_known: gauge, ..self }
     }
 
     /// Reconciles the webhook configurations with the catalogs that come through `signals`, until the channel closes.

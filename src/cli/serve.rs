@@ -105,9 +105,8 @@ impl Wiring {
         let registration_metrics = metrics.registration.clone();
         let policy_metrics = metrics.policies.clone();
         let own_groups_known = metrics.own_groups_known.clone();
-        let cluster = client.clone();
-        let cluster =
-            cluster.map(|client| Cluster::new(client, arguments.builtin_unions.into()).telling(own_groups_known));
+        let unions = arguments.builtin_unions.into();
+        let cluster = client.clone().map(|client| Cluster::new(client, unions, own_groups_known));
         // `trust` tells registration which CAs to trust; `held` tells which CAs the configurations have.
         let (trust, trusted) = watch::channel(None);
         let (report, held) = watch::channel(RegisteredBundle::default());

@@ -10,6 +10,7 @@ use kube::runtime::watcher::Event;
 use kube::{Client, Resource};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::BuiltinGroups;
+use prometheus_client::metrics::gauge::Gauge;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub struct Learnt {
 
 /// Returns the unions that the webhook would enforce on a cluster. Calls `read` for each CRD.
 pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> Result<Learnt, LiveError> {
-    let cluster = Cluster::new(client.clone(), unions);
+    let cluster = Cluster::new(client.clone(), unions, Gauge::default());
     let mut state = ClusterState::new(&cluster);
     let mut lacking = BTreeMap::new();
 

@@ -49,7 +49,7 @@ impl Followed {
         let link = Link::new(metrics.watch_connected.clone(), metrics.watch_proven.clone());
         let client = Client::new(in_process(answer), "default");
         let (publish, catalogs) = watch::channel(None);
-        let cluster = Cluster::new(client, BuiltinUnions::Ignored);
+        let cluster = Cluster::new(client, BuiltinUnions::Ignored, metrics.own_groups_known.clone());
         let (followed, watched) = (cluster.clone(), link.clone());
         let task = tokio::spawn(async move { followed.follow(watched, publish).await });
         Self { calls, catalogs, link, metrics, task, cluster }

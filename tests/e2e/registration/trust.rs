@@ -90,7 +90,9 @@ impl Registrar {
         let kubeconfig = self.control_plane.webhook_kubeconfig();
         self.runtime.spawn(async move {
             let client = connect(Some(&kubeconfig), None, &ServerClock::default(), "").await.unwrap();
-            Watched::new(client, BuiltinUnions::Ignored).register(registration, signals).await;
+            Watched::new(client, BuiltinUnions::Ignored, Metrics::new().own_groups_known)
+                .register(registration, signals)
+                .await;
         });
         catalogs
     }
