@@ -28,7 +28,6 @@ pub use learn::{Learnt, learn};
 pub use link::Link;
 pub use schemas::SchemaFetchError;
 
-use crate::controllers::{self, PolicyEnforcement, PolicySignals, Registration, Signals};
 use kube::Client;
 use kube_unions_core::declaration::BuiltinGroups;
 use kube_unions_core::workspace::Workspace;
@@ -67,13 +66,8 @@ impl Cluster {
         }
     }
 
-    /// Reconciles the webhook configurations with the catalogs that come through `signals`, until the channel closes.
-    pub async fn register(&self, registration: Registration, signals: Signals) {
-        controllers::register(self.client.clone(), self.declarable.subscribe(), registration, signals).await;
-    }
-
-    /// Keeps policies in line with the catalogs that come through `signals`, until the channel closes.
-    pub async fn enforce(&self, enforcement: PolicyEnforcement, signals: PolicySignals) {
-        controllers::enforce(self.client.clone(), enforcement, signals).await;
+    /// Returns true through a channel while the cluster has the CRD of `UnionDeclaration`.
+    pub fn declarable(&self) -> channel::Receiver<bool> {
+        self.declarable.subscribe()
     }
 }

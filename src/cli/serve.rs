@@ -133,11 +133,12 @@ impl Wiring {
             tracing::info!(ca = ca_file.display().to_string(), "self-signed certificate");
         }
         let mut tasks = Supervised::default();
-        tasks.spawn(ServeTask::SharedCertificate, supply.keep(client, clock.clone(), authority_expiry));
+        tasks.spawn(ServeTask::SharedCertificate, supply.keep(client.clone(), clock.clone(), authority_expiry));
         let mut writers = Supervised::default();
-        if let (Some(cluster), Some(registration)) = (&cluster, arguments.registration()) {
+        if let (Some(client), Some(cluster), Some(registration)) = (&client, &cluster, arguments.registration()) {
             let signals = controllers::Signals {
                 catalogs: server.in_force(),
+                declarable: cluster.declarable(),
                 trust: trusted,
                 coverage,
                 registered: confirm,
@@ -147,14 +148,12 @@ impl Wiring {
                 clock,
                 metrics: registration_metrics,
             };
-            let cluster = cluster.clone();
-            writers.spawn(ServeTask::Registration, async move { cluster.register(registration, signals).await });
+            writers.spawn(ServeTask::Registration, controllers::register(client.clone(), registration, signals));
         }
-        if let (Some(cluster), Some(policies)) = (&cluster, policies) {
+        if let (Some(client), Some(policies)) = (&client, policies) {
             let signals =
                 PolicySignals { catalogs: server.in_force(), registered, coverage: cover, metrics: policy_metrics };
-            let cluster = cluster.clone();
-            writers.spawn(ServeTask::Policies, async move { cluster.enforce(policies, signals).await });
+            writers.spawn(ServeTask::Policies, controllers::enforce(client.clone(), policies, signals));
         }
         if let Some(cluster) = cluster {
             tasks.spawn(ServeTask::Watch, async move { cluster.follow(link, publish).await });

@@ -51,12 +51,9 @@ use registrar::{Registrar, RegistrationEvent};
 use rustls::crypto::ring::default_provider;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
-use tokio::sync::watch;
 
 /// Keeps the configurations in sync until the sender of catalogs is dropped.
-///
-/// `declarable`: true while the cluster has the CRD of `UnionDeclaration`.
-pub async fn register(client: Client, declarable: watch::Receiver<bool>, registration: Registration, signals: Signals) {
+pub async fn register(client: Client, registration: Registration, signals: Signals) {
     let everything = registration.registering == Registering::Everything;
     if everything && !registration.enforcing {
         tracing::warn!("enforcement is off: no object is sent to the webhook");
@@ -71,7 +68,7 @@ pub async fn register(client: Client, declarable: watch::Receiver<bool>, registr
         return;
     };
     signals.metrics.registering.set(1);
-    let inputs = [news(&signals.catalogs), news(&signals.trust), news(&signals.coverage), news(&declarable)];
+    let inputs = [news(&signals.catalogs), news(&signals.trust), news(&signals.coverage), news(&signals.declarable)];
     let inputs = inputs.map(|input| input.map(|()| RegistrationEvent::Changed).boxed());
     let watches = [
         watched(Api::<PartialObjectMeta<MutatingWebhookConfiguration>>::all(client.clone())),
@@ -79,7 +76,7 @@ pub async fn register(client: Client, declarable: watch::Receiver<bool>, registr
     ];
     let end = everything.then(|| namespace_end(&client, &registration.service.namespace));
     let events = merged(&signals.catalogs, inputs.into_iter().chain(watches).chain(end));
-    run(&mut Registrar::new(client, registration, signals, declarable, fresh), events).await;
+    run(&mut Registrar::new(client, registration, signals, fresh), events).await;
 }
 
 /// Yields an event for each change of a configuration, and when its watch fails.

@@ -71,14 +71,12 @@ impl KnownInputs {
 
     /// Returns the current intent; `None` until its inputs are known.
     ///
-    /// `declarable`: the cluster has the CRD of `UnionDeclaration`. `namespace_ends`: no object is to be sent to the Service, whose
-    /// namespace is being deleted.
+    /// `namespace_ends`: no object is to be sent to the Service, whose namespace is being deleted.
     pub(super) async fn intent(
         &mut self,
         client: &Client,
         settings: &Registration,
         signals: &Signals,
-        declarable: bool,
         namespace_ends: bool,
     ) -> Result<Option<Intent>, ConfigurationError> {
         let Some(trust) = signals.trust.borrow().clone() else { return Ok(None) };
@@ -94,7 +92,7 @@ impl KnownInputs {
         let coverage = signals.coverage.borrow().clone();
         if !namespace_ends && coverage != Coverage::Everything {
             intent.keeps_rules = coverage == Coverage::Unknown;
-            (intent.inspects_declarations, intent.inspects_definitions) = (declarable, true);
+            (intent.inspects_declarations, intent.inspects_definitions) = (*signals.declarable.borrow(), true);
             intent.rules = self.rules_of(catalog, coverage, settings.enforcing);
         }
         Ok(Some(intent))

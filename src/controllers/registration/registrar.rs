@@ -24,7 +24,6 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
 
 /// Time between two resyncs while the watch works.
 pub(in crate::controllers) const RESYNC: Duration = Duration::from_secs(5);
@@ -54,8 +53,6 @@ pub(super) struct Registrar {
     client: Client,
     registration: Registration,
     signals: Signals,
-    /// True while the cluster has the CRD of `UnionDeclaration`.
-    declarable: watch::Receiver<bool>,
     known: KnownInputs,
     /// True while the Service's namespace is being deleted.
     namespace_ends: bool,
@@ -79,18 +76,11 @@ pub(super) struct Registrar {
 }
 
 impl Registrar {
-    pub(super) fn new(
-        client: Client,
-        registration: Registration,
-        signals: Signals,
-        declarable: watch::Receiver<bool>,
-        fresh: InspectionToken,
-    ) -> Self {
+    pub(super) fn new(client: Client, registration: Registration, signals: Signals, fresh: InspectionToken) -> Self {
         Self {
             client,
             registration,
             signals,
-            declarable,
             known: KnownInputs::new(fresh),
             namespace_ends: false,
             foreign: ForeignAuthorities::default(),
@@ -119,8 +109,7 @@ impl Registrar {
         self.report(&stored);
         // Without an intent of its own, this replica leaves the configurations to replicas that have one.
         let Self { client, registration, signals, known, .. } = self;
-        let declarable = *self.declarable.borrow();
-        let intent = known.intent(client, registration, signals, declarable, self.namespace_ends).await?;
+        let intent = known.intent(client, registration, signals, self.namespace_ends).await?;
         let Some(mut intent) = intent else { return Ok(Reconciled::in_sync(resync)) };
         if let Trust::Agreed(pem) | Trust::Local(pem) = &intent.trust
             && CaBundle::from_pem(&**pem).is_empty()

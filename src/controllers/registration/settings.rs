@@ -52,6 +52,8 @@ pub enum Registering {
 pub struct Signals {
     /// Catalog in force.
     pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+    /// True while the cluster has the CRD of `UnionDeclaration`.
+    pub declarable: watch::Receiver<bool>,
     /// CAs to register. Nothing is registered before they are known.
     pub trust: watch::Receiver<Option<Trust>>,
     /// Kinds that policies enforce.

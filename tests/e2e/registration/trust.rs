@@ -8,8 +8,8 @@ use std::time::Duration;
 use kube_unions::api::{ServerClock, connect};
 use kube_unions::controllers::{
     CaBundle, Coverage, EntryOptions, RegisteredBundle, RegisteredKinds, Registering, Registration, Signals, Trust,
+    register,
 };
-use kube_unions::follow::{BuiltinUnions, Cluster as Watched};
 use kube_unions::telemetry::Metrics;
 use kube_unions_core::catalog::Builder;
 use kube_unions_core::declaration::Definition;
@@ -68,6 +68,7 @@ impl Registrar {
             coverage: watch::channel(Coverage::none()).1,
             registered: watch::channel(RegisteredKinds::default()).0,
             catalogs: in_force,
+            declarable: watch::channel(false).1,
             trust: self.trust.subscribe(),
             held,
             inspection: watch::Sender::new(None),
@@ -90,9 +91,7 @@ impl Registrar {
         let kubeconfig = self.control_plane.webhook_kubeconfig();
         self.runtime.spawn(async move {
             let client = connect(Some(&kubeconfig), None, &ServerClock::default(), "").await.unwrap();
-            Watched::new(client, BuiltinUnions::Ignored, Metrics::new().own_groups_known)
-                .register(registration, signals)
-                .await;
+            register(client, registration, signals).await;
         });
         catalogs
     }

@@ -15,6 +15,7 @@ use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
+use tokio::sync::watch;
 
 /// An entry of another writer.
 const STRANGER: &str = "of.others.example Fail none";
@@ -179,6 +180,7 @@ impl Given {
         let is_ready = self.is_ready;
         let signals = Signals {
             catalogs: watch::channel(self.catalog).1,
+            declarable: watch::channel(false).1,
             trust: watch::channel(self.trust).1,
             coverage: watch::channel(self.coverage).1,
             registered: watch::channel(RegisteredKinds::default()).0,
@@ -198,8 +200,8 @@ impl Given {
             delay: self.delay,
         };
         let client = Client::new(service, "default");
-        let (declarable, fresh) = (watch::channel(false).1, InspectionToken::from_random([7; 16]));
-        let mut registrar = Registrar::new(client, registration, signals, declarable, fresh);
+        let fresh = InspectionToken::from_random([7; 16]);
+        let mut registrar = Registrar::new(client, registration, signals, fresh);
         if self.namespace_ends {
             registrar.heard(RegistrationEvent::NamespaceEnds);
         }
