@@ -31,9 +31,10 @@ pub use schemas::SchemaFetchError;
 use kube::Client;
 use kube_unions_core::declaration::BuiltinGroups;
 use kube_unions_core::workspace::Workspace;
+use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use schemas::Schemas;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::sync::watch as channel;
 
 /// A cluster: a client, and the inputs that were read from it.

@@ -1,7 +1,8 @@
 //! Coalesces concurrent reads: one task reads, and the others share its result.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 /// Reads in progress, by name. A name is kept while a task waits for it.
@@ -37,7 +38,7 @@ impl<T: Clone> Coalesced<T> {
     }
 
     fn reading(&self, name: &str) -> Arc<CachedRead<T>> {
-        let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readings = self.readings.lock();
         if let Some(reading) = readings.get(name).and_then(Weak::upgrade) {
             return reading;
         }
@@ -83,7 +84,7 @@ mod tests {
         assert!(others.iter().all(|number| *number == others[0] && *number > 1), "{others:?}");
         assert!(elsewhere > 1 && elsewhere != others[0]);
         assert_eq!(read.load(Ordering::Relaxed), 3);
-        assert!(coalesced.readings.lock().unwrap().values().all(|reading| reading.upgrade().is_none()));
+        assert!(coalesced.readings.lock().values().all(|reading| reading.upgrade().is_none()));
     }
 
     #[tokio::test]

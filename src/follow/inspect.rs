@@ -6,7 +6,6 @@
 use super::coalesce::Coalesced;
 use super::raw::RawDefinition;
 use super::schemas::{DocumentIndex, SchemaFetchError};
-use super::state::lock;
 use super::{BuiltinUnions, Cluster};
 use crate::causes::with_causes;
 use kube_unions_core::declaration::{Declaration, Fault, OpenApi};
@@ -60,13 +59,13 @@ impl Cluster {
         if kind.kind.is_empty() {
             return Ok(faults);
         }
-        let unlocked = workspace.try_lock().ok().map(|workspace| surroundings(&workspace, &kind));
+        let unlocked = workspace.try_lock().map(|workspace| surroundings(&workspace, &kind));
         let (mut around, crd) = if let Some(surroundings) = unlocked {
             surroundings
         } else {
             // A large catalog is being built.
             let (shared, target) = (Arc::clone(workspace), kind.clone());
-            let waited = tokio::task::spawn_blocking(move || surroundings(&lock(&shared), &target));
+            let waited = tokio::task::spawn_blocking(move || surroundings(&shared.lock(), &target));
             waited.await.map_err(|_| InspectError::CutOff)?
         };
         let name = declaration.name().to_owned();

@@ -1,8 +1,9 @@
 //! The health of the watch of CRDs.
 
 use crate::api::reason;
+use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 /// The health of the watch of CRDs: gauges, and a log line at each change.
@@ -39,12 +40,12 @@ impl Link {
 
     /// Returns true while the watch is up.
     pub fn is_up(&self) -> bool {
-        self.health().is_up()
+        self.health.lock().is_up()
     }
 
     /// Says how old the newest evidence is that the catalog is current, and why there is no newer one.
     pub fn evidence(&self) -> String {
-        let LinkHealth { proven, failure } = &*self.health();
+        let LinkHealth { proven, failure } = &*self.health.lock();
         let age = proven.map_or("never read".to_owned(), |at| format!("current {} s ago", at.elapsed().as_secs()));
         match failure {
             Some(reason) => format!("{age}; {reason}"),
@@ -57,7 +58,7 @@ impl Link {
         self.connected.set(1);
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.proven.set(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
-        let mut health = self.health();
+        let mut health = self.health.lock();
         if !health.is_up() {
             tracing::info!("watching the cluster's definitions");
         }
@@ -68,7 +69,7 @@ impl Link {
     pub(super) fn down(&self, error: &(dyn std::error::Error + 'static)) {
         self.connected.set(0);
         let reason = reason(error);
-        let mut health = self.health();
+        let mut health = self.health.lock();
         match &health.failure {
             None if health.proven.is_none() => tracing::warn!(reason, "the cluster cannot be watched yet; retrying"),
             None => tracing::warn!(reason, "the watch broke; the last catalog stays in force, retrying"),
@@ -76,9 +77,5 @@ impl Link {
             Some(_) => tracing::warn!(reason, "still no watch; retrying"),
         }
         health.failure = Some(reason);
-    }
-
-    fn health(&self) -> MutexGuard<'_, LinkHealth> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,10 +12,11 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Client, Resource};
 use kube_unions_core::declaration::{Definition, DefinitionError, OpenApi};
 use kube_unions_core::names::GroupKind;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The extension in the text of a document.
 const EXTENSION: &str = "\"x-kubernetes-unions\"";
@@ -79,7 +80,7 @@ impl Schemas {
     /// Ignores the documents of these groups and versions from now on: only an accepted CRD defines its kind. Returns true if they
     /// differ from before.
     pub(super) fn set_from_definitions(&self, from_definitions: FromDefinitions) -> bool {
-        let mut known = lock(&self.from_definitions);
+        let mut known = self.from_definitions.lock();
         let changed = *known != from_definitions;
         *known = from_definitions;
         changed
@@ -106,7 +107,7 @@ impl Schemas {
         let text = text.map_err(|source| SchemaFetchError::Unread { what: what(), source })?;
         let index: WireIndex = serde_json::from_str(&text)
             .map_err(|error| SchemaFetchError::Malformed { what: what(), source: Arc::new(error) })?;
-        let from_definitions = lock(&self.from_definitions);
+        let from_definitions = self.from_definitions.lock();
         let counts =
             |path: &str| group_version(path).is_none_or(|(group, version)| !from_definitions.has(group, version));
         let paths = index.paths.into_iter().filter(|(path, _)| counts(path));
@@ -140,13 +141,13 @@ impl Schemas {
             kinds.extend(found.iter().cloned());
             seen.insert(path.clone(), (url.clone(), found));
         }
-        *lock(&self.publishing) = seen;
+        *self.publishing.lock() = seen;
         Ok(kinds)
     }
 
     /// Evicts the cached documents of other groups.
     pub(super) fn retain(&self, groups: &BTreeSet<&str>) {
-        lock(&self.documents).retain(|path, _| group_version(path).is_some_and(|(group, _)| groups.contains(group)));
+        self.documents.lock().retain(|path, _| group_version(path).is_some_and(|(group, _)| groups.contains(group)));
     }
 
     async fn document(&self, path: &str, url: &str) -> Result<Arc<OpenApi>, SchemaFetchError> {
@@ -162,7 +163,7 @@ impl Schemas {
             return Err(SchemaFetchError::Foreign { path: path.to_owned() });
         }
         let document = Arc::new(document);
-        lock(&self.documents).insert(path.to_owned(), (url.to_owned(), Arc::clone(&document)));
+        self.documents.lock().insert(path.to_owned(), (url.to_owned(), Arc::clone(&document)));
         Ok(document)
     }
 
@@ -223,9 +224,5 @@ fn document(path: &str) -> String {
 }
 
 fn cached<T: Clone>(cache: &CachedByUrl<T>, path: &str, url: &str) -> Option<T> {
-    lock(cache).get(path).filter(|(known, _)| known == url).map(|(_, content)| content.clone())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    cache.lock().get(path).filter(|(known, _)| known == url).map(|(_, content)| content.clone())
 }

@@ -24,9 +24,10 @@ use kube::runtime::watcher::Event;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Workspace};
+use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
 
@@ -104,7 +105,7 @@ impl ClusterState {
                 if !self.definitions.is_complete() {
                     self.publication.mark_changed();
                 }
-                let gone = self.definitions.end(lock(&self.workspace).crds());
+                let gone = self.definitions.end(self.workspace.lock().crds());
                 for name in gone {
                     self.change(|workspace| workspace.remove_crd(&name));
                 }
@@ -114,7 +115,7 @@ impl ClusterState {
     }
 
     pub(super) fn has_definition(&self, name: &str) -> bool {
-        lock(&self.workspace).has_crd(name)
+        self.workspace.lock().has_crd(name)
     }
 
     /// Takes in an event of the declarations. The end of a list forgets those that it has not brought.
@@ -172,7 +173,7 @@ impl ClusterState {
         if !self.definitions.is_complete() || !self.declarations.is_complete() {
             return None;
         }
-        let fetch = self.documents.start(&lock(&self.workspace));
+        let fetch = self.documents.start(&self.workspace.lock());
         self.fetching = fetch.is_some();
         fetch
     }
@@ -207,7 +208,7 @@ impl ClusterState {
             let kinds = kinds.len();
             tracing::warn!(first, kinds, reason, "cannot read OpenAPI documents; unions in force stay, retrying");
         }
-        self.schemas.retain(&lock(&self.workspace).documented().map(|kind| &*kind.group).collect());
+        self.schemas.retain(&self.workspace.lock().documented().map(|kind| &*kind.group).collect());
     }
 
     /// Takes in the documents of a kind. Returns a reason to log if they could not be fetched.
@@ -215,7 +216,7 @@ impl ClusterState {
         if !self.documents.finish(kind) {
             return None;
         }
-        let mut workspace = lock(&self.workspace);
+        let mut workspace = self.workspace.lock();
         for declaration in workspace.declarations_of(kind) {
             self.publication.mark_verdict(declaration.name());
         }
@@ -228,16 +229,16 @@ impl ClusterState {
 
     /// Returns the next subject to compile. The result goes to [`compiled`](Self::compiled).
     pub(super) fn next_job(&mut self) -> Option<CompileJob> {
-        lock(&self.workspace).next_job()
+        self.workspace.lock().next_job()
     }
 
     /// Puts the result of a job in force.
     pub(super) fn compiled(&mut self, compiled: Result<CompiledSubject, JobTicket>) {
         let not_described = match compiled {
-            Ok(compiled) => lock(&self.workspace).finish(compiled),
+            Ok(compiled) => self.workspace.lock().finish(compiled),
             Err(ticket) => {
                 tracing::error!(subject = %ticket, "compiling panicked; the unions in force of the kind stay");
-                lock(&self.workspace).give_up(&ticket);
+                self.workspace.lock().give_up(&ticket);
                 false
             }
         };
@@ -250,12 +251,12 @@ impl ClusterState {
 
     /// Returns true if every input that is needed was read and compiled, or cannot be.
     pub(super) fn is_settled(&self) -> bool {
-        self.documents.is_settled() && lock(&self.workspace).is_idle()
+        self.documents.is_settled() && self.workspace.lock().is_idle()
     }
 
     /// Returns the time of the next publication if no event arrives.
     pub(super) fn next_publication_at(&self) -> Option<Instant> {
-        self.publication.next(lock(&self.workspace).is_idle())
+        self.publication.next(self.workspace.lock().is_idle())
     }
 
     /// Publishes the changes, unless CRDs are being listed, or the first inputs are not settled.
@@ -268,7 +269,7 @@ impl ClusterState {
         if !self.definitions.is_complete() || self.definitions.is_in_progress() {
             return Ok(());
         }
-        let workspace = lock(&self.workspace);
+        let workspace = self.workspace.lock();
         if !self.publication.may_begin(settled, workspace.is_idle()) {
             return Ok(());
         }
@@ -287,12 +288,12 @@ impl ClusterState {
 
     /// Returns the catalog as it is now.
     pub(super) fn catalog(&self) -> Catalog {
-        lock(&self.workspace).catalog()
+        self.workspace.lock().catalog()
     }
 
     /// Changes the workspace, and schedules the documents of the kinds that the change affects.
     fn change(&mut self, change: impl FnOnce(&mut Workspace) -> Vec<GroupKind>) {
-        let mut workspace = lock(&self.workspace);
+        let mut workspace = self.workspace.lock();
         for kind in change(&mut workspace) {
             if workspace.wants_documents(&kind) {
                 // The documents may be newer, or of other versions.
@@ -311,9 +312,4 @@ impl ClusterState {
 pub(super) async fn run(job: CompileJob) -> Result<CompiledSubject, JobTicket> {
     let ticket = job.ticket().clone();
     tokio::task::spawn_blocking(move || job.compile()).await.map_err(|_| ticket)
-}
-
-/// Locks the workspace.
-pub(super) fn lock(workspace: &Mutex<Workspace>) -> MutexGuard<'_, Workspace> {
-    workspace.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -22,11 +22,12 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector};
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use parking_lot::Mutex;
 use rustls::{ClientConfig, RootCertStore};
 use std::fmt;
 use std::io;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
@@ -177,7 +178,7 @@ impl Collector {
 
     /// Logs each failure once, and the recovery once.
     fn log(&self, failure: Option<String>) {
-        let mut logged = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.failure.lock();
         match failure {
             Some(reason) if logged.is_new(&reason) => {
                 tracing::warn!(reason, "traces cannot be sent, and are dropped until they can");

@@ -26,13 +26,14 @@ pub(super) use activity::Activity;
 
 use crate::telemetry::LabelledCounters;
 use activity::{ConnectionState, REASONS};
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -50,12 +51,6 @@ struct ConnectionSlot {
     source: IpAddr,
     progress: Mutex<ConnectionState>,
     evicted: Notify,
-}
-
-impl ConnectionSlot {
-    fn progress(&self) -> MutexGuard<'_, ConnectionState> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The connections of one listener.
@@ -168,7 +163,7 @@ impl Connections {
 
     /// Evicts the connection that is worth least, unless an evicted connection has yet to close.
     pub(super) fn evict(&self) -> Eviction {
-        let open = self.open();
+        let open = self.open.lock();
         let found = search(&open, |_, _| true);
         if found.evicted > 0 {
             return Eviction::Started;
@@ -183,14 +178,14 @@ impl Connections {
 
     /// Evicts the slow transfer that is worth least, so that it frees its memory.
     pub(super) fn evict_transfer(&self) -> Eviction {
-        let open = self.open();
+        let open = self.open.lock();
         let found = search(&open, |_, activity| activity.is_transfer());
         let eviction = self.start_eviction(found.first.as_ref(), found.next);
         if eviction == Eviction::Impossible && found.evicted > 0 { Eviction::Started } else { eviction }
     }
 
     fn source_may_connect(&self, source: IpAddr) -> bool {
-        let open = self.open();
+        let open = self.open.lock();
         if open.sources.get(&source).is_none_or(|count| *count < self.limits.per_source) {
             return true;
         }
@@ -199,7 +194,7 @@ impl Connections {
     }
 
     fn try_admit(self: &Arc<Self>, source: IpAddr) -> Option<Connection> {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if open.slots.len() >= self.limits.connections {
             return None;
         }
@@ -215,7 +210,7 @@ impl Connections {
 
     fn start_eviction(&self, first: Option<&EvictionCandidate<'_>>, next: Option<Instant>) -> Eviction {
         let Some(&EvictionCandidate { slot, progress, .. }) = first else { return Eviction::after(next) };
-        let mut current = slot.progress();
+        let mut current = slot.progress.lock();
         // The connection has done something since the search: the caller searches again.
         if *current != progress {
             return Eviction::NotBefore(Instant::now());
@@ -229,10 +224,6 @@ impl Connections {
         }
         Eviction::Started
     }
-
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Finds the connection to evict. It looks at all connections, and only runs while something is short.
@@ -240,7 +231,7 @@ fn search(open: &OpenConnections, may_go: impl Fn(&ConnectionSlot, Activity) -> 
     let now = Instant::now();
     let mut found = Search::default();
     for slot in open.slots.values() {
-        let progress = *slot.progress();
+        let progress = *slot.progress.lock();
         let ConnectionState { activity, evictable_from, proven } = progress;
         found.evicted += usize::from(activity == Activity::Evicted);
         if matches!(activity, Activity::Busy | Activity::Evicted) || !may_go(slot, activity) {
@@ -277,7 +268,7 @@ impl Connection {
 
     /// Records an answer with status 200.
     pub(super) fn mark_proven(&self) {
-        self.slot.progress().proven = true;
+        self.slot.progress.lock().proven = true;
     }
 
     /// Records bytes of a transfer. They postpone its eviction, by [`PATIENCE`] at most.
@@ -285,7 +276,7 @@ impl Connection {
         let now = Instant::now();
         let earned = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(1_000_000) / RATE;
         let earned = Duration::from_micros(earned).min(PATIENCE);
-        let mut progress = self.slot.progress();
+        let mut progress = self.slot.progress.lock();
         if progress.activity.is_transfer() {
             progress.evictable_from = (progress.evictable_from.max(now) + earned).min(now + PATIENCE);
         }
@@ -319,12 +310,12 @@ impl Connection {
     }
 
     fn activity(&self) -> Activity {
-        self.slot.progress().activity
+        self.slot.progress.lock().activity
     }
 
     /// Changes the activity, which cancels an eviction. The connection becomes evictable after `patience`.
     fn set(&self, activity: Activity, patience: Duration) {
-        let mut progress = self.slot.progress();
+        let mut progress = self.slot.progress.lock();
         let was_evicted = progress.activity == Activity::Evicted;
         (progress.activity, progress.evictable_from) = (activity, Instant::now() + patience);
         drop(progress);
@@ -336,7 +327,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let mut open = self.table.open();
+        let mut open = self.table.open.lock();
         open.slots.remove(&self.number);
         if let Some(count) = open.sources.get_mut(&self.slot.source) {
             *count -= 1;

@@ -1,8 +1,9 @@
 //! The text of `/metrics`, in bounded memory even if its readers are slow.
 
 use crate::telemetry::Metrics;
+use parking_lot::Mutex;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// Most texts in memory. While this many are being sent, more readers get the newest of them.
 const TEXTS: usize = 4;
@@ -22,7 +23,7 @@ impl Exposition {
 
     /// Returns the metrics as text. While slow readers hold too many texts, it returns the newest of these.
     pub(super) fn text(&self) -> Result<Arc<[u8]>, fmt::Error> {
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = self.sent.lock();
         sent.retain(|text| text.strong_count() > 0);
         if sent.len() >= TEXTS
             && let Some(newest) = sent.last().and_then(Weak::upgrade)

@@ -122,7 +122,7 @@ fn each_byte_postpones_the_eviction_of_a_transfer() {
         body.set(Activity::Body, Duration::ZERO);
         let before = Instant::now();
         body.transferred(bytes);
-        body.slot.progress().evictable_from - before
+        body.slot.progress.lock().evictable_from - before
     };
     let rate = usize::try_from(RATE).unwrap();
     assert!(ahead(rate / 2) >= Duration::from_millis(500));
@@ -159,10 +159,10 @@ async fn a_place_is_free_when_the_evicted_connection_has_closed() {
         async move { table.admit(address(2)).await }
     });
     first.evicted().await;
-    assert_eq!(table.open().slots.len(), 1);
+    assert_eq!(table.open.lock().slots.len(), 1);
     drop(first);
     assert!(second.await.unwrap().is_some());
-    assert!(table.open().sources.is_empty(), "an address without connections is forgotten");
+    assert!(table.open.lock().sources.is_empty(), "an address without connections is forgotten");
 }
 
 #[tokio::test]
