@@ -13,7 +13,7 @@ use rcgen::{
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Time between the beginning of a validity and the making of the certificate, in case another clock is behind.
 pub const BACKDATED: Duration = Duration::from_hours(1);
@@ -48,6 +48,11 @@ pub fn valid_seconds(certificate: &[u8]) -> Result<RangeInclusive<i64>, X509Faul
     let (_, certificate) = x509_parser::parse_x509_certificate(certificate)?;
     let validity = certificate.validity();
     Ok(validity.not_before.timestamp()..=validity.not_after.timestamp())
+}
+
+/// Returns a time in whole seconds since 1970.
+pub fn since_1970(time: SystemTime) -> i64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
 /// An error of making or signing a certificate.

@@ -21,6 +21,11 @@ pub struct ServiceReference {
 pub struct ServiceReferenceError(String);
 
 impl ServiceReference {
+    /// Returns the name of the installation behind the Service, `namespace/name`.
+    pub(crate) fn installation(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
     /// Returns the DNS names by which clients in the cluster call the Service. The API server uses the first.
     pub fn dns_names(&self) -> [String; 4] {
         let Self { namespace, name, .. } = self;
@@ -52,7 +57,7 @@ impl FromStr for ServiceReference {
 
 impl fmt::Display for ServiceReference {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}/{}:{}", self.namespace, self.name, self.port)
+        write!(out, "{}:{}", self.installation(), self.port)
     }
 }
 

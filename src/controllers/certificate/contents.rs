@@ -20,7 +20,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 use x509_parser::extensions::GeneralName;
 
 /// Key of the serving certificate and its intermediates; the Secret's type demands it.
@@ -168,10 +168,6 @@ impl Contents {
 /// Encodes CAs as PEM, in this order.
 pub(super) fn bundle_of(authorities: &[StoredAuthority]) -> String {
     authorities.iter().map(|it| certificate_to_pem(&it.certificate)).collect()
-}
-
-pub(super) fn since_1970(time: SystemTime) -> Seconds {
-    time.duration_since(UNIX_EPOCH).map_or(0, |it| Seconds::try_from(it.as_secs()).unwrap_or(Seconds::MAX))
 }
 
 fn seconds(number: Seconds) -> Duration {

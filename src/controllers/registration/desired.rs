@@ -45,8 +45,7 @@ pub(super) fn desired(
     object.insert("kind".to_owned(), kind.kind().into());
     let mut metadata = object_at(&object, "metadata");
     metadata.insert("name".to_owned(), NAME.into());
-    let ServiceReference { namespace, name, .. } = &intent.settings.service;
-    let installation = format!("{namespace}/{name}");
+    let installation = intent.settings.service.installation();
     let annotations = if let Trust::InjectedFrom(certificate) = &intent.trust {
         json!({INSTALLATION: installation, INJECT: &**certificate})
     } else {

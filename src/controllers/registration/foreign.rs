@@ -2,10 +2,10 @@
 //!
 //! Replicas with a mounted certificate may see a new CA at different times. A foreign CA therefore stays for some minutes.
 
-use crate::authority::valid_seconds;
+use crate::authority::{since_1970, valid_seconds};
 use crate::controllers::bundle::CaBundle;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Time for which a foreign CA stays. By then every replica has the new mounted Secret.
 const STAYS: Duration = Duration::from_mins(10);
@@ -31,8 +31,7 @@ impl ForeignAuthorities {
 /// Returns true if a certificate, DER, has expired or cannot be parsed.
 fn has_expired(certificate: &[u8], clock: SystemTime) -> bool {
     let Ok(validity) = valid_seconds(certificate) else { return true };
-    let now = clock.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    i64::try_from(now).is_ok_and(|now| *validity.end() < now)
+    *validity.end() < since_1970(clock)
 }
 
 #[cfg(test)]

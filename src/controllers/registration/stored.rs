@@ -69,7 +69,7 @@ pub(super) fn is_ours(name: &str) -> bool {
 /// A configuration is ours if its annotation says so or if an entry of our names calls our Service: a user may have edited
 /// one of the two. Without the annotation, which earlier versions did not write, the entries decide alone.
 pub(crate) fn other_installation(stored: &Value, service: &ServiceReference) -> Option<String> {
-    let own = format!("{}/{}", service.namespace, service.name);
+    let own = service.installation();
     let named = named_installation(stored);
     let called: BTreeSet<String> = ours(stored).filter_map(|(_, entry)| service_of(entry)).collect();
     if named == Some(own.as_str()) || called.contains(&own) {
@@ -109,7 +109,7 @@ pub(super) fn name_of(entry: &Value) -> Option<&str> {
 }
 
 pub(super) fn calls(entry: &Value, service: &ServiceReference) -> bool {
-    service_of(entry).is_some_and(|called| called == format!("{}/{}", service.namespace, service.name))
+    service_of(entry).is_some_and(|called| called == service.installation())
 }
 
 /// Returns the Service that an entry calls, as `namespace/name`.

@@ -4,7 +4,7 @@
 
 use super::client::NamedClients;
 use super::source::{CertificateError, ClientPolicy};
-use crate::authority::{CertificatePair, valid_seconds};
+use crate::authority::{CertificatePair, since_1970, valid_seconds};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -13,7 +13,7 @@ use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 /// Name of the file with the serving certificate and its intermediates.
 pub(super) const CHAIN: &str = "tls.crt";
@@ -74,10 +74,9 @@ impl LoadedCertificate {
 
     /// Returns an error with the reason if the certificate is not valid at `now`.
     pub(super) fn check(&self, now: SystemTime) -> Result<(), &'static str> {
-        let now = now.duration_since(UNIX_EPOCH).map_or(0, |it| i64::try_from(it.as_secs()).unwrap_or(i64::MAX));
-        match now {
-            _ if now < *self.validity.start() => Err("not valid yet"),
-            _ if now > *self.validity.end() => Err("expired"),
+        match since_1970(now) {
+            now if now < *self.validity.start() => Err("not valid yet"),
+            now if now > *self.validity.end() => Err("expired"),
             _ => Ok(()),
         }
     }

@@ -79,9 +79,7 @@ impl PolicyRemoval {
                 let metadata = |field: &str| item.get("metadata").and_then(|metadata| metadata.get(field));
                 let Some(name) = metadata("name").and_then(Value::as_str) else { continue };
                 let owner = named_installation(item);
-                let is_another = |own: &ServiceReference| {
-                    owner.is_some_and(|owner| owner != format!("{}/{}", own.namespace, own.name))
-                };
+                let is_another = |own: &ServiceReference| owner.is_some_and(|owner| owner != own.installation());
                 if installation.is_some_and(is_another) {
                     continue;
                 }

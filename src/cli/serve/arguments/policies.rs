@@ -2,7 +2,7 @@
 
 use super::{Enforcement, ServeArgs, WebhookPart};
 use crate::cli::input::values::RatchetingArg;
-use crate::controllers::{PolicyDuty, PolicyEnforcement};
+use crate::controllers::{PolicyDuty, PolicyEnforcement, ServiceReference};
 use anyhow::bail;
 
 impl ServeArgs {
@@ -19,7 +19,7 @@ impl ServeArgs {
             name_prefix: self.policy_name_prefix.clone().unwrap_or_else(|| "unions-".to_owned()),
             ratchet: self.ratcheting == RatchetingArg::Enabled,
             excluded_namespaces: excluded,
-            installation: self.service.as_ref().map(|service| format!("{}/{}", service.namespace, service.name)),
+            installation: self.service.as_ref().map(ServiceReference::installation),
             owner: self.owner_cluster_role.clone(),
             entries: self.entries(),
             handover: self.handover_delay,
