@@ -8,7 +8,6 @@ mod deadline;
 mod discovery;
 mod list;
 mod object;
-mod reason;
 mod refusal;
 mod request;
 mod retry;
@@ -20,8 +19,9 @@ pub use discovery::{DiscoveredResource, find, no_resource, resource, resources};
 pub use list::{ListedObject, Page, Pages};
 pub(crate) use object::found;
 pub use object::{ObjectPath, PatchResponse};
-pub(crate) use reason::reason;
+
 pub use refusal::LiveError;
+pub(crate) use refusal::reason;
 pub use request::RequestError;
 pub(crate) use request::{JSON, MERGE, send, text, write};
 pub(crate) use retry::{code, doubling};

@@ -6,7 +6,6 @@
 //!
 //! Knows nothing of the webhook that serves the catalog. Start with `watch`.
 
-mod coalesce;
 mod described;
 mod documents;
 mod inspect;

@@ -1,7 +1,10 @@
-//! Errors of requests, as kubectl prints them.
+//! Errors of requests, as kubectl prints them, and as one line of the log.
 
 use super::request::RequestError;
+use crate::causes::append_cause;
 use kube::core::Status;
+use std::error::Error;
+use std::sync::Arc;
 
 /// The cause in a `Status` if the request itself failed, rather than the resulting object.
 const UNEXPECTED: &str = "UnexpectedServerResponse";
@@ -86,9 +89,38 @@ fn refused(error: &RequestError) -> String {
     }
 }
 
+/// Returns an error with its causes, each once. A refusal is reduced to the API server's own sentence, which names the user, the
+/// verb and the resource; the client's error repeats it.
+pub(crate) fn reason(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let said = error.to_string();
+        if let Some(sentence) = refusal(error) {
+            // Some messages repeat their source.
+            if text.contains(&said) {
+                return text.replace(&said, sentence);
+            }
+            append_cause(&mut text, sentence);
+            return text;
+        }
+        append_cause(&mut text, &said);
+        next = error.source();
+    }
+    text
+}
+
+fn refusal<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e str> {
+    let error = error.downcast_ref().or_else(|| error.downcast_ref::<Arc<kube::Error>>().map(AsRef::as_ref))?;
+    let kube::Error::Api(status) = error else { return None };
+    Some(status.message.trim()).filter(|sentence| !sentence.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::core::Status;
+    use kube::runtime::watcher;
     use serde_json::{Value, json};
 
     #[track_caller]
@@ -132,5 +164,24 @@ mod tests {
         assert!(RequestError::read(422, failed).may_be_stale());
         assert!(!read(422, "FieldValueForbidden").may_be_stale() && !read(403, UNEXPECTED).may_be_stale());
         assert!(read(422, "").is_final() && !read(429, "").is_final() && !read(503, "").is_final());
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read the index")]
+    struct Shared(#[source] Arc<kube::Error>);
+
+    fn forbidden() -> kube::Error {
+        let status = Status::failure("foos is forbidden: User \"u\" cannot list", "Forbidden").with_code(403);
+        kube::Error::Api(Box::new(status))
+    }
+
+    #[test]
+    fn a_refusal_is_formatted_once_in_the_api_servers_words() {
+        assert_eq!(reason(&forbidden()), "foos is forbidden: User \"u\" cannot list");
+        let watched = reason(&watcher::Error::InitialListFailed(forbidden()));
+        assert!(watched.ends_with(": foos is forbidden: User \"u\" cannot list"), "{watched}");
+        assert!(!watched.contains("Status {"), "{watched}");
+        let shared = reason(&Shared(Arc::new(forbidden())));
+        assert_eq!(shared, "cannot read the index: foos is forbidden: User \"u\" cannot list");
     }
 }

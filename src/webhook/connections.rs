@@ -20,12 +20,7 @@
 //! When the byte budget runs out (`budget`), slow transfers are evicted in the same order. This module must not know HTTP or
 //! TLS: `accept`, `deadline_stream` and `body` report what a connection does.
 
-mod activity;
-
-pub(super) use activity::Activity;
-
 use crate::telemetry::LabelledCounters;
-use activity::{ConnectionState, REASONS};
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use std::cmp::Reverse;
@@ -44,6 +39,51 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes per second that keep a transfer from being slow. The largest body has ten seconds, which is three times as fast, and
 /// API servers are a thousand times as fast.
 const RATE: u64 = 256 * 1024;
+
+/// The present activity of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// Its first request has not arrived: it is in the handshake, is silent, or has sent a part of a header.
+    HalfOpen,
+    /// It is between two requests: the client has read a whole answer.
+    Idle,
+    /// The header of a later request is arriving, after its first byte.
+    Header,
+    /// A body is arriving.
+    Body,
+    /// The server is preparing an answer, or has no memory for more of the body.
+    Busy,
+    /// The client is reading an answer.
+    Response,
+    /// It was evicted, and has not closed yet.
+    Evicted,
+}
+
+/// The label `reason` of evictions, by activity.
+pub(super) const REASONS: [(Activity, &str); 5] = [
+    (Activity::HalfOpen, "half_open"),
+    (Activity::Idle, "idle"),
+    (Activity::Header, "slow_header"),
+    (Activity::Body, "slow_body"),
+    (Activity::Response, "slow_answer"),
+];
+
+impl Activity {
+    /// Returns true while bytes pass, and a slow client holds memory.
+    pub(super) fn is_transfer(self) -> bool {
+        matches!(self, Self::Header | Self::Body | Self::Response)
+    }
+}
+
+/// Everything about a connection that changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ConnectionState {
+    pub(super) activity: Activity,
+    /// The earliest time of an eviction.
+    pub(super) evictable_from: Instant,
+    /// A request was answered with status 200.
+    pub(super) proven: bool,
+}
 
 /// The entry of one connection in the table.
 #[derive(Debug)]

@@ -3,11 +3,9 @@
 //! A running webhook recreates its configurations and policies, so its right to write them is deleted first. A write in flight
 //! at that moment may still succeed, so the objects are deleted until they stay away.
 
-mod policies;
-mod registered;
+mod removal;
 
-use self::policies::{PolicyRemoval, RemovalAttempt};
-use self::registered::Registered;
+use self::removal::{PolicyRemoval, Registered, RemovalAttempt};
 use super::attempts::Attempts;
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::report::{Verdict, output};

@@ -1,10 +1,7 @@
 //! Reads manifests from files, folders and standard input, and writes them back.
 //!
-//! The crate `kube-unions-manifests` parses, edits and prints them; this module re-exports it for the commands. [`folder`] finds files.
+//! The crate `kube-unions-manifests` parses, edits and prints them; this module re-exports it for the commands.
 
-mod folder;
-
-pub(crate) use folder::{below, is_manifest, manifests_below, of_reading};
 pub(crate) use kube_unions_manifests::input::{empty, list};
 pub(crate) use kube_unions_manifests::{
     Document, Edit, EditedFile, Format, ItemChanges, ManifestFile, Problem, Stream, applied, edit, edited_value,
@@ -15,6 +12,7 @@ use crate::cli::report::output::Lines;
 use crate::files::{self, FileAccess};
 use anyhow::Context;
 use kube_unions_manifests::input::{STDIN, named};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,7 +34,7 @@ impl ManifestFiles {
 pub(crate) fn files(paths: &[PathBuf]) -> ManifestFiles {
     let mut read = ManifestFiles::default();
     for path in paths {
-        let paths = match folder::manifests(path) {
+        let paths = match manifests(path) {
             Ok(paths) => paths,
             Err(problem) => {
                 read.problems.push(problem);
@@ -120,4 +118,73 @@ pub(crate) fn write_back(file: &Path, text: &str) -> anyhow::Result<()> {
     // Keep a symbolic link and write its target.
     let file = file.canonicalize().with_context(context)?;
     files::replace(&file, text.as_bytes(), FileAccess::Unchanged).with_context(context)
+}
+
+/// Returns the manifests in a folder and its subfolders, sorted. Returns a file whatever its name.
+fn manifests(path: &Path) -> Result<Vec<PathBuf>, Problem> {
+    if path == Path::new(STDIN) {
+        return Ok(vec![path.to_owned()]);
+    }
+    let found = manifests_below(path)?;
+    if found.is_empty() {
+        let message = "no manifests in this folder (looked for .yaml, .yml and .json)";
+        return Err(Problem::of_file(path, message.to_owned()));
+    }
+    Ok(found)
+}
+
+/// Returns the manifests in a folder and its subfolders, sorted. The list may be empty. Returns a file whatever its name.
+pub(crate) fn manifests_below(path: &Path) -> Result<Vec<PathBuf>, Problem> {
+    below(path, is_visible, is_manifest)
+}
+
+/// Returns the wanted files in a folder and its subfolders, sorted. Returns a file even if it is not wanted. Skips files and
+/// folders whose names do not count.
+pub(crate) fn below(
+    path: &Path,
+    counts: impl Fn(&str) -> bool,
+    wanted: impl Fn(&Path) -> bool,
+) -> Result<Vec<PathBuf>, Problem> {
+    if !path.metadata().map_err(|error| of_reading(path, &error))?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let (mut found, mut folders) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in folder.read_dir().map_err(|error| of_reading(&folder, &error))? {
+            let entry = entry.map_err(|error| of_reading(&folder, &error))?;
+            if !counts(&entry.file_name().to_string_lossy()) {
+                continue;
+            }
+            let path = entry.path();
+            // Do not follow a link to a folder: it may form a cycle.
+            if entry.file_type().map_err(|error| of_reading(&path, &error))?.is_dir() {
+                folders.push(path);
+            } else if wanted(&path) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A mounted `ConfigMap` has its files twice, the second time in hidden folders.
+fn is_visible(name: &str) -> bool {
+    !name.starts_with('.')
+}
+
+pub(crate) fn is_manifest(path: &Path) -> bool {
+    let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
+    extension.is_some_and(|extension| extension == "yaml" || extension == "yml" || extension == "json")
+        && path.is_file()
+}
+
+/// Returns the problem of a file that cannot be read.
+pub(crate) fn of_reading(file: &Path, error: &std::io::Error) -> Problem {
+    let message = if error.kind() == ErrorKind::NotFound {
+        "no such file or folder".to_owned()
+    } else {
+        format!("cannot be read: {error}")
+    };
+    Problem::of_file(file, message)
 }

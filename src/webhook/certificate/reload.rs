@@ -3,8 +3,7 @@
 //! A mounted Secret brings a new CA and the pair that it signed at once, and replicas get it at different times. So the new
 //! pair waits until the API server trusts its CA, and the previous pair is served meanwhile.
 
-use super::directory::read_authorities;
-use super::source::CertificateError;
+use super::source::{CertificateError, read_authorities};
 use super::{CertificateReloader, ReloadSource};
 use crate::causes::with_causes;
 use crate::telemetry::LogOnce;

@@ -1,9 +1,8 @@
 //! The report of `generate`: its unions and findings, and which findings count.
 //!
-//! [`text`], [`json`] and [`sarif`] print it.
+//! [`text`] and [`json`] print it, the latter also as SARIF.
 
 mod json;
-mod sarif;
 mod text;
 
 use super::GenerateArgs;

@@ -1,12 +1,12 @@
-//! Deletes the policies and bindings that `serve` keeps, found by their label.
+//! Deletes the objects of the registration, and the policies and bindings that `serve` keeps, found by their label.
 
-use super::registered::{ADMISSION, Registered};
 use crate::api::{self, ObjectPath, RequestError};
 use crate::cli::report::output;
-use crate::controllers::{PolicyResource, SELECTOR, ServiceReference, named_installation};
+use crate::controllers::{NAME, PolicyResource, SELECTOR, ServiceReference, named_installation, other_installation};
 use hyper::Method;
 use kube::Client;
 use serde_json::Value;
+use std::fmt;
 
 /// Page size of a list. Deleted objects leave the next page at the beginning.
 const PAGE: u32 = 100;
@@ -111,4 +111,50 @@ impl RemovalAttempt {
 
 fn registered(resource: PolicyResource, name: String) -> Registered {
     Registered { kind: resource.kind(), resource: resource.plural(), group: ADMISSION, name }
+}
+
+/// API group of webhook configurations and policies.
+pub(super) const ADMISSION: &str = "admissionregistration.k8s.io";
+
+/// An object of the registration, or a policy. Displays as its kind and name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Registered {
+    pub(super) kind: &'static str,
+    pub(super) resource: &'static str,
+    pub(super) group: &'static str,
+    pub(super) name: String,
+}
+
+impl Registered {
+    /// Returns the objects in the order of their deletion.
+    pub(super) fn all(binding: &str) -> [Self; 3] {
+        let new = |kind, resource, group, name: &str| Self { kind, resource, group, name: name.to_owned() };
+        [
+            new("ClusterRoleBinding", "clusterrolebindings", "rbac.authorization.k8s.io", binding),
+            new("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ADMISSION, NAME),
+            new("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", ADMISSION, NAME),
+        ]
+    }
+
+    /// Deletes the object, unless another installation than `installation` keeps it. Returns true if it was deleted.
+    pub(super) async fn delete(
+        &self,
+        client: &Client,
+        installation: Option<&ServiceReference>,
+    ) -> Result<bool, RequestError> {
+        let path = ObjectPath::new(format!("/apis/{}/v1/{}", self.group, self.resource), &self.name);
+        if let Some(installation) = installation.filter(|_| self.group == ADMISSION) {
+            let stored = path.read(client).await?;
+            if stored.is_none_or(|stored| other_installation(&stored, installation).is_some()) {
+                return Ok(false);
+            }
+        }
+        path.delete(client, None).await
+    }
+}
+
+impl fmt::Display for Registered {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} `{}`", self.kind, self.name)
+    }
 }
