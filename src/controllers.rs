@@ -12,11 +12,10 @@ mod policies;
 mod reconciler;
 mod registration;
 mod service_reference;
-mod trust;
 
 pub use bundle::CaBundle;
 pub use certificate::{CertificateSignals, Timing, renewed, share_certificate};
-pub use handover::{Coverage, RegisteredKinds};
+pub use handover::{Coverage, RegisteredBundle, RegisteredKinds, Trust};
 pub(crate) use object::named_installation;
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals, enforce};
 pub(crate) use policies::{PolicyResource, SELECTOR};
@@ -27,4 +26,3 @@ pub use registration::{
 };
 pub(crate) use registration::{NAME, other_installation};
 pub use service_reference::{ServiceReference, ServiceReferenceError};
-pub use trust::{RegisteredBundle, Trust};

@@ -6,16 +6,15 @@
 //! | module | does | uses |
 //! |---|---|---|
 //! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
-//! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `causes`, `supervision` |
-//! | [`follow`] | follows a cluster: watches, status | `controllers`, `api`, `telemetry`, `causes` |
-//! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `api`, `authority`, `telemetry`, `causes` |
-//! | [`api`] | the door to the API server: a client with deadlines, requests, discovery, lists and watches | `causes` |
-//! | [`telemetry`] | metrics, logs and traces | `causes`, `escape` |
+//! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `supervision` |
+//! | [`follow`] | follows a cluster: watches, status | `controllers`, `api`, `telemetry` |
+//! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `api`, `authority`, `telemetry` |
+//! | [`api`] | the door to the API server: a client with deadlines, requests, discovery, lists and watches | |
+//! | [`telemetry`] | metrics, logs and traces | `escape` |
 //! | [`supervision`] | watches the tasks that run as long as the program | |
 //! | [`authority`] | issues certificates | |
 //! | `escape` | escapes text of strangers for a terminal | |
 //! | `files` | reads and replaces files as a whole | |
-//! | `causes` | formats an error with its causes | |
 //! | [`guide`] | the guide for users, as documentation | |
 //!
 //! [`webhook`] and [`follow`] never name each other. `cli/serve` creates both and connects them by channels. A test holds the
@@ -25,7 +24,6 @@
 
 pub mod api;
 pub mod authority;
-mod causes;
 pub mod cli;
 pub mod controllers;
 mod escape;
@@ -43,15 +41,13 @@ mod tests {
 
     /// Every module, and the modules that it may use.
     const USES: &[(&str, &[&str])] = &[
-        ("api", &["causes"]),
+        ("api", &[]),
         ("authority", &[]),
-        ("causes", &[]),
         (
             "cli",
             &[
                 "api",
                 "authority",
-                "causes",
                 "controllers",
                 "escape",
                 "files",
@@ -65,11 +61,11 @@ mod tests {
         ("controllers", &["api", "authority", "telemetry"]),
         ("escape", &[]),
         ("files", &[]),
-        ("follow", &["api", "causes", "controllers", "telemetry"]),
+        ("follow", &["api", "controllers", "telemetry"]),
         ("guide", &[]),
         ("supervision", &[]),
-        ("telemetry", &["causes", "escape"]),
-        ("webhook", &["authority", "causes", "files", "supervision", "telemetry"]),
+        ("telemetry", &["escape"]),
+        ("webhook", &["authority", "files", "supervision", "telemetry"]),
     ];
 
     #[test]

@@ -30,7 +30,6 @@ mod connections;
 mod deadline_stream;
 mod exposition;
 mod inspections;
-mod listen;
 mod open_files;
 mod published;
 mod readiness;
@@ -47,14 +46,14 @@ pub use reviews::Reviewer;
 
 use crate::supervision::{ServeTask, Supervised, TaskEnded};
 use crate::telemetry::Metrics;
-use accept::{Acceptor, Stage};
+use accept::{Acceptor, Stage, listen};
 use body::BodyReader;
 use budget::{Budget, BudgetGauge};
 use certificate::CertificateReloader;
 use connections::{ConnectionLimits, Connections};
 use inspections::Inspections;
 use kube_unions_core::catalog::Catalog;
-use listen::listen;
+
 use readiness::Readiness;
 use reviews::Reviews;
 use std::future::pending;

@@ -2,7 +2,6 @@
 
 use super::deadline::Deadlines;
 use super::server_clock::ServerClock;
-use crate::causes::with_causes;
 use hyper::Uri;
 use hyper::rt::{Read, Write};
 use hyper_util::client::legacy::Client as HttpClient;
@@ -14,6 +13,7 @@ use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use kube_unions_core::causes::with_causes;
 use std::error::Error as _;
 use std::io::ErrorKind;
 use std::net::IpAddr;

@@ -1,8 +1,8 @@
 //! Errors of requests, as kubectl prints them, and as one line of the log.
 
 use super::request::RequestError;
-use crate::causes::append_cause;
 use kube::core::Status;
+use kube_unions_core::causes::append_cause;
 use std::error::Error;
 use std::sync::Arc;
 

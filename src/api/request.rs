@@ -2,13 +2,13 @@
 //!
 //! The layer of the client bounds each in time and size, see `deadline`.
 
-use crate::causes::with_causes;
 use http_body_util::BodyExt;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request};
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
+use kube_unions_core::causes::with_causes;
 use serde_json::Value;
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Bundles of CA certificates, in PEM (RFC 7468).
 //!
-//! It knows nothing of who trusts a bundle. [`super::trust`] passes bundles between certificates and registration.
+//! It knows nothing of who trusts a bundle. [`super::handover`] passes bundles between certificates and registration.
 
 use pem::{EncodeConfig, LineEnding, Pem};
 use rustls::pki_types::CertificateDer;

@@ -17,8 +17,8 @@ mod secret;
 mod state;
 
 use super::ServiceReference;
+use super::handover::{RegisteredBundle, Trust};
 use super::reconciler::{Controller, Reconciled, changes, news, publish, run};
-use super::trust::{RegisteredBundle, Trust};
 use crate::api::{ObjectSelection, list_and_watch};
 use crate::authority::{AuthorityError, ServingCertificate, since_1970};
 use contents::{Contents, bundle_of};

@@ -1,13 +1,57 @@
-//! The kinds that policies enforce instead of the webhook: what the policies and the registration tell each other, so that
-//! every kind is enforced by at least one of the two at any time.
+//! What controllers tell each other: the CA bundle, and the kinds that policies enforce instead of the webhook.
 //!
-//! The registration drops a kind only when the [`Coverage`] says that policies enforce it. The policies of a kind are deleted
-//! only when [`RegisteredKinds`] has had the kind for a while.
+//! Certificates send the CAs to trust; registration writes them into the webhook configurations and reports which CAs
+//! these hold. A new certificate is served only after the configurations hold its CA, and a CA stays in the configurations
+//! while any replica serves a certificate that it signed.
+//!
+//! Every kind is enforced by policies or by the webhook at any time. The registration drops a kind only when the [`Coverage`] says
+//! that policies enforce it. The policies of a kind are deleted only when [`RegisteredKinds`] has had the kind for a while.
 
+use super::bundle::CaBundle;
 use kube_unions_core::names::GroupKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Source of `caBundle`. PEM texts hold one certificate or several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// The bundle that the replicas agreed on. The configurations hold it and nothing else.
+    Agreed(Arc<str>),
+    /// The bundle that was mounted into this replica. Other replicas may have a newer or older one, so registration keeps
+    /// other CAs in the configurations for some minutes.
+    Local(Arc<str>),
+    /// cert-manager writes the bundle of this Certificate, `namespace/name`.
+    InjectedFrom(Arc<str>),
+}
+
+/// CAs in the webhook configurations.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum RegisteredBundle {
+    /// The configurations have not been read yet.
+    #[default]
+    Unknown,
+    /// The configurations have no entries, so the API server calls no replica.
+    Nothing,
+    /// Every entry holds at least these CAs.
+    Bundle(CaBundle),
+}
+
+impl RegisteredBundle {
+    /// Returns true if every caller accepts certificates of all these CAs, or if there are no callers.
+    pub fn holds(&self, authorities: &CaBundle) -> bool {
+        authorities.iter().all(|authority| self.trusts(authority)) && *self != Self::Unknown
+    }
+
+    /// Returns true if every caller accepts certificates of this CA, DER, or if there are no callers.
+    pub(crate) fn trusts(&self, authority: &[u8]) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Nothing => true,
+            Self::Bundle(held) => held.contains(authority),
+        }
+    }
+}
 
 /// The kinds that the webhook leaves to policies.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 //! Knows nothing of compiling: [`state`](super::state) passes the answers on.
 
 use super::schemas::{SchemaFetchError, Schemas};
-use crate::causes::with_causes;
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::OpenApi;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::Workspace;

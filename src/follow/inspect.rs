@@ -6,7 +6,7 @@
 use super::raw::RawDefinition;
 use super::schemas::{DocumentIndex, SchemaFetchError};
 use super::{BuiltinUnions, Cluster};
-use crate::causes::with_causes;
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Declaration, Fault, OpenApi};
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{Workspace, unreadable_declaration};

@@ -5,10 +5,10 @@
 //!
 //! Knows nothing of schemas: the workspace reads the texts.
 
-use crate::causes::with_causes;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Resource;
 use kube::core::{ClusterResourceScope, ObjectMeta};
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Declaration, Fault, UnionDeclaration, UnionDeclarationStatus};
 use kube_unions_core::workspace::CrdText;
 use serde::de::{DeserializeOwned, Deserializer};

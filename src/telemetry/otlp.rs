@@ -5,7 +5,6 @@
 
 use super::LogOnce;
 use super::spans::{Span, SpanStart, Spans};
-use crate::causes::with_causes;
 use async_trait::async_trait;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::Uri;
@@ -13,6 +12,7 @@ use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use kube_unions_core::causes::with_causes;
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{Span as _, SpanBuilder, SpanKind, Status, Tracer, TracerProvider};
 use opentelemetry::{Context, KeyValue};

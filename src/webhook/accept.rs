@@ -17,11 +17,12 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -187,6 +188,32 @@ fn concerns_one_connection(error: &io::Error) -> bool {
 /// Resolves when the server stops accepting, or is gone.
 async fn finishing(stage: &mut watch::Receiver<Stage>) {
     stage.wait_for(|stage| *stage >= Stage::Finishing).await.map(drop).unwrap_or_default();
+}
+
+/// Connections that the system queues until they are accepted. It drops the first packet of any more, which the client
+/// resends after a second. Many connections arrive at once when an API server starts.
+const QUEUE: u32 = 1024;
+
+/// Listens on `address`. On a machine without IPv6, the unspecified IPv6 address means all of IPv4.
+pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    match open(address) {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && !is_about_port(&error) => {
+            open((Ipv4Addr::UNSPECIFIED, address.port()).into())
+        }
+        listener => listener,
+    }
+}
+
+fn open(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Allows a restart while the system remembers connections of the previous process.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(QUEUE)
+}
+
+fn is_about_port(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
 
 #[cfg(test)]

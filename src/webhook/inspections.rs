@@ -17,13 +17,13 @@ mod seats;
 pub(super) use answer::Inspected;
 
 use super::budget::Budget;
-use crate::causes::with_causes;
 use crate::telemetry::LabelledCounters;
 use answer::{FindingEffect, InspectionResult};
 use finding::InspectionFinding;
 use futures::future::BoxFuture;
 use kube_unions_core::admission::{InspectionToken, ReviewError};
 use kube_unions_core::catalog::definition_faults;
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Fault, Severity, Source};
 use request::{InspectedObject, InspectionRequest, SubjectKind, text_at};
 use seats::{NoSeats, Seats, TakenSeats};

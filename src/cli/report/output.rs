@@ -1,11 +1,11 @@
 //! Writes to standard output and standard error. A closed pipe is an error here, never a panic.
 
-use crate::causes::with_causes;
 use crate::escape::escaped;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 use clap::builder::styling::{Ansi256Color, Color, Style, Styles};
+use kube_unions_core::causes::with_causes;
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};

@@ -12,8 +12,8 @@ use super::stored::{
     ConfigurationKind, ConfigurationPair, NAME, bundle_of, calls, entries, inspection_token, is_ours, name_of,
 };
 use crate::controllers::ServiceReference;
+use crate::controllers::handover::Trust;
 use crate::controllers::object::{INSTALLATION, Owner, merge_metadata, object_at};
-use crate::controllers::trust::Trust;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kube_unions_core::admission::InspectionToken;

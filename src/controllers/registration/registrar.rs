@@ -12,10 +12,10 @@ use super::stored::{
 use crate::api::{code, reason};
 use crate::controllers::bundle::CaBundle;
 use crate::controllers::handover::RegisteredKinds;
+use crate::controllers::handover::{RegisteredBundle, Trust};
 use crate::controllers::object::{MANAGER, shortened};
 use crate::controllers::pace::{Divergence, Pace};
 use crate::controllers::reconciler::{Controller, Reconciled, StepError, publish};
-use crate::controllers::trust::{RegisteredBundle, Trust};
 use crate::telemetry::LogOnce;
 use kube::Client;
 use kube::runtime::watcher;

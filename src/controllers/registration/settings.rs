@@ -4,7 +4,7 @@ use super::options::EntryOptions;
 use crate::api::ServerClock;
 use crate::controllers::ServiceReference;
 use crate::controllers::handover::{Coverage, RegisteredKinds};
-use crate::controllers::trust::{RegisteredBundle, Trust};
+use crate::controllers::handover::{RegisteredBundle, Trust};
 use crate::telemetry::RegistrationMetrics;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;

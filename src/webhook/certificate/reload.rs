@@ -5,10 +5,10 @@
 
 use super::source::{CertificateError, read_authorities};
 use super::{CertificateReloader, ReloadSource};
-use crate::causes::with_causes;
 use crate::telemetry::LogOnce;
 use futures::FutureExt;
 use futures::future::{BoxFuture, OptionFuture};
+use kube_unions_core::causes::with_causes;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,7 +5,6 @@ use super::auditor::{Auditor, warn_of_faults};
 use super::report::AuditReport;
 use super::rules::title;
 use crate::api::{self, DiscoveredResource, LiveError, Page, Pages, find, no_resource};
-use crate::causes::with_causes;
 use crate::cli::input::connection::{block_on, learn};
 use crate::cli::input::kinds;
 use crate::cli::report::progress;
@@ -14,6 +13,7 @@ use crate::cli::signals::{StopFlag, StopSignals};
 use anyhow::bail;
 use indicatif::ProgressBar;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::is_exempt;
 use kube_unions_manifests::counts::{count, grouped};
 

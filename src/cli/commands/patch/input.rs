@@ -1,10 +1,10 @@
 //! Reads the objects and patches of the `patch` commands, also from `--patch` and `--patch-file`, and locates errors in their files.
 
-use crate::causes::with_causes;
 use crate::cli::input::manifest::{self, Document, Problem};
 use crate::cli::report::{Verdict, output};
 use anyhow::bail;
 use clap::Args;
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::field_path::FieldPath;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! `--schema`: finds the schema of the objects in CRDs, OpenAPI documents and JSON schemas.
 
 use super::kind_patcher::KindPatcher;
-use crate::causes::with_causes;
 use crate::cli::input::kinds::asked::{self, UnknownKind};
 use crate::cli::input::kinds::{self, Assembly};
 use crate::cli::input::manifest::{self, Document, Problem};
@@ -9,6 +8,7 @@ use crate::cli::report::output;
 use anyhow::bail;
 use clap::Args;
 use kube_unions_core::catalog::KindNames;
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Definition, DefinitionVersion, OpenApi, Severity};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Place;
