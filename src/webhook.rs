@@ -39,10 +39,8 @@ mod reviews;
 mod routes;
 mod turns;
 
-pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
-pub use config::{CatalogEvidence, Clock, Config, Limits, Timeouts};
-pub use inspections::{Inspector, InspectorError};
-pub use reviews::Reviewer;
+pub use certificate::{CertificateError, CertificateSource, ClientPolicy};
+pub use config::{Announcer, CatalogEvidence, Clock, Config, Inspector, InspectorError, Limits, Reviewer, Timeouts};
 
 use crate::supervision::{ServeTask, Supervised, TaskEnded};
 use crate::telemetry::Metrics;

@@ -4,16 +4,16 @@
 //! leaves the previous one in force. So does a pair that is not valid now, while the previous one is. Contents are compared, not
 //! times: a kubelet updates a mounted Secret by replacing one symbolic link.
 //!
-//! It must not know who makes certificates: pairs arrive from files ([`source`]) or as a [`ServingCertificate`].
+//! It must not know who makes certificates: pairs arrive from files ([`directory`]) or as a [`ServingCertificate`].
 //! [`tls`] turns them into a server's configuration, and [`reload`] follows the source.
 
 mod client;
+mod directory;
 mod reload;
 mod source;
 mod tls;
 mod wake;
 
-pub use reload::Announcer;
 pub use source::{CertificateError, CertificateSource, ClientPolicy};
 
 use super::{Clock, Config};
@@ -97,7 +97,7 @@ impl CertificateReloader {
     fn read(&self) -> Result<Option<LoadedCertificate>, CertificateError> {
         let client_ca = source::read_client_ca(self.clients.as_ref())?;
         let (directory, files) = match &self.source {
-            ReloadSource::Directory(wake) => (&*wake.directory, source::read_pair(&wake.directory, client_ca)?),
+            ReloadSource::Directory(wake) => (&*wake.directory, directory::read_pair(&wake.directory, client_ca)?),
             ReloadSource::Offered(offers) => match &*offers.borrow() {
                 Ok(pair) => (Path::new(""), CertificateFiles::new(pair, client_ca)),
                 Err(_) => return Ok(None),

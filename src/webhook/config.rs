@@ -1,9 +1,12 @@
 //! The configuration of the server: addresses, limits and timeouts, with their defaults, and what other parts of the program do
 //! for it.
 
-use super::{Announcer, CertificateSource, ClientPolicy, Inspector, Reviewer};
+use super::{CertificateSource, ClientPolicy};
 use crate::telemetry::Spans;
-use kube_unions_core::admission::{self, InspectionToken, Ratcheting};
+use futures::future::BoxFuture;
+use kube_unions_core::admission::{self, InspectionToken, Meter, Phase, Ratcheting, Review, ReviewError};
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::Fault;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -48,6 +51,19 @@ pub struct Config {
 
 /// A function that says how old the newest evidence is that the catalog is current.
 pub type CatalogEvidence = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// A function that answers a review: [`admission::review_within`], or a test's own.
+pub type Reviewer =
+    Arc<dyn Fn(&Catalog, Phase, Ratcheting, &[u8], &dyn Meter) -> Result<Review, ReviewError> + Send + Sync>;
+
+/// A function that finds the faults of a `UnionDeclaration`, given as JSON text.
+pub type Inspector = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Vec<Fault>, InspectorError>> + Send + Sync>;
+
+/// The error of an [`Inspector`].
+pub type InspectorError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A function that makes the API server trust additional CAs, PEM. The future resolves when it does.
+pub type Announcer = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// A clock that may be wrong.
 #[derive(Clone)]

@@ -17,10 +17,10 @@ mod seats;
 pub(super) use answer::Inspected;
 
 use super::budget::Budget;
+use super::config::Inspector;
 use crate::telemetry::LabelledCounters;
 use answer::{FindingEffect, InspectionResult};
 use finding::InspectionFinding;
-use futures::future::BoxFuture;
 use kube_unions_core::admission::{InspectionToken, ReviewError};
 use kube_unions_core::catalog::definition_faults;
 use kube_unions_core::causes::with_causes;
@@ -31,12 +31,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
-
-/// A function that finds the faults of a `UnionDeclaration`, given as JSON text.
-pub type Inspector = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Vec<Fault>, InspectorError>> + Send + Sync>;
-
-/// The error of an [`Inspector`].
-pub type InspectorError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Longest wait for an inspector. The API server waits five seconds for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);

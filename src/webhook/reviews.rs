@@ -3,7 +3,7 @@
 //! A review takes no lock to find its kind: the catalog and the counters of its kinds are one immutable value, which the next
 //! catalog replaces as a whole (`published`). HTTP stays in `routes`; `inspections` judges objects that declare unions.
 
-use super::config::Config;
+use super::config::{Config, Reviewer};
 use super::inspections::{Inspected, InspectionError};
 use super::published::{CatalogMetrics, PublishedCatalog};
 use super::review_metrics::{KindCounters, OTHER, ReviewLabels, phase_label};
@@ -17,10 +17,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// A function that answers a review: [`kube_unions_core::admission::review_within`], or a test's own.
-pub type Reviewer =
-    Arc<dyn Fn(&Catalog, Phase, Ratcheting, &[u8], &dyn Meter) -> Result<Review, ReviewError> + Send + Sync>;
 
 /// Longest uid in a log line or a span, in characters. The API server's uids have 36.
 const LONGEST_UID: usize = 64;

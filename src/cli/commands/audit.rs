@@ -8,6 +8,7 @@ mod live;
 mod offline;
 mod report;
 mod rules;
+mod tally;
 
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::input::kinds::BuiltinUnionsArg;

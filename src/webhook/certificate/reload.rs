@@ -3,9 +3,11 @@
 //! A mounted Secret brings a new CA and the pair that it signed at once, and replicas get it at different times. So the new
 //! pair waits until the API server trusts its CA, and the previous pair is served meanwhile.
 
-use super::source::{CertificateError, read_authorities};
+use super::directory::read_authorities;
+use super::source::CertificateError;
 use super::{CertificateReloader, ReloadSource};
 use crate::telemetry::LogOnce;
+use crate::webhook::config::Announcer;
 use futures::FutureExt;
 use futures::future::{BoxFuture, OptionFuture};
 use kube_unions_core::causes::with_causes;
@@ -13,9 +15,6 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
-
-/// Makes the API server trust additional CAs, PEM. The future resolves when it does.
-pub type Announcer = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Wait after a change, in case a writer writes one file after another.
 const DEBOUNCE: Duration = Duration::from_millis(100);

@@ -1,13 +1,9 @@
 //! The source of the serving certificate, the policy about clients, and the errors of both.
 
-use super::tls::{CHAIN, CertificateFiles, KEY, certificates};
-use crate::authority::{
-    AuthorityError, CertificatePair, LOCAL, ServingCertificate, X509Fault, for_development, valid_seconds,
-};
+use crate::authority::{AuthorityError, CertificatePair, LOCAL, ServingCertificate, X509Fault, for_development};
 use crate::files::{self, FileAccess};
 use rustls::pki_types::pem;
 use rustls::server::VerifierBuilderError;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tokio::sync::watch;
 
@@ -85,31 +81,4 @@ pub(super) fn self_signed(ca_file: &Path) -> Result<CertificatePair, Certificate
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     std::fs::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
-}
-
-const AUTHORITIES: &str = "ca.crt";
-
-/// Reads the pair in a directory.
-pub(super) fn read_pair(directory: &Path, client_ca: Option<Vec<u8>>) -> Result<CertificateFiles, CertificateError> {
-    Ok(CertificateFiles { chain: read(&directory.join(CHAIN))?, key: read(&directory.join(KEY))?, client_ca })
-}
-
-/// Returns `ca.crt` of a directory and the latest expiry of its CAs; `None` if the file is missing or blank, as some issuers
-/// leave it.
-pub(super) fn read_authorities(directory: &Path) -> Result<Option<(String, i64)>, CertificateError> {
-    let path = directory.join(AUTHORITIES);
-    let pem = match read(&path) {
-        Err(CertificateError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
-        read => read?,
-    };
-    if pem.iter().all(u8::is_ascii_whitespace) {
-        return Ok(None);
-    }
-    let authorities = certificates(&pem, &path)?;
-    let ends = authorities.iter().map(|it| valid_seconds(it).map(|it| *it.end())).collect::<Result<Vec<_>, _>>();
-    let Some(ends) = ends.map_err(CertificateError::X509)?.into_iter().max() else {
-        return Err(CertificateError::Empty { path });
-    };
-    let pem = String::from_utf8(pem).map_err(|_| CertificateError::Empty { path })?;
-    Ok(Some((pem, ends)))
 }

@@ -3,8 +3,8 @@
 mod table;
 
 use super::AuditFormat;
-use super::auditor::AuditEnd;
 use super::rules::{AuditRule, Impact, ObjectFinding};
+use super::tally::AuditEnd;
 use crate::cli::report::json_list::{JsonList, present};
 use crate::cli::report::output;
 use crate::cli::report::sarif::SarifLog;

@@ -1,0 +1,95 @@
+//! Counts audited objects and their findings, and the end of an audit.
+
+use kube_unions_manifests::counts::{count, grouped};
+use serde::Serialize;
+
+/// Counts of objects.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Tally {
+    /// Kinds that were audited.
+    pub(super) kinds: u64,
+    pub(super) objects: u64,
+    pub(super) invalid: u64,
+    /// Invalid objects that their next write makes valid.
+    pub(super) mended_by_next_write: u64,
+    /// Objects, valid or not, that their next write would normalise.
+    pub(super) would_change: u64,
+    pub(super) would_warn: u64,
+    pub(super) would_audit: u64,
+    /// Documents in files whose kind has no unions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) passed_over: Option<u64>,
+}
+
+/// The end of an audit, as its report tells it.
+pub(super) struct AuditEnd<'e> {
+    pub(super) tally: Tally,
+    /// The reasons why something was not audited.
+    pub(super) problems: &'e [String],
+    /// The exit code.
+    pub(super) code: u8,
+}
+
+impl Tally {
+    /// Returns the summary of an audit.
+    pub(super) fn sentence(&self) -> String {
+        let some = |number: u64, before: &str, after: &str| match number {
+            0 => String::new(),
+            some => format!("{before}{}{after}", grouped(some)),
+        };
+        let mended = some(self.mended_by_next_write, " (", " mended by the next write)");
+        let warned = some(self.would_warn, ", ", " only warned of");
+        let audited = some(self.would_audit, ", ", " only audited");
+        let passed_over = self.passed_over_text();
+        format!(
+            "audited {} of {}: {} invalid{mended}, {} that normalisation would change{warned}{audited}{passed_over}",
+            count(self.objects, "object"),
+            count(self.kinds, "kind"),
+            none_or(self.invalid),
+            none_or(self.would_change),
+        )
+    }
+
+    /// Returns the summary of an audit without objects.
+    pub(super) fn nothing(&self) -> String {
+        format!("nothing to audit: no object of a kind with unions{}", self.passed_over_text())
+    }
+
+    fn passed_over_text(&self) -> String {
+        match self.passed_over {
+            None | Some(0) => String::new(),
+            Some(some) => format!("; {} of other kinds passed over", count(some, "document")),
+        }
+    }
+}
+
+fn none_or(number: u64) -> String {
+    if number == 0 { "none".to_owned() } else { grouped(number) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_leaves_out_what_there_is_none_of() {
+        let tally = Tally { kinds: 1, objects: 1, ..Tally::default() };
+        assert_eq!(tally.sentence(), "audited 1 object of 1 kind: none invalid, none that normalisation would change");
+        let tally = Tally {
+            kinds: 3,
+            objects: 5000,
+            invalid: 37,
+            mended_by_next_write: 5,
+            would_change: 12,
+            would_warn: 2,
+            would_audit: 3,
+            passed_over: Some(4),
+        };
+        assert_eq!(
+            tally.sentence(),
+            "audited 5,000 objects of 3 kinds: 37 invalid (5 mended by the next write), 12 that normalisation would \
+             change, 2 only warned of, 3 only audited; 4 documents of other kinds passed over"
+        );
+    }
+}
