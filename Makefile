@@ -183,7 +183,6 @@ go-samples: ## Generate the CRDs of the Go samples with the pinned controller-ge
 .PHONY: go-samples-check
 go-samples-check: ## Check the Go samples with `go vet`, and that their CRDs are up to date (needs Go)
 	cd tests/cases/go/fleet && go vet ./... && go vet -tags enterprise ./...
-	cd tests/cases/go/doubtful && go vet ./...
 	tests/cases/go/crds.sh --check
 
 .PHONY: wasm-patch

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Generates the CRDs of the Go samples in this folder with a pinned version of controller-gen.
 #
-#   crds.sh            writes crds/fleet, crds/enterprise and crds/doubtful
+#   crds.sh            writes crds/fleet and crds/enterprise
 #   crds.sh --check    writes nothing, and exits with 1 if a CRD would change
 #
 # crds/by-hand is written by hand. Needs Go 1.26 and, the first time, the Go module proxy.
@@ -9,7 +9,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 controller_gen=sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
-sets=(fleet enterprise doubtful)
+sets=(fleet enterprise)
 
 check=no
 case "${1:-}" in
@@ -29,7 +29,6 @@ make_set() {
 
 make_set fleet fleet ./api/...
 make_set enterprise fleet ./api/... enterprise
-make_set doubtful doubtful ./...
 
 # The build tag changes only one kind.
 find "$made/enterprise" -type f ! -name '*_machines.yaml' -delete

@@ -2,30 +2,20 @@
 
 use super::super::audit::hold_to_the_specification;
 use super::super::{Folder, Run};
-use super::rows::{Severity, samples};
+use super::rows::{Doubt, Severity};
 use super::{FindingReport, Report};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// A folder with the doubtful samples as `api` and their CRDs as `crds`.
+/// A folder with the doubts as `api` and their CRDs as `crds`.
 fn doubtful() -> Folder {
-    let folder = Folder::new(&[]);
-    for (from, to) in [("doubtful/api/v1", "api/v1"), ("crds/doubtful", "crds")] {
-        for entry in fs::read_dir(samples().join(from)).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            if !name.starts_with("misplaced") {
-                folder.write(&format!("{to}/{name}"), fs::read(&path).unwrap());
-            }
-        }
-    }
-    for name in ["go.mod", "go.sum"] {
-        folder.write(name, fs::read(samples().join("doubtful").join(name)).unwrap());
-    }
-    folder
+    Doubt::all().0
 }
+
+/// The doubt with a field that looks like a member.
+const HEATER: &str = "api/heater/v1/heater.go";
 
 const BASELINE: &str = "known.json";
 
@@ -81,8 +71,8 @@ fn a_baseline_is_sorted_stable_and_has_no_positions() {
     assert_eq!(lines.len(), baseline["findings"].as_array().unwrap().len(), "a line for each entry");
     assert!(lines.is_sorted(), "{text}");
     assert!(!text.contains(".go") && !text.contains(folder.path().to_str().unwrap()), "{text}");
-    let heater = json!({"rule": "unmarked-member", "crd": "heaters.doubtful.example.com", "version": "v1",
-        "path": "spec.program", "names": ["turbo", "type"]});
+    let heater = json!({"rule": "unmarked-member", "crd": "heaters.heaters.example.com", "version": "v1",
+        "path": "spec", "names": ["turbo", "firing"]});
     assert!(baseline["findings"].as_array().unwrap().contains(&heater), "{text}");
     generate(&folder, &["--check", "--baseline", BASELINE, "--update-baseline"]).code(0);
     assert_eq!(folder.read(BASELINE), text);
@@ -91,47 +81,48 @@ fn a_baseline_is_sorted_stable_and_has_no_positions() {
 #[test]
 fn known_findings_may_move() {
     let folder = recorded();
-    edit(&folder, "api/v1/heater_types.go", |text| {
-        text.replace("package v1\n", "package v1\n\n// A line.\n// Another.\n")
-    });
-    let heaters = folder.read("api/v1/heater_types.go");
-    fs::remove_file(folder.path().join("api/v1/heater_types.go")).unwrap();
-    folder.write("api/v1/a_heater_types.go", heaters);
+    edit(&folder, HEATER, |text| text.replace("package v1\n", "package v1\n\n// A line.\n// Another.\n"));
+    let heaters = folder.read(HEATER);
+    fs::remove_file(folder.path().join(HEATER)).unwrap();
+    folder.write("api/heater/v1/a_heater.go", heaters);
     check(&folder, &[]).code(0);
 }
 
 #[test]
 fn a_new_finding_fails_and_is_the_only_one_told() {
     let folder = recorded();
-    edit(&folder, "api/v1/heater_types.go", |text| {
-        text.replace("\tTurbo *Turbo", "\tExtra *Turbo `json:\"extra,omitempty\"`\n\n\t// +optional\n\tTurbo *Turbo")
-    });
-    edit(&folder, "crds/doubtful.example.com_heaters.yaml", |text| {
+    edit(&folder, HEATER, |text| {
         text.replace(
-            "                  turbo:\n",
-            "                  extra: {type: object, properties: {level: {type: integer}}}\n                  turbo:\n",
+            "\tTurbo *Program",
+            "\tExtra *Program `json:\"extra,omitempty\"`\n\n\t// +optional\n\tTurbo *Program",
+        )
+    });
+    edit(&folder, "crds/heater.yaml", |text| {
+        text.replace(
+            "              turbo:",
+            "              extra: {type: object, properties: {level: {type: integer}}}\n              turbo:",
         )
     });
     let run = check(&folder, &["-o", "json"]).code(1);
     let report = Report::parse(&run.stdout);
     let [error] = &*errors(&report) else { panic!("{:#?}", errors(&report)) };
-    assert_eq!((&*error.rule, error.definition.as_deref()), ("unmarked-member", Some("heaters.doubtful.example.com")));
-    assert_eq!(error.definition_file.as_deref(), Some("crds/doubtful.example.com_heaters.yaml"));
+    assert_eq!((&*error.rule, error.definition.as_deref()), ("unmarked-member", Some("heaters.heaters.example.com")));
+    assert_eq!(error.definition_file.as_deref(), Some("crds/heater.yaml"));
     let run = check(&folder, &[]).code(1);
     let told: Vec<&str> = run.stdout.lines().filter(|line| line.contains("error:")).collect();
     let [line] = &*told else { panic!("{told:#?}") };
-    assert!(line.contains("[unmarked-member] (crds/doubtful.example.com_heaters.yaml)"), "{line}");
+    assert!(line.contains("[unmarked-member] (crds/heater.yaml)"), "{line}");
 }
 
 #[test]
 fn what_no_longer_occurs_is_told_and_fails_a_check_only() {
     let folder = recorded();
-    edit(&folder, "api/v1/meter_types.go", |text| text.replace("+unionMember", "unionMember"));
-    edit(&folder, "api/v1/meter_types.go", |text| text.replace("+unionDiscriminator", "unionDiscriminator"));
+    edit(&folder, "api/meter/v1/meter.go", |text| text.replace("+unionMember", "unionMember"));
+    edit(&folder, "api/meter/v1/meter.go", |text| text.replace("+unionDiscriminator", "unionDiscriminator"));
     let run = check(&folder, &[]).code(1);
     assert!(
         run.stdout
-            .contains("no longer found: refused-union at meters.doubtful.example.com v1 spec (`digital`, `required`)"),
+            .contains("no longer found: refused-union at meters.meters.example.com v1 spec (`bisque`, `required`)"),
         "{}",
         run.stdout
     );
@@ -177,7 +168,7 @@ fn more_of_the_same_than_is_known_is_new() {
 fn a_baseline_that_cannot_be_read_is_an_error_and_nothing_is_written() {
     let folder = recorded();
     let whole = folder.read(BASELINE);
-    let before = folder.read("crds/doubtful.example.com_heaters.yaml");
+    let before = folder.read("crds/heater.yaml");
     for (text, says) in [
         (whole[..whole.len() / 2].to_owned(), "cut off"),
         ("a: b\n".to_owned(), "is not a file that `generate --update-baseline` wrote"),
@@ -191,7 +182,7 @@ fn a_baseline_that_cannot_be_read_is_an_error_and_nothing_is_written() {
         }
         assert_eq!(folder.read(BASELINE), text, "a file of somebody else stays");
     }
-    assert_eq!(folder.read("crds/doubtful.example.com_heaters.yaml"), before);
+    assert_eq!(folder.read("crds/heater.yaml"), before);
     fs::remove_file(folder.path().join(BASELINE)).unwrap();
     let run = check(&folder, &[]).code(2);
     assert!(run.stderr.contains("--update-baseline"), "{}", run.stderr);
@@ -202,7 +193,7 @@ fn an_input_that_cannot_be_read_leaves_the_baseline_as_it_is() {
     let folder = recorded();
     let text = folder.read(BASELINE);
     folder.write("crds/broken.yaml", "a: [\n");
-    fs::remove_file(folder.path().join("api/v1/meter_types.go")).unwrap();
+    fs::remove_file(folder.path().join("api/meter/v1/meter.go")).unwrap();
     generate(&folder, &["--check", "--baseline", BASELINE, "--update-baseline"]).code(2);
     assert_eq!(folder.read(BASELINE), text);
     let run = check(&folder, &[]).code(2);
@@ -244,13 +235,13 @@ fn findings_come_as_sarif() {
         found.expect("a result of the rule")
     };
     let result = heater(&log);
-    assert_eq!(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "api/v1/heater_types.go");
-    assert_eq!(result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"], "Heater v1 spec.program");
+    assert_eq!(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], HEATER);
+    assert_eq!(result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"], "Heater v1 spec");
     let related = &result["relatedLocations"][0];
     let uri = &related["physicalLocation"]["artifactLocation"]["uri"];
     assert_eq!(
         (uri, related["message"]["text"].as_str()),
-        (&json!("crds/doubtful.example.com_heaters.yaml"), Some("The CRD heaters.doubtful.example.com"))
+        (&json!("crds/heater.yaml"), Some("The CRD heaters.heaters.example.com"))
     );
     assert_eq!((result.get("suppressions"), &log["runs"][0]["invocations"][0]["exitCode"]), (None, &json!(1)));
 

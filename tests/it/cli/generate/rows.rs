@@ -1,6 +1,8 @@
 //! The rows of `tests/cases/go`: what has to be found in the Go samples. That the rows themselves are right is shown here, without
 //! `generate`: what they say is declared, and every object does what they say of it.
 
+use super::super::Folder;
+use super::broken::{CRD, GO, MODULE};
 use fixtures::files::{parse, root};
 use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{Verdict, Write, catalog};
@@ -92,6 +94,11 @@ pub(super) struct Rejected {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Source {
+    /// The folder that `generate` is run in. The one of the samples, if it is none.
+    #[serde(skip)]
+    folder: Option<PathBuf>,
+    /// A doubt has one file.
+    #[serde(default)]
     pub(super) file: String,
     /// A line before it, from which on it is looked for.
     #[serde(rename = "in")]
@@ -125,14 +132,17 @@ fn by_markers() -> String {
     "markers".to_owned()
 }
 
-/// A kind of the module `doubtful`.
+/// The kiln with edits.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Doubt {
     pub(super) kind: String,
-    pub(super) description: String,
-    #[serde(default = "sources_of_doubts")]
-    pub(super) sources: Vec<String>,
+    description: String,
+    #[serde(default)]
+    misplaced: bool,
+    go: Edits,
+    #[serde(default)]
+    crd: Edits,
     /// True if --allow-ambiguous continues without it.
     #[serde(default)]
     pub(super) allowed: bool,
@@ -141,6 +151,9 @@ pub(super) struct Doubt {
     #[serde(default)]
     pub(super) unions: BTreeSet<(String, Option<String>)>,
 }
+
+/// Texts, and what stands in their places.
+type Edits = Vec<(String, String)>;
 
 impl Sample {
     pub(super) fn all() -> Vec<Self> {
@@ -297,31 +310,54 @@ impl Source {
     }
 
     fn text(&self) -> String {
-        let path = samples().join(&self.file);
+        let path = self.folder.clone().unwrap_or_else(samples).join(&self.file);
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 }
 
 impl Doubt {
-    pub(super) fn all() -> Vec<Self> {
-        let path = samples().join("doubts.yaml");
-        parse("doubts.yaml", &fs::read_to_string(path).unwrap())
+    /// All doubts, and a folder with a module of their packages in `api` and their CRDs in `crds`; in `misplaced`, those with
+    /// markers that belong to no CRD.
+    pub(super) fn all() -> (Folder, Vec<Self>) {
+        let folder = Folder::new(&[("go.mod", MODULE)]);
+        let mut doubts: Vec<Self> = parse("doubts.yaml", &fs::read_to_string(samples().join("doubts.yaml")).unwrap());
+        for doubt in &mut doubts {
+            assert!(!doubt.description.is_empty() && !doubt.findings.is_empty(), "{} says nothing", doubt.kind);
+            folder.write(&doubt.source(), doubt.edited(GO, &doubt.go));
+            folder.write(&doubt.definition(), doubt.edited(CRD, &doubt.crd));
+            let file = doubt.source();
+            for source in doubt.findings.iter_mut().flat_map(|finding| &mut finding.source) {
+                (source.folder, source.file) = (Some(folder.path().to_owned()), file.clone());
+            }
+        }
+        (folder, doubts)
+    }
+
+    fn edited(&self, kiln: &str, edits: &Edits) -> String {
+        let text = edits.iter().fold(kiln.to_owned(), |text, (before, after)| {
+            assert!(text.contains(before), "{}: no `{before}` in {text}", self.kind);
+            text.replace(before, after)
+        });
+        text.replace("Kiln", &self.kind).replace("kiln", &self.name())
+    }
+
+    fn name(&self) -> String {
+        self.kind.to_lowercase()
+    }
+
+    /// The folder of the package.
+    pub(super) fn package(&self) -> String {
+        format!("{}/{}", if self.misplaced { "misplaced" } else { "api" }, self.name())
+    }
+
+    fn source(&self) -> String {
+        format!("{}/v1/{}.go", self.package(), self.name())
     }
 
     /// The file of the CRD.
     pub(super) fn definition(&self) -> String {
-        let folder = fs::read_dir(samples().join("crds/doubtful")).unwrap();
-        let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        // `shelves` is the plural of `shelf`.
-        let begin = format!("doubtful.example.com_{}", self.kind.to_lowercase().trim_end_matches('f'));
-        let found: Vec<String> = names.filter(|name| name.contains(&begin)).collect();
-        let [name] = &*found else { panic!("{} has one CRD, not {found:?}", self.kind) };
-        format!("crds/doubtful/{name}")
+        format!("{}/{}.yaml", if self.misplaced { "misplaced" } else { "crds" }, self.name())
     }
-}
-
-fn sources_of_doubts() -> Vec<String> {
-    vec!["doubtful/api".to_owned()]
 }
 
 /// Applies the defaults of a schema, as the API server does.
@@ -363,19 +399,5 @@ fn what_the_rows_say_is_a_sound_declaration_and_objects_do_what_they_say() {
         for source in kind.structs.values() {
             source.position();
         }
-    }
-}
-
-#[test]
-fn every_doubt_is_one_of_the_samples() {
-    let folder = samples().join("crds/doubtful");
-    let doubts = Doubt::all();
-    let told: BTreeSet<String> = doubts.iter().map(Doubt::definition).collect();
-    assert_eq!(told.len(), fs::read_dir(folder).unwrap().count(), "each CRD has its row: {told:?}");
-    for doubt in &doubts {
-        assert!(!doubt.description.is_empty() && !doubt.findings.is_empty(), "{} says nothing", doubt.kind);
-        let sources = doubt.findings.iter().flat_map(|finding| &finding.source);
-        let lines: Vec<_> = sources.map(Source::lines).collect();
-        assert!(!lines.is_empty(), "{} has no source", doubt.kind);
     }
 }
