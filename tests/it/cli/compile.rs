@@ -8,11 +8,6 @@ use std::fs;
 
 const ALL: [&str; 5] = ["compile", "--to=policies", "--from", "crd.yaml", "--name-prefix=u-"];
 
-/// A CRD without unions.
-const PLAIN: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: plains.example.com}\n\
-    spec:\n  group: example.com\n  scope: Namespaced\n  names: {kind: Plain, plural: plains}\n  versions:\n  - {name: v1, \
-    served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n";
-
 fn compile(folder: &Folder, more: &[&str]) -> Run {
     folder.run(&[&ALL, more].concat())
 }
@@ -107,33 +102,6 @@ fn an_older_version_leaves_out_what_it_cannot_do_and_says_so() {
 }
 
 #[test]
-fn a_wrong_flag_is_refused_with_what_to_write_instead() {
-    let folder = Folder::with_crd(&[]);
-    for (flag, says) in [
-        ("--kubernetes-version=latest", "`latest` is not a Kubernetes version: write it like 1.36"),
-        ("--exclude-namespace=Kube System", "invalid namespace \"Kube System\": use "),
-        ("--exclude-namespace=", "invalid namespace \"\": use "),
-        ("--name-prefix=Team_A", "invalid prefix \"Team_A\": use up to 28 lower-case letters"),
-        ("--name-prefix=", "invalid prefix \"\": use "),
-        ("--name-prefix=a-name-that-is-much-too-long-for-a-prefix-", "use up to 28"),
-        ("--action=refuse", "[possible values: deny, warn, audit]"),
-        ("--ratcheting=on", "[possible values: enabled, disabled]"),
-        ("--to=rules", "[possible values: cel, vap, map, policies]"),
-        ("--context=x", "files are compiled without a cluster"),
-        ("--kubeconfig=x", "files are compiled without a cluster"),
-    ] {
-        let mut arguments: Vec<&str> =
-            ALL.into_iter().filter(|it| it.split('=').next() != flag.split('=').next()).collect();
-        arguments.push(flag);
-        folder.run(&arguments).code(2).prints("").says(&[says]);
-    }
-    folder.run(&["compile", "--from", "crd.yaml"]).code(2).prints("").says(&["--to <FORM>"]);
-    compile(&folder, &["--check", "nowhere"]).code(2).prints("").says(&["nowhere: no such file or folder"]);
-    folder.run(&["compile", "--to=vap", "--kubeconfig=missing"]).code(2).says(&["cannot use the kubeconfig `missing`"]);
-    compile(&folder, &["--check", "--kubeconfig=missing"]).code(2).says(&["cannot use the kubeconfig `missing`"]);
-}
-
-#[test]
 fn flags_change_what_they_name_and_nothing_else() {
     let folder = Folder::with_crd(&[]);
     let of = |more: &[&str]| documents(&compile(&folder, more).code(0).stdout);
@@ -162,16 +130,6 @@ fn flags_change_what_they_name_and_nothing_else() {
     let audited = titles(&compile(&folder, &["--action=audit"]).code(0));
     assert!(audited.iter().any(|it| it.ends_with("-audit")), "{audited:?}");
     assert!(!audited.iter().any(|it| it.ends_with("-deny") || it.ends_with("-warn")), "{audited:?}");
-}
-
-#[test]
-fn nothing_to_compile_is_an_error() {
-    let folder = Folder::new(&[("plain.yaml", PLAIN), ("other.yaml", "kind: ConfigMap\napiVersion: v1\n")]);
-    let none = folder.run(&["compile", "--to=vap", "--from=plain.yaml"]).code(1);
-    none.prints("").says(&["no kind has unions; `kube-unions lint` reports faults in declarations"]);
-    let other = folder.run(&["compile", "--to=vap", "--from=other.yaml"]).code(2);
-    other.prints("").says(&["no CustomResourceDefinition in `other.yaml`"]);
-    folder.run(&["compile", "--to=vap", "--from=missing.yaml"]).code(2).prints("").says(&["no such file or folder"]);
 }
 
 #[test]

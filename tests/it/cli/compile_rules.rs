@@ -143,22 +143,6 @@ fn what_cannot_be_expressed_is_named_and_the_rest_is_written() {
 }
 
 #[test]
-fn flags_that_mean_nothing_for_rules_are_refused() {
-    let folder = Folder::with_crd(&[("policies.yaml", "")]);
-    let run = |arguments: &[&'static str], text: &str| {
-        folder.run(&compile(arguments)).code(2).prints("").says(&[text]);
-    };
-    run(&["crd.yaml", "--check", "policies.yaml"], "remove `policies.yaml` behind --check");
-    run(&["crd.yaml", "--exclude-namespace", "a"], "rules in a CRD apply to objects of all namespaces");
-    run(&["-", "--write"], "--write needs files");
-    folder.run(&["compile", "--to", "vap", "--from", "crd.yaml", "--write"]).code(2).says(&["--write needs --to cel"]);
-    let strict = folder.run(&compile(&["crd.yaml", "--ratcheting", "disabled"])).code(1);
-    strict.says(&["never applies rules to unchanged parts of an object"]);
-    let warn = folder.run(&compile(&["crd.yaml", "--action", "warn"])).code(1).prints(CRD);
-    warn.says(&["its declaration does not deny, and rules in a CRD can only reject; use policies"]);
-}
-
-#[test]
 fn a_kind_that_no_crd_defines_is_named() {
     let document = include_str!("apps-v1.openapi.json");
     let declaration = include_str!("../../../manifests/presets/strategies.yaml");

@@ -222,7 +222,6 @@ fn every_shell_has_a_script_and_an_example() {
             assert_eq!(script.contains("kubectl-unions"), name == "kubectl-unions", "{shell}: {script}");
         }
     }
-    folder.run(&["completion", "csh"]).code(2).says(&["bash, elvish, fish, powershell, zsh"]);
 }
 
 #[test]

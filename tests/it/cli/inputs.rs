@@ -28,11 +28,6 @@ fn all_refuse(folder: &Folder, path: &str, says: &[&str]) {
 }
 
 #[test]
-fn a_missing_file_is_named() {
-    all_refuse(&Folder::with_crd(&[]), "missing.yaml", &["missing.yaml: ", "no such file or folder"]);
-}
-
-#[test]
 fn a_folder_without_manifests_is_named() {
     let folder = Folder::with_crd(&[("empty/readme.txt", "a: 1"), ("empty/.hidden/crd.yaml", CRD)]);
     all_refuse(&folder, "empty", &["empty: ", "no manifests in this folder", ".yaml, .yml and .json"]);
@@ -49,7 +44,9 @@ fn a_folder_without_crds_is_named() {
 #[test]
 fn a_file_that_cannot_be_parsed_is_named_with_line_and_column() {
     let folder = Folder::with_crd(&[]);
-    let rows: [(&str, &[u8], &[&str]); 11] = [
+    let template = "this is a template: render it first, for example with `helm template`";
+    let json5 = "this is JSON5 or JSON with comments: convert it to JSON first";
+    let rows: [(&str, &[u8], &[&str]); 15] = [
         ("bad.yaml", b"a: 1\n---\n# two\nb: [1, 2\nc: 3\n", &["bad.yaml:5:2: "]),
         ("twice.yaml", b"a: 1\n---\nb:\n  c: 1\n  c: 2\n", &["twice.yaml:5:3: ", "duplicate key `c`"]),
         ("tab.yml", b"a:\n\t- b\n", &["tab.yml:2:2: ", "tabs"]),
@@ -60,6 +57,10 @@ fn a_file_that_cannot_be_parsed_is_named_with_line_and_column() {
         ("image.yaml", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", &["image.yaml:1:1: ", "not text in UTF-8"]),
         ("latin.yaml", b"a: 1\nb: caf\xe9\n", &["latin.yaml:2:7: ", "not text in UTF-8"]),
         ("zero.yaml", b"a: \x00\n", &["zero.yaml:1:4: "]),
+        ("template.yaml", b"{{- if .Values.crds }}\nkind: A\n{{- end }}\n", &["template.yaml:1:", template]),
+        ("template2.yaml", b"kind: A\nmetadata:\n  name: {{ .Release.Name }}\n", &["template2.yaml:3:", template]),
+        ("json5.json", b"{\n  // why\n  kind: 'A',\n}\n", &["json5.json:2:3:", json5]),
+        ("json5.yaml", b"{\n  // why\n  \"kind\": \"A\"\n}\n", &["json5.yaml:2:3:", json5]),
         ("utf-16.yaml", b"\xff\xfea\0:\0 \x001\0\n\0", &["utf-16.yaml:1:1: ", "UTF-16", "UTF-8"]),
     ];
     for (file, bytes, says) in rows {
@@ -136,5 +137,4 @@ fn usage_is_2_with_the_usage_on_standard_error() {
     for arguments in [&[][..], &["lint"], &["lint", "--nonsense"], &["review"], &["explode"]] {
         folder.run(arguments).code(2).prints("").says(&["Usage: kube-unions"]);
     }
-    folder.run(&["completion", "cobol"]).code(2).prints("").says(&["bash, elvish, fish, powershell, zsh"]);
 }

@@ -63,6 +63,7 @@ fn a_log_has_the_exit_code_of_its_run() {
         (&["good.yaml"][..], 0, &[][..]),
         (&["warned.yaml"], 0, &["warning", "warning"]),
         (&["--strict", "warned.yaml"], 1, &["warning", "warning"]),
+        (&["-W", "warned.yaml"], 1, &["warning", "warning"]),
         (&["plain.yaml"], 0, &[]),
         (&["--require", "plain.yaml"], 1, &[]),
         (&["empty.yaml"], 2, &[]),

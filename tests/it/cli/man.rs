@@ -71,10 +71,3 @@ fn groff_has_no_warning_about_a_page() {
         assert_eq!(output.stderr, "", "{name}");
     }
 }
-
-#[test]
-fn a_folder_that_cannot_be_written_is_an_error() {
-    let folder = Folder::new(&[("file", "")]);
-    folder.run(&["man", "file"]).code(2).says(&["cannot write the manual pages to `file`"]);
-    folder.run(&["man"]).code(2).says(&["<DIR>"]);
-}

@@ -59,26 +59,6 @@ fn ratcheting_lets_an_old_fault_through_and_can_be_switched_off() {
 }
 
 #[test]
-fn a_review_that_cannot_be_answered_says_why() {
-    let folder = Folder::with_crd(&[]);
-    for body in [
-        "",
-        "   ",
-        "[]",
-        "{",
-        "nonsense",
-        "{}",
-        "{\"apiVersion\": \"admission.k8s.io/v1beta1\", \"kind\": \"AdmissionReview\"}",
-    ] {
-        folder.pipe(&["review", "--from", "crd.yaml"], body).code(2).prints("").says(&["error: "]);
-    }
-    folder
-        .run(&["review", "--from", "crd.yaml", "-f", "none.json"])
-        .code(2)
-        .says(&["none.json: no such file or folder"]);
-}
-
-#[test]
 fn an_update_is_normalised_in_its_own_text() {
     let folder = Folder::with_crd(&[("old.yaml", OLD), ("new.yaml", SWITCHED)]);
     let normalize = |more: &[&str]| {
@@ -134,16 +114,6 @@ fn the_old_object_is_found_by_its_name_in_lists_too() {
         .pipe(&["normalize", "--from", "crd.yaml", "--old", "old.json", "-f", "-"], list(&[SWITCHED]).to_string())
         .code(0);
     assert_eq!(run.json()["spec"]["strategy"], json!({"type": "Recreate"}));
-}
-
-#[test]
-fn normalize_wants_objects() {
-    let folder = Folder::with_crd(&[("list.yaml", "\n- 1\n"), ("nothing.yaml", "---\n# nothing\n---\n")]);
-    folder.run(&["normalize", "--from", "crd.yaml", "-f", "list.yaml"]).code(2).says(&["list.yaml:2:1: not an object"]);
-    folder
-        .run(&["normalize", "--from", "crd.yaml", "-f", "nothing.yaml"])
-        .code(2)
-        .says(&["no objects in `nothing.yaml`"]);
 }
 
 /// A manifest that sets a value and a member that it does not select.

@@ -112,27 +112,3 @@ fn an_error_in_a_declaration_is_told_and_the_document_is_complete() {
     assert_eq!(custom(&run), ["dev.kube-unions.samples.v1.Gateway"]);
     run.says(&["crd.yaml:", "error: "]);
 }
-
-#[test]
-fn input_that_has_no_kinds_is_refused_without_a_document() {
-    let folder = Folder::new(&[
-        ("others/a.yaml", "kind: ConfigMap\napiVersion: v1\n"),
-        ("crd.yaml", GATEWAYS),
-        ("two.yaml", "definitions: {}\n---\ndefinitions: {}\n"),
-        ("list.json", "[1]"),
-        ("apps-v1.json", include_str!("apps-v1.openapi.json")),
-    ]);
-    let refused = |arguments: &[&str], says: &[&str]| {
-        let run = folder.run(&[&["openapi", "--from"], arguments].concat()).code(2).says(says);
-        assert_eq!(run.stdout, "");
-    };
-    refused(&["others"], &["no CustomResourceDefinition in `others`"]);
-    refused(&["apps-v1.json"], &["no CustomResourceDefinition in `apps-v1.json`"]);
-    refused(&["missing.yaml"], &["missing.yaml: no such file or folder"]);
-    refused(&["crd.yaml", "--add-to", "missing.json"], &["missing.json: no such file or folder"]);
-    refused(&["crd.yaml", "--add-to", "two.yaml"], &["two.yaml: give one OpenAPI document"]);
-    refused(&["crd.yaml", "--add-to", "list.json"], &["list.json: "]);
-    for no_document in ["crd.yaml", "apps-v1.json"] {
-        refused(&["crd.yaml", "--add-to", no_document], &[no_document, "not an OpenAPI document of version 2"]);
-    }
-}

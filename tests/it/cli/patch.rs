@@ -124,18 +124,3 @@ fn applying_a_created_patch_gives_the_modified_object() {
     let patched = folder.run(&[&["patch", "apply"], &schema[..], &["--patch-file", "patch.yaml"]].concat()).code(0);
     assert_eq!(yaml(&patched.stdout), yaml(&new));
 }
-
-#[test]
-fn live_reports_missing_arguments_before_it_connects_to_a_cluster() {
-    let folder = Folder::new(&[("null.yaml", "null\n"), ("bad.yaml", "a: [\n")]);
-    let live =
-        |arguments: &[&str]| folder.run(&[&["patch", "live", "--kubeconfig", "none.yaml"], arguments].concat()).code(2);
-    live(&["widgets", "a"]).says(&["--patch <PATCH>|--patch-file <FILE>"]);
-    live(&["widgets", "a", "-p", "{}", "--patch-file", "null.yaml"]).says(&["cannot be used with"]);
-    live(&["widgets", "-p", "{}"]).says(&["give RESOURCE NAME or RESOURCE/NAME"]);
-    live(&["widgets/a", "a", "-p", "{}"]).says(&["`widgets/a` has the name in it already"]);
-    live(&["widgets/a", "--patch-file", "null.yaml"]).says(&["no patch in `null.yaml`"]);
-    live(&["widgets/a", "--patch-file", "bad.yaml"]).says(&["bad.yaml:1:4: "]);
-    live(&["widgets/a", "-p", "{"]).says(&["--patch:1:1: "]);
-    live(&["widgets/a", "-p", "{}"]).says(&["cannot use the kubeconfig `none.yaml`"]);
-}

@@ -217,14 +217,6 @@ fn a_rule_that_is_allowed_does_not_fail() {
 }
 
 #[test]
-fn an_unknown_rule_is_refused_with_a_suggestion_and_the_list() {
-    let run = generate(&doubtful(), &["--check", "--allow", "unmarked-membr"]).code(2);
-    for says in ["unmarked-membr", "a similar value exists: 'unmarked-member'", "misplaced-marker"] {
-        assert!(run.stderr.contains(says), "{}", run.stderr);
-    }
-}
-
-#[test]
 fn findings_come_as_sarif() {
     let folder = recorded();
     let log = generate(&folder, &["--check", "-o", "sarif"]).code(1).json();

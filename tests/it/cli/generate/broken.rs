@@ -1,10 +1,9 @@
 //! Sources that are invalid, unusual or not those of the CRD: each run ends with a message and an exit code.
 
-use super::super::{Folder, Run, binary, run};
+use super::super::{Folder, Run};
 use super::{Report, generate};
 use std::fs;
 use std::os::unix;
-use std::process::Command;
 
 pub(super) const MODULE: &str = "module example.com/kilns\n\ngo 1.26\n";
 
@@ -97,23 +96,6 @@ fn an_empty_file_and_one_of_comments_only_have_no_types() {
     let folder = kilns(GO);
     folder.write("v1/doc.go", "// Package v1 is about kilns.\npackage v1\n");
     assert_eq!(found(&folder), whole());
-}
-
-#[test]
-fn a_folder_that_is_not_there_or_has_no_go_is_named() {
-    let folder = kilns(GO);
-    folder.run(&["generate", "--go", "nowhere", "crd.yaml"]).code(2).says(&["nowhere"]);
-    folder.write("empty/readme.txt", "nothing");
-    let run = folder.run(&["generate", "--go", "empty", "crd.yaml"]).says(&["empty"]);
-    assert_ne!(run.code, 0, "{run:#?}");
-    folder.run(&["generate", "--go", ".", "no-crd.yaml"]).code(2).says(&["no-crd.yaml"]);
-}
-
-#[test]
-fn a_definition_that_is_not_yaml_is_named() {
-    let folder = kilns(GO);
-    folder.write("crd.yaml", "kind: CustomResourceDefinition\n\tspec: {");
-    folder.run(&["generate", "--go", ".", "crd.yaml"]).code(2).says(&["crd.yaml"]);
 }
 
 #[test]
@@ -287,16 +269,6 @@ fn depth_without_end_ends() {
         let run = folder.run(&["generate", "--go", ".", "crd.yaml"]).says(&[]);
         assert!(run.code <= 2, "{}", run.code);
     }
-}
-
-#[test]
-fn nobody_may_read_is_told() {
-    let folder = kilns(GO);
-    // A file where a folder is wanted.
-    folder.run(&["generate", "--go", "go.mod", "crd.yaml"]).says(&["go.mod"]);
-    let mut command = Command::new(binary());
-    command.current_dir(folder.path()).args(["generate", "crd.yaml"]);
-    run(&mut command, b"").code(2).says(&["--go"]);
 }
 
 #[test]

@@ -120,14 +120,3 @@ fn pairs_that_only_look_like_unions_are_not_proposed() {
     let run = Folder::new(&[("crd.yaml", &pair)]).run(&["generate", "--from-crd", "crd.yaml"]).code(0);
     run.prints("").says(&["0 unions proposed"]);
 }
-
-#[test]
-fn arguments_that_do_not_fit_are_refused() {
-    let folder = Folder::new(&[("crd.yaml", CRD)]);
-    folder.run(&["generate", "crd.yaml"]).code(2).says(&["--go"]);
-    for flag in ["--write", "--check", "--in-schema", "--go=."] {
-        folder.run(&["generate", "--from-crd", flag, "crd.yaml"]).code(2).says(&["cannot be used with"]);
-    }
-    folder.run(&["generate", "--from-crd", "--kind", "Other", "crd.yaml"]).code(2).says(&["`Other`"]);
-    folder.run(&["generate", "--from-crd", "missing.yaml"]).code(2).says(&["missing.yaml"]);
-}
