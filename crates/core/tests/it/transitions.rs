@@ -1,8 +1,6 @@
 //! Every transition of small unions, compared with a model: a naive version of the proposals' algorithms on whole objects.
 
-use fixtures::reviews::{
-    GROUP, Verdict, Write, admit, catalog_of, declaration, declared_catalog, definition, thing, version,
-};
+use fixtures::reviews::{GROUP, Verdict, Write, admit, declaration, declared_catalog, definition, thing, version};
 use kube_unions_core::admission::Ratcheting;
 use kube_unions_core::catalog::Catalog;
 use serde_json::{Map, Value, json};
@@ -97,161 +95,136 @@ fn map_form(members: &[&str], choices: &[(&str, Option<&str>, bool)], old: Optio
     if valid { Modelled::Stored(object) } else { Modelled::Rejected }
 }
 
-/// Compares every transition between the states, and every create, with the model, with and without ratcheting.
-fn agrees(schema: &Value, members: &[&str], states: &[Value], model: impl Fn(Option<&Value>, &Value) -> Modelled) {
-    let catalog = catalog_of(&json!({"type": "object", "properties": {"spec": schema}}));
-    agrees_with(&catalog, Clone::clone, members, states, model);
+/// A union of the 2019 or 2022 form in `spec`, whose members are [`MEMBERS`].
+struct Case<'c> {
+    /// What its declaration has besides the path and the options.
+    union: Value,
+    discriminators: &'c [Option<&'c str>],
+    /// Whether a choice is required, and the zeros of [`UNSET`] count as not set.
+    options: bool,
 }
 
-/// Compares like [`agrees`]. `seen` takes from a state what does not count.
-fn agrees_with(
-    catalog: &Catalog,
-    seen: impl Fn(&Value) -> Value,
-    members: &[&str],
-    states: &[Value],
-    model: impl Fn(Option<&Value>, &Value) -> Modelled,
-) {
-    let spec = |state: &Value| thing(&json!({"spec": state}));
-    for new in states {
-        for old in states.iter().map(Some).chain([None]) {
-            let write = Write::new(old.map(spec), spec(new));
-            let modelled = model(old, new);
-            let strict = admit(catalog, &Write { ratcheting: Ratcheting::Disabled, ..write.clone() });
-            let answered = match &strict.verdict {
-                Verdict::Allowed(object) => Modelled::Stored(object.as_ref().unwrap()["spec"].clone()),
-                Verdict::Denied(_) => Modelled::Rejected,
-            };
-            assert_eq!(answered, modelled, "from {old:?} to {new}");
+const MEMBERS: [&str; 3] = ["a", "b", "c"];
 
-            let choice = |state| (discriminator(state).to_owned(), set(members, &seen(state)));
-            let untouched = old.is_some_and(|old| choice(old) == choice(new));
-            let lenient = admit(catalog, &write);
-            match modelled {
-                Modelled::Rejected if untouched => assert_eq!(lenient.object(), &spec(new), "from {old:?} to {new}"),
-                Modelled::Rejected | Modelled::Stored(_) => assert_eq!(lenient, strict, "from {old:?} to {new}"),
+/// The members whose zero counts as not set.
+const UNSET: [&str; 2] = ["a", "b"];
+
+impl Case<'_> {
+    fn catalog(&self) -> Catalog {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "type": {"type": "string"}, "a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}}}}});
+        let mut union = self.union.clone();
+        union["path"] = json!("spec");
+        if self.options {
+            (union["required"], union["emptyIsUnset"]) = (json!(true), json!(UNSET));
+        }
+        let definition = definition(&Map::new(), &[version("v1", &schema, false)]);
+        declared_catalog(&definition, &[declaration("declared", GROUP, "Thing", &json!({"unions": [union]}))])
+    }
+
+    /// Returns the state without the zeros that count as not set.
+    fn seen(&self, state: &Value) -> Value {
+        let is_unset = |name: &str, value: &Value| self.options && UNSET.contains(&name) && *value == json!(0);
+        let mut state = state.clone();
+        state.as_object_mut().unwrap().retain(|name, value| !is_unset(name, value));
+        state
+    }
+
+    /// Applies a model to states without zeros, puts the zeros back, and rejects an object without a choice that is required.
+    fn modelled(
+        &self,
+        old: Option<&Value>,
+        new: &Value,
+        has_choice: impl Fn(&Value) -> bool,
+        model: impl Fn(Option<&Value>, &Value) -> Modelled,
+    ) -> Modelled {
+        let seen = self.seen(new);
+        let Modelled::Stored(mut stored) = model(old.map(|old| self.seen(old)).as_ref(), &seen) else {
+            return Modelled::Rejected;
+        };
+        if self.options && !has_choice(&stored) {
+            return Modelled::Rejected;
+        }
+        for name in UNSET.into_iter().filter(|name| seen.get(name).is_none() && new.get(name).is_some()) {
+            stored[name] = new[name].clone();
+        }
+        Modelled::Stored(stored)
+    }
+
+    /// Compares every transition between the states, and every create, with the model, with and without ratcheting.
+    fn agrees(&self, has_choice: impl Fn(&Value) -> bool, model: impl Fn(Option<&Value>, &Value) -> Modelled) {
+        let catalog = self.catalog();
+        let states = states(&MEMBERS, 1 + usize::from(self.options), self.discriminators);
+        let spec = |state: &Value| thing(&json!({"spec": state}));
+        for new in &states {
+            for old in states.iter().map(Some).chain([None]) {
+                let write = Write::new(old.map(spec), spec(new));
+                let modelled = self.modelled(old, new, &has_choice, &model);
+                let strict = admit(&catalog, &Write { ratcheting: Ratcheting::Disabled, ..write.clone() });
+                let answered = match &strict.verdict {
+                    Verdict::Allowed(object) => Modelled::Stored(object.as_ref().unwrap()["spec"].clone()),
+                    Verdict::Denied(_) => Modelled::Rejected,
+                };
+                assert_eq!(answered, modelled, "from {old:?} to {new}");
+
+                let choice = |state| (discriminator(state).to_owned(), set(&MEMBERS, &self.seen(state)));
+                let untouched = old.is_some_and(|old| choice(old) == choice(new));
+                let lenient = admit(&catalog, &write);
+                match modelled {
+                    Modelled::Rejected if untouched => {
+                        assert_eq!(lenient.object(), &spec(new), "from {old:?} to {new}");
+                    }
+                    Modelled::Rejected | Modelled::Stored(_) => assert_eq!(lenient, strict, "from {old:?} to {new}"),
+                }
             }
         }
     }
 }
 
 #[test]
-fn every_transition_of_a_discriminated_union_of_the_2019_form_is_as_the_proposal_has_it() {
-    let members = ["a", "b", "c"];
-    let schema = json!({"type": "object",
-        "x-kubernetes-unions": [{"discriminator": "type", "fields-to-discriminateBy": {"a": "A", "b": "B", "c": "C"}}],
-        "properties": {"type": {"type": "string"}, "a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}}});
-    let states = states(&members, 1, &[None, Some(""), Some("A"), Some("B"), Some("C"), Some("Other")]);
-    assert_eq!(states.len(), 48);
-    agrees(&schema, &members, &states, |old, new| list_form(&members, true, old, new));
+fn every_transition_of_the_2019_form_is_as_the_proposal_has_it_and_keeps_to_its_options() {
+    for (discriminators, options) in [
+        (&[None, Some(""), Some("A"), Some("B"), Some("C"), Some("Other")][..], false),
+        (&[None], false),
+        (&[None, Some("A"), Some("C"), Some("Other")], true),
+        (&[None], true),
+    ] {
+        let mut union = json!({"fieldsToDiscriminateBy": {"a": "A", "b": "B", "c": "C"}});
+        let discriminated = discriminators.len() > 1;
+        if discriminated {
+            union["discriminator"] = json!("type");
+        }
+        Case { union, discriminators, options }.agrees(
+            |stored| !set(&MEMBERS, stored).is_empty(),
+            |old, new| list_form(&MEMBERS, discriminated, old, new),
+        );
+    }
 }
 
 #[test]
-fn every_transition_of_an_undiscriminated_union_of_the_2019_form_is_as_the_proposal_has_it() {
-    let members = ["a", "b", "c"];
-    let schema = json!({"type": "object",
-        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B", "c": "C"}}],
-        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}}});
-    agrees(&schema, &members, &states(&members, 1, &[None]), |old, new| list_form(&members, false, old, new));
-}
-
-#[test]
-fn every_transition_of_a_union_of_the_2022_form_is_as_the_proposal_has_it() {
-    let members = ["a", "b"];
+fn every_transition_of_the_2022_form_is_as_the_proposal_has_it_and_keeps_to_its_options() {
     let all = [
         ("A", Some("a"), false),
         ("B", Some("b"), true),
+        ("C", Some("c"), false),
         ("None", None, false),
         ("Also", Some("a"), false),
         ("", None, false),
     ];
+    let discriminators = [Some("Also"), Some("None"), None, Some(""), Some("A"), Some("B"), Some("Bogus")];
     // With "" as a choice, and without.
-    for choices in [all.as_slice(), &all[..4]] {
-        let fields: Map<_, _> = choices
-            .iter()
-            .map(|(value, member, optional)| {
-                ((*value).to_owned(), member.map_or(Value::Null, |name| json!({"name": name, "optional": optional})))
-            })
-            .collect();
-        let schema = json!({"type": "object", "properties": {
-            "type": {"type": "string", "x-kubernetes-unions": {"fieldMembers": fields}}, "a": {"type": "integer"}, "b": {"type": "integer"}}});
-        let states =
-            states(&members, 1, &[None, Some(""), Some("A"), Some("B"), Some("None"), Some("Also"), Some("Bogus")]);
-        agrees(&schema, &members, &states, |old, new| map_form(&members, choices, old, new));
+    for (choices, discriminators, options) in [
+        (&all[..], &discriminators[..], false),
+        (&all[..5], &discriminators, false),
+        (&all[..4], &discriminators[2..], true),
+    ] {
+        let member = |name: Option<&str>, optional: bool| {
+            name.map_or(json!({}), |name| json!({"name": name, "optional": optional}))
+        };
+        let fields: Map<_, _> =
+            choices.iter().map(|(value, name, optional)| ((*value).to_owned(), member(*name, *optional))).collect();
+        let union = json!({"discriminator": "type", "fieldMembers": fields});
+        Case { union, discriminators, options }
+            .agrees(|stored| !discriminator(stored).is_empty(), |old, new| map_form(&MEMBERS, choices, old, new));
     }
-}
-
-/// The members whose zero counts as not set.
-const UNSET: [&str; 2] = ["a", "b"];
-
-/// Returns the state without the zeros that count as not set.
-fn without_zeros(state: &Value) -> Value {
-    let mut state = state.clone();
-    state.as_object_mut().unwrap().retain(|name, value| !(UNSET.contains(&name.as_str()) && *value == json!(0)));
-    state
-}
-
-/// Applies a model to states without zeros, puts the zeros back, and rejects an object without a choice.
-fn with_options(
-    old: Option<&Value>,
-    new: &Value,
-    has_choice: impl Fn(&Value) -> bool,
-    model: impl Fn(Option<&Value>, &Value) -> Modelled,
-) -> Modelled {
-    let Modelled::Stored(mut stored) = model(old.map(without_zeros).as_ref(), &without_zeros(new)) else {
-        return Modelled::Rejected;
-    };
-    if !has_choice(&stored) {
-        return Modelled::Rejected;
-    }
-    for name in UNSET.into_iter().filter(|name| new[name] == json!(0)) {
-        stored[name] = json!(0);
-    }
-    Modelled::Stored(stored)
-}
-
-fn declared(union: &Value) -> Catalog {
-    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
-        "type": {"type": "string"}, "a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}}}}});
-    let mut union = union.clone();
-    union["path"] = json!("spec");
-    union["required"] = json!(true);
-    union["emptyIsUnset"] = json!(UNSET);
-    let definition = definition(&Map::new(), &[version("v1", &schema, false)]);
-    declared_catalog(&definition, &[declaration("declared", GROUP, "Thing", &json!({"unions": [union]}))])
-}
-
-#[test]
-fn every_transition_of_the_2019_form_keeps_to_its_options() {
-    let members = ["a", "b", "c"];
-    for discriminated in [true, false] {
-        let mut union = json!({"fieldsToDiscriminateBy": {"a": "A", "b": "B", "c": "C"}});
-        let mut discriminators = vec![None];
-        if discriminated {
-            union["discriminator"] = json!("type");
-            discriminators.extend([Some("A"), Some("C"), Some("Other")]);
-        }
-        let has_choice = |stored: &Value| !set(&members, stored).is_empty();
-        let states = states(&members, 2, &discriminators);
-        agrees_with(&declared(&union), without_zeros, &members, &states, |old, new| {
-            with_options(old, new, has_choice, |old, new| list_form(&members, discriminated, old, new))
-        });
-    }
-}
-
-#[test]
-fn every_transition_of_the_2022_form_keeps_to_its_options() {
-    let members = ["a", "b", "c"];
-    let choices = [("A", Some("a"), false), ("B", Some("b"), true), ("C", Some("c"), false), ("None", None, false)];
-    let fields: Map<_, _> = choices
-        .iter()
-        .map(|(value, member, optional)| {
-            ((*value).to_owned(), member.map_or(json!({}), |name| json!({"name": name, "optional": optional})))
-        })
-        .collect();
-    let catalog = declared(&json!({"discriminator": "type", "fieldMembers": fields}));
-    let has_choice = |stored: &Value| !discriminator(stored).is_empty();
-    let states = states(&members, 2, &[None, Some(""), Some("A"), Some("B"), Some("None"), Some("Bogus")]);
-    agrees_with(&catalog, without_zeros, &members, &states, |old, new| {
-        with_options(old, new, has_choice, |old, new| map_form(&members, &choices, old, new))
-    });
 }
