@@ -54,7 +54,7 @@ fn every_row_has_the_expected_output_and_exit_code() {
             }
         }
     }
-    assert!(rows >= 40, "only {rows} rows were found");
+    assert!(rows >= 50, "only {rows} rows were found");
     assert!(faults.is_empty(), "{} of {rows} rows do not hold:\n{}", faults.len(), faults.join("\n"));
 }
 
