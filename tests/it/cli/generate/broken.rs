@@ -54,41 +54,6 @@ fn what_the_tests_here_break_is_whole() {
 }
 
 #[test]
-fn go_that_does_not_parse_is_named_with_its_line() {
-    let broken = GO.replace("import metav1", "import metav1 metav1");
-    let line = broken.lines().position(|line| line.contains("metav1 metav1")).unwrap() + 1;
-    kilns(broken).run(&["generate", "--go", ".", "crd.yaml"]).code(2).says(&[&format!("v1/kiln.go:{line}")]);
-    // The end of a comment is missing.
-    kilns(format!("{GO}/*\n")).run(&["generate", "--go", ".", "crd.yaml"]).code(2).says(&["v1/kiln.go:"]);
-}
-
-#[test]
-fn a_declaration_that_does_not_parse_costs_no_other() {
-    // The schema has the values.
-    let broken = GO.replace("type FiringType string", "type FiringType strung {{{");
-    let line = broken.lines().position(|line| line.contains("{{{")).unwrap() + 1;
-    let folder = kilns(broken);
-    folder.run(&["generate", "--go", ".", "crd.yaml"]).code(0).says(&[&format!("v1/kiln.go:{line}"), "FiringType"]);
-    assert_eq!(found(&folder), whole());
-    // Without its end, as a file that was cut off.
-    let folder = kilns(&GO[..GO.rfind("Degrees").unwrap()]);
-    folder.run(&["generate", "--go", ".", "crd.yaml"]).code(1).says(&["v1/kiln.go:", "Program"]);
-    assert_eq!(found(&folder), whole());
-    // Go 1.26.
-    let folder = kilns(format!("{GO}\nvar replicas = new(int32(7))\n"));
-    folder.run(&["generate", "--go", ".", "crd.yaml"]).code(0);
-    assert_eq!(found(&folder), whole());
-}
-
-#[test]
-fn a_file_that_is_not_text_is_named() {
-    let mut bytes = GO.as_bytes().to_vec();
-    bytes.extend(b"// \xff\xfe\n");
-    kilns(&bytes).run(&["generate", "--go", ".", "crd.yaml"]).code(2).says(&["v1/kiln.go", "UTF-8"]);
-    kilns([0_u8; 4096]).run(&["generate", "--go", ".", "crd.yaml"]).code(2).says(&["v1/kiln.go"]);
-}
-
-#[test]
 fn an_empty_file_and_one_of_comments_only_have_no_types() {
     for text in ["", "// nothing\n"] {
         fails(&kilns(text)).says(&["Kiln"]);
@@ -201,16 +166,6 @@ fn a_package_of_the_module_that_is_not_there_is_named_and_the_rest_is_found() {
     folder.write("crd.yaml", CRD.replace("            properties:\n              firing", shelf));
     assert_eq!(found(&folder), whole());
     folder.run(&["generate", "--go", ".", "crd.yaml"]).says(&["example.com/kilns/shelves"]);
-}
-
-#[test]
-fn a_definition_that_is_older_than_its_source_is_told_so() {
-    let folder = kilns(GO);
-    folder.write("crd.yaml", CRD.replace(", Bisque]", "]"));
-    fails(&folder).says(&["Bisque"]);
-    folder.write("crd.yaml", CRD.replace(", Bisque]", ", Bisque, Raku]"));
-    folder.run(&["generate", "--go", ".", "crd.yaml"]).code(0).says(&["Raku"]);
-    assert_eq!(found(&folder), whole(), "the schema decides");
 }
 
 #[test]
