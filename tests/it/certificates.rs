@@ -54,7 +54,6 @@ struct Replica {
     offers: watch::Receiver<ServingCertificate>,
     trust: watch::Receiver<Option<Trust>>,
     held: watch::Sender<RegisteredBundle>,
-    expiry: Metrics,
     log: Log,
     controller: JoinHandle<()>,
 }
@@ -78,13 +77,12 @@ impl Replica {
         let (offer, offers) = watch::channel(Err("not asked".into()));
         let (tell, trust) = watch::channel(None);
         let (held, holds) = watch::channel(RegisteredBundle::Unknown);
-        let expiry = Metrics::new();
-        let gauge = expiry.certificate_authority_expiry.clone();
+        let gauge = Metrics::new().certificate_authority_expiry;
         let signals = CertificateSignals { offers: offer, trust: tell, held: holds, expiry: gauge };
         let log = Log::default();
         let controller = async move { share_certificate(client, &service, "cert", timing, signals).await };
         let controller = controller.with_subscriber(log.subscriber());
-        Self { number, offers, trust, held, expiry, log, controller: tokio::spawn(controller) }
+        Self { number, offers, trust, held, log, controller: tokio::spawn(controller) }
     }
 
     /// Stops the replica and waits until it has finished.
@@ -158,31 +156,6 @@ fn secret(data: &[(&str, &str)]) -> Value {
     let data: serde_json::Map<_, _> =
         data.iter().map(|(key, text)| ((*key).to_owned(), json!(STANDARD.encode(text)))).collect();
     json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": "cert", "namespace": "team"}, "data": data})
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn ten_replicas_that_start_at_once_agree_on_one_ca() {
-    let (store, clock) = (Store::new(), Clock::new());
-    let mut replicas: Vec<_> = (0..10).map(|_| Replica::start(&store, &clock)).collect();
-    let mut pairs = Vec::new();
-    for replica in &mut replicas {
-        pairs.push(replica.pair().await);
-    }
-    reconciled(&store, &replicas.iter().collect::<Vec<_>>()).await;
-    let stored = store.secret().unwrap();
-    let bundle = value(&stored, "ca.crt");
-    assert_eq!(certificates(&bundle).len(), 1);
-    for (replica, pair) in replicas.iter().zip(&pairs) {
-        assert_eq!(**pair, pair_of(&stored));
-        assert_eq!(certificates(&replica.trusted()), certificates(&bundle));
-        accepts(&replica.trusted(), pair, clock.now()).unwrap();
-        let ten_years = i64::try_from(3650 * DAY).unwrap();
-        assert_eq!(replica.expiry.certificate_authority_expiry.get(), 1_800_000_000 + ten_years);
-    }
-    assert_eq!(store.versions(), 1, "the Secret is written once");
-    assert_eq!(stored["type"], "kubernetes.io/tls");
-    assert_eq!(stored["metadata"]["labels"], json!({"app.kubernetes.io/name": "kube-unions"}));
-    assert_eq!(value(&stored, "ca.key"), rcgen::KeyPair::from_pem(&value(&stored, "ca.key")).unwrap().serialize_pem());
 }
 
 /// A stored Secret: its description, leaf, bundle and CA key; true if the CA stays; true if the leaf stays.

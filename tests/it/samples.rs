@@ -1,8 +1,7 @@
-//! The samples of `manifests/samples`: every file does what its name says.
+//! The samples of `manifests/samples`: their definitions, and the names of their files. `cli::test::every_sample_passes` runs them, so
+//! that every file does what its name says.
 
 use fixtures::files::{files, parse};
-use fixtures::laws::admit_lawfully;
-use fixtures::reviews::{Cause, Verdict, Write};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::{Declaration, Definition, Severity};
 use kube_unions_core::union::Form;
@@ -11,13 +10,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 const FOLDERS: [&str; 8] = ["backup", "declared", "gateway", "monitor", "pipeline", "rollout", "route", "source"];
-
-/// A `rejected-*.want.yaml`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rejection {
-    causes: Vec<Cause>,
-}
 
 /// The files of one sample, by their names.
 struct Sample {
@@ -54,18 +46,6 @@ impl Sample {
         Some(declaration)
     }
 
-    fn catalog(&self) -> Catalog {
-        catalog([self])
-    }
-
-    /// The write from `<stem>.old.yaml` to `<stem>.new.yaml`.
-    fn write(&self, stem: &str) -> Write {
-        let new = self
-            .read(&format!("{stem}.new.yaml"))
-            .unwrap_or_else(|| panic!("{}/{stem} has no new object", self.folder));
-        Write::new(self.read(&format!("{stem}.old.yaml")), new)
-    }
-
     /// The stems of the files that begin and end so.
     fn stems<'a>(&'a self, begin: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
         self.files.keys().filter(move |name| name.starts_with(begin)).filter_map(move |name| name.strip_suffix(end))
@@ -73,7 +53,7 @@ impl Sample {
 }
 
 /// Returns the catalog of all samples, which may have warnings and no errors.
-fn catalog<'s>(samples: impl IntoIterator<Item = &'s Sample>) -> Catalog {
+fn catalog(samples: &[Sample]) -> Catalog {
     let mut builder = Builder::new();
     for sample in samples {
         let mut definition = Definition::from_json(&sample.definition().to_string()).unwrap();
@@ -151,45 +131,6 @@ fn all_definitions_stand_beside_each_other() {
             ("Source", "spec", Form::List, None),
         ]
     );
-}
-
-#[test]
-fn valid_objects_are_let_through_as_they_are() {
-    for sample in Sample::all() {
-        let catalog = sample.catalog();
-        for stem in sample.stems("valid-", ".yaml") {
-            let object: Value = sample.read(&format!("{stem}.yaml")).unwrap();
-            for write in [Write::new(None, object.clone()), Write::new(Some(object.clone()), object.clone())] {
-                let answer = admit_lawfully(&catalog, &write);
-                assert_eq!(answer.verdict, Verdict::Allowed(Some(object.clone())), "{}/{stem}", sample.folder);
-                assert_eq!(answer.warnings, Vec::<String>::new(), "{}/{stem}", sample.folder);
-            }
-        }
-    }
-}
-
-#[test]
-fn normalized_objects_become_what_is_wanted() {
-    for sample in Sample::all() {
-        let catalog = sample.catalog();
-        for stem in sample.stems("normalized-", ".want.yaml") {
-            let want: Value = sample.read(&format!("{stem}.want.yaml")).unwrap();
-            let answer = admit_lawfully(&catalog, &sample.write(stem));
-            assert_eq!(answer.verdict, Verdict::Allowed(Some(want)), "{}/{stem}", sample.folder);
-        }
-    }
-}
-
-#[test]
-fn rejected_objects_are_refused_for_exactly_the_causes_that_are_wanted() {
-    for sample in Sample::all() {
-        let catalog = sample.catalog();
-        for stem in sample.stems("rejected-", ".want.yaml") {
-            let want: Rejection = sample.read(&format!("{stem}.want.yaml")).unwrap();
-            let answer = admit_lawfully(&catalog, &sample.write(stem));
-            assert_eq!(answer.verdict, Verdict::Denied(want.causes), "{}/{stem}", sample.folder);
-        }
-    }
 }
 
 /// A reader of a schema learns what each field is for, and an API server takes it as structural.
