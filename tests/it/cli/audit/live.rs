@@ -10,7 +10,6 @@ use fixtures::wait::SOON;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -431,41 +430,6 @@ fn what_the_webhook_does_not_know_either_is_said() {
     let forbidden =
         ApiServer::start(|asked| asked.is(DEFINITIONS).then(|| (403, status(403, "Forbidden", "no CRDs for you"))));
     forbidden.audit(&["-A"]).code(2).prints("").says(&["the cluster's unions cannot be learnt", "no CRDs for you"]);
-}
-
-#[test]
-fn an_interrupt_closes_the_output_and_says_how_far_it_came() {
-    for (format, signal) in [("json", Signal::INT), ("sarif", Signal::TERM)] {
-        let server = ApiServer::start(|asked| match asked.path.as_str() {
-            "/apis/example.com/v1/gadgets" if asked.token().is_empty() => Some(page(asked, 100)),
-            // The rest never comes.
-            "/apis/example.com/v1/gadgets" => Some((NEVER, Value::Null)),
-            _ => with_gadgets(asked),
-        });
-        let mut command = server.command(&["-A", "-o", format]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut printed = String::new();
-        while !printed.contains("w000") {
-            assert_ne!(stdout.read_line(&mut printed).unwrap(), 0, "{printed}");
-        }
-        kill_process(Pid::from_child(&child), signal).unwrap();
-        stdout.read_to_string(&mut printed).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{stderr}");
-        let far = "interrupted at Gadget.example.com/v1, after 16 of 100 objects; not looked at: Widget.example.com/v1";
-        assert!(stderr.contains(far) && stderr.contains("audited 16 objects of 1 kind: 4 invalid"), "{stderr}");
-        let report: Value = serde_json::from_str(&printed).unwrap();
-        if format == "json" {
-            assert_eq!(
-                (&report["summary"]["complete"], &report["summary"]["notAudited"]),
-                (&json!(false), &json!([far]))
-            );
-        } else {
-            assert_eq!(report["runs"][0]["invocations"][0]["exitCode"], 2);
-        }
-    }
 }
 
 #[test]
