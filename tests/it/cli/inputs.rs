@@ -34,14 +34,6 @@ fn a_folder_without_manifests_is_named() {
 }
 
 #[test]
-fn a_folder_without_crds_is_named() {
-    let folder = Folder::with_crd(&[("others/a.yaml", "kind: ConfigMap\napiVersion: v1\n")]);
-    for reader in [READERS[0], READERS[2], READERS[3]] {
-        folder.run(&[reader, &["others"]].concat()).code(2).says(&["no CustomResourceDefinition in `others`"]);
-    }
-}
-
-#[test]
 fn a_file_that_cannot_be_parsed_is_named_with_line_and_column() {
     let folder = Folder::with_crd(&[]);
     let template = "this is a template: render it first, for example with `helm template`";
@@ -66,31 +58,6 @@ fn a_file_that_cannot_be_parsed_is_named_with_line_and_column() {
     for (file, bytes, says) in rows {
         folder.write(file, bytes);
         all_refuse(&folder, file, says);
-    }
-}
-
-#[test]
-fn a_crd_without_a_schema_is_named() {
-    let schemaless = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\n\
-        spec:\n  group: example.com\n  names: {kind: Thing, plural: things}\n  versions: [{name: v1}]\n";
-    let folder = Folder::with_crd(&[("schemaless.yaml", schemaless)]);
-    for reader in [READERS[0], READERS[2], READERS[3], READERS[4]] {
-        let run = folder.run(&[reader, &["schemaless.yaml"]].concat()).code(2);
-        let said = format!("{}{}", run.stdout, run.stderr);
-        assert!(
-            said.contains("schemaless.yaml:1:1: ") && said.contains("`things.example.com` has no schema"),
-            "{run:#?}"
-        );
-    }
-}
-
-#[test]
-fn the_same_crd_twice_names_both_files() {
-    let folder = Folder::with_crd(&[("more/again.yaml", CRD)]);
-    for reader in [READERS[0], READERS[2], READERS[3]] {
-        let run = folder.run(&[reader, &["."]].concat()).code(2);
-        let said = format!("{}{}", run.stdout, run.stderr);
-        assert!(said.contains("more/again.yaml:2:1: ") && said.contains("is already in ./crd.yaml"), "{run:#?}");
     }
 }
 
@@ -121,14 +88,6 @@ fn aliases_of_aliases_are_bounded() {
     let folder = Folder::with_crd(&[("bomb.yaml", &bomb), ("long.yaml", &long)]);
     all_refuse(&folder, "bomb.yaml", &["bomb.yaml:", "alias"]);
     all_refuse(&folder, "long.yaml", &["long.yaml:", "alias"]);
-}
-
-#[test]
-fn one_bad_file_does_not_hide_what_is_wrong_with_the_others() {
-    let faulty = CRD.replace("Rolling: {name: rolling,", "Rolling: {name: missing,");
-    let folder = Folder::new(&[("bad.yaml", "a: ["), ("crd.yaml", &faulty)]);
-    let run = folder.run(&["lint", "."]).code(2).says(&["1 problem kept something from being checked"]);
-    assert!(run.stdout.contains("./bad.yaml:1:") && run.stdout.contains("./crd.yaml:35:"), "{run:#?}");
 }
 
 #[test]
