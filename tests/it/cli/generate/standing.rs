@@ -50,24 +50,22 @@ fn by_hand() -> Value {
 }
 
 #[test]
-fn what_is_declared_by_hand_at_another_place_stays() {
-    let before = json!({"v1": {"/properties/spec": by_hand()}});
-    let (_, text) = generated(&crd(Some(&before), ""), &[]);
-    assert_eq!(annotation(&text), json!({"v1": {"/properties/spec": by_hand(), PLACE: marked()}}));
-}
+fn what_is_declared_elsewhere_stays_and_what_the_markers_said_before_gives_way() {
+    let before = json!({"fieldMembers": {"Bisque": null, "Cold": null, "Glaze": {"name": "glaze", "optional": true}}});
+    for (before, after) in [
+        (
+            json!({"v1": {"/properties/spec": by_hand()}}),
+            json!({"v1": {"/properties/spec": by_hand(), PLACE: marked()}}),
+        ),
+        (
+            json!({"v0": {"/properties/spec": by_hand()}}),
+            json!({"v0": {"/properties/spec": by_hand()}, "v1": {PLACE: marked()}}),
+        ),
+        (json!({"v1": {PLACE: before}}), json!({"v1": {PLACE: marked()}})),
+    ] {
+        assert_eq!(annotation(&generated(&crd(Some(&before), ""), &[]).1), after);
+    }
 
-#[test]
-fn what_is_declared_of_another_version_stays() {
-    let before = json!({"v0": {"/properties/spec": by_hand()}});
-    let (_, text) = generated(&crd(Some(&before), ""), &[]);
-    assert_eq!(annotation(&text), json!({"v0": {"/properties/spec": by_hand()}, "v1": {PLACE: marked()}}));
-}
-
-#[test]
-fn what_the_markers_said_before_gives_way_to_what_they_say_now() {
-    let before = json!({"v1": {PLACE: {"fieldMembers": {"Bisque": null, "Cold": null, "Glaze": {"name": "glaze", "optional": true}}}}});
-    let (_, text) = generated(&crd(Some(&before), ""), &[]);
-    assert_eq!(annotation(&text), json!({"v1": {PLACE: marked()}}));
     // A CRD with both declarations has one in the end.
     let stale = CRD
         .replace("firing: {type: string,", "firing: {x-kubernetes-unions: {fieldMembers: {Cold: null}}, type: string,");
