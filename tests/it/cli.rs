@@ -35,6 +35,28 @@ use std::process::{Command, Stdio};
 /// A CRD in both forms, with everything that an edit of the text has to leave alone.
 const CRD: &str = include_str!("cli/widgets.yaml");
 
+/// Returns a CRD in YAML whose only version has this schema, indented by eight spaces.
+fn crd_of(kind: &str, schema: &str) -> String {
+    let plural = format!("{}s", kind.to_lowercase());
+    format!(
+        "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {plural}.example.com}}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {{kind: {kind}, plural: {plural}}}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+{schema}"
+    )
+}
+
 /// The result of a run.
 #[derive(Debug)]
 struct Run {

@@ -3,7 +3,7 @@
 #[cfg(unix)]
 mod live;
 
-use super::{CRD, Folder, binary};
+use super::{CRD, Folder, binary, crd_of};
 #[cfg(unix)]
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -385,12 +385,17 @@ fn a_signal_ends_it_at_once_while_files_are_read() {
 
 #[test]
 fn violations_beyond_the_first_256_of_an_object_are_counted() {
-    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: racks.example.com}\nspec:\n  \
-               group: example.com\n  names: {kind: Rack, plural: racks}\n  scope: Namespaced\n  versions:\n  - name: v1\n    \
-               served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          \
-               slots:\n            type: array\n            items:\n              type: object\n              properties: {a: {type: string}, b: {type: string}}\n              \
-               x-kubernetes-unions:\n              - fields-to-discriminateBy: {a: A, b: B}\n";
-    let folder = Folder::new(&[("crd.yaml", crd)]);
+    let crd = crd_of(
+        "Rack",
+        "        type: object
+        properties:
+          slots:
+            type: array
+            items: {type: object, properties: {a: {type: string}, b: {type: string}},
+              x-kubernetes-unions: [{fields-to-discriminateBy: {a: A, b: B}}]}
+",
+    );
+    let folder = Folder::new(&[("crd.yaml", &crd)]);
     let slots = vec![json!({"a": "s3cret", "b": "s3cret"}); 300];
     let rack = json!({"apiVersion": "example.com/v1", "kind": "Rack", "metadata": {"name": "full"}, "slots": slots});
     folder.write("rack.json", rack.to_string());

@@ -1,26 +1,12 @@
 //! `check-cel`: unions beside hand-written rules, one row each, and the report.
 
-use super::{Folder, yaml};
+use super::{Folder, crd_of, yaml};
 use serde_json::{Value, json};
 
 const ROWS: &str = include_str!("../../cases/check-cel/rows.yaml");
 
 /// A CRD whose rules are too weak for one value, and too strong for another.
-const CRD: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: stores.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Store, plural: stores}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
+const SCHEMA: &str = "        type: object
         properties:
           spec:
             type: object
@@ -38,8 +24,12 @@ spec:
               net: {type: object}
 ";
 
+fn crd() -> String {
+    crd_of("Store", SCHEMA)
+}
+
 /// Returns the CRD of a row.
-fn crd(number: usize, row: &Value) -> Value {
+fn crd_of_row(number: usize, row: &Value) -> Value {
     let mut schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": row["spec"]}});
     schema["x-kubernetes-validations"] = row.get("above").cloned().unwrap_or(json!([]));
     fixtures::crds::crd("check-cel.example", &format!("Row{number}"), &[fixtures::crds::version("v1", &schema)])
@@ -50,7 +40,7 @@ fn each_row_has_its_verdict() {
     let rows = yaml(ROWS);
     let folder = Folder::new(&[]);
     for (number, row) in rows.as_array().unwrap().iter().enumerate() {
-        folder.write(&format!("{number}.json"), crd(number, row).to_string());
+        folder.write(&format!("{number}.json"), crd_of_row(number, row).to_string());
     }
     let found = folder.run(&["check-cel", ".", "-o", "json"]).code(1).json();
     for (number, row) in rows.as_array().unwrap().iter().enumerate() {
@@ -61,7 +51,7 @@ fn each_row_has_its_verdict() {
 
 #[test]
 fn a_disagreement_shows_a_smallest_object_and_the_rule() {
-    let folder = Folder::new(&[("crd.yaml", CRD)]);
+    let folder = Folder::new(&[("crd.yaml", &crd())]);
     let run = folder.run(&["check-cel", "crd.yaml"]).code(1).says(&["1 CRD, 1 union: 1 too weak, 1 too strong"]);
     let head = "Store.example.com/v1 spec:";
     let lines: Vec<&str> = run.stdout.lines().collect();
@@ -84,7 +74,7 @@ fn a_disagreement_shows_a_smallest_object_and_the_rule() {
 
 #[test]
 fn a_report_in_sarif_has_a_result_for_each_disagreement() {
-    let folder = Folder::new(&[("crd.yaml", CRD)]);
+    let folder = Folder::new(&[("crd.yaml", &crd())]);
     let log = folder.run(&["check-cel", "crd.yaml", "-o", "sarif"]).code(1).json();
     let results = log["runs"][0]["results"].as_array().unwrap();
     let rules: Vec<&Value> = results.iter().map(|result| &result["ruleId"]).collect();
@@ -97,7 +87,7 @@ fn a_report_in_sarif_has_a_result_for_each_disagreement() {
 
 #[test]
 fn unions_come_from_declarations_and_standard_input_too() {
-    let plain = CRD.replace(
+    let plain = crd().replace(
         "                x-kubernetes-unions: {fieldMembers: {Disk: {name: disk}, Net: {name: net}, Nowhere: null}}\n",
         "",
     );
@@ -127,7 +117,7 @@ fn a_union_inside_a_member_is_judged_at_its_own_place() {
     let inner = "disk: {type: object, x-kubernetes-unions: [{fields-to-discriminateBy: {a: A, b: B}}],
                 x-kubernetes-validations: [{rule: '!(has(self.a) && has(self.b))'}],
                 properties: {a: {type: string}, b: {type: string}}}";
-    let nested = CRD.replace("disk: {type: object}", inner);
+    let nested = crd().replace("disk: {type: object}", inner);
     assert!(nested.contains(outer));
     let run = Folder::new(&[("crd.yaml", &nested)]).run(&["check-cel", "crd.yaml"]).code(1);
     assert!(run.stdout.contains("Store.example.com/v1 spec.disk: agrees\n"), "{run:#?}");
@@ -135,8 +125,8 @@ fn a_union_inside_a_member_is_judged_at_its_own_place() {
 
 #[test]
 fn what_cannot_be_checked_is_said() {
-    let unreadable = CRD.replace("self.type != 'Nowhere'", "self.type != 'Nowhere' &&");
-    let other = CRD.replace("self.type == 'Disk' ? has(self.disk) : true", "self.type == 'Disk' ||");
+    let unreadable = crd().replace("self.type != 'Nowhere'", "self.type != 'Nowhere' &&");
+    let other = crd().replace("self.type == 'Disk' ? has(self.disk) : true", "self.type == 'Disk' ||");
     let both = other.replace("self.type != 'Nowhere'", "self.type != 'Nowhere' &&");
     let folder = Folder::new(&[("weak.yaml", &unreadable), ("crd.yaml", &both), ("broken.yaml", "a: [")]);
     let run = folder.run(&["check-cel", "crd.yaml"]).code(2).says(&["1 CRD, 1 union: 1 undecided", "undecided"]);

@@ -1,6 +1,6 @@
 //! `UnionDeclaration`s and OpenAPI documents, wherever the command line takes CRDs.
 
-use super::{CRD, Folder, Run, yaml};
+use super::{CRD, Folder, Run, crd_of, yaml};
 use fixtures::reviews;
 use serde_json::{Value, json};
 
@@ -154,13 +154,11 @@ fn objects_of_builtin_kinds_are_normalised_and_refused() {
 
 #[test]
 fn a_violation_of_a_whole_object_is_said_without_a_path() {
-    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\nspec:\n  \
-        group: example.com\n  names: {kind: Thing, plural: things}\n  versions:\n  - name: v1\n    served: true\n    \
-        schema: {openAPIV3Schema: {type: object, properties: {a: {type: string}, b: {type: string}}}}\n";
+    let crd = crd_of("Thing", "        {type: object, properties: {a: {type: string}, b: {type: string}}}\n");
     let declaration = "apiVersion: kube-unions.dev/v1alpha1\nkind: UnionDeclaration\nmetadata: {name: thing}\nspec:\n  \
         target: {group: example.com, kind: Thing}\n  unions:\n  \
         - {path: '', required: true, fieldsToDiscriminateBy: {a: A, b: B}}\n";
-    let folder = Folder::new(&[("crd.yaml", crd), ("declaration.yaml", declaration)]);
+    let folder = Folder::new(&[("crd.yaml", &crd), ("declaration.yaml", declaration)]);
     folder.write("none.yaml", "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: none}\n");
     let arguments = ["normalize", "--from", "crd.yaml", "declaration.yaml", "-f", "none.yaml"];
     folder.run(&arguments).code(1).prints("").says(&["The Thing \"none\" is invalid: Required value: "]);

@@ -1,27 +1,10 @@
 //! Objects in files are judged with the defaults of their schema, as admission judges them.
 
-use super::Folder;
+use super::{Folder, crd_of};
 use serde_json::json;
 
-/// A CRD whose discriminator has a default, and whose member may come from a default.
-const CRD: &str = r#"apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: things.example.com
-  annotations:
-    kube-unions.dev/unions: '{"v1": {"/properties/spec/properties/type": {"fieldMembers": {"Plain": null, "Canary": {"name": "canary"}}},
-      "/properties/spec/properties/made": [{"discriminator": "kind", "fields-to-discriminateBy": {"a": "A", "b": "B"}}]}}'
-spec:
-  group: example.com
-  names: {kind: Thing, plural: things}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
+/// A schema whose discriminator has a default, and whose member may come from a default.
+const SCHEMA: &str = "        type: object
         properties:
           spec:
             type: object
@@ -32,7 +15,17 @@ spec:
                 type: object
                 default: {a: x}
                 properties: {kind: {type: string}, a: {type: string}, b: {type: string}}
-"#;
+";
+
+const UNIONS: &str = r#"{"v1": {"/properties/spec/properties/type": {"fieldMembers": {"Plain": null, "Canary": {"name": "canary"}}},
+    "/properties/spec/properties/made": [{"discriminator": "kind", "fields-to-discriminateBy": {"a": "A", "b": "B"}}]}}"#;
+
+fn crd() -> String {
+    crd_of("Thing", SCHEMA).replace(
+        "things.example.com}",
+        &format!("things.example.com, annotations: {{kube-unions.dev/unions: '{UNIONS}'}}}}"),
+    )
+}
 
 fn thing(spec: &str) -> String {
     format!("# mine\napiVersion: example.com/v1\nkind: Thing\nmetadata: {{name: thing}}\nspec:\n{spec}")
@@ -40,7 +33,7 @@ fn thing(spec: &str) -> String {
 
 #[test]
 fn a_discriminator_with_a_default_counts_if_it_is_missing_or_null() {
-    let folder = Folder::new(&[("crd.yaml", CRD)]);
+    let folder = Folder::new(&[("crd.yaml", &crd())]);
     let forbidden = "spec.canary: Forbidden: may only be specified when `type` is \"Canary\"";
     for (spec, code) in [
         ("  canary: {weight: 1}\n  made: {}\n", 1),
@@ -61,7 +54,7 @@ fn a_discriminator_with_a_default_counts_if_it_is_missing_or_null() {
 
 #[test]
 fn normalising_prints_no_defaults() {
-    let folder = Folder::new(&[("crd.yaml", CRD)]);
+    let folder = Folder::new(&[("crd.yaml", &crd())]);
     // The webhook would set `made.kind` to A; here `made` exists only as a default.
     let text = thing("  type: Canary # now\n  canary: {weight: 1}\n");
     folder.write("thing.yaml", &text);
@@ -75,7 +68,7 @@ fn normalising_prints_no_defaults() {
 
 #[test]
 fn defaults_that_would_fill_the_memory_keep_one_object_from_being_audited() {
-    let crd = CRD.replace("default: {a: x}", &format!("default: {{a: {}}}", "x".repeat(1 << 20)));
+    let crd = crd().replace("default: {a: x}", &format!("default: {{a: {}}}", "x".repeat(1 << 20)));
     let crd = crd.replace(
         "          spec:\n            type: object\n",
         "          spec:\n            type: object\n            x-kubernetes-preserve-unknown-fields: true\n",

@@ -1,25 +1,11 @@
 //! No silent success: every command says what it checked, warns if that is nothing, and names near misses.
 
-use super::{CRD, Folder};
+use super::{CRD, Folder, crd_of};
 
 const PLAIN: &str = include_str!("plain.yaml");
 
-/// A CRD with a rule, and with a union that the rule is about.
-const RULED: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: ruled.example.com}
-spec:
-  group: example.com
-  names: {kind: Ruled, plural: ruled}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
+/// A schema with a rule, and with a union that the rule is about.
+const RULED: &str = "        type: object
         x-kubernetes-unions: [{fields-to-discriminateBy: {a: A, b: B}}]
         x-kubernetes-validations: [{rule: '!(has(self.a) && has(self.b))'}]
         properties: {a: {type: string}, b: {type: string}}
@@ -42,7 +28,7 @@ fn folder() -> Folder {
     let keyword = CRD.replace("x-kubernetes-unions:", "x-Kubernetes-unions:");
     let folder = Folder::with_crd(&[
         ("plain.yaml", PLAIN),
-        ("ruled.yaml", RULED),
+        ("ruled.yaml", &crd_of("Ruled", RULED)),
         ("misspelt.yaml", &misspelt),
         ("keyword.yaml", &keyword),
         ("widget.yaml", WIDGET),

@@ -2,7 +2,7 @@
 
 mod colours;
 
-use super::{Folder, binary};
+use super::{Folder, binary, crd_of};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{File, OpenOptions};
@@ -17,11 +17,9 @@ const FILES: usize = 400;
 const ERASE_LINE: &str = "\u{1b}[2K";
 
 fn project() -> Folder {
-    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: boats.harbour.example.com}\n\
-               spec:\n  group: harbour.example.com\n  names: {kind: Boat, plural: boats}\n  scope: Namespaced\n  versions:\n  \
-               - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}}\n";
+    let crd = crd_of("Boat", "        {type: object, properties: {spec: {type: object}}}\n");
     let folder = Folder::new(&[
-        ("crd.yaml", crd),
+        ("crd.yaml", &crd),
         ("api/v1/boat.go", "package v1\n\ntype Boat struct {\n\tSpec struct{} `json:\"spec\"`\n}\n"),
     ]);
     for file in 1..FILES {

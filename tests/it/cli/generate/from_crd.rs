@@ -1,23 +1,9 @@
 //! `generate --from-crd`: a declaration of what the validations of a CRD enforce, to look through.
 
-use crate::cli::{Folder, yaml};
+use crate::cli::{Folder, crd_of, yaml};
 use serde_json::{Value, json};
 
-const CRD: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: stores.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Store, plural: stores}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
+const SCHEMA: &str = "        type: object
         properties:
           spec:
             type: object
@@ -39,6 +25,10 @@ spec:
                   oneOf: [{required: [allow]}, {required: [deny]}]
                   properties: {allow: {type: string}, deny: {type: string}, note: {type: string}}
 ";
+
+fn crd() -> String {
+    crd_of("Store", SCHEMA)
+}
 
 const WANT: &str = "\
 ---
@@ -70,18 +60,18 @@ spec:
 
 #[test]
 fn the_unions_that_validations_enforce_are_proposed_with_their_evidence() {
-    let folder = Folder::new(&[("crd.yaml", CRD)]);
+    let folder = Folder::new(&[("crd.yaml", &crd())]);
     let run = folder.run(&["generate", "--from-crd", "crd.yaml"]).code(0);
     let run = run.says(&["1 CRD: 2 unions proposed, 1 group of fields in doubt"]);
     let (declaration, doubts) = run.stdout.split_at(run.stdout.find("# Store spec").unwrap());
     assert_eq!(declaration, WANT);
     assert!(doubts.starts_with("# Store spec: not proposed: user, token: ") && doubts.contains("`isURL`"), "{doubts}");
-    assert_eq!(folder.read("crd.yaml"), CRD);
+    assert_eq!(folder.read("crd.yaml"), crd());
 }
 
 #[test]
 fn what_is_proposed_is_a_valid_declaration_that_agrees_with_the_rules() {
-    let folder = Folder::new(&[("crd.yaml", CRD)]);
+    let folder = Folder::new(&[("crd.yaml", &crd())]);
     let run = folder.run(&["generate", "--from-crd", "crd.yaml"]).code(0);
     folder.write("declaration.yaml", &run.stdout);
     folder.run(&["lint", "crd.yaml", "declaration.yaml"]).code(0);
@@ -92,7 +82,7 @@ fn what_is_proposed_is_a_valid_declaration_that_agrees_with_the_rules() {
 
 #[test]
 fn versions_that_differ_have_a_declaration_each() {
-    let mut crd = yaml(CRD);
+    let mut crd = yaml(&crd());
     let mut older = crd["spec"]["versions"][0].clone();
     older["name"] = json!("v1beta1");
     older["storage"] = json!(false);
@@ -115,7 +105,7 @@ fn versions_that_differ_have_a_declaration_each() {
 #[test]
 fn pairs_that_only_look_like_unions_are_not_proposed() {
     let pair =
-        CRD.replace(" ? has(self.disk) : !has(self.disk)", " || true").replace("? true : !has(self.net)", "|| true");
+        crd().replace(" ? has(self.disk) : !has(self.disk)", " || true").replace("? true : !has(self.net)", "|| true");
     let pair = pair.replace("oneOf:", "anyOf:").replace("!(has(self.user) && has(self.token)) || isURL", "isURL");
     let run = Folder::new(&[("crd.yaml", &pair)]).run(&["generate", "--from-crd", "crd.yaml"]).code(0);
     run.prints("").says(&["0 unions proposed"]);
