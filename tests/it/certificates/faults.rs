@@ -33,59 +33,108 @@ async fn reads_again(store: &Store, replica: &Replica) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn each_fault_of_the_secret_is_logged_once_and_the_replica_serves_when_it_is_mended() {
-    let clock = Clock::new();
-    let validity = Validity::new(clock.now(), Duration::from_secs(50 * DAY));
-    let authority = CertificateAuthority::new("one", validity).unwrap();
-    let names = ["hook.team.svc".to_owned()];
-    let good = authority.issue("x", &names, validity).unwrap();
-    let ended = Validity { not_before: validity.not_before, not_after: clock.now() - Duration::from_secs(1) };
-    let ended = authority.issue("x", &names, ended).unwrap();
-    let (ca, ca_key) = (authority.certificate(), authority.key());
-    let data = |chain: &str, key: &str, bundle: &str| {
-        secret(&[("tls.crt", chain), ("tls.key", key), ("ca.crt", bundle), ("ca.key", &ca_key)])
-    };
+/// A stored Secret: its description, the texts in the one line of the log, true if the CA stays, true if the leaf stays, and who makes it
+/// usable.
+type DamagedSecret = (&'static str, Value, &'static [&'static str], bool, bool, Repair);
+
+/// The Secrets around a CA and a good leaf of it, both of this validity.
+fn damaged_secrets(
+    one: &CertificateAuthority,
+    good: &CertificatePair,
+    validity: Validity,
+    now: SystemTime,
+) -> [DamagedSecret; 24] {
+    const BEYOND: &str = "`ca.crt` holds more than 32 CAs, more than 64 KiB, or a CA of more than 16 KiB";
+    const NO_AUTHORITY: &str = "`ca.crt` holds data that is not a CA";
+    const OF_LEAF: &str = "`tls.crt` and `tls.key` cannot be used together";
+    let other = CertificateAuthority::new("other", validity).unwrap();
+    let issue = |name: &str, validity| one.issue("x", &[name.to_owned()], validity).unwrap();
+    let renamed = issue("old.team.svc", validity);
+    let ended = Validity { not_before: validity.not_before, not_after: now - Duration::from_secs(1) };
+    let ended = issue("hook.team.svc", ended);
+    let half = CertificatePair { key: good.key[..good.key.len() / 2].to_owned(), ..good.clone() };
+    let foreign = CertificatePair { chain: "foreign".to_owned(), key: "foreign".to_owned() };
+    let none = CertificatePair { chain: String::new(), key: String::new() };
+    let (ca, ca_key) = (one.certificate(), one.key());
     let with = |mut secret: Value, pointer: &str, value: Value| {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         secret.pointer_mut(parent).unwrap()[key] = value;
         secret
     };
-    let bundle = |bundle: &str| data(&good.chain, &good.key, bundle);
+    let data = |leaf: &CertificatePair, bundle: &str, key: &str| {
+        let data = [("tls.crt", &*leaf.chain), ("tls.key", &leaf.key), ("ca.crt", bundle), ("ca.key", key)];
+        let data: Vec<_> = data.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+        let foreign = with(secret(&data), "/data/foreign", json!("a2VwdA=="));
+        with(foreign, "/metadata/labels", json!({"team": "x"}))
+    };
+    let bundle = |bundle: &str| data(good, bundle, &ca_key);
     let immutable = |secret: Value| with(secret, "/immutable", json!(true));
     let small = authority_of(0);
     let many: String = (0..900 * 1024 / small.len()).map(|_| authority_of(0)).collect();
     let garbage = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", "QUJD".repeat(200));
     let garbage = garbage.repeat(900 * 1024 / garbage.len());
-    let one = authority_of(600 * 1024);
+    let huge = authority_of(600 * 1024);
+    let huge_chain = CertificatePair { chain: format!("{}{huge}", good.chain), ..good.clone() };
     let filled = STANDARD.encode(vec![0; LONGEST - 100]);
-    let beyond = "`ca.crt` holds more than 32 CAs, more than 64 KiB, or a CA of more than 16 KiB";
-    let no_authority = "`ca.crt` holds data that is not a CA";
-    let of_leaf = "`tls.crt` and `tls.key` cannot be used together";
-    // The Secret, the texts in the one line, if the stored leaf is served, and who makes the Secret usable.
-    let rows: [(&str, Value, &[&str], bool, Repair); 14] = [
-        ("foreign keys", with(bundle(ca), "/data/foreign", json!("a2VwdA==")), &[], true, Automatic),
-        ("no data, Opaque", secret(&[]), &[], false, Automatic),
-        ("a foreign type", with(secret(&[]), "/type", json!("example.com/foreign")), &[], false, Automatic),
-        ("an expired certificate", data(&ended.chain, &ended.key, ca), &[], false, Automatic),
-        ("no PEM", data("foreign", "foreign", "foreign"), &["`ca.crt` holds no CA", of_leaf], false, Automatic),
-        ("much garbage", bundle(&garbage), &[no_authority], false, Automatic),
-        ("much garbage before the CA", bundle(&format!("{garbage}{ca}")), &[no_authority], true, Automatic),
-        ("many CAs before the CA", bundle(&format!("{many}{ca}")), &[beyond], true, Automatic),
-        ("a huge CA before the CA", bundle(&format!("{one}{ca}")), &[beyond], true, Automatic),
-        ("a huge CA", bundle(&one), &[beyond], false, Automatic),
-        ("a huge chain", data(&format!("{}{one}", good.chain), &good.key, ca), &["`tls.crt`"], false, Automatic),
+    let spoilt = format!("rubbish\n{ca}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    [
+        ("all", data(good, ca, &ca_key), &[], true, true, Automatic),
+        ("nothing", data(&none, "", ""), &[], false, false, Automatic),
+        ("no data, Opaque", secret(&[]), &[], false, false, Automatic),
+        ("a foreign type", with(secret(&[]), "/type", json!("example.com/foreign")), &[], false, false, Automatic),
+        ("blanks", data(&none, "\n", " "), &[], false, false, Automatic),
+        ("no PEM", data(&foreign, "foreign", "foreign"), &["`ca.crt` holds no CA", OF_LEAF], false, false, Automatic),
+        ("a CA alone", data(&none, ca, &ca_key), &[], true, false, Automatic),
+        ("no key of the CA", data(good, ca, ""), &[], true, true, Automatic),
+        (
+            "the key of another CA",
+            data(good, ca, &other.key()),
+            &["`ca.key` is not the key of a CA in `ca.crt`"],
+            true,
+            true,
+            Automatic,
+        ),
+        ("the leaf of another CA", data(good, other.certificate(), &other.key()), &[], false, false, Automatic),
+        ("no CA", data(good, "", ""), &[], false, false, Automatic),
+        ("half a key", data(&half, ca, &ca_key), &[OF_LEAF], true, false, Automatic),
+        ("a leaf for another Service", data(&renamed, ca, &ca_key), &[], true, false, Automatic),
+        ("an expired certificate", data(&ended, ca, &ca_key), &[], true, false, Automatic),
+        ("a bundle with rubbish in it", bundle(&spoilt), &[NO_AUTHORITY], true, true, Automatic),
+        ("much garbage", bundle(&garbage), &[NO_AUTHORITY], false, false, Automatic),
+        ("much garbage before the CA", bundle(&format!("{garbage}{ca}")), &[NO_AUTHORITY], true, true, Automatic),
+        ("many CAs before the CA", bundle(&format!("{many}{ca}")), &[BEYOND], true, true, Automatic),
+        ("a huge CA before the CA", bundle(&format!("{huge}{ca}")), &[BEYOND], true, true, Automatic),
+        ("a huge CA", bundle(&huge), &[BEYOND], false, false, Automatic),
+        ("a huge chain", data(&huge_chain, ca, &ca_key), &["`tls.crt`"], true, false, Automatic),
         (
             "a huge foreign key",
             with(secret(&[]), "/data/foreign", json!(filled)),
             &[TOO_LONG, "delete"],
             false,
+            false,
             Replacement,
         ),
-        ("immutable, expired", immutable(data(&ended.chain, &ended.key, ca)), &[IMMUTABLE, "delete"], false, Deletion),
-        ("immutable, no PEM", immutable(bundle("foreign")), &[IMMUTABLE, "`ca.crt` holds no CA"], false, Deletion),
-    ];
-    for (what, before, says, leaf_stays, repair) in rows {
+        ("immutable, expired", immutable(data(&ended, ca, &ca_key)), &[IMMUTABLE, "delete"], false, false, Deletion),
+        (
+            "immutable, no PEM",
+            immutable(bundle("foreign")),
+            &[IMMUTABLE, "`ca.crt` holds no CA"],
+            false,
+            false,
+            Deletion,
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_fault_of_the_secret_is_logged_once_and_the_replica_serves_when_it_is_mended() {
+    let clock = Clock::new();
+    let validity = Validity::new(clock.now(), Duration::from_secs(50 * DAY));
+    let one = CertificateAuthority::new("one", validity).unwrap();
+    let good = one.issue("x", &["hook.team.svc".to_owned()], validity).unwrap();
+    let ca = one.certificate();
+    let rows = damaged_secrets(&one, &good, validity, clock.now());
+    for (what, before, says, ca_stays, leaf_stays, repair) in rows {
         let store = Store::new();
         store.put(before.clone());
         let replica = Replica::start(&store, &clock);
@@ -112,8 +161,19 @@ async fn each_fault_of_the_secret_is_logged_once_and_the_replica_serves_when_it_
         match repair {
             Automatic => {
                 let stored = store.secret().unwrap();
-                assert_eq!(stored["data"]["foreign"], before["data"]["foreign"], "{what}");
-                assert_eq!(stored["type"], before["type"], "{what}");
+                for kept in ["/data/foreign", "/metadata/labels/team", "/type"] {
+                    assert_eq!(stored.pointer(kept), before.pointer(kept), "{what}: {kept}");
+                }
+                assert_eq!(*serves().unwrap(), pair_of(&stored), "{what}");
+                let bundle = certificates(&value(&stored, "ca.crt"));
+                assert_eq!(bundle.contains(&certificates(ca)[0]), ca_stays, "{what}");
+                let key = rcgen::KeyPair::from_pem(&value(&stored, "ca.key")).unwrap();
+                let is_of_key = |ca: &CertificateDer<'_>| {
+                    let ca = x509_parser::parse_x509_certificate(ca).unwrap().1;
+                    *ca.public_key().subject_public_key.data == *rcgen::PublicKeyData::der_bytes(&key)
+                };
+                assert!(certificates(&replica.trusted()).iter().any(is_of_key), "{what}");
+                assert!(store.versions() <= 3, "{what}: {} versions", store.versions());
             }
             Deletion => store.delete(),
             Replacement => store.put(secret(&[])),
