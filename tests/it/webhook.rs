@@ -13,8 +13,7 @@ pub(crate) mod wire;
 
 use fixtures::crds;
 use fixtures::reviews::{self, declaration, declared_catalog};
-use kube_unions::telemetry::Metrics;
-use kube_unions::webhook::{CertificateSource, Reviewer, Server, Timeouts};
+use kube_unions::webhook::{CertificateSource, Reviewer, Timeouts};
 use kube_unions_core::admission::{self, ReviewError};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::Definition;
@@ -24,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use wire::{Request, Running, SOON, Wire, config, padded_review, review, speaking, until};
+use wire::{Request, Running, SOON, Wire, padded_review, review, speaking, until};
 
 const MIB: usize = 1024 * 1024;
 
@@ -457,19 +456,4 @@ async fn each_wait_for_a_client_has_a_timeout_of_its_own() {
     // The API server keeps a connection for 90 seconds, even one that it never used.
     let Timeouts { first_byte, idle, .. } = Timeouts::default();
     assert!(first_byte.min(idle) >= Duration::from_mins(2));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_error_names_the_address_that_is_in_use() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = listener.local_addr().unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let source = || CertificateSource::SelfSigned { ca_file: directory.path().join("ca.crt") };
-    for ops in [false, true] {
-        let mut config = config(source());
-        *(if ops { &mut config.ops } else { &mut config.webhook }) = taken;
-        let error = Server::bind(config, Metrics::new()).await.err().unwrap();
-        assert!(error.to_string().starts_with(&format!("cannot listen on `{taken}`: ")), "{error}");
-    }
-    drop(listener);
 }

@@ -179,6 +179,7 @@ fn an_error_at_the_start_says_why() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let missing = directory.path().join("missing").display().to_string();
+    let listen = format!("cannot listen on `{address}`: ");
     let signed = "--tls-self-signed";
     // Two key pairs, the first with the other's key, and one whose key is a directory.
     let pairs = directory.path().join("pairs");
@@ -197,9 +198,10 @@ fn an_error_at_the_start_says_why() {
     )
     .unwrap();
     let no_address = unreachable_cluster(directory.path(), "no-address", "no address");
-    let rows: [(&[&str], &str); 8] = [
+    let rows: [(&[&str], &str); 9] = [
         (&[signed, "--from", from, "--ops-bind", &address], "; give another address with --bind or --ops-bind"),
-        (&[signed, "--from", from, "--bind", &address], &address),
+        (&[signed, "--from", from, "--ops-bind", &address], &listen),
+        (&[signed, "--from", from, "--bind", &address], &listen),
         (&[signed, "--kubeconfig", &unknown], "it has no context `d`"),
         (&[signed, "--kubeconfig", &no_address], "failed to parse cluster url"),
         (&[signed], "no cluster: give --from, or a kubeconfig"),
