@@ -94,11 +94,6 @@ fn an_older_version_leaves_out_what_it_cannot_do_and_says_so() {
     assert_eq!(text(mutating, "/apiVersion"), "admissionregistration.k8s.io/v1beta1");
     // Nothing in this output is beta.
     assert_eq!(folder.run(&["compile", "--to=vap", "--from=crd.yaml", "--kubernetes-version=1.35"]).code(0).stderr, "");
-
-    compile(&folder, &["--kubernetes-version=1.29"])
-        .code(1)
-        .prints("")
-        .says(&["1.29 has no ValidatingAdmissionPolicy"]);
 }
 
 #[test]

@@ -49,13 +49,6 @@ fn rules_are_added_and_every_other_byte_stays() {
 }
 
 #[test]
-fn compiling_twice_changes_nothing() {
-    let folder = Folder::new(&[("crd.yaml", &with_rules())]);
-    folder.run(&compile(&["crd.yaml"])).code(0).prints(&with_rules());
-    folder.run(&compile(&["crd.yaml", "--check"])).code(0).prints("");
-}
-
-#[test]
 fn write_edits_files_and_check_names_those_that_would_change() {
     let folder = Folder::with_crd(&[("other.yaml", "kind: Other\n")]);
     folder
