@@ -4,7 +4,7 @@ use crate::cel;
 use crate::members::Algorithm;
 use crate::target::have_same_unions;
 use kube_unions_core::union::{ItemKey, Union, UnionPlace, UnionStep};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A step on the way to several places at once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,8 +50,32 @@ impl<'p> PlaceGroup<'p> {
                 }),
             }
         }
-        groups.iter_mut().for_each(Self::join_ways);
+        // What is in a member has to be cleared before the member, so a group with a place around another one is not kept together.
+        let nests = |group: &Self| {
+            let lengths: BTreeSet<usize> = group.ways.iter().map(Vec::len).collect();
+            let mut others = groups.iter().flat_map(|other| &other.ways);
+            lengths.len() > 1 && others.any(|other| group.ways.iter().any(|way| way != other && meet(way, other)))
+        };
+        let nested: Vec<bool> = groups.iter().map(nests).collect();
+        let mut groups: Vec<Self> =
+            groups.into_iter().zip(nested).flat_map(|(group, is_nested)| group.split(is_nested)).collect();
+        for group in &mut groups {
+            group.join_ways();
+        }
         groups
+    }
+
+    /// Returns groups of places of the same depth, or the group itself.
+    fn split(self, by_depth: bool) -> Vec<Self> {
+        if !by_depth {
+            return vec![self];
+        }
+        let mut of_depth: BTreeMap<usize, Vec<Vec<Step<'p>>>> = BTreeMap::new();
+        for way in self.ways {
+            of_depth.entry(way.len()).or_default().push(way);
+        }
+        let Self { unions, typed, nullable, .. } = self;
+        of_depth.into_values().map(|ways| Self { ways, unions, typed, nullable }).collect()
     }
 
     fn is_alike(&self, place: &UnionPlace<'p>) -> bool {
@@ -101,9 +125,7 @@ impl<'p> PlaceGroup<'p> {
 
     /// Returns true if an object of one group may be in an object of the other one.
     fn nests_with(&self, other: &PlaceGroup<'p>) -> bool {
-        self.ways
-            .iter()
-            .any(|one| other.ways.iter().any(|other| one.iter().zip(other).all(|(one, other)| one.meets(other))))
+        self.ways.iter().any(|one| other.ways.iter().any(|other| meet(one, other)))
     }
 
     /// Returns the only way to a single object.
@@ -173,6 +195,11 @@ pub(crate) fn trunk<'p>(way: &[Step<'p>]) -> Vec<&'p str> {
     way.iter().map_while(|step| if let Step::Field(name) = step { Some(*name) } else { None }).collect()
 }
 
+/// Returns true if one way may lead through the end of the other one.
+fn meet<'p>(one: &[Step<'p>], other: &[Step<'p>]) -> bool {
+    one.iter().zip(other).all(|(one, other)| one.meets(other))
+}
+
 fn has_identity(way: &[Step<'_>]) -> bool {
     !way.iter().any(|step| matches!(step, Step::Items(keys) if keys.is_empty()))
 }
@@ -200,7 +227,7 @@ impl<'p> Step<'p> {
     }
 
     /// Returns true if two steps may lead to the same.
-    fn meets(&self, other: &Step<'p>) -> bool {
+    fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Field(one), Step::Field(other)) => one == other,
             (Self::Field(name), Step::AnyOf(names)) | (Self::AnyOf(names), Step::Field(name)) => names.contains(name),
@@ -286,6 +313,16 @@ mod tests {
         assert_eq!(
             grouped(&json!({"x": probes(["p", "q"]), "y": union(["a", "b"])})),
             [("spec.x.{p,q} and spec.y".to_owned(), 1)]
+        );
+    }
+
+    #[test]
+    fn a_place_around_another_one_is_no_part_of_its_group() {
+        let mut inside = union(["a", "b"]);
+        inside["properties"]["a"]["properties"] = json!({"deep": union(["a", "b"])});
+        assert_eq!(
+            grouped(&json!({"x": inside, "y": union(["a", "b"])})),
+            [("spec.{x,y}".to_owned(), 1), ("spec.x.a.deep".to_owned(), 1)]
         );
     }
 
