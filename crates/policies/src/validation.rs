@@ -61,7 +61,7 @@ const WARN_ONLY: &str = "; let through because its declaration only warns";
 
 /// The faults of a union that a binding reacts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum WantedFaults {
     All,
     /// Those of a choice that the request made.
     New,
@@ -109,15 +109,15 @@ pub(crate) fn compile<'g, 'u>(
         let faults = UnionFaults { objects: &objects, claims: ClaimExpressions::of(part), verifies };
         let faults = faults.compile(&mut variables);
         let lines = match wanted {
-            Wanted::All => objects.collect(&faults),
-            Wanted::New | Wanted::Old => {
+            WantedFaults::All => objects.collect(&faults),
+            WantedFaults::New | WantedFaults::Old => {
                 let unchanged = objects.define(
                     "unchanged",
                     &objects.is_unchanged(),
                     "whether the choice is the one that was there before; an old fault does not stop a write that leaves it alone",
                     &mut variables,
                 );
-                let not = if wanted == Wanted::New { "!" } else { "" };
+                let not = if wanted == WantedFaults::New { "!" } else { "" };
                 objects.collect_if(&format!("{not}{unchanged}"), &faults)
             }
         };
@@ -148,17 +148,17 @@ pub(crate) fn compile<'g, 'u>(
 }
 
 /// Returns the faults of a union that a binding reacts to, and the end of their text. `None` if the binding is not for this union.
-fn wanted(declared: Actions, binding: Actions, ratchet: bool) -> Option<(Wanted, &'static str)> {
+fn wanted(declared: Actions, binding: Actions, ratchet: bool) -> Option<(WantedFaults, &'static str)> {
     match (declared, binding) {
         (Actions::Deny { .. }, Actions::Deny { .. }) if declared == binding => {
-            Some((if ratchet { Wanted::New } else { Wanted::All }, ""))
+            Some((if ratchet { WantedFaults::New } else { WantedFaults::All }, ""))
         }
         // A fault that was there before is a warning.
         (Actions::Deny { audit }, Actions::Warn { audit: audits }) if audit == audits && ratchet => {
-            Some((Wanted::Old, UNCHANGED))
+            Some((WantedFaults::Old, UNCHANGED))
         }
-        (Actions::Warn { .. }, Actions::Warn { .. }) if declared == binding => Some((Wanted::All, WARN_ONLY)),
-        (Actions::Audit, Actions::Audit) => Some((Wanted::All, "")),
+        (Actions::Warn { .. }, Actions::Warn { .. }) if declared == binding => Some((WantedFaults::All, WARN_ONLY)),
+        (Actions::Audit, Actions::Audit) => Some((WantedFaults::All, "")),
         (Actions::Deny { .. } | Actions::Warn { .. } | Actions::Audit, _) => None,
     }
 }
