@@ -69,13 +69,14 @@ fn policies_of_large_kinds_are_accepted_and_work() {
         subject.write("an addition", Some(json!({"spec": {"m7": "v"}})), json!({"spec": {"m7": "v", "m8": "v"}}));
         subjects.push(subject);
     }
-    let fields: Map<_, _> = (0..20).map(|number| (format!("p{number}"), map_form(2))).collect();
-    let mut twenty = Subject::new(GROUP, "Twenty", &spec(&json!({"type": "object", "properties": fields})));
-    for number in [0, 19] {
+    // Twenty different unions, each in three places.
+    let fields: Map<_, _> = (0..60).map(|number| (format!("p{number}"), map_form(2 + number % 20))).collect();
+    let mut sixty = Subject::new(GROUP, "Sixty", &spec(&json!({"type": "object", "properties": fields})));
+    for number in [0, 20, 59] {
         let field = format!("p{number}");
-        switch(&mut twenty, |value| json!({"spec": {&field: value}}));
+        switch(&mut sixty, |value| json!({"spec": {&field: value}}));
     }
-    subjects.push(twenty);
+    subjects.push(sixty);
     let wrap = |value: Value, depth: usize| (0..depth).fold(value, |inner, _| json!({"d": inner}));
     let deep = (0..50).fold(map_form(2), |inner, _| json!({"type": "object", "properties": {"d": inner}}));
     let mut deep = Subject::new(GROUP, "Deep", &spec(&deep));
