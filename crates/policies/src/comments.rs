@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct PolicyComments {
     /// The lines before the policy: what it does, and its unions.
     pub(crate) head: Vec<String>,
-    /// What a variable is, by its name. Several lines are separated by line breaks.
+    /// The meaning of each variable, by its name. Line breaks separate several lines.
     pub(crate) variables: BTreeMap<String, String>,
     /// The reason of `failurePolicy`.
     pub(crate) failure: &'static str,
@@ -51,16 +51,14 @@ fn describe(group: &PlaceGroup<'_>, union: &Union) -> Vec<String> {
 }
 
 /// Returns a line for each value of the discriminator.
-fn table(union: &Union, tells_optional: bool) -> impl Iterator<Item = String> + '_ {
-    let shown = |choice: &Choice| if choice.value().is_empty() { "\"\"".to_owned() } else { printable(choice.value()) };
+fn table<'u>(union: &'u Union, tells_optional: bool) -> impl Iterator<Item = String> + 'u {
+    let shown = |choice: &'u Choice| if choice.value().is_empty() { "\"\"" } else { choice.value() };
     let width = union.choices().iter().map(|choice| shown(choice).chars().count()).max().unwrap_or_default();
     union.choices().iter().map(move |choice| {
         let member = match choice.member() {
             None => "none".to_owned(),
-            Some(member) if !tells_optional => printable(member),
-            Some(member) => {
-                format!("{} ({})", printable(member), if choice.optional() { "optional" } else { "required" })
-            }
+            Some(member) if !tells_optional => member.to_owned(),
+            Some(member) => format!("{member} ({})", if choice.optional() { "optional" } else { "required" }),
         };
         format!("  {:width$}  {member}", shown(choice))
     })
@@ -80,9 +78,4 @@ fn wrapped(text: &str, hanging: &'static str) -> impl Iterator<Item = String> + 
         }
     }
     lines.into_iter()
-}
-
-/// Returns a name on one line.
-fn printable(name: &str) -> String {
-    name.chars().map(|it| if it.is_control() { char::REPLACEMENT_CHARACTER } else { it }).collect()
 }

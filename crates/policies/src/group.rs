@@ -50,7 +50,7 @@ impl<'p> PlaceGroup<'p> {
                 }),
             }
         }
-        // What is in a member has to be cleared before the member, so a group with a place around another one is not kept together.
+        // A place is cleared before the places around it, so a group with a place around another one is split.
         let nests = |group: &Self| {
             let lengths: BTreeSet<usize> = group.ways.iter().map(Vec::len).collect();
             let mut others = groups.iter().flat_map(|other| &other.ways);

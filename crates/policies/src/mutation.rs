@@ -37,7 +37,7 @@ pub(crate) fn compile<'g, 'u>(
     custom: bool,
 ) -> Option<Mutation<'g, 'u>> {
     let mut deepest_first: Vec<&'g PlaceGroup<'u>> = groups.iter().collect();
-    // What is in a member goes before the member.
+    // The deepest places come first: a member takes what is in it along.
     deepest_first.sort_by_key(|group| std::cmp::Reverse(group.depth()));
     let unions: Vec<PlacedUnion<'g, 'u>> = deepest_first
         .into_iter()

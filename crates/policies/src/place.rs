@@ -43,8 +43,7 @@ pub(crate) struct UnionObjects<'p> {
     pub(crate) old_set: String,
     /// The value of the discriminator before.
     pub(crate) old_value: String,
-    /// The claims.
-    /// `None`: nothing of a manifest belongs to it.
+    /// The claims. `None`: nothing of a manifest belongs to the object.
     pub(crate) claims: Option<String>,
     /// The claims of each manifest are a list of their own, because the API server cannot join lists.
     pub(crate) has_nested_claims: bool,

@@ -26,7 +26,7 @@ pub(crate) struct Root<'p> {
     pub(crate) was: String,
     /// The beginning of paths, unless they begin at the object.
     pub(crate) path: Option<String>,
-    /// What manifests set in it.
+    /// The field sets of the manifests in it.
     pub(crate) manifests: String,
     /// The fields that may lead to it.
     pub(crate) trunks: Vec<Vec<&'p str>>,
@@ -40,7 +40,7 @@ impl<'p> Root<'p> {
             kinds.entry(owner.trunk.clone()).or_default().push(owner.kind);
         }
         let trunks: Vec<Vec<&str>> = kinds.keys().cloned().collect();
-        // What most kinds have needs no condition.
+        // The fields of most kinds need no condition.
         let Some(common) = trunks.iter().max_by_key(|trunk| kinds.get(*trunk).map_or(0, Vec::len)).cloned() else {
             let (now, was) = ("object".to_owned(), "oldObject".to_owned());
             return Self { now, was, path: None, manifests: MANIFESTS.to_owned(), trunks: vec![Vec::new()] };

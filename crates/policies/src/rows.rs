@@ -7,7 +7,7 @@ use crate::members::Members;
 use crate::root::{Purpose, Root};
 use crate::walk::{Descent, FieldRef, RowWalk};
 
-/// What the compiler knows of the objects of a policy.
+/// The facts about a policy that decide how its objects are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PolicyFacts {
     pub(crate) purpose: Purpose,

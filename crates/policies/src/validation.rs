@@ -183,7 +183,7 @@ impl UnionFaults<'_, '_> {
             Algorithm::Discriminated(discriminator) => self.of_list_alone(discriminator, variables),
             Algorithm::Undiscriminated => self.of_list(None, variables),
         };
-        // Of no object nothing is required.
+        // An object that is not there needs no member.
         match self.objects.is_there.as_ref().filter(|_| union.is_required()) {
             Some(is_there) => format!("({is_there} ? {faults} : [])"),
             None => faults,

@@ -35,8 +35,7 @@ const WIDTH: usize = 100;
 pub(crate) fn write(object: &Value, comments: Option<&PolicyComments>) -> String {
     let mut writer = Writer { text: String::new(), comments };
     for line in comments.map_or(&[][..], |comments| &comments.head) {
-        writer.text.push_str(format!("# {line}").trim_end());
-        writer.text.push('\n');
+        writer.text.push_str(&comment(line));
     }
     if let Value::Object(fields) = object {
         writer.map(fields, 0, "");
@@ -111,12 +110,12 @@ impl Writer<'_> {
 
     fn comment_on(&mut self, variable: &Value, indent: usize) {
         let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
-        let Some(comment) = self.comments.and_then(|comments| comments.variables.get(name)) else { return };
-        let mut letters = comment.chars();
+        let Some(words) = self.comments.and_then(|comments| comments.variables.get(name)) else { return };
+        let mut letters = words.chars();
         let sentence: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
         for line in format!("{sentence}.").lines() {
             self.indent(indent);
-            self.text.extend([format!("# {line}\n")]);
+            self.text.push_str(&comment(line));
         }
     }
 
@@ -146,8 +145,7 @@ fn flow(value: &Value) -> Option<String> {
 
 /// Returns true if a text can stand in a block as it is.
 fn is_block(text: &str) -> bool {
-    let is_printable =
-        |it: char| it == '\n' || !it.is_control() && !matches!(it, '\u{feff}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let is_printable = |it: char| it == '\n' || !may_end_a_line(it);
     !text.is_empty()
         && !text.starts_with([' ', '\n'])
         && !text.ends_with('\n')
@@ -160,28 +158,36 @@ fn scalar(text: &str) -> String {
     const WORDS: [&str; 9] = ["", "~", "false", "n", "no", "null", "off", "on", "true"];
     let lower = text.to_ascii_lowercase();
     let is_word = WORDS.contains(&&*lower) || matches!(&*lower, "y" | "yes");
+    // An expression with a call may have the characters of lists and maps: it stands in none.
     let is_plain = text.starts_with(|it: char| it.is_ascii_alphabetic() || it == '(' || it == '/')
         && !is_word
         && !text.contains(": ")
         && !text.contains(" #")
         && !text.ends_with([':', ' '])
-        && !text.contains(['\n', '\t', '\r', '"', '{', '}', '[', ']', ','])
-        && !text.chars().any(char::is_control);
-    let is_plain_expression = !text
-        .starts_with(['"', '\'', '[', ']', '{', '}', ',', '!', '&', '*', '#', '?', '|', '>', '@', '`', '%', '-', ' '])
-        && text.starts_with(|it: char| it.is_ascii_alphabetic() || it == '(')
-        && text.contains('(')
-        && !text.contains(": ")
-        && !text.contains(" #")
-        && !text.ends_with([':', ' '])
-        && !text.chars().any(char::is_control);
-    if is_plain || is_plain_expression {
-        return text.to_owned();
+        && (text.contains('(') || !text.contains(['"', '{', '}', '[', ']', ',']));
+    if text.chars().any(may_end_a_line) || !is_plain && text.contains('\'') {
+        return quoted(text);
     }
-    if text.chars().any(|it| it.is_control() || matches!(it, '\u{feff}' | '\u{85}' | '\u{2028}' | '\u{2029}')) {
-        return Value::from(text).to_string();
-    }
-    if text.contains('\'') { Value::from(text).to_string() } else { format!("'{text}'") }
+    if is_plain { text.to_owned() } else { format!("'{text}'") }
+}
+
+/// Returns true for a character that ends a line in some version of YAML, or that nobody sees.
+fn may_end_a_line(it: char) -> bool {
+    it.is_control() || matches!(it, '\u{feff}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Returns a text in double quotes, on one line in every version of YAML.
+fn quoted(text: &str) -> String {
+    let json = Value::from(text).to_string();
+    let escaped = |it: char| if may_end_a_line(it) { format!("\\u{:04x}", u32::from(it)) } else { it.to_string() };
+    json.chars().map(escaped).collect()
+}
+
+/// Returns a line of a comment. No name of a CRD ends it.
+fn comment(line: &str) -> String {
+    let line: String =
+        line.chars().map(|it| if may_end_a_line(it) { char::REPLACEMENT_CHARACTER } else { it }).collect();
+    format!("# {line}").trim_end().to_owned() + "\n"
 }
 
 #[cfg(test)]
@@ -244,5 +250,21 @@ spec:
 "#
         );
         assert!(!write(&object, None).contains('#'));
+    }
+
+    #[test]
+    fn no_name_of_a_crd_begins_a_line() {
+        let comments = PolicyComments {
+            head: vec!["a\u{2028}kind: B\nkind: C".to_owned()],
+            variables: [("v".to_owned(), "`a\u{2029}b`".to_owned())].into(),
+            failure: "",
+        };
+        let expression = "f(\"a\u{2028}b\u{85}\")";
+        let object = json!({"kind": "A", "variables": [{"name": "v", "expression": expression}]});
+        let text = write(&object, Some(&comments));
+        assert_eq!(
+            text,
+            "# a\u{fffd}kind: B\u{fffd}kind: C\nkind: A\nvariables:\n# `a\u{fffd}b`.\n- name: v\n  expression: \"f(\\\"a\\u2028b\\u0085\\\")\"\n"
+        );
     }
 }

@@ -40,7 +40,7 @@ pub struct ItemKey<'p> {
     pub is_string: bool,
 }
 
-/// What the schema leaves open on the way to a place.
+/// The gaps of the schema on the way to a place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Way {
     /// It does not describe a node.

@@ -97,10 +97,10 @@ fn map_form(members: &[&str], choices: &[(&str, Option<&str>, bool)], old: Optio
 
 /// A union of the 2019 or 2022 form in `spec`, whose members are [`MEMBERS`].
 struct Case<'c> {
-    /// What its declaration has besides the path and the options.
+    /// The fields of its declaration besides the path and the options.
     union: Value,
     discriminators: &'c [Option<&'c str>],
-    /// Whether a choice is required, and the zeros of [`UNSET`] count as not set.
+    /// True if a choice is required, and the zeros of [`UNSET`] count as not set.
     options: bool,
 }
 
