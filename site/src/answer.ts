@@ -26,7 +26,7 @@ export interface Answer {
 export interface Union {
   path: string;
   details: string[];
-  choices: { value: string | null; member: string | null; optional: boolean }[];
+  choices: { value: string | null; members: { name: string; optional: boolean }[] }[];
 }
 
 export interface Verdict {

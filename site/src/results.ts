@@ -91,8 +91,9 @@ function kind({ kind, api_version, unions }: Answer["unions"][number]): HTMLElem
 function union({ path, details, choices }: Union): HTMLElement {
   const branch = tree(path || "(the object)", details.join(", "));
   const inner = document.createElement("ul");
-  inner.append(...choices.map(({ value, member, optional }) => {
-    const selected = member === null ? "no member" : optional ? `${member} (optional)` : member;
+  inner.append(...choices.map(({ value, members }) => {
+    const names = members.map(({ name, optional }) => optional ? `${name} (optional)` : name);
+    const selected = names.join(", ") || "no member";
     return item(value === null ? selected : `${value || '""'} → ${selected}`);
   }));
   branch.append(inner);

@@ -3,15 +3,16 @@
 
 use crate::field_path::FieldPath;
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
 
 /// One operation on a field of an object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatchOperation {
     /// Removes a field that exists.
     Remove(FieldPath),
-    /// Sets a field to a string. The operation is `add`, which creates or replaces a member of an object (RFC 6902, section
+    /// Sets a field to a string or a boolean. The operation is `add`, which creates or replaces a member of an object (RFC 6902, section
     /// 4.1).
-    Set(FieldPath, Box<str>),
+    Set(FieldPath, Value),
 }
 
 impl PatchOperation {

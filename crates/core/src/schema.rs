@@ -18,11 +18,13 @@ mod place;
 mod untyped;
 mod walk;
 
-pub use declared::{Actions, Declared, Normalization, Origin, OriginEntry, Severity, Source, UnionOptions, Untyped};
+pub use declared::{Actions, Declared, Normalization, Origin, OriginEntry, Severity, Source, Untyped};
 pub use defaults::DefaultsError;
 pub use definitions::Definitions;
 pub use error::OpenApiError;
-pub use extension::{Extension, ExtensionError, ListUnion, MapUnion, MemberField};
+#[cfg(feature = "kube")]
+pub(crate) use extension::structural;
+pub use extension::{Extension, ExtensionError, ListUnion, MapUnion, SelectedField, SelectedFields};
 pub use openapi::OpenApi;
 pub use place::{Place, PlaceError, PlaceStep};
 pub(crate) use untyped::{MOST_UNTYPED_NODES, UntypedError};

@@ -1,15 +1,17 @@
-//! The semantics of unions. A union is a group of fields of an object, and at most one of them may be set.
+//! The semantics of unions. A union is a table of the values of a discriminator and the fields of an object that each of them
+//! selects. Fields that no value selects together may not be set together.
 //!
 //! A [`Schema`](crate::schema::Schema) with declarations is [compiled](compile()) once into a [`Plan`]. Each review
 //! projects the plan onto the JSON text of the new and the old object, walks both side by side and judges every union: it
 //! normalises the union, validates it, or both.
 //!
 //! The terms are those of the proposals (KEP-1027 of 2019 and 2022):
-//! - a *member* is a field of the group; it is *set* if it is present and not null, whatever its value. A `UnionDeclaration`
-//!   may say of members that their empty values are not set;
-//! - the *discriminator* is a string field next to the members that names the one that counts; a *choice* is one of its
-//!   values;
-//! - an *empty member* is a choice that selects no field.
+//! - a *member* is a field of the table; it is *set* if it is present and not null, whatever its value. The annotation and a
+//!   `UnionDeclaration` may say of members that their empty values are not set;
+//! - the *discriminator* is a string or boolean field next to the members whose value selects those that count; a *choice* is
+//!   one of its values;
+//! - an *empty member* is a choice that selects no field;
+//! - a *group* of the 2019 form is the members with the same value, mostly one.
 //!
 //! This module must not know clusters, files or admission. Start reading at [`compile`](compile()) and at `judge`.
 
@@ -65,11 +67,13 @@ pub struct Union {
     /// The names of the members, if an object must have a choice.
     required: Option<Arc<[Arc<str>]>>,
     discriminator: Option<Arc<str>>,
+    /// True if the discriminator is a boolean. Its values are `"true"` and `"false"`.
+    boolean: bool,
     // INVARIANT: sorted, distinct, at most `MemberSet::CAPACITY`.
     members: Box<[Member]>,
     /// The values of the discriminator except the empty string, sorted.
     supported: Arc<[Arc<str>]>,
-    // INVARIANT: sorted by value, distinct; every `Selected::index` is a position in `members`.
+    // INVARIANT: sorted by value, distinct; every index of a `MemberSet` is a position in `members`.
     choices: Box<[Choice]>,
     /// True if the schema describes the discriminator and the members.
     typed: bool,
@@ -81,22 +85,28 @@ struct Member {
     name: Arc<str>,
     /// The discriminator values that select the member, sorted.
     values: Arc<[Arc<str>]>,
+    /// In the 2019 form: the members of the same value.
+    group: MemberSet,
     /// True if an empty value counts as not set.
     empty_is_unset: bool,
     /// True if the member may be null.
     nullable: bool,
 }
 
-/// A value of the discriminator, and the member that it selects.
-#[derive(Debug)]
+/// A value of the discriminator, and the members that it selects.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Choice {
     value: Arc<str>,
-    selected: Option<Selected>,
+    // INVARIANT: sorted by name, distinct.
+    members: Box<[SelectedMember]>,
+    selected: MemberSet,
+    /// The members that must be set while the value selects them.
+    required: MemberSet,
 }
 
-#[derive(Debug)]
-struct Selected {
-    index: u8,
+/// A member that a value of the discriminator selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelectedMember {
     name: Box<str>,
     optional: bool,
 }
@@ -104,9 +114,10 @@ struct Selected {
 impl Member {
     /// Returns the member at a position, with the values of `choices` that select it.
     fn new(index: u8, name: &str, choices: &[Choice], empty_is_unset: bool) -> Self {
-        let selects = |choice: &&Choice| choice.selected.as_ref().is_some_and(|selected| selected.index == index);
-        let values = choices.iter().filter(selects).map(|choice| Arc::clone(&choice.value)).collect();
-        Self { name: name.into(), values, empty_is_unset, nullable: false }
+        let selecting = || choices.iter().filter(|choice| choice.selected.contains(index));
+        let values = selecting().map(|choice| Arc::clone(&choice.value)).collect();
+        let group = selecting().next().map_or(MemberSet::of(index), |choice| choice.selected);
+        Self { name: name.into(), values, group, empty_is_unset, nullable: false }
     }
 }
 
@@ -176,6 +187,22 @@ impl Union {
         self.discriminator.as_deref()
     }
 
+    /// Returns true if the discriminator is a boolean, with the values `"true"` and `"false"`.
+    pub fn is_boolean(&self) -> bool {
+        self.boolean
+    }
+
+    /// Returns true if a value selects several members.
+    pub fn has_groups(&self) -> bool {
+        self.choices.iter().any(|choice| choice.members.len() > 1)
+    }
+
+    /// Returns the groups of the 2019 form, in the order of their first members.
+    pub fn groups(&self) -> impl Iterator<Item = impl Iterator<Item = &str>> {
+        let firsts = (0_u8..).zip(&self.members).filter(|(index, member)| member.group.first() == Some(*index));
+        firsts.map(|(_, member)| member.group.iter().map(|index| self.member_name(index)))
+    }
+
     /// Returns the names of the members, sorted.
     pub fn members(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|member| &*member.name)
@@ -189,6 +216,26 @@ impl Union {
     fn choice(&self, value: &str) -> Option<&Choice> {
         let found = self.choices.binary_search_by(|choice| (*choice.value).cmp(value)).ok()?;
         self.choices.get(found)
+    }
+
+    /// Returns the first member of each group of the 2019 form that has a member in a set.
+    fn first_of_groups(&self, set: MemberSet) -> MemberSet {
+        let (mut rest, mut firsts) = (set, MemberSet::EMPTY);
+        while let Some(first) = rest.first() {
+            firsts = firsts.with(MemberSet::of(first));
+            rest = rest.less(self.group_of(first).with(MemberSet::of(first)));
+        }
+        firsts
+    }
+
+    /// Returns the members of the 2019 form with the same value as this one.
+    fn group_of(&self, index: u8) -> MemberSet {
+        self.member(index).map_or(MemberSet::EMPTY, |member| member.group)
+    }
+
+    /// Returns true if one value selects all members of a set.
+    fn go_together(&self, set: MemberSet) -> bool {
+        set.is_empty() || self.choices.iter().any(|choice| set.less(choice.selected).is_empty())
     }
 
     /// Returns the values that select a member.
@@ -213,18 +260,26 @@ impl Choice {
         &self.value
     }
 
-    /// Returns the member that the value selects, `None` for an empty member.
-    pub fn member(&self) -> Option<&str> {
-        self.selected.as_ref().map(|selected| &*selected.name)
+    /// Returns the members that the value selects, sorted by name. None for an empty member.
+    pub fn members(&self) -> &[SelectedMember] {
+        &self.members
+    }
+
+    /// Returns the member that the value selects.
+    pub fn selected(&self, member: &str) -> Option<&SelectedMember> {
+        self.members.iter().find(|selected| &*selected.name == member)
+    }
+}
+
+impl SelectedMember {
+    /// Returns the name of the member.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns true if the member may be missing while it is selected. Always true in the 2019 form.
-    pub fn optional(&self) -> bool {
-        self.selected.as_ref().is_some_and(|selected| selected.optional)
-    }
-
-    fn selected(&self) -> MemberSet {
-        self.selected.as_ref().map_or(MemberSet::EMPTY, |selected| MemberSet::of(selected.index))
+    pub fn is_optional(&self) -> bool {
+        self.optional
     }
 }
 

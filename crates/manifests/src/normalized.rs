@@ -6,7 +6,6 @@ use kube_unions_core::admission::Review;
 use kube_unions_core::field_path::{FieldPath, Segment, pointer_tokens};
 use kube_unions_core::json_patch::PatchOperation;
 use kube_unions_core::union::Change;
-use serde_json::Value;
 
 /// Returns the changes of an answer as edits, without those in objects that only defaults make.
 pub fn own_edits(document: &Document, review: &Review) -> Vec<Edit> {
@@ -22,7 +21,7 @@ pub fn own_edits(document: &Document, review: &Review) -> Vec<Edit> {
 pub fn edits_below(base: &[String], review: &Review) -> Vec<Edit> {
     let place = |path: &FieldPath| base.iter().cloned().chain(path.segments().iter().map(Segment::to_token)).collect();
     let edit = |change: Change| match change.operation() {
-        PatchOperation::Set(path, value) => Edit::Set(place(&path), Value::from(&*value)),
+        PatchOperation::Set(path, value) => Edit::Set(place(&path), value),
         PatchOperation::Remove(path) => Edit::Remove(place(&path)),
     };
     review.changes().map(edit).collect()

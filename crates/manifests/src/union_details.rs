@@ -1,7 +1,7 @@
 //! Describes unions to people. The command line and the playground show them as trees.
 
 use kube_unions_core::declaration::Actions;
-use kube_unions_core::union::{Choice, Form, Union};
+use kube_unions_core::union::{Form, SelectedMember, Union};
 
 /// Returns the year of the proposal of a form.
 pub fn form(form: Form) -> &'static str {
@@ -35,7 +35,7 @@ pub fn details(union: &Union) -> Vec<String> {
     details
 }
 
-/// Returns true for a choice that is shown as optional. In the 2019 form every member is optional, so none is shown so.
-pub fn is_shown_optional(union: &Union, choice: &Choice) -> bool {
-    choice.optional() && union.form() == Form::Map
+/// Returns true for a member of a choice that is shown as optional. In the 2019 form every member is optional, so none is shown so.
+pub fn is_shown_optional(union: &Union, member: &SelectedMember) -> bool {
+    member.is_optional() && union.form() == Form::Map
 }

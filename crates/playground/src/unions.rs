@@ -1,7 +1,7 @@
 //! The unions of the kinds, as the page shows them in a tree.
 
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::union::Union;
+use kube_unions_core::union::{Choice, SelectedMember, Union};
 use kube_unions_manifests::union_details;
 use serde_json::{Value, json};
 
@@ -19,13 +19,14 @@ pub(crate) fn of_catalog(catalog: &Catalog) -> Vec<Value> {
 /// has no discriminator.
 fn union(union: &Union) -> Value {
     let choices: Vec<Value> = if union.discriminator().is_none() {
-        union.members().map(|member| json!({"value": null, "member": member, "optional": false})).collect()
+        let member = |name| json!({"name": name, "optional": false});
+        union.groups().map(|group| json!({"value": null, "members": group.map(member).collect::<Vec<_>>()})).collect()
     } else {
-        let choices = union.choices().iter().map(|choice| {
-            let optional = union_details::is_shown_optional(union, choice);
-            json!({"value": choice.value(), "member": choice.member(), "optional": optional})
-        });
-        choices.collect()
+        let member =
+            |it: &SelectedMember| json!({"name": it.name(), "optional": union_details::is_shown_optional(union, it)});
+        let choices = union.choices().iter();
+        let members = |choice: &Choice| choice.members().iter().map(member).collect::<Vec<_>>();
+        choices.map(|choice| json!({"value": choice.value(), "members": members(choice)})).collect()
     };
     json!({"path": union.path(), "details": union_details::details(union), "choices": choices})
 }

@@ -72,6 +72,12 @@ pub(crate) fn table<'t>(entries: impl IntoIterator<Item = (&'t str, String)>) ->
     format!("{{{}}}", entries.join(", "))
 }
 
+/// Returns a map literal of lists, which are literals.
+pub(crate) fn lists<'t>(entries: impl IntoIterator<Item = (&'t str, String)>) -> String {
+    let entries: Vec<String> = entries.into_iter().map(|(key, list)| format!("{}: {list}", text(key))).collect();
+    format!("{{{}}}", entries.join(", "))
+}
+
 /// Returns true if a field can be selected with a dot.
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')

@@ -2,7 +2,7 @@
 
 use crate::group::PlaceGroup;
 use crate::members::Algorithm;
-use kube_unions_core::union::{Choice, Union};
+use kube_unions_core::union::{Choice, Form, SelectedMember, Union};
 use std::collections::BTreeMap;
 
 /// The comments of a policy.
@@ -34,8 +34,14 @@ pub(crate) fn head(whose: &str, does: &str, unions: &[(&PlaceGroup<'_>, &Union)]
 fn describe(group: &PlaceGroup<'_>, union: &Union) -> Vec<String> {
     let path = group.path();
     let place = if path.is_empty() { "the object" } else { &path };
-    let names: Vec<&str> = union.members().collect();
-    let names = if names.len() > MOST { format!("{} members", names.len()) } else { names.join(", ") };
+    let groups: Vec<Vec<&str>> =
+        if union.form() == Form::List { union.groups().map(Iterator::collect).collect() } else { Vec::new() };
+    let group = |names: &Vec<&str>| names.join(" with ");
+    let names = if groups.len() > MOST {
+        format!("{} members", groups.len())
+    } else {
+        groups.iter().map(group).collect::<Vec<_>>().join(", ")
+    };
     let required = if union.is_required() { "exactly one" } else { "at most one" };
     let one_of = |end: &str| wrapped(&format!("{place}: {required} of {names}{end}"), "  ");
     match Algorithm::of(union) {
@@ -55,12 +61,14 @@ fn table<'u>(union: &'u Union, tells_optional: bool) -> impl Iterator<Item = Str
     let shown = |choice: &'u Choice| if choice.value().is_empty() { "\"\"" } else { choice.value() };
     let width = union.choices().iter().map(|choice| shown(choice).chars().count()).max().unwrap_or_default();
     union.choices().iter().map(move |choice| {
-        let member = match choice.member() {
-            None => "none".to_owned(),
-            Some(member) if !tells_optional => member.to_owned(),
-            Some(member) => format!("{member} ({})", if choice.optional() { "optional" } else { "required" }),
+        let told = |member: &SelectedMember| match (tells_optional, member.is_optional()) {
+            (false, _) => member.name().to_owned(),
+            (true, false) => format!("{} (required)", member.name()),
+            (true, true) => format!("{} (optional)", member.name()),
         };
-        format!("  {:width$}  {member}", shown(choice))
+        let members: Vec<String> = choice.members().iter().map(told).collect();
+        let members = if members.is_empty() { "none".to_owned() } else { members.join(", ") };
+        format!("  {:width$}  {members}", shown(choice))
     })
 }
 

@@ -4,12 +4,12 @@
 //! The checker of an API server takes time in proportion to the square of the length of an expression, so a policy with many unions
 //! compares whole fields.
 
-use crate::cel::{chain, maybe, singular, table, text};
+use crate::cel::{chain, lists, maybe, singular, table, texts};
 use crate::group::{PlaceGroup, Step, trunk};
 use crate::layout::fold;
 use crate::members::{Algorithm, Members};
 use crate::root::Root;
-use kube_unions_core::union::{Choice, Union};
+use kube_unions_core::union::Union;
 use std::collections::BTreeSet;
 
 /// Most unions that a condition looks into.
@@ -59,7 +59,7 @@ impl<'p> Conditions<'p> {
         self.deduces |= matches!(algorithm, Algorithm::Discriminated(_));
         let single = group.single().filter(|_| group.typed && self.trunks.iter().all(Vec::is_empty));
         if let (Algorithm::Map(discriminator), Some(names)) = (algorithm, single) {
-            let side = |object: &str| format!("{}.orValue(\"\")", maybe(&chain(object, &names), discriminator));
+            let side = |object: &str| members.value_in(&chain(object, &names), true);
             self.add(&format!("{discriminator}-changed"), format!("{} != {}", side("object"), side("oldObject")));
             return;
         }
@@ -69,27 +69,17 @@ impl<'p> Conditions<'p> {
                 ("two-members-are-set".to_owned(), self.exists(group, &several))
             }
             Algorithm::Map(discriminator) | Algorithm::Discriminated(discriminator) => {
-                let values = |member: &str| {
-                    let choices = members.union.choices().iter();
-                    let selecting = choices.filter(|choice| choice.member() == Some(member)).map(Choice::value);
-                    selecting.collect::<Vec<_>>()
-                };
                 let all: Vec<(&str, Vec<&str>)> =
-                    members.union.members().map(|member| (member, values(member))).collect();
+                    members.union.members().map(|member| (member, members.values(member))).collect();
                 let is_other = |object: &str| {
-                    let value = format!("{}.orValue(\"\")", maybe(object, discriminator));
+                    let value = members.value_in(object, true);
                     let set = members.is_set(object);
                     if all.iter().all(|(_, values)| values.len() == 1) {
                         let value_of = table(all.iter().map(|(member, values)| (*member, values.concat())));
                         return format!("{value_of}.exists(m, v, {set} && {value} != v)");
                     }
-                    let lists: Vec<String> = all
-                        .iter()
-                        .map(|(member, values)| {
-                            format!("{}: {}", text(member), crate::cel::texts(values.iter().copied()))
-                        })
-                        .collect();
-                    format!("{{{}}}.exists(m, values, {set} && !({value} in values))", lists.join(", "))
+                    let values = lists(all.iter().map(|(member, values)| (*member, texts(values.iter().copied()))));
+                    format!("{values}.exists(m, values, {set} && !({value} in values))")
                 };
                 (format!("a-member-without-its-{discriminator}"), self.exists(group, &is_other))
             }
@@ -113,9 +103,10 @@ impl<'p> Conditions<'p> {
             self.fields.extend(outermost);
             return;
         }
-        let differ = Members::inline(union, group.typed).differ();
-        let value = union.discriminator().map(|name| {
-            let side = |object: &str| format!("{}.orValue(\"\")", maybe(object, name));
+        let members = Members::inline(union, group.typed);
+        let differ = members.differ();
+        let value = union.discriminator().map(|_| {
+            let side = |object: &str| members.value_in(object, true);
             format!(" || {} != {}", side("object"), side("oldObject"))
         });
         self.add("the-choice-changed", format!("oldObject == null || {differ}{}", value.unwrap_or_default()));

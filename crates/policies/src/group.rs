@@ -176,7 +176,7 @@ pub(crate) type PlacedUnion<'g, 'p> = (&'g PlaceGroup<'p>, &'p Union);
 pub(crate) fn joined<'g, 'p>(unions: &[PlacedUnion<'g, 'p>]) -> Vec<Vec<PlacedUnion<'g, 'p>>> {
     let is_joined = |(group, union): &PlacedUnion<'_, '_>| {
         let in_rows = group.typed && group.single().is_none() && group.has_identity();
-        in_rows && Algorithm::of(union) == Algorithm::Undiscriminated && !union.is_required()
+        in_rows && Algorithm::of(union) == Algorithm::Undiscriminated && !union.is_required() && !union.has_groups()
     };
     let (alike, others): (Vec<_>, Vec<_>) = unions.iter().copied().partition(is_joined);
     let nests = |(one, _): &PlacedUnion<'_, 'p>| alike.iter().any(|(other, _)| one.nests_with(other));

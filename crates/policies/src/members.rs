@@ -1,8 +1,8 @@
 //! The constants of a union: its members, its values, and the tables between them.
 
-use crate::cel::{EMPTY, table, text, texts, token};
+use crate::cel::{EMPTY, lists, maybe, table, text, texts, token};
 use crate::variables::{Variables, camel};
-use kube_unions_core::union::{Choice, Form, Union};
+use kube_unions_core::union::{Choice, Form, SelectedMember, Union};
 
 /// The constants of a union, as expressions.
 #[derive(Debug, Clone)]
@@ -10,9 +10,11 @@ pub(crate) struct Members<'u> {
     pub(crate) union: &'u Union,
     /// The names of the members, sorted.
     pub(crate) all: String,
-    /// The member that each value of the discriminator selects, `""` for an empty member.
+    /// The member that each value of the discriminator selects, `""` for an empty member. With groups: the list of the members.
     pub(crate) selects: String,
-    /// The first value that selects each member.
+    /// With groups: the list of the members that each value of the discriminator needs.
+    needed: String,
+    /// The first value that selects each member: its group in the 2019 form.
     pub(crate) value: String,
     /// The names of the members whose empty values count as not set, sorted. Empty if there are none.
     empty_is_unset: String,
@@ -55,22 +57,128 @@ impl<'u> Members<'u> {
             members.empty = variables.add("empty", EMPTY, "values that count as not set");
         }
         match Algorithm::of(union) {
+            Algorithm::Map(discriminator) if union.has_groups() => {
+                let comment = format!("those that each `{discriminator}` may set");
+                members.selects = variables.add(&name("selectedBy"), &members.names_of_values(|_| true), &comment);
+            }
             Algorithm::Map(discriminator) => {
-                let selects = |choice: &'u Choice| (choice.value(), choice.member().unwrap_or_default().to_owned());
-                let literal = table(union.choices().iter().map(selects));
+                let selected =
+                    |choice: &'u Choice| choice.members().first().map_or("", SelectedMember::name).to_owned();
+                let literal = table(union.choices().iter().map(|choice| (choice.value(), selected(choice))));
                 let comment = format!("the one that each `{discriminator}` may set");
                 members.selects = variables.add(&name("member"), &literal, &comment);
             }
             Algorithm::Discriminated(discriminator) => {
-                let value =
-                    |member: &'u str| (member, members.values(member).first().copied().unwrap_or_default().to_owned());
-                let literal = table(union.members().map(value));
                 let comment = format!("the `{discriminator}` of each member");
-                members.value = variables.add(&name("valueOf"), &literal, &comment);
+                members.value = variables.add(&name("valueOf"), &members.first_values(), &comment);
+            }
+            Algorithm::Undiscriminated if union.has_groups() => {
+                let comment = "the group of each member: those of one may be set together";
+                members.value = variables.add(&name("groupOf"), &members.first_values(), comment);
             }
             Algorithm::Undiscriminated => {}
         }
         members
+    }
+
+    /// Adds the variable of the members that each value needs, if any does, and several are selected by a value.
+    pub(crate) fn with_needed(mut self, discriminator: &str, prefix: &str, variables: &mut Variables) -> Self {
+        if self.union.has_groups() {
+            let literal = self.names_of_values(|member| !member.is_optional());
+            let comment = format!("those that each `{discriminator}` needs");
+            self.needed = variables.add(&camel(&[prefix, "neededBy"]), &literal, &comment);
+        }
+        self
+    }
+
+    /// Returns a literal with the members of each value.
+    fn names_of_values(&self, is_listed: impl Fn(&SelectedMember) -> bool) -> String {
+        let choices = self.union.choices().iter();
+        lists(choices.map(|choice| {
+            let members = choice.members().iter().filter(|member| is_listed(member));
+            (choice.value(), texts(members.map(SelectedMember::name)))
+        }))
+    }
+
+    /// Returns a literal with the first value of each member.
+    fn first_values(&self) -> String {
+        let value = |member: &'u str| (member, self.values(member).first().copied().unwrap_or_default().to_owned());
+        table(self.union.members().map(value))
+    }
+
+    /// Returns true if the member `m` is not selected by a value, an expression. An unknown value selects all.
+    pub(crate) fn is_left_over(&self, value: &str) -> String {
+        let Self { selects, .. } = self;
+        if self.union.has_groups() {
+            format!("!(m in {selects}[?{value}].orValue([m]))")
+        } else {
+            format!("m != {selects}[?{value}].orValue(m)")
+        }
+    }
+
+    /// Returns what a value selects: a member, or a list of members with groups. An unknown value selects none.
+    pub(crate) fn selected(&self, value: &str) -> String {
+        let nothing = if self.union.has_groups() { "[]" } else { "\"\"" };
+        format!("{}[?{value}].orValue({nothing})", self.selects)
+    }
+
+    /// Returns true if the member `m` is not one of what a value [selects](Self::selected).
+    pub(crate) fn is_not(&self, selected: &str) -> String {
+        if self.union.has_groups() { format!("!(m in {selected})") } else { format!("m != {selected}") }
+    }
+
+    /// Returns true if a value needs the member `m`, which is not set. `None` if no value needs one.
+    pub(crate) fn is_missing(&self, value: &str, selected: &str) -> Option<String> {
+        let needs = self.needs(value)?;
+        if self.union.has_groups() {
+            return Some(format!("m in {}[?{value}].orValue([])", self.needed));
+        }
+        Some(if needs.is_empty() { format!("m == {selected}") } else { format!("m == {selected} && {needs}") })
+    }
+
+    /// Returns true if the members of a list may not be set together.
+    pub(crate) fn clash(&self, list: &str) -> String {
+        match Algorithm::of(self.union) {
+            _ if !self.union.has_groups() => format!("{list}.size() > 1"),
+            Algorithm::Map(_) => format!("!{}.exists(v, {list}.all(m, m in {0}[v]))", self.selects),
+            Algorithm::Discriminated(_) | Algorithm::Undiscriminated => {
+                format!("{list}.exists(m, {0}[m] != {0}[{list}[0]])", self.value)
+            }
+        }
+    }
+
+    /// Returns true if the members of a list may be set together in the 2019 form: there is one, or several of one group.
+    pub(crate) fn is_one_choice(&self, list: &str) -> String {
+        if self.union.has_groups() {
+            format!("{list}.size() > 0 && {list}.all(m, {0}[m] == {0}[{list}[0]])", self.value)
+        } else {
+            format!("{list}.size() == 1")
+        }
+    }
+
+    /// Returns true if the member `m` may not be set together with another one, in the 2019 form.
+    pub(crate) fn clashes_with(&self, other: &str) -> String {
+        if self.union.has_groups() { format!("{0}[m] != {0}[{other}]", self.value) } else { format!("m != {other}") }
+    }
+
+    /// Returns the members of a list, one of each group of the 2019 form.
+    pub(crate) fn one_of_each(&self, list: &str) -> String {
+        if !self.union.has_groups() {
+            return list.to_owned();
+        }
+        format!("{list}.filter(m, !{list}.exists(o, o < m && {0}[o] == {0}[m]))", self.value)
+    }
+
+    /// Returns the value of the discriminator of an object, as a text.
+    pub(crate) fn value_in(&self, object: &str, typed: bool) -> String {
+        let Some(name) = self.union.discriminator() else { return "\"\"".to_owned() };
+        let value = maybe(object, name);
+        match (self.union.is_boolean(), typed) {
+            (true, true) => format!("{value}.optMap(v, string(v)).orValue(\"\")"),
+            (true, false) => format!("[{value}.orValue(\"\")].map(v, type(v) == bool ? string(v) : \"\")[0]"),
+            (false, true) => format!("{value}.orValue(\"\")"),
+            (false, false) => format!("[{value}.orValue(\"\")].map(v, type(v) == string ? string(v) : \"\")[0]"),
+        }
     }
 
     /// Returns the constants where they are used: match conditions read no variables.
@@ -81,6 +189,7 @@ impl<'u> Members<'u> {
             union,
             all: texts(union.members()),
             selects: String::new(),
+            needed: String::new(),
             value: String::new(),
             empty_is_unset,
             empty: EMPTY.to_owned(),
@@ -89,9 +198,9 @@ impl<'u> Members<'u> {
     }
 
     /// Returns the values that select a member, sorted.
-    fn values(&self, member: &str) -> Vec<&'u str> {
+    pub(crate) fn values(&self, member: &str) -> Vec<&'u str> {
         let choices = self.union.choices().iter();
-        choices.filter(|choice| choice.member() == Some(member)).map(Choice::value).collect()
+        choices.filter(|choice| choice.selected(member).is_some()).map(Choice::value).collect()
     }
 
     /// Returns true if the member `m` of an object, which may be an optional value, is set.
@@ -131,9 +240,10 @@ impl<'u> Members<'u> {
     }
 
     /// Returns true if the value `value` needs its member. `None` if no value does.
-    pub(crate) fn needs(&self, value: &str) -> Option<String> {
-        let selecting = self.union.choices().iter().filter(|choice| choice.member().is_some());
-        let (required, optional): (Vec<&Choice>, Vec<&Choice>) = selecting.partition(|choice| !choice.optional());
+    fn needs(&self, value: &str) -> Option<String> {
+        let selecting = self.union.choices().iter().filter(|choice| !choice.members().is_empty());
+        let needs = |choice: &&Choice| choice.members().iter().any(|member| !member.is_optional());
+        let (required, optional): (Vec<&Choice>, Vec<&Choice>) = selecting.partition(needs);
         match (&required[..], &optional[..]) {
             ([], _) => None,
             // Any value that selects a member.

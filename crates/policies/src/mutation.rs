@@ -100,8 +100,8 @@ fn can_normalize(group: &PlaceGroup<'_>, union: &Union) -> bool {
 /// Returns true for an object in which something may be to do.
 fn suspects(members: &Members<'_>, set: &str, value: &str) -> String {
     match Algorithm::of(members.union) {
-        Algorithm::Map(_) => format!("{set}.exists(m, m != {}[?{value}].orValue(m))", members.selects),
-        Algorithm::Undiscriminated => format!("{set}.size() > 1"),
+        Algorithm::Map(_) => format!("{set}.exists(m, {})", members.is_left_over(value)),
+        Algorithm::Undiscriminated => members.clash(set),
         Algorithm::Discriminated(_) => format!("{set}.exists(m, {}[m] != {value})", members.value),
     }
 }
@@ -125,7 +125,7 @@ impl UnionNormalization<'_, '_> {
         let UnionObjects { set, value, had, old_value, members, .. } = objects;
         let comment =
             format!("members that `{discriminator}` does not select; an unknown `{discriminator}` selects nothing");
-        let leftovers = format!("{set}.filter(m, m != {}[?{value}].orValue(m))", members.selects);
+        let leftovers = format!("{set}.filter(m, {})", members.is_left_over(value));
         let leftovers = objects.define("leftovers", &leftovers, &comment, variables);
         let applied = claims.applied(objects, variables);
         let changed = format!("{had} && {value} != {old_value}");
@@ -151,22 +151,32 @@ impl UnionNormalization<'_, '_> {
     /// manifest sets others as well, or two manifests contest it.
     fn of_addition(&self, variables: &mut Variables) -> String {
         let Self { objects, claims } = self;
-        let UnionObjects { set, had, old_set, .. } = objects;
+        let UnionObjects { set, had, old_set, members, .. } = objects;
         let added = objects.define("added", &format!("{set}.filter(m, !(m in {old_set}))"), "", variables);
         let applied = claims.applied(objects, variables);
+        let clashes = members.clashes_with(&format!("{added}[0]"));
         let contested = format!(
-            "{} && {set}.exists(m, m != {added}[0] && {})",
+            "{} && {set}.exists(m, {clashes} && {})",
             claims::sets_again(objects, &format!("{added}[0]")),
             claims::others_set(objects)
         );
+        let is_clear = if members.union.has_groups() {
+            format!("!({})", members.clash(&applied))
+        } else {
+            format!("{applied}.size() < 2")
+        };
         let clears = objects.define(
             "clears",
-            &format!("{had} && {set}.size() > 1 && {added}.size() == 1 && {applied}.size() < 2 && !({contested})"),
+            &format!(
+                "{had} && {} && {} && {is_clear} && !({contested})",
+                members.clash(set),
+                members.is_one_choice(&added)
+            ),
             "if one member was added, those that were there before go, but not what the manifest of the request sets, and not if\n\
              the manifest has set it before and that of somebody else sets another one",
             variables,
         );
-        objects.collect_if(&clears, &self.removals(&format!("{set}.filter(m, m != {added}[0])")))
+        objects.collect_if(&clears, &self.removals(&format!("{set}.filter(m, {clashes})")))
     }
 
     /// Returns the operations that set a discriminator, and those that clear members, in the 2019 form with one: where the request
@@ -182,8 +192,10 @@ impl UnionNormalization<'_, '_> {
             "choice",
             &format!(
                 "{changed} ? ({added}.all(m, {value_of}[m] == {value}) ? {value} : \"\") :\n  \
-                 {set}.size() == 1 ? {value_of}[{set}[0]] :\n  \
-                 {added}.size() == 1 ? {value_of}[{added}[0]] : \"\""
+                 {} ? {value_of}[{set}[0]] :\n  \
+                 {} ? {value_of}[{added}[0]] : \"\"",
+                members.is_one_choice(set),
+                members.is_one_choice(&added)
             ),
             &format!(
                 "a new `{discriminator}` wins, unless the request contradicts itself; otherwise the only member, or the only one that\n\
@@ -194,8 +206,9 @@ impl UnionNormalization<'_, '_> {
         let clears = |what: &str| format!("{set}.exists(m, {value_of}[m] != {choice} && {what})");
         let clears_own = clears(&format!("m in {applied}"));
         let overwrites = format!(
-            "({} ? {choice} != {value} || {clears_own} : {applied}.size() > 1 && {clears_own})",
-            claims.sets_value(objects)
+            "({} ? {choice} != {value} || {clears_own} : {} && {clears_own})",
+            claims.sets_value(objects),
+            members.clash(&applied)
         );
         let overwrites = objects.define(
             "overwrites",
@@ -226,9 +239,10 @@ impl UnionNormalization<'_, '_> {
             variables,
         );
         let path = concat(&[objects.path.clone(), text(&pointer(discriminator))]);
+        let deduced = if members.union.is_boolean() { format!("{choice} == \"true\"") } else { choice.clone() };
         let sets = objects.collect_if(
             &format!("{decided} && {choice} != {value}"),
-            &format!("[JSONPatch{{op: \"add\", path: {path}, value: {choice}}}]"),
+            &format!("[JSONPatch{{op: \"add\", path: {path}, value: {deduced}}}]"),
         );
         // In a list without keys nothing is known to be changed, so nothing is cleared.
         let removals = self.removals(&format!("{set}.filter(m, {value_of}[m] != {choice})"));

@@ -121,6 +121,11 @@ impl<'p> UnionObjects<'p> {
         }
     }
 
+    /// Returns the beginning of the names of the union's variables.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// Returns the name of a variable of the union.
     pub(crate) fn name(&self, word: &str) -> String {
         camel(&[&self.prefix, word])

@@ -36,14 +36,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
 
     /// Returns the value of the discriminator of an object.
     pub(crate) fn value(&self, object: &str) -> String {
-        if self.discriminator().is_empty() {
-            return "\"\"".to_owned();
-        }
-        let value = maybe(object, self.discriminator());
-        if self.group.typed {
-            return format!("{value}.orValue(\"\")");
-        }
-        format!("[{value}.orValue(\"\")].map(v, type(v) == string ? string(v) : \"\")[0]")
+        self.members.value_in(object, self.group.typed)
     }
 
     /// Returns the condition of an object of a type that nobody knows: it can be judged by its discriminator.
@@ -52,7 +45,8 @@ impl<'p> ObjectsBuilder<'_, 'p> {
             return format!("type({object}) == map");
         }
         let value = format!("{}.orValue(null)", maybe(object, self.discriminator()));
-        format!("type({object}) == map && [{value}].all(v, v == null || type(v) == string)")
+        let kind = if self.members.union.is_boolean() { "bool" } else { "string" };
+        format!("type({object}) == map && [{value}].all(v, v == null || type(v) == {kind})")
     }
 
     /// Returns the field of a row with the value of the discriminator.

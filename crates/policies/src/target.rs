@@ -2,7 +2,7 @@
 
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_core::union::{Choice, Part, Plan, Union};
+use kube_unions_core::union::{Part, Plan, Union};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -126,12 +126,12 @@ pub(crate) fn have_same_unions(ones: &[Union], others: &[Union]) -> bool {
 
 /// Returns true if two unions of the same place say the same, whoever declares them.
 fn is_same_union(one: &Union, other: &Union) -> bool {
-    let choice = |it: &Choice| (it.value().to_owned(), it.member().map(str::to_owned), it.optional());
     one.form() == other.form()
         && one.discriminator() == other.discriminator()
         && one.members().eq(other.members())
         && one.empty_is_unset().eq(other.empty_is_unset())
-        && one.choices().iter().map(choice).eq(other.choices().iter().map(choice))
+        && one.choices().iter().eq(other.choices())
+        && one.is_boolean() == other.is_boolean()
         && one.is_required() == other.is_required()
         && one.actions() == other.actions()
         && one.normalization() == other.normalization()

@@ -216,16 +216,18 @@ impl UnionFaults<'_, '_> {
     /// Returns the faults of the 2022 form: the discriminator and the members must agree.
     fn of_map(&self, discriminator: &str, variables: &mut Variables) -> String {
         let objects = self.objects;
-        let UnionObjects { members, set, value, had, old_value, .. } = objects;
-        let selected = format!("{}[?{value}].orValue(\"\")", members.selects);
-        let selected =
-            objects.define("selected", &selected, &format!("the member that `{discriminator}` selects"), variables);
+        let UnionObjects { set, value, had, old_value, .. } = objects;
+        let members = objects.members.clone().with_needed(discriminator, objects.prefix(), variables);
+        let what = if members.union.has_groups() { "the members" } else { "the member" };
+        let comment = format!("{what} that `{discriminator}` selects");
+        let selected = objects.define("selected", &members.selected(value), &comment, variables);
+        let is_not = members.is_not(&selected);
         let values = variables.constant(
             &objects.name("values"),
             members.listed_values(),
             &format!("the `{discriminator}` of each member, as messages tell it"),
         );
-        let told = self.told(Some(&format!("m != {selected}")), variables);
+        let told = self.told(Some(&is_not), variables);
         let only = text(&format!(": Forbidden: may only be specified when `{discriminator}` is "));
         let values = format!("{values}[m]");
         let hint = text(&format!("; remove it, or change `{discriminator}` to switch the member"));
@@ -235,26 +237,25 @@ impl UnionFaults<'_, '_> {
             "\"\"".to_owned()
         };
         let forbidden = self.of_field("m", &[&only, &values, &hint]);
-        let is_left_over = format!("m in {set} && m != {selected}");
+        let is_left_over = format!("m in {set} && {is_not}");
         let is_told = objects.has_identity().then(|| format!("{told}.size() > 0"));
         let untold = is_told.as_ref().map_or_else(String::new, |told| format!(" && !({told})"));
-        let wrong = match members.needs(value) {
-            None => format!("{set}.filter(m, m != {selected}{untold}).map(m, {forbidden})"),
-            Some(needs) => {
-                let needs = if needs.is_empty() { String::new() } else { format!(" && {needs}") };
+        let wrong = match members.is_missing(value, &selected) {
+            None => format!("{set}.filter(m, {is_not}{untold}).map(m, {forbidden})"),
+            Some(is_missing) => {
                 let needed = text(&format!(": Required value: must be specified when `{discriminator}` is \""));
                 let is_plain = members.union.choices().iter().all(|choice| !choice.value().contains(char::is_control));
                 let value = if is_plain { value.clone() } else { one_line(value.clone()) };
                 let missing = self.of_field("m", &[&needed, &value, &text("\"")]);
                 format!(
-                    "{}\n  .filter(m, {is_left_over}{untold} || !(m in {set}) && m == {selected}{needs})\n  \
+                    "{}\n  .filter(m, {is_left_over}{untold} || !(m in {set}) && {is_missing})\n  \
                      .map(m, m in {set}\n    ? {forbidden}\n    : {missing})",
                     members.all
                 )
             }
         };
         let wrong = match &is_told {
-            Some(_) => format!("({set}.exists(m, m != {selected}) ? {told} : []) +\n{wrong}"),
+            Some(_) => format!("({set}.exists(m, {is_not}) ? {told} : []) +\n{wrong}"),
             None => wrong,
         };
         let nothing_is_fine = members.declares_none() && !members.union.is_required();
@@ -322,7 +323,8 @@ impl UnionFaults<'_, '_> {
                         &text("` is set"),
                     ],
                 );
-                faults.extend([format!("{set}.size() == 1 && {value_of}[{set_one}] != {value} ? [{fault}] :\n")]);
+                let is_one = members.is_one_choice(set);
+                faults.extend([format!("{is_one} && {value_of}[{set_one}] != {value} ? [{fault}] :\n")]);
             }
         }
         faults.push_str(&number);
@@ -379,7 +381,11 @@ impl UnionFaults<'_, '_> {
             );
             told.extend([format!("{} ? ({others}.size() == 0 ? [] : [{fault}]) :\n", self.claims.sets_value(objects))]);
         }
-        told.extend([format!("{applied}.size() < 2 ? [] : [{several}]")]);
+        told.extend([if members.union.has_groups() {
+            format!("{} ? [{several}] : []", members.clash(&applied))
+        } else {
+            format!("{applied}.size() < 2 ? [] : [{several}]")
+        }]);
         objects.define("contradicted", &told, "what is wrong with the manifest of the request", variables)
     }
 
@@ -388,10 +394,15 @@ impl UnionFaults<'_, '_> {
         let objects = self.objects;
         let UnionObjects { members, set, value, .. } = objects;
         let claims = self.claims;
+        let first = |list: &str| if members.union.has_groups() { format!("[{list}[0]]") } else { list.to_owned() };
         let again = objects.define(
             "again",
             &format!(
-                "({added}.size() == 1 ? {added} : {set}.size() == 1 ? {set} : []).filter(m, {})",
+                "({} ? {} : {} ? {} : []).filter(m, {})",
+                members.is_one_choice(added),
+                first(added),
+                members.is_one_choice(set),
+                first(set),
                 claims::sets_again(objects, "m")
             ),
             "the member that the manifest of the request has set before, and that was removed since",
@@ -399,7 +410,11 @@ impl UnionFaults<'_, '_> {
         );
         let rivals = objects.define(
             "rivals",
-            &format!("{again}.size() == 0 ? [] : {set}.filter(m, m != {again}[0] && {})", claims::others_set(objects)),
+            &format!(
+                "{again}.size() == 0 ? [] : {set}.filter(m, {} && {})",
+                members.clashes_with(&format!("{again}[0]")),
+                claims::others_set(objects)
+            ),
             "what the manifests of others set",
             variables,
         );
@@ -442,15 +457,20 @@ impl UnionFaults<'_, '_> {
         let number = self.wrong_number(&added, variables);
         // A value without a member is a fault of the number of members, if one is required.
         let (has_value, is_wrong_number) = if members.union.is_required() {
-            (format!("{value} != \"\" && {set}.size() > 0"), "!= 1")
+            let is_wrong = if members.union.has_groups() {
+                format!("!({})", members.is_one_choice(set))
+            } else {
+                format!("{set}.size() != 1")
+            };
+            (format!("{value} != \"\" && {set}.size() > 0"), is_wrong)
         } else {
-            (format!("{value} != \"\""), "> 1")
+            (format!("{value} != \"\""), members.clash(set))
         };
         let mut faults = format!("{has_value} ? {others}.map(m, {fault}) :\n{number}");
         if objects.has_identity() {
             let told = self.told(Some(&format!("{value_of}[m] != {value}")), variables);
             faults = format!(
-                "({has_value} ? {others}.size() > 0 : {set}.size() {is_wrong_number}) && {told}.size() > 0 ? {told} :\n{faults}"
+                "({has_value} ? {others}.size() > 0 : {is_wrong_number}) && {told}.size() > 0 ? {told} :\n{faults}"
             );
         }
         objects.define("wrong", &faults, "", variables)
@@ -459,8 +479,8 @@ impl UnionFaults<'_, '_> {
     /// Returns the faults of more than one member, and of none although one is required.
     fn wrong_number(&self, added: &str, variables: &mut Variables) -> String {
         let objects = self.objects;
-        let UnionObjects { set, had, .. } = objects;
-        let later = format!("{set}.filter(m, m != {set}[0])");
+        let UnionObjects { set, had, members, .. } = objects;
+        let later = format!("{set}.filter(m, {})", members.clashes_with(&format!("{set}[0]")));
         let blamed = if objects.has_identity() {
             objects.define(
                 "blamed",
@@ -471,9 +491,9 @@ impl UnionFaults<'_, '_> {
         } else {
             later
         };
-        let names = format!("{set}.join(\"`, `\")");
+        let names = format!("{}.join(\"`, `\")", members.one_of_each(set));
         let several = self.of_field("m", &[&text(": Forbidden: at most one of `"), &names, &text("` may be set")]);
-        let too_many = format!("{set}.size() > 1 ? {blamed}.map(m, {several}) : []");
+        let too_many = format!("{} ? {blamed}.map(m, {several}) : []", members.clash(set));
         if objects.members.union.is_required() {
             format!("{set}.size() == 0 ? [{}] :\n{too_many}", self.none_set())
         } else {

@@ -13,7 +13,7 @@ use crate::cli::report::tree::{self, ChoiceItem};
 use clap::Args;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_core::union::Union;
+use kube_unions_core::union::{SelectedMember, Union};
 use kube_unions_manifests::union_details;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -104,19 +104,18 @@ fn headline(union: &Union, paint: Paint) -> String {
 /// Returns the lines below a union: its choices, or its members if it has no discriminator.
 fn leaves(union: &Union) -> Vec<String> {
     if union.discriminator().is_none() {
-        return union.members().map(|member| output::line(member).into_owned()).collect();
+        let groups = union.groups().map(|group| group.collect::<Vec<_>>().join(", "));
+        return groups.map(|group| output::line(&group).into_owned()).collect();
     }
-    let items = union.choices().iter().map(|choice| ChoiceItem {
-        optional: union_details::is_shown_optional(union, choice),
-        ..ChoiceItem::of(choice)
-    });
-    tree::choices(items)
+    let is_optional = |member: &SelectedMember| union_details::is_shown_optional(union, member);
+    tree::choices(union.choices().iter().map(|choice| ChoiceItem::of(choice, is_optional)))
 }
 
 /// Returns a kind with its unions in JSON.
 fn json_of(SelectedKind { entry, unions }: &SelectedKind<'_>) -> Value {
     let GroupVersionKind { group, version, kind } = entry.gvk();
     let union = |union: &&Union| {
+        let choices = union.choices().iter().map(|choice| ChoiceItem::of(choice, SelectedMember::is_optional));
         json!({
             "path": union.path(),
             "form": union_details::form(union.form()),
@@ -131,7 +130,7 @@ fn json_of(SelectedKind { entry, unions }: &SelectedKind<'_>) -> Value {
             // The members whose empty values count as not set.
             "emptyIsUnset": union.empty_is_unset().collect::<Vec<_>>(),
             "members": union.members().collect::<Vec<_>>(),
-            "choices": union.choices().iter().map(ChoiceItem::of).collect::<Vec<_>>(),
+            "choices": choices.collect::<Vec<_>>(),
         })
     };
     json!({"group": group, "version": version, "kind": kind, "unions": unions.iter().map(union).collect::<Vec<_>>()})

@@ -66,13 +66,18 @@ pub(crate) struct Item {
 #[derive(Debug, Clone)]
 struct Choices {
     discriminator: Option<String>,
+    /// True if the discriminator is a boolean.
+    boolean: bool,
     members: Vec<Member>,
-    /// The value, the position of its member, and whether the member is optional. `None`: the 2019 form.
-    map_form: Option<Vec<(String, Option<usize>, bool)>>,
+    /// `None`: the 2019 form.
+    map_form: Option<Vec<SelectingValue>>,
     required: bool,
     /// The names of the members whose empty values count as not set.
     empty_is_unset: Vec<String>,
 }
+
+/// A value of the 2022 form, with the positions of its members and whether each is optional.
+type SelectingValue = (String, Vec<(usize, bool)>);
 
 #[derive(Debug, Clone)]
 struct Member {
@@ -337,30 +342,56 @@ impl Choices {
         let has_discriminator = has_map_form || random.chance(60);
         let count = (2 + random.below(3)).min(names.len());
         let members = names.split_off(names.len() - count);
-        let members: Vec<_> = members.into_iter().map(|name| Member::random(name, random)).collect();
+        let mut members: Vec<_> = members.into_iter().map(|name| Member::random(name, random)).collect();
+        let boolean = has_discriminator && random.chance(12);
+        let has_groups = boolean || random.chance(30);
+        if boolean {
+            for (position, member) in members.iter_mut().enumerate() {
+                member.value = (position % 2 == 0).to_string();
+            }
+        } else if let [first, .., last] = &mut members[..]
+            && has_groups
+            && count > 2
+        {
+            last.value.clone_from(&first.value);
+        }
         let discriminator = has_discriminator
             .then(|| if random.chance(10) { format!("type-{number}") } else { format!("type{number}") });
         let map_form = has_map_form.then(|| {
-            let mut choices: Vec<_> = members
-                .iter()
-                .enumerate()
-                .map(|(position, member)| (member.value.clone(), Some(position), random.chance(40)))
-                .collect();
-            if random.chance(40) {
-                choices.push(("None".to_owned(), None, false));
+            let mut choices: Vec<SelectingValue> = Vec::new();
+            for (position, member) in members.iter().enumerate() {
+                let selected = (position, random.chance(40));
+                match choices.iter_mut().find(|(value, _)| *value == member.value) {
+                    Some((_, members)) => members.push(selected),
+                    None => choices.push((member.value.clone(), vec![selected])),
+                }
+            }
+            // Fields that several values share.
+            for (_, selected) in choices.iter_mut().filter(|_| has_groups) {
+                let position = random.below(members.len());
+                if selected.iter().all(|(known, _)| *known != position) {
+                    selected.push((position, random.chance(60)));
+                }
+            }
+            if !boolean && random.chance(40) {
+                choices.push(("None".to_owned(), Vec::new()));
             }
             if random.chance(10) {
-                choices.push((String::new(), None, false));
+                choices.push((String::new(), Vec::new()));
             }
-            if random.chance(20) {
-                choices.push(("Other".to_owned(), Some(0), random.chance(50)));
+            if !boolean && random.chance(20) {
+                choices.push(("Other".to_owned(), vec![(0, random.chance(50))]));
             }
             choices
         });
         let some_unset = random.chance(40);
         let unset = members.iter().filter(|_| some_unset && random.chance(60)).map(|member| member.name.clone());
         let empty_is_unset = unset.collect();
-        Self { discriminator, members, map_form, required: random.chance(25), empty_is_unset }
+        Self { discriminator, boolean, members, map_form, required: random.chance(25), empty_is_unset }
+    }
+
+    fn discriminator_schema(&self) -> Value {
+        json!({"type": if self.boolean { "boolean" } else { "string" }})
     }
 
     fn describe(&self, properties: &mut Map<String, Value>, list_form: &mut Vec<Value>) {
@@ -368,20 +399,25 @@ impl Choices {
             properties.insert(member.name.clone(), member.kind.schema());
         }
         if let Some(choices) = &self.map_form {
-            let choice = |(value, member, optional): &(String, Option<usize>, bool)| {
-                let choice = member.map(|position| {
-                    let mut choice = json!({"name": self.members[position].name});
-                    if *optional {
-                        choice["optional"] = true.into();
+            let name = |position: usize| self.members[position].name.clone();
+            let choice = |(value, members): &SelectingValue| {
+                let selected = match members[..] {
+                    [] => Value::Null,
+                    [(position, optional)] => json!({"name": name(position), "optional": optional}),
+                    _ => {
+                        let field =
+                            |(position, optional): &(usize, bool)| (name(*position), json!({"optional": optional}));
+                        json!({"fields": members.iter().map(field).collect::<Map<_, _>>()})
                     }
-                    choice
-                });
-                (value.clone(), choice.unwrap_or(Value::Null))
+                };
+                (value.clone(), selected)
             };
             let choices: Map<_, _> = choices.iter().map(choice).collect();
             let discriminator = self.discriminator.clone().expect("the 2022 form has a discriminator");
             let union = self.with_options(json!({"fieldMembers": choices}));
-            properties.insert(discriminator, json!({"type": "string", "x-kubernetes-unions": union}));
+            let mut schema = self.discriminator_schema();
+            schema["x-kubernetes-unions"] = union;
+            properties.insert(discriminator, schema);
             return;
         }
         let fields: Map<_, _> =
@@ -389,7 +425,7 @@ impl Choices {
         let mut union = json!({"fields-to-discriminateBy": fields});
         if let Some(name) = &self.discriminator {
             union["discriminator"] = json!(name);
-            properties.insert(name.clone(), json!({"type": "string"}));
+            properties.insert(name.clone(), self.discriminator_schema());
         }
         list_form.push(self.with_options(union));
     }
@@ -401,9 +437,10 @@ impl Choices {
         union
     }
 
-    /// Returns a value of the discriminator.
+    /// Returns a value of the discriminator, as the union names it.
     fn choice(&self, random: &mut Random) -> String {
         match random.below(20) {
+            0 | 1 if self.boolean => random.pick(&["true", "false"]).to_string(),
             0 => String::new(),
             1 => "Bogus".to_owned(),
             _ => match &self.map_form {
@@ -419,7 +456,10 @@ impl Choices {
         let is_valid = random.chance(60);
         for (position, member) in self.members.iter().enumerate() {
             let selected = match (&choice, &self.map_form) {
-                (Some(choice), Some(choices)) => choices.iter().any(|it| it.0 == *choice && it.1 == Some(position)),
+                (Some(choice), Some(choices)) => {
+                    let selects = |members: &[(usize, bool)]| members.iter().any(|member| member.0 == position);
+                    choices.iter().any(|(value, members)| value == choice && selects(members))
+                }
                 (Some(choice), None) => member.value == *choice,
                 (None, _) => position == 0,
             };
@@ -428,7 +468,21 @@ impl Choices {
             }
         }
         if let (Some(name), Some(choice)) = (&self.discriminator, choice) {
-            fields.insert(name.clone(), choice.into());
+            self.choose(name, &choice, fields);
+        }
+    }
+
+    /// Sets the discriminator. A boolean has no empty value, so it is removed.
+    fn choose(&self, name: &str, choice: &str, fields: &mut Map<String, Value>) {
+        let value = match choice {
+            "" if self.boolean => Value::Null,
+            _ if self.boolean => (choice == "true").into(),
+            _ => choice.into(),
+        };
+        if value.is_null() {
+            fields.remove(name);
+        } else {
+            fields.insert(name.to_owned(), value);
         }
     }
 
@@ -439,7 +493,8 @@ impl Choices {
             if random.chance(10) {
                 fields.remove(name);
             } else {
-                fields.insert(name.clone(), self.choice(random).into());
+                let choice = self.choice(random);
+                self.choose(name, &choice, fields);
             }
         }
         if what >= 3 {

@@ -5,7 +5,7 @@ use super::player::{Installed, Installer, Phase, Played, loose, play, same_polic
 use crate::http::Answer;
 use fixtures::reviews::{declaration, declared_catalog};
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::union::{Choice, Form, Part, Union, UnionStep};
+use kube_unions_core::union::{Choice, Form, Part, SelectedMember, Union, UnionStep};
 use kube_unions_policies::{PolicyObject, PolicyOptions, PolicyTarget, compile};
 use serde_json::{Map, Value, json};
 
@@ -109,15 +109,14 @@ fn declared(union: &Union, keys: &Map<String, Value>) -> Value {
     let choices = union.choices().iter();
     match union.form() {
         Form::Map => {
-            let member = |choice: &Choice| match choice.member() {
-                Some(name) => json!({"name": name, "optional": choice.optional()}),
-                None => json!({}),
-            };
-            declared["fieldMembers"] = choices.map(|it| (it.value().to_owned(), member(it))).collect();
+            let field = |it: &SelectedMember| (it.name().to_owned(), json!({"optional": it.is_optional()}));
+            let fields = |it: &Choice| json!({"fields": it.members().iter().map(field).collect::<Map<_, _>>()});
+            declared["fieldMembers"] = choices.map(|it| (it.value().to_owned(), fields(it))).collect();
         }
         Form::List => {
-            let value = |it: &Choice| Some((it.member()?.to_owned(), Value::from(it.value())));
-            declared["fieldsToDiscriminateBy"] = choices.filter_map(value).collect();
+            let values =
+                choices.flat_map(|it| it.members().iter().map(|member| (member.name().to_owned(), it.value())));
+            declared["fieldsToDiscriminateBy"] = values.map(|(name, value)| (name, Value::from(value))).collect();
         }
     }
     declared

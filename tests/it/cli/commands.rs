@@ -60,7 +60,7 @@ Widget example.com/v1
     let report = folder.run(&["explain", "--from", ".", "-o", "json"]).code(0).json();
     assert_eq!(
         report[0]["unions"][1]["choices"][1],
-        json!({"value": "Rolling", "member": "rolling", "optional": true})
+        json!({"value": "Rolling", "members": [{"name": "rolling", "optional": true}]})
     );
 }
 

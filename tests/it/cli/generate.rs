@@ -362,8 +362,9 @@ fn explained_unions(explained: &Value) -> Vec<Told> {
         for union in kind["unions"].as_array().unwrap() {
             let form: Form = serde_json::from_value(union["form"].clone()).unwrap();
             let choices = union["choices"].as_array().unwrap().iter().map(|choice| {
-                let optional = form == Form::Map && choice["optional"] == true;
-                (text(&choice["value"]), choice["member"].as_str().map(|member| (member.to_owned(), optional)))
+                let member = choice["members"].get(0);
+                let optional = |member: &Value| form == Form::Map && member["optional"] == true;
+                (text(&choice["value"]), member.map(|member| (text(&member["name"]), optional(member))))
             });
             let discriminator = union["discriminator"].as_str().map(str::to_owned);
             told.push((text(&kind["version"]), text(&union["path"]), form, discriminator, choices.collect()));

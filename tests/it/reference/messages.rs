@@ -205,7 +205,7 @@ fn changes() -> [ChangeReason; 3] {
     [
         ChangeReason::ClearedByDiscriminator { discriminator: name("DISCRIMINATOR"), value: name("VALUE") },
         ChangeReason::ClearedByMember { member: name("MEMBER") },
-        ChangeReason::Deduced { value: name("VALUE"), member: name("MEMBER") },
+        ChangeReason::Deduced { value: name("VALUE"), member: name("MEMBER"), boolean: false },
     ]
 }
 

@@ -4,11 +4,11 @@
 //! be grafted onto the schema of the target.
 
 use super::declared_union::DeclaredUnion;
-#[cfg(feature = "kube")]
-use super::declared_union::structural;
 use super::error::DeclarationError;
 use super::{Actions, Fault, FaultKind, Normalization, Source, wire};
 use crate::names::GroupKind;
+#[cfg(feature = "kube")]
+use crate::schema::structural;
 use crate::schema::{Declared, Origin, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -5,7 +5,7 @@
 //! names is in the live schema.
 
 use super::{Definition, DefinitionError, FaultKind, Source, wire};
-use crate::schema::{Declared, EXTENSION, Extension, Place, PlaceStep, Schema};
+use crate::schema::{Declared, EXTENSION, Extension, Place, PlaceStep, Schema, SelectedFields};
 
 /// The name of the annotation.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -68,7 +68,9 @@ fn missing_fields(live: &Schema, place: &Place, value: &serde_json::Value) -> Ve
         Ok(Extension::List(unions)) => {
             unions.into_iter().flatten().flat_map(|union| union.fields.into_keys().chain(union.discriminator)).collect()
         }
-        Ok(Extension::Map(union)) => union.members.into_values().flatten().map(|member| member.name).collect(),
+        Ok(Extension::Map(union)) => {
+            union.members.values().flatten().flat_map(SelectedFields::names).cloned().collect()
+        }
         // Compiling reports this.
         Err(_) => Vec::new(),
     };

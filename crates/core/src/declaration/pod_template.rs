@@ -177,7 +177,7 @@ impl DeclaredUnion {
 }
 
 fn profile(path: &str) -> DeclaredUnion {
-    let member = |name: Option<&str>| DeclaredMember { name: name.map(str::to_owned), optional: false };
+    let member = |name: Option<&str>| DeclaredMember { name: name.map(str::to_owned), ..DeclaredMember::default() };
     let members: BTreeMap<_, _> =
         [("Localhost", Some("localhostProfile")), ("RuntimeDefault", None), ("Unconfined", None)]
             .into_iter()

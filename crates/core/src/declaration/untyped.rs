@@ -1,6 +1,6 @@
 //! Reads `schemaless` and `listKeys` of a declared union.
 
-use super::declared_union::{DeclaredUnion, MOST_KEYS};
+use super::declared_union::{DeclaredMember, DeclaredUnion, MOST_KEYS};
 use crate::schema::{Declared, Place, PlaceStep, Source, Untyped};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ impl DeclaredUnion {
     /// Returns everything that a union declares with its place, or the message of a fault.
     pub(super) fn checked(&self) -> Result<(Place, Declared), String> {
         let (place, value) = self.graft()?;
-        let (options, untyped) = (self.options()?, self.untyped()?);
-        Ok((place, Declared { options, untyped, ..Declared::new(value, Source::Declaration) }))
+        let untyped = self.untyped()?;
+        Ok((place, Declared { untyped, ..Declared::new(value, Source::Declaration) }))
     }
 
     /// Returns the fields that the schema need not describe, if the union says so. Returns the message of a fault otherwise.
@@ -29,10 +29,9 @@ impl DeclaredUnion {
         if object.steps().len() > MOST_STEPS {
             return Err(format!("the path has more than {MOST_STEPS} steps; without a schema it must be shorter"));
         }
-        let of_values =
-            self.field_members.iter().flat_map(|members| members.values()).filter_map(|it| it.name.as_ref());
-        let of_fields = self.fields_to_discriminate_by.iter().flat_map(BTreeMap::keys);
-        let members: Box<[Box<str>]> = of_values.chain(of_fields).map(|name| name.as_str().into()).collect();
+        let of_values = self.field_members.iter().flat_map(BTreeMap::values).flat_map(DeclaredMember::names);
+        let of_fields = self.fields_to_discriminate_by.iter().flat_map(BTreeMap::keys).map(String::as_str);
+        let members: Box<[Box<str>]> = of_values.chain(of_fields).map(Into::into).collect();
         let list_keys = self.list_keys.iter().map(|(path, keys)| {
             let list = Place::from_path(path).map_err(|error| format!("`listKeys`: {error}"))?;
             check_keys(&object, &members, path, &list, keys)?;
@@ -40,7 +39,11 @@ impl DeclaredUnion {
         });
         let list_keys = list_keys.collect::<Result<_, String>>()?;
         let discriminator = self.discriminator.as_deref().map(Into::into);
-        Ok(Some(Arc::new(Untyped { object, members, discriminator, list_keys })))
+        let values = self.field_members.iter().flat_map(BTreeMap::keys);
+        let values: BTreeSet<&String> =
+            values.chain(self.fields_to_discriminate_by.iter().flat_map(BTreeMap::values)).collect();
+        let boolean = values.into_iter().filter(|value| !value.is_empty()).eq(["false", "true"]);
+        Ok(Some(Arc::new(Untyped { object, members, discriminator, boolean, list_keys })))
     }
 }
 

@@ -23,21 +23,10 @@ pub struct Declared {
     pub actions: Actions,
     /// The treatment of an object that normalisation would change.
     pub normalization: Normalization,
-    /// The rules that the extension itself cannot state.
-    pub options: UnionOptions,
     /// The unions of `UnionDeclaration`s that declare the same at the same place.
     pub repeated_by: Vec<Origin>,
     /// The fields that the schema need not describe, if the declaration allows it.
     pub untyped: Option<Arc<Untyped>>,
-}
-
-/// The rules of a union that only a `UnionDeclaration` can state.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct UnionOptions {
-    /// An object without a choice violates the union.
-    pub required: bool,
-    /// The members that count as not set if they are `false`, zero, `""`, `{}` or `[]`. Sorted and distinct.
-    pub empty_is_unset: Box<[Box<str>]>,
 }
 
 /// The fields and lists of a union that a schema need not describe.
@@ -49,6 +38,8 @@ pub struct Untyped {
     pub(crate) members: Box<[Box<str>]>,
     /// The discriminator, if there is one.
     pub(crate) discriminator: Option<Box<str>>,
+    /// True if the discriminator is a boolean: its values are `true` and `false`.
+    pub(crate) boolean: bool,
     /// The fields that identify an item, of lists around the object.
     pub(crate) list_keys: BTreeMap<Place, Box<[Box<str>]>>,
 }
@@ -148,7 +139,6 @@ impl Declared {
             origin: None,
             actions: Actions::DENY,
             normalization: Normalization::Enabled,
-            options: UnionOptions::default(),
             repeated_by: Vec::new(),
             untyped: None,
         }
@@ -165,10 +155,10 @@ impl Declared {
         self.repeated_by.extend(origin.into_iter().take(room));
     }
 
-    /// Returns true if both have the same value, treatment and options.
+    /// Returns true if both have the same value and treatment.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         let of = |declared: &Self| (declared.actions, declared.normalization);
-        self.value == other.value && of(self) == of(other) && self.options == other.options
+        self.value == other.value && of(self) == of(other)
     }
 }
 
@@ -224,13 +214,6 @@ impl Normalization {
             Self::Enabled => "Enabled",
             Self::Disabled => "Disabled",
         }
-    }
-}
-
-impl UnionOptions {
-    /// Returns true if an empty value of this member counts as not set.
-    pub(crate) fn is_unset_if_empty(&self, member: &str) -> bool {
-        self.empty_is_unset.binary_search_by(|known| (**known).cmp(member)).is_ok()
     }
 }
 

@@ -60,7 +60,7 @@ impl Schema {
             }
             node = node.child_or_untyped(step);
             if node.untyped {
-                keys.into_iter().flatten().for_each(|key| node.add_scalar(key));
+                keys.into_iter().flatten().for_each(|key| node.add_scalar(key, "string"));
             }
             at = inner;
         }
@@ -68,7 +68,8 @@ impl Schema {
             for member in &untyped.members {
                 node.child_or_untyped(&PlaceStep::Property(member.clone()));
             }
-            untyped.discriminator.iter().for_each(|name| node.add_scalar(name));
+            let kind = if untyped.boolean { "boolean" } else { "string" };
+            untyped.discriminator.iter().for_each(|name| node.add_scalar(name, kind));
         }
         Ok(())
     }
@@ -129,10 +130,10 @@ impl Schema {
     }
 
     /// Adds a field that has no fields itself, a discriminator or a key.
-    fn add_scalar(&mut self, name: &str) {
+    fn add_scalar(&mut self, name: &str, kind: &str) {
         let node = self.child_or_untyped(&PlaceStep::Property(name.into()));
         if node.untyped {
-            node.type_name = Some("string".into());
+            node.type_name = Some(kind.into());
         }
     }
 
@@ -212,6 +213,7 @@ mod tests {
         Untyped {
             object: Place::from_path(object).unwrap(),
             members: fields.iter().map(|field| Box::from(*field)).collect(),
+            boolean: false,
             discriminator: None,
             list_keys: keys
                 .iter()

@@ -12,8 +12,8 @@ pub(super) struct Breaches {
     pub(super) blamed: MemberSet,
     /// The reason why the blamed members must not be set.
     pub(super) blame: Blame,
-    /// The member that is selected and not set.
-    pub(super) missing: Option<u8>,
+    /// The members that are selected and not set.
+    pub(super) missing: MemberSet,
     /// The violation of the discriminator.
     pub(super) discriminator: Option<DiscriminatorBreach>,
     /// True if no member is set and the union requires one. This is a violation of the object.
@@ -74,12 +74,12 @@ impl Breaches {
         Self { blamed, blame: Blame::NotSelected { unchanged }, ..Self::default() }
     }
 
-    /// Blames the members that were added. If no member was added, or there is no old union, blames all members but the
-    /// first.
-    pub(super) fn too_many(old: Option<&UnionState<'_>>, set: MemberSet) -> Self {
+    /// Blames the members that were added. If no member was added, or there is no old union, blames all members but those of
+    /// the first group.
+    pub(super) fn too_many(union: &Union, old: Option<&UnionState<'_>>, set: MemberSet) -> Self {
         let added = old.map_or(MemberSet::EMPTY, |old| set.less(old.members));
-        let blamed =
-            if added.is_empty() { set.less(set.first().map_or(MemberSet::EMPTY, MemberSet::of)) } else { added };
+        let first = || set.first().map_or(MemberSet::EMPTY, |first| union.group_of(first));
+        let blamed = if added.is_empty() { set.less(first()) } else { added };
         Self { blamed, blame: Blame::TooMany, ..Self::default() }
     }
 
@@ -93,13 +93,13 @@ impl Breaches {
 
     pub(super) fn is_empty(&self) -> bool {
         let Self { blamed, blame: _, missing, discriminator, none_set, manifest } = self;
-        blamed.is_empty() && missing.is_none() && discriminator.is_none() && !none_set && manifest.is_none()
+        blamed.is_empty() && missing.is_empty() && discriminator.is_none() && !none_set && manifest.is_none()
     }
 
     /// Returns each violation, those of the object before those of its fields.
     pub(super) fn iter(&self) -> impl Iterator<Item = Breach> {
         let of_object = self.none_set.then_some(Breach::NoneSet).into_iter().chain(self.manifest.map(Breach::Manifest));
-        let of_members = self.blamed.iter().map(Breach::Blamed).chain(self.missing.map(Breach::Missing));
+        let of_members = self.blamed.iter().map(Breach::Blamed).chain(self.missing.iter().map(Breach::Missing));
         of_object.chain(of_members).chain(self.discriminator.map(Breach::Discriminator))
     }
 }

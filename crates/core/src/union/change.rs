@@ -44,6 +44,8 @@ pub enum ChangeReason {
         value: Arc<str>,
         /// The member that is set.
         member: Arc<str>,
+        /// True if the discriminator is a boolean.
+        boolean: bool,
     },
 }
 
@@ -54,7 +56,10 @@ impl Change {
             ChangeReason::ClearedByDiscriminator { .. } | ChangeReason::ClearedByMember { .. } => {
                 PatchOperation::Remove(self.path.clone())
             }
-            ChangeReason::Deduced { value, .. } => PatchOperation::Set(self.path.clone(), (**value).into()),
+            ChangeReason::Deduced { value, boolean, .. } => {
+                let value = if *boolean { (&**value == "true").into() } else { (&**value).into() };
+                PatchOperation::Set(self.path.clone(), value)
+            }
         }
     }
 }
@@ -74,7 +79,7 @@ impl fmt::Display for ChangeReason {
                 write!(f, "cleared because `{discriminator}` changed to \"{value}\"")
             }
             Self::ClearedByMember { member } => write!(f, "cleared because `{member}` was set"),
-            Self::Deduced { value, member } => write!(f, "set to \"{value}\" because `{member}` is set"),
+            Self::Deduced { value, member, .. } => write!(f, "set to \"{value}\" because `{member}` is set"),
         }
     }
 }
@@ -163,7 +168,8 @@ impl Changes {
             }
             ReasonCode::Deduced => {
                 let value = union.and_then(|union| union.values_of(record.member).first()).cloned().unwrap_or_default();
-                (discriminator(), ChangeReason::Deduced { value, member: member(record.member) })
+                let boolean = union.is_some_and(Union::is_boolean);
+                (discriminator(), ChangeReason::Deduced { value, member: member(record.member), boolean })
             }
         };
         let mut path = self.path(record.place);

@@ -15,7 +15,7 @@ pub(crate) use missing::not_beside;
 use super::Union;
 use super::plan::{FieldNode, ItemKeyDefault, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
 use crate::declaration::FaultKind;
-use crate::schema::{Declared, DefaultValue, Extension, Origin, Place, PlaceStep, Schema, Severity, Source};
+use crate::schema::{Declared, DefaultValue, Extension, ListUnion, Origin, Place, PlaceStep, Schema, Severity, Source};
 use check::{Faults, NO_MEMBERS, PreparedObject};
 use fault::Flaw;
 use serde_json::Value;
@@ -203,6 +203,7 @@ impl UnionCompiler {
         self.declare(schema, at, &mut roles);
         let unions = self.unions.get(usize::try_from(first_union).unwrap_or(usize::MAX)..).unwrap_or_default();
         let union_count = unions.len();
+        let booleans: Vec<bool> = unions.iter().map(Union::is_boolean).collect();
         let required =
             (0_u8..).zip(unions).filter(|(_, union)| union.is_required()).map(|(number, _)| number).collect();
         let mut fields = BTreeMap::new();
@@ -212,7 +213,9 @@ impl UnionCompiler {
                 Role::Bystander | Role::Discriminator { .. } => None,
             };
             let empty_is_unset = member.is_some_and(|member| member.empty_is_unset);
-            fields.insert(name.clone(), FieldNode { empty_is_unset, ..FieldNode::new(name, *role) });
+            let is_boolean =
+                matches!(role, Role::Discriminator { union } if booleans.get(usize::from(*union)) == Some(&true));
+            fields.insert(name.clone(), FieldNode { empty_is_unset, is_boolean, ..FieldNode::new(name, *role) });
         }
         for (name, property) in &schema.properties {
             if without_status && &**name == "status" {
@@ -273,15 +276,23 @@ impl UnionCompiler {
                     continue;
                 }
             };
+            let says_more = declared.source.says_more();
             let unions: Vec<_> = match (parsed, discriminator) {
                 (Extension::List(unions), _) if unions.is_empty() => {
                     vec![Err(Faults::of(FaultKind::NoMembers, NO_MEMBERS))]
                 }
                 (Extension::List(unions), _) => {
                     let malformed = |error| Faults::of(FaultKind::MalformedExtension, format!("{error}"));
-                    unions.into_iter().map(|union| union.map(Written::list).map_err(malformed)).collect()
+                    let written = |union: ListUnion| match union.key_beyond_extension().filter(|_| !says_more) {
+                        Some(key) => Err(beyond_extension(key)),
+                        None => Ok(Written::list(union)),
+                    };
+                    unions.into_iter().map(|union| union.map_err(malformed).and_then(written)).collect()
                 }
-                (Extension::Map(union), Some(name)) => vec![Ok(Written::map(name, union))],
+                (Extension::Map(union), Some(name)) => match union.key_beyond_extension().filter(|_| !says_more) {
+                    Some(key) => vec![Err(beyond_extension(key))],
+                    None => vec![Ok(Written::map(name, union))],
+                },
                 (Extension::Map(_), None) => vec![Err(Faults::of(FaultKind::NotAProperty, NOT_A_PROPERTY))],
             };
             for union in unions {
@@ -354,7 +365,7 @@ impl UnionCompiler {
             let message = advised(message, "; make it required instead");
             self.fault(&place, declared, Flaw::new(FaultKind::DefaultedDiscriminator, message));
         }
-        if !discriminator.has_enum() && !discriminator.untyped {
+        if !discriminator.has_enum() && !discriminator.untyped && !union.is_boolean() {
             let (kind, rest) = if of_declaration {
                 (FaultKind::OpenDiscriminatorOfTarget, ", so that the API server itself accepts every value")
             } else {
@@ -382,6 +393,14 @@ impl UnionCompiler {
             }
         });
     }
+}
+
+fn beyond_extension(key: &str) -> Faults {
+    let message = format!(
+        "`x-kubernetes-unions` has no `{key}`; declare the union in the annotation `{}` or by a UnionDeclaration",
+        crate::declaration::ANNOTATION
+    );
+    Faults::of(FaultKind::MalformedExtension, message)
 }
 
 /// Assigns the fields of a union, which has this number in its object.

@@ -9,7 +9,7 @@ use super::breach::{Breaches, ManifestBreach};
 use super::correlate::{KeyMatch, KeyedItems};
 use super::normalize::{ClearingCause, Normalized, normalize};
 use super::projection::Projection;
-use super::{Choice, Form, MemberSet, Union};
+use super::{Form, MemberSet, Union};
 use crate::meter::{Exhausted, Meter};
 
 /// The most field managers whose manifests are compared with the manifest of a request.
@@ -215,11 +215,11 @@ impl UnionClaims<'_> {
     pub(super) fn contradiction(&self, union: &Union, new: &UnionState<'_>) -> Option<ManifestBreach> {
         let set = self.own.members.both(new.members);
         if sets_value(union, &self.own, new) {
-            let selected = union.choice(new.value()).map_or(MemberSet::EMPTY, Choice::selected);
+            let selected = union.choice(new.value()).map_or(MemberSet::EMPTY, |choice| choice.selected);
             let others = set.less(selected);
             return (!others.is_empty()).then_some(ManifestBreach::NotSelected(others));
         }
-        (set.len() > 1).then_some(ManifestBreach::Several(set))
+        (!union.go_together(set)).then_some(ManifestBreach::Several(set))
     }
 
     /// Returns true if the new value of the discriminator is a default in the 2019 form: nobody names it, and it does not select the
@@ -227,7 +227,7 @@ impl UnionClaims<'_> {
     fn value_is_a_default(&self, union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> bool {
         let value = new.value();
         let is_new = !value.is_empty() && old.map_or("", UnionState::value) != value;
-        let selected = union.choice(value).map_or(MemberSet::EMPTY, Choice::selected);
+        let selected = union.choice(value).map_or(MemberSet::EMPTY, |choice| choice.selected);
         union.form == Form::List
             && union.discriminator.is_some()
             && is_new

@@ -11,7 +11,7 @@ pub(super) struct Normalized {
     pub(super) clear: MemberSet,
     /// The reason why they are cleared.
     pub(super) cause: Option<ClearingCause>,
-    /// The member whose value the discriminator gets.
+    /// A member whose value the discriminator gets.
     pub(super) deduce: Option<u8>,
     /// Contradictions in the request. If there are any, nothing is cleared and nothing deduced.
     pub(super) contradictions: Breaches,
@@ -41,7 +41,7 @@ fn normalize_map(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'
     let changed = old.is_some_and(|old| old.value() != new.value());
     match union.choice(new.value()) {
         Some(choice) if changed => Normalized {
-            clear: new.members.less(choice.selected()),
+            clear: new.members.less(choice.selected),
             cause: Some(ClearingCause::DiscriminatorChanged),
             ..Normalized::default()
         },
@@ -55,7 +55,7 @@ fn normalize_list(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<
     let value = new.value();
     let changed = !value.is_empty() && old.map_or("", UnionState::value) != value;
     if changed && union.discriminator.is_some() {
-        let selected = union.choice(value).map_or(MemberSet::EMPTY, super::Choice::selected);
+        let selected = union.choice(value).map_or(MemberSet::EMPTY, |choice| choice.selected);
         if added.less(selected).is_empty() {
             return Normalized {
                 clear: new.members.less(selected),
@@ -66,16 +66,17 @@ fn normalize_list(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<
         let contradictions = Breaches::not_selected(added.less(selected), false);
         return Normalized { contradictions, ..Normalized::default() };
     }
-    match (new.members.len(), added.len()) {
+    let groups = |set| union.first_of_groups(set).len();
+    match (groups(new.members), groups(added)) {
         (0, _) => Normalized::default(),
         (1, _) => Normalized { deduce: deduction(union, new, new.members), ..Normalized::default() },
         (_, 1) => Normalized {
-            clear: new.members.less(added),
+            clear: new.members.less(added.first().map_or(MemberSet::EMPTY, |first| union.group_of(first))),
             cause: added.first().map(ClearingCause::MemberSet),
             deduce: deduction(union, new, added),
             ..Normalized::default()
         },
-        _ => Normalized { contradictions: Breaches::too_many(old, new.members), ..Normalized::default() },
+        _ => Normalized { contradictions: Breaches::too_many(union, old, new.members), ..Normalized::default() },
     }
 }
 

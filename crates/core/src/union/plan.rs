@@ -70,6 +70,8 @@ pub(super) struct FieldNode {
     pub(super) empty_is_unset: bool,
     /// The position of the field among the keys of the list, if the object is an item of a keyed list.
     pub(super) key: Option<u8>,
+    /// True for a discriminator that is a boolean.
+    pub(super) is_boolean: bool,
     /// True if the schema says that the field is a string.
     pub(super) is_string: bool,
     pub(super) child: Option<NodeIndex>,
@@ -148,7 +150,15 @@ impl Plan {
 impl FieldNode {
     /// Returns a field that leads nowhere.
     pub(super) fn new(name: &str, role: Role) -> Self {
-        Self { name: name.into(), role, empty_is_unset: false, key: None, is_string: false, child: None }
+        Self {
+            name: name.into(),
+            role,
+            empty_is_unset: false,
+            key: None,
+            is_boolean: false,
+            is_string: false,
+            child: None,
+        }
     }
 }
 

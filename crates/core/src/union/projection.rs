@@ -99,7 +99,7 @@ impl<'de> DeserializeSeed<'de> for ProjectionSeed<'_, 'de> {
 mod tests {
     use super::*;
     use crate::meter::{Exhausted, Unmetered};
-    use crate::schema::{Place, Schema};
+    use crate::schema::{Place, Schema, Source};
     use serde_json::json;
 
     fn plan() -> Plan {
@@ -198,7 +198,9 @@ mod tests {
             assert_eq!(meter.0.get(), 0, "all of it is released");
         }
         // An item of two bytes is stored if its union is required.
-        schema.at_mut(&Place::from_path("list[*]").unwrap()).unwrap().unions[0].options.required = true;
+        let required = &mut schema.at_mut(&Place::from_path("list[*]").unwrap()).unwrap().unions[0];
+        required.value[0]["required"] = true.into();
+        required.source = Source::Annotation;
         let plan = super::super::compile(&schema, false).plan;
         let text = format!("{{\"list\":[{}]}}", vec!["{}"; 100_000].join(","));
         let meter = Counting::default();
@@ -217,7 +219,8 @@ mod tests {
                 "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]}}}))
         .unwrap();
         let spec = schema.at_mut(&Place::from_path("spec").unwrap()).unwrap();
-        spec.unions[0].options.empty_is_unset = Box::new(["a".into(), "b".into()]);
+        spec.unions[0].value[0]["emptyIsUnset"] = json!(["a", "b"]);
+        spec.unions[0].source = Source::Annotation;
         let plan = super::super::compile(&schema, false).plan;
         let members = |text: &str| {
             let seed = ProjectionSeed::new(&plan, Part::Main, text, &Unmetered);

@@ -8,8 +8,8 @@ use super::{Form, MemberSet, Union};
 pub(super) fn validate(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Breaches {
     match union.form {
         Form::List if new.members.is_empty() => Breaches { none_set: union.is_required(), ..Breaches::default() },
-        Form::List if new.members.len() < 2 => Breaches::default(),
-        Form::List => Breaches::too_many(old, new.members),
+        Form::List if union.go_together(new.members) => Breaches::default(),
+        Form::List => Breaches::too_many(union, old, new.members),
         Form::Map => validate_map(union, old, new),
     }
 }
@@ -21,7 +21,7 @@ pub(super) fn validate_alone(union: &Union, old: Option<&UnionState<'_>>, new: &
     if union.form == Form::Map || value.is_empty() || new.is_wrong_type() {
         return validate(union, old, new);
     }
-    let selected = union.choice(value).map_or(MemberSet::EMPTY, super::Choice::selected);
+    let selected = union.choice(value).map_or(MemberSet::EMPTY, |choice| choice.selected);
     let unchanged = old.is_some_and(|old| old.value() == value);
     let none_set = union.is_required() && new.members.is_empty();
     Breaches { none_set, ..Breaches::not_selected(new.members.less(selected), unchanged) }
@@ -43,9 +43,7 @@ fn validate_map(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_
         };
         return Breaches { discriminator: Some(fault), ..Breaches::default() };
     };
-    let selected = choice.selected.as_ref();
-    let missing = selected.filter(|selected| !selected.optional && !new.members.contains(selected.index));
     let unchanged = old.is_some_and(|old| old.value() == value);
-    let missing = missing.map(|selected| selected.index);
-    Breaches { missing, ..Breaches::not_selected(new.members.less(choice.selected()), unchanged) }
+    let missing = choice.required.less(new.members);
+    Breaches { missing, ..Breaches::not_selected(new.members.less(choice.selected), unchanged) }
 }

@@ -8,7 +8,7 @@ use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{GROUP, Write, definition, reversed, thing, version};
 use kube_unions_core::catalog::{Builder, Catalog, CompiledDefinition};
 use kube_unions_core::declaration::{Actions, Declaration, Definition, Fault, FaultKind};
-use kube_unions_core::union::{Form, Union};
+use kube_unions_core::union::{Form, SelectedMember, Union};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -205,10 +205,13 @@ fn unions(catalog: &Catalog) -> Vec<String> {
 }
 
 fn told(union: &Union) -> String {
-    let choices = union.choices().iter().map(|choice| match choice.member() {
-        Some(member) if choice.optional() && union.form() == Form::Map => format!("{}={member}?", choice.value()),
-        Some(member) => format!("{}={member}", choice.value()),
-        None => choice.value().to_owned(),
+    let choices = union.choices().iter().map(|choice| {
+        let member = |it: &SelectedMember| {
+            let mark = if it.is_optional() && union.form() == Form::Map { "?" } else { "" };
+            format!("{}{mark}", it.name())
+        };
+        let members: Vec<_> = choice.members().iter().map(member).collect();
+        if members.is_empty() { choice.value().to_owned() } else { format!("{}={}", choice.value(), members.join("+")) }
     });
     let words: Vec<_> = union.discriminator().map(ToOwned::to_owned).into_iter().chain(choices).collect();
     let form = match union.form() {

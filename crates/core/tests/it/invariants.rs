@@ -32,6 +32,8 @@ struct Fields {
     list: Option<(bool, Vec<Node>)>,
     map: Option<(Empty, bool, Vec<Node>)>,
     options: [Options; 2],
+    /// The first and the last member of the 2019 form are a group, and each value of the 2022 form selects the next member as well.
+    groups: bool,
 }
 
 /// The options that a `UnionDeclaration` gives a union.
@@ -86,8 +88,9 @@ fn fields(depth: u32) -> impl Strategy<Value = Fields> {
         option::of((any::<bool>(), vec(node(depth), 1..4))),
         option::of((empty, any::<bool>(), vec(node(depth), 1..3))),
         [options(), options()],
+        any::<bool>(),
     )
-        .prop_map(|(plain, list, map, options)| Fields { plain, list, map, options })
+        .prop_map(|(plain, list, map, options, groups)| Fields { plain, list, map, options, groups })
 }
 
 impl Node {
@@ -148,11 +151,14 @@ impl Fields {
         let mut properties: Map<_, _> = self.named().into_iter().map(|(name, node)| (name, node.schema())).collect();
         let mut schema = json!({"type": "object"});
         if let Some((discriminated, members)) = &self.list {
-            let values: Map<_, _> = Self::values(members)
+            let mut values: Map<_, _> = Self::values(members)
                 .into_iter()
                 .enumerate()
                 .map(|(position, value)| (format!("l{position}"), json!(value)))
                 .collect();
+            if self.groups && members.len() > 2 {
+                values.insert(format!("l{}", members.len() - 1), json!("V0"));
+            }
             let mut union = json!({"fields-to-discriminateBy": values});
             if *discriminated {
                 union["discriminator"] = json!("lt");
@@ -165,7 +171,12 @@ impl Fields {
             let mut choices: Map<_, _> = Self::values(members)
                 .into_iter()
                 .enumerate()
-                .map(|(position, value)| (value, json!({"name": format!("m{position}"), "optional": optional})))
+                .map(|(position, value)| {
+                    let (name, next) = (format!("m{position}"), format!("m{}", (position + 1) % members.len()));
+                    let several = json!({"fields": {&name: {"optional": optional}, &next: {"optional": true}}});
+                    let one = json!({"name": name, "optional": optional});
+                    (value, if self.groups && name != next { several } else { one })
+                })
                 .collect();
             match empty {
                 Empty::Missing => {}

@@ -4,6 +4,7 @@ use fixtures::reviews::{GROUP, Verdict, Write, admit, declaration, declared_cata
 use kube_unions_core::admission::Ratcheting;
 use kube_unions_core::catalog::Catalog;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// The model's result of a write: the object, or a rejection.
 #[derive(Debug, PartialEq)]
@@ -41,55 +42,61 @@ fn discriminator(state: &Value) -> &str {
     state["type"].as_str().unwrap_or_default()
 }
 
-fn keep_only(state: &Value, members: &[&str], kept: Option<&str>) -> Value {
+/// Clears the members that are not kept.
+fn keep_only(state: &Value, kept: impl Fn(&str) -> bool) -> Value {
     let mut state = state.clone();
-    state.as_object_mut().unwrap().retain(|name, _| !members.contains(&name.as_str()) || Some(name.as_str()) == kept);
+    state.as_object_mut().unwrap().retain(|name, _| !MEMBERS.contains(&name.as_str()) || kept(name));
     state
 }
 
-/// The 2019 proposal, "Normalizing on updates", word by word and on whole objects. Member names are the values in lower
-/// case.
-fn list_form(members: &[&str], discriminated: bool, old: Option<&Value>, new: &Value) -> Modelled {
-    let before = old.map_or_else(Vec::new, |old| set(members, old));
-    let now = set(members, new);
+/// The 2019 proposal, "Normalizing on updates", word by word and on whole objects, with groups in place of members. `values` are those of
+/// [`MEMBERS`].
+fn list_form(values: [&str; 3], discriminated: bool, old: Option<&Value>, new: &Value) -> Modelled {
+    let value_of = |member: &str| values[MEMBERS.iter().position(|name| *name == member).unwrap()];
+    let groups = |members: &[&str]| members.iter().map(|member| value_of(member)).collect::<BTreeSet<_>>();
+    let before = old.map_or_else(Vec::new, |old| set(&MEMBERS, old));
+    let now = set(&MEMBERS, new);
     let added: Vec<_> = now.iter().copied().filter(|member| !before.contains(member)).collect();
     let (was, is) = (old.map_or("", discriminator), discriminator(new));
-    let select = |mut state: Value, member: &str| {
+    let select = |mut state: Value, value: &str| {
         if discriminated {
-            state["type"] = json!(member.to_uppercase());
+            state["type"] = json!(value);
         }
         state
     };
+    let keep = |value: &str| keep_only(new, |member| value_of(member) == value);
     if discriminated && !is.is_empty() && was != is {
-        let selected = members.iter().copied().find(|member| member.to_uppercase() == is);
-        return match added.as_slice() {
-            [] => Modelled::Stored(keep_only(new, members, selected)),
-            [one] if Some(*one) == selected => Modelled::Stored(keep_only(new, members, selected)),
-            _ => Modelled::Rejected,
-        };
+        let fits = groups(&added).iter().all(|value| *value == is);
+        return if fits { Modelled::Stored(keep(is)) } else { Modelled::Rejected };
     }
-    match (now.as_slice(), added.as_slice()) {
+    match (Vec::from_iter(groups(&now)).as_slice(), Vec::from_iter(groups(&added)).as_slice()) {
         ([], _) => Modelled::Stored(new.clone()),
         ([one], _) => Modelled::Stored(select(new.clone(), one)),
-        (_, [one]) => Modelled::Stored(select(keep_only(new, members, Some(one)), one)),
+        (_, [one]) => Modelled::Stored(select(keep(one), one)),
         _ => Modelled::Rejected,
     }
 }
 
-/// The 2022 proposal, "Normalization" and "Validation", on whole objects. `choices` has value, member, optional.
-fn map_form(members: &[&str], choices: &[(&str, Option<&str>, bool)], old: Option<&Value>, new: &Value) -> Modelled {
-    let choice = choices.iter().find(|(value, ..)| *value == discriminator(new));
+/// A value of the 2022 form, with the members that it selects and if each may be missing.
+type Row<'r> = (&'r str, &'r [(&'r str, bool)]);
+
+/// The 2022 proposal, "Normalization" and "Validation", on whole objects, with several members for a value.
+fn map_form(rows: &[Row<'_>], old: Option<&Value>, new: &Value) -> Modelled {
+    let row = rows.iter().find(|(value, _)| *value == discriminator(new));
+    let selects = |members: &[(&str, bool)], name: &str| members.iter().any(|(member, _)| *member == name);
     let mut object = new.clone();
-    if let (Some(old), Some((_, selected, _))) = (old, choice)
+    if let (Some(old), Some((_, members))) = (old, row)
         && discriminator(old) != discriminator(new)
     {
-        object = keep_only(new, members, *selected);
+        object = keep_only(new, |name| selects(members, name));
     }
-    let now = set(members, &object);
-    let valid = match choice {
+    let now = set(&MEMBERS, &object);
+    let valid = match row {
         _ if now.is_empty() && discriminator(&object).is_empty() => true,
-        Some((_, Some(selected), optional)) => now.as_slice() == [*selected] || (*optional && now.is_empty()),
-        Some((_, None, _)) => now.is_empty(),
+        Some((_, members)) => {
+            now.iter().all(|name| selects(members, name))
+                && members.iter().all(|(name, optional)| *optional || now.contains(name))
+        }
         None => false,
     };
     if valid { Modelled::Stored(object) } else { Modelled::Rejected }
@@ -183,48 +190,65 @@ impl Case<'_> {
 
 #[test]
 fn every_transition_of_the_2019_form_is_as_the_proposal_has_it_and_keeps_to_its_options() {
-    for (discriminators, options) in [
-        (&[None, Some(""), Some("A"), Some("B"), Some("C"), Some("Other")][..], false),
-        (&[None], false),
-        (&[None, Some("A"), Some("C"), Some("Other")], true),
-        (&[None], true),
+    for (values, discriminators, options) in [
+        (["A", "B", "C"], &[None, Some(""), Some("A"), Some("B"), Some("C"), Some("Other")][..], false),
+        (["A", "B", "C"], &[None], false),
+        (["A", "B", "C"], &[None, Some("A"), Some("C"), Some("Other")], true),
+        (["A", "B", "C"], &[None], true),
+        // A group of two members.
+        (["A", "C", "A"], &[None, Some(""), Some("A"), Some("C"), Some("Other")], false),
+        (["A", "C", "A"], &[None], false),
+        (["A", "A", "C"], &[None], true),
     ] {
-        let mut union = json!({"fieldsToDiscriminateBy": {"a": "A", "b": "B", "c": "C"}});
+        let fields: Map<_, _> =
+            MEMBERS.iter().zip(values).map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        let mut union = json!({"fieldsToDiscriminateBy": fields});
         let discriminated = discriminators.len() > 1;
         if discriminated {
             union["discriminator"] = json!("type");
         }
-        Case { union, discriminators, options }.agrees(
-            |stored| !set(&MEMBERS, stored).is_empty(),
-            |old, new| list_form(&MEMBERS, discriminated, old, new),
-        );
+        Case { union, discriminators, options }
+            .agrees(|stored| !set(&MEMBERS, stored).is_empty(), |old, new| list_form(values, discriminated, old, new));
     }
 }
 
 #[test]
 fn every_transition_of_the_2022_form_is_as_the_proposal_has_it_and_keeps_to_its_options() {
-    let all = [
-        ("A", Some("a"), false),
-        ("B", Some("b"), true),
-        ("C", Some("c"), false),
-        ("None", None, false),
-        ("Also", Some("a"), false),
-        ("", None, false),
+    let all: [Row<'_>; 6] = [
+        ("A", &[("a", false)]),
+        ("B", &[("b", true)]),
+        ("C", &[("c", false)]),
+        ("None", &[]),
+        ("Also", &[("a", false)]),
+        ("", &[]),
+    ];
+    // Two members of one value, and one that three values share.
+    let groups: [Row<'_>; 5] = [
+        ("A", &[("a", false), ("b", true)]),
+        ("B", &[("b", false)]),
+        ("C", &[("b", true), ("c", false)]),
+        ("None", &[]),
+        ("Also", &[("a", true), ("c", true)]),
     ];
     let discriminators = [Some("Also"), Some("None"), None, Some(""), Some("A"), Some("B"), Some("Bogus")];
     // With "" as a choice, and without.
-    for (choices, discriminators, options) in [
+    for (rows, discriminators, options) in [
         (&all[..], &discriminators[..], false),
         (&all[..5], &discriminators, false),
         (&all[..4], &discriminators[2..], true),
+        (&groups, &[Some("Also"), Some("None"), None, Some("A"), Some("B"), Some("C"), Some("Bogus")], false),
+        (&groups, &[None, Some("A")], true),
     ] {
-        let member = |name: Option<&str>, optional: bool| {
-            name.map_or(json!({}), |name| json!({"name": name, "optional": optional}))
+        let members = |members: &[(&str, bool)]| match members {
+            [(name, optional)] => json!({"name": name, "optional": optional}),
+            several => {
+                let field = |(name, optional): &(&str, bool)| ((*name).to_owned(), json!({"optional": optional}));
+                json!({"fields": several.iter().map(field).collect::<Map<_, _>>()})
+            }
         };
-        let fields: Map<_, _> =
-            choices.iter().map(|(value, name, optional)| ((*value).to_owned(), member(*name, *optional))).collect();
+        let fields: Map<_, _> = rows.iter().map(|(value, of)| ((*value).to_owned(), members(of))).collect();
         let union = json!({"discriminator": "type", "fieldMembers": fields});
         Case { union, discriminators, options }
-            .agrees(|stored| !discriminator(stored).is_empty(), |old, new| map_form(&MEMBERS, choices, old, new));
+            .agrees(|stored| !discriminator(stored).is_empty(), |old, new| map_form(rows, old, new));
     }
 }

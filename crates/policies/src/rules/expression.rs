@@ -47,6 +47,11 @@ enum Binding {
 }
 
 impl Expression {
+    /// Returns an expression that is true if one of these is. There is at least one.
+    pub(super) fn any(mut all: Vec<Self>) -> Self {
+        if all.len() == 1 { all.remove(0) } else { Self::Or(all) }
+    }
+
     pub(super) fn not(self) -> Self {
         Self::Not(Box::new(self))
     }

@@ -38,6 +38,7 @@ pub(super) struct DiscriminatorSchema {
     pub(super) escaped: String,
     /// Length of the longest value, without regard to an enum.
     pub(super) longest: Option<u64>,
+    /// The values that the schema allows, if it has an enum. Those of a boolean are texts, as the union has them.
     pub(super) values: Option<Vec<Value>>,
     pub(super) nullable: bool,
     pub(super) required: bool,
@@ -138,10 +139,12 @@ impl<'s> PlacedSchema<'s> {
             return Err(RefusalReason::DiscriminatorFormat { name: name.to_owned(), format: format.to_owned() });
         }
         let values = property.get("enum").and_then(Value::as_array).filter(|values| !values.is_empty());
+        let is_boolean = property.get("type").and_then(Value::as_str) == Some("boolean");
+        let booleans = is_boolean.then(|| vec!["false".into(), "true".into()]);
         Ok(DiscriminatorSchema {
             escaped,
             longest: property.get("maxLength").and_then(limit).map(|length| length.saturating_mul(4)),
-            values: values.cloned(),
+            values: booleans.or_else(|| values.cloned()),
             nullable: property.get("nullable") == Some(&Value::Bool(true)),
             required: required(self.node).any(|required| required == name),
         })

@@ -1,6 +1,6 @@
 use super::*;
 use crate::version::KubernetesVersion;
-use kube_unions_core::schema::{Actions, Schema};
+use kube_unions_core::schema::{Actions, Schema, Source};
 use serde_json::json;
 
 /// Compiles the unions of a schema.
@@ -118,8 +118,9 @@ fn embedded_with_options(schema: &Value, empty_is_unset: &[&str]) -> Result<Valu
     let mut parsed: Schema = serde_json::from_value(schema.clone()).unwrap();
     let of_properties = parsed.properties.values_mut().flat_map(|property| &mut property.unions);
     for declared in parsed.unions.iter_mut().chain(of_properties) {
-        declared.options.required = true;
-        declared.options.empty_is_unset = empty_is_unset.iter().map(|name| (*name).into()).collect();
+        declared.source = Source::Annotation;
+        let union = if declared.value.is_array() { &mut declared.value[0] } else { &mut declared.value };
+        (union["required"], union["emptyIsUnset"]) = (true.into(), json!(empty_is_unset));
     }
     let plan = kube_unions_core::union::compile(&parsed, true).plan;
     let gvk = GroupVersionKind { group: "g".into(), version: "v1".into(), kind: "K".into() };

@@ -58,6 +58,8 @@ struct RuleMember<'u> {
 /// A union with its fields.
 struct Fields<'u> {
     union: &'u Union,
+    /// The members by their groups of the 2019 form.
+    groups: Vec<Vec<&'u str>>,
     members: Vec<RuleMember<'u>>,
     discriminator: Option<RuleDiscriminator<'u>>,
 }
@@ -68,10 +70,17 @@ struct RuleDiscriminator<'u> {
     value: Expression,
     /// True if the schema allows an empty text.
     can_be_empty: bool,
-    /// True if the schema allows every text.
-    is_open: bool,
     /// True if the schema refuses an object without it.
     always_set: bool,
+    values: AllowedValues,
+}
+
+/// The values that the schema of a discriminator allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AllowedValues {
+    EveryText,
+    Enumerated,
+    Booleans,
 }
 
 impl UnionRules {
@@ -87,14 +96,19 @@ impl UnionRules {
                 has: Expression::Has(schema.escaped.clone()),
                 value: Expression::Field(schema.escaped.clone(), schema.size(texts())),
                 can_be_empty: texts().is_none_or(|mut texts| texts.any(str::is_empty)),
-                is_open: allowed.is_none(),
                 always_set: schema.required && !schema.nullable,
+                values: match allowed {
+                    _ if union.is_boolean() => AllowedValues::Booleans,
+                    Some(_) => AllowedValues::Enumerated,
+                    None => AllowedValues::EveryText,
+                },
             }
         });
         let unset: BTreeSet<&str> = union.empty_is_unset().collect();
         let member = |name| Ok(RuleMember { name, has: object.is_set(name, unset.contains(name))? });
         let members = union.members().map(member).collect::<Result<_, RefusalReason>>()?;
-        let fields = Fields { union, members, discriminator };
+        let groups = union.groups().map(Iterator::collect).collect();
+        let fields = Fields { union, groups, members, discriminator };
         let rules = match (union.form(), &fields.discriminator) {
             (Form::Map, Some(discriminator)) => fields.map_form(discriminator),
             (Form::List, Some(discriminator)) => {
@@ -120,7 +134,7 @@ impl Fields<'_> {
     fn map_form(&self, discriminator: &RuleDiscriminator<'_>) -> Vec<Rule> {
         let empty = self.union.choices().iter().find(|choice| choice.value().is_empty());
         let mut rules = Vec::new();
-        if discriminator.is_open {
+        if discriminator.values == AllowedValues::EveryText {
             rules.push(self.unknown_value(discriminator));
         }
         if empty.is_none() && !discriminator.always_set {
@@ -128,11 +142,12 @@ impl Fields<'_> {
             rules.extend(self.union.is_required().then(|| self.choice_required(discriminator)));
         }
         for member in &self.members {
-            let selects = |choice: &&Choice| choice.member() == Some(member.name);
+            let selects = |choice: &&Choice| choice.selected(member.name).is_some();
             let choices = || self.union.choices().iter().filter(selects);
             let values: Vec<_> = choices().map(Choice::value).collect();
             rules.push(discriminator.forbids(member, &values, empty.is_none()));
-            let needed = || choices().filter(|choice| !choice.optional()).map(Choice::value);
+            let is_needed = |choice: &&Choice| choice.selected(member.name).is_some_and(|it| !it.is_optional());
+            let needed = || choices().filter(is_needed).map(Choice::value);
             let needing: Vec<_> = needed().filter(|value| !value.is_empty()).collect();
             if !needing.is_empty() {
                 rules.push(discriminator.requires(member, &needing));
@@ -147,7 +162,7 @@ impl Fields<'_> {
     /// The discriminator has a value that is not declared, and no enum says so.
     fn unknown_value(&self, discriminator: &RuleDiscriminator<'_>) -> Rule {
         let values = || self.union.choices().iter().map(Choice::value).filter(|value| !value.is_empty());
-        let is_known = std::iter::once("").chain(values()).map(|value| discriminator.value.clone().equals(value));
+        let is_known = std::iter::once("").chain(values()).map(|value| discriminator.is(value));
         let listed: Vec<_> = values().map(|value| format!("\"{}\"", on_one_line(value))).collect();
         Rule {
             condition: Expression::Or(std::iter::once(discriminator.has.clone().not()).chain(is_known).collect()),
@@ -215,36 +230,52 @@ impl Fields<'_> {
             Some(discriminator) => Expression::Or(vec![discriminator.is_set(), condition]),
             None => condition,
         };
-        let message = || format!("at most one of {} may be set", self.named(", "));
+        let message = format!("at most one of {} may be set", self.named_groups());
+        let group_of = |name: &str| self.groups.iter().position(|group| group.contains(&name));
         if self.members.len() > MOST_NAMED {
-            let count = |member: &RuleMember<'_>| member.has.clone().then(Expression::Number(1), Expression::Number(0));
-            let sum = Expression::Sum(self.members.iter().map(count).collect());
+            let has = |name: &&str| self.members.iter().find(|member| member.name == *name).map(|it| it.has.clone());
+            let is_set = |group: &Vec<&str>| Expression::any(group.iter().filter_map(has).collect());
+            let count = |group| is_set(group).then(Expression::Number(1), Expression::Number(0));
+            let sum = Expression::Sum(self.groups.iter().map(count).collect());
             return Box::new(std::iter::once(Rule {
                 condition: unless_chosen(Expression::AtMostOne(Box::new(sum))),
                 field: None,
                 reason: Reason::Forbidden,
-                message: message(),
+                message,
             }));
         }
-        Box::new(self.members.iter().enumerate().skip(1).map(move |(position, member)| {
-            let before = self.members.iter().take(position).map(|member| member.has.clone());
-            let both = Expression::And(vec![member.has.clone(), Expression::Or(before.collect())]);
-            Rule {
+        Box::new(self.members.iter().enumerate().filter_map(move |(position, member)| {
+            let group = group_of(member.name);
+            let before = self.members.iter().take(position).filter(|before| group_of(before.name) != group);
+            let before: Vec<_> = before.map(|before| before.has.clone()).collect();
+            let both =
+                Expression::And(vec![member.has.clone(), (!before.is_empty()).then_some(Expression::Or(before))?]);
+            Some(Rule {
                 condition: unless_chosen(both.not()),
                 field: Some(member.name.to_owned()),
                 reason: Reason::Forbidden,
-                message: message(),
-            }
+                message: message.clone(),
+            })
         }))
     }
 
     /// The discriminator of the 2019 form selects another member, or none.
     fn discriminated(&self, discriminator: &RuleDiscriminator<'_>) -> impl Iterator<Item = Rule> {
         self.members.iter().map(|member| {
-            let selects = |choice: &&Choice| choice.member() == Some(member.name);
+            let selects = |choice: &&Choice| choice.selected(member.name).is_some();
             let values: Vec<_> = self.union.choices().iter().filter(selects).map(Choice::value).collect();
             discriminator.forbids(member, &values, true)
         })
+    }
+
+    /// Returns the names of all members, those of a group in parentheses.
+    fn named_groups(&self) -> String {
+        let quoted = |name: &&str| format!("`{}`", on_one_line(name));
+        let group = |group: &Vec<&str>| match group.as_slice() {
+            [one] => quoted(one),
+            several => format!("({})", several.iter().map(quoted).collect::<Vec<_>>().join(", ")),
+        };
+        self.groups.iter().map(group).collect::<Vec<_>>().join(", ")
     }
 
     /// Returns the names of all members.
@@ -255,11 +286,29 @@ impl Fields<'_> {
 }
 
 impl RuleDiscriminator<'_> {
+    fn is_boolean(&self) -> bool {
+        self.values == AllowedValues::Booleans
+    }
+
+    /// The discriminator has a value.
+    fn is(&self, value: &str) -> Expression {
+        match (self.is_boolean(), value) {
+            (false, _) => self.value.clone().equals(value),
+            (true, "true") => self.value.clone(),
+            (true, _) => self.value.clone().not(),
+        }
+    }
+
+    /// The discriminator has another value.
+    fn is_not(&self, value: &str) -> Expression {
+        if self.is_boolean() { self.is(value).not() } else { self.value.clone().differs(value) }
+    }
+
     /// The discriminator has a value other than the empty text.
     fn is_set(&self) -> Expression {
         let mut all = vec![self.has.clone()];
         if self.can_be_empty {
-            all.push(self.value.clone().differs(""));
+            all.push(self.is_not(""));
         }
         Expression::And(all)
     }
@@ -274,10 +323,12 @@ impl RuleDiscriminator<'_> {
     fn forbids(&self, member: &RuleMember<'_>, values: &[&str], absent_is_other: bool) -> Rule {
         let condition = if absent_is_other || values.contains(&"") {
             let empty = (absent_is_other && self.can_be_empty && !values.contains(&"")).then_some(&"");
-            let differ = empty.into_iter().chain(values).map(|value| self.value.clone().differs(value));
+            // A boolean is never empty.
+            let values = values.iter().filter(|value| !(self.is_boolean() && value.is_empty()));
+            let differ = empty.into_iter().chain(values).map(|value| self.is_not(value));
             Expression::And([member.has.clone()].into_iter().chain(self.is_there()).chain(differ).collect()).not()
         } else {
-            let one = Expression::Or(values.iter().map(|value| self.value.clone().equals(value)).collect());
+            let one = Expression::Or(values.iter().map(|value| self.is(value)).collect());
             Expression::Or(vec![
                 member.has.clone().not(),
                 Expression::And(self.is_there().into_iter().chain([one]).collect()),
@@ -290,7 +341,7 @@ impl RuleDiscriminator<'_> {
 
     /// The discriminator has one of these values, and the member is not set.
     fn requires(&self, member: &RuleMember<'_>, values: &[&str]) -> Rule {
-        let others = Expression::And(values.iter().map(|value| self.value.clone().differs(value)).collect());
+        let others = Expression::And(values.iter().map(|value| self.is_not(value)).collect());
         let beginning = format!("must be specified when `{}` is ", on_one_line(self.name));
         Rule {
             condition: Expression::Or(

@@ -126,7 +126,7 @@ impl CheckedUnion<'_> {
                     let mut fields = Map::from_iter([((*name).to_owned(), whole)]);
                     let above = places.iter().filter(|place| self.steps.get(..length) == Some(&place.steps));
                     for union in above.flat_map(|place| place.unions) {
-                        let choice = union.choices().iter().find(|choice| choice.member() == Some(name));
+                        let choice = union.choices().iter().find(|choice| choice.selected(name).is_some());
                         fields.extend(
                             union
                                 .discriminator()

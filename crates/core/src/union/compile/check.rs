@@ -5,9 +5,9 @@ use super::written::Written;
 use crate::declaration::FaultKind;
 use crate::listed::quoted;
 use crate::near::nearest;
-use crate::schema::{Declared, DefaultValue, MemberField, Schema, Severity, Source};
+use crate::schema::{Declared, DefaultValue, Schema, Severity, Source};
 use crate::union::plan::Role;
-use crate::union::{Choice, Form, Member, MemberSet, Selected, Union};
+use crate::union::{Choice, Form, Member, MemberSet, SelectedMember, Union};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -66,9 +66,12 @@ impl<'s> PreparedObject<'s> {
         Self { schema, required: schema.required.iter().map(|name| &**name).collect(), values: HashMap::new() }
     }
 
-    /// Returns the enum values of a property, if it has an enum.
+    /// Returns the enum values of a property, if it has an enum, and those of a boolean.
     pub(super) fn values(&mut self, name: &'s str, property: &'s Schema) -> Option<&BTreeSet<&'s str>> {
-        self.values.entry(name).or_insert_with(|| property.allowed_texts()).as_ref()
+        let values = || {
+            if is_boolean(property) { Some(BTreeSet::from(["false", "true"])) } else { property.allowed_texts() }
+        };
+        self.values.entry(name).or_insert_with(values).as_ref()
     }
 }
 
@@ -90,25 +93,27 @@ pub(super) fn union(
         let message = format!("{} members are declared; a union can have at most 128", members.len());
         return Err(Faults::of(FaultKind::TooManyMembers, message));
     }
-    let Written { form, discriminator, mut choices } = union;
     let mut faults = Faults::default();
-    if form == Form::List {
-        check_values(&choices, &mut faults);
-    }
-    check_members(&members, discriminator.as_deref(), declared, object, &mut faults);
+    check_values(&union, declared.source, &mut faults);
+    check_members(&members, &union, declared, object, &mut faults);
+    let Written { form, discriminator, choices, required, empty_is_unset } = union;
+    let boolean = discriminator.as_ref().and_then(|name| schema.properties.get(name)).is_some_and(is_boolean);
     if let Some(name) = &discriminator
-        && let Some(values) = check_discriminator(name, object, &mut faults)
+        && let Some(values) = check_discriminator(name, declared.source, object, &mut faults)
     {
         // A `UnionDeclaration` may name a value of a newer release. The API server refuses it in older ones.
-        let may_lack = |member: &Option<_>| declared.source == Source::Declaration && member.is_none();
-        let missing = choices.iter().filter(|(value, member)| !values.contains(&**value) && !may_lack(member));
-        report_not_in_enum(name, missing.map(|(value, _)| value), values, declared.source, &mut faults);
-        let is_declared = |value: &str| choices.binary_search_by(|(known, _)| (**known).cmp(value)).is_ok();
-        for value in values.iter().filter(|value| form == Form::Map && !is_declared(value)) {
+        let may_lack =
+            |members: &BTreeMap<_, _>| declared.source == Source::Declaration && members.is_empty() && !boolean;
+        // The empty value of a boolean says that it is missing.
+        let is_known = |value: &str| values.contains(value) || value.is_empty() && boolean;
+        let missing = choices.iter().filter(|(value, members)| !is_known(value) && !may_lack(members));
+        report_not_in_enum(name, boolean, missing.map(|(value, _)| value), values, declared.source, &mut faults);
+        for value in values.iter().filter(|value| form == Form::Map && !choices.contains_key(**value)) {
             faults.add(FaultKind::MissingValue, None, || {
                 format!(
-                    "the enum of `{name}` has `{value}`, which is not in `fieldMembers`; add it, as an empty member if it \
-                     selects no field"
+                    "the {} of `{name}` has `{value}`, which is not in `fieldMembers`; add it, as an empty member if it \
+                     selects no field",
+                    enum_or_type(boolean)
                 )
             });
         }
@@ -116,13 +121,17 @@ pub(super) fn union(
     if !faults.is_empty() {
         return Err(faults);
     }
-    choices.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let selects = |MemberField { name, optional }: MemberField| {
-        let index = u8::try_from(members.binary_search(&name).ok()?).ok()?;
-        Some(Selected { index, name, optional })
+    let index = |name: &str| members.binary_search_by(|member| (**member).cmp(name)).ok();
+    let set = |names: &mut dyn Iterator<Item = &Box<str>>| {
+        let indexes = names.filter_map(|name| u8::try_from(index(name)?).ok());
+        indexes.fold(MemberSet::EMPTY, |set, index| set.with(MemberSet::of(index)))
     };
-    let choice =
-        |(value, member): (Box<str>, Option<_>)| Choice { value: value.into(), selected: member.and_then(selects) };
+    let choice = |(value, members): (Box<str>, BTreeMap<Box<str>, bool>)| {
+        let required = members.iter().filter(|(_, optional)| !**optional).map(|(name, _)| name);
+        let (selected, required) = (set(&mut members.keys()), set(&mut { required }));
+        let members = members.into_iter().map(|(name, optional)| SelectedMember { name, optional }).collect();
+        Choice { value: value.into(), members, selected, required }
+    };
     let choices: Box<[Choice]> = choices.into_iter().map(choice).collect();
     let property = |name: &str| object.schema.properties.get(name);
     let mut fields = members.iter().chain(&discriminator);
@@ -131,7 +140,7 @@ pub(super) fn union(
     let members: Box<[_]> = members
         .map(|(index, name)| Member {
             nullable: property(name).is_none_or(|property| property.nullable),
-            ..Member::new(index, name, &choices, declared.options.is_unset_if_empty(name))
+            ..Member::new(index, name, &choices, empty_is_unset.contains(name))
         })
         .collect();
     let names = || members.iter().map(|member| Arc::clone(&member.name)).collect();
@@ -144,8 +153,9 @@ pub(super) fn union(
         repeated_by: declared.repeated_by.clone().into(),
         actions: declared.actions,
         normalization: declared.normalization,
-        required: declared.options.required.then(names),
+        required: required.then(names),
         discriminator: discriminator.map(Into::into),
+        boolean,
         supported: values.cloned().collect(),
         members,
         choices,
@@ -153,19 +163,29 @@ pub(super) fn union(
     })
 }
 
-/// Checks that each member of a union of the 2019 form has a value of its own.
-fn check_values(choices: &[(Box<str>, Option<MemberField>)], faults: &mut Faults) {
-    let mut known: BTreeMap<&str, &str> = BTreeMap::new();
-    for (value, MemberField { name, .. }) in
-        choices.iter().filter_map(|(value, member)| Some((value, member.as_ref()?)))
-    {
-        if value.is_empty() {
+/// Checks that each group of a union of the 2019 form has a value of its own, and that there are several. A group has one member, unless
+/// the source may say more.
+fn check_values(union: &Written, source: Source, faults: &mut Faults) {
+    if union.form == Form::Map {
+        return;
+    }
+    for (value, members) in &union.choices {
+        let mut names = members.keys();
+        let (first, second) = (names.next(), names.next());
+        if let Some(name) = first.filter(|_| value.is_empty()) {
             faults.add(FaultKind::EmptyValue, None, || {
                 format!("the value of the member `{name}` is empty, which means no choice; give it a value")
             });
-        } else if let Some(one) = known.insert(value, name) {
+        } else if let Some((one, other)) = first.zip(second).filter(|_| !source.says_more()) {
             faults.add(FaultKind::DuplicateValue, None, || {
-                format!("the members `{one}` and `{name}` have the same value `{value}`; each needs its own")
+                format!("the members `{one}` and `{other}` have the same value `{value}`; each needs its own")
+            });
+        } else if let Some((one, other)) = first.zip(second).filter(|_| union.choices.len() == 1) {
+            faults.add(FaultKind::DuplicateValue, None, || {
+                format!(
+                    "all members have the same value `{value}`, for example `{one}` and `{other}`, so nothing is left to choose; \
+                     give another value to those that may not be set with them"
+                )
             });
         }
     }
@@ -209,7 +229,7 @@ pub(super) fn discriminator_in<'s>(union: &Union, schema: &'s Schema) -> Option<
 /// Checks the members. The author of a `UnionDeclaration` cannot change the schema, and gets other advice.
 fn check_members(
     members: &[Box<str>],
-    discriminator: Option<&str>,
+    union: &Written,
     declared: &Declared,
     object: &PreparedObject<'_>,
     faults: &mut Faults,
@@ -219,7 +239,7 @@ fn check_members(
         faults.add(FaultKind::NoMembers, None, || NO_MEMBERS.to_owned());
     }
     for member in members {
-        if Some(&**member) == discriminator {
+        if union.discriminator.as_ref() == Some(member) {
             faults.add(FaultKind::DiscriminatorAsMember, None, || {
                 format!("the discriminator `{member}` can't be a member of its own union")
             });
@@ -238,7 +258,7 @@ fn check_members(
             });
         }
         // A default that counts as not set may come back.
-        let is_unset = matches!(property.default, DefaultValue::Zero(_)) && declared.options.is_unset_if_empty(member);
+        let is_unset = matches!(property.default, DefaultValue::Zero(_)) && union.empty_is_unset.contains(member);
         if property.default != DefaultValue::Absent && !is_unset {
             let remedy = if of_declaration { "take it out of this union" } else { "remove the default" };
             faults.add(FaultKind::DefaultedMember, Some(member), || {
@@ -253,6 +273,7 @@ fn check_members(
 /// Returns the enum values of the discriminator, if it has an enum.
 fn check_discriminator<'o, 's>(
     name: &str,
+    source: Source,
     object: &'o mut PreparedObject<'s>,
     faults: &mut Faults,
 ) -> Option<&'o BTreeSet<&'s str>> {
@@ -262,9 +283,10 @@ fn check_discriminator<'o, 's>(
         });
         return None;
     };
-    if discriminator.type_name.as_deref() != Some("string") {
+    if discriminator.type_name.as_deref() != Some("string") && !(is_boolean(discriminator) && source.says_more()) {
+        let or_boolean = if source.says_more() { " or boolean" } else { "" };
         faults.add(FaultKind::DiscriminatorType, None, || {
-            format!("the discriminator `{name}` must be of type string, it is {}", describe(discriminator))
+            format!("the discriminator `{name}` must be of type string{or_boolean}, it is {}", describe(discriminator))
         });
         return None;
     }
@@ -274,6 +296,7 @@ fn check_discriminator<'o, 's>(
 /// Reports each declared value that the enum of the discriminator lacks.
 fn report_not_in_enum<'f>(
     discriminator: &str,
+    boolean: bool,
     missing: impl Iterator<Item = &'f Box<str>>,
     values: &BTreeSet<&str>,
     source: Source,
@@ -283,9 +306,23 @@ fn report_not_in_enum<'f>(
     for (position, value) in missing.enumerate() {
         faults.add(FaultKind::UnknownValue, None, || {
             let near = (position < MOST_GUESSED).then(|| nearest(value, values.iter().copied())).flatten();
+            if boolean {
+                return format!(
+                    "the value `{value}` is not one of the boolean `{discriminator}`: write `true` or `false`"
+                );
+            }
             format!("the value `{value}` is not in the enum of `{discriminator}`{}; {remedy}", guess(near))
         });
     }
+}
+
+/// Returns true if the schema is one of a boolean.
+pub(super) fn is_boolean(schema: &Schema) -> bool {
+    schema.type_name.as_deref() == Some("boolean")
+}
+
+fn enum_or_type(boolean: bool) -> &'static str {
+    if boolean { "type" } else { "enum" }
 }
 
 fn describe(schema: &Schema) -> String {

@@ -11,7 +11,7 @@ use crate::listed::{listed, quoted};
 use crate::near::nearest;
 use crate::schema::Schema;
 use crate::union::Form;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most names that a note lists. The rest is counted.
 const MOST_LISTED: usize = 8;
@@ -37,8 +37,7 @@ pub(super) fn fit(mut union: Written, object: &mut PreparedObject<'_>) -> (Optio
     }
     // The 2022 form is found at its discriminator.
     let searched = union.discriminator.as_deref().filter(|_| union.form == Form::List);
-    let path =
-        union.selected().map(|member| &*member.name).chain(searched).find(|name| schema.is_path_into_property(name));
+    let path = union.members().into_iter().chain(searched).find(|name| schema.is_path_into_property(name));
     if let Some(name) = path {
         return (None, Some(Flaw::new(FaultKind::MemberElsewhere, not_beside(name))));
     }
@@ -56,24 +55,26 @@ pub(super) fn fit(mut union: Written, object: &mut PreparedObject<'_>) -> (Optio
     let property = union.discriminator.as_deref().and_then(|name| schema.properties.get_key_value(name));
     let enumerated = property.and_then(|(name, property)| object.values(name, property));
     let (form, mut emptied, mut values) = (union.form, Vec::new(), Vec::new());
-    union.choices.retain_mut(|(value, member)| {
-        if member.as_ref().is_none_or(|member| !lacking.contains(&member.name)) {
+    union.empty_is_unset.retain(|name| !lacking.contains(name));
+    union.choices.retain(|value, members| {
+        let declared = members.len();
+        members.retain(|name, _| !lacking.contains(name));
+        if members.len() == declared || !members.is_empty() {
             return true;
         }
         if form == Form::List {
             return false;
         }
-        *member = None;
         let accepted = enumerated.is_none_or(|values| values.contains(&**value));
         let list = if accepted { &mut emptied } else { &mut values };
         list.push(value.clone());
         accepted
     });
-    let too_few = match (form, union.selected().count(), union.choices.len()) {
-        (Form::List, 0 | 1, _) => Some("fewer than two members are left"),
-        (Form::Map, 0, _) => Some("no member is left"),
-        (Form::Map, _, 0 | 1) => Some("fewer than two values are left"),
-        _ => None,
+    let too_few = match (form, union.choices.len()) {
+        (Form::List, 0 | 1) => Some("fewer than two members are left"),
+        (Form::Map, _) if union.choices.values().all(BTreeMap::is_empty) => Some("no member is left"),
+        (Form::Map, 0 | 1) => Some("fewer than two values are left"),
+        (Form::List | Form::Map, _) => None,
     };
     let note = note.flaw(too_few, &emptied, &values);
     (too_few.is_none().then_some(union), Some(note))

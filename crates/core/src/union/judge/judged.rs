@@ -22,7 +22,7 @@ pub(super) struct JudgedUnion<'f> {
     pub(super) deduced: Option<u8>,
     pub(super) faults: Breaches,
     pub(super) fate: Fate,
-    /// The names of the members that are set, shared by all violations.
+    /// The names of the members that are set, one of each group, shared by all violations.
     pub(super) set: Option<Arc<[Arc<str>]>>,
 }
 
@@ -94,12 +94,12 @@ impl JudgedUnion<'_> {
         })
     }
 
-    /// Returns the names of the members that are set, as one list for all violations of the union.
+    /// Returns the names of the members that are set, one of each group, as one list for all violations of the union.
     fn set(&mut self, meter: &dyn Meter) -> Result<Arc<[Arc<str>]>, Exhausted> {
         if let Some(set) = &self.set {
             return Ok(Arc::clone(set));
         }
-        let set = names(self.union, self.state.members, meter)?;
+        let set = names(self.union, self.union.first_of_groups(self.state.members), meter)?;
         self.set = Some(Arc::clone(&set));
         Ok(set)
     }

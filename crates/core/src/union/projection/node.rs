@@ -120,7 +120,9 @@ impl<'p, 'de> NodeSeed<'_, 'p, 'de> {
                     reader.put_key(first.keys, key.into(), scalar).map_err(A::Error::custom)?;
                 }
                 if let Role::Discriminator { union } = field.role {
-                    reader.state(first.states, union).map_err(A::Error::custom)?.discriminator = scalar;
+                    let value = if field.is_boolean { reader.boolean(raw) } else { Ok(scalar) };
+                    let value = value.map_err(A::Error::custom)?;
+                    reader.state(first.states, union).map_err(A::Error::custom)?.discriminator = value;
                 }
                 scalar.is_some() && !(field.empty_is_unset && is_empty(raw.get()))
             };

@@ -219,6 +219,16 @@ impl<'a> ProjectionReader<'_, 'a> {
         }))
     }
 
+    /// Stores a discriminator that is a boolean, as the text of its value. Returns `None` for null. The fields of a manifest can be known
+    /// without their values.
+    pub(super) fn boolean(&mut self, raw: &'a RawValue) -> Result<Option<TextRange>, Exhausted> {
+        Ok(match raw.get() {
+            "null" => None,
+            text @ ("true" | "false") if !self.wholes => Some(self.arena.store_text(text)?),
+            _ => Some(TextRange::UNFIT),
+        })
+    }
+
     fn unescaped(&mut self, text: &str) -> Result<TextRange, Exhausted> {
         // The JSON reader unescapes into a buffer of its own, which doubles.
         let scratch = text.len().saturating_mul(2);

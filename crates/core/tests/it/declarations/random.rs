@@ -7,6 +7,7 @@ use kube_unions_core::declaration::{
     Declaration, DeclaredMember, DeclaredUnion, Definition, Normalization, Place, Severity, Target,
     UnionDeclarationSpec, ValidationAction,
 };
+use kube_unions_core::schema::SelectedField;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -52,7 +53,13 @@ fn paths() -> impl Strategy<Value = String> {
 }
 
 fn declared_unions() -> impl Strategy<Value = DeclaredUnion> {
-    let member = (option::of(names()), any::<bool>()).prop_map(|(name, optional)| DeclaredMember { name, optional });
+    let field = any::<bool>().prop_map(|optional| SelectedField { optional });
+    let fields = prop_oneof![3 => Just(None), 1 => btree_map(names(), field, 0..4).prop_map(Some)];
+    let member = (option::of(names()), any::<bool>(), fields).prop_map(|(name, optional, fields)| DeclaredMember {
+        name,
+        optional,
+        fields,
+    });
     let members = option::of(btree_map(names(), member, 0..4));
     let fields = option::of(btree_map(names(), names(), 0..4));
     let options = (any::<bool>(), prop_oneof![3 => vec(names(), 0..1), 1 => vec(names(), 0..4)]);

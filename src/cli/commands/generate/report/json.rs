@@ -3,7 +3,7 @@
 use super::{Report, ReportedKind};
 use crate::cli::commands::generate::finding::{ReportedFinding, Standing};
 use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
-use crate::cli::report::tree::ChoiceItem;
+use crate::cli::report::tree::{ChoiceItem, MemberItem};
 use kube_unions_go::{FindingKind, GoFinding, MarkedUnion, Position};
 use kube_unions_manifests::union_details;
 use serde_json::{Value, json};
@@ -22,11 +22,13 @@ impl Report {
 
 /// Returns the choices of a union.
 pub(super) fn leaves(union: &MarkedUnion) -> impl Iterator<Item = ChoiceItem<'_>> + Clone {
-    union.choices.iter().map(|(value, selected)| ChoiceItem {
-        value,
-        member: selected.as_ref().map(|selected| &*selected.name),
-        optional: selected.as_ref().is_some_and(|selected| selected.optional),
-        evidence: selected.as_ref().filter(|selected| selected.by_rule).map(|_| "rule"),
+    union.choices.iter().map(|(value, selected)| {
+        let member = selected.iter().map(|selected| MemberItem {
+            name: &selected.name,
+            optional: selected.optional,
+            evidence: selected.by_rule.then_some("rule"),
+        });
+        ChoiceItem { value, members: member.collect() }
     })
 }
 
