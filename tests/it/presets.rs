@@ -240,10 +240,15 @@ impl Decision {
 
 /// Every preset with the file it stands in.
 fn presets() -> Vec<(String, Value)> {
-    let documents = |(path, text): (String, String)| {
-        let documents: Vec<_> = text.split("\n---\n").skip(1).map(|text| (path.clone(), parse(&path, text))).collect();
-        assert!(path.ends_with("kustomization.yaml") || !documents.is_empty(), "{path} has no declaration");
-        documents
+    let of_a_file = |(path, text): (String, String)| {
+        let declarations = declarations(&path, &text);
+        assert!(path.ends_with("kustomization.yaml") || !declarations.is_empty(), "{path} has no declaration");
+        declarations.into_iter().map(move |declaration| (path.clone(), declaration))
     };
-    files(FOLDER, "yaml").into_iter().flat_map(documents).collect()
+    files(FOLDER, "yaml").into_iter().flat_map(of_a_file).collect()
+}
+
+/// Returns the documents of a file after its header.
+fn declarations(path: &str, text: &str) -> Vec<Value> {
+    text.split("\n---\n").skip(1).map(|document| parse(path, document)).collect()
 }

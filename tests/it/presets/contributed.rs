@@ -3,7 +3,7 @@
 //! A file begins with two lines. The first is the comment of its value in the chart, `# PROJECT: KINDS AND PLACES.` The second is
 //! its cell in the table of the README, `# Unions: WHAT THEY SELECT.`
 
-use super::{CONTRIB, FOLDER, presets};
+use super::{CONTRIB, FOLDER, declarations};
 use fixtures::files::{assert_generated, assert_generated_between, camel_case, files, root};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -37,10 +37,8 @@ fn contributed() -> Vec<ContributedFile> {
             panic!("{path} begins with `# PROJECT: KINDS AND PLACES.` and `# Unions: WHAT THEY SELECT.`")
         });
         let (project, _) = comment.split_once(": ").unwrap_or_else(|| panic!("{path} names no project: {comment}"));
-        let of_the_file = |(of, preset): (String, Value)| {
-            (of == format!("{CONTRIB}{path}")).then(|| preset["spec"]["target"]["kind"].as_str().unwrap().to_owned())
-        };
-        let kinds: Vec<String> = presets().into_iter().filter_map(of_the_file).collect();
+        let kind = |declaration: &Value| declaration["spec"]["target"]["kind"].as_str().unwrap().to_owned();
+        let kinds: Vec<String> = declarations(&path, &text).iter().map(kind).collect();
         ContributedFile {
             file,
             project: project.to_owned(),
