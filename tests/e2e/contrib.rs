@@ -74,6 +74,7 @@ struct Kind {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
+    /// Names as in kubectl: `KIND`, or `KIND.GROUP` where two groups have one.
     kinds: Vec<String>,
     /// The place of the union.
     at: String,
@@ -156,19 +157,25 @@ fn a_contributed_preset_fits_an_older_release_that_lacks_a_member_of_each_union(
     let mut older = kinds();
     let mut lacking = 0;
     for preset in presets() {
-        let kind = older.iter_mut().find(|kind| kind.name == text(&preset, "/spec/target/kind")).unwrap();
+        let kind = older.iter_mut().find(|kind| kind.full_name() == target(&preset)).unwrap();
         for union in preset["spec"]["unions"].as_array().unwrap() {
-            let members = union["fieldsToDiscriminateBy"].as_object().unwrap();
             let mut path = text(union, "/path").split('.').skip(1);
-            let place = path.try_fold(&mut kind.spec, |place, field| place["properties"].get_mut(field));
-            let Some(place) = place else { continue };
-            place["properties"].as_object_mut().unwrap().remove(members.keys().next_back().unwrap());
+            let place = path.try_fold(&mut kind.spec, |place, field| place.get_mut("properties")?.get_mut(field));
+            let Some(fields) = place.and_then(|place| place.get_mut("properties")?.as_object_mut()) else { continue };
+            fields.remove(*members(union).last().unwrap());
             lacking += 1;
         }
     }
     let notes = lint(&older);
     assert!(notes.len() >= lacking && lacking > 0, "{notes:#?}");
     assert!(notes.iter().all(|line| line.contains(": note: ")), "{notes:#?}");
+}
+
+/// Returns the names of a union's members.
+fn members(union: &Value) -> Vec<&str> {
+    let fields = union["fieldsToDiscriminateBy"].as_object().into_iter().flat_map(|fields| fields.keys());
+    let named = union["fieldMembers"].as_object().into_iter().flat_map(|members| members.values());
+    fields.map(String::as_str).chain(named.filter_map(|member| member["name"].as_str())).collect()
 }
 
 /// Returns what `kube-unions lint` prints about the presets and these kinds, and panics if it finds a fault.
@@ -185,10 +192,10 @@ fn lint(kinds: &[Kind]) -> Vec<String> {
 fn with_the_contributed_presets_a_switch_stores_the_new_member_alone() {
     let Some(cluster) = Cluster::own() else { return };
     let (kinds, rows) = (kinds(), rows());
-    let shown: BTreeSet<_> = rows.iter().flat_map(|row| row.kinds.clone()).collect();
-    let declared: BTreeSet<_> = presets().iter().map(|it| text(it, "/spec/target/kind").to_owned()).collect();
+    let shown: BTreeSet<_> = pairs(&rows, &kinds).iter().map(|(_, kind)| kind.full_name()).collect();
+    let declared: BTreeSet<_> = presets().iter().map(target).collect();
     assert_eq!(shown, declared, "every preset has a row, and no row is about another kind");
-    assert!(kinds.iter().map(|kind| kind.name.clone()).collect::<BTreeSet<_>>() == shown, "each kind has rows");
+    assert!(kinds.iter().map(Kind::full_name).collect::<BTreeSet<_>>() == shown, "each kind has rows");
     let server = Server { client: cluster.client(), kubectl: cluster.kubectl("contrib") };
 
     server.kubectl.run(&["apply", "-k", PRESETS]).accepted();
@@ -230,8 +237,9 @@ fn with_the_contributed_presets_a_switch_stores_the_new_member_alone() {
 fn pairs<'r>(rows: &'r [Row], kinds: &'r [Kind]) -> Vec<(&'r Row, &'r Kind)> {
     let of_row = |row: &'r Row| {
         row.kinds.iter().map(move |name| {
-            let kind = kinds.iter().find(|kind| kind.name == *name);
-            (row, kind.unwrap_or_else(|| panic!("no case has the kind {name}")))
+            let named: Vec<_> = kinds.iter().filter(|it| *name == it.name || *name == it.full_name()).collect();
+            let [kind] = *named else { panic!("{} kinds are called {name}", named.len()) };
+            (row, kind)
         })
     };
     rows.iter().flat_map(of_row).collect()
@@ -430,6 +438,11 @@ impl Reply {
 }
 
 impl Kind {
+    /// Returns `KIND.GROUP`.
+    fn full_name(&self) -> String {
+        format!("{}.{}", self.name, self.group)
+    }
+
     /// Returns the CRD.
     fn definition(&self) -> Value {
         let schema = json!({"type": "object", "properties": {"spec": self.spec}});
@@ -503,6 +516,11 @@ fn rows() -> Vec<Row> {
 
 fn presets() -> Vec<Value> {
     presets_in(PRESETS)
+}
+
+/// Returns the full name of the kind that a preset is about.
+fn target(preset: &Value) -> String {
+    format!("{}.{}", text(preset, "/spec/target/kind"), text(preset, "/spec/target/group"))
 }
 
 fn of_way<'s, 'r>(switches: &'s [Switch<'r>], way: Way) -> Vec<&'s Switch<'r>> {
