@@ -200,7 +200,8 @@ fn with_the_contributed_presets_a_switch_stores_the_new_member_alone() {
 
     server.kubectl.run(&["apply", "-k", PRESETS]).accepted();
     server.wait_for_verdicts("TargetNotFound");
-    server.kubectl.run(&["delete", "-k", PRESETS]).accepted();
+    let deleted = server.client.delete(DECLARATIONS).unwrap();
+    assert!(deleted.is_success(), "{deleted:?}");
 
     for kind in &kinds {
         let answer = server.client.post(DEFINITIONS, &kind.definition()).unwrap();
@@ -306,13 +307,17 @@ impl Server<'_> {
         let first: Vec<_> = of_way(switches, Way::ApplyThenApply).iter().map(|switch| switch.first()).collect();
         self.apply(&first).accepted();
         let replies: Mutex<BTreeMap<String, Reply>> = Mutex::default();
-        for way in [Way::CreateThenApply, Way::ApplyThenApply] {
+        let apply_second = |way| {
             let of_way = of_way(switches, way);
             let second: Vec<_> = of_way.iter().map(|switch| switch.second()).collect();
             let said = self.apply(&second).stderr;
             let reply = |switch: &&Switch<'_>| (switch.id(), Reply::of_kubectl(&said, switch));
             replies.lock().unwrap().extend(of_way.iter().map(reply));
-        }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| apply_second(Way::CreateThenApply));
+            apply_second(Way::ApplyThenApply);
+        });
         let played: Mutex<Played> = Mutex::default();
         in_parallel(switches, |switch| {
             let reply = match switch.way {
