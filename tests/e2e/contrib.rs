@@ -1,24 +1,24 @@
 //! `manifests/presets/contrib` on a real API server: what a switch of a member does before and after a preset is in force.
 //!
-//! `contrib` has a [`Case`] for each preset. Its kinds are ours. They have the shape of the project's kinds at the places of their
-//! unions, and the rules of their schemas. It has a switch for each union that is shown, and its expected outcome for each [`Way`].
-//! Some switches are about fields of which one takes precedence: no preset declares those, and both stay.
+//! `contrib` has a case for each preset ([`cases`]). Its kinds are ours. They have the shape of the project's kinds at the places of
+//! their unions, and the rules of their schemas. It has a switch for each union that is shown, and its expected outcome for each
+//! [`Way`]. Some switches are about fields of which one takes precedence: no preset declares those, and both stay.
+
+mod cases;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::thread;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub(crate) use self::cases::definitions_of;
+use self::cases::{Kind, Outcome, Row, Way, kinds, rows};
 use crate::cluster::{Cluster, is_left_out, say};
 use crate::http::{Answer, Client};
-use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
 use crate::presets::{nest, presets_in};
 use crate::webhook::kube_unions;
-use fixtures::crds::{crd, version};
-use fixtures::files::files;
 use fixtures::wait::{SETTLED, eventually};
 
 /// The folder of the presets for the CRDs of other projects.
@@ -30,100 +30,6 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 
 /// Requests that are under way at the same time.
 const WORKERS: usize = 4;
-
-/// A document of the file of a preset. The first has the schemas, and the second the switches.
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-struct Case {
-    schemas: Vec<Schema>,
-    switches: Vec<Row>,
-}
-
-/// Kinds that share a schema.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Schema {
-    group: String,
-    version: String,
-    kinds: Vec<Names>,
-    /// The schema of `spec`.
-    spec: Value,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Names {
-    kind: String,
-    /// The kind in lower case with an `s`, unless it is given.
-    plural: Option<String>,
-    /// `Namespaced` or `Cluster`.
-    scope: Option<String>,
-}
-
-/// A kind of a case.
-struct Kind {
-    group: String,
-    version: String,
-    name: String,
-    plural: String,
-    namespaced: bool,
-    spec: Value,
-}
-
-/// A switch from one member to another.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Row {
-    /// Names as in kubectl: `KIND`, or `KIND.GROUP` where two groups have one.
-    kinds: Vec<String>,
-    /// The place of the union.
-    at: String,
-    /// The rest of the object.
-    #[serde(default)]
-    beside: Value,
-    /// The contents of the place at first.
-    from: Value,
-    /// The contents of the place that is switched to.
-    to: Value,
-    before: BTreeMap<Way, Outcome>,
-    after: BTreeMap<Way, Outcome>,
-    /// Part of the message of a rejection.
-    refusal: Option<String>,
-    /// The warning about the member that is cleared, if a way clears one.
-    warning: Option<String>,
-}
-
-/// A way to switch a member.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[serde(rename_all = "camelCase")]
-enum Way {
-    /// The object is created, and a merge patch sets the new member.
-    Patch,
-    /// The object is created, and `kubectl apply` has the new member only.
-    CreateThenApply,
-    /// `kubectl apply` has one member, then the other.
-    ApplyThenApply,
-    /// Server-side apply has one member, then the other, with the same field manager.
-    SameManager,
-    /// Server-side apply has one member, then the other, with another field manager.
-    OtherManager,
-    /// The object is created, and server-side apply has the new member only.
-    CreateThenServerSide,
-}
-
-/// The result of a switch.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-#[serde(rename_all = "lowercase")]
-enum Outcome {
-    /// Only the new member is stored, and the client is warned that the old member was cleared.
-    Cleared,
-    /// Only the new member is stored. There is no warning.
-    Switched,
-    /// Both members are stored. There is no warning.
-    Both,
-    /// The request is refused, and the old member is stored.
-    Rejected,
-}
 
 /// A row that is played in one way on one kind.
 struct Switch<'r> {
@@ -373,17 +279,6 @@ impl Server<'_> {
     }
 }
 
-impl Way {
-    const ALL: [Self; 6] = [
-        Self::Patch,
-        Self::CreateThenApply,
-        Self::ApplyThenApply,
-        Self::SameManager,
-        Self::OtherManager,
-        Self::CreateThenServerSide,
-    ];
-}
-
 impl Switch<'_> {
     fn id(&self) -> String {
         format!("{} {}", self.kind.name, self.name)
@@ -440,83 +335,6 @@ impl Reply {
         let warning = switch.row.warning.as_ref().filter(|_| refusal.is_none()).filter(warned);
         Self { refusal, warnings: warning.cloned().into_iter().collect() }
     }
-}
-
-impl Kind {
-    /// Returns `KIND.GROUP`.
-    fn full_name(&self) -> String {
-        format!("{}.{}", self.name, self.group)
-    }
-
-    /// Returns the CRD.
-    fn definition(&self) -> Value {
-        let schema = json!({"type": "object", "properties": {"spec": self.spec}});
-        let mut version = version(&self.version, &schema);
-        version["storage"] = json!(true);
-        let mut definition = crd(&self.group, &self.name, &[version]);
-        definition["metadata"]["name"] = json!(format!("{}.{}", self.plural, self.group));
-        definition["spec"]["names"]["plural"] = json!(self.plural);
-        definition["spec"]["scope"] = json!(if self.namespaced { "Namespaced" } else { "Cluster" });
-        definition
-    }
-
-    /// Returns the rule that sends objects of this kind to the webhook.
-    fn rule(&self) -> Value {
-        json!({
-            "apiGroups": [self.group],
-            "apiVersions": ["*"],
-            "operations": ["CREATE", "UPDATE"],
-            "resources": [self.plural],
-        })
-    }
-
-    /// Returns the path of an object, or with an empty name of the collection.
-    fn path(&self, name: &str) -> String {
-        let namespace = if self.namespaced { "/namespaces/default" } else { "" };
-        let collection = format!("/apis/{}/{}{namespace}/{}", self.group, self.version, self.plural);
-        if name.is_empty() { collection } else { format!("{collection}/{name}") }
-    }
-
-    fn object(&self, name: &str, parts: &[&Value]) -> Value {
-        let mut object = json!({
-            "apiVersion": format!("{}/{}", self.group, self.version),
-            "kind": self.name,
-            "metadata": {"name": name},
-        });
-        if self.namespaced {
-            object["metadata"]["namespace"] = json!("default");
-        }
-        parts.iter().filter(|part| !part.is_null()).for_each(|part| json_patch::merge(&mut object, part));
-        object
-    }
-}
-
-fn cases() -> impl Iterator<Item = Case> {
-    let documents = files("tests/e2e/contrib", "yaml").into_iter().flat_map(|(_, text)| documents(&text));
-    documents.map(|document| serde_json::from_value(document).unwrap())
-}
-
-fn kinds() -> Vec<Kind> {
-    let kinds = cases().flat_map(|case| case.schemas).flat_map(|Schema { group, version, kinds, spec }| {
-        kinds.into_iter().map(move |Names { kind: name, plural, scope }| Kind {
-            group: group.clone(),
-            version: version.clone(),
-            plural: plural.unwrap_or_else(|| format!("{}s", name.to_lowercase())),
-            name,
-            namespaced: scope.is_none_or(|scope| scope == "Namespaced"),
-            spec: spec.clone(),
-        })
-    });
-    kinds.collect()
-}
-
-/// Returns the CRDs of the kinds of a group.
-pub(crate) fn definitions_of(group: &str) -> Vec<Value> {
-    kinds().iter().filter(|kind| kind.group == group).map(Kind::definition).collect()
-}
-
-fn rows() -> Vec<Row> {
-    cases().flat_map(|case| case.switches).collect()
 }
 
 fn presets() -> Vec<Value> {
