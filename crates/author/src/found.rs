@@ -90,6 +90,7 @@ impl DeclaredUnions {
                 self.declare(place, &json!([value]));
                 self.refuse_duplicates("member", duplicates, place);
             }
+            Mark::Refused(message) => self.faults.push((place.clone(), message.clone())),
         }
     }
 

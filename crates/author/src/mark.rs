@@ -20,6 +20,8 @@ const KEYWORD: &str = "x-kube-unions ";
 pub(super) enum Mark {
     Union(DiscriminatedUnion),
     AtMostOne(AtMostOne),
+    /// An enum that is no union, with the reason.
+    Refused(String),
 }
 
 impl Mark {
@@ -33,7 +35,7 @@ impl Mark {
         keyword == EXTENSION || keyword.starts_with(KEYWORD)
     }
 
-    fn put_on(&self, schema: &mut Schema) {
+    pub(super) fn put_on(&self, schema: &mut Schema) {
         // Strings, lists and options always serialize.
         if let Ok(text) = serde_json::to_string(self) {
             schema.insert(format!("{KEYWORD}{text}"), Value::Bool(true));

@@ -5,7 +5,7 @@
 //! ```
 
 use kube::CustomResource;
-use kube_unions_author::{AtMostOne, DiscriminatedUnion};
+use kube_unions_author::EnumUnion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -24,28 +24,16 @@ struct RolloutSpec {
     strategy: Option<Strategy>,
 }
 
-/// The type selects the settings: changing it clears the settings of the other types. `BlueGreen` needs no settings, and `Recreate`
-/// has none.
+/// The type selects the settings: changing it clears the settings of the other types.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(transform = DiscriminatedUnion::by("type").member("Canary", "canary").optional("BlueGreen", "blueGreen").empty("Recreate"))]
-struct Strategy {
-    /// The selected strategy.
-    r#type: StrategyType,
-    /// Settings of `Canary`.
-    canary: Option<Canary>,
-    /// Settings of `BlueGreen`.
-    blue_green: Option<BlueGreen>,
-}
-
-/// A strategy.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-enum StrategyType {
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+#[schemars(transform = EnumUnion)]
+enum Strategy {
     /// Some traffic goes to the new pods first.
-    Canary,
-    /// All traffic switches to the new pods at once.
-    BlueGreen,
-    /// All old pods are deleted before new ones are created.
+    Canary { canary: Canary },
+    /// All traffic switches to the new pods at once. It needs no settings.
+    BlueGreen { blue_green: Option<BlueGreen> },
+    /// All old pods are deleted before new ones are created. It has no settings.
     Recreate,
 }
 
@@ -68,7 +56,7 @@ struct BlueGreen {
 /// Each variant is a field, and one of them is set. Setting another variant clears it.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(transform = AtMostOne::new().member("Git", "git").member("Bucket", "bucket"))]
+#[schemars(transform = EnumUnion)]
 enum Source {
     /// A repository.
     Git(Git),

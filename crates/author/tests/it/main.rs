@@ -8,6 +8,7 @@
     reason = "a failing test panics"
 )]
 
+mod enums;
 mod faults;
 mod kinds;
 mod versions;
