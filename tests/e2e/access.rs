@@ -54,6 +54,10 @@ impl Access {
         &self.kubectl
     }
 
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }

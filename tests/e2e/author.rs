@@ -1,5 +1,10 @@
 //! A kind whose author writes Rust: the sample as it is compiled, its CRD on a real API server, and objects of it.
 
+#[allow(dead_code, unreachable_pub, reason = "the sample is a program")]
+#[path = "../../manifests/samples/rust/rollout.rs"]
+mod sample;
+mod typed_client;
+
 use std::process::Command;
 use std::sync::OnceLock;
 

@@ -184,6 +184,11 @@ impl AnyCluster {
         Ok(Self { access, by_hand: None, groups, _caches: Some(caches) })
     }
 
+    /// Returns a kubeconfig with all rights.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        self.access.kubeconfig()
+    }
+
     /// A client of the API server with all rights.
     pub(crate) fn client(&self) -> &Client {
         self.access.client()

@@ -143,11 +143,11 @@ fn internally_tagged(
         };
         values.push(value);
     }
-    let mut discriminator = json!({"type": "string", "enum": values});
+    let mut discriminator = Map::from_iter([("type".to_owned(), json!("string")), ("enum".to_owned(), json!(values))]);
     if !descriptions.is_empty() {
-        discriminator["description"] = descriptions.join("\n").into();
+        discriminator.insert("description".to_owned(), descriptions.join("\n").into());
     }
-    let mut properties = Map::from_iter([(tag.to_owned(), discriminator)]);
+    let mut properties = Map::from_iter([(tag.to_owned(), discriminator.into())]);
     properties.extend(fields);
     schema.extend([
         ("type".to_owned(), json!("object")),

@@ -38,8 +38,8 @@ struct SelectedField {
     optional: bool,
 }
 
-/// A union whose members exclude each other (the 2019 form). A transform for the struct that has the fields, or for an enum
-/// whose variants are the fields.
+/// A union whose members exclude each other (the 2019 form). A transform for the struct that has the fields. For an enum, use
+/// [`EnumUnion`](crate::EnumUnion).
 ///
 /// Setting another member switches to it. A discriminator is optional; it follows the members.
 ///

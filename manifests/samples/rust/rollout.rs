@@ -14,50 +14,56 @@ use std::io;
 /// Desired rollout of an application.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "rust.samples.kube-unions.dev", version = "v1", kind = "Rollout", namespaced)]
-struct RolloutSpec {
+pub struct RolloutSpec {
     /// Number of pods.
     #[schemars(range(min = 0))]
-    replicas: Option<i32>,
+    pub replicas: Option<i32>,
     /// Source of the manifests.
-    source: Option<Source>,
+    pub source: Option<Source>,
     /// Strategy by which new pods replace old ones.
-    strategy: Option<Strategy>,
+    pub strategy: Option<Strategy>,
 }
 
 /// The type selects the settings: changing it clears the settings of the other types.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 #[schemars(transform = EnumUnion)]
-enum Strategy {
+pub enum Strategy {
     /// Some traffic goes to the new pods first.
-    Canary { canary: Canary },
+    Canary {
+        /// Settings of `Canary`.
+        canary: Canary,
+    },
     /// All traffic switches to the new pods at once. It needs no settings.
-    BlueGreen { blue_green: Option<BlueGreen> },
+    BlueGreen {
+        /// Settings of `BlueGreen`.
+        blue_green: Option<BlueGreen>,
+    },
     /// All old pods are deleted before new ones are created. It has no settings.
     Recreate,
 }
 
 /// Settings of a canary.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-struct Canary {
+pub struct Canary {
     /// The share of traffic for the new pods, in percent.
     #[schemars(range(min = 0, max = 100))]
-    weight: i32,
+    pub weight: i32,
 }
 
 /// Settings of blue and green.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct BlueGreen {
+pub struct BlueGreen {
     /// Service of the new pods before the switch.
-    preview_service: Option<String>,
+    pub preview_service: Option<String>,
 }
 
 /// Each variant is a field, and one of them is set. Setting another variant clears it.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = EnumUnion)]
-enum Source {
+pub enum Source {
     /// A repository.
     Git(Git),
     /// A bucket of an object store.
@@ -66,16 +72,16 @@ enum Source {
 
 /// A repository.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-struct Git {
+pub struct Git {
     /// URL to clone.
-    url: String,
+    pub url: String,
 }
 
 /// A bucket of an object store.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-struct Bucket {
+pub struct Bucket {
     /// Name of the bucket.
-    name: String,
+    pub name: String,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

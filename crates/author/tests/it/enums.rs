@@ -28,7 +28,9 @@ struct EnumsSpec {
 #[schemars(transform = EnumUnion)]
 enum Strategy {
     /// Some first.
-    Canary { canary: Canary },
+    Canary {
+        canary: Canary,
+    },
     /// All at once.
     ///
     /// The old pods stay.
@@ -37,7 +39,9 @@ enum Strategy {
         /// Where to look first.
         blue_green: Option<Weight>,
     },
-    Linear { canary: Canary },
+    Linear {
+        canary: Canary,
+    },
     Recreate,
 }
 
@@ -55,7 +59,9 @@ type Weight = u8;
 #[schemars(transform = EnumUnion)]
 enum Source {
     /// A repository.
-    Git { url: String },
+    Git {
+        url: String,
+    },
     OciImage(Nested),
     Nothing {},
 }
@@ -249,8 +255,7 @@ macro_rules! refused {
 
 #[test]
 fn refuses_enums_that_are_no_union() {
-    const NO_SUCH_ENUM: &str =
-        "`EnumUnion` is for an enum with data in its variants that is tagged internally or externally; \
+    const NO_SUCH_ENUM: &str = "`EnumUnion` is for an enum with data in its variants that is tagged internally or externally; \
         put it on such an enum, or `DiscriminatedUnion` or `AtMostOne` on a struct";
     assert_eq!(refused!({ A, B }), NO_SUCH_ENUM);
     assert_eq!(refused!(#[serde(untagged)] { A(Nothing), B(Canary) }), NO_SUCH_ENUM);
@@ -262,10 +267,7 @@ fn refuses_enums_that_are_no_union() {
         )
     };
     assert_eq!(refused!({ A(Nothing), B, C }), string("B"));
-    assert_eq!(
-        refused!({ A(Nothing), /** Has a description. */ B }),
-        string("B")
-    );
+    assert_eq!(refused!({ A(Nothing), /** Has a description. */ B }), string("B"));
     assert_eq!(
         refused!(#[serde(tag = "t", content = "c")] { A(String), B(bool), C }),
         "the field `c` has two schemas, but a CRD has one; give it the same type and description in every variant, or another \
