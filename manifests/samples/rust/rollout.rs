@@ -37,6 +37,7 @@ pub enum Strategy {
     /// All traffic switches to the new pods at once. It needs no settings.
     BlueGreen {
         /// Settings of `BlueGreen`.
+        #[serde(skip_serializing_if = "Option::is_none")]
         blue_green: Option<BlueGreen>,
     },
     /// All old pods are deleted before new ones are created. It has no settings.
