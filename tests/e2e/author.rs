@@ -73,6 +73,21 @@ fn the_api_server_keeps_the_annotation_of_the_sample_and_all_of_its_schema() {
     );
 }
 
+/// `EnumUnion` gives an enum that is no union this schema. kube's own `CustomResourceExt::crd` cannot report the fault.
+#[test]
+fn the_api_server_refuses_the_schema_of_an_enum_that_is_no_union() {
+    let Some(rollouts) = rollouts() else { return };
+    let mut crd = parse(&printed());
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/strategy";
+    *crd.pointer_mut(schema).expect("the sample has a strategy") = json!({});
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All";
+    let answer = rollouts.client().post(path, &crd).expect("the API server answers");
+    assert_eq!(answer.status, 422);
+    let cause =
+        "properties[spec].properties[strategy].type: Required value: must not be empty for specified object fields";
+    assert!(answer.body["message"].as_str().is_some_and(|message| message.contains(cause)), "{answer:?}");
+}
+
 #[test]
 fn the_command_line_has_nothing_to_object_to_in_the_crd_of_the_sample() {
     if AnyCluster::shared().is_none() {
