@@ -25,17 +25,8 @@ use serde_json::{Map, Value, json};
 #[serde(deny_unknown_fields, expecting = "a union by a discriminator")]
 pub struct DiscriminatedUnion {
     discriminator: String,
-    /// Values with what they select.
-    choices: Vec<(String, Option<SelectedField>)>,
-}
-
-/// The field that a value selects, as `x-kubernetes-unions` has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a field")]
-struct SelectedField {
-    name: String,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    optional: bool,
+    /// Values with the field that they select, if any, and whether it may be missing.
+    choices: Vec<(String, Option<(String, bool)>)>,
 }
 
 /// A union whose members exclude each other (the 2019 form). A transform for the struct that has the fields. For an enum, use
@@ -71,13 +62,13 @@ impl DiscriminatedUnion {
     /// Adds a value that selects a field. The field must be set.
     #[must_use]
     pub fn member(self, value: impl Into<String>, field: impl Into<String>) -> Self {
-        self.choice(value.into(), Some(SelectedField { name: field.into(), optional: false }))
+        self.choice(value.into(), Some((field.into(), false)))
     }
 
     /// Adds a value that selects a field. The field may be missing.
     #[must_use]
     pub fn optional(self, value: impl Into<String>, field: impl Into<String>) -> Self {
-        self.choice(value.into(), Some(SelectedField { name: field.into(), optional: true }))
+        self.choice(value.into(), Some((field.into(), true)))
     }
 
     /// Adds a value that selects no field.
@@ -86,7 +77,7 @@ impl DiscriminatedUnion {
         self.choice(value.into(), None)
     }
 
-    fn choice(mut self, value: String, selects: Option<SelectedField>) -> Self {
+    fn choice(mut self, value: String, selects: Option<(String, bool)>) -> Self {
         self.choices.push((value, selects));
         self
     }
@@ -99,7 +90,10 @@ impl DiscriminatedUnion {
     pub(super) fn extension(&self) -> (Value, Vec<&str>) {
         let (mut members, mut twice) = (Map::new(), Vec::new());
         for (value, selects) in &self.choices {
-            if members.insert(value.clone(), json!(selects)).is_some() {
+            let member = selects.as_ref().map(|(name, optional)| {
+                if *optional { json!({"name": name, "optional": true}) } else { json!({"name": name}) }
+            });
+            if members.insert(value.clone(), json!(member)).is_some() {
                 twice.push(value.as_str());
             }
         }
@@ -110,7 +104,7 @@ impl DiscriminatedUnion {
     /// union finds the faults of the members.
     pub(super) fn by_fields(&self) -> Value {
         let selected = self.choices.iter().filter_map(|(_, selects)| selects.as_ref());
-        let fields: Map<_, _> = selected.map(|selected| (selected.name.clone(), json!(selected.name))).collect();
+        let fields: Map<_, _> = selected.map(|(name, _)| (name.clone(), json!(name))).collect();
         json!({"discriminator": self.discriminator, "fields-to-discriminateBy": fields})
     }
 }
