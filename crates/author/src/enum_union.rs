@@ -12,9 +12,8 @@ const NO_SUCH_ENUM: &str = "`EnumUnion` is for an enum with data in its variants
 
 /// The union of an enum whose variants have data. A transform for an enum that serde tags internally or externally.
 ///
-/// With `#[serde(tag = "type")]`, the tag is the discriminator, and the field of a variant is the member that its value selects. An
-/// `Option` may be missing, and a variant without data selects no field. The API server stores what serde writes:
-/// `{"type": "BlueGreen", "blueGreen": {…}}`.
+/// With `#[serde(tag = "type")]`, the tag is the discriminator, and its value selects the fields of its variant. An `Option` may be
+/// missing. The API server stores what serde writes: `{"type": "BlueGreen", "blueGreen": {…}}`.
 ///
 /// ```
 /// # use kube_unions_author::EnumUnion;
@@ -126,21 +125,13 @@ fn internally_tagged(
         let is_required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|it| it == name));
         let Some(Value::Object(properties)) = variant.remove("properties") else { continue };
         refuse_others(&value, &variant)?;
-        let mut own = properties.into_iter().filter(|(name, _)| name != tag);
-        union = match (own.next(), own.next()) {
-            (None, _) => union.empty(&value),
-            (Some((name, field)), None) => {
-                let required = is_required(&name);
-                put(&mut fields, &name, field)?;
-                if required { union.member(&value, name) } else { union.optional(&value, name) }
-            }
-            (Some(_), Some(_)) => {
-                return Err(format!(
-                    "the variant `{value}` has several fields, but a value selects one; put them into a struct, as the one \
-                     field of the variant"
-                ));
-            }
-        };
+        if properties.len() == 1 {
+            union = union.empty(&value);
+        }
+        for (name, field) in properties.into_iter().filter(|(name, _)| name != tag) {
+            put(&mut fields, &name, field)?;
+            union = if is_required(&name) { union.member(&value, name) } else { union.optional(&value, name) };
+        }
         values.push(value);
     }
     let mut discriminator = Map::from_iter([("type".to_owned(), json!("string")), ("enum".to_owned(), json!(values))]);

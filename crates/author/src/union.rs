@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 #[serde(deny_unknown_fields, expecting = "a union by a discriminator")]
 pub struct DiscriminatedUnion {
     discriminator: String,
-    /// Values with the field that they select, if any, and whether it may be missing.
+    /// Values with a field that they select, if any, and whether it may be missing. A value with several fields occurs several times.
     choices: Vec<(String, Option<(String, bool)>)>,
 }
 
@@ -59,13 +59,13 @@ impl DiscriminatedUnion {
         Self { discriminator: discriminator.into(), choices: Vec::new() }
     }
 
-    /// Adds a value that selects a field. The field must be set.
+    /// Adds a field that a value selects, and that must be set. Further calls with the value add fields.
     #[must_use]
     pub fn member(self, value: impl Into<String>, field: impl Into<String>) -> Self {
         self.choice(value.into(), Some((field.into(), false)))
     }
 
-    /// Adds a value that selects a field. The field may be missing.
+    /// Adds a field that a value selects, and that may be missing. Further calls with the value add fields.
     #[must_use]
     pub fn optional(self, value: impl Into<String>, field: impl Into<String>) -> Self {
         self.choice(value.into(), Some((field.into(), true)))
@@ -86,16 +86,30 @@ impl DiscriminatedUnion {
         &self.discriminator
     }
 
-    /// Returns the extension at the discriminator, and the values that occur more than once.
+    /// Returns the extension at the discriminator, and the values that select a field twice, or no field and others.
     pub(super) fn extension(&self) -> (Value, Vec<&str>) {
         let (mut members, mut twice) = (Map::new(), Vec::new());
-        for (value, selects) in &self.choices {
-            let member = selects.as_ref().map(|(name, optional)| {
-                if *optional { json!({"name": name, "optional": true}) } else { json!({"name": name}) }
-            });
-            if members.insert(value.clone(), json!(member)).is_some() {
-                twice.push(value.as_str());
+        for (value, _) in &self.choices {
+            if members.contains_key(value) {
+                continue;
             }
+            let selects = self.choices.iter().filter(|(it, _)| it == value).map(|(_, selects)| selects);
+            let selects: Vec<_> = selects.collect();
+            let member = match selects[..] {
+                [None] => Value::Null,
+                [Some((name, false))] => json!({"name": name}),
+                [Some((name, true))] => json!({"name": name, "optional": true}),
+                _ => {
+                    let payload = |optional: &bool| if *optional { json!({"optional": true}) } else { json!({}) };
+                    let fields = selects.iter().copied().flatten();
+                    let fields: Map<_, _> = fields.map(|(name, optional)| (name.clone(), payload(optional))).collect();
+                    if fields.len() < selects.len() {
+                        twice.push(value.as_str());
+                    }
+                    json!({"fields": fields})
+                }
+            };
+            members.insert(value.clone(), member);
         }
         (json!({"fieldMembers": members}), twice)
     }

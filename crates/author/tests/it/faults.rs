@@ -8,8 +8,12 @@ use serde::{Deserialize, Serialize};
 fn reports_faults_that_no_extension_can_express() {
     let twice = |union: Box<dyn Transform>| lines(spec(&fields(), vec![union]).annotation());
     assert_eq!(
-        twice(Box::new(DiscriminatedUnion::by("type").member("A", "a").member("A", "b"))),
-        ["v1: spec.type: error: duplicate value `A`; keep one", NO_ENUM]
+        twice(Box::new(DiscriminatedUnion::by("type").member("A", "a").optional("A", "a").member("B", "b").empty("B"))),
+        [
+            "v1: spec.type: error: duplicate value `A`; keep one",
+            "v1: spec.type: error: duplicate value `B`; keep one",
+            NO_ENUM
+        ]
     );
     assert_eq!(
         twice(Box::new(AtMostOne::new().member("A", "a").member("B", "a"))),

@@ -76,6 +76,11 @@ fn each_call_adds_its_part_of_the_extension() {
                 "None": null, "": null}}),
         ),
         (
+            Box::new(by_type().member("A", "a").optional("A", "b").empty("None").member("B", "b")),
+            at_type,
+            json!({"fieldMembers": {"A": {"fields": {"a": {}, "b": {"optional": true}}}, "None": null, "B": {"name": "b"}}}),
+        ),
+        (
             Box::new(AtMostOne::new().member("A", "a").member("B", "b")),
             "/properties/spec",
             json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]),
