@@ -3,6 +3,7 @@
 //! The logical operators are judged here, on sets of results, so that an unknown part matters only where it decides.
 //! [`rewrite`](crate::rewrite) evaluates everything else.
 
+use crate::bounds;
 use crate::facts::Fact;
 use crate::node::SchemaNode;
 use crate::outcome::{Outcome, Outcomes};
@@ -55,6 +56,9 @@ impl Scene<'_, '_> {
 
     fn call(&self, call: &CallExpr) -> Option<Outcomes> {
         let args = &*call.args;
+        if let Some(holds) = bounds::compare(call, |value| self.surely_set(value)) {
+            return Some(Outcomes::certain(holds));
+        }
         match (call.func_name.as_str(), args) {
             (op::LOGICAL_AND, [_, ..]) => args.iter().map(|arg| self.judge(arg)).reduce(Outcomes::and),
             (op::LOGICAL_OR, [_, ..]) => args.iter().map(|arg| self.judge(arg)).reduce(Outcomes::or),
@@ -84,7 +88,7 @@ impl Scene<'_, '_> {
         };
         let Expr::Literal(LiteralValue::String(text)) = &literal.expr else { return false };
         let node = match root.follow(&path).fact {
-            Fact::Present(node) | Fact::Maybe(node) => node,
+            Fact::Present(node, _) | Fact::Maybe(node) => node,
             Fact::Absent | Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Nowhere => None,
         };
         let value = Value::String(text.inner().to_owned());
@@ -109,7 +113,7 @@ impl Scene<'_, '_> {
             _ if reached.parent_absent => return Some(Outcomes::only(Outcome::Error)),
             Fact::Nowhere => return Some(Outcomes::beyond(lacking(&path))),
             Fact::Absent => Outcomes::certain(false),
-            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(_) => Outcomes::certain(true),
+            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) => Outcomes::certain(true),
             Fact::Maybe(_) => Outcomes::open(),
         };
         Some(if reached.parent_maybe { outcomes.or_error() } else { outcomes })

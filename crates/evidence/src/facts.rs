@@ -14,13 +14,22 @@ pub(crate) struct PartialObject<'s> {
     pub(crate) fields: BTreeMap<Cow<'s, str>, KnownField<'s>>,
 }
 
+/// The knowledge of the content of a value that is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Nothing is known.
+    Any,
+    /// It is not `false`, `0`, `""`, `{}` or `[]`.
+    NotEmpty,
+}
+
 /// A known field of a [`PartialObject`].
 #[derive(Debug)]
 pub(crate) enum KnownField<'s> {
     /// The field is not set.
     Absent,
-    /// The field is set, its content is not known.
-    Present,
+    /// The field is set, and more is known of its content only if it is not empty.
+    Present(Content),
     /// The field is set to this value.
     Value(Value),
     /// The field is an object with some known fields.
@@ -49,8 +58,8 @@ pub(crate) enum Fact<'f, 's> {
     Object(&'f PartialObject<'s>),
     /// One item of the list or map is known.
     Around(&'f Around<'s>),
-    /// The value is set, its content is not known.
-    Present(Option<SchemaNode<'s>>),
+    /// The value is set, and more is known of its content only if it is not empty.
+    Present(Option<SchemaNode<'s>>, Content),
     /// It is not known if the value is set.
     Maybe(Option<SchemaNode<'s>>),
     /// The schema does not have the field, so the API server would refuse the rule.
@@ -75,7 +84,7 @@ impl<'f, 's> Fact<'f, 's> {
             match reached.fact {
                 Fact::Absent => reached.parent_absent = true,
                 Fact::Maybe(_) => reached.parent_maybe = true,
-                Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(_) | Fact::Nowhere => {}
+                Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) | Fact::Nowhere => {}
             }
             reached.fact = reached.fact.field(name);
         }
@@ -106,12 +115,16 @@ impl<'f, 's> Fact<'f, 's> {
         match self {
             Self::Absent => Self::Absent,
             Self::Nowhere => Self::Nowhere,
-            Self::Present(node) if node.is_some_and(|node| node.always_has(name)) => Self::Present(below),
-            Self::Maybe(_) | Self::Present(_) | Self::Around(_) => Self::Maybe(below),
+            Self::Present(Some(node), content)
+                if node.always_has(name) || (content == Content::NotEmpty && node.is_only_field(name)) =>
+            {
+                Self::Present(below, Content::Any)
+            }
+            Self::Maybe(_) | Self::Present(..) | Self::Around(_) => Self::Maybe(below),
             Self::Value(value, _) => value.get(name).map_or(Self::Absent, |value| Self::Value(value, below)),
             Self::Object(object) => match object.fields.get(name) {
                 Some(field) => field.fact(below),
-                None if object.node.always_has(name) => Self::Present(below),
+                None if object.node.always_has(name) => Self::Present(below, Content::Any),
                 None => Self::Maybe(below),
             },
         }
@@ -129,7 +142,7 @@ impl<'f, 's> Fact<'f, 's> {
     pub(crate) fn node(self) -> Option<SchemaNode<'s>> {
         match self {
             Self::Absent | Self::Nowhere => None,
-            Self::Value(_, node) | Self::Present(node) | Self::Maybe(node) => node,
+            Self::Value(_, node) | Self::Present(node, _) | Self::Maybe(node) => node,
             Self::Object(object) => Some(object.node),
             Self::Around(around) => Some(around.node),
         }
@@ -141,7 +154,7 @@ impl<'s> KnownField<'s> {
     pub(crate) fn fact<'f>(&'f self, node: Option<SchemaNode<'s>>) -> Fact<'f, 's> {
         match self {
             Self::Absent => Fact::Absent,
-            Self::Present => Fact::Present(node),
+            Self::Present(content) => Fact::Present(node, *content),
             Self::Value(value) => Fact::Value(value, node),
             Self::Object(object) => Fact::Object(object),
             Self::Around(around) => Fact::Around(around),

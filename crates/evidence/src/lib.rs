@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod bounds;
 mod candidates;
 mod env;
 mod expression;

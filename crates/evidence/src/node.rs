@@ -76,6 +76,11 @@ impl<'s> SchemaNode<'s> {
         self.requires(name) || self.property(name).is_some_and(|field| field.default().is_some())
     }
 
+    /// Returns true if a valid object can have no other field than this one.
+    pub(crate) fn is_only_field(self, name: &str) -> bool {
+        !self.is_open() && self.properties().map(|(name, _)| name).eq([name])
+    }
+
     /// Returns true if the field can be a discriminator.
     pub(crate) fn may_discriminate(self) -> bool {
         self.type_name() == Some("string") && !self.list("enum").is_empty()

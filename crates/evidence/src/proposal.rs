@@ -7,10 +7,10 @@ use crate::candidates::{self, CandidateFields};
 use crate::env::CelEnv;
 use crate::limits::MOST_PROPOSALS;
 use crate::place::Evidence;
-use crate::table::{Decision, OtherMembers, TruthTable, with_stack};
-use crate::union_fields::UnionFields;
+use crate::table::{Decision, OtherMembers, TableRow, TruthTable, with_stack};
+use crate::union_fields::{Combination, UnionFields};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// The unions that a schema enforces.
@@ -39,6 +39,8 @@ pub struct ProposedUnion {
     pub members: Vec<String>,
     /// True if an object without a member is rejected.
     pub exactly_one: bool,
+    /// The members whose `false`, `0`, `""`, `{}` and `[]` count as not set.
+    pub empty_is_unset: BTreeSet<String>,
     /// The validations that reject other combinations. Their pointers begin at the schema that was searched.
     pub evidence: Vec<Evidence>,
 }
@@ -157,7 +159,7 @@ impl Exclusions {
         let union = UnionFields { members: fields.clone(), ..UnionFields::default() };
         let table =
             TruthTable::make(candidate.object.schema, &candidate.object.place, &union, OtherMembers::Unknown, env)?;
-        let rejects = |members: &[&str]| table.decision(None, members).is_some_and(|it| is_rejection(&table, it));
+        let rejects = |members: &[&str]| table.row(None, members).is_some_and(|row| is_rejection(&table, row));
         let mut pairs = BTreeSet::new();
         // A table of too many fields does not have every pair.
         if table.is_complete() {
@@ -197,16 +199,19 @@ impl Exclusions {
 
     fn union(&self, candidate: &CandidateFields<'_>, group: &[usize], env: &Rc<CelEnv>) -> ProposedUnion {
         let members = self.names(group);
-        let of_pairs = self.table.rows().iter().filter(|row| {
+        let pairs = self.table.rows().iter().filter(|row| {
             row.combination.members.len() == 2 && row.combination.members.iter().all(|member| members.contains(member))
         });
+        let pairs: Vec<&TableRow> = pairs.collect();
+        let fields = UnionFields { members: members.clone(), ..UnionFields::default() };
         ProposedUnion {
             path: candidate.object.place.to_string(),
             keyless: candidate.object.keyless,
             discriminator: None,
             choices: Vec::new(),
             exactly_one: requires_one(candidate, &members, env),
-            evidence: CandidateFields::evidence(&self.table, of_pairs.map(|row| &row.decision)),
+            empty_is_unset: candidate.empty_is_unset(pairs.iter().copied(), fields, OtherMembers::Unknown, env),
+            evidence: CandidateFields::evidence(&self.table, &pairs),
             members,
         }
     }
@@ -233,7 +238,12 @@ impl CandidateFields<'_> {
     fn discriminated(&self, discriminator: &str, fields: &[String], env: &Rc<CelEnv>) -> Option<ProposedUnion> {
         let values: Vec<String> = self.values_of(discriminator)?;
         let table_of = |members: Vec<String>| {
-            let union = UnionFields { discriminator: Some(discriminator.to_owned()), values: values.clone(), members };
+            let union = UnionFields {
+                discriminator: Some(discriminator.to_owned()),
+                values: values.clone(),
+                members,
+                ..UnionFields::default()
+            };
             TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Absent, env)
                 .filter(TruthTable::has_all_validations)
         };
@@ -241,19 +251,19 @@ impl CandidateFields<'_> {
         let mut members = Vec::new();
         for field in fields {
             let table = table_of(vec![field.clone()])?;
-            let decisions = || values.iter().filter_map(|value| table.decision(Some(value), &[field]));
-            let allowed = decisions().filter(|decision| **decision == Decision::Allowed).count();
-            let rejected = decisions().filter(|decision| is_rejection(&table, decision)).count();
+            let rows = || values.iter().filter_map(|value| table.row(Some(value), &[field]));
+            let allowed = rows().filter(|row| is_allowed(row)).count();
+            let rejected = rows().filter(|row| is_rejection(&table, row)).count();
             // A member is allowed alone with some values, and rejected with all others.
             if allowed > 0 && rejected > 0 && allowed.saturating_add(rejected) == values.len() {
                 members.push(field.clone());
             }
         }
         let table = table_of(members.clone())?;
-        let decision = |value: &str, members: &[&str]| table.decision(Some(value), members);
-        let allows = |value: &str, members: &[&str]| matches!(decision(value, members), Some(Decision::Allowed));
-        let rejects =
-            |value: &str, members: &[&str]| decision(value, members).is_some_and(|it| is_rejection(&table, it));
+        let allows = |value: &str, members: &[&str]| table.row(Some(value), members).is_some_and(is_allowed);
+        let rejects = |value: &str, members: &[&str]| {
+            table.row(Some(value), members).is_some_and(|row| is_rejection(&table, row))
+        };
         let mut choices = Vec::new();
         for value in &values {
             let mut selected = members.iter().filter(|member| allows(value, &[member]));
@@ -269,8 +279,15 @@ impl CandidateFields<'_> {
         if selected.len() < 2 || selected.len() < members.len() {
             return None;
         }
-        let decisive = table.rows().iter().filter(|row| row.combination.members.len() == 1);
-        let evidence = Self::evidence(&table, decisive.map(|row| &row.decision));
+        let decisive: Vec<&TableRow> = table.rows().iter().filter(|row| row.combination.members.len() == 1).collect();
+        let fields = UnionFields {
+            discriminator: Some(discriminator.to_owned()),
+            values,
+            members: members.clone(),
+            ..UnionFields::default()
+        };
+        let empty_is_unset = self.empty_is_unset(table.rows().iter(), fields, OtherMembers::Absent, env);
+        let evidence = Self::evidence(&table, &decisive);
         Some(ProposedUnion {
             path: self.object.place.to_string(),
             keyless: self.object.keyless,
@@ -278,6 +295,7 @@ impl CandidateFields<'_> {
             choices,
             members,
             exactly_one: false,
+            empty_is_unset,
             evidence,
         })
     }
@@ -289,15 +307,35 @@ impl CandidateFields<'_> {
         (!values.is_empty()).then_some(values)
     }
 
-    /// Returns the validations that cause rejections.
-    fn evidence<'v>(table: &TruthTable, decisions: impl Iterator<Item = &'v Decision>) -> Vec<Evidence> {
-        let mut positions = BTreeMap::new();
-        for decision in decisions {
-            if let Decision::Rejected { by } = decision {
-                positions.extend(by.iter().filter_map(|&at| Some((at, table.evidence().get(at)?))));
+    /// Returns the members that matter only if they are not empty, by the rows of a table that count.
+    fn empty_is_unset<'t>(
+        &self,
+        rows: impl Iterator<Item = &'t TableRow>,
+        union: UnionFields,
+        rest: OtherMembers,
+        env: &Rc<CelEnv>,
+    ) -> BTreeSet<String> {
+        let open: BTreeSet<&Combination> =
+            rows.filter(|row| !row.rejected_unless_empty.is_empty()).map(|row| &row.combination).collect();
+        let mut union = UnionFields { empty_is_unset: BTreeSet::new(), ..union };
+        union.empty_is_unset.extend(open.iter().flat_map(|combination| combination.members.iter().cloned()));
+        for member in union.empty_is_unset.clone() {
+            let mut fewer = union.clone();
+            fewer.empty_is_unset.remove(&member);
+            let table = TruthTable::make(self.object.schema, &self.object.place, &fewer, rest, env).unwrap_or_default();
+            let is_open = |row: &TableRow| open.contains(&row.combination) && !row.rejected_unless_empty.is_empty();
+            if !table.rows().iter().any(is_open) {
+                union = fewer;
             }
         }
-        positions.into_values().filter(|evidence| evidence.is_about_fields()).cloned().collect()
+        union.empty_is_unset
+    }
+
+    /// Returns the validations that reject these combinations.
+    fn evidence(table: &TruthTable, rows: &[&TableRow]) -> Vec<Evidence> {
+        let positions: BTreeSet<usize> = rows.iter().flat_map(|row| rejecting(row)).copied().collect();
+        let evidence = positions.into_iter().filter_map(|at| table.evidence().get(at));
+        evidence.filter(|evidence| evidence.is_about_fields()).cloned().collect()
     }
 }
 
@@ -305,11 +343,24 @@ impl CandidateFields<'_> {
 fn requires_one(candidate: &CandidateFields<'_>, members: &[String], env: &Rc<CelEnv>) -> bool {
     let union = UnionFields { members: members.to_vec(), ..UnionFields::default() };
     let table = TruthTable::make(candidate.object.schema, &candidate.object.place, &union, OtherMembers::Absent, env);
-    table.is_some_and(|table| table.decision(None, &[]).is_some_and(|decision| is_rejection(&table, decision)))
+    table.is_some_and(|table| table.row(None, &[]).is_some_and(|row| is_rejection(&table, row)))
 }
 
-/// Returns true if a rule or keyword about several fields rejects a combination.
-fn is_rejection(table: &TruthTable, decision: &Decision) -> bool {
-    let Decision::Rejected { by } = decision else { return false };
-    by.iter().filter_map(|&at| table.evidence().get(at)).any(Evidence::is_about_fields)
+/// Returns the validations that reject a combination whose members are not empty.
+fn rejecting(row: &TableRow) -> &[usize] {
+    match &row.decision {
+        Decision::Rejected { by } => by,
+        Decision::Allowed => &row.rejected_unless_empty,
+        Decision::Undecided { .. } => &[],
+    }
+}
+
+/// Returns true if a rule or keyword about several fields rejects a combination whose members are not empty.
+fn is_rejection(table: &TruthTable, row: &TableRow) -> bool {
+    rejecting(row).iter().filter_map(|&at| table.evidence().get(at)).any(Evidence::is_about_fields)
+}
+
+/// Returns true if no validation rejects a combination, whatever its members are.
+fn is_allowed(row: &TableRow) -> bool {
+    row.decision == Decision::Allowed && row.rejected_unless_empty.is_empty()
 }

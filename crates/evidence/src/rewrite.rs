@@ -5,6 +5,7 @@
 
 mod optional;
 
+use crate::bounds;
 use crate::facts::Fact;
 use crate::guard::guarded;
 use crate::limits::{MOST_OPEN_TESTS, TOO_MANY_STEPS};
@@ -47,6 +48,9 @@ const SAME: [&str; 23] = [
     "endsWith",
     "contains",
 ];
+
+/// Operators that compare.
+const COMPARISONS: [&str; 6] = [op::EQUALS, op::NOT_EQUALS, op::GREATER, op::GREATER_EQUALS, op::LESS, op::LESS_EQUALS];
 
 /// Operators that do not evaluate every operand.
 const LAZY: [&str; 4] = [op::CONDITIONAL, op::LOGICAL_AND, op::LOGICAL_OR, op::NOT_STRICTLY_FALSE];
@@ -209,7 +213,7 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
                 }
                 None => self.refuse_because(format!("the type of the field `{}` is not compared here", path.join("."))),
             },
-            Fact::Object(_) | Fact::Around(_) | Fact::Present(_) | Fact::Maybe(_) => self.unknown = true,
+            Fact::Object(_) | Fact::Around(_) | Fact::Present(..) | Fact::Maybe(_) => self.unknown = true,
         }
         Ok(nothing())
     }
@@ -229,7 +233,7 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
         self.unknown |= reached.parent_maybe;
         let present = match reached.fact {
             Fact::Absent => false,
-            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(_) => true,
+            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) => true,
             Fact::Maybe(_) => {
                 let field = format!("{}.{}", selection.variable, path.join("."));
                 *self.tests.entry(field).or_insert(false)
@@ -247,10 +251,15 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
         if let Some(closed) = self.optional(call) {
             return closed;
         }
+        let surely_set = |value: &IdedExpr| self.path(value).and_then(|_| self.scene.surely_set(value));
+        if let Some(holds) = bounds::compare(call, surely_set) {
+            return Ok(boolean(holds));
+        }
         let known = SAME.contains(&name) || (name == "matches" && has_plain_pattern(call));
         if !known {
             self.refuse(&function(name));
         }
+        let was_unknown = self.unknown;
         let target = call.target.as_deref().map(|target| self.close(target)).transpose()?.map(Box::new);
         let is_lazy = LAZY.contains(&name);
         let args = if is_lazy && name == op::CONDITIONAL {
@@ -263,6 +272,11 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
         } else {
             self.close_all(&call.args)?
         };
+        // Either result of a comparison is possible. In a macro, each item could have another one.
+        if COMPARISONS.contains(&name) && self.unknown && !was_unknown && self.names.is_empty() {
+            self.unknown = false;
+            return Ok(boolean(*self.tests.entry(format!("{call:?}")).or_insert(false)));
+        }
         Ok(plain(Expr::Call(CallExpr { func_name: name.to_owned(), target, args })))
     }
 

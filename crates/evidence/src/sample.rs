@@ -45,12 +45,34 @@ impl<'s> Sampler<'s> {
 
     /// Returns the smallest object found with a combination, if possible one that is accepted.
     pub(crate) fn sample(&mut self, node: SchemaNode<'s>, union: &UnionFields, combination: &Combination) -> Sample {
+        let sample = self.with_members(node, union, combination, false);
+        if sample.accepted || combination.members.iter().all(|member| union.empty_is_unset.contains(member)) {
+            return sample;
+        }
+        // A rule may accept members that are empty.
+        let with_empty = self.with_members(node, union, combination, true);
+        if with_empty.accepted { with_empty } else { sample }
+    }
+
+    fn with_members(
+        &mut self,
+        node: SchemaNode<'s>,
+        union: &UnionFields,
+        combination: &Combination,
+        empty: bool,
+    ) -> Sample {
         let mut base = Map::new();
         if let (Some(discriminator), Some(value)) = (&union.discriminator, &combination.value) {
             base.insert(discriminator.clone(), json!(value));
         }
         for member in &combination.members {
-            base.insert(member.clone(), self.value(node.property(member), 1));
+            let field = node.property(member);
+            let value = match self.value(field, 1) {
+                value if union.empty_is_unset.contains(member) => self.not_empty(field, value),
+                value if empty => empty_of(&value),
+                value => value,
+            };
+            base.insert(member.clone(), value);
         }
         let is_free = |name: &str| !union.fields().any(|field| field == name);
         for name in node.required().filter(|name| is_free(name)) {
@@ -59,6 +81,20 @@ impl<'s> Sampler<'s> {
         let others: Vec<&str> = node.properties().map(|(name, _)| name).filter(|name| is_free(name)).collect();
         let (object, accepted) = self.complete(node, base, &others, 0);
         Sample { object, accepted }
+    }
+
+    /// Returns a value with one item or field, if it has none.
+    fn not_empty(&mut self, node: Option<SchemaNode<'s>>, value: Value) -> Value {
+        let Some(node) = node else { return value };
+        match &value {
+            Value::Array(items) if items.is_empty() => json!([self.value(node.get("items").map(SchemaNode), 2)]),
+            Value::Object(fields) if fields.is_empty() => {
+                let first = node.properties().next();
+                let (name, field) = first.map_or(("x", node.map_values()), |(name, field)| (name, Some(field)));
+                json!({name: self.value(field, 2)})
+            }
+            _ => value,
+        }
     }
 
     /// Returns the smallest value found, if possible one that the node accepts.
@@ -192,6 +228,18 @@ fn with_defaults(node: SchemaNode<'_>, value: &Value, depth: usize) -> Value {
                 .collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// Returns the empty value of the same type.
+fn empty_of(value: &Value) -> Value {
+    match value {
+        Value::Null => Value::Null,
+        Value::Bool(_) => json!(false),
+        Value::Number(_) => json!(0),
+        Value::String(_) => json!(""),
+        Value::Array(_) => json!([]),
+        Value::Object(_) => json!({}),
     }
 }
 

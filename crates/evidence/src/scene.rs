@@ -30,6 +30,13 @@ impl<'f, 's> Scene<'f, 's> {
         Some((self.variable(selection.variable)?, selection.names()))
     }
 
+    /// Returns the knowledge of a field that is surely set.
+    pub(crate) fn surely_set(&self, expression: &IdedExpr) -> Option<Fact<'f, 's>> {
+        let (root, path) = self.path(expression)?;
+        let reached = root.follow(&path);
+        (!reached.parent_maybe && !reached.parent_absent).then_some(reached.fact)
+    }
+
     /// Returns the knowledge of `self` or of a bound variable.
     pub(crate) fn variable(&self, name: &str) -> Option<Fact<'f, 's>> {
         let mut bound = self.bound;

@@ -1,7 +1,7 @@
 //! The truth table of a union: which combinations of discriminator value and members the validations of a CRD allow.
 
 use crate::env::CelEnv;
-use crate::facts::KnownField;
+use crate::facts::{Content, KnownField};
 use crate::limits::{MOST_JUDGEMENTS, STACK};
 use crate::node::SchemaNode;
 use crate::place::{Evidence, EvidenceState, PlaceValidations};
@@ -20,6 +20,9 @@ pub struct TableRow {
     pub combination: Combination,
     /// The decision of all validations.
     pub decision: Decision,
+    /// The positions in [`TruthTable::evidence`] of the validations that reject the combination only if none of its members is
+    /// `false`, `0`, `""`, `{}` or `[]`.
+    pub rejected_unless_empty: Vec<usize>,
 }
 
 /// The decision of the validations of a CRD on a combination.
@@ -97,8 +100,17 @@ impl TruthTable {
         let most = MOST_JUDGEMENTS / evidence.len().max(1);
         let complete = complete && !place.cut && combinations.len() <= most;
         let rows = combinations.into_iter().take(most).map(|combination| {
-            let decision = decision(&place, union, &combination, rest, &mut evidence);
-            TableRow { combination, decision }
+            let content =
+                |member: &str| if union.empty_is_unset.contains(member) { Content::NotEmpty } else { Content::Any };
+            let (decision, is_open) = decision(&place, union, &combination, content, rest, &mut evidence);
+            let is_open = is_open && !combination.members.is_empty() && decision == Decision::Allowed;
+            let not_empty = |_: &str| Content::NotEmpty;
+            let not_empty =
+                is_open.then(|| self::decision(&place, union, &combination, not_empty, rest, &mut evidence).0);
+            let Some(Decision::Rejected { by: rejected_unless_empty }) = not_empty else {
+                return TableRow { combination, decision, rejected_unless_empty: Vec::new() };
+            };
+            TableRow { combination, decision, rejected_unless_empty }
         });
         let rows = rows.collect();
         Some(Self { evidence, rows, complete: complete && !env.is_exhausted(), has_all_validations: !place.cut })
@@ -107,7 +119,7 @@ impl TruthTable {
     fn undecided(union: &UnionFields) -> Self {
         let rows = union.combinations().0.into_iter().map(|combination| {
             let why = "there is not enough memory to evaluate rules".to_owned();
-            TableRow { combination, decision: Decision::Undecided { why } }
+            TableRow { combination, decision: Decision::Undecided { why }, rejected_unless_empty: Vec::new() }
         });
         Self { rows: rows.collect(), ..Self::default() }
     }
@@ -145,6 +157,11 @@ impl TruthTable {
 
     /// Returns the decision on a combination, `None` if it is not in the table.
     pub fn decision(&self, value: Option<&str>, members: &[&str]) -> Option<&Decision> {
+        self.row(value, members).map(|row| &row.decision)
+    }
+
+    /// Returns the row of a combination.
+    pub(crate) fn row(&self, value: Option<&str>, members: &[&str]) -> Option<&TableRow> {
         let members: BTreeSet<&str> = members.iter().copied().collect();
         // INVARIANT: the rows are in the order of this comparison, see `UnionFields::combinations`.
         let found = self.rows.binary_search_by(|row| {
@@ -153,7 +170,7 @@ impl TruthTable {
             let by_value = by_size.then_with(|| of_row.value.as_deref().cmp(&value));
             by_value.then_with(|| of_row.members.iter().map(String::as_str).cmp(members.iter().copied()))
         });
-        found.ok().and_then(|position| self.rows.get(position)).map(|row| &row.decision)
+        found.ok().and_then(|position| self.rows.get(position))
     }
 
     /// Returns if a member must be set when the discriminator has a value.
@@ -174,13 +191,15 @@ pub(crate) fn with_stack<T: Send>(compute: impl FnOnce() -> T + Send) -> Option<
     })
 }
 
+/// Returns the decision on a combination whose members have some content, and true if it depends on contents.
 fn decision(
     place: &PlaceValidations<'_>,
     union: &UnionFields,
     combination: &Combination,
+    content: impl Fn(&str) -> Content,
     rest: OtherMembers,
     evidence: &mut [Evidence],
-) -> Decision {
+) -> (Decision, bool) {
     let node = place.node();
     let mut fields = BTreeMap::new();
     for member in &union.members {
@@ -189,16 +208,22 @@ fn decision(
             continue;
         }
         if !set && node.property(member).is_some_and(|field| field.default().is_some()) {
-            return Decision::Undecided { why: format!("the member `{member}` has a default") };
+            return (Decision::Undecided { why: format!("the member `{member}` has a default") }, false);
         }
-        fields.insert(Cow::Owned(member.clone()), if set { KnownField::Present } else { KnownField::Absent });
+        let is_boolean = || node.property(member).and_then(SchemaNode::type_name) == Some("boolean");
+        let field = match content(member) {
+            _ if !set => KnownField::Absent,
+            Content::NotEmpty if is_boolean() => KnownField::Value(Value::Bool(true)),
+            content => KnownField::Present(content),
+        };
+        fields.insert(Cow::Owned(member.clone()), field);
     }
     if let Some(discriminator) = &union.discriminator {
         let default = node.property(discriminator).and_then(SchemaNode::default);
         let value = combination.value.as_ref().map(|value| Value::String(value.clone())).or(default.cloned());
         fields.insert(Cow::Owned(discriminator.clone()), value.map_or(KnownField::Absent, KnownField::Value));
     }
-    let (mut by, mut why) = (Vec::new(), None);
+    let (mut by, mut why, mut is_open) = (Vec::new(), None, false);
     for (position, (outcomes, evidence)) in place.judge(fields).iter().zip(evidence).enumerate() {
         if outcomes.rejects() {
             by.push(position);
@@ -206,13 +231,16 @@ fn decision(
         } else if let Some(reason) = outcomes.beyond_reason() {
             why.get_or_insert_with(|| reason.to_owned());
             decided(evidence, EvidenceState::Beyond(reason.to_owned()));
+        } else {
+            is_open |= outcomes.is_open();
         }
     }
-    match why {
+    let decision = match why {
         _ if !by.is_empty() => Decision::Rejected { by },
         Some(why) => Decision::Undecided { why },
         None => Decision::Allowed,
-    }
+    };
+    (decision, is_open)
 }
 
 /// Records what a validation does, unless it is known to do more.

@@ -12,6 +12,8 @@ pub struct UnionFields {
     pub values: Vec<String>,
     /// The members.
     pub members: Vec<String>,
+    /// The members whose `false`, `0`, `""`, `{}` and `[]` count as not set.
+    pub empty_is_unset: BTreeSet<String>,
 }
 
 /// A value of the discriminator and a set of members.

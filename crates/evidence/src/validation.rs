@@ -94,7 +94,7 @@ pub(crate) fn check_keyword(
             Fact::Value(value, _) => check_value(node, keyword, argument, value, level),
             Fact::Absent => Outcomes::certain(true),
             Fact::Object(_) if keyword == "type" => Outcomes::certain(argument == "object"),
-            Fact::Object(_) | Fact::Around(_) | Fact::Present(_) | Fact::Maybe(_) | Fact::Nowhere => Outcomes::open(),
+            Fact::Object(_) | Fact::Around(_) | Fact::Present(..) | Fact::Maybe(_) | Fact::Nowhere => Outcomes::open(),
         },
     }
 }
@@ -104,7 +104,7 @@ fn check_field(below: SchemaNode<'_>, field: Fact<'_, '_>, level: SchemaLevel) -
         Fact::Absent => Outcomes::certain(true),
         Fact::Maybe(_) => check(below, field, level.below()).either(Outcomes::certain(true)).of_contents(),
         Fact::Nowhere => Outcomes::beyond("a validation names a field that the schema lacks"),
-        Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(_) => check(below, field, level.below()),
+        Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) => check(below, field, level.below()),
     }
 }
 
@@ -118,7 +118,7 @@ fn presence(fact: Fact<'_, '_>, name: &str) -> Outcomes {
     match fact.plain_field(name) {
         // The API server prunes a field that the schema lacks.
         Fact::Absent | Fact::Nowhere => Outcomes::certain(false),
-        Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(_) => Outcomes::certain(true),
+        Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) => Outcomes::certain(true),
         Fact::Maybe(_) => Outcomes::open(),
     }
 }
@@ -147,14 +147,14 @@ fn count_fields(keyword: &str, limit: SchemaNode<'_>, fact: Fact<'_, '_>) -> Out
                 let (set, maybe) = match field {
                     Fact::Absent | Fact::Nowhere => (0, 0),
                     Fact::Maybe(_) => (0, 1),
-                    Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(_) => (1, 1),
+                    Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) => (1, 1),
                 };
                 least = least.saturating_add(set);
                 most = most.saturating_add(maybe);
             }
             (least, (!object.node.is_open()).then_some(most))
         }
-        Fact::Around(_) | Fact::Present(_) | Fact::Maybe(_) | Fact::Nowhere => return Outcomes::open(),
+        Fact::Around(_) | Fact::Present(..) | Fact::Maybe(_) | Fact::Nowhere => return Outcomes::open(),
     };
     let (holds, fails) = if keyword == "maxProperties" {
         (most.is_some_and(|most| most <= limit), least > limit)

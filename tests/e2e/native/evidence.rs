@@ -37,7 +37,7 @@ fn union(row: &Value) -> UnionFields {
     }
     let choices = spec["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"].as_object().unwrap();
     let members = choices.values().filter_map(|choice| choice["name"].as_str()).map(str::to_owned).collect();
-    UnionFields { discriminator: Some("type".to_owned()), values: names(choices), members }
+    UnionFields { discriminator: Some("type".to_owned()), values: names(choices), members, ..UnionFields::default() }
 }
 
 #[test]

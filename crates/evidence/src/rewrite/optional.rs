@@ -27,7 +27,7 @@ impl PartialEvaluator<'_, '_, '_> {
                 self.unknown = true;
                 return Some(Ok(nothing()));
             }
-            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(_) | Fact::Nowhere => {}
+            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) | Fact::Nowhere => {}
         }
         // After the first optional step, a plain step on a field that is set fails if the next field is not set.
         let mut strictly_lacks = false;
@@ -38,7 +38,7 @@ impl PartialEvaluator<'_, '_, '_> {
             let upto = |length: usize| names.get(..length).unwrap_or_default();
             let parent = root.follow(upto(length.saturating_sub(1))).fact;
             let is_set = !matches!(parent, Fact::Absent);
-            strictly_lacks |= is_set && !matches!(root.follow(upto(length)).fact, Fact::Value(..) | Fact::Present(_));
+            strictly_lacks |= is_set && !matches!(root.follow(upto(length)).fact, Fact::Value(..) | Fact::Present(..));
         }
         if strictly_lacks {
             self.refuse("a field after an optional one");
@@ -53,8 +53,8 @@ impl PartialEvaluator<'_, '_, '_> {
                 self.unknown = true;
                 Ok(nothing())
             }
-            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(_) if is_test => Ok(boolean(true)),
-            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(_) => self.read(root, &names),
+            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) if is_test => Ok(boolean(true)),
+            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) => self.read(root, &names),
         })
     }
 }

@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 /// Returns the union of `a`, `b` and the discriminator `type` with `A` and `B`.
 pub(crate) fn union() -> UnionFields {
     let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
-    UnionFields { discriminator: Some("type".to_owned()), values: names(["A", "B"]), members: names(["a", "b"]) }
+    let (values, members) = (names(["A", "B"]), names(["a", "b"]));
+    UnionFields { discriminator: Some("type".to_owned()), values, members, ..UnionFields::default() }
 }
 
 /// Returns the same union without a discriminator.

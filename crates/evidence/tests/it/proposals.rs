@@ -15,15 +15,16 @@ fn schema(rules: &[&str], keywords: &Value) -> Value {
 
 /// Returns a union in short: `spec: a, b`, with `!` if one is required, or with the values of the discriminator.
 fn short(union: &ProposedUnion) -> String {
-    let ProposedUnion { path, members, discriminator, choices, exactly_one, .. } = union;
+    let ProposedUnion { path, members, discriminator, choices, exactly_one, empty_is_unset, .. } = union;
+    let empty = empty_is_unset.iter().map(|member| format!(" -{member}")).collect::<String>();
     let Some(discriminator) = discriminator else {
-        return format!("{path}: {}{}", members.join(" "), if *exactly_one { "!" } else { "" });
+        return format!("{path}: {}{}{empty}", members.join(" "), if *exactly_one { "!" } else { "" });
     };
     let choices = choices.iter().map(|it| {
         let optional = if it.optional { "?" } else { "" };
         format!("{}={}{optional}", it.value, it.member.as_deref().unwrap_or("-"))
     });
-    format!("{path}: {discriminator}: {}", choices.collect::<Vec<_>>().join(" "))
+    format!("{path}: {discriminator}: {}{empty}", choices.collect::<Vec<_>>().join(" "))
 }
 
 fn proposed(rules: &[&str], keywords: &Value) -> Vec<String> {
@@ -57,6 +58,51 @@ fn rules_that_exclude_each_pair_make_a_union() {
     ];
     for (rules, want) in rows {
         assert_eq!(proposed(rules, &json!({})), *want, "{rules:?}");
+    }
+}
+
+#[test]
+fn members_that_count_only_if_they_are_not_empty_make_a_union() {
+    let fields = json!({"properties": {
+        "type": {"type": "string", "enum": ["A", "B"]},
+        "list": {"type": "array", "items": {"type": "string"}},
+        "some": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        "text": {"type": "string"}, "flag": {"type": "boolean"}, "count": {"type": "integer"},
+        "ref": {"type": "object", "properties": {"conf": {"type": "object"}}},
+        "refs": {"type": "object", "properties": {"conf": {"type": "object"}, "other": {"type": "object"}}},
+        "a": {"type": "object"}}});
+    let rows: &[(&[&str], &[&str])] = &[
+        (&["!has(self.list) || size(self.list) == 0 || !has(self.a)"], &["spec: list a -list"]),
+        (
+            &["!(has(self.list) && self.list.size() > 0 && has(self.text) && self.text != '')"],
+            &["spec: list text -list -text"],
+        ),
+        (&["!(has(self.some) && 0 < size(self.some) && has(self.a))"], &["spec: some a"]),
+        (&["!has(self.a) || !has(self.flag) || !self.flag"], &["spec: flag a -flag"]),
+        (&["!has(self.a) || !has(self.count) || self.count == 0"], &["spec: count a -count"]),
+        (&["!has(self.a) || !has(self.ref) || !has(self.ref.conf)"], &["spec: ref a -ref"]),
+        (
+            &[
+                "[has(self.list) && self.list != [], has(self.text) && self.text != '', has(self.a)].filter(x, x).size() == 1",
+            ],
+            &["spec: list text a! -list -text"],
+        ),
+        (
+            &[
+                "self.type == 'A' || !has(self.list) || size(self.list) == 0",
+                "self.type == 'A' ? true : has(self.a)",
+                "self.type == 'B' || !has(self.a)",
+            ],
+            &["spec: type: A=list? B=a -list"],
+        ),
+        // The contents decide, a value of either sign is not positive, and `refs` may have another field.
+        (&["!has(self.list) || size(self.list) < 2 || !has(self.a)"], &[]),
+        (&["!has(self.a) || !has(self.count) || self.count < 0"], &[]),
+        (&["!has(self.a) || !has(self.refs) || !has(self.refs.conf)"], &[]),
+        (&["!has(self.list) || size(self.list) == 0", "!has(self.list) || !has(self.a) || size(self.list) == 0"], &[]),
+    ];
+    for (rules, want) in rows {
+        assert_eq!(proposed(rules, &fields), *want, "{rules:?}");
     }
 }
 

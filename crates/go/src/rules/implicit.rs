@@ -101,6 +101,7 @@ fn required<'v>(
         discriminator: Some(discriminator.to_owned()),
         values: values.iter().map(|&value| value.to_owned()).collect(),
         members: names.into_iter().map(str::to_owned).collect(),
+        ..UnionFields::default()
     };
     let table = TruthTable::of(node, &union);
     let required =

@@ -118,7 +118,7 @@ impl RuleComparison {
     }
 
     fn compare(&mut self, subject: &CheckedUnion<'_>, fields: &UnionFields, row: &TableRow) {
-        let TableRow { combination, decision } = row;
+        let TableRow { combination, decision, .. } = row;
         match (judge(subject, fields, combination), decision) {
             (UnionVerdict::Normalized, _)
             | (UnionVerdict::Valid, Decision::Allowed)

@@ -103,6 +103,7 @@ impl CheckedUnion<'_> {
                 .filter(|it| !it.is_empty())
                 .collect(),
             members: self.union.members().map(str::to_owned).collect(),
+            empty_is_unset: self.union.empty_is_unset().map(str::to_owned).collect(),
         }
     }
 

@@ -173,6 +173,10 @@ spec:
         if union.exactly_one {
             text.push_str("    required: true\n");
         }
+        if !union.empty_is_unset.is_empty() {
+            let members: Vec<String> = union.empty_is_unset.iter().map(|member| scalar(member)).collect();
+            let _ = writeln!(text, "    emptyIsUnset: [{}]", members.join(", "));
+        }
         if let Some(discriminator) = &union.discriminator {
             let _ = writeln!(text, "    discriminator: {}\n    fieldMembers:", scalar(discriminator));
             for choice in &union.choices {
