@@ -6,8 +6,10 @@
 use crate::candidates::{self, CandidateFields};
 use crate::env::CelEnv;
 use crate::limits::MOST_PROPOSALS;
+use crate::metadata;
 use crate::place::Evidence;
 use crate::table::{Decision, OtherMembers, TableRow, TruthTable, with_stack};
+use crate::transition;
 use crate::union_fields::{Combination, UnionFields};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -41,6 +43,8 @@ pub struct ProposedUnion {
     pub exactly_one: bool,
     /// The members whose `false`, `0`, `""`, `{}` and `[]` count as not set.
     pub empty_is_unset: BTreeSet<String>,
+    /// True if a rule compares the object or a field of the union with the old object, so that a change may be refused.
+    pub immutable: bool,
     /// The validations that reject other combinations. Their pointers begin at the schema that was searched.
     pub evidence: Vec<Evidence>,
 }
@@ -82,8 +86,8 @@ impl Proposals {
     }
 
     fn find(schema: &Value) -> Self {
-        let env = CelEnv::new();
-        let (mut candidates, complete) = candidates::of(schema, &env);
+        let (env, schema) = (CelEnv::new(), metadata::with_names(schema));
+        let (mut candidates, complete) = candidates::of(&schema, &env);
         let mut found = Self { complete: complete && candidates.len() <= MOST_PROPOSALS, ..Self::default() };
         candidates.truncate(MOST_PROPOSALS);
         for candidate in &candidates {
@@ -99,13 +103,27 @@ impl Proposals {
         for discriminator in &candidate.discriminators {
             let fields: Vec<String> = rest.iter().filter(|field| *field != discriminator).cloned().collect();
             if let Some(union) = candidate.discriminated(discriminator, &fields, env) {
-                rest.retain(|field| !union.members.contains(field) && field != discriminator);
+                if union.members.len() > 1 {
+                    rest.retain(|field| !union.members.contains(field) && field != discriminator);
+                }
                 with_discriminator.push(union);
             }
         }
-        for union in with_discriminator {
-            self.propose(candidate, union);
+        // A field that excludes another one is a member beside it, and not the only member of a discriminator.
+        let (several, single): (Vec<_>, Vec<_>) = with_discriminator.into_iter().partition(|it| it.members.len() > 1);
+        for union in several {
+            self.propose(candidate, union, env);
         }
+        let before = self.unions.len();
+        self.examine_pairs(candidate, rest, env);
+        let paired: BTreeSet<String> = self.unions.iter().skip(before).flat_map(|it| it.members.clone()).collect();
+        for union in single.into_iter().filter(|union| !union.members.iter().any(|member| paired.contains(member))) {
+            self.propose(candidate, union, env);
+        }
+    }
+
+    /// Proposes unions without a discriminator.
+    fn examine_pairs(&mut self, candidate: &CandidateFields<'_>, rest: Vec<String>, env: &Rc<CelEnv>) {
         let Some(exclusions) = Exclusions::of(candidate, rest, env) else { return };
         if !exclusions.table.is_complete() {
             let why = "there are too many fields or validations to try every pair".to_owned();
@@ -120,7 +138,7 @@ impl Proposals {
         for group in groups {
             let outside = exclusions.outside(&group);
             if outside.is_empty() {
-                self.propose(candidate, exclusions.union(candidate, &group, env));
+                self.propose(candidate, exclusions.union(candidate, &group, env), env);
                 continue;
             }
             let why = format!("some of them also exclude {}, and a field can be in one union only", outside.join(", "));
@@ -133,7 +151,7 @@ impl Proposals {
     }
 
     /// Adds a union, or a doubt if a declaration of it would have a fault.
-    fn propose(&mut self, candidate: &CandidateFields<'_>, union: ProposedUnion) {
+    fn propose(&mut self, candidate: &CandidateFields<'_>, union: ProposedUnion, env: &CelEnv) {
         let node = candidate.object.node;
         let fixed = union.members.iter().find(|member| node.always_has(member));
         let odd = |name: &str| name.contains(['.', '[', ']', '*']);
@@ -141,7 +159,11 @@ impl Proposals {
             Some(member) => format!("`{member}` is required or has a default, so it cannot be cleared"),
             None if candidate.object.odd => "a field on the path has a name that a path cannot have".to_owned(),
             None if union.members.iter().any(|member| odd(member)) => "a member has a name with a dot".to_owned(),
-            None => return self.unions.push(union),
+            None => {
+                let fields = union.discriminator.iter().chain(&union.members).map(String::as_str);
+                let immutable = transition::restricts(candidate.object.schema, &candidate.object.place, fields, env);
+                return self.unions.push(ProposedUnion { immutable, ..union });
+            }
         };
         self.doubt(candidate, union.members, why);
     }
@@ -213,6 +235,7 @@ impl Exclusions {
             empty_is_unset: candidate.empty_is_unset(pairs.iter().copied(), fields, OtherMembers::Unknown, env),
             evidence: CandidateFields::evidence(&self.table, &pairs),
             members,
+            immutable: false,
         }
     }
 
@@ -236,7 +259,7 @@ impl Exclusions {
 impl CandidateFields<'_> {
     /// Returns the union of a discriminator, if every value allows at most one member, and rejects the others.
     fn discriminated(&self, discriminator: &str, fields: &[String], env: &Rc<CelEnv>) -> Option<ProposedUnion> {
-        let values: Vec<String> = self.values_of(discriminator)?;
+        let values: Vec<String> = self.values_of(discriminator, env)?;
         let table_of = |members: Vec<String>| {
             let union = UnionFields {
                 discriminator: Some(discriminator.to_owned()),
@@ -275,8 +298,9 @@ impl CandidateFields<'_> {
             choices.push(ProposedChoice { value: value.clone(), member, optional });
         }
         let selected: BTreeSet<&String> = choices.iter().filter_map(|choice| choice.member.as_ref()).collect();
-        // One field that depends on a value is no choice between members.
-        if selected.len() < 2 || selected.len() < members.len() {
+        // One field that several values allow is no choice between members.
+        let is_choice = selected.len() > 1 || choices.iter().filter(|choice| choice.member.is_some()).count() == 1;
+        if !is_choice || selected.len() < members.len() {
             return None;
         }
         let decisive: Vec<&TableRow> = table.rows().iter().filter(|row| row.combination.members.len() == 1).collect();
@@ -296,14 +320,21 @@ impl CandidateFields<'_> {
             members,
             exactly_one: false,
             empty_is_unset,
+            immutable: false,
             evidence,
         })
     }
 
-    /// Returns the values of a discriminator: its `enum`.
-    fn values_of(&self, discriminator: &str) -> Option<Vec<String>> {
+    /// Returns the values of a discriminator: its `enum`, without the values that are rejected whatever else is set.
+    fn values_of(&self, discriminator: &str, env: &Rc<CelEnv>) -> Option<Vec<String>> {
         let values = self.object.node.property(discriminator)?.list("enum").iter().filter_map(Value::as_str);
         let values: Vec<String> = values.map(str::to_owned).collect();
+        let discriminator = Some(discriminator.to_owned());
+        let union = UnionFields { discriminator, values: values.clone(), ..UnionFields::default() };
+        let place = &self.object.place;
+        let table = TruthTable::make(self.object.schema, place, &union, OtherMembers::Unknown, env)?;
+        let is_forbidden = |value: &String| table.row(Some(value), &[]).is_some_and(|row| is_rejection(&table, row));
+        let values: Vec<String> = values.into_iter().filter(|value| !is_forbidden(value)).collect();
         (!values.is_empty()).then_some(values)
     }
 

@@ -3,6 +3,7 @@
 use crate::env::CelEnv;
 use crate::facts::{Content, KnownField};
 use crate::limits::{MOST_JUDGEMENTS, STACK};
+use crate::metadata;
 use crate::node::SchemaNode;
 use crate::place::{Evidence, EvidenceState, PlaceValidations};
 use crate::sample::{Sample, Sampler};
@@ -81,6 +82,7 @@ impl TruthTable {
     ///
     /// Returns `None` if the schema does not have the place.
     pub fn at(schema: &Value, place: &Place, union: &UnionFields) -> Option<Self> {
+        let schema = &*metadata::with_names(schema);
         // Without the stack, no rule is read.
         with_stack(|| Self::make(schema, place, union, OtherMembers::Absent, &CelEnv::new()))
             .unwrap_or_else(|| Some(Self::undecided(union)))
@@ -128,7 +130,8 @@ impl TruthTable {
     ///
     /// Returns `None` if the schema does not have the place.
     pub fn sample(schema: &Value, place: &Place, union: &UnionFields, combination: &Combination) -> Option<Sample> {
-        let node = place.steps().iter().try_fold(SchemaNode(schema), SchemaNode::below)?;
+        let schema = metadata::with_names(schema);
+        let node = place.steps().iter().try_fold(SchemaNode(&schema), SchemaNode::below)?;
         with_stack(|| {
             let env = CelEnv::new();
             Sampler::new(&env).sample(node, union, combination)

@@ -48,12 +48,23 @@ fn rules_that_exclude_each_pair_make_a_union() {
             &["spec: type: A=a B=b N=-"],
         ),
         (&["!has(self.a) || self.type == 'A'", "!has(self.b) || self.type == 'B'"], &["spec: type: A=a? B=b? N=-"]),
-        (&["self.type == 'A' ? has(self.a) : !has(self.a)"], &[]),
-        // A single field that depends on a value, together or not at all, one-sided, or beyond the library: no unions.
+        (&["self.type == 'A' ? has(self.a) : !has(self.a)"], &["spec: type: A=a B=- N=-"]),
+        (&["self.type == 'A' || !has(self.a)", "self.type != 'N'"], &["spec: type: A=a? B=-"]),
+        (
+            &[
+                "self.type == 'A' ? has(self.a) : !has(self.a)",
+                "self.type == 'B' && has(self.b) || self.type == 'A' && !has(self.b)",
+            ],
+            &["spec: type: A=a B=b"],
+        ),
+        (&["self.type == 'A' || !has(self.a)", "!has(self.a) || !has(self.b)"], &["spec: a b"]),
+        // A field that several values allow, together or not at all, one-sided, or beyond the library: no unions.
         (&["has(self.a) == has(self.b)"], &[]),
         (&["!has(self.a) || has(self.b)"], &[]),
         (&["has(self.a) || has(self.b)"], &[]),
         (&["self.type != 'A' || has(self.a)"], &[]),
+        (&["self.type == 'N' || has(self.a)", "self.type != 'N' || !has(self.a)"], &[]),
+        (&["self.type == 'N'"], &[]),
         (&["isURL('x') || !(has(self.a) && has(self.b))"], &[]),
     ];
     for (rules, want) in rows {
@@ -103,6 +114,51 @@ fn members_that_count_only_if_they_are_not_empty_make_a_union() {
     ];
     for (rules, want) in rows {
         assert_eq!(proposed(rules, &fields), *want, "{rules:?}");
+    }
+}
+
+#[test]
+fn unions_that_may_not_change_are_marked() {
+    let pair = "!(has(self.a) && has(self.b))";
+    let rows = [
+        ("self == oldSelf", true),
+        ("has(self.a) == has(oldSelf.a)", true),
+        ("!has(oldSelf.b) || self.b == oldSelf.b", true),
+        ("self.c == oldSelf.c", false),
+        ("self.a.size == oldSelf.a.size", false),
+        ("has(self.c)", false),
+    ];
+    for (rule, immutable) in rows {
+        let found = Proposals::of(&schema(&[pair, rule], &json!({})));
+        assert_eq!(found.unions.iter().map(|it| it.immutable).collect::<Vec<_>>(), [immutable], "{rule}");
+    }
+    let mut of_field = schema(&[pair], &json!({}));
+    of_field["properties"]["spec"]["properties"]["b"]["x-kubernetes-validations"] =
+        json!([{"rule": "self == oldSelf"}]);
+    assert!(Proposals::of(&of_field).unions[0].immutable);
+    for (rule, immutable) in
+        [("self.spec == oldSelf.spec", true), ("self.spec.b == oldSelf.spec.b", true), ("self.x == oldSelf.x", false)]
+    {
+        let mut above = schema(&[pair], &json!({}));
+        above["x-kubernetes-validations"] = json!([{"rule": rule}]);
+        assert_eq!(Proposals::of(&above).unions[0].immutable, immutable, "{rule}");
+    }
+}
+
+#[test]
+fn every_object_has_a_name() {
+    let mut root = schema(&["!(has(self.a) && has(self.b))"], &json!({}));
+    root["properties"]["metadata"] = json!({"type": "object"});
+    for rule in [
+        "self.metadata.name == 'default' || !(has(self.spec.a) && has(self.spec.c))",
+        "!has(self.metadata.name) || !has(self.spec.a) || !has(self.spec.c)",
+        "self.metadata.name == '' || !has(self.spec.a) || !has(self.spec.c)",
+    ] {
+        root["x-kubernetes-validations"] = json!([{"rule": rule}]);
+        let found = Proposals::of(&root);
+        assert_eq!(found.unions.len() + found.doubts.len(), 1, "{rule}: {found:?}");
+        let decides = !rule.contains("default");
+        assert_eq!(found.unions.is_empty(), decides, "{rule}: {found:?}");
     }
 }
 
