@@ -40,26 +40,29 @@ pub(crate) struct VisitedObject<'s> {
 /// Fields by the place of their object.
 type FieldsByPlace = BTreeMap<Place, BTreeSet<String>>;
 
-/// Returns the candidates of a schema, and true if no place was left out.
-pub(crate) fn of<'s>(schema: &'s Value, env: &CelEnv) -> (Vec<CandidateFields<'s>>, bool) {
+/// Returns the candidates among the objects of a schema.
+pub(crate) fn of<'s>(objects: &[VisitedObject<'s>], env: &CelEnv) -> Vec<CandidateFields<'s>> {
+    let mut named = FieldsByPlace::new();
+    for object in objects {
+        object.names(env, &mut named);
+    }
+    objects.iter().filter_map(|object| object.clone().candidate(named.get(&object.place)?)).collect()
+}
+
+/// Returns the objects of a schema, and true if none was left out.
+pub(crate) fn objects(schema: &Value) -> (Vec<VisitedObject<'_>>, bool) {
     let root =
         VisitedObject { place: Place::root(), odd: false, keyless: false, schema, node: SchemaNode(schema), depth: 0 };
     let (mut waiting, mut complete, mut visited) = (vec![root], true, Vec::new());
-    let mut named = FieldsByPlace::new();
-    while let Some(place) = waiting.pop() {
-        if visited.len() >= MOST_PLACES || place.depth > DEEPEST_PLACE {
+    while let Some(object) = waiting.pop() {
+        if visited.len() >= MOST_PLACES || object.depth > DEEPEST_PLACE {
             complete = false;
             continue;
         }
-        place.names(env, &mut named);
-        waiting.extend(place.children().into_iter().rev());
-        visited.push(place);
+        waiting.extend(object.children().into_iter().rev());
+        visited.push(object);
     }
-    let candidates = visited.into_iter().filter_map(|place| {
-        let named = named.get(&place.place)?;
-        place.candidate(named)
-    });
-    (candidates.collect(), complete)
+    (visited, complete)
 }
 
 impl<'s> VisitedObject<'s> {

@@ -25,7 +25,7 @@ pub struct Evidence {
     pub kind: EvidenceKind,
     /// The JSON Pointer of the schema node, from the schema that the table was made of.
     pub pointer: String,
-    /// The text of a rule, empty for a keyword.
+    /// The text of a rule or the sentence of a description, empty for a keyword.
     pub text: String,
     /// The message of a rule.
     pub message: Option<String>,
@@ -33,13 +33,15 @@ pub struct Evidence {
     pub state: EvidenceState,
 }
 
-/// The kinds of validation.
+/// The kinds of evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EvidenceKind {
     /// The rule of `x-kubernetes-validations` at this position.
     Rule(usize),
     /// A keyword of OpenAPI, for example `oneOf`.
     Keyword(String),
+    /// A sentence of a description, which no validation enforces.
+    Description,
 }
 
 /// The meaning of a validation for a union.
@@ -63,6 +65,7 @@ impl Evidence {
         match &self.kind {
             EvidenceKind::Rule(index) => format!("{}/{}/{index}", self.pointer, crate::rule::RULES),
             EvidenceKind::Keyword(keyword) => format!("{}/{keyword}", self.pointer),
+            EvidenceKind::Description => format!("{}/description", self.pointer),
         }
     }
 

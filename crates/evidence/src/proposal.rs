@@ -5,9 +5,11 @@
 
 use crate::candidates::{self, CandidateFields};
 use crate::env::CelEnv;
+use crate::exclusion_graph::ExclusionGraph;
 use crate::limits::MOST_PROPOSALS;
 use crate::metadata;
 use crate::place::Evidence;
+use crate::pod_template;
 use crate::table::{Decision, OtherMembers, TableRow, TruthTable, with_stack};
 use crate::transition;
 use crate::union_fields::{Combination, UnionFields};
@@ -20,6 +22,8 @@ use std::rc::Rc;
 pub struct Proposals {
     /// The confirmed unions, in the order of the schema.
     pub unions: Vec<ProposedUnion>,
+    /// The paths of the pod templates, known by their shape. None is in another one.
+    pub pod_templates: Vec<String>,
     /// The groups that are not confirmed.
     pub doubts: Vec<DoubtfulGroup>,
     /// False if places were left out, because of a limit.
@@ -74,9 +78,8 @@ pub struct DoubtfulGroup {
 /// The truth table of a group of fields without a discriminator.
 struct Exclusions {
     table: TruthTable,
-    fields: Vec<String>,
-    /// The pairs of fields that are rejected together, though neither is alone. Each pair is in both orders.
-    pairs: BTreeSet<(usize, usize)>,
+    /// The pairs of fields that are rejected together, though neither is alone.
+    graph: ExclusionGraph,
 }
 
 impl Proposals {
@@ -87,8 +90,10 @@ impl Proposals {
 
     fn find(schema: &Value) -> Self {
         let (env, schema) = (CelEnv::new(), metadata::with_names(schema));
-        let (mut candidates, complete) = candidates::of(&schema, &env);
-        let mut found = Self { complete: complete && candidates.len() <= MOST_PROPOSALS, ..Self::default() };
+        let (objects, complete) = candidates::objects(&schema);
+        let mut candidates = candidates::of(&objects, &env);
+        let complete = complete && candidates.len() <= MOST_PROPOSALS;
+        let mut found = Self { complete, pod_templates: pod_template::paths(&objects), ..Self::default() };
         candidates.truncate(MOST_PROPOSALS);
         for candidate in &candidates {
             found.examine(candidate, &env);
@@ -127,22 +132,16 @@ impl Proposals {
         let Some(exclusions) = Exclusions::of(candidate, rest, env) else { return };
         if !exclusions.table.is_complete() {
             let why = "there are too many fields or validations to try every pair".to_owned();
-            return self.doubt(candidate, exclusions.fields, why);
+            return self.doubt(candidate, exclusions.graph.fields, why);
         }
-        let mut groups = Vec::new();
-        let mut open: Vec<usize> = (0..exclusions.fields.len()).collect();
-        while let Some(group) = exclusions.largest(&open) {
-            open.retain(|field| !group.contains(field));
-            groups.push(group);
-        }
-        for group in groups {
-            let outside = exclusions.outside(&group);
+        for group in exclusions.graph.groups() {
+            let outside = exclusions.graph.outside(&group);
             if outside.is_empty() {
                 self.propose(candidate, exclusions.union(candidate, &group, env), env);
                 continue;
             }
             let why = format!("some of them also exclude {}, and a field can be in one union only", outside.join(", "));
-            let fields = exclusions.names(&group);
+            let fields = exclusions.graph.names(&group);
             self.doubt(candidate, fields, why);
         }
         if let Some((fields, why)) = exclusions.undecided() {
@@ -182,45 +181,21 @@ impl Exclusions {
         let table =
             TruthTable::make(candidate.object.schema, &candidate.object.place, &union, OtherMembers::Unknown, env)?;
         let rejects = |members: &[&str]| table.row(None, members).is_some_and(|row| is_rejection(&table, row));
-        let mut pairs = BTreeSet::new();
+        let mut graph = ExclusionGraph::new(fields);
         // A table of too many fields does not have every pair.
         if table.is_complete() {
-            let free = fields.iter().enumerate().filter(|(_, field)| !rejects(&[field]));
-            let free: Vec<(usize, &String)> = free.collect();
+            let free = graph.fields.iter().enumerate().filter(|(_, field)| !rejects(&[field]));
+            let free: Vec<(usize, String)> = free.map(|(field, name)| (field, name.clone())).collect();
             for (length, (other, other_name)) in free.iter().enumerate() {
                 let before = free.iter().take(length);
-                for (one, _) in before.filter(|(_, one_name)| rejects(&[one_name, other_name])) {
-                    pairs.extend([(*one, *other), (*other, *one)]);
-                }
+                before.filter(|(_, name)| rejects(&[name, other_name])).for_each(|(one, _)| graph.add(*one, *other));
             }
         }
-        Some(Self { table, fields, pairs })
-    }
-
-    /// Returns a large group of fields that exclude each other, in the order of the schema.
-    fn largest(&self, open: &[usize]) -> Option<Vec<usize>> {
-        let grow = |first: usize| {
-            let mut group = vec![first];
-            for &field in open {
-                if group.iter().all(|&member| self.pairs.contains(&(member, field))) {
-                    group.push(field);
-                }
-            }
-            group
-        };
-        let groups = open.iter().map(|&first| grow(first)).filter(|group| group.len() > 1);
-        // The first of the largest groups wins.
-        let mut largest = groups.reduce(|best, group| if group.len() > best.len() { group } else { best })?;
-        largest.sort_unstable();
-        Some(largest)
-    }
-
-    fn names(&self, group: &[usize]) -> Vec<String> {
-        group.iter().filter_map(|&field| self.fields.get(field)).cloned().collect()
+        Some(Self { table, graph })
     }
 
     fn union(&self, candidate: &CandidateFields<'_>, group: &[usize], env: &Rc<CelEnv>) -> ProposedUnion {
-        let members = self.names(group);
+        let members = self.graph.names(group);
         let pairs = self.table.rows().iter().filter(|row| {
             row.combination.members.len() == 2 && row.combination.members.iter().all(|member| members.contains(member))
         });
@@ -239,20 +214,13 @@ impl Exclusions {
         }
     }
 
-    /// Returns the fields outside of a group that a member excludes, quoted.
-    fn outside(&self, group: &[usize]) -> Vec<String> {
-        let others = self.fields.iter().enumerate().filter(|(field, _)| !group.contains(field));
-        let excluded = others.filter(|(other, _)| group.iter().any(|&member| self.pairs.contains(&(member, *other))));
-        excluded.map(|(_, field)| format!("`{field}`")).collect()
-    }
-
     /// Returns the fields if a rule that names them could not be evaluated.
     fn undecided(&self) -> Option<(Vec<String>, String)> {
         let why = self.table.rows().iter().find_map(|row| match &row.decision {
             Decision::Undecided { why } if row.combination.members.len() == 2 => Some(why.clone()),
             Decision::Allowed | Decision::Rejected { .. } | Decision::Undecided { .. } => None,
         });
-        why.map(|why| (self.fields.clone(), why))
+        why.map(|why| (self.graph.fields.clone(), why))
     }
 }
 

@@ -259,7 +259,7 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
         if !known {
             self.refuse(&function(name));
         }
-        let was_unknown = self.unknown;
+        let before = (self.unknown, self.beyond.clone());
         let target = call.target.as_deref().map(|target| self.close(target)).transpose()?.map(Box::new);
         let is_lazy = LAZY.contains(&name);
         let args = if is_lazy && name == op::CONDITIONAL {
@@ -273,8 +273,8 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
             self.close_all(&call.args)?
         };
         // Either result of a comparison is possible. In a macro, each item could have another one.
-        if COMPARISONS.contains(&name) && self.unknown && !was_unknown && self.names.is_empty() {
-            self.unknown = false;
+        if COMPARISONS.contains(&name) && self.unknown && !before.0 && self.names.is_empty() {
+            (self.unknown, self.beyond) = before;
             return Ok(boolean(*self.tests.entry(format!("{call:?}")).or_insert(false)));
         }
         Ok(plain(Expr::Call(CallExpr { func_name: name.to_owned(), target, args })))

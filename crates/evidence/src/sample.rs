@@ -69,7 +69,7 @@ impl<'s> Sampler<'s> {
             let field = node.property(member);
             let value = match self.value(field, 1) {
                 value if union.empty_is_unset.contains(member) => self.not_empty(field, value),
-                value if empty => empty_of(&value),
+                value if empty => self.emptied(field, value),
                 value => value,
             };
             base.insert(member.clone(), value);
@@ -81,6 +81,19 @@ impl<'s> Sampler<'s> {
         let others: Vec<&str> = node.properties().map(|(name, _)| name).filter(|name| is_free(name)).collect();
         let (object, accepted) = self.complete(node, base, &others, 0);
         Sample { object, accepted }
+    }
+
+    /// Returns the empty value of the same type, if the schema accepts it.
+    fn emptied(&mut self, node: Option<SchemaNode<'s>>, value: Value) -> Value {
+        let empty = match &value {
+            Value::Null => Value::Null,
+            Value::Bool(_) => json!(false),
+            Value::Number(_) => json!(0),
+            Value::String(_) => json!(""),
+            Value::Array(_) => json!([]),
+            Value::Object(_) => json!({}),
+        };
+        if node.is_some_and(|node| self.accepts(node, &empty, 1)) { empty } else { value }
     }
 
     /// Returns a value with one item or field, if it has none.
@@ -228,18 +241,6 @@ fn with_defaults(node: SchemaNode<'_>, value: &Value, depth: usize) -> Value {
                 .collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
-    }
-}
-
-/// Returns the empty value of the same type.
-fn empty_of(value: &Value) -> Value {
-    match value {
-        Value::Null => Value::Null,
-        Value::Bool(_) => json!(false),
-        Value::Number(_) => json!(0),
-        Value::String(_) => json!(""),
-        Value::Array(_) => json!([]),
-        Value::Object(_) => json!({}),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::file::{Format, ManifestFile, Section};
 use crate::stream::starts_explicitly;
 use crate::yaml::{self, WriteError};
 use serde_json::Value;
+use std::ops::Range;
 
 /// An edited document.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct EditedFile {
     pub text: String,
     /// Format of the first document.
     pub format: Format,
+    /// The parts of the text with CRDs.
+    pub definitions: Vec<Range<usize>>,
     /// True if a CRD changed.
     pub changed: bool,
     /// A line for each document that lost its comments.
@@ -54,14 +57,18 @@ pub fn edit_crds<E: From<EditError>>(
     mut edits_of: impl FnMut(&Document) -> Result<Vec<Edit>, E>,
 ) -> Result<EditedFile, E> {
     let format = file.sections.first().map_or(Format::Yaml, |section| section.format);
-    let mut edited = EditedFile { text: String::new(), format, changed: false, notices: Vec::new() };
+    let mut edited =
+        EditedFile { text: String::new(), format, definitions: Vec::new(), changed: false, notices: Vec::new() };
     for section in &file.sections {
-        let mut edits = Vec::new();
-        for document in file.documents_of(section).iter().filter(|document| document.is_definition()) {
+        let (mut edits, start) = (Vec::new(), edited.text.len());
+        let documents = file.documents_of(section);
+        for document in documents.iter().filter(|document| document.is_definition()) {
             edits.extend(edits_of(document)?);
         }
+        let has_definition = documents.iter().any(Document::is_definition);
         if edits.is_empty() {
             edited.text.push_str(&section.text);
+            edited.extend_definitions(start, has_definition);
             continue;
         }
         let EditedDocument { text, rewritten } = edit(section, &edits)?;
@@ -74,9 +81,24 @@ pub fn edit_crds<E: From<EditError>>(
         }
         edited.changed = true;
         edited.text.push_str(&text);
+        edited.extend_definitions(start, has_definition);
     }
+    let start = edited.text.len();
     edited.text.push_str(&file.tail);
+    edited.extend_definitions(start, edited.definitions.last().is_some_and(|last| last.end == start));
     Ok(edited)
+}
+
+impl EditedFile {
+    /// Adds the end of the text to the parts with CRDs.
+    fn extend_definitions(&mut self, start: usize, has_definition: bool) {
+        let end = self.text.len();
+        match self.definitions.last_mut() {
+            _ if !has_definition => {}
+            Some(last) if last.end == start => last.end = end,
+            _ => self.definitions.push(Range { start, end }),
+        }
+    }
 }
 
 /// Makes the edits in order. Each member may be named once.

@@ -2,6 +2,7 @@
 
 use crate::version::KubernetesVersion;
 use kube_unions_core::names::GroupVersionKind;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A union, or a part of the treatment of a kind, that is left out.
@@ -78,10 +79,10 @@ pub enum RefusalReason {
     #[error("no CRD among the inputs defines it, and rules stand in the schema of a CRD; use policies")]
     NotACustomResource,
     /// The declaration only warns or audits.
-    #[error("its declaration does not deny, and rules in a CRD can only reject; use policies")]
+    #[error("its declaration does not deny, and rules in a CRD can only reject; use policies, or --action deny")]
     RulesOnlyReject,
     /// The declaration denies and audits.
-    #[error("rules in a CRD reject what violates it, but write no audit annotation; use policies")]
+    #[error("rules in a CRD reject what violates it, but write no audit annotation; use policies, or --action deny")]
     RulesDoNotAudit,
     /// A schema on the way to the union has no type.
     #[error(
@@ -134,6 +135,29 @@ pub enum RefusalReason {
         "together with the other unions, its rules exceed the limit of the API server's cost estimate; set `maxItems` and `maxProperties` on lists and maps around it, or use policies"
     )]
     TooExpensiveTogether,
+}
+
+impl Refusal {
+    /// Describes refusals: one line for those of a kind with the same reason.
+    pub fn lines(refusals: &[Self]) -> Vec<String> {
+        let mut grouped: BTreeMap<(&GroupVersionKind, &RefusalReason), Vec<&Self>> = BTreeMap::new();
+        for refusal in refusals {
+            grouped.entry((&refusal.gvk, &refusal.reason)).or_default().push(refusal);
+        }
+        let lines = grouped.into_iter().map(|((gvk, reason), alike)| match &*alike {
+            [alone] => alone.to_string(),
+            several => {
+                let named = |it: &&Self| match it.place.as_deref() {
+                    None => "all places".to_owned(),
+                    Some("") => "the root".to_owned(),
+                    Some(place) => place.to_owned(),
+                };
+                let places: Vec<String> = several.iter().map(named).collect();
+                format!("{gvk}: the unions at {}: {reason}", places.join(", "))
+            }
+        });
+        lines.collect()
+    }
 }
 
 impl fmt::Display for Refusal {

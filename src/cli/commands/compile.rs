@@ -14,7 +14,7 @@ use self::arguments::CompileForm;
 use self::source::CompileSource;
 use crate::cli::input::connection::block_on;
 use crate::cli::report::{Verdict, output};
-use kube_unions_policies::{CompiledKinds, PolicyObject, PolicyOptions};
+use kube_unions_policies::{CompiledKinds, PolicyObject, PolicyOptions, Refusal};
 
 pub(super) fn run(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
     crds::check_flags(arguments, arguments.to == CompileForm::Cel)?;
@@ -36,7 +36,7 @@ async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
     print_beta_note(&options);
 
     let compiled = CompiledKinds::of(&source.catalog, &options);
-    compiled.refusals.iter().for_each(output::note);
+    Refusal::lines(&compiled.refusals).iter().for_each(output::note);
     if compiled.objects.is_empty() && compiled.refusals.is_empty() {
         output::hint("these unions need no such policy: nothing of them can be cleared or deduced");
     }

@@ -33,6 +33,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     if arguments.from_crd {
         return from_crd::run(arguments);
     }
+    arguments.cluster.refuse_beside_paths()?;
     let (write, check) = (arguments.write, arguments.check);
     if write && arguments.paths.iter().any(|path| path == Path::new("-")) {
         bail!("cannot write to standard input: remove --write or name files");

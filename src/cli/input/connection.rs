@@ -47,6 +47,14 @@ impl ClusterArgs {
         Ok(())
     }
 
+    /// Fails if a flag was given beside the paths of files.
+    pub(crate) fn refuse_beside_paths(&self) -> anyhow::Result<()> {
+        if self.kubeconfig.is_some() || self.context.is_some() {
+            bail!("name files, or give --kubeconfig and --context: files are read without a cluster");
+        }
+        Ok(())
+    }
+
     /// Runs `work` with a client of the cluster.
     pub(crate) fn run<T>(&self, work: impl AsyncFnOnce(Client) -> anyhow::Result<T>) -> anyhow::Result<T> {
         block_on(async { work(self.connect().await?).await })

@@ -3,7 +3,9 @@
 pub(crate) use kube_unions_manifests::crd::schemas;
 
 use super::manifest::{Document, Edit};
+use crate::api::{self, ListedObject, Pages};
 use anyhow::Context;
+use kube::Client;
 use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
 use kube_unions_core::field_path::pointer_tokens;
 use kube_unions_core::schema::EXTENSION;
@@ -33,6 +35,27 @@ pub(crate) struct SchemaExtension {
     /// The JSON Pointer of its parent in the schema.
     pub(crate) pointer: String,
     pub(crate) value: Value,
+}
+
+/// Reads the CRDs of a cluster, page by page.
+pub(crate) async fn for_each_stored(
+    client: &Client,
+    mut read: impl FnMut(&ListedObject<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let resource = api::resource(client, "customresourcedefinitions.apiextensions.k8s.io").await?;
+    let mut pages = Pages::of(client, &resource, None)?;
+    while let Some(page) = pages.next().await.context("cannot list CustomResourceDefinitions")? {
+        page.objects().try_for_each(|object| read(&object))?;
+    }
+    Ok(())
+}
+
+/// Adds the type of a CRD, which the items of a list do not have.
+pub(crate) fn add_type(crd: &mut Map<String, Value>) {
+    let typed = [("apiVersion", "apiextensions.k8s.io/v1"), ("kind", "CustomResourceDefinition")];
+    for (at, (name, text)) in typed.into_iter().enumerate() {
+        crd.shift_insert(at, name.to_owned(), text.into());
+    }
 }
 
 impl EditableCrd {

@@ -116,3 +116,17 @@ fn the_disagreements_of_check_cel_are_real() {
         assert!(answered, "{it:#}");
     }
 }
+
+#[test]
+fn unions_are_proposed_from_the_crds_of_a_cluster() {
+    let Some(native) = Native::shared() else { return };
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "a": {"type": "string"}, "b": {"type": "string"}}, "not": {"required": ["a", "b"]}}}});
+    native.apply(&crd(GROUP, "Proposed", &[version("v1", &schema)]));
+    native.wait_until_served(&format!("/apis/{GROUP}/v1/namespaces/default/proposeds"));
+    let kubeconfig = format!("--kubeconfig={}", native.control_plane().admin_kubeconfig().display());
+    let run = crate::webhook::kube_unions(&["generate", "--from-crd", "--kind", "proposeds", &kubeconfig], "");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let want = "  # proposeds.check-cel.example spec: not\n  - path: spec\n    fieldsToDiscriminateBy:\n      a: A\n      b: B\n";
+    assert!(run.stdout.ends_with(want) && run.stdout.contains("# Proposed from the validations in the cluster."), "{run:?}");
+}

@@ -1,6 +1,6 @@
 //! `compile --to cel`: rules in CRDs, and everything else in the files as it was.
 
-use super::{CRD, Folder, yaml};
+use super::{CRD, Folder, crd_of, yaml};
 use serde_json::{Value, json};
 
 /// The rules of the CRD's unions, as they stand in its text.
@@ -45,7 +45,7 @@ fn rules_are_added_and_every_other_byte_stays() {
     folder
         .pipe(&compile(&["-"]), input)
         .code(0)
-        .prints(&format!("{around}{}---\nkind: Other\n# the end\n", with_rules()));
+        .prints(&format!("---\n{}", with_rules()));
 }
 
 #[test]
@@ -142,5 +142,41 @@ fn a_kind_that_no_crd_defines_is_named() {
     let folder = Folder::new(&[("openapi.json", document), ("declaration.yaml", declaration)]);
     let run = folder.run(&compile(&["openapi.json", "declaration.yaml"])).code(1);
     let run = run.says(&["Deployment: no CRD among the inputs defines it"]);
-    assert_eq!(run.stdout, declaration);
+    assert_eq!(run.stdout, "", "only CRDs are printed");
+}
+
+#[test]
+fn only_crds_are_printed_and_equal_notes_are_one_line() {
+    let other = "# another object\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n";
+    let stream = format!("{other}---\n{CRD}---\n{other}");
+    let folder = Folder::new(&[("all.yaml", &stream)]);
+    let printed = folder.run(&compile(&["all.yaml"])).code(0).stdout;
+    assert!(!printed.contains("ConfigMap"), "{printed}");
+    assert_eq!(yaml(&printed), yaml(&with_rules()));
+    let mut write = compile(&["all.yaml"]);
+    write.push("--write");
+    folder.run(&write).code(0);
+    assert_eq!(folder.read("all.yaml").matches(other).count(), 2);
+
+    let union = |path: &str| json!({"path": path, "fieldsToDiscriminateBy": {"a": "A", "b": "B"}});
+    let declaration = json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "d"},
+        "spec": {"target": {"group": "example.com", "kind": "Pair"}, "validationActions": ["Warn"],
+            "unions": [union("spec.one"), union("spec.two")]}});
+    let schema = "        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              one: {type: object, properties: {a: {type: string}, b: {type: string}}}
+              two: {type: object, properties: {a: {type: string}, b: {type: string}}}
+";
+    let folder = Folder::new(&[("crd.yaml", &crd_of("Pair", schema)), ("d.json", &declaration.to_string())]);
+    let run = folder.run(&compile(&["crd.yaml", "d.json"])).code(1);
+    let line = "Pair: the unions at spec.one, spec.two: its declaration does not deny, and rules in a CRD can only reject; \
+                use policies, or --action deny";
+    assert_eq!(run.stderr.matches("does not deny").count(), 1, "{run:#?}");
+    assert!(run.stderr.contains(line), "{run:#?}");
+    let mut deny = compile(&["crd.yaml", "d.json"]);
+    deny.extend(["--action", "deny"]);
+    folder.run(&deny).code(0);
 }

@@ -55,7 +55,7 @@ impl Place {
     }
 
     /// Reads a JSON Pointer (RFC 6901) into a schema, for example `/properties/spec/items`.
-    pub(crate) fn from_pointer(pointer: &str) -> Result<Self, PlaceError> {
+    pub fn from_pointer(pointer: &str) -> Result<Self, PlaceError> {
         let tokens = pointer_tokens(pointer).ok_or_else(|| PlaceError::NotAPointer(pointer.to_owned()))?;
         let mut steps = Vec::new();
         let mut tokens = tokens.into_iter();

@@ -264,3 +264,74 @@ fn fields_of_which_not_every_pair_can_be_tried_are_in_doubt() {
     assert_eq!(found.unions, []);
     assert!(found.doubts[0].why.contains("too many fields"), "{:?}", found.doubts[0].why);
 }
+
+/// Returns what the descriptions of `a`, `b`, `c` and of the object suggest.
+fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
+    let mut schema = schema(&[], keywords);
+    let spec = &mut schema["properties"]["spec"];
+    spec["properties"]["type"]["enum"] = json!(["X"]);
+    for (name, description) in ["a", "b", "c"].into_iter().zip(descriptions) {
+        spec["properties"][name]["description"] = json!(description);
+    }
+    spec["description"] = json!(descriptions[3]);
+    Proposals::of(&schema).suggestions(&schema).iter().map(short).collect()
+}
+
+#[test]
+fn sentences_that_exclude_fields_suggest_unions() {
+    let rows: [([&str; 4], &[&str]); 15] = [
+        (["The first. Mutually exclusive with b.", "", "", ""], &["spec: a b"]),
+        (["This field is mutually exclusive\nwith the `b` field.", "", "", ""], &["spec: a b"]),
+        (["Cannot be set together with B", "", "", ""], &["spec: a b"]),
+        (["", "", "", "At most one of a, b or c may be set."], &["spec: a b c"]),
+        (["", "", "", "Exactly one of the following: `a`, `b`. More."], &["spec: a b"]),
+        (["", "", "Only one of a and c can be used", ""], &["spec: a c"]),
+        (["", "", "", "The fields a and b are mutually exclusive."], &["spec: a b"]),
+        (["", "a and b cannot be set together.", "", ""], &["spec: a b"]),
+        (["Mutually exclusive with b and c.", "Mutually exclusive with c.", "", ""], &["spec: a b c"]),
+        // A hub, several that are allowed, other words, and what is not a sibling.
+        (["Mutually exclusive with b and c.", "", "", ""], &[]),
+        (["", "", "", "At least one of a, b must be set, at most one of a or b."], &[]),
+        (["Either a or b must be set, only one of a or b.", "", "", ""], &[]),
+        (["Cannot be set when b is large.", "", "", ""], &[]),
+        (["Mutually exclusive with x.", "Only one of them.", "", ""], &[]),
+        (["Mutually exclusive with a.", "", "", "Only one of a is set."], &[]),
+    ];
+    for (descriptions, want) in rows {
+        assert_eq!(suggested(descriptions, &json!({})), want, "{descriptions:?}");
+    }
+    let exclusive = ["Mutually exclusive with b.", "", "", ""];
+    assert_eq!(suggested(exclusive, &json!({"required": ["b"]})), [""; 0]);
+    assert_eq!(suggested(exclusive, &json!({"not": {"required": ["a", "b"]}})), [""; 0], "it is proven");
+}
+
+#[test]
+fn an_enum_of_names_of_fields_suggests_a_union() {
+    let spec = |values: &[&str], required: &[&str]| {
+        json!({"properties": {"type": {"type": "string", "enum": values}, "awsS3": {"type": "object"},
+            "gcs": {"type": "object"}, "note": {"type": "string"}}, "required": required})
+    };
+    let none = ["", "", "", ""];
+    let suggested = |values: &[&str], required: &[&str]| {
+        let schema = json!({"type": "object", "properties": {"spec": spec(values, required)}});
+        Proposals::of(&schema).suggestions(&schema).iter().map(short).collect::<Vec<_>>()
+    };
+    assert_eq!(suggested(&["aws-s3", "GCS", "None"], &[]), ["spec: type: aws-s3=awsS3? GCS=gcs? None=-"]);
+    assert_eq!(suggested(&["aws-s3", "None"], &[]), none[..0]);
+    assert_eq!(suggested(&["aws-s3", "GCS"], &["gcs"]), none[..0]);
+    assert_eq!(suggested(&["GCS", "gcs"], &[]), none[..0]);
+}
+
+#[test]
+fn pod_templates_are_known_by_their_shape() {
+    let containers = json!({"type": "array", "items": {"type": "object", "properties": {
+        "name": {}, "image": {}, "env": {}, "livenessProbe": {}, "volumeMounts": {}}}});
+    let pod = json!({"type": "object", "properties": {"containers": containers, "volumes": {}, "restartPolicy": {}}});
+    let template = json!({"type": "object", "properties": {"metadata": {}, "spec": pod}});
+    let mut without = template.clone();
+    without["properties"]["spec"]["properties"]["containers"] = json!({"type": "array", "items": {"type": "object"}});
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "template": template, "other": without, "jobs": {"type": "array", "items": {"type": "object", "properties":
+            {"template": template}}}}}}});
+    assert_eq!(Proposals::of(&schema).pod_templates, ["spec.template", "spec.jobs[*].template"]);
+}

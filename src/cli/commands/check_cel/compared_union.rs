@@ -76,6 +76,7 @@ impl ReportedRule {
         let (index, keyword) = match evidence.kind {
             EvidenceKind::Rule(index) => (Some(index), None),
             EvidenceKind::Keyword(keyword) => (None, Some(keyword)),
+            EvidenceKind::Description => (None, Some("description".to_owned())),
         };
         let (state, why) = match evidence.state {
             EvidenceState::Decides => ("decides", None),

@@ -21,7 +21,8 @@ MutatingAdmissionPolicy clears the members that are not chosen. ValidatingAdmiss
 Every policy comes with its binding, so the output can be applied as it is. The same unions always give the same output.
 
 With --to cel, the rules stand in the CRDs themselves. They reject in the words of built-in validation, and clear nothing. \
-Comments, other documents and the rules of the author stay as they are. Compiling twice changes nothing.
+Comments and the rules of the author stay as they are. Prints the CRDs only; --write keeps the other documents of a file. \
+Compiling twice changes nothing.
 
 Standard error names every union that cannot be expressed, with the reason and with what to use instead.
 

@@ -1,11 +1,10 @@
 //! `--to cel`: puts rules into the schemas of CRDs.
 //!
-//! The CRDs of files are edited as text, so comments, order and other documents stay as they are. Of a cluster, only CRDs with
-//! unions or with our rules are printed. The crate `kube-unions-policies` has the rules.
+//! The CRDs of files are edited as text, so comments and order stay as they are. Only CRDs are printed, of a cluster only those
+//! with unions or with our rules. The crate `kube-unions-policies` has the rules.
 
 use super::arguments::CompileArgs;
 use super::source::CompileSource;
-use crate::api::{self, Pages};
 use crate::cli::input::crd::{self, EditableCrd};
 use crate::cli::input::manifest::{self, Document, Edit, EditedFile, ItemChanges, ManifestFile, Stream};
 use crate::cli::report::{Verdict, output};
@@ -19,6 +18,7 @@ use kube_unions_core::union::Plan;
 use kube_unions_policies::{PolicyOptions, Refusal, RefusalReason, RulesTarget, SchemaEdit, compile_rules};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 
 /// The message if no declaration is in force.
@@ -51,7 +51,7 @@ pub(super) async fn run(
     }
     compiler.add_kinds_without_crd();
     edited.iter().flat_map(|file| &file.notices).for_each(output::note);
-    compiler.refusals.iter().for_each(output::note);
+    Refusal::lines(&compiler.refusals).iter().for_each(output::note);
     compiler.problems.iter().for_each(output::note);
 
     if arguments.check.is_some() {
@@ -62,12 +62,10 @@ pub(super) async fn run(
         }
     } else {
         let mut stream = Stream::default();
-        // A saved OpenAPI document cannot be applied.
-        let is_manifest = |position: usize| {
-            source.files.get(position).is_none_or(|file| !file.documents().iter().any(Document::is_openapi))
-        };
-        for (_, file) in edited.iter().enumerate().filter(|(position, _)| is_manifest(*position)) {
-            stream.push(&file.text, file.format);
+        for file in &edited {
+            file.definitions
+                .iter()
+                .for_each(|part| stream.push(file.text.get(part.clone()).unwrap_or_default(), file.format));
         }
         output::print(stream.into_text())?;
     }
@@ -163,14 +161,12 @@ impl RulesCompiler<'_> {
 
     /// Puts rules into the stored CRDs of a cluster, and returns each as its author could apply it.
     async fn of_cluster(&mut self, client: &Client) -> anyhow::Result<Vec<EditedFile>> {
-        let resource = api::resource(client, "customresourcedefinitions.apiextensions.k8s.io").await?;
-        let mut pages = Pages::of(client, &resource, None)?;
         let mut edited = Vec::new();
-        while let Some(page) = pages.next().await.context("cannot list CustomResourceDefinitions")? {
-            for object in page.objects() {
-                edited.extend(self.stored(object.name, object.text)?);
-            }
-        }
+        crd::for_each_stored(client, |object| {
+            edited.extend(self.stored(object.name, object.text)?);
+            Ok(())
+        })
+        .await?;
         Ok(edited)
     }
 
@@ -197,7 +193,8 @@ impl RulesCompiler<'_> {
             return Ok(None);
         }
         let text = manifest::to_yaml(&edited.text)?;
-        Ok(Some(EditedFile { text, format: manifest::Format::Yaml, ..edited }))
+        let definitions = vec![Range { start: 0, end: text.len() }];
+        Ok(Some(EditedFile { text, format: manifest::Format::Yaml, definitions, ..edited }))
     }
 }
 
@@ -213,11 +210,7 @@ fn as_applied(crd: &mut Value) -> &Value {
             annotations.shift_remove(LAST_APPLIED);
         }
     }
-    // The items of a list have no type.
-    let typed = [("apiVersion", "apiextensions.k8s.io/v1"), ("kind", "CustomResourceDefinition")];
-    for (at, (name, text)) in typed.into_iter().enumerate() {
-        fields.shift_insert(at, name.to_owned(), text.into());
-    }
+    crd::add_type(fields);
     crd
 }
 

@@ -1,5 +1,6 @@
 //! The arguments of `generate`, and the kinds that they select.
 
+use crate::cli::input::connection::ClusterArgs;
 use crate::cli::input::kinds;
 use crate::cli::input::kinds::asked::UnknownKind;
 use crate::cli::input::manifest::{self, Document, ManifestFile};
@@ -36,6 +37,9 @@ Examples:
   # Propose a UnionDeclaration for CRDs whose Go types are not at hand
   kube-unions generate --from-crd crds/ > declarations.yaml
 
+  # Propose for one CRD of the cluster, and suggest what its descriptions say
+  kube-unions generate --from-crd --suggest --kind certificates.cert-manager.io
+
   # Record the findings of today, and fail in CI only for new ones
   kube-unions generate --go ./api config/crd/bases --write \\
     --baseline unions-baseline.json --update-baseline
@@ -58,16 +62,23 @@ pub(crate) struct GenerateArgs {
     pub(super) go: Vec<PathBuf>,
     /// Propose a `UnionDeclaration` from the rules and validations of the CRDs, without Go sources
     ///
-    /// Prints the unions that CEL rules, `oneOf`, `not` or `maxProperties` enforce already, each with its evidence as a comment.
-    /// Changes no CRD.
-    #[arg(long, conflicts_with_all = ["go", "tags", "in_schema", "allow_ambiguous", "allow", "baseline", "write", "check", "output"])]
+    /// Prints the unions that CEL rules, `oneOf`, `not` or `maxProperties` enforce already, each with its evidence as a comment,
+    /// and the pod templates. Without a path, reads the CRDs of the cluster. Changes no CRD.
+    #[arg(long, conflicts_with_all = ["go", "tags", "in_schema", "allow_ambiguous", "allow", "baseline", "write", "check"])]
     pub(super) from_crd: bool,
+    /// Also print unions that no validation enforces: those that descriptions state, and enums whose values name fields
+    ///
+    /// They come in declarations of their own, which only observe: with `normalization: Disabled` and `validationActions: [Audit]`.
+    /// Each quotes its sentence. A sentence may be wrong.
+    #[arg(long, requires = "from_crd", conflicts_with = "go")]
+    pub(super) suggest: bool,
     /// Process only this kind, named as in kubectl: plural, singular, short name or kind, alone or with .GROUP; repeat for several
     /// [default: all kinds]
     #[arg(long, num_args = 1, value_name = "KIND")]
     pub(super) kind: Vec<String>,
     /// Files and folders with CRDs; `-` reads standard input. Other documents pass unchanged
-    #[arg(required = true, value_name = "CRD")]
+    /// [default with --from-crd: the cluster]
+    #[arg(required_unless_present = "from_crd", value_name = "CRD")]
     pub(super) paths: Vec<PathBuf>,
     /// Add build tags to those of Linux on amd64
     #[arg(long, value_name = "TAG", value_delimiter = ',')]
@@ -98,6 +109,8 @@ pub(crate) struct GenerateArgs {
     pub(super) output: FindingsFormat,
     #[command(flatten)]
     pub(super) require: RequireArg,
+    #[command(flatten)]
+    pub(super) cluster: ClusterArgs,
 }
 
 /// Returns the parser of rule names. It suggests similar ones and lists all.
@@ -119,12 +132,19 @@ impl GenerateArgs {
         if definitions.is_empty() {
             return Ok(None);
         }
-        let place = format!("in {}", manifest::list(&self.paths));
+        let place = if self.paths.is_empty() {
+            "on the cluster".to_owned()
+        } else {
+            format!("in {}", manifest::list(&self.paths))
+        };
         kinds::asked::definitions(&definitions, &self.kind, &place)
     }
 
     /// Names the reason that there is nothing to do with the files.
     pub(super) fn nothing_to_do(&self, files: &[ManifestFile]) -> String {
+        if self.paths.is_empty() {
+            return "no CustomResourceDefinition on the cluster".to_owned();
+        }
         if files.iter().all(|file| file.documents().is_empty()) {
             return manifest::empty(&self.paths);
         }

@@ -41,15 +41,15 @@ spec:
   target: {group: example.com, kind: Store}
   validationActions: [Warn]
   unions:
-  # crd.yaml:19:15: self.type == 'Disk' ? has(self.disk) : !has(self.disk)
-  # crd.yaml:20:15: self.type == 'Net' ? true : !has(self.net)
+  # crd.yaml:19:15: stores.example.com spec: self.type == 'Disk' ? has(self.disk) : !has(self.disk)
+  # crd.yaml:20:15: stores.example.com spec: self.type == 'Net' ? true : !has(self.net)
   - path: spec
     discriminator: type
     fieldMembers:
       Disk: {name: disk}
       Net: {name: net, optional: true}
       \"No\": {}
-  # crd.yaml:33:19: oneOf
+  # crd.yaml:33:19: stores.example.com spec.rules[*]: oneOf
   # in a list without keys: nothing is cleared here, objects are only judged
   - path: \"spec.rules[*]\"
     required: true
@@ -67,6 +67,138 @@ fn the_unions_that_validations_enforce_are_proposed_with_their_evidence() {
     assert_eq!(declaration, WANT);
     assert!(doubts.starts_with("# Store spec: not proposed: user, token: ") && doubts.contains("`isURL`"), "{doubts}");
     assert_eq!(folder.read("crd.yaml"), crd());
+}
+
+#[test]
+fn the_proposals_are_json_for_programs() {
+    let folder = Folder::new(&[("crd.yaml", &crd())]);
+    let found = folder.run(&["generate", "--from-crd", "crd.yaml", "-o", "json"]).code(0).json();
+    assert_eq!(found[0]["definition"], "stores.example.com");
+    let union = &found[0]["unions"][1];
+    let evidence = json!([{"line": 33, "column": 19, "path": "spec.rules[*]", "kind": "keyword", "text": "oneOf", "message": null,
+        "pointer": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/rules/items/oneOf"}]);
+    assert_eq!(
+        *union,
+        json!({"path": "spec.rules[*]", "discriminator": null, "members": ["allow", "deny"], "choices": [],
+        "required": true, "emptyIsUnset": [], "keyless": true, "immutable": false, "evidence": evidence})
+    );
+    let choice = json!({"value": "Net", "member": "net", "optional": true});
+    assert_eq!(found[0]["unions"][0]["choices"][1], choice);
+    assert_eq!(found[0]["doubts"][0]["fields"], json!(["user", "token"]));
+    assert_eq!((&found[0]["podTemplates"], &found[0]["suggestions"]), (&json!([]), &json!([])));
+    folder.run(&["generate", "--from-crd", "crd.yaml", "-o", "sarif"]).code(2).says(&["use -o text or -o json"]);
+}
+
+/// A schema with a union that may not change, one that a description states, an enum of names, and a pod template.
+const OBSERVED: &str = "        type: object
+        properties:
+          spec:
+            type: object
+            x-kubernetes-validations:
+            - rule: '!(has(self.disk) && size(self.disk) > 0 && has(self.net))'
+            - rule: has(self.net) == has(oldSelf.net)
+            properties:
+              disk: {type: array, items: {type: string}}
+              net: {type: object}
+              user: {type: string, description: 'The user. Mutually exclusive with token.'}
+              token: {type: string}
+              source: {type: string, enum: [Git, Http, None]}
+              git: {type: object}
+              http: {type: object}
+              template:
+                type: object
+                properties:
+                  spec:
+                    type: object
+                    properties:
+                      restartPolicy: {type: string}
+                      volumes: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+                      containers:
+                        type: array
+                        items:
+                          type: object
+                          properties:
+                            name: {type: string}
+                            image: {type: string}
+                            env: {type: array, items: {type: object, properties: {
+                              name: {type: string}, value: {type: string}, valueFrom: {type: object}}}}
+                            livenessProbe: {type: object}
+                            volumeMounts: {type: array, items: {type: object}}
+";
+
+const WANT_OBSERVED: [&str; 3] = [
+    "\
+---
+# Rules compare these unions with the old object, so nothing is cleared. Proposed from the validations in crd.yaml. Look through it before you apply it.
+apiVersion: kube-unions.dev/v1alpha1
+kind: UnionDeclaration
+metadata:
+  name: stores.example.com-immutable
+spec:
+  target: {group: example.com, kind: Store}
+  normalization: Disabled
+  validationActions: [Warn]
+  unions:
+  # crd.yaml:19:15: stores.example.com spec: !(has(self.disk) && size(self.disk) > 0 && has(self.net))
+  - path: spec
+    emptyIsUnset: [disk]
+    fieldsToDiscriminateBy:
+      disk: Disk
+      net: Net
+",
+    "\
+---
+# Pod templates, known by their shape. The API server enforces their unions in pods. Proposed from crd.yaml. Look through it before you apply it.
+apiVersion: kube-unions.dev/v1alpha1
+kind: UnionDeclaration
+metadata:
+  name: stores.example.com-pod-templates
+spec:
+  target: {group: example.com, kind: Store}
+  validationActions: [Warn]
+  podTemplates: [spec.template]
+",
+    "\
+---
+# No validation enforces these unions, and a sentence may be wrong. Suggested from the texts and names in crd.yaml. Look through it before you apply it.
+apiVersion: kube-unions.dev/v1alpha1
+kind: UnionDeclaration
+metadata:
+  name: stores.example.com-suggested
+spec:
+  target: {group: example.com, kind: Store}
+  normalization: Disabled
+  validationActions: [Audit]
+  unions:
+  # crd.yaml:26:38: stores.example.com spec.source: enum
+  - path: spec
+    discriminator: source
+    fieldMembers:
+      Git: {name: git, optional: true}
+      Http: {name: http, optional: true}
+      None: {}
+  # crd.yaml:24:36: stores.example.com spec.user: \"Mutually exclusive with token\"
+  - path: spec
+    fieldsToDiscriminateBy:
+      user: User
+      token: Token
+",
+];
+
+#[test]
+fn what_no_validation_enforces_stands_apart_and_only_observes() {
+    let folder = Folder::new(&[("crd.yaml", &crd_of("Store", OBSERVED))]);
+    let run = folder.run(&["generate", "--from-crd", "crd.yaml"]).code(0);
+    run.says(&["1 CRD: 1 union proposed, 1 pod template, 0 groups of fields in doubt"])
+        .prints(&WANT_OBSERVED[..2].concat());
+    let run = folder.run(&["generate", "--from-crd", "--suggest", "crd.yaml"]).code(0);
+    let run = run.says(&["0 groups of fields in doubt, 2 unions suggested that nothing enforces"]);
+    let run = run.prints(&WANT_OBSERVED.concat());
+    folder.write("declaration.yaml", &run.stdout);
+    folder.run(&["lint", "crd.yaml", "declaration.yaml"]).code(0);
+    folder.run(&["generate", "--suggest", "--go", ".", "crd.yaml"]).code(2).says(&["--suggest"]);
+    let run = folder.run(&["generate", "--from-crd", "crd.yaml", "--context", "c"]).code(2);
+    run.says(&["name files, or give --kubeconfig and --context"]);
 }
 
 #[test]
