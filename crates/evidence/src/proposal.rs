@@ -227,7 +227,7 @@ impl Exclusions {
 impl CandidateFields<'_> {
     /// Returns the union of a discriminator, if every value allows at most one member, and rejects the others.
     fn discriminated(&self, discriminator: &str, fields: &[String], env: &Rc<CelEnv>) -> Option<ProposedUnion> {
-        let values: Vec<String> = self.values_of(discriminator, env)?;
+        let (values, is_only_value) = self.values_of(discriminator, env)?;
         let table_of = |members: Vec<String>| {
             let union = UnionFields {
                 discriminator: Some(discriminator.to_owned()),
@@ -245,8 +245,12 @@ impl CandidateFields<'_> {
             let rows = || values.iter().filter_map(|value| table.row(Some(value), &[field]));
             let allowed = rows().filter(|row| is_allowed(row)).count();
             let rejected = rows().filter(|row| is_rejection(&table, row)).count();
+            let is_required = || values.iter().all(|value| is_rejected(&table, value, &[]));
             // A member is allowed alone with some values, and rejected with all others.
-            if allowed > 0 && rejected > 0 && allowed.saturating_add(rejected) == values.len() {
+            if allowed > 0
+                && allowed.saturating_add(rejected) == values.len()
+                && (rejected > 0 || (is_only_value && is_required()))
+            {
                 members.push(field.clone());
             }
         }
@@ -262,7 +266,7 @@ impl CandidateFields<'_> {
             if selected.next().is_some() {
                 return None;
             }
-            let optional = member.is_some() && !rejects(value, &[]);
+            let optional = member.is_some() && !is_rejected(&table, value, &[]);
             choices.push(ProposedChoice { value: value.clone(), member, optional });
         }
         let selected: BTreeSet<&String> = choices.iter().filter_map(|choice| choice.member.as_ref()).collect();
@@ -293,17 +297,19 @@ impl CandidateFields<'_> {
         })
     }
 
-    /// Returns the values of a discriminator: its `enum`, without the values that are rejected whatever else is set.
-    fn values_of(&self, discriminator: &str, env: &Rc<CelEnv>) -> Option<Vec<String>> {
+    /// Returns the values of a discriminator: its `enum`, without the values that are rejected whatever else is set. And true if
+    /// this leaves one of several.
+    fn values_of(&self, discriminator: &str, env: &Rc<CelEnv>) -> Option<(Vec<String>, bool)> {
         let values = self.object.node.property(discriminator)?.list("enum").iter().filter_map(Value::as_str);
         let values: Vec<String> = values.map(str::to_owned).collect();
         let discriminator = Some(discriminator.to_owned());
         let union = UnionFields { discriminator, values: values.clone(), ..UnionFields::default() };
         let place = &self.object.place;
         let table = TruthTable::make(self.object.schema, place, &union, OtherMembers::Unknown, env)?;
-        let is_forbidden = |value: &String| table.row(Some(value), &[]).is_some_and(|row| is_rejection(&table, row));
-        let values: Vec<String> = values.into_iter().filter(|value| !is_forbidden(value)).collect();
-        (!values.is_empty()).then_some(values)
+        let all = values.len();
+        let values: Vec<String> = values.into_iter().filter(|value| !is_rejected(&table, value, &[])).collect();
+        let is_only_value = values.len() == 1 && all > 1;
+        (!values.is_empty()).then_some((values, is_only_value))
     }
 
     /// Returns the members that matter only if they are not empty, by the rows of a table that count.
@@ -357,6 +363,10 @@ fn rejecting(row: &TableRow) -> &[usize] {
 /// Returns true if a rule or keyword about several fields rejects a combination whose members are not empty.
 fn is_rejection(table: &TruthTable, row: &TableRow) -> bool {
     rejecting(row).iter().filter_map(|&at| table.evidence().get(at)).any(Evidence::is_about_fields)
+}
+
+fn is_rejected(table: &TruthTable, value: &str, members: &[&str]) -> bool {
+    table.row(Some(value), members).is_some_and(|row| is_rejection(table, row))
 }
 
 /// Returns true if no validation rejects a combination, whatever its members are.

@@ -128,5 +128,8 @@ fn unions_are_proposed_from_the_crds_of_a_cluster() {
     let run = crate::webhook::kube_unions(&["generate", "--from-crd", "--kind", "proposeds", &kubeconfig], "");
     assert_eq!(run.code, Some(0), "{run:?}");
     let want = "  # proposeds.check-cel.example spec: not\n  - path: spec\n    fieldsToDiscriminateBy:\n      a: A\n      b: B\n";
-    assert!(run.stdout.ends_with(want) && run.stdout.contains("# Proposed from the validations in the cluster."), "{run:?}");
+    assert!(
+        run.stdout.ends_with(want) && run.stdout.contains("# Proposed from the validations in the cluster."),
+        "{run:?}"
+    );
 }

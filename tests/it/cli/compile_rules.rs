@@ -42,10 +42,7 @@ fn rules_are_added_and_every_other_byte_stays() {
     folder.run(&compile(&["crd.yaml"])).code(0).prints(&with_rules());
     let around = "# Source: a.yaml\napiVersion: v1\nkind: ConfigMap\ndata: {a:   'b'}\n---\n";
     let input = format!("{around}{CRD}---\nkind: Other\n# the end\n");
-    folder
-        .pipe(&compile(&["-"]), input)
-        .code(0)
-        .prints(&format!("---\n{}", with_rules()));
+    folder.pipe(&compile(&["-"]), input).code(0).prints(&format!("---\n{}", with_rules()));
 }
 
 #[test]

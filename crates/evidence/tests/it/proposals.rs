@@ -65,6 +65,7 @@ fn rules_that_exclude_each_pair_make_a_union() {
         (&["self.type != 'A' || has(self.a)"], &[]),
         (&["self.type == 'N' || has(self.a)", "self.type != 'N' || !has(self.a)"], &[]),
         (&["self.type == 'N'"], &[]),
+        (&["self.type == 'B' && has(self.b)"], &["spec: type: B=b"]),
         (&["isURL('x') || !(has(self.a) && has(self.b))"], &[]),
     ];
     for (rules, want) in rows {
