@@ -99,10 +99,8 @@ fn is_not_empty(fact: Fact<'_, '_>) -> bool {
 }
 
 fn integer(literal: &IdedExpr) -> Option<i64> {
-    match &literal.expr {
-        Expr::Literal(LiteralValue::Int(number)) => Some(*number.inner()),
-        _ => None,
-    }
+    let Expr::Literal(LiteralValue::Int(number)) = &literal.expr else { return None };
+    Some(*number.inner())
 }
 
 fn is_literal(expression: &IdedExpr) -> bool {

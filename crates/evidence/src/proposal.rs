@@ -256,9 +256,6 @@ impl CandidateFields<'_> {
         }
         let table = table_of(members.clone())?;
         let allows = |value: &str, members: &[&str]| table.row(Some(value), members).is_some_and(is_allowed);
-        let rejects = |value: &str, members: &[&str]| {
-            table.row(Some(value), members).is_some_and(|row| is_rejection(&table, row))
-        };
         let mut choices = Vec::new();
         for value in &values {
             let mut selected = members.iter().filter(|member| allows(value, &[member]));

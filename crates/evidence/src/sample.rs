@@ -99,15 +99,15 @@ impl<'s> Sampler<'s> {
     /// Returns a value with one item or field, if it has none.
     fn not_empty(&mut self, node: Option<SchemaNode<'s>>, value: Value) -> Value {
         let Some(node) = node else { return value };
-        match &value {
-            Value::Array(items) if items.is_empty() => json!([self.value(node.get("items").map(SchemaNode), 2)]),
-            Value::Object(fields) if fields.is_empty() => {
-                let first = node.properties().next();
-                let (name, field) = first.map_or(("x", node.map_values()), |(name, field)| (name, Some(field)));
-                json!({name: self.value(field, 2)})
-            }
-            _ => value,
+        if value.as_array().is_some_and(Vec::is_empty) {
+            return json!([self.value(node.get("items").map(SchemaNode), 2)]);
         }
+        if value.as_object().is_some_and(Map::is_empty) {
+            let first = node.properties().next();
+            let (name, field) = first.map_or(("x", node.map_values()), |(name, field)| (name, Some(field)));
+            return json!({name: self.value(field, 2)});
+        }
+        value
     }
 
     /// Returns the smallest value found, if possible one that the node accepts.

@@ -153,7 +153,9 @@ impl SentenceReader {
                 if pairs.is_empty() {
                     continue;
                 }
-                pairs.iter().for_each(|(one, other)| found.graph.add(*one, *other));
+                for (one, other) in pairs {
+                    found.graph.add(one, other);
+                }
                 found.sentences.push((group, evidence(EvidenceKind::Description, pointer, sentence)));
             }
         }

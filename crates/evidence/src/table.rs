@@ -217,7 +217,7 @@ fn decision(
         let field = match content(member) {
             _ if !set => KnownField::Absent,
             Content::NotEmpty if is_boolean() => KnownField::Value(Value::Bool(true)),
-            content => KnownField::Present(content),
+            content @ (Content::Any | Content::NotEmpty) => KnownField::Present(content),
         };
         fields.insert(Cow::Owned(member.clone()), field);
     }

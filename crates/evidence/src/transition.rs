@@ -55,10 +55,12 @@ fn compared(node: SchemaNode<'_>, env: &CelEnv) -> Vec<Vec<String>> {
 }
 
 fn old_fields(expression: &IdedExpr, paths: &mut Vec<Vec<String>>) {
-    let (value, tested) = match &expression.expr {
-        Expr::Select(select) if select.test => (&*select.operand, Some(select.field.as_str())),
-        _ => (expression, None),
-    };
+    let (mut value, mut tested) = (expression, None);
+    if let Expr::Select(select) = &expression.expr
+        && select.test
+    {
+        (value, tested) = (&*select.operand, Some(select.field.as_str()));
+    }
     match FieldSelection::of(value) {
         Some(it) if it.variable == "oldSelf" => {
             paths.push(it.names().into_iter().chain(tested).filter_map(unescape).collect());

@@ -16,7 +16,8 @@ fn schema(rules: &[&str], keywords: &Value) -> Value {
 /// Returns a union in short: `spec: a, b`, with `!` if one is required, or with the values of the discriminator.
 fn short(union: &ProposedUnion) -> String {
     let ProposedUnion { path, members, discriminator, choices, exactly_one, empty_is_unset, .. } = union;
-    let empty = empty_is_unset.iter().map(|member| format!(" -{member}")).collect::<String>();
+    let empty: Vec<String> = empty_is_unset.iter().map(|member| format!(" -{member}")).collect();
+    let empty = empty.concat();
     let Some(discriminator) = discriminator else {
         return format!("{path}: {}{}{empty}", members.join(" "), if *exactly_one { "!" } else { "" });
     };
