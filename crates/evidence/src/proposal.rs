@@ -227,7 +227,8 @@ impl Exclusions {
 impl CandidateFields<'_> {
     /// Returns the union of a discriminator, if every value allows at most one member, and rejects the others.
     fn discriminated(&self, discriminator: &str, fields: &[String], env: &Rc<CelEnv>) -> Option<ProposedUnion> {
-        let (values, is_only_value) = self.values_of(discriminator, env)?;
+        let (all, values) = self.values_of(discriminator, env)?;
+        let is_only_value = values.len() == 1 && all.len() > 1;
         let table_of = |members: Vec<String>| {
             let union = UnionFields {
                 discriminator: Some(discriminator.to_owned()),
@@ -257,7 +258,12 @@ impl CandidateFields<'_> {
         let table = table_of(members.clone())?;
         let allows = |value: &str, members: &[&str]| table.row(Some(value), members).is_some_and(is_allowed);
         let mut choices = Vec::new();
-        for value in &values {
+        for value in &all {
+            // A declaration has every value of the enum, also one that a rule rejects.
+            if !values.contains(value) {
+                choices.push(ProposedChoice { value: value.clone(), member: None, optional: false });
+                continue;
+            }
             let mut selected = members.iter().filter(|member| allows(value, &[member]));
             let member = selected.next().cloned();
             if selected.next().is_some() {
@@ -294,19 +300,16 @@ impl CandidateFields<'_> {
         })
     }
 
-    /// Returns the values of a discriminator: its `enum`, without the values that are rejected whatever else is set. And true if
-    /// this leaves one of several.
-    fn values_of(&self, discriminator: &str, env: &Rc<CelEnv>) -> Option<(Vec<String>, bool)> {
+    /// Returns the values of a discriminator, its `enum`, and those of them that are not rejected whatever else is set.
+    fn values_of(&self, discriminator: &str, env: &Rc<CelEnv>) -> Option<(Vec<String>, Vec<String>)> {
         let values = self.object.node.property(discriminator)?.list("enum").iter().filter_map(Value::as_str);
         let values: Vec<String> = values.map(str::to_owned).collect();
         let discriminator = Some(discriminator.to_owned());
         let union = UnionFields { discriminator, values: values.clone(), ..UnionFields::default() };
         let place = &self.object.place;
         let table = TruthTable::make(self.object.schema, place, &union, OtherMembers::Unknown, env)?;
-        let all = values.len();
-        let values: Vec<String> = values.into_iter().filter(|value| !is_rejected(&table, value, &[])).collect();
-        let is_only_value = values.len() == 1 && all > 1;
-        (!values.is_empty()).then_some((values, is_only_value))
+        let kept: Vec<String> = values.iter().filter(|value| !is_rejected(&table, value, &[])).cloned().collect();
+        (!kept.is_empty()).then_some((values, kept))
     }
 
     /// Returns the members that matter only if they are not empty, by the rows of a table that count.

@@ -50,13 +50,13 @@ fn rules_that_exclude_each_pair_make_a_union() {
         ),
         (&["!has(self.a) || self.type == 'A'", "!has(self.b) || self.type == 'B'"], &["spec: type: A=a? B=b? N=-"]),
         (&["self.type == 'A' ? has(self.a) : !has(self.a)"], &["spec: type: A=a B=- N=-"]),
-        (&["self.type == 'A' || !has(self.a)", "self.type != 'N'"], &["spec: type: A=a? B=-"]),
+        (&["self.type == 'A' || !has(self.a)", "self.type != 'N'"], &["spec: type: A=a? B=- N=-"]),
         (
             &[
                 "self.type == 'A' ? has(self.a) : !has(self.a)",
                 "self.type == 'B' && has(self.b) || self.type == 'A' && !has(self.b)",
             ],
-            &["spec: type: A=a B=b"],
+            &["spec: type: A=a B=b N=-"],
         ),
         (&["self.type == 'A' || !has(self.a)", "!has(self.a) || !has(self.b)"], &["spec: a b"]),
         // A field that several values allow, together or not at all, one-sided, or beyond the library: no unions.
@@ -66,7 +66,7 @@ fn rules_that_exclude_each_pair_make_a_union() {
         (&["self.type != 'A' || has(self.a)"], &[]),
         (&["self.type == 'N' || has(self.a)", "self.type != 'N' || !has(self.a)"], &[]),
         (&["self.type == 'N'"], &[]),
-        (&["self.type == 'B' && has(self.b)"], &["spec: type: B=b"]),
+        (&["self.type == 'B' && has(self.b)"], &["spec: type: A=- B=b N=-"]),
         (&["isURL('x') || !(has(self.a) && has(self.b))"], &[]),
     ];
     for (rules, want) in rows {
