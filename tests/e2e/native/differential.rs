@@ -213,7 +213,9 @@ fn wait_until_in_force(kinds: &[RandomKind], writes: &[RandomWrite], ask: &dyn F
                     && (changed.is_empty() || changed.iter().any(differs))
                     && (warned.is_empty() || warned.iter().any(|write| !policy_warnings(&ask(write)).is_empty()))
             });
-            assert!(in_force, "the policies of {} were not in force", kind.name);
+            let answers =
+                || [&denied, &changed, &warned].map(|writes| writes.iter().map(|it| ask(it)).collect::<Vec<_>>());
+            assert!(in_force, "the policies of {} were not in force: {:?}\n{}", kind.name, answers(), kind.schema);
         }
     }
 }

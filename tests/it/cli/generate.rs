@@ -59,7 +59,13 @@ struct UnionReport {
 #[serde(deny_unknown_fields)]
 struct ChoiceReport {
     value: String,
-    member: Option<String>,
+    members: Vec<MemberReport>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MemberReport {
+    name: String,
     optional: bool,
     evidence: Option<String>,
 }
@@ -85,7 +91,7 @@ struct FindingReport {
 
 /// A union, whoever tells of it: version, path, form, discriminator, and what each value chooses. Whether that may be missing is
 /// not asked in the form of 2019.
-type Told = (String, String, Form, Option<String>, BTreeMap<String, Option<(String, bool)>>);
+type Told = (String, String, Form, Option<String>, BTreeMap<String, Vec<(String, bool)>>);
 
 impl Report {
     #[track_caller]
@@ -112,12 +118,11 @@ impl Report {
         let mut told: Vec<Told> = unions
             .map(|(kind, union)| {
                 let chosen = |choice: &ChoiceReport| {
-                    let member =
-                        choice.member.clone().map(|member| (member, union.form == Form::Map && choice.optional));
-                    (choice.value.clone(), member)
+                    let member = |it: &MemberReport| (it.name.clone(), union.form == Form::Map && it.optional);
+                    (choice.value.clone(), choice.members.iter().map(member).collect())
                 };
                 // The form of 2019 has no empty members; that a value has no field is not a matter of it.
-                let counts = |choice: &&ChoiceReport| union.form == Form::Map || choice.member.is_some();
+                let counts = |choice: &&ChoiceReport| union.form == Form::Map || !choice.members.is_empty();
                 let choices = union.choices.iter().filter(counts).map(chosen).collect();
                 (kind.version.clone(), union.path.clone(), union.form, union.discriminator.clone(), choices)
             })
@@ -153,7 +158,8 @@ impl Sample {
             .iter()
             .map(|union| {
                 let chosen = |member: &rows::Member| (member.name().to_owned(), member.is_optional());
-                let choices = union.choices.iter().map(|(value, member)| (value.clone(), member.as_ref().map(chosen)));
+                let choices =
+                    union.choices.iter().map(|(value, member)| (value.clone(), member.iter().map(chosen).collect()));
                 let (version, path) = (union.version.clone(), union.path.clone());
                 (version, path, union.form, union.discriminator.clone(), choices.collect())
             })
@@ -232,11 +238,11 @@ fn a_union_is_reported_with_its_members_its_struct_and_where_it_stands() {
                 format!("{name}: type {} instead of {:?}", union.type_name, wanted.type_name)
             });
             failures.note(union.evidence == wanted.evidence, || format!("{name}: evidence {}", union.evidence));
-            for choice in &union.choices {
+            for member in union.choices.iter().flat_map(|choice| &choice.members) {
                 // A member that is found by name is required by a rule or not at all.
-                let by_rule = wanted.evidence == "names" && choice.member.is_some() && !choice.optional;
+                let by_rule = wanted.evidence == "names" && !member.optional;
                 failures
-                    .note(choice.evidence.as_deref() == by_rule.then_some("rule"), || format!("{name}: {choice:?}"));
+                    .note(member.evidence.as_deref() == by_rule.then_some("rule"), || format!("{name}: {member:?}"));
             }
             let (line, column) = wanted.source.position();
             failures.note((&*wanted.source.file, line, column) == (&*union.file, union.line, union.column), || {
@@ -362,9 +368,8 @@ fn explained_unions(explained: &Value) -> Vec<Told> {
         for union in kind["unions"].as_array().unwrap() {
             let form: Form = serde_json::from_value(union["form"].clone()).unwrap();
             let choices = union["choices"].as_array().unwrap().iter().map(|choice| {
-                let member = choice["members"].get(0);
-                let optional = |member: &Value| form == Form::Map && member["optional"] == true;
-                (text(&choice["value"]), member.map(|member| (text(&member["name"]), optional(member))))
+                let member = |it: &Value| (text(&it["name"]), form == Form::Map && it["optional"] == true);
+                (text(&choice["value"]), choice["members"].as_array().unwrap().iter().map(member).collect())
             });
             let discriminator = union["discriminator"].as_str().map(str::to_owned);
             told.push((text(&kind["version"]), text(&union["path"]), form, discriminator, choices.collect()));
