@@ -52,6 +52,7 @@ finding_kinds! {
     InvalidMarker "invalid-marker" Error "A marker has a syntax error or unknown arguments.",
     MisplacedMarker "misplaced-marker" Error "A marker has no effect at its position.",
     UnsupportedMarker "unsupported-marker" Note "A marker of unions that is not used.",
+    ConditionalMarker "conditional-marker" Note "A marker depends on an option, and the union is declared without it.",
     ContradictoryMarkers "contradictory-markers" Error "The markers of a struct contradict each other.",
     UnmarkedUnion "unmarked-union" Error "A struct has `+union`, and nothing tells its members.",
     UnmarkedMember "unmarked-member" Error "A field looks like a member, and no value of the discriminator has its name.",
@@ -71,9 +72,8 @@ finding_kinds! {
     MissingType "missing-type" Warning "A type that the kind needs is not declared in its package, whose sources were given.",
     UnreadableType "unreadable-type" Error "The parser cannot read a declaration of types.",
     EmbeddedUnion "embedded-union" Note "The union is in an embedded resource, which is an object of another kind.",
-    OverlappingGroup "overlapping-group" Warning "A group of `ExactlyOneOf` or `AtMostOneOf` shares a field with another union.",
-    RequiredGroup "required-group" Note "One member of a group must be set, which a union in a CRD cannot say.",
-    UnknownField "unknown-field" Error "A group of `ExactlyOneOf` or `AtMostOneOf` names something that is not a field.",
+    OverlappingGroup "overlapping-group" Warning "A group of `ExactlyOneOf`, `AtMostOneOf` or `dependentForbidden` shares a field with another union.",
+    UnknownField "unknown-field" Error "A marker names something that is not a field.",
     RefusedCrd "refused-crd" Error "The CRD cannot be changed.",
 }
 

@@ -20,6 +20,7 @@ mod marked_union;
 mod marker;
 mod packages;
 mod position;
+mod quoting;
 mod rules;
 mod syntax;
 mod types;

@@ -5,7 +5,7 @@ use kube_unions_core::schema::Place;
 use kube_unions_core::union::Form;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A union that markers declare.
 #[derive(Debug)]
@@ -16,8 +16,12 @@ pub struct MarkedUnion {
     pub form: Form,
     /// JSON name of the discriminator.
     pub discriminator: Option<Box<str>>,
-    /// The member that each value selects; `None` is an empty member.
-    pub choices: BTreeMap<Box<str>, Option<Selection>>,
+    /// The members that each value selects. Only a mode of declarative validation selects several.
+    pub choices: Choices,
+    /// One member must be set.
+    pub required: bool,
+    /// JSON names of the members that count as not set if they are empty.
+    pub empty_is_unset: BTreeSet<Box<str>>,
     /// Name of the struct with its package, for example `v1.Strategy`.
     pub go_type: String,
     /// Position of the discriminator. Without one, that of the first member or of the marker that lists the members.
@@ -40,7 +44,7 @@ pub enum FoundBy {
     OneOf,
 }
 
-/// The member that a value selects.
+/// A member that a value selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// JSON name of the member.
@@ -51,8 +55,8 @@ pub struct Selection {
     pub by_rule: bool,
 }
 
-/// The member that each value selects.
-pub(super) type Choices = BTreeMap<Box<str>, Option<Selection>>;
+/// The members that each value selects.
+pub(super) type Choices = BTreeMap<Box<str>, Vec<Selection>>;
 
 impl MarkedUnion {
     /// Returns the JSON names of the members, in the order of the sources.
@@ -77,26 +81,28 @@ impl MarkedUnion {
 
     /// Returns the value of `x-kubernetes-unions` for this union; in the 2019 form, its item of the list.
     pub fn value(&self) -> Value {
+        let mut value = Map::new();
         match self.form {
             Form::Map => {
-                let member = |Selection { name, optional, .. }: &Selection| {
-                    if *optional { json!({"name": name, "optional": true}) } else { json!({"name": name}) }
-                };
                 let choices = self.choices.iter();
-                let members =
-                    choices.map(|(value, selected)| (value.to_string(), selected.as_ref().map(member).into()));
-                json!({"fieldMembers": members.collect::<Map<_, _>>()})
+                let members = choices.map(|(value, selected)| (value.to_string(), members_of(selected)));
+                value.insert("fieldMembers".to_owned(), members.collect::<Map<_, _>>().into());
             }
             Form::List => {
-                let selected =
-                    self.choices.iter().filter_map(|(value, selected)| Some((&selected.as_ref()?.name, value)));
-                let fields: BTreeMap<_, _> = selected.collect();
-                match &self.discriminator {
-                    Some(name) => json!({"discriminator": name, "fields-to-discriminateBy": fields}),
-                    None => json!({"fields-to-discriminateBy": fields}),
-                }
+                let selected = self.choices.iter().flat_map(|(value, selected)| {
+                    selected.iter().map(|selected| (selected.name.to_string(), Value::from(&**value)))
+                });
+                value.insert("fields-to-discriminateBy".to_owned(), selected.collect::<Map<_, _>>().into());
+                value.extend(self.discriminator.iter().map(|name| ("discriminator".to_owned(), (&**name).into())));
             }
         }
+        if self.required {
+            value.insert("required".to_owned(), true.into());
+        }
+        if !self.empty_is_unset.is_empty() {
+            value.insert("emptyIsUnset".to_owned(), json!(self.empty_is_unset));
+        }
+        value.into()
     }
 
     /// Adds the union to the value at its node. Only a list has room for several.
@@ -106,6 +112,20 @@ impl MarkedUnion {
             (Form::List, Some(Value::Array(unions))) => unions.push(own),
             (Form::List, value) => *value = Some(Value::Array(vec![own])),
             (Form::Map, value) => *value = Some(own),
+        }
+    }
+}
+
+/// Returns the fields that a value of the 2022 form selects, as the extension spells them.
+fn members_of(selected: &[Selection]) -> Value {
+    let options = |optional| if optional { json!({"optional": true}) } else { json!({}) };
+    match selected {
+        [] => Value::Null,
+        [Selection { name, optional: false, .. }] => json!({"name": name}),
+        [Selection { name, optional: true, .. }] => json!({"name": name, "optional": true}),
+        several => {
+            let fields = several.iter().map(|field| (field.name.to_string(), options(field.optional)));
+            json!({"fields": fields.collect::<Map<_, _>>()})
         }
     }
 }

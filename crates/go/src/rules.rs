@@ -17,7 +17,7 @@ use self::marked_struct::same_letters;
 use super::finding::GoFinding;
 use super::finding_kind::FindingKind;
 use super::marked_union::{Choices, FoundBy, MarkedUnion, Selection};
-use super::marker::{Family, Meaning};
+use super::marker::{Family, Meaning, Presence};
 use super::packages::Packages;
 use super::values::{DiscriminatorValues, ValuesError, quoted};
 use kube_unions_core::union::Form;
@@ -50,12 +50,12 @@ impl MarkedStruct<'_, '_> {
 
     /// Returns a finding for each invalid marker. Its meaning might change every union of the struct.
     fn invalid_markers(&self) -> Vec<GoFinding> {
-        let of_fields = self.fields.iter().flat_map(|field| &field.field.markers);
-        let markers = self.markers.iter().copied().chain(of_fields);
-        let invalid = markers.filter_map(|marker| {
-            let Meaning::Invalid(message) = &marker.meaning else { return None };
+        let of_fields = self.fields.iter().flat_map(|field| field.meanings.iter().copied());
+        let meanings = self.markers.iter().map(|marker| (&marker.meaning, &marker.at)).chain(of_fields);
+        let invalid = meanings.filter_map(|(meaning, at)| {
+            let Meaning::Invalid(message) = meaning else { return None };
             let message = format!("{message}; the unions of `{}` are unknown", self.title);
-            Some(GoFinding::left_out(&marker.at, FindingKind::InvalidMarker, message))
+            Some(GoFinding::left_out(at, FindingKind::InvalidMarker, message))
         });
         invalid.collect()
     }
@@ -67,11 +67,12 @@ impl MarkedStruct<'_, '_> {
         packages: &Packages,
         findings: &mut Vec<GoFinding>,
     ) -> Result<Option<MarkedUnion>, GoFinding> {
-        let choices = match group.discriminator {
+        let mut choices = match group.discriminator {
             None => Self::choices_without_discriminator(group)?,
             Some(discriminator) => {
                 let Some(schema) = discriminator.schema else { return Ok(None) };
-                if let Some(other) = schema.type_name.as_deref().filter(|name| *name != "string") {
+                let is_allowed = |name: &str| name == "string" || (name == "boolean" && group.has(Family::Mode));
+                if let Some(other) = schema.type_name.as_deref().filter(|name| !is_allowed(name)) {
                     let message = format!(
                         "the discriminator `{}` must be a string, but its type in the schema is {other}",
                         discriminator.name
@@ -90,15 +91,20 @@ impl MarkedStruct<'_, '_> {
                 }
             }
         };
-        let has_member = choices.values().any(Option::is_some);
-        Ok(has_member.then(|| self.finish(group, choices)))
+        if group.discriminator.is_some_and(StructField::is_boolean) {
+            for value in ["false", "true"] {
+                choices.entry(value.into()).or_default();
+            }
+        }
+        let has_member = choices.values().any(|selected| !selected.is_empty());
+        Ok(has_member.then(|| self.finish(group, choices, packages)))
     }
 
     /// Returns the choices of a 2019 union without a discriminator. Its values are only names.
     fn choices_without_discriminator(group: &UnionGroup<'_>) -> Result<Choices, GoFinding> {
         let mut choices = Choices::new();
         for member in group.members.marked().iter().filter(|member| member.field.schema.is_some()) {
-            choose(&mut choices, member.value().into(), member, Form::List)?;
+            choose(&mut choices, member.value(), member, Form::List)?;
         }
         Ok(choices)
     }
@@ -113,10 +119,11 @@ impl MarkedStruct<'_, '_> {
         }
     }
 
-    fn finish(&self, group: &UnionGroup<'_>, choices: Choices) -> MarkedUnion {
+    fn finish(&self, group: &UnionGroup<'_>, choices: Choices, packages: &Packages) -> MarkedUnion {
         let names: BTreeSet<&str> = choices.values().flatten().map(|selected| &*selected.name).collect();
         let members: Vec<_> = self.fields.iter().filter(|field| names.contains(field.name)).collect();
         let first = group.discriminator.or(members.first().copied());
+        let empty = members.iter().filter(|field| group.is_validation() && packages.is_unset_if_empty(&field.typed()));
         MarkedUnion {
             place: self.place.clone(),
             form: group.form(),
@@ -124,6 +131,8 @@ impl MarkedStruct<'_, '_> {
             go_type: self.title.clone(),
             source: first.map_or(self.at, StructField::at).clone(),
             members: members.iter().map(|field| (field.name.into(), field.at().clone())).collect(),
+            required: group.discriminator.is_none() && group.has(Family::Validation),
+            empty_is_unset: empty.map(|field| field.name.into()).collect(),
             choices,
             found_by: match &group.members {
                 Membership::Marked(_) => FoundBy::Markers,
@@ -143,8 +152,8 @@ fn marked_choices(
 ) -> Result<Choices, GoFinding> {
     let known = match values.known() {
         Ok(known) => Some(known),
-        // If every marker names its value, nothing has to be looked up.
-        Err(ValuesError::None(_)) if members.iter().all(|member| member.marker.value.is_some()) => None,
+        // If every marker names its value, nothing has to be looked up. In declarative validation, the name of the field is one.
+        Err(ValuesError::None(_)) if members.iter().all(MarkedMember::has_value) => None,
         Err(error) => {
             return Err(GoFinding::left_out(discriminator.at(), error.kind(), error.describe(discriminator.name)));
         }
@@ -157,11 +166,11 @@ fn marked_choices(
                 spelling(&member.value_names(), known).map_err(|similar| no_value(member, &similar, known))?
             }
         };
-        choose(&mut choices, value, member, form)?;
+        choose(&mut choices, &value, member, form)?;
     }
     if form == Form::Map {
         for value in known.into_iter().flatten() {
-            choices.entry(value.clone()).or_insert(None);
+            choices.entry(value.clone()).or_default();
         }
     }
     Ok(choices)
@@ -199,27 +208,48 @@ fn no_value(member: &MarkedMember<'_>, similar: &[Box<str>], known: &BTreeSet<Bo
 }
 
 /// Makes a value select a member.
-fn choose(choices: &mut Choices, value: Box<str>, member: &MarkedMember<'_>, form: Form) -> Result<(), GoFinding> {
+fn choose(choices: &mut Choices, value: &str, member: &MarkedMember<'_>, form: Form) -> Result<(), GoFinding> {
     let name: Box<str> = member.field.name.into();
     if form == Form::List && choices.values().flatten().any(|selected| selected.name == name) {
         let message = format!("the member `{name}` has two values, which the 2019 form cannot express: keep one");
         return Err(GoFinding::left_out(member.at, FindingKind::DuplicateValue, message));
     }
-    let selected = Selection { name, optional: member.marker.optional, by_rule: false };
-    if let Some(Some(other)) = choices.get(&value).filter(|known| known.as_ref() != Some(&selected)) {
+    let presence = member.marker.presence;
+    let selected = Selection { name, optional: presence == Presence::Optional, by_rule: false };
+    let of_value = choices.entry(value.into()).or_default();
+    if member.marker.family == Family::Mode {
+        // Several markers of a field are in force together.
+        match of_value.iter_mut().find(|known| known.name == selected.name) {
+            _ if presence == Presence::Forbidden => {}
+            Some(known) => known.optional &= selected.optional,
+            None => of_value.push(selected),
+        }
+        return Ok(());
+    }
+    if let Some(other) = of_value.iter().find(|known| **known != selected) {
         let message = format!(
             "the members `{}` and `{}` have the same value `{value}`: give each its own",
             other.name, selected.name
         );
         return Err(GoFinding::left_out(member.at, FindingKind::DuplicateValue, message));
     }
-    choices.insert(value, Some(selected));
+    *of_value = vec![selected];
     Ok(())
 }
 
 impl UnionGroup<'_> {
+    /// Returns true if a member has a marker of a family.
+    fn has(&self, family: Family) -> bool {
+        self.members.marked().iter().any(|member| member.marker.family == family)
+    }
+
+    /// Returns true for a union of declarative validation.
+    fn is_validation(&self) -> bool {
+        self.members.marked().iter().any(|member| member.marker.family.is_validation())
+    }
+
     fn form(&self) -> Form {
-        let is_2019 = self.members.marked().iter().any(|member| member.marker.family != Family::Member);
+        let is_2019 = self.has(Family::Deprecated) || self.has(Family::ZeroOrOneOf);
         if is_2019 || self.discriminator.is_none() { Form::List } else { Form::Map }
     }
 }

@@ -11,8 +11,8 @@ mod declarations;
 mod error;
 mod expressions;
 mod fitting;
-mod literal;
 mod source;
+mod tags;
 mod type_expressions;
 
 pub use self::error::GoSyntaxError;

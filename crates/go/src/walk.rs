@@ -1,11 +1,14 @@
 //! Follows the fields of a kind's struct beside the schema of its CRD, and applies the rules at every struct on the way.
 //!
 //! The walk visits what both have: a field that the schema lacks is skipped, because the sources may have feature gates or a
-//! newer version. [`layers`] joins a struct with those inlined into it, [`unresolved`] collects the types that cannot be followed.
+//! newer version. [`layers`] joins a struct with those inlined into it, [`subfields`] has the
+//! markers on a struct that belong to its fields, [`unresolved`] collects the types that cannot be followed.
 
 mod layers;
+mod subfields;
 mod unresolved;
 
+use self::subfields::{Subfield, Subfields, VisibleFields};
 use self::unresolved::Unresolved;
 use super::finding::GoFinding;
 use super::finding_kind::FindingKind;
@@ -17,7 +20,7 @@ use super::rules::{MarkedStruct, OneOfGroup, OneOfObject, StructField};
 use super::types::{Field, Struct, TypeDeclaration};
 use kube_unions_core::schema::{Place, PlaceStep, Schema};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Fields of every object.
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -42,6 +45,8 @@ const MOST_NAMED: usize = 10;
 struct Site<'p> {
     at: &'p Position,
     markers: &'p [Marker],
+    /// The type is that of the field, and not that of its items or values.
+    direct: bool,
 }
 
 /// One of the structs whose fields form an object: the struct itself, or one that is inlined.
@@ -49,8 +54,10 @@ struct Layer<'p> {
     names: Vec<TypeId>,
     fields: &'p Struct,
     scope: Scope<'p>,
-    /// Markers of the field with an anonymous struct.
+    /// Markers of the field with the struct.
     markers: &'p [Marker],
+    /// The struct is that of the field, and not that of its items or values.
+    direct: bool,
     at: &'p Position,
 }
 
@@ -69,7 +76,12 @@ impl<'p> KindWalk<'p> {
             let resolved = packages.resolve(&typed);
             let resolved = ResolvedType { names: [vec![id], resolved.names].concat(), ..resolved };
             walk.refuse_other_crd(&resolved, schema, declaration);
-            walk.visit_resolved(resolved, Site { at: &declaration.at, markers: &[] }, schema, &Place::root());
+            walk.visit_resolved(
+                resolved,
+                Site { at: &declaration.at, markers: &[], direct: true },
+                schema,
+                &Place::root(),
+            );
             walk.findings.extend(std::mem::take(&mut walk.unresolved).findings(packages));
         }
         walk
@@ -143,16 +155,17 @@ impl<'p> KindWalk<'p> {
         self.reached.extend(&names);
         match underlying {
             Underlying::Struct { fields, scope } => {
-                let layer = Layer { names, fields, scope, markers: site.markers, at: site.at };
+                let Site { at, markers, direct } = site;
+                let layer = Layer { names, fields, scope, markers, direct, at };
                 self.visit_object(layer, schema, place);
             }
             Underlying::List(element) => {
                 let Some(items) = &schema.items else { return };
-                self.visit(&element, site, items, &place.then(PlaceStep::Items));
+                self.visit(&element, Site { direct: false, ..site }, items, &place.then(PlaceStep::Items));
             }
             Underlying::Map(value) => {
                 let Some(values) = &schema.additional_properties else { return };
-                self.visit(&value, site, values, &place.then(PlaceStep::Values));
+                self.visit(&value, Site { direct: false, ..site }, values, &place.then(PlaceStep::Values));
             }
             Underlying::Unknown { name, reason } => self.unresolved.add(name, reason, site.at, place),
             Underlying::Cycle => self.report_cycle(site.at, place),
@@ -187,9 +200,10 @@ impl<'p> KindWalk<'p> {
     fn visit_object(&mut self, layer: Layer<'p>, schema: &Schema, place: &Place) {
         let layers: Vec<_> = self.inlined(layer, schema, place).into_values().collect();
         // As in Go, an outer field hides an inner one of the same name.
-        let mut visible: BTreeMap<&str, (&'p Field, Scope<'p>)> = BTreeMap::new();
+        let mut visible = VisibleFields::new();
         let mut order = Vec::new();
         let first = self.unions.len();
+        let subfields = self.subfields(&layers);
         for level in &layers {
             let mut names_here = Vec::new();
             for layer in level {
@@ -197,27 +211,40 @@ impl<'p> KindWalk<'p> {
                 let own: Vec<_> = own.filter(|(name, _)| !visible.contains_key(name)).collect();
                 names_here.extend(own.iter().map(|(name, field)| (*name, (*field, layer.scope.clone()))));
                 let fields: Vec<&Field> = own.into_iter().map(|(_, field)| field).collect();
-                self.derive_unions(layer, &fields, schema, place);
+                self.derive_unions(layer, &fields, &subfields.of_types, schema, place);
             }
             order.extend(names_here.iter().cloned());
             for (name, field) in names_here {
                 visible.entry(name).or_insert(field);
             }
         }
-        self.derive_one_of(&layers, &visible, schema, place, first);
+        self.derive_subfields(&subfields, &visible, schema, place);
+        self.derive_one_of(&layers, &subfields, &visible, schema, place, first);
         for (name, (field, scope)) in order {
             let Some(property) = schema.properties.get(name) else { continue };
-            let typed = ScopedType { written: &field.written, scope };
-            self.visit(&typed, Site { at: &field.at, markers: &field.markers }, property, &place.property(name));
+            let (typed, place) = (ScopedType { written: &field.written, scope }, place.property(name));
+            self.refuse_subfields(field, &typed, &place);
+            let site = Site { at: &field.at, markers: &field.markers, direct: true };
+            self.visit(&typed, site, property, &place);
         }
     }
 
-    fn derive_unions(&mut self, layer: &Layer<'p>, fields: &[&'p Field], schema: &Schema, place: &Place) {
+    fn derive_unions(
+        &mut self,
+        layer: &Layer<'p>,
+        fields: &[&'p Field],
+        subfields: &[Subfield<'p>],
+        schema: &Schema,
+        place: &Place,
+    ) {
         let declaration = layer.names.first().and_then(|id| self.packages.declaration(*id));
         let own = fields.iter().filter_map(|field| {
             let name = field.json_name()?;
+            let own = field.markers.iter().map(|marker| (&marker.meaning, &marker.at));
+            let meanings = own.chain(subfields.iter().filter(|subfield| subfield.name == name).map(Subfield::meaning));
             let required = schema.required.iter().any(|required| **required == *name);
-            Some(StructField { field, name, scope: layer.scope.clone(), schema: schema.properties.get(name), required })
+            let (meanings, scope) = (meanings.collect(), layer.scope.clone());
+            Some(StructField { field, meanings, name, scope, schema: schema.properties.get(name), required })
         });
         // A field's markers apply to its anonymous struct.
         let of_field = layer.markers.iter().filter(|marker| layer.names.is_empty() && marker.meaning == Meaning::Union);
@@ -233,12 +260,13 @@ impl<'p> KindWalk<'p> {
         self.add(derived, place);
     }
 
-    /// Derives the unions of `ExactlyOneOf` and `AtMostOneOf`, whose fields may be those of inlined structs. `first` is the first
-    /// union of the object.
+    /// Derives the unions of `ExactlyOneOf`, `AtMostOneOf` and `dependentForbidden`, whose fields may be those of inlined structs.
+    /// `first` is the first union of the object.
     fn derive_one_of(
         &mut self,
         layers: &[Vec<Layer<'p>>],
-        visible: &BTreeMap<&'p str, (&'p Field, Scope<'p>)>,
+        subfields: &Subfields<'p>,
+        visible: &VisibleFields<'p>,
         schema: &Schema,
         place: &Place,
         first: usize,
@@ -248,13 +276,61 @@ impl<'p> KindWalk<'p> {
             let markers = self.type_markers(layer);
             groups.extend(markers.filter_map(|marker| OneOfGroup::of(marker, self.title(layer))));
         }
+        let own = visible
+            .iter()
+            .flat_map(|(name, (field, _))| field.markers.iter().map(|marker| (*name, (&marker.meaning, &marker.at))));
+        let of_subfields = subfields.all().map(|subfield| (subfield.name, subfield.meaning()));
+        let excluding = own.chain(of_subfields);
+        groups.extend(
+            excluding.filter_map(|(name, (meaning, at))| OneOfGroup::excluding(name, meaning, at, &subfields.title)),
+        );
         if groups.is_empty() {
             return;
         }
-        let fields = visible.iter().map(|(name, (field, _))| (*name, *field)).collect();
-        let object = OneOfObject { fields, schema, place, marked: self.unions.get(first..).unwrap_or_default() };
-        let derived = object.unions(&groups);
+        let (packages, marked) = (self.packages, self.unions.get(first..).unwrap_or_default());
+        let derived = OneOfObject { fields: visible, schema, place, packages, marked }.unions(&groups);
         self.add(derived, place);
+    }
+
+    /// Returns the markers that belong to the fields of an object.
+    fn subfields(&self, layers: &[Vec<Layer<'p>>]) -> Subfields<'p> {
+        let layers = || layers.iter().flatten();
+        let of_types = layers().flat_map(|layer| self.type_markers(layer)).filter_map(Subfield::of);
+        let of_site = layers().filter(|layer| layer.direct).flat_map(|layer| layer.markers).filter_map(Subfield::of);
+        let title = layers().next().map_or_else(String::new, |layer| self.title(layer));
+        Subfields { of_types: of_types.collect(), of_site: of_site.collect(), title }
+    }
+
+    /// Derives the unions of the markers on the field with an object.
+    fn derive_subfields(
+        &mut self,
+        subfields: &Subfields<'p>,
+        visible: &VisibleFields<'p>,
+        schema: &Schema,
+        place: &Place,
+    ) {
+        self.add((Vec::new(), subfields.unknown(visible)), place);
+        let Some(first) = subfields.of_site.first() else { return };
+        let (title, markers, json) = (subfields.title.clone(), Vec::new(), self.json);
+        let fields = subfields.marked(visible, schema);
+        let derived = MarkedStruct { title, at: first.at, markers, fields, place, json }.unions(self.packages);
+        self.add(derived, place);
+    }
+
+    /// Reports the markers for the fields of a field that is no struct.
+    fn refuse_subfields(&mut self, field: &'p Field, typed: &ScopedType<'p>, place: &Place) {
+        let mut subfields = field.markers.iter().filter_map(Subfield::of).peekable();
+        if subfields.peek().is_none() {
+            return;
+        }
+        let underlying = self.packages.resolve(typed).underlying;
+        if matches!(underlying, Underlying::Struct { .. } | Underlying::Unknown { .. }) {
+            return;
+        }
+        for Subfield { name, at, .. } in subfields {
+            let message = format!("`+k8s:subfield({name})` has no effect on a field that is not a struct");
+            self.report(at, place, FindingKind::MisplacedMarker, message);
+        }
     }
 
     fn add(&mut self, (unions, findings): (Vec<MarkedUnion>, Vec<GoFinding>), place: &Place) {

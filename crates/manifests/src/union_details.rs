@@ -23,16 +23,20 @@ pub fn details(union: &Union) -> Vec<String> {
     let settings = [
         (union.actions() != Actions::DENY).then(|| union.actions().names().join(", ")),
         (!union.is_normalized()).then(|| "not normalised".to_owned()),
-        union.is_required().then(|| "required".to_owned()),
-        (!unset.is_empty()).then(|| format!("empty is unset: {}", unset.join(", "))),
     ];
     let mut details = vec![
         format!("{} form", form(union.form())),
         discriminator(union.discriminator()),
         format!("from {}{declaration}", union.source()),
     ];
-    details.extend(settings.into_iter().flatten());
+    details.extend(settings.into_iter().flatten().chain(options(union.is_required(), &unset)));
     details
+}
+
+/// Describes the options of a union that are not the default.
+pub fn options(required: bool, empty_is_unset: &[&str]) -> impl Iterator<Item = String> + use<> {
+    let unset = (!empty_is_unset.is_empty()).then(|| format!("empty is unset: {}", empty_is_unset.join(", ")));
+    required.then(|| "required".to_owned()).into_iter().chain(unset)
 }
 
 /// Returns true for a member of a choice that is shown as optional. In the 2019 form every member is optional, so none is shown so.

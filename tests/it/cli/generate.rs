@@ -47,6 +47,9 @@ struct UnionReport {
     discriminator: Option<String>,
     members: Vec<String>,
     choices: Vec<ChoiceReport>,
+    required: bool,
+    #[serde(rename = "emptyIsUnset")]
+    empty_is_unset: BTreeSet<String>,
     evidence: String,
     #[serde(rename = "type")]
     type_name: String,
@@ -238,6 +241,8 @@ fn a_union_is_reported_with_its_members_its_struct_and_where_it_stands() {
                 format!("{name}: type {} instead of {:?}", union.type_name, wanted.type_name)
             });
             failures.note(union.evidence == wanted.evidence, || format!("{name}: evidence {}", union.evidence));
+            let options = (union.required, &union.empty_is_unset);
+            failures.note(options == (wanted.required, &wanted.empty_is_unset), || format!("{name}: {options:?}"));
             for member in union.choices.iter().flat_map(|choice| &choice.members) {
                 // A member that is found by name is required by a rule or not at all.
                 let by_rule = wanted.evidence == "names" && !member.optional;

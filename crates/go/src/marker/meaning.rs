@@ -6,7 +6,11 @@ pub(crate) enum Meaning {
     /// The struct is a union.
     Union,
     /// The field is the discriminator of the union with this name, or of the only one.
-    Discriminator { union: Option<Box<str>> },
+    Discriminator {
+        union: Option<Box<str>>,
+        /// The union is a modality of `+k8s:modeDiscriminator`, whose values may select several fields.
+        modes: bool,
+    },
     /// The field is a member.
     Member(MemberMarker),
     /// Go name of the discriminator that selects the member.
@@ -15,6 +19,10 @@ pub(crate) enum Meaning {
     Enum(Vec<Box<str>>),
     /// JSON names of fields. At most one may be set.
     OneOf(OneOfMarker),
+    /// JSON name of a field that may not be set beside this one.
+    Excludes(Box<str>),
+    /// The marker belongs to the field with this JSON name, of the struct that the field or type is.
+    Subfield(Box<str>, Box<Meaning>),
     /// The field is an object of another kind.
     EmbeddedResource,
     /// The struct is a kind.
@@ -36,9 +44,19 @@ pub(crate) struct MemberMarker {
     pub(crate) union: Option<Box<str>>,
     /// Value of the discriminator; the default is the name of the Go field.
     pub(crate) value: Option<Box<str>>,
-    /// The value may be selected while the field is not set.
-    pub(crate) optional: bool,
+    /// What the value says about the field.
+    pub(crate) presence: Presence,
     pub(crate) family: Family,
+}
+
+/// What a value says about a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Presence {
+    #[default]
+    Required,
+    Optional,
+    /// The value exists, and does not select the field.
+    Forbidden,
 }
 
 /// `+kubebuilder:validation:ExactlyOneOf` or `+kubebuilder:validation:AtMostOneOf`.
@@ -53,13 +71,27 @@ pub(crate) struct OneOfMarker {
 /// Family of a member marker. It decides the form of the union.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
 pub(crate) enum Family {
-    /// `+unionMember` and `+k8s:unionMember`.
+    /// `+unionMember`.
     #[default]
     Member,
+    /// `+k8s:unionMember`: without a discriminator, one member must be set.
+    Validation,
+    /// `+k8s:ifMode`.
+    Mode,
     /// `+unionDeprecated`: always the 2019 form.
     Deprecated,
     /// `+k8s:zeroOrOneOfMember`: never has a discriminator.
     ZeroOrOneOf,
+}
+
+impl Family {
+    /// Returns true for the families of declarative validation, for which zero values count as not set.
+    pub(crate) fn is_validation(self) -> bool {
+        match self {
+            Self::Validation | Self::Mode | Self::ZeroOrOneOf => true,
+            Self::Member | Self::Deprecated => false,
+        }
+    }
 }
 
 impl Meaning {
@@ -71,6 +103,8 @@ impl Meaning {
             | Self::Member(_)
             | Self::DiscriminatedBy(_)
             | Self::OneOf(_)
+            | Self::Excludes(_)
+            | Self::Subfield(..)
             | Self::Invalid(_) => true,
             Self::Enum(_)
             | Self::EmbeddedResource

@@ -36,6 +36,12 @@ pub(crate) enum Underlying<'p> {
 }
 
 impl Packages {
+    /// Returns true if declarative validation takes the zero value of a type as not set. A pointer to one is set.
+    pub(crate) fn is_unset_if_empty(&self, typed: &ScopedType<'_>) -> bool {
+        let ResolvedType { pointer, underlying, .. } = self.resolve(typed);
+        !pointer && matches!(underlying, Underlying::List(_) | Underlying::Map(_) | Underlying::Plain)
+    }
+
     /// Follows the names and pointers of a type.
     pub(crate) fn resolve<'p>(&'p self, typed: &ScopedType<'p>) -> ResolvedType<'p> {
         let mut resolved = ResolvedType { pointer: false, names: Vec::new(), underlying: Underlying::Cycle };

@@ -43,6 +43,11 @@ impl<'m> MarkedMember<'m> {
         self.marker.value.as_deref().unwrap_or(&self.field.field.name)
     }
 
+    /// Returns true if the marker tells the value, and not only a name that may be one.
+    pub(super) fn has_value(&self) -> bool {
+        self.marker.value.is_some() || self.marker.family == Family::Validation
+    }
+
     /// Returns the names that may be the value, the best first: the JSON name counts if the values lack the Go name.
     pub(super) fn value_names(&self) -> Vec<&'m str> {
         let named = self.marker.value.as_deref();
@@ -54,6 +59,7 @@ impl<'m> MarkedMember<'m> {
 struct Discriminator<'m> {
     field: &'m StructField<'m, 'm>,
     union: Option<&'m str>,
+    modes: bool,
 }
 
 /// The identity of a union within its struct.
@@ -73,24 +79,26 @@ pub(super) fn groups<'m>(marked: &'m MarkedStruct<'m, 'm>) -> (Vec<UnionGroup<'m
     if !findings.is_empty() {
         return (Vec::new(), findings);
     }
-    let result = if members.is_empty() {
-        group_by_name(marked, &discriminators)
-    } else if let Some(finding) = in_two_unions(&members) {
-        Err(finding)
-    } else {
-        return group_by_key(marked, &discriminators, members);
-    };
-    match result {
-        Ok(group) => (group.into_iter().collect(), Vec::new()),
-        Err(finding) => (Vec::new(), vec![finding]),
+    if let Some(finding) = in_two_unions(&members) {
+        return (Vec::new(), vec![finding]);
     }
+    if !members.is_empty() {
+        return group_by_key(marked, &discriminators, members);
+    }
+    let (modes, others): (Vec<_>, Vec<_>) = discriminators.into_iter().partition(|discriminator| discriminator.modes);
+    let mut findings: Vec<GoFinding> = modes.iter().map(Discriminator::without_modes).collect();
+    let group = group_by_name(marked, &others).unwrap_or_else(|finding| {
+        findings.push(finding);
+        None
+    });
+    (group.into_iter().collect(), findings)
 }
 
 fn discriminators<'m>(marked: &'m MarkedStruct<'m, 'm>) -> Vec<Discriminator<'m>> {
     let of_field = |field: &'m StructField<'m, 'm>| {
-        field.field.markers.iter().filter_map(move |marker| {
-            let Meaning::Discriminator { union } = &marker.meaning else { return None };
-            Some(Discriminator { field, union: union.as_deref() })
+        field.meanings.iter().filter_map(move |(meaning, _)| {
+            let Meaning::Discriminator { union, modes } = meaning else { return None };
+            Some(Discriminator { field, union: union.as_deref(), modes: *modes })
         })
     };
     marked.fields.iter().flat_map(of_field).collect()
@@ -103,13 +111,13 @@ fn members<'m>(
 ) -> (Vec<(UnionKey<'m>, MarkedMember<'m>)>, Vec<GoFinding>) {
     let (mut members, mut findings) = (Vec::new(), Vec::new());
     for field in &marked.fields {
-        let by = field.field.markers.iter().find_map(|marker| {
-            let Meaning::DiscriminatedBy(name) = &marker.meaning else { return None };
-            Some((&**name, &marker.at))
+        let by = field.meanings.iter().find_map(|(meaning, at)| {
+            let Meaning::DiscriminatedBy(name) = meaning else { return None };
+            Some((&**name, *at))
         });
         let mut is_member = false;
-        for marker in &field.field.markers {
-            let (Meaning::Member(member), at) = (&marker.meaning, &marker.at) else { continue };
+        for (meaning, at) in &field.meanings {
+            let Meaning::Member(member) = meaning else { continue };
             is_member = true;
             match key(discriminators, member, by, at) {
                 Ok(key) => members.push((key, MarkedMember { field, at, marker: member })),
@@ -124,6 +132,33 @@ fn members<'m>(
     (members, findings)
 }
 
+/// Returns the union of a member of a mode.
+fn mode_key<'m>(
+    discriminators: &[Discriminator<'m>],
+    union: Option<&'m str>,
+    at: &Position,
+) -> Result<UnionKey<'m>, GoFinding> {
+    let is_fitting = |discriminator: &Discriminator<'_>| discriminator.modes && discriminator.union == union;
+    let mut fitting =
+        (0..).zip(discriminators).filter(|(_, discriminator)| is_fitting(discriminator)).map(|(at, _)| at);
+    let of_modality = union.map_or_else(String::new, |name| format!("(modality: \"{name}\")"));
+    let (kind, message) = match (fitting.next(), fitting.next()) {
+        (Some(only), None) => return Ok(UnionKey::Discriminator(only)),
+        (None, _) => {
+            let message = format!(
+                "no field of the struct has `+k8s:modeDiscriminator{of_modality}`: mark the field with the mode"
+            );
+            (FindingKind::ContradictoryMarkers, message)
+        }
+        (Some(_), Some(_)) => {
+            let message =
+                format!("two fields of the struct have `+k8s:modeDiscriminator{of_modality}`: name their modalities");
+            (FindingKind::AmbiguousUnion, message)
+        }
+    };
+    Err(GoFinding::left_out(at, kind, message))
+}
+
 /// Returns the union of a member.
 fn key<'m>(
     discriminators: &[Discriminator<'m>],
@@ -132,18 +167,24 @@ fn key<'m>(
     at: &Position,
 ) -> Result<UnionKey<'m>, GoFinding> {
     let (union, zero_or_one) = (member.union.as_deref(), member.family == Family::ZeroOrOneOf);
+    if member.family == Family::Mode {
+        return mode_key(discriminators, union, at);
+    }
+    let discriminators: Vec<(usize, &Discriminator<'_>)> =
+        (0..).zip(discriminators).filter(|(_, discriminator)| !discriminator.modes).collect();
     if let Some((name, at)) = by {
         let is_named = |it: &Discriminator<'_>| *it.field.field.name == *name || it.field.name == name;
-        return discriminators.iter().position(is_named).map(UnionKey::Discriminator).ok_or_else(|| {
+        let named = discriminators.iter().find(|(_, discriminator)| is_named(discriminator));
+        return named.map(|(at, _)| UnionKey::Discriminator(*at)).ok_or_else(|| {
             let message =
                 format!("`+unionDiscriminatedBy={name}` names no discriminator of this struct: correct the name");
             GoFinding::left_out(at, FindingKind::ContradictoryMarkers, message)
         });
     }
     if zero_or_one {
-        return match discriminators.iter().find(|discriminator| union.is_some() && discriminator.union == union) {
+        return match discriminators.iter().find(|(_, it)| union.is_some() && it.union == union) {
             None => Ok(UnionKey::Alone { union, zero_or_one }),
-            Some(discriminator) => {
+            Some((_, discriminator)) => {
                 let message = format!(
                     "`+k8s:zeroOrOneOfMember` is for unions without a discriminator, but `{}` is the discriminator of this \
                      union: write `+k8s:unionMember`",
@@ -153,8 +194,7 @@ fn key<'m>(
             }
         };
     }
-    let fitting: Vec<usize> =
-        (0..).zip(discriminators).filter(|(_, discriminator)| discriminator.union == union).map(|(at, _)| at).collect();
+    let fitting: Vec<usize> = discriminators.iter().filter(|(_, it)| it.union == union).map(|(at, _)| *at).collect();
     let message = match fitting.as_slice() {
         [only] => return Ok(UnionKey::Discriminator(*only)),
         [] if union.is_some() || discriminators.is_empty() => return Ok(UnionKey::Alone { union, zero_or_one }),
@@ -162,6 +202,14 @@ fn key<'m>(
         _ => "several discriminators may select the member: add `+unionDiscriminatedBy=Field`, or name the unions",
     };
     Err(GoFinding::left_out(at, FindingKind::AmbiguousUnion, message))
+}
+
+impl Discriminator<'_> {
+    /// Returns the note that no field depends on the modes of this discriminator.
+    fn without_modes(&self) -> GoFinding {
+        let message = format!("no field has `+k8s:ifMode` for the modes of `{}`", self.field.name);
+        GoFinding::left_out(self.field.at(), FindingKind::DiscriminatorAlone, message)
+    }
 }
 
 /// Puts the members of each union together. Reports discriminators without members.
@@ -180,6 +228,9 @@ fn group_by_key<'m>(
     let is_alone = |position: usize| !groups.iter().any(|(key, _)| *key == UnionKey::Discriminator(position));
     let alone = discriminators.iter().enumerate().filter(|(position, _)| is_alone(*position));
     let findings = alone.map(|(_, discriminator)| {
+        if discriminator.modes {
+            return discriminator.without_modes();
+        }
         let message = format!(
             "the discriminator `{}` has no members, although other fields of `{}` are marked: mark its members too, or remove \
              its marker",
@@ -231,6 +282,9 @@ fn in_two_unions(members: &[(UnionKey<'_>, MarkedMember<'_>)]) -> Option<GoFindi
         let mut before = members.iter().take(position).filter(|(_, other)| other.field.name == member.field.name);
         before.any(|(other, _)| other != key).then_some((key, member))
     })?;
-    let message = format!("the field `{}` is a member of two unions: remove one of its markers", member.field.name);
+    let message = format!(
+        "the field `{}` is a member of two unions, and no two unions can share a field: remove one of its markers",
+        member.field.name
+    );
     Some(GoFinding::left_out(member.at, FindingKind::ContradictoryMarkers, message))
 }

@@ -82,7 +82,7 @@ pub(super) fn choices(
     let choice = |(value, member): (&str, Option<&str>)| {
         let by_rule = required.contains(value);
         let selection = |name: &str| Selection { name: name.into(), optional: !by_rule, by_rule };
-        (value.into(), member.map(selection))
+        (value.into(), member.map(selection).into_iter().collect())
     };
     Ok(selected.into_iter().map(choice).collect())
 }

@@ -27,6 +27,8 @@ pub(crate) struct MarkedStruct<'p, 's> {
 #[derive(Debug)]
 pub(crate) struct StructField<'p, 's> {
     pub(crate) field: &'p Field,
+    /// The meanings of the markers that count for the field, with their positions.
+    pub(crate) meanings: Vec<(&'p Meaning, &'p Position)>,
     /// JSON name.
     pub(crate) name: &'p str,
     pub(crate) scope: Scope<'p>,
@@ -43,6 +45,11 @@ impl<'p> StructField<'p, '_> {
 
     pub(super) fn typed(&self) -> ScopedType<'p> {
         ScopedType { written: &self.field.written, scope: self.scope.clone() }
+    }
+
+    /// Returns true if the schema says that the field is a boolean.
+    pub(super) fn is_boolean(&self) -> bool {
+        self.schema.is_some_and(|schema| schema.type_name.as_deref() == Some("boolean"))
     }
 
     /// Returns the finding that the schema lacks the field. It may be in another version, or behind a feature gate.

@@ -1,5 +1,5 @@
-//! Unions from `+kubebuilder:validation:ExactlyOneOf` and `AtMostOneOf`: groups of JSON names on a struct, in the 2019 form without
-//! a discriminator.
+//! Unions from `+kubebuilder:validation:ExactlyOneOf` and `AtMostOneOf`, groups of JSON names on a struct, and from
+//! `+k8s:dependentForbidden`, the name of another field on a field: in the 2019 form without a discriminator.
 //!
 //! Marked unions win, because their authors said more. A field in two groups leaves both out: no union can share a field.
 
@@ -7,11 +7,12 @@ use crate::finding::GoFinding;
 use crate::finding_kind::FindingKind;
 use crate::marked_union::{FoundBy, MarkedUnion, Selection};
 use crate::marker::{Marker, Meaning, OneOfMarker};
+use crate::packages::{Packages, Scope, ScopedType};
 use crate::position::Position;
 use crate::types::Field;
-use crate::values::quoted;
 use kube_unions_core::schema::{Place, Schema};
 use kube_unions_core::union::Form;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A group of fields. At most one may be set.
@@ -20,16 +21,19 @@ pub(crate) struct OneOfGroup<'p> {
     /// Name of the struct with its package.
     title: String,
     at: &'p Position,
-    marker: &'p OneOfMarker,
+    marker: Cow<'p, OneOfMarker>,
+    /// The group is of declarative validation, for which zero values count as not set.
+    validation: bool,
 }
 
 /// The object that the groups are about.
 #[derive(Debug)]
 pub(crate) struct OneOfObject<'p, 's> {
     /// Fields by JSON name, with those of inlined structs.
-    pub(crate) fields: BTreeMap<&'p str, &'p Field>,
+    pub(crate) fields: &'s BTreeMap<&'p str, (&'p Field, Scope<'p>)>,
     pub(crate) schema: &'s Schema,
     pub(crate) place: &'s Place,
+    pub(crate) packages: &'p Packages,
     /// The unions that markers on the fields make.
     pub(crate) marked: &'s [MarkedUnion],
 }
@@ -45,7 +49,14 @@ impl<'p> OneOfGroup<'p> {
     /// Returns the group of a marker, if it is one of these markers.
     pub(crate) fn of(marker: &'p Marker, title: String) -> Option<Self> {
         let Meaning::OneOf(one_of) = &marker.meaning else { return None };
-        Some(Self { title, at: &marker.at, marker: one_of })
+        Some(Self { title, at: &marker.at, marker: Cow::Borrowed(one_of), validation: false })
+    }
+
+    /// Returns the group of a field and the one that it excludes, if the marker is `+k8s:dependentForbidden`.
+    pub(crate) fn excluding(field: &str, meaning: &Meaning, at: &'p Position, title: &str) -> Option<Self> {
+        let Meaning::Excludes(other) = meaning else { return None };
+        let marker = OneOfMarker { exactly: false, fields: vec![field.into(), other.clone()] };
+        Some(Self { title: title.to_owned(), at, marker: Cow::Owned(marker), validation: true })
     }
 }
 
@@ -78,14 +89,6 @@ impl OneOfObject<'_, '_> {
             findings.push(GoFinding::left_out(group.at, FindingKind::OverlappingGroup, message));
             return None;
         }
-        if group.marker.exactly {
-            let message = format!(
-                "one of {} must be set, which a union in a CRD cannot say: the rule that controller-gen adds for \
-                 `ExactlyOneOf` says it",
-                quoted(members)
-            );
-            findings.push(GoFinding::new(group.at, FindingKind::RequiredGroup, message));
-        }
         Some(self.of_members(group, members))
     }
 
@@ -95,7 +98,7 @@ impl OneOfObject<'_, '_> {
         for name in &group.marker.fields {
             if self.schema.properties.contains_key(name) {
                 members.insert(&**name);
-            } else if let Some(field) = self.fields.get(&**name) {
+            } else if let Some((field, _)) = self.fields.get(&**name) {
                 let message = format!("the member `{name}` is not in the schema");
                 findings.push(GoFinding::left_out(&field.at, FindingKind::MissingField, message));
             } else {
@@ -122,18 +125,26 @@ impl OneOfObject<'_, '_> {
     }
 
     fn of_members(&self, group: &OneOfGroup<'_>, members: &BTreeSet<&str>) -> MarkedUnion {
-        let go_name = |name: &str| self.fields.get(name).map_or_else(|| name.into(), |field| field.name.clone());
-        let at = |name: &str| self.fields.get(name).map_or(group.at, |field| &field.at).clone();
-        let selection = |name: &str| Some(Selection { name: name.into(), optional: true, by_rule: false });
+        let go_name = |name: &str| self.fields.get(name).map_or_else(|| name.into(), |(field, _)| field.name.clone());
+        let at = |name: &str| self.fields.get(name).map_or(group.at, |(field, _)| &field.at).clone();
+        let selection = |name: &str| vec![Selection { name: name.into(), optional: true, by_rule: false }];
+        let is_unset_if_empty = |name: &&str| {
+            self.fields.get(name).is_some_and(|(field, scope)| {
+                self.packages.is_unset_if_empty(&ScopedType { written: &field.written, scope: scope.clone() })
+            })
+        };
+        let empty = members.iter().copied().filter(|name| group.validation && is_unset_if_empty(name));
         MarkedUnion {
             place: self.place.clone(),
             form: Form::List,
             discriminator: None,
             choices: members.iter().map(|name| (go_name(name), selection(name))).collect(),
+            required: group.marker.exactly,
+            empty_is_unset: empty.map(Into::into).collect(),
             go_type: group.title.clone(),
             source: group.at.clone(),
             members: members.iter().map(|&name| (name.into(), at(name))).collect(),
-            found_by: FoundBy::OneOf,
+            found_by: if group.validation { FoundBy::Markers } else { FoundBy::OneOf },
         }
     }
 }

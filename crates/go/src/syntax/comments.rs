@@ -4,7 +4,8 @@
 use super::source::SourceText;
 use crate::finding::GoFinding;
 use crate::finding_kind::FindingKind;
-use crate::marker::{self, Marker, Meaning};
+use crate::marker::{Marker, Meaning};
+use crate::position::Position;
 use tree_sitter::Node;
 
 /// The comments in a list of declarations, in the order of the text.
@@ -52,8 +53,8 @@ impl<'a, 's> Comments<'a, 's> {
         let (first_row, last_row) = (node.start_position().row, node.end_position().row);
         let text = self.source.text(node);
         let trailing = self.last_row == Some(first_row);
-        let found = text.strip_prefix("//").and_then(marker::parse);
-        let marker = found.map(|(spelling, meaning)| Marker { at: self.source.position(node), spelling, meaning });
+        let line = text.strip_prefix("//");
+        let marker = line.and_then(|line| Marker::parse(line, || self.source.position(node)));
         if trailing {
             let message = "has no effect behind a declaration: write it on a line above";
             self.source.refuse(marker.filter(is_valid), message);
@@ -90,11 +91,12 @@ impl<'a, 's> Comments<'a, 's> {
     fn refuse_block(&mut self, node: Node<'_>, text: &str) {
         let lines = text.trim_start_matches("/*").trim_end_matches("*/").lines().zip(0..);
         for (line, row) in lines {
-            let Some((spelling, meaning)) = marker::parse(line.trim().trim_start_matches('*')) else { continue };
-            let mut at = self.source.position(node);
-            at.line += row;
-            let marker = Marker { at, spelling, meaning };
-            if is_valid(&marker) {
+            let at = || {
+                let at = self.source.position(node);
+                Position { line: at.line + row, ..at }
+            };
+            let marker = Marker::parse(line.trim().trim_start_matches('*'), at);
+            if let Some(marker) = marker.filter(is_valid) {
                 self.source.refuse([marker], "has no effect in a block comment: begin its line with `//`");
             }
         }

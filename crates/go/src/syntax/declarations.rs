@@ -4,9 +4,9 @@ use super::chunks::{Chunk, type_names, words};
 use super::comments::{CommentGroups, Comments};
 use super::error::GoSyntaxError;
 use super::fitting::keep_fitting_type_markers;
-use super::literal::unquote;
 use super::source::{SourceText, operands};
-use crate::marker::{self, Meaning};
+use crate::marker::{Marker, Meaning};
+use crate::quoting::unquote;
 use crate::types::{BrokenDeclaration, Constant, ConstantExpression, GoFile, Import, Type, TypeDeclaration};
 use tree_sitter::Node;
 
@@ -81,9 +81,10 @@ impl SourceText<'_> {
     /// Reads `+groupName=` and `+versionName=` from any comment at the top level.
     fn package_markers(&self, root: Node<'_>, file: &mut GoFile) {
         for comment in root.children(&mut root.walk()).filter(|node| node.kind() == "comment") {
-            match self.text(comment).strip_prefix("//").and_then(marker::parse) {
-                Some((_, Meaning::GroupName(name))) => file.group = Some(name),
-                Some((_, Meaning::VersionName(name))) => file.version = Some(name),
+            let Some(text) = self.text(comment).strip_prefix("//") else { continue };
+            match Marker::parse(text, || self.position(comment)).map(|marker| marker.meaning) {
+                Some(Meaning::GroupName(name)) => file.group = Some(name),
+                Some(Meaning::VersionName(name)) => file.version = Some(name),
                 Some(_) | None => {}
             }
         }

@@ -1,8 +1,8 @@
 //! Reads the expressions of constants, as far as strings need them.
 
 use super::DEEPEST;
-use super::literal::unquote;
 use super::source::{SourceText, operands};
+use crate::quoting::unquote;
 use crate::types::{ConstantExpression, Type};
 use tree_sitter::Node;
 

@@ -16,7 +16,7 @@ pub(super) fn keep_fitting_type_markers(
         if is_for_fields(meaning) {
             return Some("has no effect on a type: write it above a field of a struct");
         }
-        let is_for_structs = matches!(meaning, Meaning::Union | Meaning::OneOf(_));
+        let is_for_structs = matches!(meaning, Meaning::Union | Meaning::OneOf(_) | Meaning::Subfield(..));
         let misplaced = is_for_structs && !may_be_struct(definition);
         misplaced.then_some("has no effect on a type that is not a struct")
     };
@@ -53,7 +53,10 @@ fn keep_fitting(
             (Meaning::Invalid(message), _) => (FindingKind::InvalidMarker, message.clone()),
             (Meaning::Unsupported(message), _) => (FindingKind::UnsupportedMarker, message.clone()),
             (_, Some(complaint)) => (FindingKind::MisplacedMarker, format!("`{}` {complaint}", marker.spelling)),
-            (_, None) => return true,
+            (_, None) => {
+                source.note_condition(marker);
+                return true;
+            }
         };
         source.report(GoFinding::new(&marker.at, kind, message));
         misplaced.is_none()
@@ -61,13 +64,47 @@ fn keep_fitting(
     markers
 }
 
+impl SourceText<'_> {
+    /// Notes a condition of a marker, which a declared union does not have.
+    fn note_condition(&self, Marker { at, spelling, condition, .. }: &Marker) {
+        if let Some(condition) = condition {
+            let message = format!("`{condition}` is ignored: `{spelling}` is declared whatever the option is");
+            self.report(GoFinding::new(at, FindingKind::ConditionalMarker, message));
+        }
+    }
+}
+
 fn is_for_fields(meaning: &Meaning) -> bool {
-    matches!(meaning, Meaning::Discriminator { .. } | Meaning::Member(_) | Meaning::DiscriminatedBy(_))
+    matches!(
+        meaning,
+        Meaning::Discriminator { .. } | Meaning::Member(_) | Meaning::DiscriminatedBy(_) | Meaning::Excludes(_)
+    )
 }
 
 /// Returns true for a struct and for a name that may stand for one.
 fn may_be_struct(written: &Type) -> bool {
-    const PREDECLARED: [&str; 8] = ["string", "bool", "int", "int32", "int64", "float64", "byte", "any"];
+    const PREDECLARED: [&str; 20] = [
+        "any",
+        "bool",
+        "byte",
+        "complex128",
+        "complex64",
+        "error",
+        "float32",
+        "float64",
+        "int",
+        "int16",
+        "int32",
+        "int64",
+        "int8",
+        "rune",
+        "string",
+        "uint",
+        "uint16",
+        "uint32",
+        "uint64",
+        "uint8",
+    ];
     match written {
         Type::Struct(_) => true,
         Type::Named { qualifier, name, .. } => qualifier.is_some() || !PREDECLARED.contains(&&**name),

@@ -3,9 +3,10 @@
 use super::DEEPEST;
 use super::comments::Comments;
 use super::fitting::with_fitting_markers;
-use super::literal::{json_tag, unquote};
 use super::source::{SourceText, operands};
+use super::tags::json_tag;
 use crate::marker::Marker;
+use crate::quoting::unquote;
 use crate::types::{Field, Struct, Type};
 use std::sync::Arc;
 use tree_sitter::Node;

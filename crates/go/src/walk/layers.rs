@@ -39,7 +39,7 @@ impl<'p> KindWalk<'p> {
                         self.reached.extend(&names);
                         let within = within.iter().copied().chain(names.iter().copied()).collect();
                         let (markers, at) = (&*field.markers, &field.at);
-                        waiting.push((depth + 1, Layer { names, fields, scope, markers, at }, within));
+                        waiting.push((depth + 1, Layer { names, fields, scope, markers, direct: true, at }, within));
                     }
                     Underlying::Struct { .. } | Underlying::Cycle => self.report_cycle(&field.at, place),
                     // If the struct explains every field of the schema, nothing is missing.

@@ -14,6 +14,7 @@ mod parsing;
 mod property;
 mod shapes;
 mod unused;
+mod validation;
 mod values;
 
 use fixtures::files::parse;

@@ -258,7 +258,7 @@ proptest! {
             let position = VALUES.iter().position(|known| **known == **value);
             prop_assert!(position.is_some(), "{}: {:?}", go, value);
             let member = position.map(|at| NAMES[at].to_lowercase()).filter(|name| wanted.contains(&**name));
-            prop_assert_eq!(selected.as_ref().map(|selected| selected.name.to_string()), member, "{}", go);
+            prop_assert_eq!(selected.first().map(|selected| selected.name.to_string()), member, "{}", go);
         }
         // A marker without effect is reported.
         let is_odd = |field: &Field| matches!(field, Field::Ordinary { comment: Comment::Block | Comment::EndOfLine, .. });

@@ -14,11 +14,7 @@ fn derived(go: &str, crd: &str) -> Derivation {
 /// Returns the values of the only union with the member of each.
 fn choices(derivation: &Derivation) -> Vec<(&str, Option<&str>)> {
     let [union] = &derivation.unions[..] else { panic!("{derivation:#?}") };
-    union
-        .choices
-        .iter()
-        .map(|(value, selected)| (&**value, selected.as_ref().map(|selected| &*selected.name)))
-        .collect()
+    union.choices.iter().map(|(value, selected)| (&**value, selected.first().map(|selected| &*selected.name))).collect()
 }
 
 #[test]

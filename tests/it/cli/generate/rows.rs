@@ -53,6 +53,10 @@ pub(super) struct Union {
     pub(super) form: Form,
     pub(super) discriminator: Option<String>,
     pub(super) choices: BTreeMap<String, Option<Member>>,
+    #[serde(default)]
+    pub(super) required: bool,
+    #[serde(default, rename = "emptyIsUnset")]
+    pub(super) empty_is_unset: BTreeSet<String>,
     /// The way in which the members are found.
     #[serde(default = "by_markers")]
     pub(super) evidence: String,
@@ -182,8 +186,8 @@ impl Sample {
             let place: Place = Place::from_path(&union.path).unwrap();
             match (&union.form, &union.discriminator) {
                 (Form::Map, Some(discriminator)) => {
-                    let taken =
-                        at.insert(place.property(discriminator).to_pointer(), json!({"fieldMembers": union.members()}));
+                    let members = union.with_options(json!({"fieldMembers": union.members()}));
+                    let taken = at.insert(place.property(discriminator).to_pointer(), members);
                     assert_eq!(taken, None, "{}: {} stands twice", self.file, union.path);
                 }
                 (Form::Map, None) => panic!("{}: the form of 2022 has a discriminator", self.file),
@@ -194,7 +198,7 @@ impl Sample {
                         one["discriminator"] = json!(discriminator);
                     }
                     let list = at.entry(place.to_pointer()).or_insert_with(|| json!([]));
-                    list.as_array_mut().unwrap().push(one);
+                    list.as_array_mut().unwrap().push(union.with_options(one));
                 }
             }
         }
@@ -246,6 +250,17 @@ impl Union {
     /// For messages.
     pub(super) fn name(&self) -> String {
         format!("{} {:?} by {:?}", self.version, self.path, self.discriminator)
+    }
+
+    /// The union with what else is said of it.
+    fn with_options(&self, mut union: Value) -> Value {
+        if self.required {
+            union["required"] = json!(true);
+        }
+        if !self.empty_is_unset.is_empty() {
+            union["emptyIsUnset"] = json!(self.empty_is_unset);
+        }
+        union
     }
 
     /// The fields that are members.

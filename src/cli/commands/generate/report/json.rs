@@ -55,6 +55,8 @@ fn union(union: &MarkedUnion) -> Value {
         "discriminator": union.discriminator,
         "members": union.members(),
         "choices": leaves(union).collect::<Vec<_>>(),
+        "required": union.required,
+        "emptyIsUnset": union.empty_is_unset,
         // The way in which the members were found.
         "evidence": union.found_by,
         "type": union.go_type,

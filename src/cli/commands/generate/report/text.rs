@@ -124,8 +124,10 @@ fn branch(union: &MarkedUnion, paint: Paint) -> Tree<String> {
         FoundBy::OneOf => Some("members listed on the struct"),
         FoundBy::Markers => None,
     };
-    let details = [Some(&*form), Some(&*discriminator), evidence, Some(&*union.go_type), Some(&*source)];
-    let details: Vec<&str> = details.into_iter().flatten().collect();
+    let unset: Vec<&str> = union.empty_is_unset.iter().map(|name| &**name).collect();
+    let options: Vec<String> = union_details::options(union.required, &unset).collect();
+    let details = [&*form, &*discriminator].into_iter().chain(options.iter().map(String::as_str));
+    let details: Vec<&str> = details.chain(evidence).chain([&*union.go_type, &*source]).collect();
     let below = if union.discriminator.is_none() {
         union.members().into_iter().map(|member| output::line(member).into_owned()).collect()
     } else {

@@ -1,37 +1,42 @@
-//! Reads string literals and the field tags in them.
+//! Reads texts in quotes: string literals of Go, tags of fields, and arguments of markers.
 
-use crate::types::JsonTag;
+use std::fmt;
 
-/// Returns the `json` key of a tag, for example of `protobuf:"…" json:"name,omitempty"`.
-pub(super) fn json_tag(tag: &str) -> JsonTag {
-    let mut rest = tag.trim_start();
-    while let Some((key, after)) = rest.split_once(":\"") {
-        let mut end = None;
-        let mut escaped = false;
-        for (position, character) in after.char_indices() {
-            match character {
-                _ if escaped => escaped = false,
-                '\\' => escaped = true,
-                '"' => {
-                    end = Some(position);
-                    break;
-                }
-                _ => {}
-            }
-        }
-        let Some(end) = end else { break };
-        let value = after.get(..end).unwrap_or_default();
-        if key.trim() == "json" {
-            let (name, options) = value.split_once(',').unwrap_or((value, ""));
-            return JsonTag {
-                name: Some(name).filter(|name| !name.is_empty()).map(Into::into),
-                inline: options.split(',').any(|option| option == "inline"),
-                skipped: value == "-",
-            };
-        }
-        rest = after.get(end + 1..).unwrap_or_default().trim_start();
+/// A text in quotes that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QuotingError {
+    Unclosed,
+    InvalidEscape,
+}
+
+impl fmt::Display for QuotingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unclosed => "missing closing quote",
+            Self::InvalidEscape => "invalid escape between quotes",
+        })
     }
-    JsonTag::default()
+}
+
+/// Splits a text in quotes from what follows it, and returns it without them. Single quotes are read as raw.
+///
+/// Returns `None` if the text does not begin with a quote.
+pub(super) fn quoted(text: &str) -> Option<Result<(String, &str), QuotingError>> {
+    let quote = text.chars().next().filter(|first| matches!(first, '"' | '`' | '\''))?;
+    let mut escaped = false;
+    for (position, character) in text.char_indices().skip(1) {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' if quote == '"' => escaped = true,
+            _ if character == quote => {
+                let (literal, rest) = text.split_at_checked(position + 1)?;
+                let read = if quote == '\'' { literal.get(1..position).map(str::to_owned) } else { unquote(literal) };
+                return Some(read.map(|read| (read, rest)).ok_or(QuotingError::InvalidEscape));
+            }
+            _ => {}
+        }
+    }
+    Some(Err(QuotingError::Unclosed))
 }
 
 /// Returns the text of a string literal, or `None` if it is invalid.
@@ -105,20 +110,21 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_json_key_among_others() {
-        let tag = |name: Option<&str>, inline, skipped| JsonTag { name: name.map(Into::into), inline, skipped };
+    fn splits_at_the_closing_quote() {
         let rows = [
-            (r#"json:"canary,omitempty""#, tag(Some("canary"), false, false)),
-            (r#"protobuf:"bytes,1,opt,name=\"x\"" json:"canary""#, tag(Some("canary"), false, false)),
-            (r#"json:",inline""#, tag(None, true, false)),
-            (r#"json:"-""#, tag(Some("-"), false, true)),
-            (r#"json:"-,""#, tag(Some("-"), false, false)),
-            (r#"yaml:"x""#, tag(None, false, false)),
-            ("json:\"x", tag(None, false, false)),
-            ("", tag(None, false, false)),
+            (r#""a\"b" c"#, Some(Ok(("a\"b", " c")))),
+            (r"`a\`b", Some(Ok((r"a\", "b")))),
+            ("'é'", Some(Ok(("é", "")))),
+            ("\"\"\"", Some(Ok(("", "\"")))),
+            (r#""a\""#, Some(Err(QuotingError::Unclosed))),
+            (r#""\q""#, Some(Err(QuotingError::InvalidEscape))),
+            ("`", Some(Err(QuotingError::Unclosed))),
+            ("a\"b\"", None),
+            ("", None),
         ];
         for (text, expected) in rows {
-            assert_eq!(json_tag(text), expected, "{text}");
+            let expected = expected.map(|split| split.map(|(read, rest): (&str, _)| (read.to_owned(), rest)));
+            assert_eq!(quoted(text), expected, "{text}");
         }
     }
 }
