@@ -31,6 +31,14 @@ type S struct {
 	C *string `json:"c,omitempty"`
 	// +k8s:zeroOrOneOfMember(union: "u")
 	U *string `json:"u,omitempty"`
+	// +k8s:ifEnabled(F)=+k8s:modeDiscriminator(modality: "m")
+	// +k8s:dependentForbidden("u")
+	D bool `json:"d"`
+	// +k8s:ifMode(modality: "m", mode: "true")=+k8s:required
+	E []string `json:"e,omitempty"`
+	// +k8s:subfield("b")=+k8s:zeroOrOneOfMember
+	// +k8s:item(a: "b")=+k8s:zeroOrOneOfMember
+	F I `json:"f"`
 	L []I          `json:"l,omitempty"`
 	M map[string]I `json:"m,omitempty"`
 }
