@@ -24,6 +24,7 @@ HELM4 := tests/controlplane/assets.sh helm4
 CONTROLLERS := tests/controlplane/assets.sh controller-manager
 DIFFERENTIAL_CASES ?= 1000000
 NATIVE_TRANSITIONS ?= 500000
+MARKERS_OBJECTS ?= 300
 LAW_CASES ?= 5000
 
 # The binary that the demo and the end-to-end tests run. `make build` builds it, unless another one is named.
@@ -248,6 +249,10 @@ fuzz-check: ## Compile every fuzz target, without the fuzzer's instrumentation
 fuzz-differential: ## Compare DIFFERENTIAL_CASES random patches with Go's package, from a random seed (needs Go)
 	KUBE_UNIONS_DIFFERENTIAL_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_DIFFERENTIAL_CASES=$(DIFFERENTIAL_CASES) \
 	  $(CARGO) test --locked --package strategic-merge-patch --test it differential -- --nocapture
+
+.PHONY: markers-differential
+markers-differential: build ## Compare the unions of Kubernetes' own markers with the code that validation-gen generates, for MARKERS_OBJECTS random objects of each type (needs Go)
+	cd tests/markers && go vet . && go run . $(KUBE_UNIONS_BIN) $(MARKERS_OBJECTS) $(SEED)
 
 .PHONY: native-differential
 native-differential: ## Compare NATIVE_TRANSITIONS random writes of unions by policies and by the webhook, from a random seed
