@@ -188,6 +188,24 @@ fn a_mode_forbids_every_field_that_does_not_name_it() {
 }
 
 #[test]
+fn a_mode_selects_several_fields_and_may_be_a_boolean() {
+    let mode = "+k8s:ifMode(\"A\")=+k8s:optional";
+    let required = "+k8s:ifMode(\"A\")=+k8s:required\n+k8s:ifMode(\"B\")=+k8s:optional";
+    let several = [("FIRING", "+k8s:modeDiscriminator"), ("GLAZE", required), ("RAKU", mode)];
+    let (found, findings) = unions(&several, &crd("A, B, C"));
+    let members = json!({
+        "A": {"fields": {"glaze": {}, "raku": {"optional": true}}},
+        "B": {"name": "glaze", "optional": true},
+        "C": null,
+    });
+    assert_eq!((found, findings), (vec![json!({"fieldMembers": members, "emptyIsUnset": ["raku"]})], Vec::new()));
+    let boolean = [("HOT", "+k8s:modeDiscriminator"), ("GLAZE", "+k8s:ifMode(\"true\")=+k8s:required")];
+    let (found, findings) = unions(&boolean, &crd(""));
+    let members = json!({"false": null, "true": {"name": "glaze"}});
+    assert_eq!((found, findings), (vec![json!({"fieldMembers": members})], Vec::new()));
+}
+
+#[test]
 fn faults_of_modes_are_reported() {
     let mode = "+k8s:ifMode(\"A\")=+k8s:required";
     let named = "+k8s:ifMode(modality: \"m\", mode: \"A\")=+k8s:required";
