@@ -233,9 +233,9 @@ policy-sizes: ## Print the sizes of the compiled policies of presets and samples
 	@$(CARGO) test --locked --all-features --test it -- --nocapture cli::compile::policies_are_short
 
 .PHONY: bench-native
-bench-native: build ## Measure writes without unions, by policies and by the webhook, on a real API server
+bench-native: build ## Measure writes without unions, by policies and by the webhook, on a real API server; KUBE_UNIONS_BENCH_BEFORE=PATH adds the policies of another kube-unions
 	@$(MAKE) -s assets >/dev/null
-	$(CARGO) test --locked --all-features --test e2e -- --ignored --nocapture native::bench
+	$(CARGO) test --locked --all-features --test e2e -- --ignored --nocapture --test-threads=1 native::bench
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_SECONDS from the checked-in corpus (needs nightly and cargo-fuzz)

@@ -289,7 +289,12 @@ impl Endpoint {
 
 /// Runs the release binary as a command.
 pub(crate) fn kube_unions(args: &[&str], input: &str) -> Output {
-    let mut command = Command::new(binary().unwrap_or_else(|message| panic!("{message}")));
+    run_program(&binary().unwrap_or_else(|message| panic!("{message}")), args, input)
+}
+
+/// Runs a `kube-unions` of another build as a command.
+pub(crate) fn run_program(program: &Path, args: &[&str], input: &str) -> Output {
+    let mut command = Command::new(program);
     command.args(args).env("NO_COLOR", "1").env_remove("KUBECONFIG");
     kubectl::run(command, &format!("kube-unions {}", args.join(" ")), input)
 }

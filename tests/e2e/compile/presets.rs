@@ -13,7 +13,7 @@ use crate::control_plane::ControlPlane;
 use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
 use crate::version::{Feature, lacks};
-use crate::webhook::kube_unions;
+use crate::webhook::{binary, run_program};
 use fixtures::wait::{eventually, for_some};
 
 /// The groups and versions of the kinds that presets are about, as paths.
@@ -26,8 +26,8 @@ const IMMUTABLE: [&str; 3] = ["Job", "PersistentVolume", "Pod"];
 /// Presets that leave no policy: the kind cannot change, or is a list without keys, where nothing can be cleared.
 const WITHOUT_POLICIES: [&str; 2] = ["autoscaling.yaml", "persistent-volumes.yaml"];
 
-/// Returns the policies of a preset file, compiled with the documents of the API server.
-fn compiled(control_plane: &ControlPlane, file: &str) -> String {
+/// Returns the policies of a preset file, which a program compiles with the documents of the API server.
+pub(crate) fn compiled(program: &Path, control_plane: &ControlPlane, file: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let kubectl = control_plane.kubectl("documents");
     for document in DOCUMENTS {
@@ -42,7 +42,7 @@ fn compiled(control_plane: &ControlPlane, file: &str) -> String {
     let prefix = format!("union-presets-{}-", file.trim_end_matches(".yaml"));
     let from = folder.path().to_str().unwrap();
     let arguments = ["compile", "--to=map", "--kubernetes-version=1.36", "--name-prefix", &prefix, "--from", from];
-    kube_unions(&arguments, "").accepted().stdout
+    run_program(program, &arguments, "").accepted().stdout
 }
 
 fn is_manifest(path: &Path) -> bool {
@@ -50,7 +50,7 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 /// Returns the names of the preset files that have policies.
-fn files() -> Vec<String> {
+pub(crate) fn files() -> Vec<String> {
     let entries = fs::read_dir(PRESETS).unwrap();
     let manifests = entries.map(|entry| entry.unwrap().path()).filter(|path| is_manifest(path));
     let names = manifests.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
@@ -67,9 +67,12 @@ fn the_policies_of_the_presets_are_up_to_date() {
     }
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
     let update = env::var_os("KUBE_UNIONS_UPDATE").is_some_and(|set| set == "1");
+    let program = binary().unwrap();
     for file in files() {
-        let text =
-            format!("# Made from manifests/presets/{file} by `make manifests`.\n{}", compiled(&control_plane, &file));
+        let text = format!(
+            "# Made from manifests/presets/{file} by `make manifests`.\n{}",
+            compiled(&program, &control_plane, &file)
+        );
         let path = Path::new(POLICIES).join(&file);
         if update {
             fs::write(&path, &text).unwrap();
@@ -90,7 +93,7 @@ fn the_policies_of_the_presets_are_up_to_date() {
 #[test]
 fn presets_that_cannot_clear_anything_have_no_policies() {
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
-    assert_eq!(compiled(&control_plane, "autoscaling.yaml"), "");
+    assert_eq!(compiled(&binary().unwrap(), &control_plane, "autoscaling.yaml"), "");
 }
 
 /// A kind with a strategy: its kind, its strategy's field, and the type without parameters.

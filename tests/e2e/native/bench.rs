@@ -1,19 +1,26 @@
 //! Latency of a write and CPU of the API server: without unions, by policies, and by the webhook on loopback. `make
 //! bench-native` prints them. Nothing is asserted about them.
+//!
+//! `KUBE_UNIONS_BENCH_BEFORE=PATH` names another `kube-unions`, for example of an older commit, whose policies are measured in turns with
+//! those of this one.
 
+use std::env;
 use std::fmt::Write as _;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::builtin::POLICIES;
+use super::{Native, policy_message};
 use crate::cluster::{Cluster, say};
-use crate::kind::forget_unions;
+use crate::compile::presets;
+use crate::http::{Answer, Client};
+use crate::kind::{documents, forget_unions};
+use crate::webhook::{self, kube_unions, run_program};
 use fixtures::crds::{annotated, crd};
-use fixtures::reviews::{catalog, version};
+use fixtures::reviews::version;
 use fixtures::wait::for_some;
-use kube_unions_policies::{PolicyOptions, PolicyTarget, compile};
 
 const IN_FORCE: Duration = Duration::from_mins(1);
 
@@ -21,31 +28,98 @@ const IN_FORCE: Duration = Duration::from_mins(1);
 const ROUNDS: usize = 40;
 const WRITES: usize = 6;
 
-/// The ways to enforce unions, each for a kind of its own: mutating and validating policies, and the webhook.
-const WAYS: [(&str, bool, bool, bool); 5] = [
-    ("nothing", false, false, false),
-    ("validating policies", false, true, false),
-    ("mutating policy", true, false, false),
-    ("both policies", true, true, false),
-    ("webhook on loopback", false, false, true),
-];
-
-#[derive(Default)]
-struct Measured {
-    latencies: Vec<Duration>,
-    ticks: u64,
+/// A way to enforce the unions of a kind.
+enum Way {
+    Nothing,
+    /// Policies of this form, which this program compiles.
+    Policies(&'static str, PathBuf),
+    Webhook,
 }
 
-impl Measured {
-    fn median(&mut self) -> Duration {
-        self.latencies.sort();
-        self.latencies[self.latencies.len() / 2]
+impl Way {
+    fn mutates(&self) -> bool {
+        matches!(self, Self::Webhook | Self::Policies("map" | "policies", _))
     }
+
+    fn validates(&self) -> bool {
+        matches!(self, Self::Webhook | Self::Policies("vap" | "policies", _))
+    }
+}
+
+/// Returns the path of the other program.
+fn before() -> Option<PathBuf> {
+    env::var_os("KUBE_UNIONS_BENCH_BEFORE").map(PathBuf::from)
+}
+
+/// The API server under test, and what was measured.
+struct Bench {
+    cluster: Cluster,
+    table: String,
+}
+
+impl Bench {
+    fn client(&self) -> &Client {
+        self.cluster.control_plane.client()
+    }
+
+    fn apply(&self, object: &Value) {
+        self.cluster.kubectl("bench").apply(&object.to_string()).accepted();
+    }
+
+    fn patch(&self, path: &str, body: &Value) -> Answer {
+        let body = body.to_string();
+        self.client().send("PATCH", path, "application/strategic-merge-patch+json", body.as_bytes()).unwrap()
+    }
+
+    fn merge(&self, path: &str, body: &Value) -> Answer {
+        self.client().send("PATCH", path, "application/merge-patch+json", body.to_string().as_bytes()).unwrap()
+    }
+
+    /// Sends writes of each way in turns, and prints a line for each way. `write` is given the position of the way and the number of
+    /// the write.
+    fn in_turns(&mut self, what: &str, ways: &[&str], write: impl Fn(&Self, usize, usize) -> Answer) {
+        let mut measured: Vec<(Vec<Duration>, u64)> = ways.iter().map(|_| Default::default()).collect();
+        let port = self.cluster.control_plane.port();
+        for round in 0..ROUNDS {
+            for turn in 0..ways.len() {
+                let way = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
+                let (latencies, ticks) = &mut measured[way];
+                let start = cpu_ticks(port);
+                for number in round * WRITES..(round + 1) * WRITES {
+                    let started = Instant::now();
+                    let answer = write(self, way, number);
+                    latencies.push(started.elapsed());
+                    assert!(answer.is_success(), "{what}, {}: {}", ways[way], answer.body);
+                }
+                *ticks += cpu_ticks(port) - start;
+            }
+        }
+        for (way, (mut latencies, ticks)) in ways.iter().zip(measured) {
+            latencies.sort();
+            let median = latencies[latencies.len() / 2].as_secs_f64() * 1e3;
+            // The kernel counts in hundredths of a second.
+            let (ticks, writes) = (u32::try_from(ticks).unwrap(), u32::try_from(latencies.len()).unwrap());
+            let cpu = 10.0 * f64::from(ticks) / f64::from(writes);
+            let _ = writeln!(self.table, "| {what} | {way} | {median:.1} ms | {cpu:.1} ms |");
+        }
+    }
+}
+
+#[test]
+#[ignore = "a benchmark: run `make bench-native`"]
+fn writes_by_policies_and_by_the_webhook() {
+    let Some(cluster) = Cluster::own() else { return };
+    let mut bench = Bench { cluster, table: String::new() };
+    bench.table.push_str("\n| write | way | median | API server's CPU a write |\n|---|---|---|---|\n");
+    custom_resources(&mut bench);
+    deployments(&mut bench);
+    windows(&mut bench);
+    say(&bench.table);
 }
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
-        "type": {"type": "string", "x-kubernetes-unions": union()},
+        "type": {"type": "string", "enum": ["A", "B", "None"], "x-kubernetes-unions": union()},
         "a": {"type": "object", "properties": {"x": {"type": "string"}}}, "b": {"type": "string"}, "note": {"type": "string"}}}}})
 }
 
@@ -53,187 +127,262 @@ fn union() -> Value {
     json!({"fieldMembers": {"A": {"name": "a"}, "B": {"name": "b"}, "None": null}})
 }
 
-#[test]
-#[ignore = "a benchmark: run `make bench-native`"]
-fn writes_by_policies_and_by_the_webhook() {
-    let Some(cluster) = Cluster::own() else { return };
-    let client = cluster.control_plane.client();
-    let ticks = || cpu_ticks(cluster.control_plane.port());
-    let apply = |object: &Value| drop(cluster.kubectl("bench").apply(&object.to_string()).accepted());
-    let group = |number: usize| format!("bench{number}.example");
-    let things = |number: usize| format!("/apis/{}/v1/namespaces/default/things", group(number));
-    let patch = |path: &str, patch: &Value| {
-        let started = Instant::now();
-        let body = patch.to_string();
-        let answer = client.send("PATCH", path, "application/merge-patch+json", body.as_bytes()).unwrap();
-        assert!(answer.is_success(), "{path}: {}", answer.body);
-        (started.elapsed(), answer.body)
-    };
-    for (number, (_, mutate, validate, webhook)) in WAYS.into_iter().enumerate() {
-        let whole = crd(&group(number), "Thing", &[version("v1", &schema(), false)]);
-        let mut plain = whole.clone();
-        if webhook {
-            let declared = json!({"v1": {"/properties/spec/properties/type": union()}}).to_string();
-            plain = annotated(&group(number), "Thing", &[version("v1", &schema(), false)], &declared);
-            apply(&cluster.registration(&group(number)).expect("the webhook is registered by hand"));
-        }
-        forget_unions(&mut plain);
-        apply(&plain);
-        let object = json!({"apiVersion": format!("{}/v1", group(number)), "kind": "Thing",
-            "metadata": {"name": "x"}, "spec": {"type": "A", "a": {"x": "1"}, "note": "0"}});
-        for_some(IN_FORCE, || client.post(&things(number), &object).ok()?.is_success().then_some(())).unwrap();
-        let (catalog, options) = (catalog(&[&whole]), PolicyOptions { mutate, validate, ..PolicyOptions::default() });
-        for target in PolicyTarget::of_catalog(&catalog) {
-            compile(&target, &options).objects.iter().for_each(|it| apply(&it.to_json()));
-        }
-        // In force: a switch clears, or a contradiction is denied.
-        let bad = json!({"spec": {"b": "v"}}).to_string();
-        let dry = format!("{}/x?dryRun=All", things(number));
-        if validate || webhook {
-            for_some(IN_FORCE, || {
-                let answer = client.send("PATCH", &dry, "application/merge-patch+json", bad.as_bytes()).ok()?;
-                (answer.status == 422).then_some(())
-            })
-            .unwrap();
-        }
-        if mutate || webhook {
-            for_some(IN_FORCE, || {
-                let body = json!({"spec": {"type": "None"}}).to_string();
-                let answer = client.send("PATCH", &dry, "application/merge-patch+json", body.as_bytes()).ok()?;
-                answer.body["spec"]["a"].is_null().then_some(())
-            })
-            .unwrap();
-        }
-    }
-    let mut table = String::from("\n| write | way | median | API server's CPU a write |\n|---|---|---|---|\n");
-    for what in ["the choice is switched", "another field changes"] {
-        let mut measured: Vec<Measured> = WAYS.iter().map(|_| Measured::default()).collect();
-        for round in 0..ROUNDS {
-            for (number, it) in measured.iter_mut().enumerate() {
-                let before = ticks();
-                for write in 0..WRITES {
-                    let spec = match (what, write % 2) {
-                        ("another field changes", _) => json!({"note": format!("{round}-{write}")}),
-                        // Without mutation a client has to clear the member itself.
-                        (_, 0) => json!({"type": "B", "b": "v", "a": null}),
-                        (_, _) => json!({"type": "A", "a": {"x": "1"}, "b": null}),
-                    };
-                    it.latencies.push(patch(&format!("{}/x", things(number)), &json!({"spec": spec})).0);
-                }
-                it.ticks += ticks() - before;
-            }
-        }
-        for ((way, ..), mut it) in WAYS.into_iter().zip(measured) {
-            line(&mut table, what, way, &mut it);
-        }
-    }
-    deployments(&cluster, &mut table, &ticks);
-    windows(&cluster, &mut table);
-    say(&table);
+/// Returns the CRD of a kind with a union, and the same one without it.
+fn definitions(group: &str) -> [Value; 2] {
+    let whole = crd(group, "Thing", &[version("v1", &schema(), false)]);
+    let mut plain = whole.clone();
+    forget_unions(&mut plain);
+    [whole, plain]
 }
 
-/// Measures writes of a Deployment in a namespace that the presets' policies leave alone, and in one that they do not.
-fn deployments(cluster: &Cluster, table: &mut String, ticks: &dyn Fn() -> u64) {
-    let kubectl = cluster.kubectl("bench");
-    let client = cluster.control_plane.client();
-    kubectl.run(&["apply", "-f", &format!("{POLICIES}/strategies.yaml")]).accepted();
-    let namespaces = [("nothing", "disabled"), ("policies of the presets", "enabled")];
-    for (_, namespace) in namespaces {
-        let labels = json!({"kube-unions.dev/enforcement": namespace});
-        let object =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
-        kubectl.apply(&object.to_string()).accepted();
-        let pod =
-            json!({"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i:0"}]}});
-        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x", "namespace": namespace},
-            "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": pod}});
-        kubectl.apply(&object.to_string()).accepted();
-    }
-    let patch = |namespace: &str, query: &str, spec: &Value| {
-        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/x{query}");
-        let body = json!({"spec": spec}).to_string();
-        let started = Instant::now();
-        let answer = client.send("PATCH", &path, "application/strategic-merge-patch+json", body.as_bytes()).unwrap();
-        (started.elapsed(), answer)
+/// Returns the policies of a form that a program compiles for a CRD.
+fn policies(program: &Path, form: &str, definition: &Value) -> Vec<Value> {
+    let compiled = run_program(program, &["compile", "--to", form, "--from", "-"], &definition.to_string()).accepted();
+    documents(&compiled.stdout)
+}
+
+/// Measures writes of a kind of its own for each way.
+fn custom_resources(bench: &mut Bench) {
+    let this = webhook::binary().unwrap();
+    let policies_by = |form, program: &Path| Way::Policies(form, program.to_owned());
+    let mut ways = vec![
+        ("nothing", Way::Nothing),
+        ("validating policies", policies_by("vap", &this)),
+        ("mutating policy", policies_by("map", &this)),
+        ("both policies", policies_by("policies", &this)),
+        ("webhook on loopback", Way::Webhook),
+    ];
+    ways.extend(before().map(|program| ("both policies, before", policies_by("policies", &program))));
+    let group = |number: usize| format!("bench{number}.example");
+    let things = |number: usize| format!("/apis/{}/v1/namespaces/default/things", group(number));
+    let object = |number: usize, name: &str| {
+        json!({"apiVersion": format!("{}/v1", group(number)), "kind": "Thing", "metadata": {"name": name},
+            "spec": {"type": "A", "a": {"x": "1"}, "note": "0"}})
     };
-    let in_force = for_some(IN_FORCE, || {
-        let (_, answer) = patch("enabled", "?dryRun=All", &json!({"strategy": {"type": "Recreate"}}));
-        answer.is_success().then_some(())
-    });
-    assert!(in_force.is_some(), "the policies of the presets are not in force");
-    for what in ["the strategy of a Deployment is switched", "the image of a Deployment changes"] {
-        let mut measured = [Measured::default(), Measured::default()];
-        for round in 0..ROUNDS {
-            for ((_, namespace), it) in namespaces.iter().zip(&mut measured) {
-                let before = ticks();
-                for write in 0..WRITES {
-                    let image = format!("i:{round}-{write}");
-                    let spec = match (what, write % 2) {
-                        ("the image of a Deployment changes", _) => {
-                            json!({"template": {"spec": {"containers": [{"name": "c", "image": image}]}}})
-                        }
-                        (_, 0) => json!({"strategy": {"type": "Recreate", "rollingUpdate": null}}),
-                        (_, _) => json!({"strategy": {"type": "RollingUpdate"}}),
-                    };
-                    let (latency, answer) = patch(namespace, "", &spec);
-                    assert!(answer.is_success(), "{}", answer.body);
-                    it.latencies.push(latency);
-                }
-                it.ticks += ticks() - before;
-            }
+    for (number, (_, way)) in ways.iter().enumerate() {
+        let [whole, mut plain] = definitions(&group(number));
+        if let Way::Webhook = way {
+            let declared = json!({"v1": {"/properties/spec/properties/type": union()}}).to_string();
+            plain = annotated(&group(number), "Thing", &[version("v1", &schema(), false)], &declared);
+            forget_unions(&mut plain);
+            bench.apply(&bench.cluster.registration(&group(number)).expect("the webhook is registered by hand"));
         }
-        for ((way, _), mut it) in namespaces.into_iter().zip(measured) {
-            line(table, what, way, &mut it);
+        bench.apply(&plain);
+        let create = || bench.client().post(&things(number), &object(number, "x")).ok()?.is_success().then_some(());
+        for_some(IN_FORCE, create).unwrap();
+        if let Way::Policies(form, program) = way {
+            policies(program, form, &whole).iter().for_each(|policy| bench.apply(policy));
+        }
+        let dry = format!("{}/x?dryRun=All", things(number));
+        if way.validates() {
+            let bad = json!({"spec": {"b": "v"}});
+            for_some(IN_FORCE, || (bench.merge(&dry, &bad).status == 422).then_some(())).unwrap();
+        }
+        if way.mutates() {
+            let switch = json!({"spec": {"type": "None"}});
+            for_some(IN_FORCE, || bench.merge(&dry, &switch).body["spec"]["a"].is_null().then_some(())).unwrap();
         }
     }
+    let names: Vec<&str> = ways.iter().map(|(name, _)| *name).collect();
+    bench.in_turns("the choice is switched", &names, |bench, way, number| {
+        let (mut spec, old) = match number % 2 {
+            0 => (json!({"type": "B", "b": "v"}), "a"),
+            _ => (json!({"type": "A", "a": {"x": "1"}}), "b"),
+        };
+        // Without mutation a client has to clear the member itself.
+        if !ways[way].1.mutates() {
+            spec[old] = Value::Null;
+        }
+        bench.merge(&format!("{}/x", things(way)), &json!({"spec": spec}))
+    });
+    bench.in_turns("another field changes", &names, |bench, way, number| {
+        bench.merge(&format!("{}/x", things(way)), &json!({"spec": {"note": number.to_string()}}))
+    });
+    bench.in_turns("an object is created", &names, |bench, way, number| {
+        let path = format!("{}?dryRun=All", things(way));
+        bench.client().post(&path, &object(way, &format!("n{number}"))).unwrap()
+    });
+}
+
+/// Measures writes of a Deployment in a namespace that no policy is about, and in one for the policies of all presets.
+fn deployments(bench: &mut Bench) {
+    let mut ways = vec![("nothing", "nothing", None)];
+    ways.push(("policies of the presets", "presets", Some(webhook::binary().unwrap())));
+    ways.extend(before().map(|program| ("policies of the presets, before", "before", Some(program))));
+    let path = |namespace: &str| format!("/apis/apps/v1/namespaces/{namespace}/deployments/x");
+    for (_, namespace, program) in &ways {
+        bench.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
+        bench.apply(&workload(namespace));
+        let Some(program) = program else { continue };
+        for file in presets::files() {
+            let compiled = presets::compiled(program, &bench.cluster.control_plane, &file);
+            documents(&compiled).into_iter().for_each(|policy| bench.apply(&only_for(namespace, policy)));
+        }
+        let dry = format!("{}?dryRun=All", path(namespace));
+        for change in [strategy(0), env(0)] {
+            let answer = for_some(IN_FORCE, || Some(bench.patch(&dry, &change)).filter(Answer::is_success));
+            assert!(answer.is_some(), "{namespace}: the policies of the presets are not in force for {change}");
+        }
+    }
+    let names: Vec<&str> = ways.iter().map(|(name, ..)| *name).collect();
+    let writes: [(&str, fn(usize) -> Value); 3] = [
+        ("the strategy of a Deployment is switched", strategy),
+        ("one of 35 environment variables is switched", env),
+        ("the image of a Deployment changes", |number| of_container(&json!({"image": format!("i:{number}")}))),
+    ];
+    for (what, write) in writes {
+        bench.in_turns(what, &names, |bench, way, number| {
+            let mut change = write(number);
+            // Without mutation a client has to clear the member itself.
+            if ways[way].2.is_none() {
+                let strategy = change.pointer_mut("/spec/strategy").filter(|it| it["type"] == "Recreate");
+                strategy.into_iter().for_each(|it| it["rollingUpdate"] = Value::Null);
+                let env = change.pointer_mut("/spec/template/spec/containers/0/env/0");
+                env.into_iter().for_each(|it| it[["value", "valueFrom"][number % 2]] = Value::Null);
+            }
+            bench.patch(&path(ways[way].1), &change)
+        });
+    }
+}
+
+fn workload(namespace: &str) -> Value {
+    let env: Vec<_> = (0..35).map(|number| json!({"name": format!("E{number}"), "value": "v"})).collect();
+    let volumes: Vec<_> = (0..5).map(|number| json!({"name": format!("v{number}"), "emptyDir": {}})).collect();
+    let spec = json!({"containers": [{"name": "c", "image": "i", "env": env}], "volumes": volumes});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x", "namespace": namespace},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": {"metadata": {"labels": {"app": "x"}}, "spec": spec}}})
+}
+
+fn of_container(change: &Value) -> Value {
+    let mut container = change.clone();
+    container["name"] = "c".into();
+    json!({"spec": {"template": {"spec": {"containers": [container]}}}})
+}
+
+fn strategy(number: usize) -> Value {
+    json!({"spec": {"strategy": {"type": if number.is_multiple_of(2) { "Recreate" } else { "RollingUpdate" }}}})
+}
+
+fn env(number: usize) -> Value {
+    let variable = match number % 2 {
+        0 => json!({"name": "E3", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}),
+        _ => json!({"name": "E3", "value": "v"}),
+    };
+    of_container(&json!({"env": [variable]}))
+}
+
+/// Returns a policy or a binding under a name of its own, for one namespace.
+fn only_for(namespace: &str, mut policy: Value) -> Value {
+    for name in ["/metadata/name", "/spec/policyName"] {
+        if let Some(name) = policy.pointer_mut(name) {
+            *name = format!("{namespace}-{}", name.as_str().unwrap()).into();
+        }
+    }
+    if let Some(selector) = policy.pointer_mut("/spec/matchConstraints/namespaceSelector") {
+        *selector = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
+    }
+    policy
 }
 
 /// Measures how long a new kind, and a kind with a new policy, are not covered.
-fn windows(cluster: &Cluster, table: &mut String) {
-    let client = cluster.control_plane.client();
-    let apply = |object: &Value| drop(cluster.kubectl("bench").apply(&object.to_string()).accepted());
-    table.push_str("\n| window | until the first denial |\n|---|---|\n");
+fn windows(bench: &mut Bench) {
+    bench.table.push_str("\n| window | until the first denial |\n|---|---|\n");
     for (what, kind_first) in
         [("policies stand when the kind is created", false), ("policies are created for a kind", true)]
     {
         let group = if kind_first { "window1.example" } else { "window0.example" };
-        let whole = crd(group, "Thing", &[version("v1", &schema(), false)]);
-        let mut plain = whole.clone();
-        forget_unions(&mut plain);
+        let [whole, plain] = definitions(group);
         let path = format!("/apis/{group}/v1/namespaces/default/things?dryRun=All");
         let object = json!({"apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": "x"},
             "spec": {"type": "A", "a": {}, "b": "v"}});
-        let install = || {
-            let catalog = catalog(&[&whole]);
-            for target in PolicyTarget::of_catalog(&catalog) {
-                compile(&target, &PolicyOptions::default()).objects.iter().for_each(|it| apply(&it.to_json()));
-            }
-        };
+        let compiled = policies(&webhook::binary().unwrap(), "policies", &whole);
+        let install = || compiled.iter().for_each(|policy| bench.apply(policy));
+        let create = || bench.apply(&plain);
         let (first, second): (&dyn Fn(), &dyn Fn()) =
-            if kind_first { (&|| apply(&plain), &install) } else { (&install, &|| apply(&plain)) };
+            if kind_first { (&create, &install) } else { (&install, &create) };
         first();
         if kind_first {
-            for_some(IN_FORCE, || client.post(&path, &object).ok()?.is_success().then_some(())).unwrap();
+            for_some(IN_FORCE, || bench.client().post(&path, &object).ok()?.is_success().then_some(())).unwrap();
         }
         second();
         let started = Instant::now();
         let mut let_through = 0;
         for_some(IN_FORCE, || {
-            let answer = client.post(&path, &object).ok()?;
+            let answer = bench.client().post(&path, &object).ok()?;
             let_through += usize::from(answer.is_success());
             (answer.status == 422).then_some(())
         })
         .unwrap();
-        let _ =
-            writeln!(table, "| {what} | {:.1} s, {let_through} writes let through |", started.elapsed().as_secs_f64());
+        let seconds = started.elapsed().as_secs_f64();
+        let _ = writeln!(bench.table, "| {what} | {seconds:.1} s, {let_through} writes let through |");
     }
 }
 
-fn line(table: &mut String, what: &str, way: &str, it: &mut Measured) {
-    let (median, writes) = (it.median().as_secs_f64() * 1e3, it.latencies.len());
-    // The kernel counts in hundredths of a second.
-    let cpu = 10.0 * f64::from(u32::try_from(it.ticks).unwrap()) / f64::from(u32::try_from(writes).unwrap());
-    let _ = writeln!(table, "| {what} | {way} | {median:.1} ms | {cpu:.1} ms |");
+/// Kinds that have policies at the same time.
+const KINDS: usize = 200;
+
+#[test]
+#[ignore = "takes longer than other tests: run `make bench-native`"]
+fn two_hundred_kinds_have_policies_at_once() {
+    let Some(native) = Native::start() else { return };
+    let kinds: Vec<(String, String)> =
+        (0..KINDS).map(|number| (format!("many{}.example", number % 20), format!("Thing{number}"))).collect();
+    let definitions: Vec<Value> =
+        kinds.iter().map(|(group, kind)| crd(group, kind, &[version("v1", &schema(), false)])).collect();
+    let stream: Vec<String> = definitions.iter().map(Value::to_string).collect();
+    let compiled = kube_unions(&["compile", "--to=policies", "--from=-"], &stream.join("\n---\n")).accepted();
+    assert!(compiled.stderr.is_empty(), "{compiled:?}");
+    let policies = documents(&compiled.stdout);
+    let number_of = |kind: &str| policies.iter().filter(|policy| policy["kind"] == kind).count();
+    assert_eq!(number_of("MutatingAdmissionPolicy"), KINDS);
+    assert_eq!(number_of("ValidatingAdmissionPolicy"), 2 * KINDS);
+
+    let port = native.control_plane().port();
+    let mut table = String::from("\n| what | time | API server's CPU |\n|---|---|---|\n");
+    let mut step = |what: &str, work: &dyn Fn()| {
+        let (started, ticks) = (Instant::now(), cpu_ticks(port));
+        work();
+        let (time, cpu) = (started.elapsed().as_secs_f64(), Duration::from_millis(10 * (cpu_ticks(port) - ticks)));
+        let _ = writeln!(table, "| {what} | {time:.1} s | {:.1} s |", cpu.as_secs_f64());
+    };
+    let things =
+        |(group, kind): &(String, String)| format!("/apis/{group}/v1/namespaces/default/{}s", kind.to_lowercase());
+    let object = |(group, kind): &(String, String), spec: &Value| json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "x"}, "spec": spec});
+    step("200 CRDs are accepted and served", &|| {
+        for definition in &definitions {
+            let mut plain = definition.clone();
+            forget_unions(&mut plain);
+            native.apply(&plain);
+        }
+        kinds.iter().for_each(|kind| native.wait_until_served(&things(kind)));
+    });
+    step("an object of each kind is stored", &|| {
+        for kind in &kinds {
+            let answer = native.send("POST", &things(kind), &object(kind, &json!({"type": "A", "a": {"x": "1"}})));
+            assert!(answer.is_success(), "{}", answer.body);
+        }
+    });
+    step("their policies are accepted", &|| policies.iter().for_each(|policy| native.apply(policy)));
+    step("each kind refuses a wrong object, and clears a member", &|| {
+        for kind in &kinds {
+            let wrong = object(kind, &json!({"type": "A", "a": {}, "b": "v"}));
+            let path = format!("{}?dryRun=All", things(kind));
+            let refused = for_some(IN_FORCE, || {
+                let answer = native.send("POST", &path, &wrong);
+                policy_message(&answer).map(str::to_owned)
+            });
+            let words = "spec.b: Forbidden: may only be specified when `type` is \"B\"";
+            assert_eq!(refused.as_deref(), Some(words), "{kind:?}");
+            let path = format!("{}/x", things(kind));
+            let body = json!({"spec": {"type": "B", "b": "v"}}).to_string();
+            let spec = for_some(IN_FORCE, || {
+                let patched = native.client().send("PATCH", &path, "application/merge-patch+json", body.as_bytes());
+                Some(patched.unwrap()).filter(Answer::is_success).map(|answer| answer.body["spec"].clone())
+            });
+            assert_eq!(spec, Some(json!({"type": "B", "b": "v"})), "{kind:?}");
+        }
+    });
+    say(&table);
 }
 
 /// Returns the time that the API server on a port has spent on the CPU, in clock ticks.
