@@ -229,7 +229,7 @@ fn unions_of_files_are_compared_with_the_policies_of_a_cluster() {
     let printed = kube_unions(&[&["compile"], &of_files[..]].concat(), "").accepted().stdout;
     kind.kubectl().apply(&printed).accepted();
     let check = compile(&control_plane, &[&of_files[..], &["--check"]].concat()).accepted();
-    assert_eq!(check.stdout, "2 policies of 1 kind are up to date\n");
+    assert_eq!(check.stdout, "1 policy of 1 kind is up to date\n");
 }
 
 #[test]

@@ -147,6 +147,11 @@ impl Api {
     }
 }
 
+/// Returns the options of policies that warn of all that the webhook warns of.
+pub(crate) fn warning() -> PolicyOptions {
+    PolicyOptions { warn_unchanged: true, ..PolicyOptions::default() }
+}
+
 /// Compiles the policies of every kind of a catalog.
 pub(crate) fn compile_all(catalog: &Catalog, options: &PolicyOptions) -> Vec<CompiledPolicies> {
     PolicyTarget::of_catalog(catalog).iter().map(|target| compile(target, options)).collect()

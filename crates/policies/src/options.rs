@@ -15,6 +15,8 @@ pub struct PolicyOptions {
     pub validate: bool,
     /// Let a violation through if the request did not change the choice of the union.
     pub ratchet: bool,
+    /// Warn of it, by a policy that is evaluated at every update.
+    pub warn_unchanged: bool,
     /// The treatment of an object that violates a union, instead of the actions of its declaration.
     pub actions: Option<Actions>,
     /// Namespaces whose objects are left alone.
@@ -32,6 +34,7 @@ impl Default for PolicyOptions {
             mutate: true,
             validate: true,
             ratchet: true,
+            warn_unchanged: false,
             actions: None,
             excluded_namespaces: Vec::new(),
             name_prefix: "unions-".to_owned(),

@@ -224,13 +224,14 @@ impl<'c> PolicyCompiler<'c> {
     {
         let treatment = Treatment {
             ratchet: self.options.ratchet,
+            warn_unchanged: self.options.warn_unchanged,
             actions: self.options.actions,
             server: self.options.server,
             custom: self.is_custom(),
             deduces: self.options.mutate && self.options.server.has_mutating_policies(),
         };
         let Some(compiled) = validation::compile(part, groups, &self.owners, actions, treatment) else { return };
-        let Validation { unions, variables, expression, message, conditions } = compiled;
+        let Validation { unions, variables, expression, message, on_create, conditions } = compiled;
         if variables.longest().max(expression.len()) > LONGEST_EXPRESSION {
             return self.refuse(None, &RefusalReason::TooLong);
         }
@@ -256,7 +257,7 @@ impl<'c> PolicyCompiler<'c> {
         let spec = ValidatingAdmissionPolicySpec {
             failure_policy: Some(if actions.denies() { "Fail" } else { "Ignore" }.to_owned()),
             match_conditions: self.conditions(conditions),
-            match_constraints: Some(self.constraints(part, true)),
+            match_constraints: Some(self.constraints(part, on_create)),
             validations: Some(vec![PolicyValidation {
                 expression,
                 message: Some("a union is not valid".to_owned()),

@@ -23,6 +23,8 @@ use kube_unions_core::union::{Part, Union};
 pub(crate) struct Treatment {
     /// Faults that were there before are let through.
     pub(crate) ratchet: bool,
+    /// A warning tells them.
+    pub(crate) warn_unchanged: bool,
     /// Overrides the actions of the declarations.
     pub(crate) actions: Option<Actions>,
     /// The API server that evaluates the policy.
@@ -43,6 +45,8 @@ pub(crate) struct Validation<'g, 'u> {
     pub(crate) expression: String,
     /// All faults, in the order of paths.
     pub(crate) message: String,
+    /// An object that is created may fail.
+    pub(crate) on_create: bool,
     /// False for a request that cannot fail.
     pub(crate) conditions: Vec<RequestCondition>,
 }
@@ -77,7 +81,7 @@ pub(crate) fn compile<'g, 'u>(
     actions: Actions,
     treatment: Treatment,
 ) -> Option<Validation<'g, 'u>> {
-    let wanted = |union: &Union| wanted(treatment.actions.unwrap_or(union.actions()), actions, treatment.ratchet);
+    let wanted = |union: &Union| wanted(treatment.actions.unwrap_or(union.actions()), actions, treatment);
     let unions: Vec<PlacedUnion<'g, 'u>> = groups
         .iter()
         .flat_map(|group| group.unions.iter().map(move |union| (group, union)))
@@ -97,6 +101,9 @@ pub(crate) fn compile<'g, 'u>(
     let mut variables = Variables::default();
     manifests::add(part, contests, &mut variables);
     let root = Root::new(owners, Purpose::Validation, &mut variables);
+    // A choice that is new has no old fault.
+    let on_create =
+        unions.iter().any(|(_, union)| wanted(union).is_some_and(|(faults, _)| faults != WantedFaults::Old));
     let (mut found, mut conditions) = (Vec::new(), Conditions::new(&root));
     for (group, union) in &unions {
         conditions.of_validation(group, union);
@@ -143,18 +150,22 @@ pub(crate) fn compile<'g, 'u>(
         variables,
         expression: fold(&format!("{all}.size() == 0")),
         message: fold(&message),
+        on_create,
         conditions,
     })
 }
 
 /// Returns the faults of a union that a binding reacts to, and the end of their text. `None` if the binding is not for this union.
-fn wanted(declared: Actions, binding: Actions, ratchet: bool) -> Option<(WantedFaults, &'static str)> {
+fn wanted(declared: Actions, binding: Actions, treatment: Treatment) -> Option<(WantedFaults, &'static str)> {
+    let Treatment { ratchet, warn_unchanged, .. } = treatment;
     match (declared, binding) {
         (Actions::Deny { .. }, Actions::Deny { .. }) if declared == binding => {
             Some((if ratchet { WantedFaults::New } else { WantedFaults::All }, ""))
         }
-        // A fault that was there before is a warning.
-        (Actions::Deny { audit }, Actions::Warn { audit: audits }) if audit == audits && ratchet => {
+        // A fault that was there before is a warning. The audit log has it in any case.
+        (Actions::Deny { audit }, Actions::Warn { audit: audits })
+            if audit == audits && ratchet && (warn_unchanged || audit) =>
+        {
             Some((WantedFaults::Old, UNCHANGED))
         }
         (Actions::Warn { .. }, Actions::Warn { .. }) if declared == binding => Some((WantedFaults::All, WARN_ONLY)),

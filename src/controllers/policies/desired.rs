@@ -59,6 +59,8 @@ impl CatalogCompiler {
         let options = PolicyOptions {
             server: served.version,
             ratchet: enforcement.ratchet,
+            // As the webhook does.
+            warn_unchanged: true,
             excluded_namespaces: enforcement.excluded_namespaces.clone(),
             name_prefix: enforcement.name_prefix.clone(),
             labels: labels(),

@@ -22,7 +22,8 @@ use fixtures::crds::{annotated, crd};
 use fixtures::reviews::version;
 use fixtures::wait::for_some;
 
-const IN_FORCE: Duration = Duration::from_mins(1);
+/// The deadline of policies of many kinds, far above the usual time.
+const IN_FORCE: Duration = Duration::from_mins(5);
 
 /// Rounds, and writes of each way in a round.
 const ROUNDS: usize = 40;

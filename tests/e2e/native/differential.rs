@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::agreement::{Outcome, part_of};
 use super::random::{Place, Random};
-use super::{IN_FORCE, Native, fields_of_kind, policy_message, policy_warnings};
+use super::{IN_FORCE, Native, fields_of_kind, policy_message, policy_warnings, warning};
 use crate::cluster::say;
 use crate::http::Answer;
 use fixtures::crds::crd;
@@ -22,7 +22,6 @@ use fixtures::reviews::{self, Verdict, Write, declaration, declared_catalog, lif
 use fixtures::wait::eventually;
 use kube_unions_core::admission::Phase;
 use kube_unions_core::catalog::Catalog;
-use kube_unions_policies::PolicyOptions;
 
 const GROUP: &str = "differential.example";
 
@@ -147,7 +146,7 @@ fn run(native: &Native, seed: u64, wanted: usize) -> Tally {
         }
     }
     for kind in &kinds {
-        for compiled in native.install(&kind.catalog, &PolicyOptions::default()) {
+        for compiled in native.install(&kind.catalog, &warning()) {
             assert!(compiled.refusals.is_empty(), "{:?}", compiled.refusals);
         }
     }

@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::Native;
 use super::agreement::{Outcome, Subject, differences};
+use super::{Native, warning};
 use crate::cluster::say;
-use kube_unions_policies::PolicyOptions;
 
 const GROUP: &str = "limits.example";
 
@@ -101,7 +100,7 @@ fn policies_of_large_kinds_are_accepted_and_work() {
         json!({"spec": value})
     });
     subjects.push(nested);
-    let found = differences(&native, &subjects, &PolicyOptions::default());
+    let found = differences(&native, &subjects, &warning());
     assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
 }
 
@@ -134,7 +133,7 @@ fn long_lists_are_judged_or_denied_and_never_judged_in_part() {
             stored.push((subject, count, discriminator, old, object));
         }
     }
-    let found = differences(&native, &kinds, &PolicyOptions::default());
+    let found = differences(&native, &kinds, &warning());
     assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
     let mut table =
         String::from("\n| items | kind | update of one item | apply that switches one item |\n|---|---|---|---|\n");

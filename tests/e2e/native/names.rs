@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::agreement::{Subject, differences};
 use super::player::loose;
-use super::{Native, compile_all};
+use super::{Native, compile_all, warning};
 use fixtures::crds::crd;
 use fixtures::reviews::{catalog, version};
 use kube_unions_core::catalog::Builder;
@@ -176,7 +176,7 @@ fn fields_with_unusual_names_are_judged_as_by_the_webhook() {
     let reserved = RESERVED.chunks(4).enumerate();
     let reserved = reserved.filter_map(|(number, names)| kinds_of_names(10 + number, names).into_iter().nth(number));
     let subjects: Vec<_> = names.chain(reserved).collect();
-    let found = differences(native, &subjects, &PolicyOptions::default());
+    let found = differences(native, &subjects, &warning());
     assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
 }
 
@@ -199,7 +199,7 @@ fn discriminators_with_unusual_values_are_judged_as_by_the_webhook() {
         lists.write(&about, Some(wrap(json!({"type": value, "a": "v"}))), wrap(json!({"type": "B", "a": "v"})));
         lists.write(&about, None, wrap(json!({"type": value, "b": "v"})));
     }
-    let found = differences(native, &[maps, lists], &PolicyOptions::default());
+    let found = differences(native, &[maps, lists], &warning());
     assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
 }
 
@@ -234,7 +234,7 @@ fn unions_at_unusual_places_are_judged_as_by_the_webhook() {
         let discriminator = json!({"spec": {"x": {"type": value, "a": "v"}}});
         untyped.write(about, Some(json!({"spec": {"x": {"type": "A", "a": "v"}}})), discriminator);
     }
-    let found = differences(native, &[root, open, untyped], &PolicyOptions::default());
+    let found = differences(native, &[root, open, untyped], &warning());
     assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
 }
 
@@ -288,7 +288,7 @@ fn objects_of_wrong_types_are_refused_by_the_api_server_in_its_own_words() {
     subject.write("in force: mutation", None, json!({"spec": {"deducing": {"x": "v"}}}));
     subject.write("in force: validation", None, json!({"spec": {"struct": {"type": "A", "a": "v", "b": "v"}}}));
     subject.write("in force: let through", Some(good.clone()), good.clone());
-    let found = differences(native, std::slice::from_ref(&subject), &PolicyOptions::default());
+    let found = differences(native, std::slice::from_ref(&subject), &warning());
     assert!(found.is_empty(), "{}", found.join("\n"));
     let stored = subject.store(native, "good", &good);
     let pointers = [
@@ -349,9 +349,9 @@ fn long_names_of_kinds_lead_to_names_of_policies_that_work() {
         switch(&mut subject, "long names", ["type", "a", "b"], ["A", "B"], &|value| json!({"spec": value}));
         subject
     });
-    let found = differences(native, &subjects, &PolicyOptions::default());
+    let found = differences(native, &subjects, &warning());
     assert!(found.is_empty(), "{}", found.join("\n"));
-    let objects = subjects.iter().flat_map(|it| compile_all(&it.catalog, &PolicyOptions::default()));
+    let objects = subjects.iter().flat_map(|it| compile_all(&it.catalog, &warning()));
     let names: BTreeSet<_> =
         objects.flat_map(|it| it.objects.iter().map(|object| object.name().to_owned()).collect::<Vec<_>>()).collect();
     assert_eq!(names.len(), 2 * 3, "{names:?}");
@@ -369,7 +369,7 @@ fn five_hundred_kinds_have_policies_with_distinct_names_that_never_change() {
         })
         .collect();
     let names = |kinds: &[Value]| -> BTreeSet<String> {
-        let compiled = compile_all(&catalog(&kinds.iter().collect::<Vec<_>>()), &PolicyOptions::default());
+        let compiled = compile_all(&catalog(&kinds.iter().collect::<Vec<_>>()), &warning());
         assert!(compiled.iter().all(|it| it.refusals.is_empty()));
         let objects = compiled.iter().flat_map(|it| &it.objects);
         objects.map(|object| format!("{}/{}", object.kind(), object.name())).collect()
@@ -380,7 +380,7 @@ fn five_hundred_kinds_have_policies_with_distinct_names_that_never_change() {
     assert_eq!(all, names(&reversed), "the names do not depend on the order");
     assert!(names(&kinds[..10]).is_subset(&all), "the names do not depend on other kinds");
     // A binding has the name of its policy, and its creation is cheap.
-    let compiled = compile_all(&catalog(&kinds.iter().collect::<Vec<_>>()), &PolicyOptions::default());
+    let compiled = compile_all(&catalog(&kinds.iter().collect::<Vec<_>>()), &warning());
     let bindings = compiled.iter().flat_map(|it| &it.objects).filter(|object| object.kind().ends_with("Binding"));
     assert_eq!(bindings.map(|binding| native.apply(&binding.to_json())).count(), 500 * 3);
 }

@@ -5,13 +5,13 @@
 use serde_json::{Value, json};
 
 use super::agreement::{Subject, differences};
-use super::{Native, compile_all};
+use super::{Native, compile_all, warning};
 use kube_unions_policies::{KubernetesVersion, PolicyObject, PolicyOptions};
 
 const GROUP: &str = "older.example";
 
 fn options() -> PolicyOptions {
-    PolicyOptions { server: KubernetesVersion::new(1, 33), ..PolicyOptions::default() }
+    PolicyOptions { server: KubernetesVersion::new(1, 33), ..warning() }
 }
 
 /// Returns an object with a union of the 2022 form and one of the 2019 form.

@@ -1,7 +1,7 @@
 //! The rows of `tests/cases` through compiled policies.
 
-use super::Native;
 use super::player::{Installed, Installer, Phase, Played, loose, play, same_policy_warnings};
+use super::{Native, warning};
 use crate::http::Answer;
 use fixtures::reviews::{declaration, declared_catalog};
 use kube_unions_core::catalog::Catalog;
@@ -25,7 +25,7 @@ impl Installer for Policies {
             mutate: played.suite.phase != Some(Phase::Validate),
             validate: played.suite.phase != Some(Phase::Mutate),
             ratchet: played.ratchet,
-            ..PolicyOptions::default()
+            ..warning()
         };
         let undescribed;
         let catalog = if self.loose {

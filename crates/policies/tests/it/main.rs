@@ -57,19 +57,27 @@ fn summary(compiled: &CompiledPolicies) -> Vec<String> {
 
 #[test]
 fn a_kind_has_a_policy_and_a_binding_for_each_work() {
-    let compiled = compiled(&thing(&json!({"x": union()})), &PolicyOptions::default());
-    assert_eq!(compiled.refusals, []);
-    assert_eq!(
-        summary(&compiled),
-        [
-            "MutatingAdmissionPolicy unions-things.example.com-normalize v1",
-            "MutatingAdmissionPolicyBinding unions-things.example.com-normalize v1",
-            "ValidatingAdmissionPolicy unions-things.example.com-deny v1",
-            "ValidatingAdmissionPolicyBinding unions-things.example.com-deny v1",
-            "ValidatingAdmissionPolicy unions-things.example.com-warn v1",
-            "ValidatingAdmissionPolicyBinding unions-things.example.com-warn v1",
-        ]
-    );
+    let catalog = thing(&json!({"x": union()}));
+    let silent = compiled(&catalog, &PolicyOptions::default());
+    assert_eq!(silent.refusals, []);
+    let both = [
+        "MutatingAdmissionPolicy unions-things.example.com-normalize v1",
+        "MutatingAdmissionPolicyBinding unions-things.example.com-normalize v1",
+        "ValidatingAdmissionPolicy unions-things.example.com-deny v1",
+        "ValidatingAdmissionPolicyBinding unions-things.example.com-deny v1",
+    ];
+    assert_eq!(summary(&silent), both);
+    let warning = PolicyOptions { warn_unchanged: true, ..PolicyOptions::default() };
+    let warning = compiled(&catalog, &warning);
+    let warns = [
+        "ValidatingAdmissionPolicy unions-things.example.com-warn v1",
+        "ValidatingAdmissionPolicyBinding unions-things.example.com-warn v1",
+    ];
+    assert_eq!(summary(&warning), [&both[..], &warns].concat());
+    let rules =
+        |object: &PolicyObject| object.to_json()["spec"]["matchConstraints"]["resourceRules"][0]["operations"].clone();
+    assert_eq!(rules(&warning.objects[2]), json!(["CREATE", "UPDATE"]));
+    assert_eq!(rules(&warning.objects[4]), json!(["UPDATE"]), "a choice that is created is not an old one");
 }
 
 #[test]
@@ -88,7 +96,7 @@ fn a_version_without_mutating_policies_is_told_of_and_keeps_validation() {
     let old = compiled(&catalog, &for_version(33));
     assert_eq!(old.refusals.len(), 1);
     assert_eq!(old.refusals[0].reason, RefusalReason::NoMutation(KubernetesVersion::new(1, 33)));
-    assert!(summary(&old).iter().all(|line| line.starts_with("Validating")) && old.objects.len() == 4);
+    assert!(summary(&old).iter().all(|line| line.starts_with("Validating")) && old.objects.len() == 2);
     let text = serde_json::to_string(&old.objects.iter().map(PolicyObject::to_json).collect::<Vec<_>>()).unwrap();
     assert!(!text.contains("flatten") && !text.contains("sortBy"), "{text}");
     let beta = compiled(&catalog, &for_version(35));
@@ -108,7 +116,7 @@ fn places_in_lists_are_refused_for_versions_without_list_functions() {
         "example.com/v1, Kind=Thing: the union at spec.list[*]: policies of Kubernetes 1.34 cannot look into lists and maps; \
          use 1.35 or newer, or the webhook"
     );
-    assert_eq!(compiled.objects.len(), 4, "the other place has its policies");
+    assert_eq!(compiled.objects.len(), 2, "the other place has its policies");
 }
 
 #[test]
@@ -119,7 +127,7 @@ fn kinds_that_repair_a_cluster_and_names_that_no_patch_can_carry_are_refused() {
     assert_eq!((refused.objects.len(), &refused.refusals[0].reason), (0, &RefusalReason::ExemptKind));
     let hostile = compiled(&thing(&json!({"a\nb": union(), "x": union()})), &PolicyOptions::default());
     assert_eq!(hostile.refusals[0].reason, RefusalReason::UnprintableName("a\nb".to_owned()));
-    assert_eq!(hostile.objects.len(), 6);
+    assert_eq!(hostile.objects.len(), 4);
 }
 
 #[test]
@@ -153,7 +161,7 @@ fn options_select_requests_and_treatment() {
         json!({"key": "kube-unions.dev/enforcement", "operator": "NotIn", "values": ["disabled"]})
     );
     assert_eq!(namespaces[1], json!({"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["a", "b"]}));
-    let strict = PolicyOptions { ratchet: false, mutate: false, ..PolicyOptions::default() };
+    let strict = PolicyOptions { ratchet: false, warn_unchanged: true, mutate: false, ..PolicyOptions::default() };
     let strict = compile(&PolicyTarget::of_catalog(&catalog)[0], &strict);
     assert_eq!(summary(&strict).len(), 2, "without ratcheting nothing is let through with a warning");
 }
@@ -207,12 +215,7 @@ fn each_set_of_actions_has_a_policy_of_its_own_and_unions_that_are_only_judged_h
     }
     let mixed = [("one", json!({"normalization": "Disabled", "validationActions": ["Audit"]})), ("two", json!({}))];
     let compiled = compiled(&declared(&mixed), &PolicyOptions::default());
-    let wanted = [
-        normalize(),
-        actions("deny", json!(["Deny"])),
-        actions("warn", json!(["Warn"])),
-        actions("audit", json!(["Audit"])),
-    ];
+    let wanted = [normalize(), actions("deny", json!(["Deny"])), actions("audit", json!(["Audit"]))];
     assert_eq!(works(&compiled), wanted);
     let text = |name: &str| {
         let object = compiled.objects.iter().find(|object| object.name().ends_with(name)).unwrap();

@@ -2,7 +2,6 @@
 
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::input::kinds::BuiltinUnionsArg;
-use crate::cli::input::values::RatchetingArg;
 use crate::cli::serve::namespace;
 use clap::{Args, ValueEnum};
 use kube_unions_core::names::is_dns_subdomain;
@@ -65,7 +64,7 @@ pub(crate) struct CompileArgs {
     pub(super) kubernetes_version: Option<KubernetesVersion>,
     /// Allow or deny a write that leaves an invalid union unchanged
     #[arg(long, value_enum, default_value_t)]
-    pub(super) ratcheting: RatchetingArg,
+    pub(super) ratcheting: CompileRatcheting,
     /// Deny, only warn about, or only audit an object that violates a union [default: as each union declares]
     #[arg(long, value_enum)]
     pub(super) action: Option<ActionArg>,
@@ -108,6 +107,18 @@ pub(super) enum CompileForm {
     Policies,
 }
 
+/// The treatment of a write that leaves an invalid union unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum CompileRatcheting {
+    /// Allow the write
+    #[default]
+    Enabled,
+    /// Allow the write, with a warning by a policy that is evaluated at every update
+    Warn,
+    /// Deny the write
+    Disabled,
+}
+
 /// The treatment of an object that violates a union.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ActionArg {
@@ -141,7 +152,8 @@ impl CompileArgs {
             server: self.kubernetes_version.or(of_cluster).unwrap_or(KubernetesVersion::DEFAULT),
             mutate: matches!(self.to, CompileForm::Map | CompileForm::Policies),
             validate: matches!(self.to, CompileForm::Vap | CompileForm::Policies),
-            ratchet: self.ratcheting == RatchetingArg::Enabled,
+            ratchet: self.ratcheting != CompileRatcheting::Disabled,
+            warn_unchanged: self.ratcheting == CompileRatcheting::Warn,
             actions: self.action.map(Actions::from),
             excluded_namespaces: self.exclude_namespace.clone(),
             name_prefix: self.name_prefix.clone(),

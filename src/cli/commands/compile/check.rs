@@ -37,7 +37,9 @@ pub(super) async fn run(
     let lines = differences(compiled, options, &present);
     if lines.is_empty() {
         let policies = compiled.objects.iter().filter(|object| !object.kind().ends_with("Binding")).count();
-        output::tell(format!("{} of {} are up to date\n", count(policies, "policy"), count(compiled.kinds, "kind")))?;
+        let verb = if policies == 1 { "is" } else { "are" };
+        let (policies, kinds) = (count(policies, "policy"), count(compiled.kinds, "kind"));
+        output::tell(format!("{policies} of {kinds} {verb} up to date\n"))?;
     } else {
         let lines: Vec<_> = lines.iter().map(|line| output::line(line)).collect();
         output::tell(lines.join("\n") + "\n")?;
