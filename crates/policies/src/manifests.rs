@@ -28,15 +28,11 @@ pub(crate) fn add(part: Part, contests: bool, variables: &mut Variables) {
         "entries",
         &format!(
             "[object, oldObject].map(o, o.?metadata.?managedFields.orValue([])\n  \
-             .filter(entry, has(entry.fieldsV1) && entry.?subresource.orValue(\"\") == {}))",
+             .filter(entry, has(entry.fieldsV1) && entry.?subresource.orValue(\"\") == {} &&\n    \
+             entry.apiVersion == object.apiVersion))",
             text(subresource)
         ),
-        "what each field manager owns of the part of the object that the request is for, now and before",
-    );
-    variables.add(
-        "current",
-        "variables.entries.map(list, list.filter(entry, entry.apiVersion == object.apiVersion))",
-        "those of the version of the request",
+        "what each field manager owns of the part and in the version that the request is for, now and before",
     );
     let is_own = "entry.operation == \"Apply\" && entry.manager == variables.manager";
     let (others, by) = if contests {
@@ -48,14 +44,14 @@ pub(crate) fn add(part: Part, contests: bool, variables: &mut Variables) {
         ("entry.manager == variables.manager", "entry.operation == \"Update\" ? \"updated\" : \"own\"")
     };
     let earlier = format!(
-        " +\n  variables.current[1].map(entry, {is_own}, {{\"by\": dyn(\"earlier\"), \"fields\": dyn(entry.fieldsV1)}})"
+        " +\n  variables.entries[1].map(entry, {is_own}, {{\"by\": dyn(\"earlier\"), \"fields\": dyn(entry.fieldsV1)}})"
     );
     let comment = "what manifests set, if the request is a server-side apply: `own` of them is its manifest";
     variables.add(
         "manifests",
         &format!(
-            "!variables.current[0].exists(entry, {is_own}) ? [] :\n  \
-             variables.current[0].map(entry, {others}, {{\n    \
+            "!variables.entries[0].exists(entry, {is_own}) ? [] :\n  \
+             variables.entries[0].map(entry, {others}, {{\n    \
              \"by\": dyn({by}),\n    \"fields\": dyn(entry.fieldsV1)\n  }}){}",
             if contests { &earlier } else { "" }
         ),
@@ -79,8 +75,9 @@ pub(crate) fn add(part: Part, contests: bool, variables: &mut Variables) {
         &format!(
             "variables.manifests.size() == 0 && variables.lastApplied[0] == variables.lastApplied[1] &&\n    \
              (variables.manager == \"kubectl-client-side-apply\" || !variables.manager.startsWith(\"kubectl-\") &&\n      \
-             variables.entries[0].exists(entry, entry.manager == variables.manager && entry.operation == \"Update\" &&\n        \
-             entry.fieldsV1[?\"f:metadata\"][?\"f:annotations\"][?{}].hasValue()))\n  \
+             object.?metadata.?managedFields.orValue([]).exists(entry, entry.manager == variables.manager &&\n        \
+             entry.operation == \"Update\" &&\n        \
+             entry.?fieldsV1[?\"f:metadata\"][?\"f:annotations\"][?{}].hasValue()))\n  \
              ? variables.lastApplied[0] : \"\"",
             text(&format!("f:{LAST_APPLIED}"))
         ),
