@@ -124,8 +124,14 @@ pub(crate) fn compile<'g, 'u>(
                     "whether the choice is the one that was there before; an old fault does not stop a write that leaves it alone",
                     &mut variables,
                 );
-                let not = if wanted == WantedFaults::New { "!" } else { "" };
-                objects.collect_if(&format!("{not}{unchanged}"), &faults)
+                match wanted {
+                    // Without a fault it does not matter that the old object may have a list in the place of the object.
+                    WantedFaults::New if objects.is_single() => {
+                        format!("({unchanged} || {faults}.size() == 0 ? [] : {faults})")
+                    }
+                    WantedFaults::New => objects.collect_if(&format!("!{unchanged}"), &faults),
+                    WantedFaults::All | WantedFaults::Old => objects.collect_if(&unchanged, &faults),
+                }
             }
         };
         let lines = if suffix.is_empty() { lines } else { format!("{lines}.map(fault, fault + {})", text(suffix)) };
