@@ -30,7 +30,7 @@ use crate::lending::Lent;
 use crate::version::{Feature, lacks};
 use fixtures::wait::eventually;
 use kube_unions_core::catalog::Catalog;
-use kube_unions_policies::{CompiledPolicies, PolicyOptions, PolicyTarget, compile};
+use kube_unions_policies::{CompiledPolicies, PolicyOptions, PolicyRatcheting, PolicyTarget, compile};
 
 /// The deadline of work that the API server does in the background, far above the usual time. The converter of mutating
 /// policies reads the schemas of new kinds every five seconds.
@@ -149,7 +149,7 @@ impl Api {
 
 /// Returns the options of policies that warn of all that the webhook warns of.
 pub(crate) fn warning() -> PolicyOptions {
-    PolicyOptions { warn_unchanged: true, ..PolicyOptions::default() }
+    PolicyOptions { ratcheting: PolicyRatcheting::Warn, ..PolicyOptions::default() }
 }
 
 /// Compiles the policies of every kind of a catalog.

@@ -32,7 +32,7 @@ pub use comments::PolicyComments;
 pub use compare::policy_difference;
 pub use kinds::CompiledKinds;
 pub use object::PolicyObject;
-pub use options::PolicyOptions;
+pub use options::{PolicyOptions, PolicyRatcheting};
 pub use policy::{CompiledPolicies, EXEMPT_LABEL, compile};
 pub use refusal::{Refusal, RefusalReason};
 pub use rules::{CompiledRules, RulesTarget, SchemaEdit, compile_rules};

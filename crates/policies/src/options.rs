@@ -13,10 +13,8 @@ pub struct PolicyOptions {
     pub mutate: bool,
     /// Compile `ValidatingAdmissionPolicies`, which reject, warn and audit.
     pub validate: bool,
-    /// Let a violation through if the request did not change the choice of the union.
-    pub ratchet: bool,
-    /// Warn of it, by a policy that is evaluated at every update.
-    pub warn_unchanged: bool,
+    /// The treatment of a violation if the request did not change the choice of the union.
+    pub ratcheting: PolicyRatcheting,
     /// The treatment of an object that violates a union, instead of the actions of its declaration.
     pub actions: Option<Actions>,
     /// Namespaces whose objects are left alone.
@@ -33,12 +31,23 @@ impl Default for PolicyOptions {
             server: KubernetesVersion::DEFAULT,
             mutate: true,
             validate: true,
-            ratchet: true,
-            warn_unchanged: false,
+            ratcheting: PolicyRatcheting::default(),
             actions: None,
             excluded_namespaces: Vec::new(),
             name_prefix: "unions-".to_owned(),
             labels: BTreeMap::new(),
         }
     }
+}
+
+/// The treatment of a violation that a request leaves as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PolicyRatcheting {
+    /// It is let through.
+    #[default]
+    Enabled,
+    /// It is let through, with a warning by a policy that is evaluated at every update.
+    Warn,
+    /// It is denied.
+    Disabled,
 }

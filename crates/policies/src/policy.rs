@@ -7,7 +7,7 @@ use crate::group::PlaceGroup;
 use crate::mutation::{self, Mutation};
 use crate::names::{Work, name_for_pod_templates, policy_name};
 use crate::object::{PolicyApi, PolicyObject};
-use crate::options::PolicyOptions;
+use crate::options::{PolicyOptions, PolicyRatcheting};
 use crate::pod_templates::PodTemplates;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::root::PodOwner;
@@ -223,8 +223,7 @@ impl<'c> PolicyCompiler<'c> {
         'c: 'g,
     {
         let treatment = Treatment {
-            ratchet: self.options.ratchet,
-            warn_unchanged: self.options.warn_unchanged,
+            ratcheting: self.options.ratcheting,
             actions: self.options.actions,
             server: self.options.server,
             custom: self.is_custom(),
@@ -236,7 +235,7 @@ impl<'c> PolicyCompiler<'c> {
             return self.refuse(None, &RefusalReason::TooLong);
         }
         let (variables, of_variables) = variables.into_needed(&format!("{expression} {message}"));
-        let (does, failure) = match (actions, treatment.ratchet) {
+        let (does, failure) = match (actions, treatment.ratcheting != PolicyRatcheting::Disabled) {
             (Actions::Deny { .. }, true) => (
                 "An object that violates one is rejected, unless it did so before and the choice is the same.",
                 "an object that nobody could judge is not stored",

@@ -15,7 +15,7 @@ mod union;
 
 pub use embed::SchemaEdit;
 
-use crate::options::PolicyOptions;
+use crate::options::{PolicyOptions, PolicyRatcheting};
 use crate::refusal::{Refusal, RefusalReason};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Part, Plan, Union};
@@ -101,8 +101,9 @@ pub fn compile_rules(target: &RulesTarget<'_>, options: &PolicyOptions) -> Compi
     }
     let (accepted, too_much) = within_limits(candidates);
     refusals.extend(too_much.into_iter().map(|(path, reason)| refusal(Some(path), reason)));
-    if !accepted.is_empty() && options.ratchet != options.server.ratchets_rules() {
-        let reason = if options.ratchet {
+    let ratchets = options.ratcheting != PolicyRatcheting::Disabled;
+    if !accepted.is_empty() && ratchets != options.server.ratchets_rules() {
+        let reason = if ratchets {
             RefusalReason::RulesDoNotRatchet(options.server)
         } else {
             RefusalReason::RulesRatchet(options.server)

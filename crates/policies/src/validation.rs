@@ -10,6 +10,7 @@ use crate::group::{self, PlaceGroup, PlacedUnion};
 use crate::layout::fold;
 use crate::manifests;
 use crate::members::Algorithm;
+use crate::options::PolicyRatcheting;
 use crate::place::UnionObjects;
 use crate::root::{PodOwner, Purpose, Root};
 use crate::rows::PolicyFacts;
@@ -21,10 +22,8 @@ use kube_unions_core::union::{Part, Union};
 /// The treatment of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Treatment {
-    /// Faults that were there before are let through.
-    pub(crate) ratchet: bool,
-    /// A warning tells them.
-    pub(crate) warn_unchanged: bool,
+    /// The treatment of faults that were there before.
+    pub(crate) ratcheting: PolicyRatcheting,
     /// Overrides the actions of the declarations.
     pub(crate) actions: Option<Actions>,
     /// The API server that evaluates the policy.
@@ -150,7 +149,11 @@ pub(crate) fn compile<'g, 'u>(
     let told = variables.add("message", &format!("{sorted}.join(\"; \")"), "");
     let message = format!("size(bytes({told})) <= {LONGEST_MESSAGE} ? {told} : {told}.substring(0, {KEPT}) + \"…\"");
     // A fault of a union that the request left as it was never denies.
-    let conditions = if actions.denies() && treatment.ratchet { conditions.into_changes() } else { Vec::new() };
+    let conditions = if actions.denies() && treatment.ratcheting != PolicyRatcheting::Disabled {
+        conditions.into_changes()
+    } else {
+        Vec::new()
+    };
     Some(Validation {
         unions,
         variables,
@@ -163,14 +166,15 @@ pub(crate) fn compile<'g, 'u>(
 
 /// Returns the faults of a union that a binding reacts to, and the end of their text. `None` if the binding is not for this union.
 fn wanted(declared: Actions, binding: Actions, treatment: Treatment) -> Option<(WantedFaults, &'static str)> {
-    let Treatment { ratchet, warn_unchanged, .. } = treatment;
+    let ratcheting = treatment.ratcheting;
+    let lets_through = ratcheting != PolicyRatcheting::Disabled;
     match (declared, binding) {
         (Actions::Deny { .. }, Actions::Deny { .. }) if declared == binding => {
-            Some((if ratchet { WantedFaults::New } else { WantedFaults::All }, ""))
+            Some((if lets_through { WantedFaults::New } else { WantedFaults::All }, ""))
         }
         // A fault that was there before is a warning. The audit log has it in any case.
         (Actions::Deny { audit }, Actions::Warn { audit: audits })
-            if audit == audits && ratchet && (warn_unchanged || audit) =>
+            if audit == audits && (ratcheting == PolicyRatcheting::Warn || audit && lets_through) =>
         {
             Some((WantedFaults::Old, UNCHANGED))
         }

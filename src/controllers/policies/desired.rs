@@ -7,7 +7,7 @@ use crate::controllers::registration::LabelSelector;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::union::Plan;
-use kube_unions_policies::{CompiledPolicies, PolicyObject, PolicyOptions, PolicyTarget, compile};
+use kube_unions_policies::{CompiledPolicies, PolicyObject, PolicyOptions, PolicyRatcheting, PolicyTarget, compile};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -58,9 +58,8 @@ impl CatalogCompiler {
     pub(super) fn new(enforcement: PolicyEnforcement, served: ServedPolicies, frame: PolicyFrame) -> Self {
         let options = PolicyOptions {
             server: served.version,
-            ratchet: enforcement.ratchet,
-            // As the webhook does.
-            warn_unchanged: true,
+            // The webhook warns as well.
+            ratcheting: if enforcement.ratchet { PolicyRatcheting::Warn } else { PolicyRatcheting::Disabled },
             excluded_namespaces: enforcement.excluded_namespaces.clone(),
             name_prefix: enforcement.name_prefix.clone(),
             labels: labels(),

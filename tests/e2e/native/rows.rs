@@ -1,12 +1,12 @@
 //! The rows of `tests/cases` through compiled policies.
 
+use super::Native;
 use super::player::{Installed, Installer, Phase, Played, loose, play, same_policy_warnings};
-use super::{Native, warning};
 use crate::http::Answer;
 use fixtures::reviews::{declaration, declared_catalog};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::union::{Choice, Form, Part, SelectedMember, Union, UnionStep};
-use kube_unions_policies::{PolicyObject, PolicyOptions, PolicyTarget, compile};
+use kube_unions_policies::{PolicyObject, PolicyOptions, PolicyRatcheting, PolicyTarget, compile};
 use serde_json::{Map, Value, json};
 
 /// Mutating and validating policies.
@@ -24,8 +24,8 @@ impl Installer for Policies {
         let options = PolicyOptions {
             mutate: played.suite.phase != Some(Phase::Validate),
             validate: played.suite.phase != Some(Phase::Mutate),
-            ratchet: played.ratchet,
-            ..warning()
+            ratcheting: if played.ratchet { PolicyRatcheting::Warn } else { PolicyRatcheting::Disabled },
+            ..PolicyOptions::default()
         };
         let undescribed;
         let catalog = if self.loose {

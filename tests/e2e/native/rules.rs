@@ -10,7 +10,7 @@ use crate::http::Answer;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::Plan;
 use kube_unions_policies::{
-    CompiledRules, PolicyObject, PolicyOptions, PolicyTarget, RulesTarget, compile, compile_rules,
+    CompiledRules, PolicyObject, PolicyOptions, PolicyRatcheting, PolicyTarget, RulesTarget, compile, compile_rules,
 };
 use serde_json::Value;
 
@@ -30,7 +30,8 @@ impl Installer for Rules {
             return Err("the row is played without validation".to_owned());
         }
         let mutate = self.mutate && played.suite.phase != Some(Phase::Validate);
-        let options = PolicyOptions { mutate, validate: false, ratchet: played.ratchet, ..PolicyOptions::default() };
+        let ratcheting = if played.ratchet { PolicyRatcheting::Enabled } else { PolicyRatcheting::Disabled };
+        let options = PolicyOptions { mutate, validate: false, ratcheting, ..PolicyOptions::default() };
         let mut definition = played.definition.clone();
         let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         let mut policies = Vec::new();

@@ -299,7 +299,7 @@ fn unions_that_rules_cannot_express_are_named_with_the_reason() {
     assert_eq!(reasons(&map_form(), &old), [RefusalReason::NoRules(old.server)]);
     let older = PolicyOptions { server: KubernetesVersion::new(1, 32), ..options.clone() };
     assert_eq!(reasons(&map_form(), &older), [RefusalReason::RulesDoNotRatchet(older.server)]);
-    let strict = PolicyOptions { ratchet: false, ..options };
+    let strict = PolicyOptions { ratcheting: PolicyRatcheting::Disabled, ..options };
     assert_eq!(reasons(&map_form(), &strict), [RefusalReason::RulesRatchet(strict.server)]);
 }
 

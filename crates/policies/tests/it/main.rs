@@ -13,7 +13,8 @@ use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::Definition;
 use kube_unions_core::schema::Actions;
 use kube_unions_policies::{
-    CompiledPolicies, KubernetesVersion, PolicyObject, PolicyOptions, PolicyTarget, RefusalReason, compile,
+    CompiledPolicies, KubernetesVersion, PolicyObject, PolicyOptions, PolicyRatcheting, PolicyTarget, RefusalReason,
+    compile,
 };
 use serde_json::{Value, json};
 
@@ -67,7 +68,7 @@ fn a_kind_has_a_policy_and_a_binding_for_each_work() {
         "ValidatingAdmissionPolicyBinding unions-things.example.com-deny v1",
     ];
     assert_eq!(summary(&silent), both);
-    let warning = PolicyOptions { warn_unchanged: true, ..PolicyOptions::default() };
+    let warning = PolicyOptions { ratcheting: PolicyRatcheting::Warn, ..PolicyOptions::default() };
     let warning = compiled(&catalog, &warning);
     let warns = [
         "ValidatingAdmissionPolicy unions-things.example.com-warn v1",
@@ -161,7 +162,7 @@ fn options_select_requests_and_treatment() {
         json!({"key": "kube-unions.dev/enforcement", "operator": "NotIn", "values": ["disabled"]})
     );
     assert_eq!(namespaces[1], json!({"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["a", "b"]}));
-    let strict = PolicyOptions { ratchet: false, warn_unchanged: true, mutate: false, ..PolicyOptions::default() };
+    let strict = PolicyOptions { ratcheting: PolicyRatcheting::Disabled, mutate: false, ..PolicyOptions::default() };
     let strict = compile(&PolicyTarget::of_catalog(&catalog)[0], &strict);
     assert_eq!(summary(&strict).len(), 2, "without ratcheting nothing is let through with a warning");
 }

@@ -6,7 +6,7 @@ use crate::cli::serve::namespace;
 use clap::{Args, ValueEnum};
 use kube_unions_core::names::is_dns_subdomain;
 use kube_unions_core::schema::Actions;
-use kube_unions_policies::{KubernetesVersion, PolicyOptions};
+use kube_unions_policies::{KubernetesVersion, PolicyOptions, PolicyRatcheting};
 use std::path::PathBuf;
 
 /// The greatest length of the prefix of names, so that it leaves room for resource and group.
@@ -119,6 +119,16 @@ pub(super) enum CompileRatcheting {
     Disabled,
 }
 
+impl From<CompileRatcheting> for PolicyRatcheting {
+    fn from(ratcheting: CompileRatcheting) -> Self {
+        match ratcheting {
+            CompileRatcheting::Enabled => Self::Enabled,
+            CompileRatcheting::Warn => Self::Warn,
+            CompileRatcheting::Disabled => Self::Disabled,
+        }
+    }
+}
+
 /// The treatment of an object that violates a union.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ActionArg {
@@ -152,8 +162,7 @@ impl CompileArgs {
             server: self.kubernetes_version.or(of_cluster).unwrap_or(KubernetesVersion::DEFAULT),
             mutate: matches!(self.to, CompileForm::Map | CompileForm::Policies),
             validate: matches!(self.to, CompileForm::Vap | CompileForm::Policies),
-            ratchet: self.ratcheting != CompileRatcheting::Disabled,
-            warn_unchanged: self.ratcheting == CompileRatcheting::Warn,
+            ratcheting: self.ratcheting.into(),
             actions: self.action.map(Actions::from),
             excluded_namespaces: self.exclude_namespace.clone(),
             name_prefix: self.name_prefix.clone(),
