@@ -22,6 +22,7 @@ mod root;
 mod rows;
 mod rules;
 mod target;
+mod treatment;
 mod validation;
 mod variables;
 mod version;

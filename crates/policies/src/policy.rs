@@ -12,7 +12,8 @@ use crate::pod_templates::PodTemplates;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::root::PodOwner;
 use crate::target::{MOST_GROUPS, PolicyTarget, VersionScope};
-use crate::validation::{self, Treatment, Validation};
+use crate::treatment::Treatment;
+use crate::validation::{self, Validation};
 use k8s_openapi::api::admissionregistration::v1::{
     JSONPatch, MatchCondition, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
     MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation as PolicyMutation,

@@ -14,25 +14,10 @@ use crate::options::PolicyRatcheting;
 use crate::place::UnionObjects;
 use crate::root::{PodOwner, Purpose, Root};
 use crate::rows::PolicyFacts;
+use crate::treatment::{Treatment, WantedFaults, wanted};
 use crate::variables::Variables;
-use crate::version::KubernetesVersion;
 use kube_unions_core::schema::Actions;
 use kube_unions_core::union::{Part, Union};
-
-/// The treatment of faults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Treatment {
-    /// The treatment of faults that were there before.
-    pub(crate) ratcheting: PolicyRatcheting,
-    /// Overrides the actions of the declarations.
-    pub(crate) actions: Option<Actions>,
-    /// The API server that evaluates the policy.
-    pub(crate) server: KubernetesVersion,
-    /// A CRD defines the kind.
-    pub(crate) custom: bool,
-    /// A mutating policy deduces discriminators. It may be skipped, so the validating one refuses what it would have changed.
-    pub(crate) deduces: bool,
-}
 
 /// A validating policy, without its frame.
 #[derive(Debug)]
@@ -58,19 +43,6 @@ const MOST_SORTED: usize = 400;
 
 /// Characters that are kept of a longer message: each takes at most four bytes.
 const KEPT: usize = LONGEST_MESSAGE / 4 - 3;
-
-const UNCHANGED: &str = "; let through because the union did not change";
-const WARN_ONLY: &str = "; let through because its declaration only warns";
-
-/// The faults of a union that a binding reacts to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WantedFaults {
-    All,
-    /// Those of a choice that the request made.
-    New,
-    /// Those of a choice that was there before.
-    Old,
-}
 
 /// Compiles the faults of places to which a binding with these actions reacts. Returns `None` if there can be none.
 pub(crate) fn compile<'g, 'u>(
@@ -162,26 +134,6 @@ pub(crate) fn compile<'g, 'u>(
         on_create,
         conditions,
     })
-}
-
-/// Returns the faults of a union that a binding reacts to, and the end of their text. `None` if the binding is not for this union.
-fn wanted(declared: Actions, binding: Actions, treatment: Treatment) -> Option<(WantedFaults, &'static str)> {
-    let ratcheting = treatment.ratcheting;
-    let lets_through = ratcheting != PolicyRatcheting::Disabled;
-    match (declared, binding) {
-        (Actions::Deny { .. }, Actions::Deny { .. }) if declared == binding => {
-            Some((if lets_through { WantedFaults::New } else { WantedFaults::All }, ""))
-        }
-        // A fault that was there before is a warning. The audit log has it in any case.
-        (Actions::Deny { audit }, Actions::Warn { audit: audits })
-            if audit == audits && (ratcheting == PolicyRatcheting::Warn || audit && lets_through) =>
-        {
-            Some((WantedFaults::Old, UNCHANGED))
-        }
-        (Actions::Warn { .. }, Actions::Warn { .. }) if declared == binding => Some((WantedFaults::All, WARN_ONLY)),
-        (Actions::Audit, Actions::Audit) => Some((WantedFaults::All, "")),
-        (Actions::Deny { .. } | Actions::Warn { .. } | Actions::Audit, _) => None,
-    }
 }
 
 /// The faults of a union: texts.
