@@ -57,8 +57,9 @@ impl Definition {
             }
         }
         for position in 0..self.versions.len() {
+            let named = declaration.versions();
             let wanted = |version: &DefinitionVersion| {
-                declaration.versions().is_empty() || declaration.versions().iter().any(|name| **name == *version.name)
+                (named.is_empty() && version.served) || named.iter().any(|name| **name == *version.name)
             };
             if self.versions.get(position).is_some_and(wanted) {
                 for (place, declared) in declaration.unions() {

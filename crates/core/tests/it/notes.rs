@@ -1,6 +1,6 @@
 //! Notes about CRDs: what no webhook and no policy judges.
 
-use fixtures::reviews::{catalog, definition, version};
+use fixtures::reviews::{GROUP, catalog, declaration, declared_catalog, definition, version};
 use kube_unions_core::declaration::{Fault, FaultKind, Severity};
 use serde_json::{Map, Value, json};
 
@@ -50,4 +50,17 @@ fn a_version_without_the_unions_of_another_one_is_noted() {
         assert_eq!(noted.len(), notes, "{versions:?}");
         assert!(noted.iter().all(|fault| fault.message.contains("version `v2` is served")), "{noted:?}");
     }
+}
+
+#[test]
+fn a_declaration_without_versions_leaves_alone_one_that_is_not_served() {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}}});
+    let mut unserved = version("v1alpha1", &json!({"type": "object"}), false);
+    unserved["served"] = false.into();
+    let crd = definition(&Map::new(), &[version("v1", &schema, false), unserved]);
+    let spec = json!({"unions": [{"path": "spec", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}}]});
+    let catalog = declared_catalog(&crd, &[declaration("one", GROUP, "Thing", &spec)]);
+    let versions: Vec<&str> = catalog.entries().iter().map(|entry| &*entry.gvk().version).collect();
+    assert_eq!(versions, ["v1"]);
 }

@@ -59,15 +59,19 @@ pub(super) fn fit(mut union: Written, object: &mut PreparedObject<'_>) -> (Optio
     union.choices.retain(|value, members| {
         let declared = members.len();
         members.retain(|name, _| !lacking.contains(name));
-        if members.len() == declared || !members.is_empty() {
+        if members.len() == declared {
             return true;
         }
         if form == Form::List {
-            return false;
+            return !members.is_empty();
         }
+        // A field of the value may be left because another value selects it, too.
         let accepted = enumerated.is_none_or(|values| values.contains(&**value));
-        let list = if accepted { &mut emptied } else { &mut values };
-        list.push(value.clone());
+        if !accepted {
+            values.push(value.clone());
+        } else if members.is_empty() {
+            emptied.push(value.clone());
+        }
         accepted
     });
     let too_few = match (form, union.choices.len()) {
