@@ -80,8 +80,10 @@ fn a_contributed_preset_fits_an_older_release_that_lacks_a_member_of_each_union(
 /// Returns the names of a union's members.
 fn members(union: &Value) -> Vec<&str> {
     let fields = union["fieldsToDiscriminateBy"].as_object().into_iter().flat_map(|fields| fields.keys());
-    let named = union["fieldMembers"].as_object().into_iter().flat_map(|members| members.values());
-    fields.map(String::as_str).chain(named.filter_map(|member| member["name"].as_str())).collect()
+    let selected: Vec<&Value> = union["fieldMembers"].as_object().into_iter().flat_map(|of| of.values()).collect();
+    let named = selected.iter().filter_map(|member| member["name"].as_str());
+    let several = selected.iter().filter_map(|member| member["fields"].as_object()).flat_map(|fields| fields.keys());
+    fields.chain(several).map(String::as_str).chain(named).collect()
 }
 
 /// Returns what `kube-unions lint` prints about the presets and these kinds, and panics if it finds a fault.
@@ -300,7 +302,7 @@ impl Switch<'_> {
     fn outcome(&self, stored: &Value, reply: &Reply) -> Result<Outcome, String> {
         let mut both = self.first();
         json_patch::merge(&mut both, &self.second());
-        let warned = self.row.warning.as_ref().is_some_and(|warning| reply.warnings == [warning.as_str()]);
+        let warned = self.row.warning.as_ref().is_some_and(|it| reply.warnings.iter().eq(it.lines()));
         if let Some(refusal) = &reply.refusal {
             let expected = self.row.refusal.as_ref().is_some_and(|words| refusal.contains(words));
             return if expected && *stored == self.first()["spec"] {
@@ -331,9 +333,10 @@ impl Reply {
             let end = rest.find("error when").unwrap_or(rest.len());
             rest[..end].to_owned()
         });
-        let warned = |warning: &&String| said.lines().any(|line| line == format!("Warning: {warning}"));
-        let warning = switch.row.warning.as_ref().filter(|_| refusal.is_none()).filter(warned);
-        Self { refusal, warnings: warning.cloned().into_iter().collect() }
+        let warned = |warning: &str| said.lines().any(|line| line == format!("Warning: {warning}"));
+        let expected = switch.row.warning.iter().filter(|_| refusal.is_none()).flat_map(|it| it.lines());
+        let warnings = expected.filter(|line| warned(line)).map(str::to_owned).collect();
+        Self { refusal, warnings }
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) struct Row {
     pub(super) after: BTreeMap<Way, Outcome>,
     /// Part of the message of a rejection.
     pub(super) refusal: Option<String>,
-    /// The warning about the member that is cleared, if a way clears one.
+    /// The warnings about the members that are cleared, one in a line, if a way clears one.
     pub(super) warning: Option<String>,
 }
 
