@@ -1,6 +1,6 @@
 //! The constants of a union: its members, its values, and the tables between them.
 
-use crate::cel::{EMPTY, lists, maybe, table, text, texts, token};
+use crate::cel::{EMPTY, is_name, lists, maybe, table, text, texts, token};
 use crate::variables::{Variables, camel};
 use kube_unions_core::union::{Choice, Form, SelectedMember, Union};
 
@@ -174,8 +174,12 @@ impl<'u> Members<'u> {
         let Some(name) = self.union.discriminator() else { return "\"\"".to_owned() };
         let value = maybe(object, name);
         match (self.union.is_boolean(), typed) {
-            (true, true) => format!("{value}.optMap(v, string(v)).orValue(\"\")"),
-            (true, false) => format!("[{value}.orValue(\"\")].map(v, type(v) == bool ? string(v) : \"\")[0]"),
+            (true, true) => {
+                // An index has no type until a function gives it one.
+                let v = if is_name(name) { "v" } else { "dyn(v)" };
+                format!("{value}.optMap(v, string({v})).orValue(\"\")")
+            }
+            (true, false) => format!("[{value}.orValue(dyn(\"\"))].map(v, type(v) == bool ? string(v) : \"\")[0]"),
             (false, true) => format!("{value}.orValue(\"\")"),
             (false, false) => format!("[{value}.orValue(\"\")].map(v, type(v) == string ? string(v) : \"\")[0]"),
         }

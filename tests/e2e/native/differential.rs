@@ -122,7 +122,7 @@ impl Tally {
 /// Compares writes of random kinds until there are enough transitions, or each kind has had its writes.
 fn run(native: &Native, seed: u64, wanted: usize) -> Tally {
     let mut random = Random::new(seed);
-    let kinds: Vec<_> = (0..KINDS).map(|number| RandomKind::new(number, &mut random)).collect();
+    let kinds: Vec<_> = (0..KINDS).map(|number| RandomKind::new(seed, number, &mut random)).collect();
     for kind in &kinds {
         native.apply(&kind.definition);
     }
@@ -231,8 +231,9 @@ impl RandomWrite {
 }
 
 impl RandomKind {
-    fn new(number: usize, random: &mut Random) -> Self {
-        let name = format!("Kind{number}");
+    fn new(seed: u64, number: usize, random: &mut Random) -> Self {
+        // The runs share an API server.
+        let name = format!("Kind{seed}n{number}");
         let has_status = random.chance(50);
         let places = |count: usize, random: &mut Random| -> Vec<(String, Place)> {
             (0..count).map(|number| (format!("p{number}"), Place::random(random, 0))).collect()
