@@ -8,7 +8,7 @@ use anyhow::Context;
 use kube::Client;
 use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
 use kube_unions_core::field_path::pointer_tokens;
-use kube_unions_core::schema::EXTENSION;
+use kube_unions_core::schema::{EXTENSION, Extension};
 use kube_unions_manifests::crd::{keywords, pointer};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,7 +147,7 @@ impl EditableCrd {
         Ok((edits, problem))
     }
 
-    /// Puts `marked` into the schemas and removes it from the annotation.
+    /// Puts `marked` into the schemas and removes it from the annotation. What only the annotation can say goes there.
     pub(crate) fn move_to_schema(&self, marked: &AnnotationContent) -> anyhow::Result<Moves> {
         let before = match &self.annotation {
             Ok(before) => before,
@@ -157,6 +157,11 @@ impl EditableCrd {
         for (version, places) in marked {
             for (pointer, value) in places {
                 let known = self.extensions.iter().find(|it| it.version == *version && it.pointer == *pointer);
+                if !Extension::parse(value).is_ok_and(|extension| extension.fits_schema()) {
+                    after.entry(version.clone()).or_default().insert(pointer.clone(), value.clone());
+                    edits.extend(known.and_then(|_| self.place(version, pointer)).map(Edit::Remove));
+                    continue;
+                }
                 if known.is_none_or(|known| known.value != *value) {
                     edits.extend(self.place(version, pointer).map(|path| Edit::Set(path, value.clone())));
                 }

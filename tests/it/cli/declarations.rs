@@ -346,7 +346,7 @@ fn a_malformed_declaration_is_a_problem_with_its_place() {
     for (from, to, place, says) in [
         ("path: spec.strategy", "paht: spec.strategy", "9:5", "`spec.unions[0].paht`: unknown field `paht`"),
         ("discriminator: type", "discriminator: [type]", "10:5", "`spec.unions[0].discriminator`: invalid type"),
-        ("Recreate: {}", "Recreate: x", "13:7", "a member: a map with `name`, or an empty one"),
+        ("Recreate: {}", "Recreate: x", "13:7", "a member: a map with `name` or `fields`, or an empty one"),
         ("  unions:", "  validationActions: [Log]\n  unions:", "8:23", "unknown variant `Log`"),
         ("  unions:", "  normalization: Never\n  unions:", "8:3", "`Enabled` or `Disabled`"),
         ("  target: {group: apps, kind: Deployment}\n", "", "6:1", "missing field `target`"),

@@ -83,7 +83,8 @@ pub(crate) struct GenerateArgs {
     /// Add build tags to those of Linux on amd64
     #[arg(long, value_name = "TAG", value_delimiter = ',')]
     pub(super) tags: Vec<String>,
-    /// Declare unions in the schema, as `x-kubernetes-unions`, instead of in the annotation
+    /// Declare unions in the schema, as `x-kubernetes-unions`, instead of in the annotation; what only the annotation can say
+    /// stays there
     #[arg(long)]
     pub(super) in_schema: bool,
     /// Do not exit with 1 for ambiguous unions; they are left out all the same
