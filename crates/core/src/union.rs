@@ -235,7 +235,7 @@ impl Union {
 
     /// Returns true if one value selects all members of a set.
     fn go_together(&self, set: MemberSet) -> bool {
-        set.is_empty() || self.choices.iter().any(|choice| set.less(choice.selected).is_empty())
+        set.len() < 2 || self.choices.iter().any(|choice| set.less(choice.selected).is_empty())
     }
 
     /// Returns the values that select a member.

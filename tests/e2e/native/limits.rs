@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::agreement::{Outcome, Subject, differences};
 use super::{Native, warning};
 use crate::cluster::say;
+use fixtures::crds::{annotated, version};
 
 const GROUP: &str = "limits.example";
 
@@ -34,6 +35,21 @@ fn list_form(members: usize, discriminator: bool) -> Value {
         properties.insert("type".to_owned(), json!({"type": "string"}));
     }
     json!({"type": "object", "properties": properties, "x-kubernetes-unions": [union]})
+}
+
+/// Returns a kind with a union of 64 values and 128 members, in which each value selects all members but one.
+fn table() -> Value {
+    let names = || (0..128).map(|number| format!("m{number}"));
+    let mut properties: Map<_, _> = names().map(|name| (name, json!({"type": "string"}))).collect();
+    properties.insert("type".to_owned(), json!({"type": "string"}));
+    let selected = |value: usize| {
+        let fields = names().enumerate().filter(|(number, _)| *number != value);
+        json!({"fields": fields.map(|(_, name)| (name, json!({"optional": true}))).collect::<Map<_, _>>()})
+    };
+    let choices: Map<_, _> = (0..64).map(|value| (format!("V{value}"), selected(value))).collect();
+    let union = json!({"/properties/spec/properties/type": {"fieldMembers": choices}});
+    let schema = spec(&json!({"type": "object", "properties": properties}));
+    annotated(GROUP, "Table", &[version("v1", &schema)], &json!({"v1": union}).to_string())
 }
 
 fn spec(schema: &Value) -> Value {
@@ -68,6 +84,11 @@ fn policies_of_large_kinds_are_accepted_and_work() {
         subject.write("an addition", Some(json!({"spec": {"m7": "v"}})), json!({"spec": {"m7": "v", "m8": "v"}}));
         subjects.push(subject);
     }
+    let mut selecting = Subject::of_definition(table());
+    let before = json!({"spec": {"type": "V0", "m1": "v", "m5": "v"}});
+    selecting.write("a switch", Some(before), json!({"spec": {"type": "V1", "m1": "v", "m5": "v"}}));
+    selecting.write("a contradiction", None, json!({"spec": {"type": "V63", "m62": "v", "m63": "v", "m64": "v"}}));
+    subjects.push(selecting);
     // Twenty different unions, each in three places.
     let fields: Map<_, _> = (0..60).map(|number| (format!("p{number}"), map_form(2 + number % 20))).collect();
     let mut sixty = Subject::new(GROUP, "Sixty", &spec(&json!({"type": "object", "properties": fields})));

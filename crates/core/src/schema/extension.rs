@@ -142,15 +142,17 @@ impl Extension {
     /// Returns true if `x-kubernetes-unions` in a schema can say the same. The annotation can say more: several fields of one
     /// value, values of a boolean, what is required, and which empty values are not set.
     pub fn fits_schema(&self) -> bool {
-        let is_boolean = |value: &Box<str>| matches!(&**value, "true" | "false" | "");
+        let is_boolean = |value: &str| matches!(value, "true" | "false" | "");
         match self {
             Self::List(unions) => unions.iter().flatten().all(|union| {
                 let distinct: BTreeSet<_> = union.fields.values().collect();
                 union.key_beyond_extension().is_none()
                     && distinct.len() == union.fields.len()
-                    && !(union.discriminator.is_some() && union.fields.values().all(is_boolean))
+                    && !(union.discriminator.is_some() && union.fields.values().all(|value| is_boolean(value)))
             }),
-            Self::Map(union) => union.key_beyond_extension().is_none() && !union.members.keys().all(is_boolean),
+            Self::Map(union) => {
+                union.key_beyond_extension().is_none() && !union.members.keys().all(|value| is_boolean(value))
+            }
         }
     }
 }
