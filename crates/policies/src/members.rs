@@ -136,15 +136,20 @@ impl<'u> Members<'u> {
         Some(if needs.is_empty() { format!("m == {selected}") } else { format!("m == {selected} && {needs}") })
     }
 
-    /// Returns true if the members of a list may not be set together.
-    pub(crate) fn clash(&self, list: &str) -> String {
+    /// Returns true if the members of a list may be set together.
+    pub(crate) fn go_together(&self, list: &str) -> String {
         match Algorithm::of(self.union) {
-            _ if !self.union.has_groups() => format!("{list}.size() > 1"),
-            Algorithm::Map(_) => format!("!{}.exists(v, {list}.all(m, m in {0}[v]))", self.selects),
+            _ if !self.union.has_groups() => format!("{list}.size() < 2"),
+            Algorithm::Map(_) => format!("{}.exists(v, {list}.all(m, m in {0}[v]))", self.selects),
             Algorithm::Discriminated(_) | Algorithm::Undiscriminated => {
-                format!("{list}.exists(m, {0}[m] != {0}[{list}[0]])", self.value)
+                format!("{list}.all(m, {0}[m] == {0}[{list}[0]])", self.value)
             }
         }
+    }
+
+    /// Returns true if the members of a list may not be set together.
+    pub(crate) fn clash(&self, list: &str) -> String {
+        if self.union.has_groups() { format!("!{}", self.go_together(list)) } else { format!("{list}.size() > 1") }
     }
 
     /// Returns true if the members of a list may be set together in the 2019 form: there is one, or several of one group.

@@ -160,17 +160,13 @@ impl UnionNormalization<'_, '_> {
             claims::sets_again(objects, &format!("{added}[0]")),
             claims::others_set(objects)
         );
-        let is_clear = if members.union.has_groups() {
-            format!("!({})", members.clash(&applied))
-        } else {
-            format!("{applied}.size() < 2")
-        };
         let clears = objects.define(
             "clears",
             &format!(
-                "{had} && {} && {} && {is_clear} && !({contested})",
+                "{had} && {} && {} && {} && !({contested})",
                 members.clash(set),
-                members.is_one_choice(&added)
+                members.is_one_choice(&added),
+                members.go_together(&applied)
             ),
             "if one member was added, those that were there before go, but not what the manifest of the request sets, and not if\n\
              the manifest has set it before and that of somebody else sets another one",

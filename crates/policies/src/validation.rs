@@ -354,11 +354,7 @@ impl UnionFaults<'_, '_> {
             );
             told.extend([format!("{} ? ({others}.size() == 0 ? [] : [{fault}]) :\n", self.claims.sets_value(objects))]);
         }
-        told.extend([if members.union.has_groups() {
-            format!("{} ? [{several}] : []", members.clash(&applied))
-        } else {
-            format!("{applied}.size() < 2 ? [] : [{several}]")
-        }]);
+        told.extend([format!("{} ? [] : [{several}]", members.go_together(&applied))]);
         objects.define("contradicted", &told, "what is wrong with the manifest of the request", variables)
     }
 

@@ -263,7 +263,7 @@ fn the_tag_selects_all_fields_of_a_variant() {
     assert_eq!(serde_json::to_value(read).unwrap(), gcs);
 }
 
-/// What the schema says is what serde reads and writes.
+/// The schema describes the objects that serde reads and writes.
 #[test]
 fn serde_reads_and_writes_the_fields_of_the_schema() {
     for (value, wire) in [

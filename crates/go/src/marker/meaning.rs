@@ -44,12 +44,12 @@ pub(crate) struct MemberMarker {
     pub(crate) union: Option<Box<str>>,
     /// Value of the discriminator; the default is the name of the Go field.
     pub(crate) value: Option<Box<str>>,
-    /// What the value says about the field.
+    /// The presence of the field while the value is chosen.
     pub(crate) presence: Presence,
     pub(crate) family: Family,
 }
 
-/// What a value says about a field.
+/// The presence of a field while a value is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Presence {
     #[default]

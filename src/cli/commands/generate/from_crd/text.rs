@@ -26,14 +26,14 @@ struct DeclarationPart {
     settings: &'static str,
 }
 
-/// What validations enforce.
+/// Unions that validations enforce.
 const PROVEN: DeclarationPart = DeclarationPart {
     suffix: "",
     heading: "Proposed from the validations in",
     settings: "  validationActions: [Warn]\n",
 };
 
-/// What validations enforce, and keep from changing.
+/// Unions that validations enforce, and keep from changing.
 const IMMUTABLE: DeclarationPart = DeclarationPart {
     suffix: "-immutable",
     heading: "Rules compare these unions with the old object, so nothing is cleared. Proposed from the validations in",
@@ -47,7 +47,7 @@ const POD_TEMPLATES: DeclarationPart = DeclarationPart {
     settings: "  validationActions: [Warn]\n",
 };
 
-/// What no validation enforces.
+/// Unions that no validation enforces.
 const SUGGESTED: DeclarationPart = DeclarationPart {
     suffix: "-suggested",
     heading: "No validation enforces these unions, and a sentence may be wrong. Suggested from the texts and names in",
