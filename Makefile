@@ -55,10 +55,9 @@ demo: build ## Run the webhook with the samples, send it one review and show the
 test e2e slowest: export RUST_TEST_THREADS ?= $(shell expr 2 '*' "$$(getconf _NPROCESSORS_ONLN)")
 
 .PHONY: test
-test: build ## Run every test, including those on a real API server (KUBE_UNIONS_E2E=skip leaves these out)
+test: build ## Run every test, including those on a real API server (KUBE_UNIONS_E2E=skip leaves these out), but `make loss`
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null; fi
 	$(CARGO) test --locked --workspace --all-features -- --skip loss::
-	@$(MAKE) -s loss LOSS_SECONDS=1
 
 .PHONY: shells
 shells: ## Install the shells whose completion is tested: zsh, fish and elvish (needs Debian or Ubuntu, and root)
@@ -331,7 +330,7 @@ budgets: ## Print the sizes that a maintainer watches: lines of code, tests and 
 	tests/budgets.sh
 
 .PHONY: hosted
-hosted: ## Run what the hosted workflows run beside `.ci/run`: arm64, the rehearsal of a release, completion, book and playground
+hosted: ## Run what the hosted workflows run beside `.ci/run`: crates alone, image, lost writes, arm64, the rehearsal of a release, completion, book and playground
 	.ci/hosted
 
 .PHONY: e2e-kind
