@@ -77,9 +77,7 @@ fn the_chart_has_a_value_for_each_file() {
 
 #[test]
 fn the_schema_of_the_chart_has_a_value_for_each_file() {
-    let value = |it: &ContributedFile| {
-        format!("            \"{}\": {{\n              \"type\": \"boolean\"\n            }}", camel_case(&it.file))
-    };
+    let value = |it: &ContributedFile| format!("            \"{}\": {{ \"type\": \"boolean\" }}", camel_case(&it.file));
     let values: Vec<String> = contributed().iter().map(value).collect();
     let start = "        \"contrib\": {\n          \"type\": \"object\",\n          \"additionalProperties\": false,\n          \"properties\": {\n";
     let end = "\n          }\n";
