@@ -3,14 +3,15 @@
 //! `x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key` and `x-kubernetes-recommended-patch-merge-key` are explicit
 //! rules. A CRD cannot carry them, so without them the rules follow from the rest of the schema: a list of type `map` merges by
 //! its keys, a `set` merges its scalars, a map of type `atomic` is replaced, and an object that declares a union retains only the
-//! keys of a patch. `build` reads the schema.
+//! keys of a patch. `view` resolves references, `build` reads the schema.
 
 mod build;
 mod rules;
+mod view;
 
 pub(crate) use build::RootKind;
-pub use build::SchemaError;
 pub use rules::{MergeRule, MergeStrategy};
+pub use view::SchemaError;
 
 use crate::error::{BrokenRule, SchemaShape};
 use crate::value::ValueKind;

@@ -1,73 +1,12 @@
 //! Builds a [`MergeSchema`] from a schema: reads each type once and follows references, without recursion.
 
+use super::view::{SchemaError, SchemaReader, View};
 use super::{FieldSchema, KeyDefault, MergeKey, MergeKeys, MergeSchema, NodeId, ObjectSchema, SchemaShape, Strategy};
 use hashbrown::HashMap;
-use kube_unions_core::schema::{DefaultValue, Definitions, Extension, Place, PlaceStep, Schema};
+use kube_unions_core::schema::{DefaultValue, Definitions, Place, PlaceStep, Schema};
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
-
-/// A schema that does not define how its fields merge.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages name the fields")]
-#[non_exhaustive]
-pub enum SchemaError {
-    /// A reference does not resolve.
-    #[error("{}the reference `{reference}` does not resolve to a schema in the document", PlacePrefix(place))]
-    Dangling {
-        /// The place in the schema.
-        place: Place,
-        reference: Box<str>,
-    },
-    /// References form a cycle without a schema in it.
-    #[error("{}the reference `{reference}` resolves only to itself", PlacePrefix(place))]
-    Circular {
-        /// The place in the schema.
-        place: Place,
-        reference: Box<str>,
-    },
-    /// The patch strategy is unknown.
-    #[error(
-        "{}unexpected patch strategy `{strategy}`: write `merge`, `replace` or `retainKeys`, or `retainKeys` beside another",
-        PlacePrefix(place)
-    )]
-    Strategy {
-        /// The place in the schema.
-        place: Place,
-        strategy: Box<str>,
-    },
-    /// The merge keys contradict each other.
-    #[error(
-        "{}the recommended merge keys `{recommended}` must be distinct, few, and start with the merge key `{key}`",
-        PlacePrefix(place)
-    )]
-    MergeKeys {
-        /// The place in the schema.
-        place: Place,
-        recommended: Box<str>,
-        key: Box<str>,
-    },
-}
-
-impl SchemaError {
-    /// Returns the place of the error in the schema.
-    pub fn place(&self) -> &Place {
-        match self {
-            Self::Dangling { place, .. }
-            | Self::Circular { place, .. }
-            | Self::Strategy { place, .. }
-            | Self::MergeKeys { place, .. } => place,
-        }
-    }
-}
-
-struct PlacePrefix<'p>(&'p Place);
-
-impl std::fmt::Display for PlacePrefix<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.0.steps().is_empty() { Ok(()) } else { write!(f, "{}: ", self.0) }
-    }
-}
 
 /// The source of the fields that every Kubernetes object has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,14 +26,13 @@ impl MergeSchema {
         definitions: &Definitions,
     ) -> Result<Self, SchemaError> {
         let mut builder = SchemaBuilder {
-            root: schema,
-            definitions,
+            reader: SchemaReader { root: schema, definitions },
             nodes: vec![ObjectSchema { open: true, ..ObjectSchema::default() }, ObjectSchema::default()],
             ids: HashMap::new(),
             queue: VecDeque::new(),
             metadata: None,
         };
-        let mut view = builder.view(schema, &Place::root(), &Rc::from(kind))?;
+        let mut view = builder.reader.view(schema, &Place::root(), &Rc::from(kind))?;
         view.name = Rc::from(kind);
         let union_at_root = view.declares_union();
         builder.ids.insert(view.identity, NodeId::ROOT);
@@ -110,8 +48,7 @@ impl MergeSchema {
 }
 
 struct SchemaBuilder<'s> {
-    root: &'s Schema,
-    definitions: &'s Definitions,
+    reader: SchemaReader<'s>,
     nodes: Vec<ObjectSchema>,
     /// The types so far, by the address of their schema.
     ids: HashMap<*const Schema, NodeId>,
@@ -120,100 +57,7 @@ struct SchemaBuilder<'s> {
     metadata: Option<NodeId>,
 }
 
-/// A schema with the schemas that its references and `allOf` add.
-#[derive(Debug, Clone)]
-struct View<'s> {
-    /// The address that identifies the type.
-    identity: *const Schema,
-    /// The schema first, then the schemas that it refers to. The first one that defines a keyword wins.
-    parts: Vec<&'s Schema>,
-    place: Place,
-    /// The name of the type, or of the type around it.
-    name: Rc<str>,
-}
-
-impl<'s> View<'s> {
-    fn find<T>(&self, get: impl Fn(&'s Schema) -> Option<T>) -> Option<T> {
-        self.parts.iter().find_map(|part| get(part))
-    }
-
-    fn any(&self, is: impl Fn(&'s Schema) -> bool) -> bool {
-        self.parts.iter().any(|part| is(part))
-    }
-
-    fn properties(&self) -> BTreeMap<&'s str, &'s Schema> {
-        let mut all = BTreeMap::new();
-        for (name, property) in self.parts.iter().flat_map(|part| &part.properties) {
-            all.entry(&**name).or_insert(property);
-        }
-        all
-    }
-
-    /// Returns true if the object or its discriminator declares a union.
-    fn declares_union(&self) -> bool {
-        let declares = |schema: &Schema, is: fn(&Extension) -> bool| {
-            schema.unions.iter().any(|declared| Extension::parse(&declared.value).is_ok_and(|form| is(&form)))
-        };
-        let list = |form: &Extension| matches!(form, Extension::List(unions) if unions.iter().any(Result::is_ok));
-        let map = |form: &Extension| matches!(form, Extension::Map(_));
-        self.any(|part| declares(part, list)) || self.properties().values().any(|property| declares(property, map))
-    }
-
-    /// Returns the declared type. A place that only a `UnionDeclaration` names has none: the API server stores any value there.
-    fn shape(&self) -> Option<SchemaShape> {
-        if self.any(|part| part.untyped) {
-            return None;
-        }
-        match self.find(|part| part.type_name.as_deref()) {
-            Some("object") => Some(SchemaShape::Object),
-            Some("array") => Some(SchemaShape::List),
-            Some("string" | "integer" | "number" | "boolean") => Some(SchemaShape::Scalar),
-            _ if self.any(|part| !part.properties.is_empty()) => Some(SchemaShape::Object),
-            _ => None,
-        }
-    }
-}
-
 impl<'s> SchemaBuilder<'s> {
-    /// Collects the schemas that describe one value: a schema, its references and its `allOf`.
-    fn view(&self, schema: &'s Schema, place: &Place, around: &Rc<str>) -> Result<View<'s>, SchemaError> {
-        let mut parts: Vec<&'s Schema> = vec![schema];
-        let mut name = None;
-        let mut circular = None;
-        let mut next = 0;
-        while let Some(part) = parts.get(next).copied() {
-            next += 1;
-            if let Some(reference) = part.reference() {
-                let target = if reference == "#" {
-                    self.root
-                } else {
-                    let dangling = || SchemaError::Dangling { place: place.clone(), reference: reference.into() };
-                    let (found, target) = self.definitions.get(reference).ok_or_else(dangling)?;
-                    name.get_or_insert(found);
-                    target
-                };
-                if parts.iter().any(|known| std::ptr::eq(*known, target)) {
-                    circular.get_or_insert(reference);
-                } else {
-                    parts.push(target);
-                }
-            }
-            parts.extend(part.all_of());
-        }
-        if let Some(reference) = circular
-            && !parts.iter().any(|part| part.type_name.is_some() || part.items.is_some() || describes(part))
-        {
-            return Err(SchemaError::Circular { place: place.clone(), reference: reference.into() });
-        }
-        let mut describing = parts.iter().filter(|part| describes(part));
-        let identity: *const Schema = match (describing.next(), describing.next()) {
-            (Some(only), None) => *only,
-            _ => schema,
-        };
-        let name = name.map_or_else(|| Rc::clone(around), |name| Rc::from(name.rsplit('.').next().unwrap_or(name)));
-        Ok(View { identity, parts, place: place.clone(), name })
-    }
-
     /// Returns the type of an object, and queues a new type.
     fn id(&mut self, view: View<'s>) -> NodeId {
         let embedded = view.any(|part| part.embedded_resource);
@@ -233,12 +77,12 @@ impl<'s> SchemaBuilder<'s> {
     fn node(&mut self, view: &View<'s>, root: RootKind) -> Result<ObjectSchema, SchemaError> {
         let mut fields = HashMap::new();
         for (name, property) in view.properties() {
-            let inner = self.view(property, &view.place.property(name), &view.name)?;
+            let inner = self.reader.view(property, &view.place.property(name), &view.name)?;
             fields.insert(Box::from(name), self.field(inner)?);
         }
         let values = match view.find(|part| part.additional_properties.as_deref()) {
             Some(values) => {
-                let inner = self.view(values, &view.place.then(PlaceStep::Values), &view.name)?;
+                let inner = self.reader.view(values, &view.place.then(PlaceStep::Values), &view.name)?;
                 Some(Box::new(self.field(inner)?))
             }
             None => None,
@@ -262,14 +106,14 @@ impl<'s> SchemaBuilder<'s> {
     fn field(&mut self, view: View<'s>) -> Result<FieldSchema, SchemaError> {
         let shape = view.shape();
         let items = match view.find(|part| part.items.as_deref()) {
-            Some(items) => Some(self.view(items, &view.place.then(PlaceStep::Items), &view.name)?),
+            Some(items) => Some(self.reader.view(items, &view.place.then(PlaceStep::Items), &view.name)?),
             None => None,
         };
-        let keys = keys(&view, items.as_ref(), self.definitions)?;
+        let keys = keys(&view, items.as_ref(), self.reader.definitions)?;
         let (strategy, retain_keys) = match view.find(|part| part.patch_strategy.as_deref()) {
             Some(said) => strategy(said)
                 .ok_or_else(|| SchemaError::Strategy { place: view.place.clone(), strategy: said.into() })?,
-            None if self.definitions.is_tagged() => (Strategy::Unsaid, false),
+            None if self.reader.definitions.is_tagged() => (Strategy::Unsaid, false),
             None => derived(&view, items.as_ref(), keys.is_some()),
         };
         let items = items.map_or(NodeId::OPEN, |items| self.id(items));
@@ -296,11 +140,6 @@ impl<'s> SchemaBuilder<'s> {
         self.metadata = Some(id);
         id
     }
-}
-
-/// Returns true if a schema describes the fields of an object.
-fn describes(part: &Schema) -> bool {
-    !part.properties.is_empty() || part.additional_properties.is_some() || part.preserve_unknown_fields
 }
 
 /// Parses `x-kubernetes-patch-strategy` into the strategy and true for retainKeys.
