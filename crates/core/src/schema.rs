@@ -1,7 +1,7 @@
 //! Structural schemas, reduced to what unions and patches need, and the places in them.
 //!
 //! A schema is read from the raw JSON of a CRD's `openAPIV3Schema`, since typed clients drop `x-kubernetes-unions`.
-//! Descriptions, formats and validations are skipped. Built-in types have their schemas in an [`OpenApi`] document. Each
+//! Descriptions and validations are skipped. Built-in types have their schemas in an [`OpenApi`] document. Each
 //! declaration is grafted onto the schema with its [`Source`], whatever its source is, so readers look in one place.
 //!
 //! This module must not know the semantics of unions, clusters or objects. [`declaration`](crate::declaration) finds
@@ -44,6 +44,8 @@ pub struct Schema {
     /// `type`, for example `object`, `array` or `string`.
     #[serde(rename = "type")]
     pub type_name: Option<Box<str>>,
+    /// `format`, for example `int-or-string`.
+    pub format: Option<Box<str>>,
     /// The named fields of an object.
     #[serde(deserialize_with = "null_is_default")]
     pub properties: BTreeMap<Box<str>, Schema>,

@@ -226,9 +226,9 @@ pub enum SchemaShape {
 
 /// A broken rule and the lower part of its path, which every level around it extends.
 #[derive(Debug)]
-pub(crate) struct BrokenAt {
+pub(crate) struct BrokenAt<R = BrokenRule> {
     path: Vec<Segment>,
-    rule: Box<BrokenRule>,
+    rule: Box<R>,
 }
 
 impl BrokenRule {
@@ -238,27 +238,33 @@ impl BrokenRule {
     }
 }
 
-impl From<BrokenRule> for BrokenAt {
-    fn from(rule: BrokenRule) -> Self {
+impl<R> From<R> for BrokenAt<R> {
+    fn from(rule: R) -> Self {
         Self { path: Vec::new(), rule: Box::new(rule) }
     }
 }
 
-impl BrokenAt {
+impl<R> BrokenAt<R> {
     /// Extends the path by one step upwards.
     pub(crate) fn inside(mut self, step: Segment) -> Self {
         self.path.insert(0, step);
         self
     }
+
+    /// Returns the whole path and the rule.
+    pub(crate) fn into_parts(self) -> (FieldPath, R) {
+        (self.path.into_iter().collect(), *self.rule)
+    }
 }
 
 impl From<BrokenAt> for PatchError {
     fn from(broken: BrokenAt) -> Self {
-        Self::Refused { path: broken.path.into_iter().collect(), rule: *broken.rule }
+        let (path, rule) = broken.into_parts();
+        Self::Refused { path, rule }
     }
 }
 
-struct Prefix<'p>(&'p FieldPath);
+pub(crate) struct Prefix<'p>(pub(crate) &'p FieldPath);
 
 impl fmt::Display for Prefix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,6 +11,7 @@ mod keys;
 mod patcher;
 mod read;
 mod schema;
+mod server_side_apply;
 mod strip_directives;
 mod value;
 mod write;
@@ -24,4 +25,8 @@ pub use kube_unions_core::schema::{OpenApi, Place, PlaceStep, Schema};
 pub use patcher::{Conflicts, Patcher, PatcherError, ThreeWay};
 pub use read::{SyntaxError, SyntaxFault};
 pub use schema::{MergeRule, MergeStrategy, SchemaError};
+pub use server_side_apply::{
+    AppliedObject, ApplyError, FieldConflict, FieldsFault, ManagedFieldsFault, Managers, PathElementFault,
+    ServerSideApply, TypeFault,
+};
 pub use value::ValueKind;

@@ -177,7 +177,7 @@ pub enum Conflicts {
 }
 
 /// Returns the fields of a document. A null document counts as absent.
-fn fields<'a, D: JsonDocument + ?Sized>(
+pub(crate) fn fields<'a, D: JsonDocument + ?Sized>(
     document: &'a D,
     role: DocumentRole,
     arena: &'a Bump,

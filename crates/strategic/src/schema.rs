@@ -12,6 +12,7 @@ mod view;
 pub(crate) use build::RootKind;
 pub use rules::{MergeRule, MergeStrategy};
 pub use view::SchemaError;
+pub(crate) use view::{SchemaReader, View};
 
 use crate::error::{BrokenRule, SchemaShape};
 use crate::value::ValueKind;

@@ -141,18 +141,25 @@ impl<'a> Value<'a> {
     /// Returns true if both values are equal. The order of an object's fields does not matter. Numbers compare by value, but an
     /// integer never equals a decimal number.
     pub(crate) fn same(self, other: Self) -> bool {
+        self.equals(other, same_number)
+    }
+
+    /// Returns true if both values are equal, and their numbers by this comparison.
+    pub(crate) fn equals(self, other: Self, same_number: fn(&str, &str) -> bool) -> bool {
         match (self, other) {
             (Self::Null, Self::Null) => true,
             (Self::Bool(left), Self::Bool(right)) => left == right,
             (Self::String(left), Self::String(right)) => left == right,
             (Self::Number(left), Self::Number(right)) => same_number(left, right),
             (Self::List(left), Self::List(right)) if left.len() == right.len() => {
-                std::ptr::eq(left, right) || left.iter().zip(right).all(|(left, right)| left.same(*right))
+                std::ptr::eq(left, right)
+                    || left.iter().zip(right).all(|(left, right)| left.equals(*right, same_number))
             }
             (Self::Map(left), Self::Map(right)) if left.len() == right.len() => {
                 std::ptr::eq(left, right) || {
                     let mut fields = FieldLookup::of(right);
-                    left.iter().all(|(key, value)| fields.get(key).is_some_and(|(_, other)| value.same(other)))
+                    left.iter()
+                        .all(|(key, value)| fields.get(key).is_some_and(|(_, other)| value.equals(other, same_number)))
                 }
             }
             _ => false,
@@ -228,6 +235,16 @@ pub(crate) fn without_duplicates(entries: &mut Vec<MapEntry<'_>>, start: usize) 
             Some(first) => *first = entry,
             None => entries.push(entry),
         }
+    }
+}
+
+/// Returns the text of a number as the API server stores it: as a 64-bit integer, or else as a double.
+pub(crate) fn canonical_number(text: &str) -> String {
+    match (text.parse::<i64>(), text.parse::<f64>()) {
+        (Ok(integer), _) => integer.to_string(),
+        (Err(_), Ok(double)) if double == 0.0 => "0".to_owned(),
+        (Err(_), Ok(double)) if double.is_finite() => double.to_string(),
+        _ => text.to_owned(),
     }
 }
 

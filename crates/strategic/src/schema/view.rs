@@ -45,6 +45,15 @@ pub enum SchemaError {
         recommended: Box<str>,
         key: Box<str>,
     },
+    /// The type of a list or of a map is unknown.
+    #[error("{}unexpected {keyword} `{found}`: write {allowed}", PlacePrefix(place))]
+    Keyword {
+        /// The place in the schema.
+        place: Place,
+        keyword: &'static str,
+        found: Box<str>,
+        allowed: &'static str,
+    },
 }
 
 impl SchemaError {
@@ -54,7 +63,8 @@ impl SchemaError {
             Self::Dangling { place, .. }
             | Self::Circular { place, .. }
             | Self::Strategy { place, .. }
-            | Self::MergeKeys { place, .. } => place,
+            | Self::MergeKeys { place, .. }
+            | Self::Keyword { place, .. } => place,
         }
     }
 }

@@ -1,0 +1,143 @@
+//! Merges an applied configuration into the object in the cluster, and removes owned fields from it.
+
+use super::field_set::FieldSet;
+use super::path::PathElement;
+use super::types::{ApplyTypes, Handling, ListType, TypeRef};
+use crate::value::{FieldLookup, Value};
+use bumpalo::Bump;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Changes objects. Their values are in the arena.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Merging<'a> {
+    pub(super) types: &'a ApplyTypes,
+    pub(super) arena: &'a Bump,
+}
+
+impl<'a> Merging<'a> {
+    /// Returns the object with everything that the configuration sets.
+    pub(super) fn merge(self, live: Value<'a>, config: Value<'a>) -> Value<'a> {
+        self.merge_values(live, config, TypeRef::ROOT)
+    }
+
+    fn merge_values(self, live: Value<'a>, config: Value<'a>, of: TypeRef) -> Value<'a> {
+        match self.types.handling(of, Some(config)) {
+            Handling::Map(map) if !map.atomic => {
+                let (old, new) = (live.entries().unwrap_or_default(), config.entries().unwrap_or_default());
+                if old.is_empty() && new.is_empty() {
+                    return config;
+                }
+                let (mut present, mut added) = (FieldLookup::of(old), FieldLookup::of(new));
+                let mut out = Vec::with_capacity(old.len().max(new.len()));
+                for (name, value) in old {
+                    let merged = match (added.get(name), map.field(name)) {
+                        (Some((_, new)), Some(of)) => self.merge_values(*value, new, of),
+                        _ => *value,
+                    };
+                    out.push((*name, merged));
+                }
+                out.extend(new.iter().filter(|(name, _)| present.get(name).is_none()));
+                Value::map_in(self.arena, &out)
+            }
+            Handling::List(list) if !list.is_atomic() => {
+                let (old, new) = (live.items().unwrap_or_default(), config.items().unwrap_or_default());
+                if old.is_empty() && new.is_empty() {
+                    return config;
+                }
+                Value::list_in(self.arena, &self.merge_items(list, old, new))
+            }
+            Handling::Map(_) | Handling::List(_) | Handling::Scalar => config,
+        }
+    }
+
+    /// Merges two lists of items with identities. The items of the configuration keep their order, and items of the object
+    /// stay before the item that they preceded.
+    fn merge_items(self, list: &ListType, live: &'a [Value<'a>], config: &'a [Value<'a>]) -> Vec<Value<'a>> {
+        let elements = |items: &[Value<'a>]| items.iter().map(|item| list.element_or_none(*item)).collect::<Vec<_>>();
+        let (ours, theirs) = (elements(config), elements(live));
+        let new: BTreeMap<&PathElement, Value<'a>> = ours.iter().zip(config.iter().copied()).collect();
+        let mut old = BTreeMap::<&PathElement, Value<'a>>::new();
+        for (element, item) in theirs.iter().zip(live) {
+            // Duplicates are not merged with the item of the configuration, which replaces them.
+            old.entry(element).and_modify(|known| *known = Value::Null).or_insert(*item);
+        }
+        let mut shared = ours.iter().filter(|element| old.contains_key(element)).peekable();
+        let mut merged = BTreeSet::<&PathElement>::new();
+        let mut out = Vec::with_capacity(live.len().max(config.len()));
+        let merge = |element: &PathElement| match (old.get(element), new.get(element)) {
+            (Some(old), Some(new)) => Some(self.merge_values(*old, *new, list.items)),
+            (_, new) => new.copied(),
+        };
+        let (mut at_live, mut at_config) = (0, 0);
+        loop {
+            let (their, our) = (theirs.get(at_live), ours.get(at_config));
+            if their.is_none() && our.is_none() {
+                return out;
+            }
+            if let (Some(their), Some(our)) = (their, our) {
+                if their == our {
+                    merged.insert(our);
+                    out.extend(merge(our));
+                    (at_live, at_config) = (at_live + 1, at_config + 1);
+                    shared.next();
+                    continue;
+                }
+                if new.contains_key(their) && shared.peek().is_some_and(|next| *next != their) {
+                    // The configuration has the item at another position.
+                    at_live += 1;
+                    continue;
+                }
+            }
+            if let Some(their) = their {
+                if !new.contains_key(their) {
+                    out.extend(live.get(at_live).copied());
+                    at_live += 1;
+                    continue;
+                }
+                if merged.contains(their) {
+                    at_live += 1;
+                }
+            }
+            if let Some(our) = our {
+                merged.insert(our);
+                out.extend(merge(our));
+                at_config += 1;
+                if shared.peek().is_some_and(|next| *next == our) {
+                    shared.next();
+                }
+            }
+        }
+    }
+
+    /// Returns the object without the fields and the items of a set. What loses all its fields becomes null.
+    pub(super) fn remove(self, object: Value<'a>, set: &FieldSet) -> Value<'a> {
+        self.remove_from(object, set, TypeRef::ROOT)
+    }
+
+    fn remove_from(self, value: Value<'a>, set: &FieldSet, of: TypeRef) -> Value<'a> {
+        match (self.types.handling(of, Some(value)), value) {
+            (Handling::Scalar, value) => value,
+            (Handling::List(list), Value::List(items)) if !list.is_atomic() => {
+                let kept = items.iter().filter_map(|item| match set.get(&list.element_or_none(*item)) {
+                    Some(node) if node.member => None,
+                    Some(node) => Some(self.remove_from(*item, &node.children, list.items)),
+                    None => Some(*item),
+                });
+                let kept: Vec<Value<'a>> = kept.collect();
+                if kept.is_empty() { Value::Null } else { Value::list_in(self.arena, &kept) }
+            }
+            (Handling::Map(map), Value::Map(fields)) if !map.atomic => {
+                let kept = fields.iter().filter_map(|(name, value)| {
+                    match (set.get(&PathElement::Field((*name).into())), map.field(name)) {
+                        (Some(node), _) if node.member => None,
+                        (Some(node), Some(of)) => Some((*name, self.remove_from(*value, &node.children, of))),
+                        _ => Some((*name, *value)),
+                    }
+                });
+                let kept: Vec<_> = kept.collect();
+                if kept.is_empty() { Value::Null } else { Value::map_in(self.arena, &kept) }
+            }
+            (Handling::List(_) | Handling::Map(_), _) => Value::Null,
+        }
+    }
+}
