@@ -1,5 +1,5 @@
-// Command differential answers requests, one JSON object a line, with what k8s.io/apimachinery's strategicpatch makes of
-// them. A request for a time repeats its work and tells the best round.
+// Command differential answers requests, one JSON object a line, with what k8s.io/apimachinery's strategicpatch and
+// managedfields make of them. A request for a time repeats its work and tells the best round.
 package main
 
 import (
@@ -9,8 +9,10 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
@@ -23,6 +25,7 @@ type request struct {
 	Modified  json.RawMessage `json:"modified"`
 	Current   json.RawMessage `json:"current"`
 	Overwrite bool            `json:"overwrite"`
+	Manager   string          `json:"manager"`
 	// Rounds asks for the best time of so many instead of the result.
 	Rounds int `json:"rounds"`
 	// Runs asks for everything that comes of so many: the package goes through maps in the order in which Go does, another
@@ -36,6 +39,7 @@ type answer struct {
 	Panic       string          `json:"panic,omitempty"`
 	Nanoseconds int64           `json:"nanoseconds,omitempty"`
 	Outcomes    []answer        `json:"outcomes,omitempty"`
+	Conflicts   []conflict      `json:"conflicts,omitempty"`
 }
 
 func main() {
@@ -55,6 +59,7 @@ func main() {
 		}
 		if asked.Op == "schema" {
 			schema = lookup{asked.Schema}
+			fieldManager = sync.OnceValues(func() (*managedfields.FieldManager, error) { return newFieldManager(asked.Schema) })
 			continue
 		}
 		if err := encoder.Encode(serve(asked, schema)); err != nil {
@@ -122,6 +127,8 @@ func once(asked request, schema lookup) (got answer) {
 			mergepatch.RequireKeyUnchanged("apiVersion"),
 			mergepatch.RequireKeyUnchanged("kind"),
 			mergepatch.RequireMetadataKeyUnchanged("name"))
+	case "server-side-apply", "server-side-update":
+		return write(asked)
 	default:
 		err = fmt.Errorf("unknown op %q", asked.Op)
 	}

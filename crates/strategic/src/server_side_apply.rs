@@ -81,6 +81,9 @@ pub enum ApplyError {
     /// The applied configuration says who owns its fields.
     #[error("metadata.managedFields must be nil: remove it from the applied configuration")]
     SetsManagedFields,
+    /// Nothing would be left of the object, because its schema makes it one value.
+    #[error("nothing would be left of the object: remove `x-kubernetes-map-type: atomic` from the root of its schema")]
+    Emptied,
     /// Other managers own fields that the apply changes.
     #[error("{}", ConflictList(.0))]
     Conflicts(Vec<FieldConflict>),
@@ -170,6 +173,9 @@ impl ServerSideApply {
         let before = managers.entries.insert(identity.clone(), owned);
         let last = before.as_ref().map(|owned| owned.fields.clone()).unwrap_or_default();
         let new = self.prune(merging, merged, &managers, last);
+        if matches!(new, Value::Null) {
+            return Err(ApplyError::Emptied);
+        }
         let changes = self.changes(live, new)?;
         let found = managers.conflicts(&changes, &identity);
         if conflicts == Conflicts::Refuse && !found.is_empty() {

@@ -76,7 +76,7 @@ impl ApplyTypes {
     fn reconcile_part(&self, set: &mut FieldSet, of: TypeRef) {
         let (map, items) = match self.handling(of, None) {
             Handling::Scalar => return,
-            Handling::Map(map) if self.is_deduced(map) => return,
+            Handling::Map(map) if map.atomic || self.is_deduced(map) => return,
             Handling::Map(map) => (Some(map), None),
             Handling::List(list) => (None, Some(list.items)),
         };

@@ -157,6 +157,16 @@ impl Reference {
 
     /// Returns the distinct answers to each case in several runs, since Go visits maps in random order.
     fn outcomes(&mut self, schema: &Value, cases: &[Case], runs: usize) -> Vec<Vec<EngineAnswer>> {
+        let requests: Vec<String> = cases.iter().map(|case| case.request(runs)).collect();
+        let answers = self.answers(schema, &requests);
+        answers
+            .into_iter()
+            .map(|mut answer| answer["outcomes"].as_array_mut().unwrap().iter_mut().map(outcome).collect())
+            .collect()
+    }
+
+    /// Returns the answer to each request for a schema.
+    pub(super) fn answers(&mut self, schema: &Value, asked: &[String]) -> Vec<Value> {
         let Self { requests, answers, schema: known, .. } = self;
         std::thread::scope(|scope| {
             scope.spawn(move || {
@@ -164,21 +174,20 @@ impl Reference {
                     known.clone_from(schema);
                     writeln!(requests, "{}", json!({"op": "schema", "schema": schema})).unwrap();
                 }
-                for case in cases {
-                    writeln!(requests, "{}", case.request(runs)).unwrap();
+                for request in asked {
+                    writeln!(requests, "{request}").unwrap();
                 }
                 requests.flush().unwrap();
             });
-            cases.iter().map(|_| read(answers)).collect()
+            asked.iter().map(|_| read(answers)).collect()
         })
     }
 }
 
-fn read(answers: &mut impl BufRead) -> Vec<EngineAnswer> {
+fn read(answers: &mut impl BufRead) -> Value {
     let mut line = String::new();
     answers.read_line(&mut line).unwrap();
-    let mut answer: Value = serde_json::from_str(&line).unwrap();
-    answer["outcomes"].as_array_mut().unwrap().iter_mut().map(outcome).collect()
+    serde_json::from_str(&line).unwrap()
 }
 
 fn outcome(answer: &mut Value) -> EngineAnswer {
@@ -259,12 +268,17 @@ fn by_rules(case: &Case, patcher: &Patcher, reference: &mut Reference, runs: usi
     Some(explain::RULES.map(|(rule, _)| rule).into_iter().filter(|rule| !left_in.contains(rule)).collect())
 }
 
+/// Returns the seed, and the number of cases that a variable asks for.
+pub(super) fn wanted(variable: &str, cases: usize) -> (u64, usize) {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let wanted = number(variable).map_or(cases, |cases| usize::try_from(cases).unwrap());
+    (number("KUBE_UNIONS_DIFFERENTIAL_SEED").unwrap_or(1), wanted)
+}
+
 #[test]
 fn agrees_with_the_reference_except_where_a_rule_explains_the_difference() {
     let Some(mut reference) = Reference::start() else { return };
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let seed = number("KUBE_UNIONS_DIFFERENTIAL_SEED").unwrap_or(1);
-    let wanted = number("KUBE_UNIONS_DIFFERENTIAL_CASES").map_or(CASES, |cases| usize::try_from(cases).unwrap());
+    let (seed, wanted) = wanted("KUBE_UNIONS_DIFFERENTIAL_CASES", CASES);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));

@@ -22,11 +22,11 @@ impl Dice {
         self.next() % 1000 < of_a_thousand
     }
 
-    fn pick<'v, T>(&mut self, values: &'v [T]) -> &'v T {
+    pub(super) fn pick<'v, T>(&mut self, values: &'v [T]) -> &'v T {
         &values[self.below(values.len())]
     }
 
-    fn shuffle<T>(&mut self, values: &mut [T]) {
+    pub(super) fn shuffle<T>(&mut self, values: &mut [T]) {
         for end in (1..values.len()).rev() {
             values.swap(end, self.below(end + 1));
         }

@@ -1,4 +1,4 @@
-//! Tests of strategic merge patch.
+//! Tests of strategic merge patch and server-side apply.
 
 #![allow(
     clippy::expect_used,
@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod apply;
 mod attacks;
 mod bad_input;
 mod cases;

@@ -1,0 +1,6 @@
+//! Tests of server-side apply.
+
+mod bad_input;
+mod differential;
+mod generate;
+mod laws;

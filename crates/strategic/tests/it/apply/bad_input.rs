@@ -1,0 +1,1 @@
+//! Invalid input of server-side apply.
