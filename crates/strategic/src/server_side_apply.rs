@@ -78,6 +78,9 @@ pub enum ApplyError {
     /// A document does not fit the schema.
     #[error("the {document} does not fit the schema: {}{fault}", Prefix(path))]
     Type { document: DocumentRole, path: FieldPath, fault: TypeFault },
+    /// A document does not name the version of its fields.
+    #[error("the {document} has no `apiVersion`: set it, for example to `apps/v1`")]
+    NoVersion { document: DocumentRole },
     /// The applied configuration says who owns its fields.
     #[error("metadata.managedFields must be nil: remove it from the applied configuration")]
     SetsManagedFields,
@@ -155,21 +158,17 @@ impl ServerSideApply {
             return Err(ApplyError::SetsManagedFields);
         }
         self.check(config, DocumentRole::Patch, false)?;
+        let version = api_version(config, DocumentRole::Patch)?;
         let mut managers = managers.clone();
         if managers.is_empty() {
             let changes = self.changes(Value::EMPTY, live)?;
-            managers.take(
-                &changes,
-                ManagerIdentity::new(BEFORE_FIRST_APPLY, ManagerOperation::Update, api_version(live)),
-                api_version(live),
-            );
+            managers.take(&changes, BEFORE_FIRST_APPLY, version);
         }
         self.reconcile(&mut managers);
-        let identity = ManagerIdentity::new(manager, ManagerOperation::Apply, api_version(config));
+        let identity = ManagerIdentity::new(manager, ManagerOperation::Apply, version);
         let merging = Merging { types: &self.types, arena: &arena };
         let merged = merging.merge(live, config);
-        let owned =
-            OwnedFields { fields: self.types.field_set(config), api_version: api_version(config).into(), time: None };
+        let owned = OwnedFields { fields: self.types.field_set(config), api_version: version.into(), time: None };
         let before = managers.entries.insert(identity.clone(), owned);
         let last = before.as_ref().map(|owned| owned.fields.clone()).unwrap_or_default();
         let new = self.prune(merging, merged, &managers, last);
@@ -195,7 +194,7 @@ impl ServerSideApply {
     /// `live` is null or `{}` if there is no object yet.
     ///
     /// # Errors
-    /// [`ApplyError::Document`] and [`ApplyError::Type`].
+    /// [`ApplyError::Document`], [`ApplyError::Type`] and [`ApplyError::NoVersion`].
     pub fn update<D: JsonDocument + ?Sized>(
         &self,
         live: &D,
@@ -206,6 +205,7 @@ impl ServerSideApply {
         let arena = Bump::new();
         let new = self.stored(new, DocumentRole::Modified, &arena)?;
         let live = self.stored(live, DocumentRole::Current, &arena)?;
+        let version = api_version(new, DocumentRole::Modified)?;
         let mut managers = managers.clone();
         let is_stored = live.get("metadata").and_then(|metadata| metadata.get("uid")).is_some();
         if managers.is_empty() && is_stored {
@@ -215,11 +215,7 @@ impl ServerSideApply {
         self.reconcile(&mut managers);
         let changes = self.changes(live, new)?;
         managers.lose(&changes, None);
-        managers.take(
-            &changes,
-            ManagerIdentity::new(manager, ManagerOperation::Update, api_version(new)),
-            api_version(new),
-        );
+        managers.take(&changes, manager, version);
         Ok(managers)
     }
 
@@ -294,13 +290,14 @@ impl Managers {
         });
     }
 
-    /// Gives changed fields to a manager, beside those that it has.
-    fn take(&mut self, changes: &FieldChanges, identity: ManagerIdentity, api_version: &str) {
+    /// Gives changed fields to the manager that wrote them, beside those that it has.
+    fn take(&mut self, changes: &FieldChanges, manager: &str, api_version: &str) {
         let mut fields = changes.set.clone();
         fields.subtract(&FieldSet::of_fields(&NEVER_OWNED));
         if fields.is_empty() {
             return;
         }
+        let identity = ManagerIdentity::new(manager, ManagerOperation::Update, api_version);
         if let Some(before) = self.entries.get(&identity) {
             fields.union(&before.fields);
         }
@@ -318,8 +315,11 @@ impl Managers {
     }
 }
 
-fn api_version(object: Value<'_>) -> &str {
-    if let Some(Value::String(text)) = object.get("apiVersion") { text } else { "" }
+fn api_version(object: Value<'_>, document: DocumentRole) -> Result<&str, ApplyError> {
+    match object.get("apiVersion") {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text),
+        _ => Err(ApplyError::NoVersion { document }),
+    }
 }
 
 fn misfit(broken: BrokenAt<TypeFault>, document: DocumentRole) -> ApplyError {

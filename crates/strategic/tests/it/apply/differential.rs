@@ -168,7 +168,7 @@ fn agrees_with_the_api_server_in_every_sequence_of_writes() {
                 generate::evolve(&mut dice, &mut schema);
             }
             let kind = kind(&schema, resource);
-            let objects = Objects { root: &schema, odd, duplicates };
+            let objects = Objects { root: &schema, odd, nulls: 12, duplicates };
             let writes: Vec<Write> = sequences.iter().map(|sequence| sequence.next(&mut dice, &objects)).collect();
             let requests: Vec<String> =
                 sequences.iter().zip(&writes).map(|(sequence, write)| sequence.request(write).to_string()).collect();

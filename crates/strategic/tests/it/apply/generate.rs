@@ -137,6 +137,8 @@ pub(super) struct Objects<'s> {
     pub(super) root: &'s Value,
     /// Of a thousand values, the number that do not fit the schema.
     pub(super) odd: u64,
+    /// Of a thousand values, the number that are null.
+    pub(super) nulls: u64,
     /// Of a thousand lists, the number that have duplicate items.
     pub(super) duplicates: u64,
 }
@@ -200,7 +202,7 @@ impl Objects<'_> {
         let schema = resolved(self.root, schema);
         if dice.odds(self.odd) {
             return dice.pick(&[json!("odd"), json!(7), json!({"odd": 1}), json!([1]), json!([{}])]).clone();
-        } else if dice.odds(12) {
+        } else if dice.odds(self.nulls) {
             return Value::Null;
         }
         match schema["type"].as_str() {
@@ -256,7 +258,7 @@ impl Objects<'_> {
         let properties = &resolved(self.root, schema)["properties"];
         if let Some(fields) = item.as_object_mut()
             && !properties["name"].is_null()
-            && !dice.odds(30)
+            && !dice.odds(self.nulls)
         {
             fields.insert("name".to_owned(), scalar(dice, properties["name"]["type"].as_str().unwrap()));
             if !properties["protocol"].is_null() && dice.odds(500) {
@@ -284,7 +286,8 @@ impl Objects<'_> {
                 let value = item.get(*key).cloned().unwrap_or_default();
                 if *key == "protocol" && item.get("protocol").is_none() { default.clone() } else { value }
             };
-            let id = if keys.is_empty() { item.clone() } else { keys.iter().map(key).collect() };
+            let number = || item.as_f64().map_or_else(|| item.clone(), Value::from);
+            let id = if keys.is_empty() { number() } else { keys.iter().map(key).collect() };
             let new = !seen.contains(&id);
             seen.push(id);
             new
