@@ -68,7 +68,8 @@ fn the_api_server_keeps_the_annotation_of_the_sample_and_all_of_its_schema() {
         json!({"v1": {
             "/properties/spec/properties/source": [{"fields-to-discriminateBy": {"git": "Git", "bucket": "Bucket"}}],
             "/properties/spec/properties/strategy/properties/type": {"fieldMembers": {
-                "Canary": {"name": "canary"}, "BlueGreen": {"name": "blueGreen", "optional": true}, "Recreate": null}},
+                "Canary": {"fields": {"canary": {}, "stableService": {"optional": true}}},
+                "BlueGreen": {"name": "blueGreen", "optional": true}, "Recreate": null}},
         }})
     );
 }
@@ -108,6 +109,7 @@ fn objects_of_the_sample_are_accepted_or_rejected_as_their_unions_say() {
     for (name, spec) in [
         ("nothing", json!({})),
         ("canary", json!({"replicas": 3, "strategy": {"type": "Canary", "canary": canary}})),
+        ("group", json!({"strategy": {"type": "Canary", "canary": canary, "stableService": "s"}})),
         ("blue-green", json!({"strategy": {"type": "BlueGreen", "blueGreen": {"previewService": "p"}}})),
         ("optional", json!({"strategy": {"type": "BlueGreen"}})),
         ("empty", json!({"strategy": {"type": "Recreate"}})),
@@ -133,6 +135,16 @@ fn objects_of_the_sample_are_accepted_or_rejected_as_their_unions_say() {
             &[&format!("spec.strategy.canary: {NOT_CANARY}")],
         ),
         (
+            "field-of-another-group",
+            json!({"strategy": {"type": "Recreate", "stableService": "s"}}),
+            &[&format!("spec.strategy.stableService: {NOT_CANARY}")],
+        ),
+        (
+            "group-without-its-required-field",
+            json!({"strategy": {"type": "Canary", "stableService": "s"}}),
+            &["spec.strategy.canary: Required value: must be specified when `type` is \"Canary\""],
+        ),
+        (
             "two-faults",
             json!({"strategy": {"type": "Canary", "blueGreen": {}}}),
             &[
@@ -148,12 +160,12 @@ fn objects_of_the_sample_are_accepted_or_rejected_as_their_unions_say() {
 #[test]
 fn changing_the_type_of_the_sample_clears_the_settings_of_the_old_one() {
     let Some(rollouts) = rollouts() else { return };
-    let before = json!({"replicas": 3, "strategy": {"type": "Canary", "canary": {"weight": 5}}});
+    let before = json!({"replicas": 3, "strategy": {"type": "Canary", "canary": {"weight": 5}, "stableService": "s"}});
     rollouts.apply("switch", &before).accepted();
-    rollouts
-        .merge("switch", &json!({"spec": {"strategy": {"type": "Recreate"}}}))
-        .accepted()
-        .warned(&["spec.strategy.canary: cleared because `type` changed to \"Recreate\""]);
+    rollouts.merge("switch", &json!({"spec": {"strategy": {"type": "Recreate"}}})).accepted().warned(&[
+        "spec.strategy.canary: cleared because `type` changed to \"Recreate\"",
+        "spec.strategy.stableService: cleared because `type` changed to \"Recreate\"",
+    ]);
     assert_eq!(rollouts.spec("switch"), json!({"replicas": 3, "strategy": {"type": "Recreate"}}));
     rollouts.merge("switch", &json!({"spec": {"strategy": {"canary": {"weight": 1}}}})).rejected(&rollouts.invalid(
         "switch",

@@ -166,7 +166,14 @@ fn tested_in(expression: &IdedExpr, variables: &[(&str, Place)], named: &mut Fie
     if let Expr::Call(call) = &expression.expr {
         match call.func_name.as_str() {
             op::OPT_SELECT => add(place_of(expression)),
-            op::EQUALS | op::NOT_EQUALS | op::IN => call.args.iter().for_each(|side| add(place_of(side))),
+            // A boolean stands alone.
+            op::EQUALS
+            | op::NOT_EQUALS
+            | op::IN
+            | op::LOGICAL_AND
+            | op::LOGICAL_OR
+            | op::LOGICAL_NOT
+            | op::CONDITIONAL => call.args.iter().for_each(|side| add(place_of(side))),
             _ => {}
         }
     }

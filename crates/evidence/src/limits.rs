@@ -26,6 +26,9 @@ pub const MOST_STEPS: usize = 16 << 20;
 /// The reason why a combination is undecided after [`MOST_STEPS`].
 pub(crate) const TOO_MANY_STEPS: &str = "the validations are too long to try every combination";
 
+/// Most members of a union of which a table has every combination. With more members, it has none, one, two and all of them.
+pub const MOST_FREE_MEMBERS: usize = 6;
+
 /// Most members of a union with a discriminator whose pairs are all combined with each value. With more members, a table has
 /// the pairs with the selected member only.
 pub const MOST_PAIRED_MEMBERS: usize = 12;

@@ -83,7 +83,25 @@ impl<'s> SchemaNode<'s> {
 
     /// Returns true if the field can be a discriminator.
     pub(crate) fn may_discriminate(self) -> bool {
-        self.type_name() == Some("string") && !self.list("enum").is_empty()
+        !self.discriminator_values().is_empty()
+    }
+
+    /// Returns the values that the field has as a discriminator.
+    pub(crate) fn discriminator_values(self) -> Vec<String> {
+        match self.type_name() {
+            Some("string") => self.list("enum").iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            Some("boolean") => ["false", "true"].map(str::to_owned).to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the value of the field that a value of the discriminator stands for.
+    pub(crate) fn discriminator_value(self, value: &str) -> Value {
+        match (self.type_name(), value) {
+            (Some("boolean"), "true") => Value::Bool(true),
+            (Some("boolean"), "false") => Value::Bool(false),
+            _ => Value::String(value.to_owned()),
+        }
     }
 
     /// Returns true if the object may have fields that the schema does not name.

@@ -8,8 +8,10 @@ use crate::env::CelEnv;
 use crate::exclusion_graph::ExclusionGraph;
 use crate::limits::MOST_PROPOSALS;
 use crate::metadata;
+use crate::node::SchemaNode;
 use crate::place::Evidence;
 use crate::pod_template;
+use crate::proposed_union::{ProposedChoice, ProposedMember, ProposedUnion};
 use crate::table::{Decision, OtherMembers, TableRow, TruthTable, with_stack};
 use crate::transition;
 use crate::union_fields::{Combination, UnionFields};
@@ -30,40 +32,6 @@ pub struct Proposals {
     pub complete: bool,
 }
 
-/// A union that validations enforce.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProposedUnion {
-    /// The path of the object, as in a `UnionDeclaration`: `spec.filters[*]`. Empty for the root.
-    pub path: String,
-    /// True if the place is in a list whose items have no keys.
-    pub keyless: bool,
-    /// The discriminator, if the validations have one.
-    pub discriminator: Option<String>,
-    /// The values of the discriminator. Empty without one.
-    pub choices: Vec<ProposedChoice>,
-    /// The members, in the order of the schema.
-    pub members: Vec<String>,
-    /// True if an object without a member is rejected.
-    pub exactly_one: bool,
-    /// The members whose `false`, `0`, `""`, `{}` and `[]` count as not set.
-    pub empty_is_unset: BTreeSet<String>,
-    /// True if a rule compares the object or a field of the union with the old object, so that a change may be refused.
-    pub immutable: bool,
-    /// The validations that reject other combinations. Their pointers begin at the schema that was searched.
-    pub evidence: Vec<Evidence>,
-}
-
-/// A value of a proposed discriminator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProposedChoice {
-    /// The value.
-    pub value: String,
-    /// The member that may be set with it.
-    pub member: Option<String>,
-    /// True if the member may be missing.
-    pub optional: bool,
-}
-
 /// Fields that a validation names together, and that are no union, or not surely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoubtfulGroup {
@@ -80,6 +48,19 @@ struct Exclusions {
     table: TruthTable,
     /// The pairs of fields that are rejected together, though neither is alone.
     graph: ExclusionGraph,
+    /// The same pairs, and those that follow: a field that requires another one excludes what that one excludes.
+    implied: ExclusionGraph,
+    /// The validations by which a field requires another one.
+    requirements: Vec<((usize, usize), Vec<Evidence>)>,
+}
+
+/// A field that some values of a discriminator select.
+struct CandidateMember<'f> {
+    name: &'f str,
+    /// The table of the field alone.
+    table: TruthTable,
+    /// The tables of the members without which the field is rejected.
+    requires: Vec<(&'f str, TruthTable)>,
 }
 
 impl Proposals {
@@ -107,7 +88,11 @@ impl Proposals {
         let mut with_discriminator = Vec::new();
         for discriminator in &candidate.discriminators {
             let fields: Vec<String> = rest.iter().filter(|field| *field != discriminator).cloned().collect();
-            if let Some(union) = candidate.discriminated(discriminator, &fields, env) {
+            if let Some((union, doubt)) = candidate.discriminated(discriminator, &fields, env) {
+                if let Some(why) = doubt {
+                    self.doubt(candidate, union.members, why);
+                    continue;
+                }
                 if union.members.len() > 1 {
                     rest.retain(|field| !union.members.contains(field) && field != discriminator);
                 }
@@ -134,18 +119,31 @@ impl Proposals {
             let why = "there are too many fields or validations to try every pair".to_owned();
             return self.doubt(candidate, exclusions.graph.fields, why);
         }
-        for group in exclusions.graph.groups() {
-            let outside = exclusions.graph.outside(&group);
-            if outside.is_empty() {
-                self.propose(candidate, exclusions.union(candidate, &group, env), env);
+        for connected in exclusions.implied.connected() {
+            if let Some(groups) = exclusions.implied.split(&connected) {
+                self.propose(candidate, exclusions.union(candidate, &groups, env), env);
                 continue;
             }
-            let why = format!("some of them also exclude {}, and a field can be in one union only", outside.join(", "));
-            let fields = exclusions.graph.names(&group);
-            self.doubt(candidate, fields, why);
+            // What follows from other rules may connect groups that are clear.
+            let is_inside = |explicit: &Vec<usize>| explicit.iter().all(|field| connected.contains(field));
+            for explicit in exclusions.graph.connected().into_iter().filter(is_inside) {
+                match exclusions.graph.split(&explicit) {
+                    Some(groups) => self.propose(candidate, exclusions.union(candidate, &groups, env), env),
+                    None => self.doubt_overlaps(candidate, &exclusions.graph, explicit),
+                }
+            }
         }
         if let Some((fields, why)) = exclusions.undecided() {
             self.doubt(candidate, fields, why);
+        }
+    }
+
+    /// Adds a doubt for each group of fields that exclude each other, and also others.
+    fn doubt_overlaps(&mut self, candidate: &CandidateFields<'_>, graph: &ExclusionGraph, connected: Vec<usize>) {
+        for group in graph.cliques(connected) {
+            let outside = graph.outside(&group).join(", ");
+            let why = format!("some of them also exclude {outside}, and a field can be in one union only");
+            self.doubt(candidate, graph.names(&group), why);
         }
     }
 
@@ -191,24 +189,52 @@ impl Exclusions {
                 before.filter(|(_, name)| rejects(&[name, other_name])).for_each(|(one, _)| graph.add(*one, *other));
             }
         }
-        Some(Self { table, graph })
+        let (mut implied, mut requirements) = (graph.clone(), Vec::new());
+        let mut waiting: Vec<usize> = graph.connected().into_iter().flatten().collect();
+        let mut reached: BTreeSet<usize> = waiting.iter().copied().collect();
+        while let Some(other) = waiting.pop() {
+            for (field, name) in
+                graph.fields.iter().enumerate().filter(|(it, _)| *it != other && !graph.has(*it, other))
+            {
+                let required = graph.fields.get(other).and_then(|other| candidate.requirement(name, other, env));
+                let Some(evidence) = required else { continue };
+                requirements.push(((field, other), evidence));
+                waiting.extend(reached.insert(field).then_some(field));
+            }
+        }
+        // A requirement may lead to another one.
+        for _ in 0..requirements.len() {
+            for ((field, required), _) in &requirements {
+                let excluded = (0..graph.fields.len()).filter(|&it| it != *field && implied.has(*required, it));
+                excluded.collect::<Vec<_>>().into_iter().for_each(|excluded| implied.add(*field, excluded));
+            }
+        }
+        Some(Self { table, graph, implied, requirements })
     }
 
-    fn union(&self, candidate: &CandidateFields<'_>, group: &[usize], env: &Rc<CelEnv>) -> ProposedUnion {
-        let members = self.graph.names(group);
+    /// Returns the union of groups that exclude each other.
+    fn union(&self, candidate: &CandidateFields<'_>, groups: &[Vec<usize>], env: &Rc<CelEnv>) -> ProposedUnion {
+        let mut positions = groups.concat();
+        positions.sort_unstable();
+        let members = self.graph.names(&positions);
         let pairs = self.table.rows().iter().filter(|row| {
             row.combination.members.len() == 2 && row.combination.members.iter().all(|member| members.contains(member))
         });
+        let are_inside = |(one, other): (usize, usize)| positions.contains(&one) && positions.contains(&other);
+        let requirements = self.requirements.iter().filter(|(pair, _)| are_inside(*pair));
         let pairs: Vec<&TableRow> = pairs.collect();
         let fields = UnionFields { members: members.clone(), ..UnionFields::default() };
         ProposedUnion {
             path: candidate.object.place.to_string(),
             keyless: candidate.object.keyless,
             discriminator: None,
-            choices: Vec::new(),
+            choices: ProposedChoice::of_groups(groups.iter().map(|group| self.graph.names(group))),
             exactly_one: requires_one(candidate, &members, env),
             empty_is_unset: candidate.empty_is_unset(pairs.iter().copied(), fields, OtherMembers::Unknown, env),
-            evidence: CandidateFields::evidence(&self.table, &pairs),
+            evidence: with_others(
+                CandidateFields::evidence(&self.table, &pairs),
+                requirements.flat_map(|(_, evidence)| evidence.clone()),
+            ),
             members,
             immutable: false,
         }
@@ -224,9 +250,23 @@ impl Exclusions {
     }
 }
 
+impl CandidateMember<'_> {
+    fn is_allowed_with(&self, value: Option<&str>) -> bool {
+        let alone = (self.name, &self.table);
+        let mut tables = self.requires.iter().map(|(name, table)| (*name, table)).chain([alone]);
+        tables.all(|(name, table)| table.row(value, &[name]).is_some_and(is_allowed))
+    }
+}
+
 impl CandidateFields<'_> {
-    /// Returns the union of a discriminator, if every value allows at most one member, and rejects the others.
-    fn discriminated(&self, discriminator: &str, fields: &[String], env: &Rc<CelEnv>) -> Option<ProposedUnion> {
+    /// Returns the union of a discriminator, if each member is allowed with some values and rejected with all others. The text is
+    /// the reason why it is in doubt.
+    fn discriminated(
+        &self,
+        discriminator: &str,
+        fields: &[String],
+        env: &Rc<CelEnv>,
+    ) -> Option<(ProposedUnion, Option<String>)> {
         let (all, values) = self.values_of(discriminator, env)?;
         let is_only_value = values.len() == 1 && all.len() > 1;
         let table_of = |members: Vec<String>| {
@@ -239,44 +279,62 @@ impl CandidateFields<'_> {
             TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Absent, env)
                 .filter(TruthTable::has_all_validations)
         };
-        // A table of one field has only the rules that name it, so an unreadable rule about others does no harm.
-        let mut members = Vec::new();
+        // A table of one field has only the rules that name it, so an unreadable rule about others does no harm. The other
+        // fields are unknown there.
+        let (mut found, mut others) = (Vec::new(), Vec::new());
         for field in fields {
             let table = table_of(vec![field.clone()])?;
             let rows = || values.iter().filter_map(|value| table.row(Some(value), &[field]));
             let allowed = rows().filter(|row| is_allowed(row)).count();
             let rejected = rows().filter(|row| is_rejection(&table, row)).count();
-            let is_required = || values.iter().all(|value| is_rejected(&table, value, &[]));
-            // A member is allowed alone with some values, and rejected with all others.
+            let is_required = || values.iter().all(|value| is_rejected(&table, Some(value), &[]));
             if allowed > 0
                 && allowed.saturating_add(rejected) == values.len()
                 && (rejected > 0 || (is_only_value && is_required()))
             {
-                members.push(field.clone());
+                found.push(CandidateMember { name: field, table, requires: Vec::new() });
+            } else if allowed == values.len() {
+                others.push(CandidateMember { name: field, table, requires: Vec::new() });
             }
         }
-        let table = table_of(members.clone())?;
-        let allows = |value: &str, members: &[&str]| table.row(Some(value), members).is_some_and(is_allowed);
+        let (mut satellites, mut requirements) = (Vec::new(), Vec::new());
+        let direct: Vec<&CandidateMember<'_>> = found.iter().collect();
+        for other in others {
+            let required = direct.iter().filter_map(|member| {
+                let evidence = self.requirement(other.name, member.name, env)?;
+                requirements.extend(evidence);
+                Some((member.name, member.table.clone()))
+            });
+            let requires: Vec<_> = required.collect();
+            if !requires.is_empty() {
+                satellites.push(CandidateMember { requires, ..other })
+            }
+        }
+        found.extend(satellites);
+        // In the order of the schema.
+        found.sort_by_key(|member| fields.iter().position(|field| field == member.name));
+        let members: Vec<String> = found.iter().map(|member| member.name.to_owned()).collect();
+        let table = table_of(members.clone()).filter(|_| !members.is_empty())?;
         let mut choices = Vec::new();
         for value in &all {
             // A declaration has every value of the enum, also one that a rule rejects.
-            if !values.contains(value) {
-                choices.push(ProposedChoice { value: value.clone(), member: None, optional: false });
-                continue;
-            }
-            let mut selected = members.iter().filter(|member| allows(value, &[member]));
-            let member = selected.next().cloned();
-            if selected.next().is_some() {
-                return None;
-            }
-            let optional = member.is_some() && !is_rejected(&table, value, &[]);
-            choices.push(ProposedChoice { value: value.clone(), member, optional });
+            let is_kept = values.contains(value);
+            let members = if is_kept { selected(&found, &table, Some(value))? } else { Vec::new() };
+            choices.push(ProposedChoice { value: value.clone(), members });
         }
-        let selected: BTreeSet<&String> = choices.iter().filter_map(|choice| choice.member.as_ref()).collect();
-        // One field that several values allow is no choice between members.
-        let is_choice = selected.len() > 1 || choices.iter().filter(|choice| choice.member.is_some()).count() == 1;
-        if !is_choice || selected.len() < members.len() {
-            return None;
+        let node = self.object.node;
+        let without = if node.always_has(discriminator) { Vec::new() } else { selected(&found, &table, None)? };
+        let mut doubt = None;
+        if let Some(first) = without.first() {
+            // Only a boolean has a value for the missing one.
+            if node.property(discriminator).and_then(SchemaNode::type_name) == Some("boolean") {
+                choices.insert(0, ProposedChoice { value: String::new(), members: without });
+            } else {
+                let ProposedMember { name, .. } = first;
+                doubt = Some(format!(
+                    "`{name}` is also allowed without `{discriminator}`, and a union requires it beside a member"
+                ));
+            }
         }
         let decisive: Vec<&TableRow> = table.rows().iter().filter(|row| row.combination.members.len() == 1).collect();
         let fields = UnionFields {
@@ -286,8 +344,8 @@ impl CandidateFields<'_> {
             ..UnionFields::default()
         };
         let empty_is_unset = self.empty_is_unset(table.rows().iter(), fields, OtherMembers::Absent, env);
-        let evidence = Self::evidence(&table, &decisive);
-        Some(ProposedUnion {
+        let evidence = with_others(Self::evidence(&table, &decisive), requirements.into_iter());
+        let union = ProposedUnion {
             path: self.object.place.to_string(),
             keyless: self.object.keyless,
             discriminator: Some(discriminator.to_owned()),
@@ -297,18 +355,27 @@ impl CandidateFields<'_> {
             empty_is_unset,
             immutable: false,
             evidence,
-        })
+        };
+        Some((union, doubt))
+    }
+
+    /// Returns the validations that reject a field without another one, if they accept both.
+    fn requirement(&self, field: &str, other: &str, env: &Rc<CelEnv>) -> Option<Vec<Evidence>> {
+        let union = UnionFields { members: vec![field.to_owned(), other.to_owned()], ..UnionFields::default() };
+        let table = TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Absent, env)?;
+        let (alone, both) = (table.row(None, &[field])?, table.row(None, &[field, other])?);
+        let is_required = is_rejection(&table, alone) && is_allowed(both);
+        is_required.then(|| Self::evidence(&table, &[alone]))
     }
 
     /// Returns the values of a discriminator, its `enum`, and those of them that are not rejected whatever else is set.
     fn values_of(&self, discriminator: &str, env: &Rc<CelEnv>) -> Option<(Vec<String>, Vec<String>)> {
-        let values = self.object.node.property(discriminator)?.list("enum").iter().filter_map(Value::as_str);
-        let values: Vec<String> = values.map(str::to_owned).collect();
+        let values = self.object.node.property(discriminator)?.discriminator_values();
         let discriminator = Some(discriminator.to_owned());
         let union = UnionFields { discriminator, values: values.clone(), ..UnionFields::default() };
         let place = &self.object.place;
         let table = TruthTable::make(self.object.schema, place, &union, OtherMembers::Unknown, env)?;
-        let kept: Vec<String> = values.iter().filter(|value| !is_rejected(&table, value, &[])).cloned().collect();
+        let kept: Vec<String> = values.iter().filter(|value| !is_rejected(&table, Some(value), &[])).cloned().collect();
         (!kept.is_empty()).then_some((values, kept))
     }
 
@@ -344,6 +411,16 @@ impl CandidateFields<'_> {
     }
 }
 
+/// Adds evidence, each piece once.
+fn with_others(mut evidence: Vec<Evidence>, others: impl Iterator<Item = Evidence>) -> Vec<Evidence> {
+    for other in others {
+        if evidence.iter().all(|known| known.position() != other.position()) {
+            evidence.push(other);
+        }
+    }
+    evidence
+}
+
 /// Returns true if an object without any of these members is rejected, whatever else it has.
 fn requires_one(candidate: &CandidateFields<'_>, members: &[String], env: &Rc<CelEnv>) -> bool {
     let union = UnionFields { members: members.to_vec(), ..UnionFields::default() };
@@ -360,13 +437,39 @@ fn rejecting(row: &TableRow) -> &[usize] {
     }
 }
 
+/// Returns the members that a value selects, or a missing value. `None` if some of them are never accepted together.
+fn selected(found: &[CandidateMember<'_>], table: &TruthTable, value: Option<&str>) -> Option<Vec<ProposedMember>> {
+    let selected: Vec<_> = found.iter().filter(|member| member.is_allowed_with(value)).collect();
+    let names: Vec<&str> = selected.iter().map(|member| member.name).collect();
+    let is_required = |member: &CandidateMember<'_>| {
+        is_rejected(&member.table, value, &[]) || (names.len() == 1 && is_rejected(table, value, &[]))
+    };
+    let members = selected.iter().map(|it| ProposedMember { name: it.name.to_owned(), optional: !is_required(it) });
+    (!excludes_a_pair(table, value, &names)).then(|| members.collect())
+}
+
+/// Returns true if some two of the fields that a value selects are never accepted together with it.
+fn excludes_a_pair(table: &TruthTable, value: Option<&str>, selected: &[&str]) -> bool {
+    let known = table.rows().iter().filter(|row| {
+        let Combination { value: of_row, members } = &row.combination;
+        of_row.as_deref() == value && members.iter().all(|member| selected.contains(&member.as_str()))
+    });
+    let accepted: Vec<&TableRow> = known.filter(|row| !is_rejection(table, row)).collect();
+    let together = |one: &str, other: &str| {
+        accepted.iter().any(|row| row.combination.members.contains(one) && row.combination.members.contains(other))
+    };
+    let mut pairs =
+        selected.iter().enumerate().flat_map(|(length, one)| selected.iter().take(length).map(move |it| (one, it)));
+    pairs.any(|(one, other)| !together(one, other))
+}
+
 /// Returns true if a rule or keyword about several fields rejects a combination whose members are not empty.
 fn is_rejection(table: &TruthTable, row: &TableRow) -> bool {
     rejecting(row).iter().filter_map(|&at| table.evidence().get(at)).any(Evidence::is_about_fields)
 }
 
-fn is_rejected(table: &TruthTable, value: &str, members: &[&str]) -> bool {
-    table.row(Some(value), members).is_some_and(|row| is_rejection(table, row))
+fn is_rejected(table: &TruthTable, value: Option<&str>, members: &[&str]) -> bool {
+    table.row(value, members).is_some_and(|row| is_rejection(table, row))
 }
 
 /// Returns true if no validation rejects a combination, whatever its members are.

@@ -63,7 +63,8 @@ impl<'s> Sampler<'s> {
     ) -> Sample {
         let mut base = Map::new();
         if let (Some(discriminator), Some(value)) = (&union.discriminator, &combination.value) {
-            base.insert(discriminator.clone(), json!(value));
+            let field = node.property(discriminator).unwrap_or(SchemaNode(&Value::Null));
+            base.insert(discriminator.clone(), field.discriminator_value(value));
         }
         for member in &combination.members {
             let field = node.property(member);

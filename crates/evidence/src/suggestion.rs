@@ -4,7 +4,8 @@ use crate::candidates::{VisitedObject, objects};
 use crate::exclusion_graph::ExclusionGraph;
 use crate::node::SchemaNode;
 use crate::place::{Evidence, EvidenceKind, EvidenceState};
-use crate::proposal::{Proposals, ProposedChoice, ProposedUnion};
+use crate::proposal::Proposals;
+use crate::proposed_union::{ProposedChoice, ProposedMember, ProposedUnion};
 use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -187,7 +188,8 @@ impl SentenceReader {
 impl Statements<'_> {
     /// Returns the groups of fields that exclude each other, and nothing else.
     fn unions(&self, object: &VisitedObject<'_>) -> Vec<ProposedUnion> {
-        let groups = self.graph.groups().into_iter().filter(|group| self.graph.outside(group).is_empty());
+        let fields = (0..self.graph.fields.len()).collect();
+        let groups = self.graph.cliques(fields).into_iter().filter(|group| self.graph.outside(group).is_empty());
         let unions = groups.filter_map(|group| {
             let members = self.graph.names(&group);
             if members.iter().any(|member| self.node.always_has(member)) {
@@ -210,10 +212,11 @@ impl VisitedObject<'_> {
                 let named = self.node.properties().map(|(name, _)| name);
                 let named = named.filter(|name| *name != discriminator && !self.node.always_has(name));
                 let member = named.into_iter().find(|name| plain(name) == plain(value)).map(str::to_owned);
-                ProposedChoice { value: value.to_owned(), optional: member.is_some(), member }
+                let members = member.map(|name| ProposedMember { name, optional: true });
+                ProposedChoice { value: value.to_owned(), members: members.into_iter().collect() }
             });
             let choices: Vec<ProposedChoice> = choices.collect();
-            let members: Vec<String> = choices.iter().filter_map(|choice| choice.member.clone()).collect();
+            let members: Vec<String> = choices.iter().flat_map(|it| &it.members).map(|it| it.name.clone()).collect();
             let is_choice = members.len() > 1 && members.iter().collect::<BTreeSet<_>>().len() == members.len();
             let pointer = self.place.property(discriminator).to_pointer();
             let evidence = vec![evidence(EvidenceKind::Keyword("enum".to_owned()), &pointer, "")];
@@ -229,7 +232,7 @@ fn union(object: &VisitedObject<'_>, members: Vec<String>, evidence: Vec<Evidenc
         path: object.place.to_string(),
         keyless: object.keyless,
         discriminator: None,
-        choices: Vec::new(),
+        choices: ProposedChoice::of_groups(members.iter().map(|member| vec![member.clone()])),
         members,
         exactly_one: false,
         empty_is_unset: BTreeSet::new(),

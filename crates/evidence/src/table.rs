@@ -222,8 +222,12 @@ fn decision(
         fields.insert(Cow::Owned(member.clone()), field);
     }
     if let Some(discriminator) = &union.discriminator {
-        let default = node.property(discriminator).and_then(SchemaNode::default);
-        let value = combination.value.as_ref().map(|value| Value::String(value.clone())).or(default.cloned());
+        let field = node.property(discriminator);
+        let value = combination
+            .value
+            .as_ref()
+            .map(|value| field.unwrap_or(SchemaNode(&Value::Null)).discriminator_value(value));
+        let value = value.or_else(|| field.and_then(SchemaNode::default).cloned());
         fields.insert(Cow::Owned(discriminator.clone()), value.map_or(KnownField::Absent, KnownField::Value));
     }
     let (mut by, mut why, mut is_open) = (Vec::new(), None, false);

@@ -1,6 +1,6 @@
 //! The fields of a union, and their combinations.
 
-use crate::limits::{MOST_COMBINATIONS, MOST_PAIRED_MEMBERS};
+use crate::limits::{MOST_COMBINATIONS, MOST_FREE_MEMBERS, MOST_PAIRED_MEMBERS};
 use std::collections::BTreeSet;
 
 /// The fields of a union.
@@ -43,6 +43,16 @@ impl UnionFields {
                 let members = members.iter().map(|&member| member.clone()).collect();
                 all.insert(Combination { value: value.cloned(), members });
             };
+            if self.members.len() <= MOST_FREE_MEMBERS {
+                let mut subsets = vec![Vec::new()];
+                for member in &self.members {
+                    let with_member: Vec<Vec<&String>> =
+                        subsets.iter().map(|subset| subset.iter().copied().chain([member]).collect()).collect();
+                    subsets.extend(with_member);
+                }
+                subsets.iter().for_each(|subset| add(subset));
+                continue;
+            }
             add(&[]);
             add(&self.members.iter().collect::<Vec<_>>());
             for (position, one) in self.members.iter().enumerate() {

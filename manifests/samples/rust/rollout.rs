@@ -33,6 +33,9 @@ pub enum Strategy {
     Canary {
         /// Settings of `Canary`.
         canary: Canary,
+        /// Service of the pods that stay.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stable_service: Option<String>,
     },
     /// All traffic switches to the new pods at once. It needs no settings.
     BlueGreen {

@@ -28,8 +28,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Compares each union with the rules of `x-kubernetes-validations` and with `oneOf`, `anyOf`, `allOf`, `not`, `minProperties` and \
-`maxProperties`, at the object of the union and above it. Tries each value of the discriminator with no member, one, two and \
-all. A line for each union says:
+`maxProperties`, at the object of the union and above it. Tries each value of the discriminator with \
+every set of members; if there are more than six, with no member, one, two and all. A line for each union says:
   agrees      both allow and reject the same
   too weak    the union rejects an object that the rules allow
   too strong  the rules reject an object that the union allows

@@ -11,7 +11,7 @@ fn a_typed_client_switches_the_variants_of_both_enums() {
     let canary = || RolloutSpec {
         replicas: Some(3),
         source: Some(Source::Git(Git { url: "u".to_owned() })),
-        strategy: Some(Strategy::Canary { canary: Canary { weight: 5 } }),
+        strategy: Some(Strategy::Canary { canary: Canary { weight: 5 }, stable_service: Some("s".to_owned()) }),
     };
     let blue_green = || RolloutSpec {
         replicas: Some(3),
@@ -19,7 +19,8 @@ fn a_typed_client_switches_the_variants_of_both_enums() {
         strategy: Some(Strategy::BlueGreen { blue_green: Some(BlueGreen { preview_service: Some("p".to_owned()) }) }),
     };
     let recreate = || RolloutSpec { strategy: Some(Strategy::Recreate), ..canary() };
-    let stored_canary = json!({"replicas": 3, "source": {"git": {"url": "u"}}, "strategy": {"type": "Canary", "canary": {"weight": 5}}});
+    let stored_canary = json!({"replicas": 3, "source": {"git": {"url": "u"}},
+        "strategy": {"type": "Canary", "canary": {"weight": 5}, "stableService": "s"}});
     let stored_blue_green = json!({"replicas": 3, "source": {"bucket": {"name": "b"}},
         "strategy": {"type": "BlueGreen", "blueGreen": {"previewService": "p"}}});
     let stored_recreate = json!({"replicas": 3, "source": {"git": {"url": "u"}}, "strategy": {"type": "Recreate"}});
@@ -41,6 +42,7 @@ fn a_typed_client_switches_the_variants_of_both_enums() {
         let post = PostParams::default();
 
         assert_eq!(stored(api.create(&post, &Rollout::new("typed", canary())).await), stored_canary);
+        // The patch does not name the canary's fields, and both are cleared.
         let merge = Patch::Merge(json!({"spec": blue_green()}));
         assert_eq!(stored(api.patch("typed", &PatchParams::default(), &merge).await), stored_blue_green);
         let mut object = api.get("typed").await.expect("it is there");

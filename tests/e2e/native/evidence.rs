@@ -133,3 +133,88 @@ fn unions_are_proposed_from_the_crds_of_a_cluster() {
         "{run:?}"
     );
 }
+
+/// Returns every choice of these fields, with each value of the discriminator.
+fn combinations(properties: &Map<String, Value>) -> Vec<Value> {
+    let mut found = vec![Map::new()];
+    for (name, field) in properties {
+        let values = match (&field["enum"], field["type"].as_str()) {
+            (Value::Array(values), _) => values.clone(),
+            (_, Some("boolean")) => vec![json!(false), json!(true)],
+            _ => vec![json!("x")],
+        };
+        let with = |object: &Map<String, Value>| {
+            let object = object.clone();
+            values.clone().into_iter().map(move |value| {
+                let mut object = object.clone();
+                object.insert(name.clone(), value);
+                object
+            })
+        };
+        let more: Vec<Map<String, Value>> = found.iter().flat_map(with).collect();
+        found.extend(more);
+    }
+    found.into_iter().map(Value::Object).collect()
+}
+
+#[test]
+fn proposed_groups_judge_as_the_rules_on_the_api_server() {
+    let Some(native) = Native::shared() else { return };
+    let text = read_to_string(root().join("tests/cases/proposals/rows.yaml")).unwrap();
+    let rows: Vec<Value> = serde_saphyr::from_str(&text).unwrap();
+    let kind = |number: usize| format!("Proposal{number}");
+    let definitions = rows.iter().enumerate().map(|(number, row)| {
+        let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": row["spec"]}});
+        crd(GROUP, &kind(number), &[version("v1", &schema)])
+    });
+    let definitions: Vec<Value> = definitions.collect();
+    definitions.iter().for_each(|definition| native.apply(definition));
+    let documents = |all: &[Value]| all.iter().map(|it| format!("---\n{it}\n")).collect::<String>();
+    let proposed = crate::webhook::kube_unions(&["generate", "--from-crd", "-"], &documents(&definitions)).accepted();
+    let declarations: Vec<Value> = crate::kind::documents(&proposed.stdout);
+    let mut judged = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        let declared = declarations.iter().find(|it| it["spec"]["target"]["kind"] == kind(number));
+        let unions = declared.map(|it| it["spec"]["unions"].clone());
+        let mut union = row["union"].clone();
+        union["path"] = json!("spec");
+        assert_eq!(unions, Some(json!([union])), "{}", row["description"]);
+
+        let collection = format!("/apis/{GROUP}/v1/namespaces/default/{}s", kind(number).to_lowercase());
+        native.wait_until_served(&collection);
+        for (position, spec) in combinations(row["spec"]["properties"].as_object().unwrap()).into_iter().enumerate() {
+            let metadata = json!({"name": format!("o{position}"), "namespace": "default"});
+            let object =
+                json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind(number), "metadata": metadata, "spec": spec});
+            let mut status = 0;
+            let answered = eventually(IN_FORCE, || {
+                status = native.send("POST", &format!("{collection}?dryRun=All"), &object).status;
+                status == 201 || status == 422
+            });
+            assert!(answered, "{object}: {status}");
+            judged.push((number, object, status));
+        }
+    }
+    let objects: Vec<Value> = judged.iter().map(|(_, object, _)| object.clone()).collect();
+    let audited = [&definitions[..], &declarations[..], &objects[..]].concat();
+    let run = crate::webhook::kube_unions(&["audit", "--from", "-", "-o", "json"], &documents(&audited));
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let (mut rejected, mut differences) = (0, Vec::new());
+    for (number, object, status) in &judged {
+        let is_found =
+            findings.iter().any(|it| it["name"] == object["metadata"]["name"] && it["kind"] == object["kind"]);
+        let is_stricter = rows[*number]["stricter"] == true;
+        rejected += usize::from(is_found);
+        // An object without the required discriminator is rejected by the schema.
+        let has_value =
+            rows[*number]["union"]["discriminator"].as_str().is_none_or(|it| object["spec"][it] != Value::Null);
+        if is_found && *status == 201 || (!is_found && *status == 422 && has_value && !is_stricter) {
+            differences.push(format!("{}: {status}, but {is_found}: {}", rows[*number]["description"], object["spec"]));
+        }
+    }
+    println!("{} objects, {rejected} of them rejected by the proposed unions", judged.len());
+    assert_eq!(judged.len(), 32 + 32 + 24 + 8 + 16);
+    assert!(rejected > 40 && differences.is_empty(), "{rejected} rejected\n{}", differences.join("\n"));
+}

@@ -1,6 +1,6 @@
 //! Proposed unions: only those that the schema enforces.
 
-use kube_unions_evidence::{Evidence, Proposals, ProposedUnion};
+use kube_unions_evidence::{Evidence, Proposals, ProposedMember, ProposedUnion};
 use serde_json::{Value, json};
 
 /// Returns a schema with `spec`, which has these rules and other keywords, and the fields `type`, `a`, `b`, `c` and `d`.
@@ -13,19 +13,19 @@ fn schema(rules: &[&str], keywords: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": spec}})
 }
 
-/// Returns a union in short: `spec: a, b`, with `!` if one is required, or with the values of the discriminator.
+/// Returns a union in short: `spec: a b+c`, with `!` if one is required, or with the values of the discriminator.
 fn short(union: &ProposedUnion) -> String {
-    let ProposedUnion { path, members, discriminator, choices, exactly_one, empty_is_unset, .. } = union;
+    let ProposedUnion { path, discriminator, choices, exactly_one, empty_is_unset, .. } = union;
     let empty: Vec<String> = empty_is_unset.iter().map(|member| format!(" -{member}")).collect();
-    let empty = empty.concat();
-    let Some(discriminator) = discriminator else {
-        return format!("{path}: {}{}{empty}", members.join(" "), if *exactly_one { "!" } else { "" });
-    };
-    let choices = choices.iter().map(|it| {
-        let optional = if it.optional { "?" } else { "" };
-        format!("{}={}{optional}", it.value, it.member.as_deref().unwrap_or("-"))
+    let choices = choices.iter().map(|choice| {
+        let optional = |it: &ProposedMember| if it.optional && discriminator.is_some() { "?" } else { "" };
+        let members: Vec<String> = choice.members.iter().map(|it| format!("{}{}", it.name, optional(it))).collect();
+        let selected = if members.is_empty() { "-".to_owned() } else { members.join("+") };
+        if discriminator.is_some() { format!("{}={selected}", choice.value) } else { selected }
     });
-    format!("{path}: {discriminator}: {}{empty}", choices.collect::<Vec<_>>().join(" "))
+    let (choices, empty) = (choices.collect::<Vec<_>>().join(" "), empty.concat());
+    let discriminator = discriminator.as_ref().map_or_else(String::new, |name| format!("{name}: "));
+    format!("{path}: {discriminator}{choices}{}{empty}", if *exactly_one { "!" } else { "" })
 }
 
 fn proposed(rules: &[&str], keywords: &Value) -> Vec<String> {
@@ -59,18 +59,92 @@ fn rules_that_exclude_each_pair_make_a_union() {
             &["spec: type: A=a B=b N=-"],
         ),
         (&["self.type == 'A' || !has(self.a)", "!has(self.a) || !has(self.b)"], &["spec: a b"]),
-        // A field that several values allow, together or not at all, one-sided, or beyond the library: no unions.
+        // A field that several values allow is shared.
+        (&["self.type == 'N' || has(self.a)", "self.type != 'N' || !has(self.a)"], &["spec: type: A=a B=a N=-"]),
+        // Fields of which one excludes several, or requires one that is excluded, go together.
+        (&["!has(self.a) || !has(self.b)", "!(has(self.b) && has(self.c))"], &["spec: a+c b"]),
+        (&["!(has(self.a) || has(self.c)) || !(has(self.b) || has(self.d))"], &["spec: a+c b+d"]),
+        (&["!has(self.c) || has(self.a)", "!(has(self.a) && has(self.b))"], &["spec: a+c b"]),
+        (
+            &["has(self.a) == has(self.c)", "has(self.c) == has(self.d)", "has(self.a) != has(self.b)"],
+            &["spec: a+c+d b!"],
+        ),
+        (
+            &["!has(self.c) || has(self.a)", "has(self.a) != has(self.b)", "!(has(self.c) && has(self.d))"],
+            &["spec: a b!", "spec: c d"],
+        ),
+        // Together or not at all, one-sided, or beyond the library: no unions.
         (&["has(self.a) == has(self.b)"], &[]),
         (&["!has(self.a) || has(self.b)"], &[]),
         (&["has(self.a) || has(self.b)"], &[]),
         (&["self.type != 'A' || has(self.a)"], &[]),
-        (&["self.type == 'N' || has(self.a)", "self.type != 'N' || !has(self.a)"], &[]),
         (&["self.type == 'N'"], &[]),
         (&["self.type == 'B' && has(self.b)"], &["spec: type: A=- B=b N=-"]),
         (&["isURL('x') || !(has(self.a) && has(self.b))"], &[]),
     ];
     for (rules, want) in rows {
         assert_eq!(proposed(rules, &json!({})), *want, "{rules:?}");
+    }
+}
+
+#[test]
+fn a_value_selects_several_fields() {
+    let rows: &[(&[&str], &[&str])] = &[
+        (
+            &[
+                "self.type == 'A' ? has(self.a) : !has(self.a)",
+                "!has(self.c) || self.type == 'A'",
+                "self.type == 'B' || !has(self.b)",
+            ],
+            &["spec: type: A=a+c? B=b? N=-"],
+        ),
+        (
+            &["(self.type == 'A') == (has(self.a) && has(self.c))", "self.type == 'A' || !has(self.a) && !has(self.c)"],
+            &["spec: type: A=a+c B=- N=-"],
+        ),
+        // Satellites: `c` is set only with `a`, and `d` exactly with `b`.
+        (
+            &[
+                "(self.type == 'A') == has(self.a)",
+                "(self.type == 'B') == has(self.b)",
+                "!has(self.c) || has(self.a)",
+                "has(self.b) == has(self.d)",
+            ],
+            &["spec: type: A=a+c? B=b+d? N=-"],
+        ),
+        // A shared field.
+        (
+            &[
+                "self.type == 'A' || !has(self.a)",
+                "self.type == 'B' || !has(self.b)",
+                "self.type in ['A', 'B'] || !has(self.c)",
+            ],
+            &["spec: type: A=a?+c? B=b?+c? N=-"],
+        ),
+        // Two fields of one value that exclude each other are another union.
+        (&["self.type == 'A' || !has(self.a) && !has(self.b)", "!(has(self.a) && has(self.b))"], &["spec: a b"]),
+        // Each with the other, or both.
+        (
+            &["self.type == 'A' ? has(self.a) || has(self.b) : !has(self.a) && !has(self.b)"],
+            &["spec: type: A=a?+b? B=- N=-"],
+        ),
+    ];
+    for (rules, want) in rows {
+        assert_eq!(proposed(rules, &json!({})), *want, "{rules:?}");
+    }
+    let boolean = json!({"properties": {"on": {"type": "boolean"}, "a": {"type": "object"}, "b": {"type": "string"}, "c": {"type": "string"}}});
+    let rows: &[(&[&str], &[&str])] = &[
+        (&["self.on ? has(self.a) : !has(self.a)"], &["spec: on: false=- true=a"]),
+        (&["self.on || !has(self.a) && !has(self.b)", "!self.on || !has(self.c)"], &["spec: on: false=c? true=a?+b?"]),
+        (&["has(self.a) == (self.on == true)"], &["spec: on: false=- true=a"]),
+        // A missing value is as `false`.
+        (&["has(self.on) && self.on || !has(self.a)"], &["spec: on: false=- true=a?"]),
+        (&["!has(self.on) || !self.on || !has(self.a)"], &["spec: on a -on"]),
+        (&["has(self.on) && self.on ? !has(self.a) : !has(self.b)"], &["spec: on: =a? false=a? true=b?"]),
+        (&["!self.on || has(self.a)"], &[]),
+    ];
+    for (rules, want) in rows {
+        assert_eq!(proposed(rules, &boolean), *want, "{rules:?}");
     }
 }
 
@@ -159,8 +233,8 @@ fn every_object_has_a_name() {
         root["x-kubernetes-validations"] = json!([{"rule": rule}]);
         let found = Proposals::of(&root);
         assert_eq!(found.unions.len() + found.doubts.len(), 1, "{rule}: {found:?}");
-        let decides = !rule.contains("default");
-        assert_eq!(found.unions.is_empty(), decides, "{rule}: {found:?}");
+        let want = if rule.contains("default") { "spec: a b" } else { "spec: a b+c" };
+        assert_eq!(found.unions.iter().map(short).collect::<Vec<_>>(), [want], "{rule}: {found:?}");
     }
 }
 
@@ -225,11 +299,17 @@ fn a_rule_above_the_place_and_a_list_are_places_too() {
 
 #[test]
 fn doubtful_groups_say_why() {
-    let overlapping = schema(&["!(has(self.a) && has(self.b))", "!(has(self.b) && has(self.c))"], &json!({}));
+    let overlapping =
+        ["!(has(self.a) && has(self.b))", "!(has(self.b) && has(self.c))", "!(has(self.c) && has(self.d))"];
+    let overlapping = schema(&overlapping, &json!({}));
     let found = Proposals::of(&overlapping);
     assert!(found.unions.is_empty(), "{found:?}");
     assert_eq!(found.doubts[0].fields, ["a", "b"]);
     assert!(found.doubts[0].why.contains("`c`"), "{found:?}");
+
+    let found = Proposals::of(&schema(&["!has(self.type) || self.type == 'A' || !has(self.a)"], &json!({})));
+    assert!(found.unions.is_empty(), "{found:?}");
+    assert!(found.doubts[0].why.starts_with("`a` is also allowed without `type`"), "{found:?}");
 
     let required = schema(&["!(has(self.a) && has(self.b))"], &json!({"required": ["a"]}));
     let found = Proposals::of(&required);

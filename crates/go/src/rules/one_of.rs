@@ -1,7 +1,9 @@
 //! Unions from `+kubebuilder:validation:ExactlyOneOf` and `AtMostOneOf`, groups of JSON names on a struct, and from
 //! `+k8s:dependentForbidden`, the name of another field on a field: in the 2019 form without a discriminator.
 //!
-//! Marked unions win, because their authors said more. A field in two groups leaves both out: no union can share a field.
+//! Marked unions win, because their authors said more. Groups that share fields are one union, if its members can be split into
+//! those that go together: a field that excludes two others is apart from both. Otherwise they are left out: no two unions can
+//! share a field.
 
 use crate::finding::GoFinding;
 use crate::finding_kind::FindingKind;
@@ -12,6 +14,7 @@ use crate::position::Position;
 use crate::types::Field;
 use kube_unions_core::schema::{Place, Schema};
 use kube_unions_core::union::Form;
+use kube_unions_evidence::ExclusionGraph;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,27 +72,51 @@ impl OneOfObject<'_, '_> {
         let mut seen = BTreeSet::new();
         found.retain(|found| seen.insert(found.members.clone()));
         let mut findings: Vec<GoFinding> = found.iter_mut().flat_map(|one| one.findings.drain(..)).collect();
-        let unions = found.iter().filter_map(|one| self.union(one, &found, &mut findings));
-        (unions.collect(), findings)
+        let mut unions = Vec::new();
+        let mut open: Vec<&FoundGroup<'_>> = found.iter().filter(|one| one.members.len() > 1).collect();
+        while !open.is_empty() {
+            let connected = connected(&mut open);
+            match self.joined(&connected) {
+                Some(union) => unions.push(union),
+                None => unions.extend(connected.iter().filter_map(|one| self.union(one, &connected, &mut findings))),
+            }
+        }
+        (unions, findings)
+    }
+
+    /// Returns the union of several groups that share fields, if one can say the same.
+    fn joined(&self, connected: &[&FoundGroup<'_>]) -> Option<MarkedUnion> {
+        let [first, _, ..] = connected else { return None };
+        let is_alike = |one: &FoundGroup<'_>| {
+            !one.group.marker.exactly
+                && one.group.validation == first.group.validation
+                && self.marked_overlap(&one.members).is_none()
+        };
+        let pairs = connected.iter().flat_map(|one| {
+            one.members.iter().flat_map(|name| one.members.range(..*name).map(move |other| (*other, *name)))
+        });
+        let members = ExclusionGraph::of(pairs).groups().filter(|_| connected.iter().all(|one| is_alike(one)))?;
+        Some(self.of_members(first.group, &members))
     }
 
     /// Returns the union of a group among all groups of the object.
     fn union(
         &self,
         FoundGroup { group, members, .. }: &FoundGroup<'_>,
-        all: &[FoundGroup<'_>],
+        all: &[&FoundGroup<'_>],
         findings: &mut Vec<GoFinding>,
     ) -> Option<MarkedUnion> {
-        if members.len() < 2 || self.is_marked(members) {
+        if self.is_marked(members) {
             return None;
         }
-        let others = all.iter().map(|other| &other.members).filter(|other| *other != members && other.len() > 1);
+        let others = all.iter().map(|other| &other.members).filter(|other| *other != members);
         let overlap = self.marked_overlap(members).or_else(|| group_overlap(members, others));
         if let Some(message) = overlap {
             findings.push(GoFinding::left_out(group.at, FindingKind::OverlappingGroup, message));
             return None;
         }
-        Some(self.of_members(group, members))
+        let apart: Vec<Vec<String>> = members.iter().map(|&name| vec![name.to_owned()]).collect();
+        Some(self.of_members(group, &apart))
     }
 
     /// Finds the members of a group that the schema has.
@@ -105,6 +132,10 @@ impl OneOfObject<'_, '_> {
                 let message = format!("`{name}` is not a field of `{}`: write the JSON name of a field", group.title);
                 findings.push(GoFinding::left_out(group.at, FindingKind::UnknownField, message));
             }
+        }
+        if let [one] = group.marker.fields.iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()[..] {
+            let message = format!("`{one}` excludes no other field: name another one");
+            findings.push(GoFinding::left_out(group.at, FindingKind::ContradictoryMarkers, message));
         }
         FoundGroup { group, members, findings }
     }
@@ -124,21 +155,25 @@ impl OneOfObject<'_, '_> {
         Some(format!("the group shares the field `{shared}` with a marked union of the struct, which keeps it"))
     }
 
-    fn of_members(&self, group: &OneOfGroup<'_>, members: &BTreeSet<&str>) -> MarkedUnion {
+    /// Returns the union of fields, those that go together in one part.
+    fn of_members(&self, group: &OneOfGroup<'_>, parts: &[Vec<String>]) -> MarkedUnion {
         let go_name = |name: &str| self.fields.get(name).map_or_else(|| name.into(), |(field, _)| field.name.clone());
         let at = |name: &str| self.fields.get(name).map_or(group.at, |(field, _)| &field.at).clone();
-        let selection = |name: &str| vec![Selection { name: name.into(), optional: true, by_rule: false }];
-        let is_unset_if_empty = |name: &&str| {
+        let selection = |name: &String| Selection { name: name.as_str().into(), optional: true, by_rule: false };
+        let is_unset_if_empty = |name: &str| {
             self.fields.get(name).is_some_and(|(field, scope)| {
                 self.packages.is_unset_if_empty(&ScopedType { written: &field.written, scope: scope.clone() })
             })
         };
+        let choices =
+            parts.iter().filter_map(|part| Some((go_name(part.first()?), part.iter().map(selection).collect())));
+        let members: BTreeSet<&str> = parts.iter().flatten().map(String::as_str).collect();
         let empty = members.iter().copied().filter(|name| group.validation && is_unset_if_empty(name));
         MarkedUnion {
             place: self.place.clone(),
             form: Form::List,
             discriminator: None,
-            choices: members.iter().map(|name| (go_name(name), selection(name))).collect(),
+            choices: choices.collect(),
             required: group.marker.exactly,
             empty_is_unset: empty.map(Into::into).collect(),
             go_type: group.title.clone(),
@@ -146,6 +181,20 @@ impl OneOfObject<'_, '_> {
             members: members.iter().map(|&name| (name.into(), at(name))).collect(),
             found_by: if group.validation { FoundBy::Markers } else { FoundBy::OneOf },
         }
+    }
+}
+
+/// Takes the first group, and those that share fields with it or with each other.
+fn connected<'g>(open: &mut Vec<&'g FoundGroup<'g>>) -> Vec<&'g FoundGroup<'g>> {
+    let mut taken: Vec<&FoundGroup<'_>> = open.drain(..1).collect();
+    loop {
+        let shares = |one: &&FoundGroup<'_>| taken.iter().any(|other| !one.members.is_disjoint(&other.members));
+        let (more, rest): (Vec<_>, Vec<_>) = open.drain(..).partition(|one| shares(one));
+        *open = rest;
+        if more.is_empty() {
+            return taken;
+        }
+        taken.extend(more);
     }
 }
 

@@ -149,9 +149,25 @@ fn fields_that_exclude_one_another_are_a_union() {
     );
     let both = "+k8s:dependentForbidden(\"bisque\")\n+k8s:dependentForbidden(\"raku\")";
     let (found, findings) = unions(&[("GLAZE", both)], &crd(""));
-    let shared =
-        "the field `glaze` is in two groups of the struct, but no two unions can share a field; left out".to_owned();
-    assert_eq!((found, findings), (Vec::new(), vec![(FindingKind::OverlappingGroup, shared); 2]));
+    let members = json!({"bisque": "Bisque", "glaze": "Glaze", "raku": "Bisque"});
+    let want = json!({"fields-to-discriminateBy": members, "emptyIsUnset": ["bisque", "raku"]});
+    assert_eq!((found, findings), (vec![want], Vec::new()));
+    // The first and the last of a chain of four go together with one in the middle each, but also with each other.
+    let chain = [
+        ("GLAZE", "+k8s:dependentForbidden(\"bisque\")"),
+        ("BISQUE", "+k8s:dependentForbidden(\"raku\")"),
+        ("RAKU", "+k8s:dependentForbidden(\"hot\")"),
+    ];
+    let (found, findings) = unions(&chain, &crd(""));
+    let shared = |name: &str| {
+        let message =
+            format!("the field `{name}` is in two groups of the struct, but no two unions can share a field; left out");
+        (FindingKind::OverlappingGroup, message)
+    };
+    assert_eq!((found, findings), (Vec::new(), vec![shared("bisque"), shared("bisque"), shared("raku")]));
+    let (found, findings) = unions(&[("GLAZE", "+k8s:dependentForbidden(\"glaze\")")], &crd(""));
+    let itself = "`glaze` excludes no other field: name another one; left out".to_owned();
+    assert_eq!((found, findings), (Vec::new(), vec![(FindingKind::ContradictoryMarkers, itself)]));
     let (found, findings) = unions(&[("GLAZE", "+k8s:dependentForbidden(\"cone\")")], &crd(""));
     let unknown = "`cone` is not a field of `v1.KilnSpec`: write the JSON name of a field; left out".to_owned();
     assert_eq!((found, findings), (Vec::new(), vec![(FindingKind::UnknownField, unknown)]));

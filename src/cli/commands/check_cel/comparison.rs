@@ -209,7 +209,11 @@ fn judge(subject: &CheckedUnion<'_>, fields: &UnionFields, combination: &Combina
     let mut object: Map<String, Value> = combination.members.iter().map(|member| (member.clone(), json!(1))).collect();
     if let Some(discriminator) = &fields.discriminator {
         let default = || subject.node()?.get("properties")?.get(discriminator)?.get("default").cloned();
-        let value = combination.value.clone().map(Value::String).or_else(default);
+        let value = |value: &String| match value.parse() {
+            Ok(value) if subject.union.is_boolean() => Value::Bool(value),
+            _ => Value::String(value.clone()),
+        };
+        let value = combination.value.as_ref().map(value).or_else(default);
         object.extend(value.map(|value| (discriminator.clone(), value)));
     }
     let whole = subject.whole(Value::Object(object));

@@ -77,13 +77,15 @@ fn the_proposals_are_json_for_programs() {
     let union = &found[0]["unions"][1];
     let evidence = json!([{"line": 33, "column": 19, "path": "spec.rules[*]", "kind": "keyword", "text": "oneOf", "message": null,
         "pointer": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/rules/items/oneOf"}]);
+    let member = |name: &str| json!({"name": name, "optional": true});
+    let group = |value: &str, name: &str| json!({"value": value, "members": [member(name)]});
+    let choices = json!([group("Allow", "allow"), group("Deny", "deny")]);
     assert_eq!(
         *union,
-        json!({"path": "spec.rules[*]", "discriminator": null, "members": ["allow", "deny"], "choices": [],
+        json!({"path": "spec.rules[*]", "discriminator": null, "members": ["allow", "deny"], "choices": choices,
         "required": true, "emptyIsUnset": [], "keyless": true, "immutable": false, "evidence": evidence})
     );
-    let choice = json!({"value": "Net", "member": "net", "optional": true});
-    assert_eq!(found[0]["unions"][0]["choices"][1], choice);
+    assert_eq!(found[0]["unions"][0]["choices"][1], group("Net", "net"));
     assert_eq!(found[0]["doubts"][0]["fields"], json!(["user", "token"]));
     assert_eq!((&found[0]["podTemplates"], &found[0]["suggestions"]), (&json!([]), &json!([])));
     folder.run(&["generate", "--from-crd", "crd.yaml", "-o", "sarif"]).code(2).says(&["use -o text or -o json"]);

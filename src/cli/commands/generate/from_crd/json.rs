@@ -1,7 +1,8 @@
 //! Prints proposals as JSON for programs.
 
 use super::{VersionProposals, path};
-use kube_unions_evidence::{Evidence, EvidenceKind, ProposedUnion};
+use crate::cli::report::tree::{ChoiceItem, MemberItem};
+use kube_unions_evidence::{Evidence, EvidenceKind, ProposedChoice, ProposedUnion};
 use serde_json::{Value, json};
 
 /// Returns a list with an item for the versions of each CRD that are alike.
@@ -31,10 +32,7 @@ impl VersionProposals<'_> {
     }
 
     fn union(&self, union: &ProposedUnion) -> Value {
-        let choices = union.choices.iter();
-        let choices = choices
-            .map(|it| json!({"value": it.value, "member": it.member, "optional": it.optional}))
-            .collect::<Vec<_>>();
+        let choices = union.choices.iter().map(choice).collect::<Vec<_>>();
         json!({
             "path": union.path,
             "discriminator": union.discriminator,
@@ -67,4 +65,10 @@ impl VersionProposals<'_> {
             "message": evidence.message,
         })
     }
+}
+
+fn choice(choice: &ProposedChoice) -> ChoiceItem<'_> {
+    let members = choice.members.iter();
+    let members = members.map(|it| MemberItem { name: &it.name, optional: it.optional, evidence: None });
+    ChoiceItem { value: &choice.value, members: members.collect() }
 }

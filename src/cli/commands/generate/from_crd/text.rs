@@ -2,9 +2,8 @@
 
 use super::{VersionProposals, path};
 use kube_unions_core::field_path::Printable;
-use kube_unions_evidence::{Evidence, EvidenceKind, ProposedUnion};
+use kube_unions_evidence::{Evidence, EvidenceKind, ProposedMember, ProposedUnion};
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Most unions of a `UnionDeclaration`.
@@ -142,16 +141,14 @@ spec:
         if let Some(discriminator) = &union.discriminator {
             let _ = writeln!(text, "    discriminator: {}\n    fieldMembers:", scalar(discriminator));
             for choice in &union.choices {
-                let member = choice.member.as_ref().map_or_else(String::new, |member| {
-                    let optional = if choice.optional { ", optional: true" } else { "" };
-                    format!("name: {}{optional}", scalar(member))
-                });
-                let _ = writeln!(text, "      {}: {{{member}}}", scalar(&choice.value));
+                let _ = writeln!(text, "      {}: {{{}}}", scalar(&choice.value), selected(&choice.members));
             }
         } else {
             text.push_str("    fieldsToDiscriminateBy:\n");
-            for (member, value) in union.members.iter().zip(values(&union.members)) {
-                let _ = writeln!(text, "      {}: {}", scalar(member), scalar(&value));
+            for choice in &union.choices {
+                for member in &choice.members {
+                    let _ = writeln!(text, "      {}: {}", scalar(&member.name), scalar(&choice.value));
+                }
             }
         }
     }
@@ -171,14 +168,18 @@ spec:
     }
 }
 
-/// Returns a value for each member: its name with a capital letter, or the names as they are if two values would be equal.
-fn values(members: &[String]) -> Vec<String> {
-    let capital = |member: &String| {
-        let mut letters = member.chars();
-        letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-    };
-    let values: Vec<String> = members.iter().map(capital).collect();
-    if values.iter().collect::<BTreeSet<_>>().len() == values.len() { values } else { members.to_vec() }
+/// Returns the fields that a value selects.
+fn selected(members: &[ProposedMember]) -> String {
+    let optional = |member: &ProposedMember| if member.optional { "optional: true" } else { "" };
+    match members {
+        [] => String::new(),
+        [one] if one.optional => format!("name: {}, optional: true", scalar(&one.name)),
+        [one] => format!("name: {}", scalar(&one.name)),
+        several => {
+            let fields = several.iter().map(|member| format!("{}: {{{}}}", scalar(&member.name), optional(member)));
+            format!("fields: {{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
+    }
 }
 
 /// Returns a text on one line.
