@@ -21,6 +21,8 @@ mod unregister;
 mod verify;
 mod version;
 
+use super::WIDTH;
+use super::report::output::STYLES;
 use super::serve;
 use clap::{Command as ClapCommand, Subcommand};
 use std::ffi::OsString;
@@ -29,25 +31,26 @@ use std::process::ExitCode;
 pub use annotate::annotated;
 pub use test::suite_schema;
 
+/// The groups of commands in the help of the program, each with its first command.
+const GROUPS: [(&str, &str); 5] = [
+    ("Write unions", "generate"),
+    ("Try them", "explain"),
+    ("On a cluster", "audit"),
+    ("Run the webhook", "serve"),
+    ("Other commands", "completion"),
+];
+
+/// The commands, in the order of their groups.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Run the admission webhook
-    Serve(Box<serve::ServeArgs>),
-    /// Answer an `AdmissionReview` as the webhook does
-    Review(review::ReviewArgs),
-    /// Print objects as the webhook normalises them
-    Normalize(normalize::NormalizeArgs),
-    /// Report faults in the unions that CRDs and `UnionDeclarations` declare
-    Lint(lint::LintArgs),
-    /// Run the tests of unions in files and folders
-    Test(test::TestArgs),
-    /// Find stored objects that the webhook would reject or change
-    Audit(audit::AuditArgs),
-    /// Move `x-kubernetes-unions` in CRDs into the annotation that clusters keep
-    Annotate(annotate::AnnotateArgs),
     /// Declare unions on CRDs from the markers of their Go types
     Generate(generate::GenerateArgs),
+    /// Move `x-kubernetes-unions` in CRDs into the annotation that clusters keep
+    Annotate(annotate::AnnotateArgs),
+    /// Report faults in the unions that CRDs and `UnionDeclarations` declare
+    Lint(lint::LintArgs),
     /// Compare unions with the CEL rules that a CRD has beside them
+    #[command(hide = true)]
     CheckCel(check_cel::CheckCelArgs),
     /// Compile unions to admission policies and rules in CRDs, which need no webhook
     Compile(Box<compile::CompileArgs>),
@@ -55,16 +58,26 @@ pub(super) enum Command {
     Openapi(openapi::OpenapiArgs),
     /// Show the unions of a kind as a tree
     Explain(explain::ExplainArgs),
+    /// Print objects as the webhook normalises them
+    Normalize(normalize::NormalizeArgs),
+    /// Answer an `AdmissionReview` as the webhook does
+    Review(review::ReviewArgs),
     /// Create, apply and send strategic merge patches, also for custom resources
     Patch(patch::PatchArgs),
-    /// Create a certificate authority and a serving certificate for development
-    Certs(certs::CertsArgs),
+    /// Run the tests of unions in files and folders
+    Test(test::TestArgs),
+    /// Find stored objects that the webhook would reject or change
+    Audit(audit::AuditArgs),
     /// Check that a cluster enforces unions
     Verify(verify::VerifyArgs),
     /// Install or upgrade the CRD of `UnionDeclaration` in a cluster
     InstallCrd(install_crd::InstallCrdArgs),
     /// Remove the webhook's registration from a cluster
     Unregister(unregister::UnregisterArgs),
+    /// Run the admission webhook
+    Serve(Box<serve::ServeArgs>),
+    /// Create a certificate authority and a serving certificate for development
+    Certs(certs::CertsArgs),
     /// Print a completion script
     Completion(completion::CompletionArgs),
     /// Print the version
@@ -75,6 +88,23 @@ pub(super) enum Command {
     /// Complete the arguments of `kubectl unions`. The last one is unfinished.
     #[command(skip)]
     CompleteForKubectl(Vec<OsString>),
+}
+
+/// Lists the commands of the program in groups, as kubectl does.
+pub(super) fn grouped(program: ClapCommand) -> ClapCommand {
+    let header = STYLES.get_header();
+    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    let starts = |command: &&ClapCommand| GROUPS.iter().find(|(_, first)| *first == command.get_name());
+    let visible: Vec<&ClapCommand> = program.get_subcommands().filter(|command| !command.is_hide_set()).collect();
+    for group in visible.chunk_by(|_, next| starts(next).is_none()) {
+        let (heading, _) = group.first().and_then(starts).unwrap_or(&("Commands", ""));
+        let list =
+            ClapCommand::new("").max_term_width(WIDTH).disable_help_subcommand(true).help_template("{subcommands}");
+        let list = list.styles(STYLES).subcommands(group.iter().copied().cloned()).render_help();
+        template.extend([format!("\n{header}{heading}:{header:#}\n{}", list.ansi())]);
+    }
+    template.extend([format!("\n{header}Options:{header:#}\n{{options}}{{after-help}}")]);
+    program.help_template(template)
 }
 
 impl Command {

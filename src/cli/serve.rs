@@ -12,7 +12,6 @@ pub(super) use arguments::ServeArgs;
 pub(super) use values::{duration, namespace};
 
 use crate::api::{self, ServerClock};
-use crate::cli::input::kinds;
 use crate::cli::signals::StopSignals;
 use crate::controllers::{self, Coverage, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds};
 use crate::follow::{Cluster, Link};
@@ -95,17 +94,17 @@ impl Wiring {
         let clock = ServerClock::new(metrics.clock_difference.clone());
         let (publish, catalogs) = watch::channel(None);
 
-        let client = if arguments.from.is_empty() {
+        let client = if arguments.sources.from.is_empty() {
             let remedy = "give --from, or a kubeconfig";
             Some(api::connect(arguments.kubeconfig.as_deref(), None, &clock, remedy).await?)
         } else {
-            publish.send_replace(Some(Arc::new(kinds::read(&arguments.from, arguments.builtin_unions)?.catalog)));
+            publish.send_replace(Some(Arc::new(arguments.sources.assembly()?.catalog)));
             None
         };
         let registration_metrics = metrics.registration.clone();
         let policy_metrics = metrics.policies.clone();
         let own_groups_known = metrics.own_groups_known.clone();
-        let unions = arguments.builtin_unions.into();
+        let unions = arguments.sources.builtin_unions.into();
         let cluster = client.clone().map(|client| Cluster::new(client, unions, own_groups_known));
         // `trust` tells registration which CAs to trust; `held` tells which CAs the configurations have.
         let (trust, trusted) = watch::channel(None);

@@ -10,6 +10,7 @@ mod completion;
 mod declarations;
 mod defaults;
 mod generate;
+mod grammar;
 mod hooks;
 mod hostile;
 mod in_place;

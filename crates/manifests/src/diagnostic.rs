@@ -46,6 +46,12 @@ pub enum LintRule {
     MisspeltName,
     /// A document whose kind resembles one that declares unions.
     MisspeltKind,
+    /// Validation rules of a CRD that allow what a union rejects.
+    RulesTooWeak,
+    /// Validation rules of a CRD that reject what a union allows.
+    RulesTooStrong,
+    /// Validation rules of a CRD that cannot be compared with a union.
+    RulesUndecided,
     /// A file or document that cannot be read.
     UnreadableInput,
 }
@@ -53,8 +59,9 @@ pub enum LintRule {
 impl LintRule {
     /// Returns every rule.
     pub fn all() -> impl Iterator<Item = Self> {
-        let own = [Self::MisspeltName, Self::MisspeltKind, Self::UnreadableInput];
-        FaultKind::ALL.iter().copied().map(Self::Fault).chain(own)
+        let own = [Self::MisspeltName, Self::MisspeltKind];
+        let rules = [Self::RulesTooWeak, Self::RulesTooStrong, Self::RulesUndecided, Self::UnreadableInput];
+        FaultKind::ALL.iter().copied().map(Self::Fault).chain(own).chain(rules)
     }
 
     /// Returns the name of the rule.
@@ -63,6 +70,9 @@ impl LintRule {
             Self::Fault(kind) => kind.name(),
             Self::MisspeltName => "misspelt-name",
             Self::MisspeltKind => "misspelt-kind",
+            Self::RulesTooWeak => "rules-too-weak",
+            Self::RulesTooStrong => "rules-too-strong",
+            Self::RulesUndecided => "rules-undecided",
             Self::UnreadableInput => "unreadable-input",
         }
     }
@@ -73,6 +83,9 @@ impl LintRule {
             Self::Fault(kind) => kind.meaning(),
             Self::MisspeltName => "A keyword or an annotation resembles one that declares unions, and has no effect.",
             Self::MisspeltKind => "The kind of a document resembles one that declares unions, and is not checked.",
+            Self::RulesTooWeak => "The validations of a CRD are about a union, and allow an object that it rejects.",
+            Self::RulesTooStrong => "The validations of a CRD are about a union, and reject an object that it allows.",
+            Self::RulesUndecided => "A validation of a CRD is about a union, and cannot be compared with it.",
             Self::UnreadableInput => "A file or a document cannot be read.",
         }
     }
@@ -82,6 +95,8 @@ impl LintRule {
         match self {
             Self::Fault(kind) => kind.severity(),
             Self::MisspeltName | Self::MisspeltKind | Self::UnreadableInput => Severity::Error,
+            Self::RulesTooWeak | Self::RulesTooStrong => Severity::Warning,
+            Self::RulesUndecided => Severity::Note,
         }
     }
 }
@@ -111,7 +126,8 @@ impl Diagnostic {
         Self { declaration: document.name.clone(), ..Self::at(problem, LintRule::MisspeltKind) }
     }
 
-    fn at(problem: Problem, rule: LintRule) -> Self {
+    /// Describes a problem under a rule.
+    pub fn at(problem: Problem, rule: LintRule) -> Self {
         Self {
             file: problem.file,
             line: problem.position.map(|(line, _)| line),

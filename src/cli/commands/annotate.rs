@@ -5,7 +5,7 @@
 
 use crate::cli::input::crd::EditableCrd;
 use crate::cli::input::kinds::{self, BuiltinUnionsArg};
-use crate::cli::input::manifest::{self, Document, EditedFile, ManifestFile, Stream};
+use crate::cli::input::manifest::{self, Document, EditedFile, ManifestFile, PathArgs, Stream};
 use crate::cli::input::require::RequireArg;
 use crate::cli::report::Verdict;
 use crate::cli::report::diagnostic::{self, Diagnostic};
@@ -19,9 +19,11 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+const PATHS: &str = "Files and folders with manifests, `-` is standard input [default: standard input]";
+
 /// Arguments of `annotate`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(mut_arg("paths", |paths| paths.help(PATHS)), after_help = "\
 The API server drops `x-kubernetes-unions` from the schema of a CRD, but keeps annotations. Other documents pass unchanged. \
 Annotating twice changes nothing.
 
@@ -42,12 +44,8 @@ Exit codes:
 output is complete
   2  an input could not be read")]
 pub(crate) struct AnnotateArgs {
-    /// Files and folders with manifests; `-` reads standard input [default: standard input]
-    #[arg(value_name = "PATH")]
-    paths: Vec<PathBuf>,
-    /// The same as PATH, as kubectl spells it
-    #[arg(short, long, value_name = "PATH")]
-    filename: Vec<PathBuf>,
+    #[command(flatten)]
+    paths: PathArgs,
     /// Print no manifests; exit with 1 if a CRD would change
     #[arg(long)]
     check: bool,
@@ -75,7 +73,7 @@ struct AnnotateCounts {
 }
 
 pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
-    let mut paths: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.filename).cloned().collect();
+    let mut paths = arguments.paths.all();
     if paths.is_empty() {
         if std::io::stdin().is_terminal() {
             bail!("no input: name files or folders, or pipe manifests into the command");

@@ -11,7 +11,7 @@ mod rules;
 mod tally;
 
 use crate::cli::input::connection::ClusterArgs;
-use crate::cli::input::kinds::BuiltinUnionsArg;
+use crate::cli::input::kinds::{SourceArgs, or_cluster};
 use crate::cli::input::require::RequireArg;
 use crate::cli::report::Verdict;
 use clap::{Args, ValueEnum};
@@ -19,7 +19,8 @@ use std::path::PathBuf;
 
 /// Arguments of `audit`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+// One value for each flag: a kind may follow.
+#[command(mut_arg("from", |from| or_cluster(from).num_args(1)), after_help = "\
 Judges every stored object of the kinds with unions as the webhook does. An object is `invalid` if the webhook would deny its \
 creation. An object `would change` if the webhook would normalise its next write, even if that write touches other fields. \
 Nothing is written.
@@ -42,17 +43,19 @@ Examples:
   kube-unions audit -A
   kube-unions audit rollouts gateways.example.com -n shop -o json
   kubectl get rollouts -A -o yaml | \\
-    kube-unions audit --from crds/ --from - -o sarif > audit.sarif")]
+    kube-unions audit --from crds/ -f - -o sarif > audit.sarif")]
 pub(crate) struct AuditArgs {
     /// The kinds as in kubectl: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP
     /// [default: every kind with unions]
     #[arg(value_name = "KIND")]
     kinds: Vec<String>,
-    /// Audit files instead of a cluster: a file or folder with objects, and with their CRDs, `UnionDeclarations` or saved
-    /// OpenAPI documents. `-` is standard input; may be given several times
-    // One value for each flag: a kind may follow.
-    #[arg(long, num_args = 1, value_name = "PATH")]
-    from: Vec<PathBuf>,
+    #[command(flatten)]
+    sources: SourceArgs,
+    /// Files and folders with objects to audit, `-` is standard input
+    ///
+    /// Their CRDs and `UnionDeclarations` count as those of --from, and objects of --from are audited, too.
+    #[arg(short, long, num_args = 1, value_name = "PATH", requires = "from")]
+    filename: Vec<PathBuf>,
     /// Audit the objects of this namespace, and objects without one [default: the namespace of the kubeconfig's context;
     /// with --from all]
     #[arg(short, long, value_name = "NAMESPACE")]
@@ -60,9 +63,6 @@ pub(crate) struct AuditArgs {
     /// Audit the objects of all namespaces
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// Use or ignore the unions that OpenAPI documents declare for built-in types
-    #[arg(long, value_enum, default_value_t)]
-    builtin_unions: BuiltinUnionsArg,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: AuditFormat,
@@ -85,7 +85,7 @@ enum AuditFormat {
 }
 
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
-    if arguments.from.is_empty() {
+    if arguments.sources.from.is_empty() {
         return live::run(arguments);
     }
     arguments.cluster.refuse_beside_files("audited")?;

@@ -10,11 +10,13 @@ mod subjects;
 
 use self::compared_union::ComparedUnion;
 use self::comparison::RuleVerdict;
-use crate::cli::input::kinds::{self, BuiltinUnionsArg};
+use self::subjects::ReadDefinition;
+use crate::cli::input::kinds::{self, Assembly, DeclarationArgs};
 use crate::cli::input::manifest;
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::Verdict;
+use crate::cli::report::diagnostic::Diagnostic;
 use crate::cli::report::exit::FAILED;
 use crate::cli::report::output;
 use anyhow::bail;
@@ -22,7 +24,6 @@ use clap::Args;
 use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::counts::{count, grouped};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 /// Arguments of `check-cel`.
 #[derive(Debug, Args)]
@@ -47,9 +48,8 @@ Examples:
   kube-unions check-cel crd.yaml declaration.yaml -o json
   kustomize build config/crd | kube-unions check-cel -")]
 pub(crate) struct CheckCelArgs {
-    /// Files and folders with CRDs, and `UnionDeclarations` for them; `-` is standard input
-    #[arg(required = true, value_name = "CRD")]
-    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    declarations: DeclarationArgs,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: FindingsFormat,
@@ -58,17 +58,16 @@ pub(crate) struct CheckCelArgs {
 }
 
 pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
-    let manifests = manifest::files(&arguments.paths);
-    let documents: Vec<_> = manifests.documents().collect();
-    let assembly = kinds::assemble(documents.clone(), BuiltinUnionsArg::Ignored);
+    let paths = arguments.declarations.paths();
+    let manifests = manifest::files(&paths);
+    let assembly = kinds::assemble(manifests.documents().collect(), arguments.declarations.builtin_unions());
     for problem in manifests.problems.iter().chain(&assembly.problems) {
         output::note(problem);
     }
     let problems: Vec<String> = manifests.problems.iter().chain(&assembly.problems).map(ToString::to_string).collect();
 
-    let definitions = subjects::definitions(&documents);
-    let compared: Vec<ComparedUnion<'_>> =
-        subjects::of(&assembly.catalog, &definitions).map(|subject| ComparedUnion::of(&subject)).collect();
+    let definitions = subjects::definitions(assembly.definitions());
+    let compared = compared(&assembly, &definitions);
     let is = |wanted: RuleVerdict| compared.iter().any(|union| union.comparison.verdicts.contains(&wanted));
     let disagrees = is(RuleVerdict::TooWeak) || is(RuleVerdict::TooStrong);
     let nothing = problems.is_empty()
@@ -87,7 +86,7 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
     if faults > 0 {
         output::note("some unions were left out because of faults: see `kube-unions lint` with the same files");
     }
-    if let Some(missing) = assembly.missing(&arguments.paths)
+    if let Some(missing) = assembly.missing(&paths)
         && problems.is_empty()
     {
         bail!(missing);
@@ -105,6 +104,27 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
         0 => Ok(Verdict::Accepted),
         some => bail!("{} kept something from being checked", count(some, "problem")),
     }
+}
+
+/// Returns what `lint` reports about the rules beside unions. Versions that disagree alike have one diagnostic.
+pub(super) fn diagnostics(assembly: &Assembly) -> Vec<Diagnostic> {
+    let definitions = subjects::definitions(assembly.definitions());
+    let mut all: Vec<Diagnostic> = Vec::new();
+    for found in compared(assembly, &definitions).iter().flat_map(ComparedUnion::diagnostics) {
+        let is_alike = |it: &&mut Diagnostic| {
+            (&it.definition, &it.path, it.rule, &it.message)
+                == (&found.definition, &found.path, found.rule, &found.message)
+        };
+        match all.iter_mut().find(is_alike) {
+            Some(known) => known.versions.extend(found.versions),
+            None => all.push(found),
+        }
+    }
+    all
+}
+
+fn compared<'s>(assembly: &'s Assembly, definitions: &'s [ReadDefinition<'s>]) -> Vec<ComparedUnion<'s>> {
+    subjects::of(&assembly.catalog, definitions).map(|subject| ComparedUnion::of(&subject)).collect()
 }
 
 /// Returns the summary, for example `3 CRDs, 5 unions: 4 agree, 1 too weak`.

@@ -4,7 +4,7 @@ mod selection;
 
 use self::selection::SelectedKind;
 use crate::cli::input::connection::{ClusterArgs, learn};
-use crate::cli::input::kinds::{self, BuiltinUnionsArg};
+use crate::cli::input::kinds::{SourceArgs, or_cluster};
 use crate::cli::input::manifest;
 use crate::cli::input::values::ReportFormat;
 use crate::cli::report::Verdict;
@@ -12,16 +12,19 @@ use crate::cli::report::output::{self, Paint};
 use crate::cli::report::tree::{self, ChoiceItem};
 use clap::Args;
 use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::{FaultOfVersions, Severity, Source};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{SelectedMember, Union};
+use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::union_details;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use termtree::Tree;
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+// One value for each flag: the kind may follow.
+#[command(mut_arg("from", |from| or_cluster(from).num_args(1)), after_help = "\
 A path after the kind selects the unions at and below it, or the union of a
 member. Without --from the unions are those that the webhook would enforce on
 the cluster. This takes the right to list CRDs and UnionDeclarations.
@@ -32,18 +35,12 @@ Examples:
   kube-unions explain --from crds/ rollout
   kubectl get crd -o yaml | kube-unions explain --from - -o json")]
 pub(crate) struct ExplainArgs {
-    /// Read files instead of a cluster: a file or folder with CRDs, `UnionDeclarations` and saved OpenAPI documents. `-` is
-    /// standard input; may be given several times
-    // One value for each flag: the kind may follow.
-    #[arg(long, num_args = 1, value_name = "PATH")]
-    from: Vec<PathBuf>,
     /// The kind as in kubectl: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP, and a path of
     /// fields [default: all]
     #[arg(value_name = "KIND[.PATH]")]
     kind: Option<String>,
-    /// Use or ignore the unions that OpenAPI documents declare for built-in types
-    #[arg(long, value_enum, default_value_t)]
-    builtin_unions: BuiltinUnionsArg,
+    #[command(flatten)]
+    sources: SourceArgs,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: ReportFormat,
@@ -55,16 +52,19 @@ pub(crate) struct ExplainArgs {
 pub(super) const NO_UNIONS: &str = "no kind has unions; `kube-unions lint` reports faults in declarations";
 
 pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
-    let (catalog, place) = if arguments.from.is_empty() {
+    let (catalog, place) = if arguments.sources.from.is_empty() {
         (on_cluster(arguments)?, "with unions on the cluster".to_owned())
     } else {
         arguments.cluster.refuse_beside_files("read")?;
-        let catalog = kinds::read(&arguments.from, arguments.builtin_unions)?.catalog;
-        (catalog, format!("with unions in {}", manifest::list(&arguments.from)))
+        let catalog = arguments.sources.assembly()?.catalog;
+        (catalog, format!("with unions in {}", manifest::list(&arguments.sources.from)))
     };
     if catalog.entries().is_empty() {
         output::note(NO_UNIONS);
         return Ok(Verdict::Rejected);
+    }
+    if arguments.kind.is_none() {
+        output::note(summary(&catalog));
     }
     let selected = selection::select(catalog.entries(), arguments.kind.as_deref(), &place)?;
     output::tell(match arguments.output {
@@ -78,9 +78,27 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::Accepted)
 }
 
+/// Returns the summary, for example `2 kinds, 5 unions: 3 from schema, 2 from annotation`, and the number of faults.
+fn summary(catalog: &Catalog) -> String {
+    let mut sources: BTreeMap<Source, usize> = BTreeMap::new();
+    for union in catalog.entries().iter().flat_map(|entry| entry.plan().unions()) {
+        *sources.entry(union.source()).or_default() += 1;
+    }
+    let sources: Vec<String> =
+        sources.into_iter().map(|(source, number)| format!("{} from {source}", grouped(number))).collect();
+    let faults =
+        FaultOfVersions::group(catalog.faults()).iter().filter(|it| it.fault.severity() == Severity::Error).count();
+    let faults = match faults {
+        0 => String::new(),
+        some => format!("; {}: `kube-unions lint` names each", count(some, "fault")),
+    };
+    let (kinds, unions) = (count(catalog.entries().len(), "kind"), count(catalog.union_count(), "union"));
+    format!("{kinds}, {unions}: {}{faults}", sources.join(", "))
+}
+
 /// Learns the unions of a cluster, and warns of those that cannot be learnt.
 fn on_cluster(arguments: &ExplainArgs) -> anyhow::Result<Catalog> {
-    let learnt = arguments.cluster.run(async |client| learn(&client, arguments.builtin_unions).await)?;
+    let learnt = arguments.cluster.run(async |client| learn(&client, arguments.sources.builtin_unions).await)?;
     for (subject, reason) in &learnt.lacking {
         output::warn(format_args!("{subject}: {reason}"));
     }

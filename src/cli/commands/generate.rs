@@ -35,12 +35,13 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     }
     arguments.cluster.refuse_beside_paths()?;
     let (write, check) = (arguments.write, arguments.check);
-    if write && arguments.paths.iter().any(|path| path == Path::new("-")) {
+    let paths = arguments.paths.all();
+    if write && paths.iter().any(|path| path == Path::new("-")) {
         bail!("cannot write to standard input: remove --write or name files");
     }
     let build = BuildContext::with_tags(arguments.tags.iter().map(String::as_str));
     let sources = sources::read(&arguments.go, &build)?;
-    let crds = manifest::files(&arguments.paths);
+    let crds = manifest::files(&paths);
     let problems = [sources.problems, crds.problems].concat();
     // Without sources, a report would only say that no struct was found.
     if sources.packages.files() == 0 {

@@ -1,6 +1,7 @@
 //! `lint`: reports every fault in the unions that CRDs and `UnionDeclaration`s declare, with its place in the file.
 
-use crate::cli::input::kinds::{self, Assembly, BuiltinUnionsArg};
+use super::check_cel;
+use crate::cli::input::kinds::{self, Assembly, DeclarationArgs};
 use crate::cli::input::manifest;
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::FindingsFormat;
@@ -14,7 +15,6 @@ use clap::Args;
 use kube_unions_core::declaration::FaultKind;
 use kube_unions_manifests::counts::count;
 use kube_unions_manifests::misspelt;
-use std::path::PathBuf;
 
 /// Arguments of `lint`.
 #[derive(Debug, Args)]
@@ -22,6 +22,10 @@ use std::path::PathBuf;
 Each line is `file:line:column: path: severity: message`. A declaration with an error has no effect. A declaration with a \
 warning has effect, but may surprise. A note tells that the schema lacks a part of a UnionDeclaration, which is left out, or \
 something else worth knowing. A fault of several versions has one line that names them.
+
+Each union is compared with the CEL rules of `x-kubernetes-validations` and with `oneOf`, `anyOf`, `allOf`, `not`, `minProperties` \
+and `maxProperties` that the CRD has beside it. A disagreement is a warning that shows a smallest object. Rules that cannot be \
+evaluated are a note. Transition rules, and rules about other fields, do not count.
 
 The last line, on standard error, counts the CRDs and unions that were checked.
 
@@ -36,15 +40,8 @@ Examples:
   kube-unions lint -o sarif crds/ > lint.sarif
   kustomize build config/crd | kube-unions lint -")]
 pub(crate) struct LintArgs {
-    /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
-    ///
-    /// A `UnionDeclaration` is checked against the schema of its target: include the CRD, or the OpenAPI document of a
-    /// built-in type.
-    #[arg(required = true, value_name = "PATH")]
-    paths: Vec<PathBuf>,
-    /// Use or ignore the unions that OpenAPI documents declare for built-in types
-    #[arg(long, value_enum, default_value_t)]
-    builtin_unions: BuiltinUnionsArg,
+    #[command(flatten)]
+    declarations: DeclarationArgs,
     /// Exit with 1 for warnings, too
     #[arg(short = 'W', long)]
     strict: bool,
@@ -59,20 +56,22 @@ pub(crate) struct LintArgs {
 }
 
 pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
-    let manifests = manifest::files(&arguments.paths);
+    let paths = arguments.declarations.paths();
+    let manifests = manifest::files(&paths);
     let documents: Vec<_> = manifests.documents().collect();
     let misspelt = documents.iter().filter_map(|document| {
         let message = misspelt::kind_of_declaration(document)?;
         Some(Diagnostic::of_misspelt_kind(document, message))
     });
     let mut diagnostics: Vec<Diagnostic> = misspelt.collect();
-    let assembly = kinds::assemble(documents, arguments.builtin_unions);
+    let assembly = kinds::assemble(documents, arguments.declarations.builtin_unions());
     diagnostics.extend(manifests.problems.iter().map(Diagnostic::of_problem));
     diagnostics.extend(diagnostic::diagnose(&assembly));
+    diagnostics.extend(check_cel::diagnostics(&assembly));
     diagnostics.sort();
     let unread = manifests.problems.len() + assembly.problems.len();
     // A file that cannot be read may have what is missing.
-    let missing = if unread > 0 || arguments.partial { None } else { assembly.missing(&arguments.paths) };
+    let missing = if unread > 0 || arguments.partial { None } else { assembly.missing(&paths) };
     if arguments.partial {
         diagnostics.retain(|diagnostic| diagnostic.rule != LintRule::Fault(FaultKind::MissingTarget));
     }

@@ -3,7 +3,7 @@
 //! The webhook's code answers an admission review for each object. The changes of the answer are made in the text of the object:
 //! it keeps its comments and the order of its fields, and an object that needs no change is printed byte for byte.
 
-use crate::cli::input::kinds::{KindArgs, entry_of};
+use crate::cli::input::kinds::{SourceArgs, entry_of};
 use crate::cli::input::manifest::{self, Document, Edit, Format, Stream};
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::{ObjectFormat, RatchetingArg};
@@ -23,11 +23,11 @@ use kube_unions_manifests::normalized::own_edits;
 use kube_unions_manifests::request::ReviewedObject;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Arguments of `normalize`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(mut_arg("from", |from| from.required(true)), after_help = "\
 Warnings, violations, and the unions whose declaration turns normalisation off go to standard error.
 
 Custom resources are judged with the defaults of their schema, as on the API server. The defaults are not printed.
@@ -39,15 +39,15 @@ Examples:
   cat rollout.yaml | kube-unions normalize --from crds/ -f -")]
 pub(crate) struct NormalizeArgs {
     #[command(flatten)]
-    kinds: KindArgs,
+    sources: SourceArgs,
     /// The stored objects, for an update [default: none, for a create]
     ///
     /// They are matched by apiVersion, kind, namespace and name.
     #[arg(long, value_name = "OLD")]
     old: Option<PathBuf>,
     /// The objects to normalise; `-` is standard input
-    #[arg(short, long, required = true, value_name = "NEW")]
-    filename: PathBuf,
+    #[arg(short, long, required = true, num_args = 1, value_name = "NEW")]
+    filename: Vec<PathBuf>,
     /// Judge the objects as manifests that are applied: a field that a manifest sets is not cleared
     ///
     /// This is how `kubectl apply`, Flux, Argo CD and Helm 4 write them. Without it, they are judged as `kubectl replace` writes them.
@@ -75,9 +75,9 @@ struct NormalizeCounts {
 }
 
 pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
-    let kinds = arguments.kinds.assembly()?;
+    let kinds = arguments.sources.assembly()?;
     let old = match &arguments.old {
-        Some(path) => objects(path)?,
+        Some(path) => objects(std::slice::from_ref(path))?,
         None => Vec::new(),
     };
     let new = objects(&arguments.filename)?;
@@ -152,11 +152,11 @@ fn print_contradictions(document: &Document, applied: &Review) {
     }
 }
 
-/// Reads a file of objects.
-fn objects(path: &PathBuf) -> anyhow::Result<Vec<Document>> {
-    let documents = manifest::read(std::slice::from_ref(path))?;
+/// Reads files of objects.
+fn objects(paths: &[PathBuf]) -> anyhow::Result<Vec<Document>> {
+    let documents = manifest::read(paths)?;
     if documents.is_empty() {
-        bail!("{}", manifest::empty(std::slice::from_ref(path)));
+        bail!("{}", manifest::empty(paths));
     }
     for document in &documents {
         if document.kind.is_none() || document.api_version.is_none() {
@@ -169,7 +169,7 @@ fn objects(path: &PathBuf) -> anyhow::Result<Vec<Document>> {
 type Identity<'d> = [IdentityField<'d>; 4];
 
 /// Warns of an old object that none of the new ones replaces, and counts the others.
-fn print_unused(old: &BTreeMap<Identity<'_>, &Document>, new: &[Document], new_path: &Path) {
+fn print_unused(old: &BTreeMap<Identity<'_>, &Document>, new: &[Document], new_paths: &[PathBuf]) {
     let written: BTreeSet<Identity<'_>> = new.iter().map(Document::identity).collect();
     let mut unused = old.iter().filter(|(identity, _)| !written.contains(*identity)).map(|(_, old)| old);
     let Some(old) = unused.next() else { return };
@@ -180,7 +180,7 @@ fn print_unused(old: &BTreeMap<Identity<'_>, &Document>, new: &[Document], new_p
     output::warn(format_args!(
         "{} not used: no object in {} has this apiVersion, kind, namespace and name{others}",
         manifest::place(old, ""),
-        manifest::list(&[new_path.to_owned()]),
+        manifest::list(new_paths),
     ));
 }
 

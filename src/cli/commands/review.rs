@@ -1,6 +1,6 @@
 //! `review`: answers an `AdmissionReview` with the code of the webhook.
 
-use crate::cli::input::kinds::KindArgs;
+use crate::cli::input::kinds::SourceArgs;
 use crate::cli::input::manifest;
 use crate::cli::input::values::RatchetingArg;
 use crate::cli::report::{Verdict, output};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `review`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(mut_arg("from", |from| from.required(true)), after_help = "\
 Exit codes:
   0  allowed
   1  denied
@@ -22,7 +22,7 @@ Examples:
   kube-unions review --from crds/ --phase mutate < review.json")]
 pub(crate) struct ReviewArgs {
     #[command(flatten)]
-    kinds: KindArgs,
+    sources: SourceArgs,
     /// The `AdmissionReview`, as JSON or YAML; `-` is standard input
     #[arg(short, long, value_name = "REVIEW", default_value = "-")]
     filename: PathBuf,
@@ -43,7 +43,7 @@ enum ReviewPhase {
 }
 
 pub(super) fn run(arguments: &ReviewArgs) -> anyhow::Result<Verdict> {
-    let catalog = arguments.kinds.assembly()?.catalog;
+    let catalog = arguments.sources.assembly()?.catalog;
     let phase = match arguments.phase {
         None => Phase::Both,
         Some(ReviewPhase::Mutate) => Phase::Mutate,

@@ -18,17 +18,18 @@ pub use self::format::suite_schema;
 
 use self::report::TestsFormat;
 use self::run::SuitesRun;
-use crate::cli::input::manifest;
+use crate::cli::input::manifest::{self, PathArgs};
 use crate::cli::input::require::RequireArg;
 use crate::cli::report::{Verdict, output};
 use anyhow::bail;
 use clap::Args;
 use kube_unions_manifests::counts::count;
-use std::path::PathBuf;
+
+const PATHS: &str = "Files and folders with suites, `-` is standard input";
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(mut_arg("paths", |paths| paths.required_unless_present("filename").help(PATHS)), after_help = "\
 A folder is searched for two sorts of suites.
 
 Files by their names: NAME.new.yaml is written, and becomes NAME.want.yaml, as
@@ -49,9 +50,8 @@ Examples:
   kube-unions test --filter canary unions/suite.yaml
   kube-unions test --require -o junit unions/ > report.xml")]
 pub(crate) struct TestArgs {
-    /// Files and folders with suites, `-` is standard input
-    #[arg(required = true, value_name = "PATH")]
-    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    paths: PathArgs,
     /// Run only the tests whose name contains this text
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
@@ -64,7 +64,7 @@ pub(crate) struct TestArgs {
 
 /// Runs the tests, and prints their report.
 pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<Verdict> {
-    let run = SuitesRun::of(&arguments.paths, arguments.filter.as_deref());
+    let run = SuitesRun::of(&arguments.paths.all(), arguments.filter.as_deref());
     output::tell(report::report(&run, arguments.output)?)?;
     let unread = run.unread();
     if run.tests().next().is_none() && unread == 0 {

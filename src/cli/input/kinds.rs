@@ -9,25 +9,26 @@ pub(crate) use kube_unions_manifests::{Assembly, schemas};
 
 use super::manifest::{self, Document};
 use anyhow::bail;
-use clap::{Args, ValueEnum};
+use clap::builder::StyledStr;
+use clap::{Arg, Args, ValueEnum};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_manifests::BuiltinUnions;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// The flags of commands that judge objects by the kinds in files.
+/// The flags of commands that learn unions from files.
 #[derive(Debug, Args)]
-pub(crate) struct KindArgs {
+pub(crate) struct SourceArgs {
     /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
     ///
     /// Folders are searched for .yaml, .yml and .json files, except in hidden folders. Documents of other kinds are skipped.
     /// For built-in types, save the OpenAPI document of their group: `kubectl get --raw /openapi/v3/apis/apps/v1`.
-    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
-    from: Vec<PathBuf>,
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    pub(crate) from: Vec<PathBuf>,
     /// Use or ignore the unions that OpenAPI documents declare for built-in types
     #[arg(long, value_enum, default_value_t)]
-    builtin_unions: BuiltinUnionsArg,
+    pub(crate) builtin_unions: BuiltinUnionsArg,
 }
 
 /// The treatment of the unions that OpenAPI documents publish for built-in types.
@@ -53,21 +54,47 @@ impl From<BuiltinUnionsArg> for BuiltinUnions {
     }
 }
 
-impl KindArgs {
-    /// Returns the catalog of the kinds, with their schemas.
+impl SourceArgs {
+    /// Returns the catalog of the kinds in the files, with their schemas. Skips documents of other kinds.
     pub(crate) fn assembly(&self) -> anyhow::Result<Assembly> {
-        read(&self.from, self.builtin_unions)
+        let assembly = assemble(manifest::read(&self.from)?, self.builtin_unions);
+        manifest::fail_on(&assembly.problems)?;
+        match assembly.missing(&self.from) {
+            Some(missing) => bail!(missing),
+            None => Ok(assembly),
+        }
     }
 }
 
-/// Returns the catalog of the kinds in files and folders, with their schemas. Skips documents of other kinds.
-pub(crate) fn read(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::Result<Assembly> {
-    let assembly = assemble(manifest::read(paths)?, builtin);
-    manifest::fail_on(&assembly.problems)?;
-    match assembly.missing(paths) {
-        Some(missing) => bail!(missing),
-        None => Ok(assembly),
+/// The arguments of commands that check declarations.
+#[derive(Debug, Args)]
+#[command(mut_arg("from", |from| from.short_alias('f').alias("filename")))]
+pub(crate) struct DeclarationArgs {
+    /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
+    ///
+    /// A `UnionDeclaration` is checked against the schema of its target: include the CRD, or the OpenAPI document of a
+    /// built-in type.
+    #[arg(required_unless_present = "from", value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    sources: SourceArgs,
+}
+
+impl DeclarationArgs {
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        [&*self.paths, &self.sources.from].concat()
     }
+
+    pub(crate) fn builtin_unions(&self) -> BuiltinUnionsArg {
+        self.sources.builtin_unions
+    }
+}
+
+/// `--from` of a command that reads a cluster without it.
+pub(crate) fn or_cluster(from: Arg) -> Arg {
+    let with_default = |help: &StyledStr| format!("{help} [default: the cluster]");
+    let (help, long) = (from.get_help().map(with_default), from.get_long_help().map(with_default));
+    from.help(help.unwrap_or_default()).long_help(long.unwrap_or_default())
 }
 
 /// Compiles the declarations of documents. A problem with one document leaves the others in force.

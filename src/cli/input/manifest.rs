@@ -11,10 +11,28 @@ pub(crate) use kube_unions_manifests::{
 use crate::cli::report::output::Lines;
 use crate::files::{self, FileAccess};
 use anyhow::Context;
+use clap::Args;
 use kube_unions_manifests::input::{STDIN, named};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The files and folders that a command works on, positional or as kubectl spells them.
+#[derive(Debug, Args)]
+pub(crate) struct PathArgs {
+    /// Files and folders, `-` is standard input
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The same, as kubectl spells it
+    #[arg(short, long, num_args = 1, value_name = "PATH")]
+    filename: Vec<PathBuf>,
+}
+
+impl PathArgs {
+    pub(crate) fn all(&self) -> Vec<PathBuf> {
+        [&*self.paths, &self.filename].concat()
+    }
+}
 
 /// The files that were read, and the problems with the others.
 #[derive(Debug, Default)]

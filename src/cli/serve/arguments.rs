@@ -1,7 +1,7 @@
 //! The arguments of `serve`, and the configurations that follow from them.
 
 use super::values;
-use crate::cli::input::kinds::BuiltinUnionsArg;
+use crate::cli::input::kinds::{SourceArgs, or_cluster};
 use crate::cli::input::values::RatchetingArg;
 use crate::controllers::{
     EntryOptions, FailurePolicy, LabelSelector, MatchConditions, PolicyDuty, PolicyEnforcement, Registering,
@@ -31,22 +31,15 @@ Examples:
 
 /// Serve the admission webhook
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(mut_arg("from", or_cluster), after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("certificate").required(true))]
 pub(in crate::cli) struct ServeArgs {
-    /// Read CRDs, `UnionDeclarations` and saved OpenAPI documents from these files and directories, instead of a cluster
-    ///
-    /// In directories, reads .yaml, .yml and .json files that are not hidden. Skips objects of other kinds.
-    #[arg(long, num_args = 1.., value_name = "PATH")]
-    pub(super) from: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) sources: SourceArgs,
 
     /// Watch the cluster of this kubeconfig [default: `KUBECONFIG`, ~/.kube/config, or the pod's own cluster]
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(super) kubeconfig: Option<PathBuf>,
-
-    /// Use or ignore the unions that OpenAPI documents declare for built-in types
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) builtin_unions: BuiltinUnionsArg,
 
     /// Answer reviews at this address, over TLS; with port 0, the log names the port
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:10250")]
@@ -319,7 +312,7 @@ impl ServeArgs {
     fn policy_duty(&self) -> anyhow::Result<Option<PolicyDuty>> {
         let registers = self.service.is_some() && self.register;
         if self.enforcement == Enforcement::Policies {
-            if !self.from.is_empty() {
+            if !self.sources.from.is_empty() {
                 bail!("--enforcement=policies keeps policies in a cluster: it cannot be used with --from");
             }
             if self.remove_policies {

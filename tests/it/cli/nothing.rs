@@ -240,9 +240,10 @@ fn no_example_in_a_help_text_is_wider_than_80_columns() {
     assert!(checked > 60, "{checked} lines of examples");
 }
 
-/// Returns the commands that a help text lists.
+/// Returns the commands that a help text lists. The program lists them in groups.
 fn subcommands(help: &str) -> impl Iterator<Item = &str> {
-    let list = help.split_once("Commands:\n").map_or("", |(_, list)| list);
-    let lines = list.lines().take_while(|line| line.starts_with("  ")).filter(|line| !line.starts_with("   "));
-    lines.filter_map(|line| line.split_whitespace().next())
+    let (list, _) = help.split_once("\nOptions:\n").unwrap_or((help, ""));
+    let groups = list.split("\n\n").filter(|group| group.contains(":\n  ") && !group.starts_with("Arguments:"));
+    let lines = groups.flat_map(str::lines).filter_map(|line| line.strip_prefix("  "));
+    lines.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split_whitespace().next())
 }

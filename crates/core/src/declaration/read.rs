@@ -10,6 +10,43 @@ use crate::names::{GroupKind, GroupVersionKind};
 use crate::schema::{MOST_UNTYPED_NODES, OpenApi};
 use std::collections::{BTreeMap, HashMap};
 
+/// The resources of Kubernetes with a short name, by group. OpenAPI documents do not have these names.
+const SHORT_NAMES: [(&str, &[(&str, &str)]); 10] = [
+    (
+        "",
+        &[
+            ("componentstatuses", "cs"),
+            ("configmaps", "cm"),
+            ("endpoints", "ep"),
+            ("events", "ev"),
+            ("limitranges", "limits"),
+            ("namespaces", "ns"),
+            ("nodes", "no"),
+            ("persistentvolumeclaims", "pvc"),
+            ("persistentvolumes", "pv"),
+            ("pods", "po"),
+            ("replicationcontrollers", "rc"),
+            ("resourcequotas", "quota"),
+            ("serviceaccounts", "sa"),
+            ("services", "svc"),
+        ],
+    ),
+    ("apps", &[("daemonsets", "ds"), ("deployments", "deploy"), ("replicasets", "rs"), ("statefulsets", "sts")]),
+    ("autoscaling", &[("horizontalpodautoscalers", "hpa")]),
+    ("batch", &[("cronjobs", "cj")]),
+    ("certificates.k8s.io", &[("certificatesigningrequests", "csr")]),
+    ("events.k8s.io", &[("events", "ev")]),
+    ("networking.k8s.io", &[("ingresses", "ing"), ("ipaddresses", "ip"), ("networkpolicies", "netpol")]),
+    ("policy", &[("poddisruptionbudgets", "pdb")]),
+    ("scheduling.k8s.io", &[("priorityclasses", "pc")]),
+    ("storage.k8s.io", &[("storageclasses", "sc"), ("volumeattributesclasses", "vac")]),
+];
+
+fn short_names(group: &str, plural: &str) -> Vec<String> {
+    let of_group = SHORT_NAMES.iter().filter(|(known, _)| *known == group).flat_map(|(_, resources)| *resources);
+    of_group.filter(|(known, _)| *known == plural).map(|(_, short)| (*short).to_owned()).collect()
+}
+
 impl Definition {
     /// Reads a CRD from its JSON text.
     pub fn from_json(text: &str) -> Result<Self, DefinitionError> {
@@ -100,7 +137,7 @@ impl Definition {
                     resource = document.resource(described).map(|(plural, namespaced)| Resource {
                         plural: plural.into(),
                         singular: Box::default(),
-                        short_names: Vec::new(),
+                        short_names: short_names(group, plural),
                         namespaced,
                         custom: false,
                     });

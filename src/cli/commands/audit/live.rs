@@ -27,7 +27,7 @@ async fn audit(arguments: &AuditArgs, stop: &StopFlag) -> anyhow::Result<Verdict
     let mut signals = StopSignals::new()?;
     let client = arguments.cluster.connect().await?;
     let prepare = async {
-        let learnt = learn(&client, arguments.builtin_unions).await?;
+        let learnt = learn(&client, arguments.sources.builtin_unions).await?;
         anyhow::Ok((learnt, api::resources(&client).await?))
     };
     let (learnt, resources) = tokio::select! {

@@ -21,23 +21,24 @@ use std::collections::BTreeSet;
 
 /// Audits every object of the files.
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
-    let manifests = manifest::files(&arguments.from);
+    let paths = [&*arguments.sources.from, &arguments.filename].concat();
+    let manifests = manifest::files(&paths);
     let documents = manifests.documents();
     let (kinds, objects): (Vec<Document>, Vec<Document>) = documents.partition(Document::describes_kinds);
-    let mut assembly = kinds::assemble(kinds, arguments.builtin_unions);
+    let mut assembly = kinds::assemble(kinds, arguments.sources.builtin_unions);
     assembly.documents += objects.len();
     let problems: Vec<_> = manifests.problems.iter().chain(&assembly.problems).cloned().collect();
     if assembly.catalog.entries().is_empty() {
         manifest::fail_on(&problems)?;
-        match assembly.missing(&arguments.from) {
+        match assembly.missing(&paths) {
             Some(missing) => bail!(missing),
             None => bail!(explain::NO_UNIONS),
         }
     }
-    let place = format!("with unions in {}", manifest::list(&arguments.from));
+    let place = format!("with unions in {}", manifest::list(&paths));
     let kinds = kinds::asked::entries(assembly.catalog.entries(), &arguments.kinds, &place)?;
     if objects.is_empty() && problems.is_empty() {
-        bail!("no objects in {}: only what describes kinds", manifest::list(&arguments.from));
+        bail!("no objects in {}: only what describes kinds", manifest::list(&paths));
     }
     warn_of_faults(&assembly.catalog, "`kube-unions lint` names them");
 

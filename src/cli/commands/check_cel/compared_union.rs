@@ -15,6 +15,9 @@ pub(super) const LONGEST_RULE: usize = 160;
 #[serde(rename_all = "camelCase")]
 pub(super) struct ComparedUnion<'s> {
     pub(super) file: &'s Path,
+    /// The name of the CRD.
+    #[serde(skip)]
+    pub(super) definition: Option<&'s str>,
     pub(super) line: Option<usize>,
     pub(super) column: Option<usize>,
     pub(super) group: &'s str,
@@ -22,7 +25,7 @@ pub(super) struct ComparedUnion<'s> {
     pub(super) version: &'s str,
     /// The path of the object with the union, empty for the root.
     pub(super) path: &'s str,
-    source: String,
+    pub(super) source: String,
     declaration: Option<&'s str>,
     #[serde(flatten)]
     pub(super) comparison: RuleComparison,
@@ -55,6 +58,7 @@ impl<'s> ComparedUnion<'s> {
         let (kind, union, comparison) = (subject.entry.gvk(), subject.union, RuleComparison::of(subject));
         Self {
             file: &subject.document.file,
+            definition: subject.document.name.as_deref(),
             line,
             column,
             group: &kind.group,

@@ -2,7 +2,9 @@
 
 use super::compared_union::{ComparedUnion, LONGEST_RULE, ReportedRule};
 use super::comparison::{RuleDisagreement, RuleVerdict};
+use crate::cli::input::manifest::Problem;
 use crate::cli::input::values::FindingsFormat;
+use crate::cli::report::diagnostic::{Diagnostic, LintRule};
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
 use kube_unions_core::declaration::Severity;
@@ -12,6 +14,9 @@ use std::fmt::Write;
 /// The verdicts that are results of SARIF, in the order of the rules.
 const RESULTS: [RuleVerdict; 4] =
     [RuleVerdict::TooWeak, RuleVerdict::TooStrong, RuleVerdict::NoRules, RuleVerdict::Undecided];
+
+/// A verdict that is no agreement, the reason, and its line and column.
+type RuleFinding = (RuleVerdict, String, Option<(usize, usize)>);
 
 /// Prints the comparisons. `problems` kept something from being checked, and `code` is the exit code.
 pub(super) fn print(
@@ -27,7 +32,8 @@ pub(super) fn print(
         }
         FindingsFormat::Json => serde_json::to_string_pretty(compared)? + "\n",
         FindingsFormat::Sarif => {
-            sarif::log(RESULTS.map(rule), compared.iter().flat_map(ComparedUnion::findings), problems, code)?
+            let results = compared.iter().flat_map(|union| union.findings().into_iter().map(|it| union.result(it)));
+            sarif::log(RESULTS.map(rule), results, problems, code)?
         }
     };
     output::tell(text)
@@ -105,33 +111,53 @@ impl<'s> ComparedUnion<'s> {
         if self.path.is_empty() { "(the object)" } else { self.path }
     }
 
-    /// Returns the results of SARIF.
-    fn findings(&self) -> Vec<SarifFinding<'s>> {
+    /// Returns what `lint` reports: nothing of a union that no rule is about.
+    pub(super) fn diagnostics(&self) -> impl Iterator<Item = Diagnostic> {
+        self.findings().into_iter().filter_map(|(verdict, message, position)| {
+            let rule = match verdict {
+                RuleVerdict::TooWeak => LintRule::RulesTooWeak,
+                RuleVerdict::TooStrong => LintRule::RulesTooStrong,
+                RuleVerdict::Undecided => LintRule::RulesUndecided,
+                RuleVerdict::Agrees | RuleVerdict::NoRules => return None,
+            };
+            let found = Diagnostic::at(Problem { file: self.file.to_owned(), position, message }, rule);
+            Some(Diagnostic {
+                definition: self.definition.map(str::to_owned),
+                versions: vec![self.version.to_owned()],
+                path: self.path.to_owned(),
+                source: Some(self.source.clone()),
+                ..found
+            })
+        })
+    }
+
+    /// Returns what keeps the rules from agreeing with the union.
+    fn findings(&self) -> Vec<RuleFinding> {
         let position = self.line.zip(self.column);
         let mut findings: Vec<_> = self.comparison.disagreements.iter().map(|it| self.disagreement(it)).collect();
         if self.comparison.verdicts.contains(&RuleVerdict::NoRules) {
-            findings.push(self.finding(RuleVerdict::NoRules, "no rule is about the union", position));
+            findings.push((RuleVerdict::NoRules, "no rule is about the union".to_owned(), position));
         }
         let undecided = self.comparison.undecided.iter();
-        findings.extend(undecided.map(|why| self.finding(RuleVerdict::Undecided, why, position)));
+        findings.extend(undecided.map(|why| (RuleVerdict::Undecided, why.clone(), position)));
         findings
     }
 
-    fn disagreement(&self, it: &RuleDisagreement) -> SarifFinding<'s> {
+    fn disagreement(&self, it: &RuleDisagreement) -> RuleFinding {
         match self.rejecting_rule(it) {
             None => {
                 let violation = it.violation.as_deref().unwrap_or_default();
                 let message = format!("the rules allow {}, which the union rejects: {violation}", it.object);
-                self.finding(RuleVerdict::TooWeak, &message, self.line.zip(self.column))
+                (RuleVerdict::TooWeak, message, self.line.zip(self.column))
             }
             Some(rule) => {
                 let message = format!("{} rejects {}, which the union allows", rule.title(), it.object);
-                self.finding(RuleVerdict::TooStrong, &message, rule.line.zip(rule.column))
+                (RuleVerdict::TooStrong, message, rule.line.zip(rule.column))
             }
         }
     }
 
-    fn finding(&self, verdict: RuleVerdict, message: &str, position: Option<(usize, usize)>) -> SarifFinding<'s> {
+    fn result(&self, (verdict, message, position): RuleFinding) -> SarifFinding<'s> {
         let SarifRule { id, level, .. } = rule(verdict);
         let (kind, path) = (format!("{}.{}/{}", self.kind, self.group, self.version), self.shown_path());
         let (full, place) = (format!("{kind}/{path}"), FilePlace { file: self.file, position });

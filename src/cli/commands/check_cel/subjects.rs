@@ -33,9 +33,8 @@ pub(super) struct CheckedUnion<'s> {
     steps: Vec<UnionStep<'s>>,
 }
 
-/// Returns the CRDs among documents.
-pub(super) fn definitions(documents: &[Document]) -> Vec<ReadDefinition<'_>> {
-    let definitions = documents.iter().filter(|document| document.is_definition());
+/// Reads CRDs.
+pub(super) fn definitions<'d>(definitions: impl Iterator<Item = &'d Document>) -> Vec<ReadDefinition<'d>> {
     let read = |document| Some(ReadDefinition { document, crd: serde_json::from_str(&document.text).ok()? });
     definitions.filter_map(read).collect()
 }

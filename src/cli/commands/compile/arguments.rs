@@ -1,7 +1,7 @@
 //! The arguments of `compile`, and the options of policies that follow from them.
 
 use crate::cli::input::connection::ClusterArgs;
-use crate::cli::input::kinds::BuiltinUnionsArg;
+use crate::cli::input::kinds::{SourceArgs, or_cluster};
 use crate::cli::serve::namespace;
 use clap::{Args, ValueEnum};
 use kube_unions_core::names::is_dns_subdomain;
@@ -14,7 +14,9 @@ const LONGEST_PREFIX: usize = 28;
 
 /// Arguments of `compile`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_arg("from", or_cluster),
+    after_help = "\
 The API server runs admission policies itself: there is no webhook to deploy, and none that can be down. A \
 MutatingAdmissionPolicy clears the members that are not chosen. ValidatingAdmissionPolicies reject objects that violate a union. \
 Every policy comes with its binding, so the output can be applied as it is. The same unions always give the same output.
@@ -47,18 +49,14 @@ Examples:
   kube-unions compile --to policies --from crds/ --check policies/
 
   # Fail if the policies of a cluster are not those of its unions
-  kube-unions compile --to policies --check")]
+  kube-unions compile --to policies --check"
+)]
 pub(crate) struct CompileArgs {
     /// The form to compile to
     #[arg(long, value_enum, value_name = "FORM")]
     pub(super) to: CompileForm,
-    /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
-    /// [default: the cluster]
-    ///
-    /// Folders are searched for .yaml, .yml and .json files, except in hidden folders. Documents of other kinds are skipped.
-    /// For built-in types, save the OpenAPI document of their group: `kubectl get --raw /openapi/v3/apis/apps/v1`.
-    #[arg(long, num_args = 1.., value_name = "PATH")]
-    pub(super) from: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) sources: SourceArgs,
     /// Compile for this version of Kubernetes [default: the version of the cluster; 1.36 if none is asked]
     #[arg(long, value_name = "VERSION")]
     pub(super) kubernetes_version: Option<KubernetesVersion>,
@@ -87,9 +85,6 @@ pub(crate) struct CompileArgs {
     /// Write the CRDs of --to cel back to their files
     #[arg(short, long, conflicts_with = "check")]
     pub(super) write: bool,
-    /// Use or ignore the unions that OpenAPI documents declare for built-in types
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) builtin_unions: BuiltinUnionsArg,
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
 }
@@ -153,7 +148,7 @@ impl From<ActionArg> for Actions {
 impl CompileArgs {
     /// Returns true if the command reads the unions or the policies of a cluster.
     pub(super) fn needs_cluster(&self) -> bool {
-        self.from.is_empty() || (self.check == Some(None) && self.to != CompileForm::Cel)
+        self.sources.from.is_empty() || (self.check == Some(None) && self.to != CompileForm::Cel)
     }
 
     /// Returns the options of policies. `of_cluster` is the version of the cluster.

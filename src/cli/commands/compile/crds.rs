@@ -88,7 +88,8 @@ pub(super) fn check_flags(arguments: &CompileArgs, rules: bool) -> anyhow::Resul
             "remove --exclude-namespace: rules in a CRD apply to objects of all namespaces; policies can exclude some"
         );
     }
-    let writes_stdin = arguments.from.is_empty() || arguments.from.iter().any(|path| path == Path::new("-"));
+    let writes_stdin =
+        arguments.sources.from.is_empty() || arguments.sources.from.iter().any(|path| path == Path::new("-"));
     if arguments.write && writes_stdin {
         bail!("--write needs files: name files and folders with --from");
     }

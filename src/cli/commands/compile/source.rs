@@ -37,7 +37,7 @@ impl CompileSource {
             arguments.cluster.refuse_beside_files("compiled")?;
         }
         // Unreadable files are reported before a cluster is asked.
-        let offline = if arguments.from.is_empty() { None } else { Some(Self::of_files(arguments)?) };
+        let offline = if arguments.sources.from.is_empty() { None } else { Some(Self::of_files(arguments)?) };
         if !arguments.needs_cluster() {
             return offline.context("no input");
         }
@@ -51,12 +51,12 @@ impl CompileSource {
     }
 
     fn of_files(arguments: &CompileArgs) -> anyhow::Result<Self> {
-        let manifests = manifest::files(&arguments.from);
+        let manifests = manifest::files(&arguments.sources.from);
         manifest::fail_on(&manifests.problems)?;
         let documents = manifests.documents().collect();
-        let assembly = kinds::assemble(documents, arguments.builtin_unions);
+        let assembly = kinds::assemble(documents, arguments.sources.builtin_unions);
         manifest::fail_on(&assembly.problems)?;
-        if let Some(missing) = assembly.missing(&arguments.from) {
+        if let Some(missing) = assembly.missing(&arguments.sources.from) {
             bail!(missing);
         }
         let paint = Paint::of(&std::io::stderr());
@@ -72,7 +72,7 @@ impl CompileSource {
     }
 
     async fn of_cluster(arguments: &CompileArgs, client: &Client) -> anyhow::Result<Self> {
-        let learnt = learn(client, arguments.builtin_unions).await?;
+        let learnt = learn(client, arguments.sources.builtin_unions).await?;
         let paint = Paint::of(&std::io::stderr());
         let gaps =
             learnt.lacking.iter().map(|(subject, reason)| format!("{} {subject}: {reason}", paint.error("error:")));

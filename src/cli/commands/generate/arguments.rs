@@ -3,11 +3,11 @@
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::input::kinds;
 use crate::cli::input::kinds::asked::UnknownKind;
-use crate::cli::input::manifest::{self, Document, ManifestFile};
+use crate::cli::input::manifest::{self, Document, ManifestFile, PathArgs};
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::FindingsFormat;
-use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Args};
 use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::GroupKind;
 use kube_unions_go::FindingKind;
@@ -16,7 +16,9 @@ use std::path::PathBuf;
 
 /// Arguments of `generate`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_arg("paths", crds),
+    after_help = "\
 Reads the markers +union, +unionDiscriminator, +unionMember[=Name][,optional], +unionDeprecated, +unionDiscriminatedBy=Field \
 and their +k8s: spellings. Parses the sources without running them, and needs no Go tool chain.
 
@@ -50,14 +52,15 @@ Exit codes:
   0  every marked union is declared (with --check also: nothing would change)
   1  a union was left out, or with --check: a CRD would change, or the baseline has entries that no longer occur, or \
 with --require: there are no markers of unions; the output is complete
-  2  an input could not be read; the rest was processed")]
+  2  an input could not be read; the rest was processed"
+)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct GenerateArgs {
     /// Folder with Go sources, read recursively, or a Go file; repeat for several
     ///
     /// Like the go command, skips hidden folders, testdata, vendor, tests, and files that build constraints exclude. A folder
     /// that is named here is never skipped.
-    // One value each, because CRDs follow.
+    // One value each, because paths follow.
     #[arg(long, required_unless_present = "from_crd", num_args = 1, value_name = "DIR")]
     pub(super) go: Vec<PathBuf>,
     /// Propose a `UnionDeclaration` from the rules and validations of the CRDs, without Go sources
@@ -76,10 +79,8 @@ pub(crate) struct GenerateArgs {
     /// [default: all kinds]
     #[arg(long, num_args = 1, value_name = "KIND")]
     pub(super) kind: Vec<String>,
-    /// Files and folders with CRDs; `-` reads standard input. Other documents pass unchanged
-    /// [default with --from-crd: the cluster]
-    #[arg(required_unless_present = "from_crd", value_name = "CRD")]
-    pub(super) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) paths: PathArgs,
     /// Add build tags to those of Linux on amd64
     #[arg(long, value_name = "TAG", value_delimiter = ',')]
     pub(super) tags: Vec<String>,
@@ -114,6 +115,13 @@ pub(crate) struct GenerateArgs {
     pub(super) cluster: ClusterArgs,
 }
 
+fn crds(paths: Arg) -> Arg {
+    paths.required_unless_present_any(["from_crd", "filename"]).help(
+        "Files and folders with CRDs, `-` is standard input. Other documents pass unchanged \
+         [default with --from-crd: the cluster]",
+    )
+}
+
 /// Returns the parser of rule names. It suggests similar ones and lists all.
 fn rule_parser() -> impl TypedValueParser<Value = FindingKind> {
     let values = FindingKind::ALL.iter().map(|kind| PossibleValue::new(kind.name()).help(kind.meaning()));
@@ -133,22 +141,22 @@ impl GenerateArgs {
         if definitions.is_empty() {
             return Ok(None);
         }
-        let place = if self.paths.is_empty() {
-            "on the cluster".to_owned()
-        } else {
-            format!("in {}", manifest::list(&self.paths))
+        let place = match &*self.paths.all() {
+            [] => "on the cluster".to_owned(),
+            paths => format!("in {}", manifest::list(paths)),
         };
         kinds::asked::definitions(&definitions, &self.kind, &place)
     }
 
     /// Names the reason that there is nothing to do with the files.
     pub(super) fn nothing_to_do(&self, files: &[ManifestFile]) -> String {
-        if self.paths.is_empty() {
+        let paths = self.paths.all();
+        if paths.is_empty() {
             return "no CustomResourceDefinition on the cluster".to_owned();
         }
         if files.iter().all(|file| file.documents().is_empty()) {
-            return manifest::empty(&self.paths);
+            return manifest::empty(&paths);
         }
-        format!("no CustomResourceDefinition in {}", manifest::list(&self.paths))
+        format!("no CustomResourceDefinition in {}", manifest::list(&paths))
     }
 }

@@ -96,9 +96,10 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
 impl SearchedCrds {
     /// Reads files, or the cluster if there is no path.
     fn read(arguments: &GenerateArgs) -> anyhow::Result<Self> {
-        if !arguments.paths.is_empty() {
+        let paths = arguments.paths.all();
+        if !paths.is_empty() {
             arguments.cluster.refuse_beside_paths()?;
-            let manifest::ManifestFiles { files, problems } = manifest::files(&arguments.paths);
+            let manifest::ManifestFiles { files, problems } = manifest::files(&paths);
             return Ok(Self { files, problems });
         }
         let mut found = Self::default();
@@ -142,7 +143,7 @@ fn propose<'d>(
             continue;
         }
         let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema");
-        let (versions, is_on_cluster) = (vec![name], arguments.paths.is_empty());
+        let (versions, is_on_cluster) = (vec![name], arguments.paths.all().is_empty());
         alike.push(VersionProposals { document, definition, versions, pointer, proposals, suggestions, is_on_cluster });
     }
     if let [all] = &mut *alike

@@ -19,13 +19,13 @@ others made to the current one.
 
 Examples:
   # Create the patch that turns old.yaml into new.yaml
-  kube-unions patch create --schema crd.yaml \\
-    --original old.yaml --modified new.yaml
+  kube-unions patch create --from crd.yaml \\
+    --original old.yaml -f new.yaml
 
   # Keep what others changed in the cluster, and fail on conflicts
   kubectl get widget demo -o yaml | \\
-    kube-unions patch create --schema crd.yaml \\
-    --original applied.yaml --modified new.yaml --current - --overwrite=false
+    kube-unions patch create --from crd.yaml \\
+    --original applied.yaml -f new.yaml --current - --overwrite=false
 
 Exit codes:
   0  the patch is on standard output
@@ -38,8 +38,8 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "FILE")]
     original: PathBuf,
     /// The object as you want it
-    #[arg(long, value_name = "FILE")]
-    modified: PathBuf,
+    #[arg(short, long, alias = "modified", value_name = "FILE")]
+    filename: PathBuf,
     /// The object as it is in the cluster; makes the patch three-way
     #[arg(long, value_name = "FILE")]
     current: Option<PathBuf>,
@@ -63,17 +63,17 @@ apiVersion, kind or name in it is refused.
 
 Examples:
   # Apply patch.yaml to widget.yaml
-  kube-unions patch apply --schema crd.yaml \\
-    --original widget.yaml --patch-file patch.yaml
+  kube-unions patch apply --from crd.yaml \\
+    -f widget.yaml --patch-file patch.yaml
 
   # Switch a union; the other members are cleared
-  kube-unions patch apply --schema crd.yaml --original widget.yaml \\
+  kube-unions patch apply --from crd.yaml -f widget.yaml \\
     -p '{\"spec\": {\"exposure\": {\"type\": \"Internal\"}}}'
 
   # Patch a Deployment with the schema of the cluster
   kubectl get --raw /openapi/v3/apis/apps/v1 > apps-v1.json
-  kube-unions patch apply --schema apps-v1.json \\
-    --original deployment.yaml --patch-file patch.yaml
+  kube-unions patch apply --from apps-v1.json \\
+    -f deployment.yaml --patch-file patch.yaml
 
 Exit codes:
   0  the patched object is on standard output
@@ -83,8 +83,8 @@ pub(crate) struct ApplyArgs {
     #[command(flatten)]
     schema: SchemaArgs,
     /// The object; `-` reads standard input
-    #[arg(long, value_name = "FILE")]
-    original: PathBuf,
+    #[arg(short, long, alias = "original", value_name = "FILE")]
+    filename: PathBuf,
     #[command(flatten)]
     change: ChangeArgs,
     /// Do not validate the result; the members that a union excludes are still cleared
@@ -97,8 +97,8 @@ pub(crate) struct ApplyArgs {
 
 /// Creates a patch. Rejects conflicts, and a change of `apiVersion`, `kind` or `metadata.name`.
 pub(super) fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
-    let CreateArgs { schema, original, modified, current, overwrite, output } = arguments;
-    let (original, modified) = (PatchInput::read(original)?, PatchInput::read(modified)?);
+    let CreateArgs { schema, original, filename, current, overwrite, output } = arguments;
+    let (original, modified) = (PatchInput::read(original)?, PatchInput::read(filename)?);
     let current = current.as_deref().map(PatchInput::read).transpose()?;
     let mut given: Vec<GivenInput<'_>> = vec![(DocumentRole::Original, &original)];
     given.extend(current.iter().map(|current| (DocumentRole::Current, current)));
@@ -122,8 +122,8 @@ pub(super) fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
 
 /// Applies a patch.
 pub(super) fn apply(arguments: &ApplyArgs) -> anyhow::Result<Verdict> {
-    let ApplyArgs { schema, original, change, no_validate, output } = arguments;
-    let (original, patch) = (PatchInput::read(original)?, change.read()?);
+    let ApplyArgs { schema, filename, change, no_validate, output } = arguments;
+    let (original, patch) = (PatchInput::read(filename)?, change.read()?);
     let documents = || [&original, &patch].into_iter().filter_map(PatchInput::document);
     let rules = schema.patcher(documents())?;
     let phase = if *no_validate { Phase::Mutate } else { Phase::Both };

@@ -1,4 +1,4 @@
-//! `--schema`: finds the schema of the objects in CRDs, OpenAPI documents and JSON schemas.
+//! `--from`: finds the schema of the objects in CRDs, OpenAPI documents and JSON schemas.
 
 use super::kind_patcher::KindPatcher;
 use crate::cli::input::kinds::asked::{self, UnknownKind};
@@ -26,8 +26,8 @@ pub(crate) struct SchemaArgs {
     ///
     /// Give a `CustomResourceDefinition` and its `UnionDeclarations`, an OpenAPI document as saved by `kubectl get --raw
     /// /openapi/v3/apis/apps/v1`, or a JSON schema with `x-kubernetes-patch-*` or `x-kubernetes-list-*`.
-    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
-    schema: Vec<PathBuf>,
+    #[arg(long, alias = "schema", required = true, num_args = 1.., value_name = "PATH")]
+    from: Vec<PathBuf>,
     /// The kind, as kind, plural, singular or short name, alone or followed by .GROUP or .VERSION.GROUP [default: the kind of
     /// the objects]
     #[arg(long, value_name = "KIND")]
@@ -55,7 +55,7 @@ impl SchemaArgs {
     /// Returns the patcher of the objects. Without `--kind` it uses the kind of the first object that has one.
     pub(super) fn patcher<'d>(&self, objects: impl IntoIterator<Item = &'d Document>) -> anyhow::Result<KindPatcher> {
         let object = objects.into_iter().find(|object| object.kind.is_some());
-        let (plain, others): (Vec<_>, Vec<_>) = manifest::read(&self.schema)?.into_iter().partition(is_plain);
+        let (plain, others): (Vec<_>, Vec<_>) = manifest::read(&self.from)?.into_iter().partition(is_plain);
         let described = kinds::schemas(others);
         manifest::fail_on(&described.problems)?;
         let definitions = described.declared_definitions();
@@ -75,11 +75,11 @@ impl SchemaArgs {
         match (fit.as_slice(), closer.as_slice()) {
             ([only], _) | (_, [only]) => only.patcher(&described),
             ([], _) => {
-                bail!("nothing in {} describes {wanted}; it describes {}", manifest::list(&self.schema), titles(&named))
+                bail!("nothing in {} describes {wanted}; it describes {}", manifest::list(&self.from), titles(&named))
             }
             (several, _) => bail!(
                 "{} describes more than one matching kind: select one with --kind or --version: {}",
-                manifest::list(&self.schema),
+                manifest::list(&self.from),
                 titles(several)
             ),
         }
@@ -92,7 +92,7 @@ impl SchemaArgs {
         asked: &str,
     ) -> Result<Vec<&'c SchemaCandidate<'s>>, UnknownKind> {
         let names: Vec<_> = candidates.iter().map(SchemaCandidate::names).collect();
-        let place = format!("in {}", manifest::list(&self.schema));
+        let place = format!("in {}", manifest::list(&self.from));
         let positions = asked::positions(&names, asked, &place)?;
         Ok(positions.into_iter().filter_map(|position| candidates.get(position)).collect())
     }
@@ -103,7 +103,7 @@ impl SchemaArgs {
             let found = if plain.is_empty() { "no" } else { "more than one" };
             bail!(
                 "{found} schema in {}: give a CustomResourceDefinition, an OpenAPI document or one JSON schema",
-                manifest::list(&self.schema)
+                manifest::list(&self.from)
             );
         };
         let kind = self.kind.as_deref().or(object.and_then(|object| object.kind.as_deref())).unwrap_or("object");
