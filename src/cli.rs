@@ -35,12 +35,9 @@ const PLUGIN: &str = "kubectl-unions";
 /// The file name of the program that kubectl runs to complete the arguments of `kubectl unions`.
 const PLUGIN_COMPLETION: &str = "kubectl_complete-unions";
 
-/// The width of help on a wider terminal.
-const WIDTH: usize = 120;
-
 /// Enforce Kubernetes union types: fields of an object of which at most one may be set
 #[derive(Debug, Parser)]
-#[command(name = PROGRAM, version, max_term_width = WIDTH, styles = output::STYLES, after_help = EXIT_CODES)]
+#[command(name = PROGRAM, version, max_term_width = output::HELP_WIDTH, styles = output::STYLES, after_help = EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -21,8 +21,7 @@ mod unregister;
 mod verify;
 mod version;
 
-use super::WIDTH;
-use super::report::output::STYLES;
+use super::report::output::{HELP_WIDTH, STYLES};
 use super::serve;
 use clap::{Command as ClapCommand, Subcommand};
 use std::ffi::OsString;
@@ -98,8 +97,10 @@ pub(super) fn grouped(program: ClapCommand) -> ClapCommand {
     let visible: Vec<&ClapCommand> = program.get_subcommands().filter(|command| !command.is_hide_set()).collect();
     for group in visible.chunk_by(|_, next| starts(next).is_none()) {
         let (heading, _) = group.first().and_then(starts).unwrap_or(&("Commands", ""));
-        let list =
-            ClapCommand::new("").max_term_width(WIDTH).disable_help_subcommand(true).help_template("{subcommands}");
+        let list = ClapCommand::new("")
+            .max_term_width(HELP_WIDTH)
+            .disable_help_subcommand(true)
+            .help_template("{subcommands}");
         let list = list.styles(STYLES).subcommands(group.iter().copied().cloned()).render_help();
         template.extend([format!("\n{header}{heading}:{header:#}\n{}", list.ansi())]);
     }

@@ -29,6 +29,9 @@ pub(crate) const BAR: &str = "31/244";
 pub(crate) const STYLES: Styles =
     Styles::styled().error(ERROR).invalid(WARNING).valid(GOOD).header(HEADING).usage(HEADING);
 
+/// The width of help on a wider terminal.
+pub(crate) const HELP_WIDTH: usize = 120;
+
 const fn colour(number: u8) -> Style {
     Style::new().fg_color(Some(Color::Ansi256(Ansi256Color(number))))
 }

@@ -1,4 +1,4 @@
-//! `check-cel`: unions beside hand-written rules, one row each, and the report.
+//! `check-cel` and `lint`: unions beside hand-written rules, one row each, and the reports.
 
 use super::{Folder, crd_of, yaml};
 use serde_json::{Value, json};
@@ -83,6 +83,36 @@ fn a_report_in_sarif_has_a_result_for_each_disagreement() {
     assert_eq!((&region["startLine"], &region["startColumn"]), (&json!(20), &json!(15)), "{log:#}");
     let message = results[1]["message"]["text"].as_str().unwrap();
     assert!(message.contains("{\"type\":\"Nowhere\"}, which the union allows"), "{message}");
+}
+
+#[test]
+fn lint_warns_of_a_disagreement_and_says_nothing_of_rules_that_agree() {
+    let several = crd().replace(
+        "  - name: v1\n    served: true\n    storage: true\n",
+        "  - &v1\n    name: v1\n    served: true\n    storage: true\n",
+    ) + "  - <<: *v1\n    name: v2\n    storage: false\n";
+    let folder = Folder::new(&[("crd.yaml", &crd()), ("several.yaml", &several)]);
+    let run = folder.run(&["lint", "crd.yaml"]).code(0).says(&["1 CRD, 1 union, 3 problems"]);
+    let strong = "crd.yaml:20:15: spec: warning: rule 1 (Nowhere is not ready yet) rejects {\"type\":\"Nowhere\"}, which the \
+                  union allows";
+    let weak = "crd.yaml:16:11: spec: warning: the rules allow {\"type\":\"Net\"}, which the union rejects: Required value: must \
+                be specified when `type` is \"Net\"";
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(lines.len() == 3 && lines.contains(&strong) && lines.contains(&weak), "{run:#?}");
+    folder.run(&["lint", "--strict", "crd.yaml"]).code(1);
+
+    let findings = folder.run(&["lint", "-o", "json", "several.yaml"]).code(0).json();
+    let told: Vec<_> = findings.as_array().unwrap().iter().map(|it| (&it["rule"], &it["versions"])).collect();
+    let (weak, strong, both) = (json!("rules-too-weak"), json!("rules-too-strong"), json!(["v1", "v2"]));
+    assert_eq!(told, [(&weak, &both), (&weak, &both), (&strong, &both)]);
+
+    let agreeing =
+        crd().replace("self.type == 'Disk' ? has(self.disk) : true", "has(self.disk) == (self.type == 'Disk')");
+    let agreeing = agreeing.replace("self.type != 'Nowhere'", "has(self.net) == (self.type == 'Net')");
+    folder.pipe(&["lint", "--strict", "-"], &agreeing).code(0).prints("").says(&["1 CRD, 1 union, 0 problems"]);
+    let unreadable = crd().replace("self.type != 'Nowhere'", "self.type != 'Nowhere' &&");
+    let run = folder.pipe(&["lint", "-"], &unreadable).code(0);
+    assert!(run.stdout.contains("<stdin>:16:11: spec: note: the rule is not CEL: 1:"), "{run:#?}");
 }
 
 #[test]

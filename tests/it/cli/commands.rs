@@ -1,6 +1,6 @@
 //! `lint`, `explain`, `certs`, `completion`, `version`, and what all commands have in common.
 
-use super::{CRD, Folder, binary, run, yaml};
+use super::{CRD, Folder, binary, crd_of, run, yaml};
 use serde_json::json;
 use std::process::{Command, Stdio};
 
@@ -57,6 +57,15 @@ Widget example.com/v1
     {
         folder.run(&[&["explain"], arguments].concat()).code(0).prints(tree);
     }
+    let run = folder.run(&["explain", "--from", "."]);
+    assert_eq!(run.stderr, "1 kind, 2 unions: 2 from schema\n");
+    folder.write("faulty.yaml", crd_of("Faulty", "        {x-kubernetes-unions: 1}\n"));
+    folder
+        .run(&["explain", "--from", "."])
+        .code(0)
+        .says(&["1 kind, 2 unions: 2 from schema; 1 fault: `kube-unions lint`"]);
+    folder.run(&["explain", "--from", ".", "widget"]).code(0).prints(tree);
+    std::fs::remove_file(folder.path().join("faulty.yaml")).unwrap();
     let report = folder.run(&["explain", "--from", ".", "-o", "json"]).code(0).json();
     assert_eq!(
         report[0]["unions"][1]["choices"][1],
@@ -83,6 +92,20 @@ fn explain_takes_a_path_after_the_kind() {
     ] {
         assert_eq!(paths(asked), wanted, "{asked}");
     }
+}
+
+#[test]
+fn built_in_types_have_their_short_names() {
+    let openapi = include_str!("apps-v1.openapi.json").replace("{name}/status", "{name}");
+    let folder = Folder::new(&[("apps.json", &openapi)]);
+    let explain = |asked: &str| folder.run(&["explain", "--builtin-unions=openapi", "--from", "apps.json", asked]);
+    let whole = explain("Deployment.apps").code(0).stdout;
+    assert!(whole.starts_with("Deployment apps/v1\n"), "{whole}");
+    for asked in ["deploy", "DEPLOY", "deployments", "deployments.apps", "deploy.v1.apps", "deploy.apps"] {
+        explain(asked).code(0).prints(&whole);
+    }
+    explain("deploy.spec").code(0);
+    explain("sts").code(2).says(&["no kind `sts` with unions"]);
 }
 
 #[test]
@@ -156,7 +179,7 @@ fn nobody_reading_is_no_reason_to_panic() {
     let folder = Folder::with_crd(&[("widget.yaml", widget)]);
     for arguments in [
         &["annotate", "crd.yaml"][..],
-        &["explain", "--from", "."],
+        &["explain", "--from", ".", "widget"],
         &["completion", "bash"],
         &["version"],
         &["audit", "--from", ".", "-o", "table"],
