@@ -7,6 +7,7 @@ use crate::cli::input::crd::EditableCrd;
 use crate::cli::input::kinds::{self, BuiltinUnionsArg};
 use crate::cli::input::manifest::{self, Document, EditedFile, ManifestFile, PathArgs, Stream};
 use crate::cli::input::require::RequireArg;
+use crate::cli::input::values::only;
 use crate::cli::report::Verdict;
 use crate::cli::report::diagnostic::{self, Diagnostic};
 use crate::cli::report::output::{self, Paint};
@@ -23,7 +24,7 @@ const PATHS: &str = "Files and folders with manifests, `-` is standard input [de
 
 /// Arguments of `annotate`.
 #[derive(Debug, Args)]
-#[command(mut_arg("paths", |paths| paths.help(PATHS)), after_help = "\
+#[command(mut_args(only("paths", |paths| paths.help(PATHS))), after_help = "\
 The API server drops `x-kubernetes-unions` from the schema of a CRD, but keeps annotations. Other documents pass unchanged. \
 Annotating twice changes nothing.
 

@@ -13,6 +13,7 @@ mod tally;
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::input::kinds::{SourceArgs, or_cluster};
 use crate::cli::input::require::RequireArg;
+use crate::cli::input::values::only;
 use crate::cli::report::Verdict;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 /// Arguments of `audit`.
 #[derive(Debug, Args)]
 // One value for each flag: a kind may follow.
-#[command(mut_arg("from", |from| or_cluster(from).num_args(1)), after_help = "\
+#[command(mut_args(only("from", |from| or_cluster(from).num_args(1))), after_help = "\
 Judges every stored object of the kinds with unions as the webhook does. An object is `invalid` if the webhook would deny its \
 creation. An object `would change` if the webhook would normalise its next write, even if that write touches other fields. \
 Nothing is written.

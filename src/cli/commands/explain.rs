@@ -6,7 +6,7 @@ use self::selection::SelectedKind;
 use crate::cli::input::connection::{ClusterArgs, learn};
 use crate::cli::input::kinds::{SourceArgs, or_cluster};
 use crate::cli::input::manifest;
-use crate::cli::input::values::ReportFormat;
+use crate::cli::input::values::{ReportFormat, only};
 use crate::cli::report::Verdict;
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::tree::{self, ChoiceItem};
@@ -24,7 +24,7 @@ use termtree::Tree;
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 // One value for each flag: the kind may follow.
-#[command(mut_arg("from", |from| or_cluster(from).num_args(1)), after_help = "\
+#[command(mut_args(only("from", |from| or_cluster(from).num_args(1))), after_help = "\
 A path after the kind selects the unions at and below it, or the union of a
 member. Without --from the unions are those that the webhook would enforce on
 the cluster. This takes the right to list CRDs and UnionDeclarations.

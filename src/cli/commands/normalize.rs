@@ -6,7 +6,7 @@
 use crate::cli::input::kinds::{SourceArgs, entry_of};
 use crate::cli::input::manifest::{self, Document, Edit, Format, Stream};
 use crate::cli::input::require::RequireArg;
-use crate::cli::input::values::{ObjectFormat, RatchetingArg};
+use crate::cli::input::values::{ObjectFormat, RatchetingArg, only};
 use crate::cli::report::Verdict;
 use crate::cli::report::output::{self, Paint};
 use anyhow::{Context, bail};
@@ -27,7 +27,7 @@ use std::path::PathBuf;
 
 /// Arguments of `normalize`.
 #[derive(Debug, Args)]
-#[command(mut_arg("from", |from| from.required(true)), after_help = "\
+#[command(mut_args(only("from", |from| from.required(true))), after_help = "\
 Warnings, violations, and the unions whose declaration turns normalisation off go to standard error.
 
 Custom resources are judged with the defaults of their schema, as on the API server. The defaults are not printed.

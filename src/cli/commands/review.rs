@@ -2,7 +2,7 @@
 
 use crate::cli::input::kinds::SourceArgs;
 use crate::cli::input::manifest;
-use crate::cli::input::values::RatchetingArg;
+use crate::cli::input::values::{RatchetingArg, only};
 use crate::cli::report::{Verdict, output};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `review`.
 #[derive(Debug, Args)]
-#[command(mut_arg("from", |from| from.required(true)), after_help = "\
+#[command(mut_args(only("from", |from| from.required(true))), after_help = "\
 Exit codes:
   0  allowed
   1  denied

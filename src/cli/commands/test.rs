@@ -20,6 +20,7 @@ use self::report::TestsFormat;
 use self::run::SuitesRun;
 use crate::cli::input::manifest::{self, PathArgs};
 use crate::cli::input::require::RequireArg;
+use crate::cli::input::values::only;
 use crate::cli::report::{Verdict, output};
 use anyhow::bail;
 use clap::Args;
@@ -29,7 +30,7 @@ const PATHS: &str = "Files and folders with suites, `-` is standard input";
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
-#[command(mut_arg("paths", |paths| paths.required_unless_present("filename").help(PATHS)), after_help = "\
+#[command(mut_args(only("paths", |paths| paths.required_unless_present("filename").help(PATHS))), after_help = "\
 A folder is searched for two sorts of suites.
 
 Files by their names: NAME.new.yaml is written, and becomes NAME.want.yaml, as

@@ -8,6 +8,7 @@ pub(crate) mod asked;
 pub(crate) use kube_unions_manifests::{Assembly, schemas};
 
 use super::manifest::{self, Document};
+use super::values::only;
 use anyhow::bail;
 use clap::builder::StyledStr;
 use clap::{Arg, Args, ValueEnum};
@@ -68,7 +69,7 @@ impl SourceArgs {
 
 /// The arguments of commands that check declarations.
 #[derive(Debug, Args)]
-#[command(mut_arg("from", |from| from.short_alias('f').alias("filename")))]
+#[command(mut_args(only("from", |from| from.short_alias('f').alias("filename"))))]
 pub(crate) struct DeclarationArgs {
     /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
     ///

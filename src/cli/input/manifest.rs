@@ -23,7 +23,7 @@ pub(crate) struct PathArgs {
     /// Files and folders, `-` is standard input
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The same, as kubectl spells it
+    /// The same as PATH, as kubectl spells it
     #[arg(short, long, num_args = 1, value_name = "PATH")]
     filename: Vec<PathBuf>,
 }

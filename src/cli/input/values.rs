@@ -1,10 +1,15 @@
-//! The values of flags that several commands have.
+//! The values of flags that several commands have, and changes to such flags.
 
-use clap::ValueEnum;
+use clap::{Arg, ValueEnum};
 use kube_unions_core::admission::Ratcheting;
 use kube_unions_manifests::Format;
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+/// Changes one argument that commands share, for one of them. `Command::mut_arg` would move it behind the others.
+pub(crate) fn only(id: &'static str, change: impl Fn(Arg) -> Arg) -> impl FnMut(Arg) -> Arg {
+    move |arg| if arg.get_id() == id { change(arg) } else { arg }
+}
 
 /// The treatment of a write that leaves an invalid union unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use super::values;
 use crate::cli::input::kinds::{SourceArgs, or_cluster};
-use crate::cli::input::values::RatchetingArg;
+use crate::cli::input::values::{RatchetingArg, only};
 use crate::controllers::{
     EntryOptions, FailurePolicy, LabelSelector, MatchConditions, PolicyDuty, PolicyEnforcement, Registering,
     Registration, ServiceReference,
@@ -31,7 +31,7 @@ Examples:
 
 /// Serve the admission webhook
 #[derive(Debug, Args)]
-#[command(mut_arg("from", or_cluster), after_help = EXAMPLES)]
+#[command(mut_args(only("from", or_cluster)), after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("certificate").required(true))]
 pub(in crate::cli) struct ServeArgs {
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::input::kinds::{SourceArgs, or_cluster};
+use crate::cli::input::values::only;
 use crate::cli::serve::namespace;
 use clap::{Args, ValueEnum};
 use kube_unions_core::names::is_dns_subdomain;
@@ -15,7 +16,7 @@ const LONGEST_PREFIX: usize = 28;
 /// Arguments of `compile`.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("from", or_cluster),
+    mut_args(only("from", or_cluster)),
     after_help = "\
 The API server runs admission policies itself: there is no webhook to deploy, and none that can be down. A \
 MutatingAdmissionPolicy clears the members that are not chosen. ValidatingAdmissionPolicies reject objects that violate a union. \

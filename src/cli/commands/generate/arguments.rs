@@ -5,7 +5,7 @@ use crate::cli::input::kinds;
 use crate::cli::input::kinds::asked::UnknownKind;
 use crate::cli::input::manifest::{self, Document, ManifestFile, PathArgs};
 use crate::cli::input::require::RequireArg;
-use crate::cli::input::values::FindingsFormat;
+use crate::cli::input::values::{FindingsFormat, only};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args};
 use kube_unions_core::declaration::Definition;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// Arguments of `generate`.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("paths", crds),
+    mut_args(only("paths", crds)),
     after_help = "\
 Reads the markers +union, +unionDiscriminator, +unionMember[=Name][,optional], +unionDeprecated, +unionDiscriminatedBy=Field \
 and their +k8s: spellings. Parses the sources without running them, and needs no Go tool chain.
