@@ -19,6 +19,11 @@ pub struct PolicyOptions {
     pub actions: Option<Actions>,
     /// Namespaces whose objects are left alone.
     pub excluded_namespaces: Vec<String>,
+    /// The form of the rules that [`compile_rules`](crate::compile_rules) makes.
+    pub rules: RuleForm,
+    /// Policies are read from a directory of static manifests (KEP-5793), where every name has the suffix
+    /// [`STATIC_SUFFIX`].
+    pub static_manifests: bool,
     /// The beginning of the name of every object.
     pub name_prefix: String,
     /// Labels of every object.
@@ -34,10 +39,27 @@ impl Default for PolicyOptions {
             ratcheting: PolicyRatcheting::default(),
             actions: None,
             excluded_namespaces: Vec::new(),
+            rules: RuleForm::default(),
+            static_manifests: false,
             name_prefix: "unions-".to_owned(),
             labels: BTreeMap::new(),
         }
     }
+}
+
+/// The suffix of the names of static manifests. The API server accepts no object with such a name from a client.
+pub const STATIC_SUFFIX: &str = ".static.k8s.io";
+
+/// The form of the rules in a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RuleForm {
+    /// CEL in `x-kubernetes-validations` of a CRD.
+    #[default]
+    Cel,
+    /// Keywords of `OpenAPI` in `allOf` of a CRD. They have no estimated cost, and no message of their own.
+    OpenApi,
+    /// `if` and `then` in `allOf` of a JSON schema, with `errorMessage`.
+    JsonSchema,
 }
 
 /// The treatment of a violation that a request leaves as it was.

@@ -7,7 +7,7 @@ use crate::group::PlaceGroup;
 use crate::mutation::{self, Mutation};
 use crate::names::{Work, name_for_pod_templates, policy_name};
 use crate::object::{PolicyApi, PolicyObject};
-use crate::options::{PolicyOptions, PolicyRatcheting};
+use crate::options::{PolicyOptions, PolicyRatcheting, STATIC_SUFFIX};
 use crate::pod_templates::PodTemplates;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::root::PodOwner;
@@ -22,6 +22,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
 use kube_unions_core::declaration::is_exempt;
+use kube_unions_core::names::is_dns_subdomain;
 use kube_unions_core::schema::Actions;
 use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep};
 use std::collections::BTreeMap;
@@ -304,6 +305,8 @@ impl<'c> PolicyCompiler<'c> {
             [target] if self.owners.is_empty() => policy_name(prefix, target, part, work),
             _ => name_for_pod_templates(prefix, work),
         };
+        let suffix = if self.options.static_manifests { STATIC_SUFFIX } else { "" };
+        let name = name.map(|name| name + suffix).filter(|name| is_dns_subdomain(name));
         if name.is_none() {
             self.refuse(None, &RefusalReason::NoName);
         }

@@ -89,6 +89,16 @@ pub enum RefusalReason {
         "a schema that holds it has no `type`, and the API server evaluates no rules there; give it its type, or use policies"
     )]
     UntypedPlace,
+    /// No schema describes the object with the union.
+    #[error(
+        "no schema describes the object that holds it, so no keyword can be about it; describe it, or use policies"
+    )]
+    UndescribedPlace,
+    /// No schema describes a field of the union.
+    #[error(
+        "no schema describes the field {0:?}, and a keyword inside `allOf` needs that; describe it, or use policies"
+    )]
+    UndescribedField(String),
     /// A field of the union has no type.
     #[error(
         "the schema of the field {0:?} has no `type` that rules can read; give it and its items a type, or use policies"

@@ -1,21 +1,24 @@
-//! Rules in the schema of a CRD (`x-kubernetes-validations`, `enum`).
+//! Rules in the schema of a CRD, and JSON schemas with them.
 //!
 //! [`compile_rules`] returns the changes that give the schema of one version the rules of its unions. The rules reject what
 //! the webhook rejects, with its field paths, reasons and words, as far as a rule can know them. There is one rule for each
-//! member and condition.
+//! member and condition. Every [`RuleForm`] writes the same rules.
 //!
-//! This module must not know files or clusters. `union` has the rules of one union, `schema` the estimate of the API server,
-//! `embed` the changes.
+//! This module must not know files or clusters. `union` has the rules of one union, `expression` their conditions in CEL,
+//! `keywords` their conditions in the keywords of schemas, `schema` the estimate of the API server, `embed` the changes, and
+//! `draft07` the schema of a CRD as a JSON schema.
 
+mod draft07;
 mod embed;
 mod expression;
+mod keywords;
 mod name;
 mod schema;
 mod union;
 
 pub use embed::SchemaEdit;
 
-use crate::options::{PolicyOptions, PolicyRatcheting};
+use crate::options::{PolicyOptions, PolicyRatcheting, RuleForm};
 use crate::refusal::{Refusal, RefusalReason};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Part, Plan, Union};
@@ -81,15 +84,16 @@ pub fn compile_rules(target: &RulesTarget<'_>, options: &PolicyOptions) -> Compi
     let places: Vec<_> = [Part::Main, Part::Status].into_iter().flat_map(|part| target.plan.places(part)).collect();
     let mut refusals = Vec::new();
     let mut candidates = Vec::new();
-    if !options.server.has_rules() && !places.is_empty() {
+    let form = options.rules;
+    if form == RuleForm::Cel && !options.server.has_rules() && !places.is_empty() {
         refusals.push(refusal(None, RefusalReason::NoRules(options.server)));
     } else {
         for place in &places {
-            let object = PlacedSchema::find(target.schema, &place.steps);
+            let object = PlacedSchema::find(form, target.schema, &place.steps);
             for union in place.unions {
                 match candidate(union, &object, options) {
                     Ok(candidate) => {
-                        if options.actions.unwrap_or(union.actions()).audits() {
+                        if form != RuleForm::JsonSchema && options.actions.unwrap_or(union.actions()).audits() {
                             refusals.push(refusal(Some(union.path()), RefusalReason::RulesDoNotAudit));
                         }
                         candidates.push(candidate);
@@ -102,7 +106,7 @@ pub fn compile_rules(target: &RulesTarget<'_>, options: &PolicyOptions) -> Compi
     let (accepted, too_much) = within_limits(candidates);
     refusals.extend(too_much.into_iter().map(|(path, reason)| refusal(Some(path), reason)));
     let ratchets = options.ratcheting != PolicyRatcheting::Disabled;
-    if !accepted.is_empty() && ratchets != options.server.ratchets_rules() {
+    if form != RuleForm::JsonSchema && !accepted.is_empty() && ratchets != options.server.ratchets_rules() {
         let reason = if ratchets {
             RefusalReason::RulesDoNotRatchet(options.server)
         } else {
@@ -111,7 +115,17 @@ pub fn compile_rules(target: &RulesTarget<'_>, options: &PolicyOptions) -> Compi
         refusals.push(refusal(None, reason));
     }
     refusals.sort();
-    CompiledRules { edits: edits(target.schema, accepted), refusals }
+    CompiledRules { edits: edits(target.schema, form, accepted), refusals }
+}
+
+/// Returns the JSON schema (draft-07) of the objects of a version, with the rules of its unions, and what it leaves out. Every
+/// keyword of the CRD's schema stays that says nothing else in a JSON schema.
+pub fn json_schema(target: &RulesTarget<'_>, options: &PolicyOptions) -> (Value, Vec<Refusal>) {
+    let options = PolicyOptions { rules: RuleForm::JsonSchema, ..options.clone() };
+    let compiled = compile_rules(target, &options);
+    let mut schema = target.schema.clone();
+    compiled.apply(&mut schema);
+    (draft07::document(target.gvk, schema), compiled.refusals)
 }
 
 /// A union that rules can express, before the limits of a version are checked.
@@ -141,10 +155,11 @@ fn candidate<'p>(
     let object = object.as_ref().map_err(Clone::clone)?;
     let rules = UnionRules::new(union, object)?;
     let occurrence = &object.occurrence;
+    let is_cel = options.rules == RuleForm::Cel;
     let cost_of = |cost: u64| cost.saturating_mul(occurrence.times);
     let highest = rules.rules.iter().map(union::Rule::cost).max().map_or(0, cost_of);
     let all = rules.rules.iter().fold(0, |sum: u64, rule| sum.saturating_add(cost_of(rule.cost())));
-    if highest > MOST_FOR_A_RULE || all > MOST_FOR_ALL {
+    if is_cel && (highest > MOST_FOR_A_RULE || all > MOST_FOR_ALL) {
         let (cost, most) = if all > MOST_FOR_ALL { (all, MOST_FOR_ALL) } else { (highest, MOST_FOR_A_RULE) };
         let factor = cost.div_ceil(most);
         return Err(match &occurrence.container {
@@ -157,7 +172,7 @@ fn candidate<'p>(
             None => RefusalReason::TooLong,
         });
     }
-    let items: Vec<_> = rules.rules.iter().map(union::Rule::to_json).collect();
+    let items: Vec<_> = rules.rules.iter().map(|rule| item(rule, object)).collect();
     let length = items.iter().map(|item| item.to_string().len()).sum();
     Ok(Candidate {
         path: union.path(),
@@ -165,9 +180,18 @@ fn candidate<'p>(
         keys: object.path.clone(),
         rules,
         items,
-        cost: all,
+        cost: if is_cel { all } else { 0 },
         length,
     })
+}
+
+/// Returns a rule as an item of a list in the schema.
+fn item(rule: &union::Rule, object: &PlacedSchema<'_>) -> Value {
+    match object.form {
+        RuleForm::Cel => rule.to_json(),
+        RuleForm::OpenApi => keywords::of_openapi(rule, object),
+        RuleForm::JsonSchema => keywords::of_json_schema(rule, object),
+    }
 }
 
 type TooMuch<'p> = Vec<(&'p str, RefusalReason)>;
@@ -200,7 +224,7 @@ fn within_limits(mut candidates: Vec<Candidate<'_>>) -> (Vec<Candidate<'_>>, Too
     (candidates, too_much)
 }
 
-fn edits(schema: &Value, accepted: Vec<Candidate<'_>>) -> Vec<SchemaEdit> {
+fn edits(schema: &Value, form: RuleForm, accepted: Vec<Candidate<'_>>) -> Vec<SchemaEdit> {
     let mut wanted: BTreeMap<Vec<String>, Vec<Value>> = BTreeMap::new();
     let mut enums = Vec::new();
     for Candidate { keys, rules, items, discriminator, .. } in accepted {
@@ -210,7 +234,7 @@ fn edits(schema: &Value, accepted: Vec<Candidate<'_>>) -> Vec<SchemaEdit> {
         }
         wanted.entry(keys).or_default().extend(items);
     }
-    let mut edits = embed::edits(schema, wanted);
+    let mut edits = embed::edits(schema, form, wanted);
     edits.extend(enums);
     edits.sort_by(|one, other| one.path.cmp(&other.path));
     edits

@@ -1,47 +1,63 @@
-//! CEL expressions of rules, with the cost that an API server estimates for them.
+//! The conditions of rules as CEL expressions, with the cost that an API server estimates for them.
 //!
 //! The estimate follows the one of cel-go with the sizes of a CRD's types, for the few forms that rules need. It is an upper
 //! bound for one evaluation.
 
+use kube_unions_core::schema::cel_name::escape;
 use std::fmt::{self, Write};
 
-/// An expression over the fields of `self`.
+/// A condition on the fields of an object. It may read the value of a field that is absent only beside an operand that decides
+/// without it.
 #[derive(Debug, Clone)]
 pub(super) enum Expression {
-    /// `has(self.name)`, with the escaped name. False for null, too.
+    /// The field is there. False for null, too.
     Has(String),
-    /// `self.name`, with the escaped name and the length of the longest value.
-    Field(String, u64),
-    /// A string.
-    Text(String),
-    /// A number.
-    Number(u8),
-    /// Zero as a floating point number.
-    ZeroPointZero,
+    /// The field is true.
+    IsTrue(String),
+    /// The field has this text.
+    Is(TextField, String),
+    /// The field has another text.
+    IsNot(TextField, String),
+    /// The field is not empty.
+    IsFilled(String, Emptiness),
     Not(Box<Expression>),
     /// All hold. Never empty.
     And(Vec<Expression>),
     /// One holds. Never empty.
     Or(Vec<Expression>),
-    Equals(Box<Expression>, Box<Expression>),
-    Differs(Box<Expression>, Box<Expression>),
-    /// `number <= 1`.
-    AtMostOne(Box<Expression>),
-    /// `collection.size() > 0`.
-    HasItems(Box<Expression>),
-    /// The sum of numbers. Never empty.
-    Sum(Vec<Expression>),
-    If(Box<Expression>, Box<Expression>, Box<Expression>),
+    /// At most one holds. Never empty.
+    AtMostOne(Vec<Expression>),
 }
 
-/// How tightly an expression binds, from `?:` to a call.
+/// A field with texts.
+#[derive(Debug, Clone)]
+pub(super) struct TextField {
+    pub(super) name: String,
+    /// The length of the longest value.
+    pub(super) longest: u64,
+}
+
+/// The types of values, by what is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Emptiness {
+    Boolean,
+    Integer,
+    Real,
+    Text,
+    List,
+    Map,
+    /// An object with named fields.
+    Fields,
+    /// The schema does not tell the type.
+    Unknown,
+}
+
+/// How tightly an expression binds, from `||` to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
-    Conditional,
     Or,
     And,
     Relation,
-    Sum,
     Unary,
     Tight,
 }
@@ -56,78 +72,60 @@ impl Expression {
         Self::Not(Box::new(self))
     }
 
-    pub(super) fn text(text: impl Into<String>) -> Self {
-        Self::Text(text.into())
-    }
-
-    pub(super) fn equals(self, value: &str) -> Self {
-        Self::Equals(Box::new(self), Box::new(Self::text(value)))
-    }
-
-    pub(super) fn differs(self, value: &str) -> Self {
-        Self::Differs(Box::new(self), Box::new(Self::text(value)))
-    }
-
-    pub(super) fn differs_from(self, other: Self) -> Self {
-        Self::Differs(Box::new(self), Box::new(other))
-    }
-
-    pub(super) fn then(self, yes: Self, no: Self) -> Self {
-        Self::If(Box::new(self), Box::new(yes), Box::new(no))
-    }
-
     /// Returns the cost of one evaluation that an API server estimates.
     pub(super) fn cost(&self) -> u64 {
         let sum = |all: &[Self]| all.iter().fold(0_u64, |sum, one| sum.saturating_add(one.cost()));
         match self {
-            Self::Text(_) | Self::Number(_) | Self::ZeroPointZero => 0,
             Self::Has(_) => 1,
-            Self::Field(..) => 2,
-            Self::Not(inner) | Self::AtMostOne(inner) => inner.cost().saturating_add(1),
-            Self::HasItems(inner) => inner.cost().saturating_add(2),
+            Self::IsTrue(_) => 2,
+            Self::Is(field, text) | Self::IsNot(field, text) => {
+                let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+                traversal(field.longest.min(length)).saturating_add(2)
+            }
+            Self::IsFilled(_, emptiness) => match emptiness {
+                Emptiness::Boolean | Emptiness::Text => 2,
+                Emptiness::Integer | Emptiness::Real => 3,
+                Emptiness::List | Emptiness::Map | Emptiness::Fields | Emptiness::Unknown => 4,
+            },
+            Self::Not(inner) => inner.cost().saturating_add(1),
             Self::And(all) | Self::Or(all) => sum(all),
-            Self::Equals(one, other) | Self::Differs(one, other) => {
-                let compared = traversal(one.size().min(other.size()));
-                compared.saturating_add(one.cost()).saturating_add(other.cost())
-            }
-            Self::Sum(parts) => {
-                let additions = u64::try_from(parts.len().saturating_sub(1)).unwrap_or(u64::MAX);
-                sum(parts).saturating_add(additions)
-            }
-            Self::If(condition, yes, no) => condition.cost().saturating_add(yes.cost().max(no.cost())),
+            // One addition less than there are operands, and a comparison.
+            Self::AtMostOne(all) => sum(all).saturating_add(u64::try_from(all.len()).unwrap_or(u64::MAX)),
         }
     }
 
-    /// Returns the length of the longest result, if it is a string.
-    fn size(&self) -> u64 {
+    /// Returns a condition that holds if this one does not.
+    pub(super) fn negated(&self) -> Self {
+        let negated = |all: &[Self]| all.iter().map(Self::negated).collect();
         match self {
-            Self::Field(_, size) => *size,
-            Self::Text(text) => u64::try_from(text.chars().count()).unwrap_or(u64::MAX),
-            Self::If(_, yes, no) => yes.size().max(no.size()),
-            Self::Has(_)
-            | Self::Sum(_)
-            | Self::Number(_)
-            | Self::ZeroPointZero
-            | Self::HasItems(_)
-            | Self::Not(_)
-            | Self::And(_)
-            | Self::Or(_)
-            | Self::Equals(..)
-            | Self::Differs(..)
-            | Self::AtMostOne(_) => 1,
+            Self::Not(inner) => (**inner).clone(),
+            Self::And(all) => Self::Or(negated(all)),
+            Self::Or(all) => Self::And(negated(all)),
+            Self::Is(field, text) => Self::IsNot(field.clone(), text.clone()),
+            Self::IsNot(field, text) => Self::Is(field.clone(), text.clone()),
+            Self::Has(_) | Self::IsTrue(_) | Self::IsFilled(..) | Self::AtMostOne(_) => self.clone().not(),
+        }
+    }
+
+    /// Returns true if the condition tells an empty value of a field from others.
+    pub(super) fn tells_if_empty(&self, name: &str) -> bool {
+        match self {
+            Self::Has(_) | Self::IsTrue(_) => false,
+            Self::Is(field, text) | Self::IsNot(field, text) => field.name == name && text.is_empty(),
+            Self::IsFilled(field, _) => field == name,
+            Self::Not(inner) => inner.tells_if_empty(name),
+            Self::And(all) | Self::Or(all) | Self::AtMostOne(all) => all.iter().any(|one| one.tells_if_empty(name)),
         }
     }
 
     fn binding(&self) -> Binding {
         match self {
-            Self::If(..) => Binding::Conditional,
             Self::Or(all) if all.len() > 1 => Binding::Or,
             Self::And(all) if all.len() > 1 => Binding::And,
-            Self::Sum(parts) if parts.len() > 1 => Binding::Sum,
-            Self::Or(all) | Self::And(all) | Self::Sum(all) => all.first().map_or(Binding::Tight, Self::binding),
-            Self::Equals(..) | Self::Differs(..) | Self::AtMostOne(_) | Self::HasItems(_) => Binding::Relation,
+            Self::Or(all) | Self::And(all) => all.first().map_or(Binding::Tight, Self::binding),
+            Self::IsFilled(_, Emptiness::Boolean) | Self::Has(_) | Self::IsTrue(_) => Binding::Tight,
+            Self::Is(..) | Self::IsNot(..) | Self::AtMostOne(_) | Self::IsFilled(..) => Binding::Relation,
             Self::Not(_) => Binding::Unary,
-            Self::Has(_) | Self::Field(..) | Self::Text(_) | Self::Number(_) | Self::ZeroPointZero => Binding::Tight,
         }
     }
 
@@ -154,46 +152,46 @@ impl fmt::Display for Expression {
             Ok(())
         };
         match self {
-            Self::Has(name) => write!(f, "has(self.{name})"),
-            Self::Field(name, _) => write!(f, "self.{name}"),
-            Self::Text(text) => write_literal(f, text),
-            Self::Number(number) => write!(f, "{number}"),
-            Self::ZeroPointZero => f.write_str("0.0"),
+            Self::Has(name) => write!(f, "has({})", Selected(name)),
+            Self::IsTrue(name) | Self::IsFilled(name, Emptiness::Boolean) => write!(f, "{}", Selected(name)),
+            Self::IsFilled(name, Emptiness::Integer) => write!(f, "{} != 0", Selected(name)),
+            Self::IsFilled(name, Emptiness::Real) => write!(f, "{} != 0.0", Selected(name)),
+            Self::IsFilled(name, Emptiness::Text) => write!(f, "{} != \"\"", Selected(name)),
+            Self::IsFilled(name, _) => write!(f, "{}.size() > 0", Selected(name)),
+            Self::Is(field, text) => {
+                write!(f, "{} == ", Selected(&field.name))?;
+                write_literal(f, text)
+            }
+            Self::IsNot(field, text) => {
+                write!(f, "{} != ", Selected(&field.name))?;
+                write_literal(f, text)
+            }
             Self::Not(inner) => {
                 f.write_char('!')?;
                 inner.write(f, Binding::Tight)
             }
             // Only one operand: no operator, so what is around decides about parentheses.
-            Self::And(all) | Self::Or(all) | Self::Sum(all) if all.len() == 1 => list(f, all, "", Binding::Conditional),
+            Self::And(all) | Self::Or(all) if all.len() == 1 => list(f, all, "", Binding::Or),
             Self::And(all) => list(f, all, " && ", Binding::Relation),
             Self::Or(all) => list(f, all, " || ", Binding::And),
-            Self::Sum(all) => list(f, all, " + ", Binding::Unary),
-            Self::Equals(one, other) => {
-                one.write(f, Binding::Sum)?;
-                f.write_str(" == ")?;
-                other.write(f, Binding::Sum)
-            }
-            Self::Differs(one, other) => {
-                one.write(f, Binding::Sum)?;
-                f.write_str(" != ")?;
-                other.write(f, Binding::Sum)
-            }
-            Self::AtMostOne(number) => {
-                number.write(f, Binding::Sum)?;
+            Self::AtMostOne(all) => {
+                for (position, one) in all.iter().enumerate() {
+                    f.write_str(if position > 0 { " + (" } else { "(" })?;
+                    one.write(f, Binding::Or)?;
+                    f.write_str(" ? 1 : 0)")?;
+                }
                 f.write_str(" <= 1")
             }
-            Self::HasItems(collection) => {
-                collection.write(f, Binding::Tight)?;
-                f.write_str(".size() > 0")
-            }
-            Self::If(condition, yes, no) => {
-                condition.write(f, Binding::Or)?;
-                f.write_str(" ? ")?;
-                yes.write(f, Binding::Or)?;
-                f.write_str(" : ")?;
-                no.write(f, Binding::Conditional)
-            }
         }
+    }
+}
+
+/// `self.name`.
+struct Selected<'n>(&'n str);
+
+impl fmt::Display for Selected<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "self.{}", escape(self.0).as_deref().unwrap_or(self.0))
     }
 }
 
@@ -221,34 +219,34 @@ mod tests {
         Expression::Has(name.to_owned())
     }
 
-    fn field() -> Expression {
-        Expression::Field("type".to_owned(), 4)
+    fn field(longest: u64) -> TextField {
+        TextField { name: "type".to_owned(), longest }
     }
 
     #[test]
     fn parentheses_stand_only_where_they_are_needed() {
         let any = Expression::Or(vec![has("a"), has("b")]);
-        let all = Expression::And(vec![has("a"), any.clone(), field().differs("A")]);
+        let all = Expression::And(vec![has("a"), any.clone(), Expression::IsNot(field(4), "A".to_owned())]);
         assert_eq!(all.to_string(), r#"has(self.a) && (has(self.a) || has(self.b)) && self.type != "A""#);
         assert_eq!(all.not().to_string(), r#"!(has(self.a) && (has(self.a) || has(self.b)) && self.type != "A")"#);
         assert_eq!(Expression::And(vec![any.clone()]).not().to_string(), "!(has(self.a) || has(self.b))");
-        let number = has("a").then(Expression::Number(1), Expression::Number(0));
-        let sum = Expression::AtMostOne(Box::new(Expression::Sum(vec![number.clone(), number])));
-        assert_eq!(sum.to_string(), "(has(self.a) ? 1 : 0) + (has(self.a) ? 1 : 0) <= 1");
-        assert_eq!(sum.cost(), 4);
+        let sum = Expression::AtMostOne(vec![has("a"), any]);
+        assert_eq!(sum.to_string(), "(has(self.a) ? 1 : 0) + (has(self.a) || has(self.b) ? 1 : 0) <= 1");
+        assert_eq!(sum.cost(), 5);
     }
 
     #[test]
-    fn strings_are_escaped() {
-        assert_eq!(Expression::text("a\"\\\n\u{1}ü`'").to_string(), "\"a\\\"\\\\\\n\\u0001ü`'\"");
+    fn strings_and_names_are_escaped() {
+        let is = Expression::Is(field(4), "a\"\\\n\u{1}ü`'".to_owned());
+        assert_eq!(is.to_string(), "self.type == \"a\\\"\\\\\\n\\u0001ü`'\"");
+        assert_eq!(has("x-y").to_string(), "has(self.x__dash__y)");
     }
 
     #[test]
     fn costs_are_those_that_an_api_server_estimates() {
-        let type_is_a = Expression::And(vec![has("type"), field().equals("A")]);
+        let type_is_a = Expression::And(vec![has("type"), Expression::Is(field(4), "A".to_owned())]);
         assert_eq!(Expression::Or(vec![has("a").not(), type_is_a]).cost(), 6);
-        assert_eq!(field().differs("").cost(), 2);
-        let long = Expression::Field("type".to_owned(), 3_000_000);
-        assert_eq!(long.equals("12345678901").cost(), 4);
+        assert_eq!(Expression::IsNot(field(4), String::new()).cost(), 2);
+        assert_eq!(Expression::Is(field(3_000_000), "12345678901".to_owned()).cost(), 4);
     }
 }

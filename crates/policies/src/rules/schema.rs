@@ -1,6 +1,7 @@
 //! The raw schema of a version: the objects with unions in it, and how often an API server assumes that each occurs.
 
-use super::expression::Expression;
+use super::expression::{Emptiness, Expression, TextField};
+use crate::options::RuleForm;
 use crate::refusal::RefusalReason;
 use kube_unions_core::schema::cel_name::escape;
 use kube_unions_core::union::UnionStep;
@@ -15,6 +16,7 @@ const NOT_STRINGS: [&str; 4] = ["byte", "date", "date-time", "duration"];
 /// The schema of an object with unions.
 #[derive(Debug)]
 pub(super) struct PlacedSchema<'s> {
+    pub(super) form: RuleForm,
     node: &'s Value,
     /// The keys that lead from the root of the schema to the object.
     pub(super) path: Vec<String>,
@@ -35,7 +37,6 @@ pub(super) struct Occurrence {
 /// The discriminator of a union, as rules read it.
 #[derive(Debug)]
 pub(super) struct DiscriminatorSchema {
-    pub(super) escaped: String,
     /// Length of the longest value, without regard to an enum.
     pub(super) longest: Option<u64>,
     /// The values that the schema allows, if it has an enum. Those of a boolean are texts, as the union has them.
@@ -47,37 +48,39 @@ pub(super) struct DiscriminatorSchema {
 impl<'s> PlacedSchema<'s> {
     /// Finds the object that steps lead to.
     ///
-    /// An API server evaluates rules only if every schema around them has a type.
-    pub(super) fn find(root: &'s Value, steps: &[UnionStep<'_>]) -> Result<Self, RefusalReason> {
+    /// An API server evaluates rules in CEL only if every schema around them has a type.
+    pub(super) fn find(form: RuleForm, root: &'s Value, steps: &[UnionStep<'_>]) -> Result<Self, RefusalReason> {
+        let missing =
+            || if form == RuleForm::Cel { RefusalReason::UntypedPlace } else { RefusalReason::UndescribedPlace };
         let (mut node, mut path, mut text) = (root, Vec::new(), String::new());
         let (mut limits, mut unlimited) = (Vec::new(), None);
         for step in steps {
-            let kind = node.get("type").and_then(Value::as_str);
-            let next = match (step, kind) {
-                (UnionStep::Field(name), Some("object")) => {
+            let is_typed = |name| form != RuleForm::Cel || node.get("type").and_then(Value::as_str) == Some(name);
+            let next = match step {
+                UnionStep::Field(name) if is_typed("object") => {
                     path.extend(["properties".to_owned(), (*name).to_owned()]);
                     let dot = if text.is_empty() { "" } else { "." };
                     text = format!("{text}{dot}{name}");
                     node.get("properties").and_then(|properties| properties.get(*name))
                 }
-                (UnionStep::Items { .. }, Some("array")) => {
+                UnionStep::Items { .. } if is_typed("array") => {
                     contain(node, "maxItems", &text, &mut limits, &mut unlimited);
                     path.push("items".to_owned());
                     text.push_str("[*]");
                     node.get("items")
                 }
-                (UnionStep::Values, Some("object")) => {
+                UnionStep::Values if is_typed("object") => {
                     contain(node, "maxProperties", &text, &mut limits, &mut unlimited);
                     path.push("additionalProperties".to_owned());
                     text.push_str(".*");
                     node.get("additionalProperties")
                 }
-                _ => None,
+                UnionStep::Field(_) | UnionStep::Items { .. } | UnionStep::Values => None,
             };
-            node = next.ok_or(RefusalReason::UntypedPlace)?;
+            node = next.filter(|next| next.is_object()).ok_or_else(missing)?;
         }
-        if node.get("type").and_then(Value::as_str) != Some("object") {
-            return Err(RefusalReason::UntypedPlace);
+        if form == RuleForm::Cel && node.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(missing());
         }
         let bounded = unlimited.is_none();
         let occurrence = match unlimited {
@@ -92,49 +95,59 @@ impl<'s> PlacedSchema<'s> {
                 bounded,
             },
         };
-        Ok(Self { node, path, occurrence })
+        Ok(Self { form, node, path, occurrence })
     }
 
-    /// Returns the name by which an expression selects a field.
-    pub(super) fn readable(&self, name: &str) -> Result<String, RefusalReason> {
-        let escaped = escape(name).ok_or_else(|| RefusalReason::UnreadableName(name.to_owned()))?;
-        let property = self.property(name).filter(|property| smallest(property).is_some());
-        property.map(|_| escaped).ok_or_else(|| RefusalReason::UntypedField(name.to_owned()))
+    /// Fails if a rule cannot read a field.
+    pub(super) fn readable(&self, name: &str) -> Result<(), RefusalReason> {
+        let property = self.property(name);
+        match self.form {
+            RuleForm::Cel if escape(name).is_none() => Err(RefusalReason::UnreadableName(name.to_owned())),
+            RuleForm::Cel if property.and_then(smallest).is_none() => Err(RefusalReason::UntypedField(name.to_owned())),
+            // A keyword inside `allOf` may only be about a field that the schema describes outside.
+            RuleForm::OpenApi if property.is_none() => Err(RefusalReason::UndescribedField(name.to_owned())),
+            RuleForm::Cel | RuleForm::OpenApi | RuleForm::JsonSchema => Ok(()),
+        }
     }
 
     /// Returns true if a member is set: it is there, and if `empty_is_unset`, it is not empty.
     pub(super) fn is_set(&self, name: &str, empty_is_unset: bool) -> Result<Expression, RefusalReason> {
-        let escaped = self.readable(name)?;
-        let has = Expression::Has(escaped.clone());
+        self.readable(name)?;
+        let has = Expression::Has(name.to_owned());
         if !empty_is_unset {
             return Ok(has);
         }
         let property = self.property(name).unwrap_or(&Value::Null);
-        let longest = property.get("maxLength").and_then(limit).map(|length| length.saturating_mul(4));
-        let value = Expression::Field(escaped, longest.unwrap_or(LARGEST_REQUEST - 2));
         let has_format = property.get("format").and_then(Value::as_str).is_some_and(|it| NOT_STRINGS.contains(&it));
         let is_map = property.get("additionalProperties").is_some_and(Value::is_object);
-        let mut all = vec![has];
-        match property.get("type").and_then(Value::as_str) {
+        let emptiness = match property.get("type").and_then(Value::as_str) {
             _ if property.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) => {
-                all.extend([value.clone().differs_from(Expression::Number(0)), value.differs("")]);
+                &[Emptiness::Integer, Emptiness::Text][..]
             }
-            Some("boolean") => all.push(value),
-            Some("integer") => all.push(value.differs_from(Expression::Number(0))),
-            Some("number") => all.push(value.differs_from(Expression::ZeroPointZero)),
-            Some("string") if !has_format => all.push(value.differs("")),
-            Some("array") => all.push(Expression::HasItems(Box::new(value))),
-            Some("object") if is_map => all.push(Expression::HasItems(Box::new(value))),
-            _ => return Err(RefusalReason::UnknownEmptiness(name.to_owned())),
-        }
-        Ok(Expression::And(all))
+            Some("boolean") => &[Emptiness::Boolean],
+            Some("integer") => &[Emptiness::Integer],
+            Some("number") => &[Emptiness::Real],
+            Some("string") if !has_format || self.form != RuleForm::Cel => &[Emptiness::Text],
+            Some("array") => &[Emptiness::List],
+            Some("object") if is_map => &[Emptiness::Map],
+            _ if self.form == RuleForm::Cel => return Err(RefusalReason::UnknownEmptiness(name.to_owned())),
+            Some("object") => &[Emptiness::Fields],
+            _ => &[Emptiness::Unknown],
+        };
+        let is_filled = emptiness.iter().map(|it| Expression::IsFilled(name.to_owned(), *it));
+        Ok(Expression::And(std::iter::once(has).chain(is_filled).collect()))
+    }
+
+    /// Returns true if a field may be null. One that the schema does not describe may.
+    pub(super) fn is_nullable(&self, name: &str) -> bool {
+        self.property(name).is_none_or(|property| property.get("nullable") == Some(&Value::Bool(true)))
     }
 
     /// Returns the discriminator.
     pub(super) fn discriminator(&self, name: &str) -> Result<DiscriminatorSchema, RefusalReason> {
-        let escaped = self.readable(name)?;
+        self.readable(name)?;
         let property = self.property(name).unwrap_or(&Value::Null);
-        let format = property.get("format").and_then(Value::as_str);
+        let format = property.get("format").and_then(Value::as_str).filter(|_| self.form == RuleForm::Cel);
         if let Some(format) = format.filter(|format| NOT_STRINGS.contains(format)) {
             return Err(RefusalReason::DiscriminatorFormat { name: name.to_owned(), format: format.to_owned() });
         }
@@ -142,10 +155,9 @@ impl<'s> PlacedSchema<'s> {
         let is_boolean = property.get("type").and_then(Value::as_str) == Some("boolean");
         let booleans = is_boolean.then(|| vec!["false".into(), "true".into()]);
         Ok(DiscriminatorSchema {
-            escaped,
             longest: property.get("maxLength").and_then(limit).map(|length| length.saturating_mul(4)),
             values: booleans.or_else(|| values.cloned()),
-            nullable: property.get("nullable") == Some(&Value::Bool(true)),
+            nullable: self.is_nullable(name),
             required: required(self.node).any(|required| required == name),
         })
     }
@@ -156,13 +168,14 @@ impl<'s> PlacedSchema<'s> {
 }
 
 impl DiscriminatorSchema {
-    /// Returns the length of the longest value, if these are the values that the schema allows.
-    pub(super) fn size<'v>(&self, values: Option<impl IntoIterator<Item = &'v str>>) -> u64 {
+    /// Returns the field of a discriminator, if these are the values that the schema allows.
+    pub(super) fn field<'v>(&self, name: &str, values: Option<impl IntoIterator<Item = &'v str>>) -> TextField {
         let longest = |values: Option<_>| {
             let values = Option::into_iter(values).flatten();
             values.map(str::len).max().map(|length| u64::try_from(length).unwrap_or(u64::MAX))
         };
-        self.longest.or_else(|| longest(values)).unwrap_or(LARGEST_REQUEST - 2)
+        let longest = self.longest.or_else(|| longest(values)).unwrap_or(LARGEST_REQUEST - 2);
+        TextField { name: name.to_owned(), longest }
     }
 }
 
@@ -237,7 +250,7 @@ mod tests {
     fn occurrence(list: &Value) -> Occurrence {
         let root = json!({"type": "object", "properties": {"l": list}});
         let steps = [UnionStep::Field("l"), UnionStep::Items { keys: vec![] }];
-        PlacedSchema::find(&root, &steps).unwrap().occurrence
+        PlacedSchema::find(RuleForm::Cel, &root, &steps).unwrap().occurrence
     }
 
     #[test]
@@ -258,7 +271,7 @@ mod tests {
         let root = json!({"type": "object", "properties": {"m": {"type": "object", "maxProperties": 5, "additionalProperties": {
             "type": "array", "maxItems": 100, "items": {"type": "object"}}}}});
         let steps = [UnionStep::Field("m"), UnionStep::Values, UnionStep::Items { keys: vec![] }];
-        let found = PlacedSchema::find(&root, &steps).unwrap();
+        let found = PlacedSchema::find(RuleForm::Cel, &root, &steps).unwrap();
         assert_eq!(found.occurrence.times, 500);
         assert_eq!(found.occurrence.container, Some(("m.*".to_owned(), "maxItems")));
         assert_eq!(found.path, ["properties", "m", "additionalProperties", "items"]);
@@ -272,7 +285,7 @@ mod tests {
                 "type": "object"}, "i": {"x-kubernetes-int-or-string": true}, "u": {"x-kubernetes-preserve-unknown-fields": true}, "d": {"type": "string", "format": "date"}}}}});
         let find = |steps: &[&str]| {
             let steps: Vec<_> = steps.iter().map(|name| UnionStep::Field(name)).collect();
-            PlacedSchema::find(&root, &steps)
+            PlacedSchema::find(RuleForm::Cel, &root, &steps)
         };
         assert_eq!(find(&["loose", "o"]).unwrap_err(), RefusalReason::UntypedPlace);
         let object = find(&["o"]).unwrap();

@@ -303,10 +303,8 @@ fn unions_that_rules_cannot_express_are_named_with_the_reason() {
     assert_eq!(reasons(&map_form(), &strict), [RefusalReason::RulesRatchet(strict.server)]);
 }
 
-#[test]
-fn a_union_is_refused_if_the_estimate_of_its_cost_is_too_high() {
-    let options = PolicyOptions::default();
-    assert_eq!(reasons(&in_list(&map_form()), &options), []);
+/// Returns an object with a union whose rules are too expensive in a list without a limit.
+fn nine_members() -> Value {
     let mut values = serde_json::Map::new();
     let mut properties = serde_json::Map::new();
     for number in 0..9 {
@@ -314,7 +312,14 @@ fn a_union_is_refused_if_the_estimate_of_its_cost_is_too_high() {
         properties.insert(format!("m{number}"), json!({"type": "string"}));
     }
     properties.insert("type".to_owned(), json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": values}}));
-    let mut schema = in_list(&object(properties));
+    object(properties)
+}
+
+#[test]
+fn a_union_is_refused_if_the_estimate_of_its_cost_is_too_high() {
+    let options = PolicyOptions::default();
+    assert_eq!(reasons(&in_list(&map_form()), &options), []);
+    let mut schema = in_list(&nine_members());
     let refused = compiled(&schema, &options).refusals.remove(0);
     let reason = "the API server estimates the cost of its rules at 2 times the limit, because a list or map has no limit; set \
                   `maxItems` of `l`, or use policies";
@@ -354,4 +359,75 @@ fn texts_of_users_cannot_leave_a_literal_or_a_line() {
             .all(|rule| !rule.to_string().contains("\\n\"") && !rule["message"].as_str().unwrap().contains('\n'))
     );
     assert!(conditions(&after)[1].contains(r#"self.type != "\"\\`\n // kube-unions""#), "{:?}", conditions(&after));
+}
+
+fn in_form(form: RuleForm, schema: &Value) -> Value {
+    let mut after = schema.clone();
+    let compiled = compiled(schema, &PolicyOptions { rules: form, ..PolicyOptions::default() });
+    assert_eq!(compiled.refusals, []);
+    compiled.apply(&mut after);
+    after["allOf"].clone()
+}
+
+#[test]
+fn keywords_say_the_same_as_cel() {
+    let mark = || json!({"description": "kube-unions"});
+    assert_eq!(
+        in_form(RuleForm::OpenApi, &list_form()),
+        json!([
+            {"not": {"required": ["oci", "git"]}, "externalDocs": mark()},
+            {"not": {"required": ["x-y"], "anyOf": [{"required": ["git"]}, {"required": ["oci"]}]}, "externalDocs": mark()},
+        ])
+    );
+    let unset = || json!({"properties": {"b": {"not": {}}}});
+    assert_eq!(
+        in_form(RuleForm::OpenApi, &map_form()),
+        json!([
+            {"anyOf": [{"required": ["type"]}, {"not": {"anyOf": [{"required": ["a"]}, {"not": unset()}]}}], "externalDocs": mark()},
+            {"not": {"required": ["a", "type"], "properties": {"type": {"not": {"enum": ["A"]}}}}, "externalDocs": mark()},
+            {"anyOf": [{"required": ["a"]}, {"not": {"required": ["type"]}}, {"properties": {"type": {"not": {"enum": ["A"]}}}}], "externalDocs": mark()},
+            {"not": {"not": unset(), "required": ["type"], "properties": {"type": {"not": {"enum": ["B"]}}}}, "externalDocs": mark()},
+        ])
+    );
+    assert_eq!(
+        in_form(RuleForm::JsonSchema, &list_form())[0],
+        json!({"if": {"required": ["oci", "git"]}, "then": {"properties": {"oci": false},
+            "errorMessage": "oci: Forbidden: at most one of `git`, `oci`, `x-y` may be set"}})
+    );
+    assert_eq!(
+        in_form(RuleForm::JsonSchema, &map_form())[2],
+        json!({"if": {"not": {"required": ["a"]}, "required": ["type"], "properties": {"type": {"enum": ["A"]}}},
+            "then": {"required": ["a"], "errorMessage": "a: Required value: must be specified when `type` is \"A\""}})
+    );
+}
+
+#[test]
+fn a_form_replaces_the_rules_of_the_other() {
+    let in_keywords = PolicyOptions { rules: RuleForm::OpenApi, ..PolicyOptions::default() };
+    for (first, second) in [(PolicyOptions::default(), in_keywords.clone()), (in_keywords, PolicyOptions::default())] {
+        let mut alone = list_form();
+        alone["allOf"] = json!([{"required": ["git"]}]);
+        let mut both = alone.clone();
+        compiled(&alone, &second).apply(&mut alone);
+        compiled(&both, &first).apply(&mut both);
+        compiled(&both, &second).apply(&mut both);
+        assert_eq!(both, alone);
+        assert_eq!(compiled(&both, &second), CompiledRules::default());
+    }
+}
+
+#[test]
+fn keywords_have_no_cost_and_express_what_cel_cannot_read() {
+    let deep = (0..4).fold(nine_members(), |inner, _| in_list(&inner));
+    let in_keywords = PolicyOptions { rules: RuleForm::OpenApi, ..PolicyOptions::default() };
+    assert!(matches!(reasons(&deep, &PolicyOptions::default())[..], [RefusalReason::TooExpensive { .. }]));
+    assert_eq!(reasons(&deep, &in_keywords), []);
+    let mut odd = map_form();
+    odd["properties"]["a"] = json!({"x-kubernetes-preserve-unknown-fields": true});
+    odd["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"]["A"]["name"] = json!("1st ü");
+    odd["properties"]["1st ü"] = json!({"type": "string"});
+    assert_eq!(reasons(&odd, &in_keywords), []);
+    let mut schemaless = list_form();
+    schemaless["x-kubernetes-preserve-unknown-fields"] = true.into();
+    assert_eq!(reasons(&schemaless, &in_keywords), []);
 }

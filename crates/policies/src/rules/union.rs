@@ -3,9 +3,10 @@
 //! Each rule is about one field, and fails if the webhook would report a violation of that field. Rules say less often `&&` and
 //! `||` of negations than they could: an API server estimates `!(a && b)` at a cost less than `!a || !b`.
 
-use super::expression::Expression;
+use super::expression::{Expression, TextField};
 use super::name::{field_path, on_one_line};
 use super::schema::{DiscriminatorSchema, PlacedSchema};
+use crate::options::RuleForm;
 use crate::refusal::RefusalReason;
 use kube_unions_core::union::{Choice, Form, Union};
 use serde_json::Value;
@@ -34,15 +35,15 @@ pub(super) struct UnionRules {
 /// A rule of `x-kubernetes-validations`.
 #[derive(Debug)]
 pub(super) struct Rule {
-    condition: Expression,
+    pub(super) condition: Expression,
     /// The field that the rule is about, `None` for the object.
-    field: Option<String>,
-    reason: Reason,
-    message: String,
+    pub(super) field: Option<String>,
+    pub(super) reason: Reason,
+    pub(super) message: String,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Reason {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
     Forbidden,
     Required,
     /// A rule has no reason for an unsupported value.
@@ -67,7 +68,7 @@ struct Fields<'u> {
 struct RuleDiscriminator<'u> {
     name: &'u str,
     has: Expression,
-    value: Expression,
+    field: TextField,
     /// True if the schema allows an empty text.
     can_be_empty: bool,
     /// True if the schema refuses an object without it.
@@ -83,18 +84,29 @@ enum AllowedValues {
     Booleans,
 }
 
+impl Reason {
+    /// Returns the name in a rule, and the words in a message of the API server.
+    pub(super) fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Forbidden => ("FieldValueForbidden", "Forbidden"),
+            Self::Required => ("FieldValueRequired", "Required value"),
+            Self::Invalid => ("FieldValueInvalid", "Invalid value"),
+        }
+    }
+}
+
 impl UnionRules {
     /// Compiles a union of an object.
     pub(super) fn new(union: &Union, object: &PlacedSchema<'_>) -> Result<Self, RefusalReason> {
         let schema = union.discriminator().map(|name| object.discriminator(name)).transpose()?;
-        let values = schema.as_ref().and_then(|schema| new_values(union, schema));
+        let values = schema.as_ref().and_then(|schema| new_values(union, schema, object.form));
         let discriminator = union.discriminator().zip(schema.as_ref()).map(|(name, schema)| {
             let allowed = values.as_ref().or(schema.values.as_ref());
             let texts = || allowed.map(|values| values.iter().filter_map(Value::as_str));
             RuleDiscriminator {
                 name,
-                has: Expression::Has(schema.escaped.clone()),
-                value: Expression::Field(schema.escaped.clone(), schema.size(texts())),
+                has: Expression::Has(name.to_owned()),
+                field: schema.field(name, texts()),
                 can_be_empty: texts().is_none_or(|mut texts| texts.any(str::is_empty)),
                 always_set: schema.required && !schema.nullable,
                 values: match allowed {
@@ -117,17 +129,24 @@ impl UnionRules {
             (Form::List | Form::Map, None) => fields.at_most_one().chain(fields.at_least_one()).collect(),
         };
         let rules = Self { rules, values };
-        if rules.rules.iter().any(Rule::is_too_long) { Err(RefusalReason::TooLong) } else { Ok(rules) }
+        if object.form == RuleForm::Cel && rules.rules.iter().any(Rule::is_too_long) {
+            Err(RefusalReason::TooLong)
+        } else {
+            Ok(rules)
+        }
     }
 }
 
 /// Returns the values that an enum of the discriminator must have, if it has no enum and none but the declared values are
 /// valid. In the 2019 form, a value that selects no member is valid. An enum never allows null, even if it lists it.
-fn new_values(union: &Union, schema: &DiscriminatorSchema) -> Option<Vec<Value>> {
+fn new_values(union: &Union, schema: &DiscriminatorSchema, form: RuleForm) -> Option<Vec<Value>> {
     if union.form() == Form::List || schema.values.is_some() || schema.nullable {
         return None;
     }
-    Some(union.choices().iter().map(|choice| choice.value().into()).collect())
+    let values = union.choices().iter().map(Choice::value);
+    // A JSON schema accepts what an audit does.
+    let empty = (form == RuleForm::JsonSchema && values.clone().all(|value| !value.is_empty())).then_some("");
+    Some(values.chain(empty).map(Value::from).collect())
 }
 
 impl Fields<'_> {
@@ -235,10 +254,8 @@ impl Fields<'_> {
         if self.members.len() > MOST_NAMED {
             let has = |name: &&str| self.members.iter().find(|member| member.name == *name).map(|it| it.has.clone());
             let is_set = |group: &Vec<&str>| Expression::any(group.iter().filter_map(has).collect());
-            let count = |group| is_set(group).then(Expression::Number(1), Expression::Number(0));
-            let sum = Expression::Sum(self.groups.iter().map(count).collect());
             return Box::new(std::iter::once(Rule {
-                condition: unless_chosen(Expression::AtMostOne(Box::new(sum))),
+                condition: unless_chosen(Expression::AtMostOne(self.groups.iter().map(is_set).collect())),
                 field: None,
                 reason: Reason::Forbidden,
                 message,
@@ -293,15 +310,15 @@ impl RuleDiscriminator<'_> {
     /// The discriminator has a value.
     fn is(&self, value: &str) -> Expression {
         match (self.is_boolean(), value) {
-            (false, _) => self.value.clone().equals(value),
-            (true, "true") => self.value.clone(),
-            (true, _) => self.value.clone().not(),
+            (false, _) => Expression::Is(self.field.clone(), value.to_owned()),
+            (true, "true") => Expression::IsTrue(self.name.to_owned()),
+            (true, _) => Expression::IsTrue(self.name.to_owned()).not(),
         }
     }
 
     /// The discriminator has another value.
     fn is_not(&self, value: &str) -> Expression {
-        if self.is_boolean() { self.is(value).not() } else { self.value.clone().differs(value) }
+        self.is(value).negated()
     }
 
     /// The discriminator has a value other than the empty text.
@@ -362,11 +379,7 @@ impl Rule {
 
     /// Returns the rule as an item of `x-kubernetes-validations`.
     pub(super) fn to_json(&self) -> Value {
-        let reason = match self.reason {
-            Reason::Forbidden => "FieldValueForbidden",
-            Reason::Required => "FieldValueRequired",
-            Reason::Invalid => "FieldValueInvalid",
-        };
+        let (reason, _) = self.reason.names();
         let mut message = self.message.clone();
         if message.len() > LONGEST_MESSAGE {
             let end = (0..=LONGEST_MESSAGE).rev().find(|at| message.is_char_boundary(*at)).unwrap_or_default();

@@ -7,6 +7,8 @@
     reason = "a test that meets an unexpected state stops"
 )]
 
+mod json_schema;
+
 use fixtures::crds;
 use fixtures::reviews::{declaration, declared_catalog};
 use kube_unions_core::catalog::{Builder, Catalog};

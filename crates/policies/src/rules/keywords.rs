@@ -1,0 +1,167 @@
+//! The conditions of rules as keywords of schemas, which `OpenAPI` and JSON schemas share.
+//!
+//! An API server validates a null by no keyword but `type` and `enum`, so that `not: {}` accepts null alone.
+
+use super::expression::{Emptiness, Expression};
+use super::schema::PlacedSchema;
+use super::union::{Reason, Rule};
+use crate::options::RuleForm;
+use serde_json::{Map, Value, json};
+
+/// The description in `externalDocs` of every schema that this crate makes in a CRD. Structural schemas allow neither
+/// `description` nor `title` there.
+const MARK: &str = "kube-unions";
+
+type Keywords = Map<String, Value>;
+
+/// Returns a rule as an item of `allOf` in a CRD.
+pub(super) fn of_openapi(rule: &Rule, object: &PlacedSchema<'_>) -> Value {
+    let mut item = keywords(&rule.condition, object);
+    item.insert("externalDocs".to_owned(), json!({"description": MARK}));
+    item.into()
+}
+
+/// Returns true if an item of `allOf` was made by this crate.
+pub(super) fn is_ours(item: &Value) -> bool {
+    item.pointer("/externalDocs/description").and_then(Value::as_str) == Some(MARK)
+}
+
+/// Returns a rule as an item of `allOf` in a JSON schema. Editors show `errorMessage` at the field that `then` is about.
+pub(super) fn of_json_schema(rule: &Rule, object: &PlacedSchema<'_>) -> Value {
+    let Rule { condition, field, reason, message } = rule;
+    let is_violated = keywords(&condition.negated(), object);
+    let Some(field) = field else {
+        return json!({"if": is_violated, "then": {"not": {}, "errorMessage": message}});
+    };
+    let mut then = Keywords::new();
+    if *reason == Reason::Required {
+        then.insert("required".to_owned(), json!([field]));
+    }
+    // Then the field is there, and it is null or empty.
+    if *reason != Reason::Required || object.is_nullable(field) || condition.tells_if_empty(field) {
+        then.insert("properties".to_owned(), json!({field: false}));
+    }
+    then.insert("errorMessage".to_owned(), json!(format!("{field}: {}: {message}", reason.names().1)));
+    json!({"if": is_violated, "then": then})
+}
+
+fn keywords(condition: &Expression, object: &PlacedSchema<'_>) -> Keywords {
+    let each = |all: &[&Expression]| all.iter().map(|one| keywords(one, object)).collect::<Vec<_>>();
+    match condition {
+        Expression::Has(name) if object.is_nullable(name) => of_one("not", of_property(name, null(object.form))),
+        Expression::Has(name) => of_one("required", json!([name])),
+        Expression::IsTrue(name) => of_property(name, json!({"enum": [true]})),
+        Expression::Is(field, text) => of_property(&field.name, json!({"enum": [text]})),
+        Expression::IsNot(field, text) => of_property(&field.name, json!({"not": {"enum": [text]}})),
+        Expression::IsFilled(name, emptiness) => of_property(name, filled(*emptiness)),
+        Expression::Not(inner) => match &**inner {
+            Expression::Has(name) if object.is_nullable(name) => of_property(name, null(object.form)),
+            inner => of_one("not", keywords(inner, object)),
+        },
+        Expression::And(all) => {
+            let (others, fields) = by_field(all, |one| match one {
+                Expression::IsNot(field, text) => Some((&field.name, text)),
+                _ => None,
+            });
+            let is_none = fields.into_iter().map(|(name, texts)| of_property(name, json!({"not": {"enum": texts}})));
+            all_of(each(&others).into_iter().chain(is_none))
+        }
+        Expression::Or(all) => {
+            let (others, fields) = by_field(all, |one| match one {
+                Expression::Is(field, text) => Some((&field.name, text)),
+                _ => None,
+            });
+            let is_one = fields.into_iter().map(|(name, texts)| of_property(name, json!({"enum": texts})));
+            let mut any: Vec<Keywords> = each(&others).into_iter().chain(is_one).collect();
+            if any.len() == 1 { any.remove(0) } else { of_one("anyOf", any) }
+        }
+        Expression::AtMostOne(all) => {
+            let all: Vec<_> = all.iter().collect();
+            let mut one_of: Vec<Value> = each(&all).into_iter().map(Value::from).collect();
+            one_of.push(json!({"not": {"anyOf": one_of}}));
+            of_one("oneOf", one_of)
+        }
+    }
+}
+
+/// Splits off the conditions that name a field and a text: the texts of each field.
+fn by_field<'e>(
+    all: &'e [Expression],
+    named: impl Fn(&'e Expression) -> Option<(&'e String, &'e String)>,
+) -> (Vec<&'e Expression>, Vec<(&'e str, Vec<&'e str>)>) {
+    let (mut others, mut fields) = (Vec::new(), Vec::<(&str, Vec<&str>)>::new());
+    for one in all {
+        match named(one) {
+            None => others.push(one),
+            Some((name, text)) => match fields.iter_mut().find(|(known, _)| known == name) {
+                Some((_, texts)) => texts.push(text),
+                None => fields.push((name, vec![text])),
+            },
+        }
+    }
+    (others, fields)
+}
+
+fn of_one(keyword: &str, value: impl Into<Value>) -> Keywords {
+    Keywords::from_iter([(keyword.to_owned(), value.into())])
+}
+
+fn of_property(name: &str, schema: Value) -> Keywords {
+    of_one("properties", Keywords::from_iter([(name.to_owned(), schema)]))
+}
+
+/// Returns a schema that accepts null alone.
+fn null(form: RuleForm) -> Value {
+    match form {
+        RuleForm::Cel | RuleForm::OpenApi => json!({"not": {}}),
+        RuleForm::JsonSchema => json!({"type": "null"}),
+    }
+}
+
+/// Returns a schema that accepts a value which is not empty, and every value of another type.
+fn filled(emptiness: Emptiness) -> Value {
+    match emptiness {
+        Emptiness::Boolean => json!({"not": {"enum": [false]}}),
+        Emptiness::Integer => json!({"not": {"enum": [0]}}),
+        // An API server compares an enum with the integral part of a number.
+        Emptiness::Real => json!({"not": {"enum": [0], "multipleOf": 1}}),
+        Emptiness::Text => json!({"minLength": 1}),
+        Emptiness::List => json!({"minItems": 1}),
+        Emptiness::Map | Emptiness::Fields => json!({"minProperties": 1}),
+        Emptiness::Unknown => json!({"minLength": 1, "minItems": 1, "minProperties": 1,
+            "not": {"anyOf": [{"enum": [false]}, {"enum": [0], "multipleOf": 1}]}}),
+    }
+}
+
+/// Returns keywords that hold if all of these do.
+fn all_of(parts: impl Iterator<Item = Keywords>) -> Keywords {
+    let (mut whole, mut rest) = (Keywords::new(), Vec::new());
+    for part in parts {
+        match merged(&whole, &part) {
+            Some(merged) => whole = merged,
+            None => rest.push(part),
+        }
+    }
+    if !rest.is_empty() {
+        whole.extend(of_one("allOf", rest));
+    }
+    whole
+}
+
+/// Returns both in one schema, `None` if a keyword cannot say both.
+fn merged(one: &Keywords, other: &Keywords) -> Option<Keywords> {
+    let mut both = one.clone();
+    for (keyword, value) in other {
+        match (both.get_mut(keyword), value) {
+            (None, _) if keyword != "allOf" => drop(both.insert(keyword.clone(), value.clone())),
+            (Some(Value::Array(names)), Value::Array(more)) if keyword == "required" => names.extend(more.clone()),
+            (Some(Value::Object(fields)), Value::Object(more))
+                if keyword == "properties" && more.keys().all(|name| !fields.contains_key(name)) =>
+            {
+                fields.extend(more.clone());
+            }
+            _ => return None,
+        }
+    }
+    Some(both)
+}
