@@ -7,7 +7,7 @@ use clap::Args;
 use std::fmt::Display;
 
 /// The flag of commands that check everything they find.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct RequireArg {
     /// Exit with 1 if there is nothing to check
     #[arg(long)]

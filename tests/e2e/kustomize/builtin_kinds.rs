@@ -10,7 +10,7 @@ use crate::cluster::{is_left_out, say};
 use crate::kind::documents;
 use crate::kubectl;
 
-const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/commands/openapi/builtin.json");
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/commands/compile/kustomize/builtin.json");
 const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane");
 
 #[test]

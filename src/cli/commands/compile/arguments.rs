@@ -1,13 +1,14 @@
 //! The arguments of `compile`, and the options of policies that follow from them.
 
+use super::form::{CompileForm, Writes};
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::input::kinds::{SourceArgs, or_cluster};
 use crate::cli::input::values::only;
 use crate::cli::serve::namespace;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use kube_unions_core::names::is_dns_subdomain;
 use kube_unions_core::schema::Actions;
-use kube_unions_policies::{KubernetesVersion, PolicyOptions, PolicyRatcheting};
+use kube_unions_policies::{KubernetesVersion, PolicyOptions, PolicyRatcheting, RuleForm};
 use std::path::PathBuf;
 
 /// The greatest length of the prefix of names, so that it leaves room for resource and group.
@@ -24,7 +25,12 @@ Every policy comes with its binding, so the output can be applied as it is. The 
 
 With --to cel, the rules stand in the CRDs themselves. They reject in the words of built-in validation, and clear nothing. \
 Comments and the rules of the author stay as they are. Prints the CRDs only; --write keeps the other documents of a file. \
-Compiling twice changes nothing.
+Compiling twice changes nothing. With --to openapi, the CRDs say the same in keywords that have no estimated cost, in the poor \
+messages of these keywords. Either form replaces the rules of the other.
+
+With --to json-schema, editors and CI know the unions before a cluster does: yaml-language-server, kubeconform and others find the \
+schema of a kind in the directory of --output-dir by its name. --to kustomize prints the document for `openapi: path:` of a \
+kustomization.
 
 Standard error names every union that cannot be expressed, with the reason and with what to use instead.
 
@@ -36,7 +42,7 @@ Exit codes:
 
 Examples:
   # Apply the policies for the unions that a cluster declares
-  kube-unions compile --to policies | kubectl apply -f -
+  kube-unions compile | kubectl apply -f -
 
   # Compile the unions of files, for a cluster that only validates
   kube-unions compile --to vap --kubernetes-version 1.35 --from crds/ \\
@@ -46,6 +52,9 @@ Examples:
   kube-unions compile --to cel --from config/crd/bases --write
   kube-unions compile --to cel --from config/crd/bases --check
 
+  # Write the JSON schemas of a folder of CRDs for editors and CI
+  kube-unions compile --to json-schema --from config/crd/bases --output-dir schemas/
+
   # Fail in CI if the policies of a folder are not those of its CRDs
   kube-unions compile --to policies --from crds/ --check policies/
 
@@ -54,7 +63,7 @@ Examples:
 )]
 pub(crate) struct CompileArgs {
     /// The form to compile to
-    #[arg(long, value_enum, value_name = "FORM")]
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     pub(super) to: CompileForm,
     #[command(flatten)]
     pub(super) sources: SourceArgs,
@@ -79,28 +88,26 @@ pub(crate) struct CompileArgs {
     /// Print no policies; compare them with the file or folder PATH, `-` for standard input [default: with the cluster]
     ///
     /// Exits with 1 if a policy is missing, differs, or is stale: it has the prefix of --name-prefix, but no union needs it.
-    /// With --to cel, takes no PATH, and exits with 1 if a CRD of --from or of the cluster would change.
+    /// With --to cel and openapi, takes no PATH, and exits with 1 if a CRD of --from or of the cluster would change.
     #[arg(long, num_args = 0..=1, value_name = "PATH")]
     #[expect(clippy::option_option, reason = "clap's type of a flag with an optional value")]
     pub(super) check: Option<Option<PathBuf>>,
-    /// Write the CRDs of --to cel back to their files
+    /// Write the CRDs of --to cel and openapi back to their files
     #[arg(short, long, conflicts_with = "check")]
     pub(super) write: bool,
+    /// Write the JSON schemas to this directory, each as GROUP/KIND_VERSION.json [default: print that of the only kind]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) output_dir: Option<PathBuf>,
+    /// Name the policies as a directory of static manifests asks for (`staticManifestsDir`)
+    ///
+    /// The API server reads such a directory when it starts, and no client can change its policies (KEP-5793).
+    #[arg(long = "static")]
+    pub(super) static_manifests: bool,
+    /// An OpenAPI document with other kinds, as `kustomize openapi fetch` saves it, for --to kustomize
+    #[arg(long, value_name = "FILE")]
+    pub(super) add_to: Option<PathBuf>,
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
-}
-
-/// The forms that unions are compiled to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum CompileForm {
-    /// CRDs with validation rules in their schemas (`x-kubernetes-validations`)
-    Cel,
-    /// `ValidatingAdmissionPolicies`, which reject
-    Vap,
-    /// `MutatingAdmissionPolicies`, which clear members and deduce discriminators
-    Map,
-    /// Both kinds of policies
-    Policies,
 }
 
 /// The treatment of a write that leaves an invalid union unchanged.
@@ -149,15 +156,22 @@ impl From<ActionArg> for Actions {
 impl CompileArgs {
     /// Returns true if the command reads the unions or the policies of a cluster.
     pub(super) fn needs_cluster(&self) -> bool {
-        self.sources.from.is_empty() || (self.check == Some(None) && self.to != CompileForm::Cel)
+        self.sources.from.is_empty() || (self.check == Some(None) && matches!(self.to.writes(), Writes::Policies { .. }))
     }
 
     /// Returns the options of policies. `of_cluster` is the version of the cluster.
     pub(super) fn options(&self, of_cluster: Option<KubernetesVersion>) -> PolicyOptions {
+        let (mutate, validate, rules) = match self.to.writes() {
+            Writes::Policies { mutate, validate } => (mutate, validate, RuleForm::default()),
+            Writes::Crds(rules) => (false, false, rules),
+            Writes::JsonSchemas | Writes::KustomizeDocument => (false, false, RuleForm::JsonSchema),
+        };
         PolicyOptions {
             server: self.kubernetes_version.or(of_cluster).unwrap_or(KubernetesVersion::DEFAULT),
-            mutate: matches!(self.to, CompileForm::Map | CompileForm::Policies),
-            validate: matches!(self.to, CompileForm::Vap | CompileForm::Policies),
+            mutate,
+            validate,
+            rules,
+            static_manifests: self.static_manifests,
             ratcheting: self.ratcheting.into(),
             actions: self.action.map(Actions::from),
             excluded_namespaces: self.exclude_namespace.clone(),

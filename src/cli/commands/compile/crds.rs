@@ -1,4 +1,4 @@
-//! `--to cel`: puts rules into the schemas of CRDs.
+//! `--to cel` and `--to openapi`: puts rules into the schemas of CRDs.
 //!
 //! The CRDs of files are edited as text, so comments and order stay as they are. Only CRDs are printed, of a cluster only those
 //! with unions or with our rules. The crate `kube-unions-policies` has the rules.
@@ -8,7 +8,7 @@ use super::source::CompileSource;
 use crate::cli::input::crd::{self, EditableCrd};
 use crate::cli::input::manifest::{self, Document, Edit, EditedFile, ItemChanges, ManifestFile, Stream};
 use crate::cli::report::{Verdict, output};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use kube::Client;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::{AnnotationContent, LAST_APPLIED};
@@ -49,7 +49,8 @@ pub(super) async fn run(
     if source.catalog.entries().is_empty() {
         output::note(NO_UNIONS);
     }
-    compiler.add_kinds_without_crd();
+    compiler.refusals.extend(kinds_without_crd(&source.catalog, &compiler.seen));
+    compiler.refusals.sort();
     edited.iter().flat_map(|file| &file.notices).for_each(output::note);
     Refusal::lines(&compiler.refusals).iter().for_each(output::note);
     compiler.problems.iter().for_each(output::note);
@@ -73,27 +74,6 @@ pub(super) async fn run(
     let failed = differs || source.catalog.entries().is_empty() || !compiler.problems.is_empty();
     let partial = !compiler.refusals.is_empty() || source.has_errors;
     Ok(Verdict::rejected_if(failed || (partial && !arguments.allow_partial)))
-}
-
-/// Fails if a flag has no meaning for rules, or rules are needed for a flag.
-pub(super) fn check_flags(arguments: &CompileArgs, rules: bool) -> anyhow::Result<()> {
-    if !rules {
-        return if arguments.write { bail!("--write needs --to cel: policies are printed only") } else { Ok(()) };
-    }
-    if let Some(Some(path)) = &arguments.check {
-        bail!("remove `{}` behind --check: --to cel checks the CRDs of --from or of the cluster", path.display());
-    }
-    if !arguments.exclude_namespace.is_empty() {
-        bail!(
-            "remove --exclude-namespace: rules in a CRD apply to objects of all namespaces; policies can exclude some"
-        );
-    }
-    let writes_stdin =
-        arguments.sources.from.is_empty() || arguments.sources.from.iter().any(|path| path == Path::new("-"));
-    if arguments.write && writes_stdin {
-        bail!("--write needs files: name files and folders with --from");
-    }
-    Ok(())
 }
 
 struct RulesCompiler<'c> {
@@ -124,16 +104,10 @@ impl RulesCompiler<'_> {
 
     /// Returns the edits of a CRD at a path, and true if it has unions.
     fn edits(&mut self, crd: &Value, base: &[String]) -> (Vec<Edit>, bool) {
-        let text = |pointer| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
         let without_unions = Plan::default();
         let (mut edits, mut has_unions) = (Vec::new(), false);
-        for (position, version, schema) in crd::schemas(crd) {
-            if crd.pointer(&format!("/spec/versions/{position}/served")) != Some(&Value::Bool(true)) {
-                continue;
-            }
-            let entry = self.catalog.lookup(group, version, kind);
-            let gvk = GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() };
+        for (position, gvk, schema) in served_versions(crd) {
+            let entry = self.catalog.lookup(&gvk.group, &gvk.version, &gvk.kind);
             has_unions |= entry.is_some();
             let plan = entry.map_or(&without_unions, |entry| entry.plan());
             let compiled = compile_rules(&RulesTarget { gvk: &gvk, plan, schema }, self.options);
@@ -146,18 +120,6 @@ impl RulesCompiler<'_> {
             self.seen.insert(gvk);
         }
         (edits, has_unions)
-    }
-
-    /// Adds a refusal for each kind with unions that no CRD defines.
-    fn add_kinds_without_crd(&mut self) {
-        let kinds = self.catalog.entries().iter().map(CatalogEntry::gvk);
-        let without = kinds.filter(|gvk| !self.seen.contains(*gvk));
-        self.refusals.extend(without.map(|gvk| Refusal {
-            gvk: gvk.clone(),
-            place: None,
-            reason: RefusalReason::NotACustomResource,
-        }));
-        self.refusals.sort();
     }
 
     /// Puts rules into the stored CRDs of a cluster, and returns each as its author could apply it.
@@ -197,6 +159,26 @@ impl RulesCompiler<'_> {
         let definitions = vec![Range { start: 0, end: text.len() }];
         Ok(Some(EditedFile { text, format: manifest::Format::Yaml, definitions, ..edited }))
     }
+}
+
+/// Returns the served versions of a CRD: the position, the kind, and the schema.
+pub(super) fn served_versions(crd: &Value) -> impl Iterator<Item = (usize, GroupVersionKind, &Value)> {
+    let text = |pointer| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
+    let is_served = |position| crd.pointer(&format!("/spec/versions/{position}/served")) == Some(&Value::Bool(true));
+    let served = crd::schemas(crd).filter(move |(position, ..)| is_served(*position));
+    served.map(move |(position, version, schema)| {
+        (position, GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() }, schema)
+    })
+}
+
+/// Returns a refusal for each kind with unions that no CRD defines.
+pub(super) fn kinds_without_crd<'c>(
+    catalog: &'c Catalog,
+    seen: &'c BTreeSet<GroupVersionKind>,
+) -> impl Iterator<Item = Refusal> {
+    let kinds = catalog.entries().iter().map(CatalogEntry::gvk).filter(|gvk| !seen.contains(*gvk));
+    kinds.map(|gvk| Refusal { gvk: gvk.clone(), place: None, reason: RefusalReason::NotACustomResource })
 }
 
 /// Removes the fields of a stored CRD that an API server or `kubectl apply` writes.
