@@ -176,6 +176,14 @@ reference: ## Write docs/reference, and the answers to mistakes
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it reference
 	TRYCMD=overwrite $(CARGO) test --locked --all-features --test it mistakes
 
+.PHONY: editor
+editor: build ## Check that yaml-language-server names the right field of a union, by the JSON schema of a CRD (needs Node.js)
+	cd tests/editor && npm ci
+	$(KUBE_UNIONS_BIN) compile --to json-schema --from manifests/samples/rollout/crd.yaml --output-dir $(TARGET)/editor
+	for name in two-members missing-member empty-member-with-settings; do \
+	  node tests/editor/check.mjs $(TARGET)/editor/samples.kube-unions.dev/rollout_v1.json manifests/samples/rollout/rejected-$$name; \
+	done
+
 .PHONY: go-samples
 go-samples: ## Generate the CRDs of the Go samples with the pinned controller-gen (needs Go)
 	tests/cases/go/crds.sh
