@@ -16,6 +16,7 @@ pub(crate) mod player;
 pub(crate) mod random;
 mod rows;
 mod rules;
+mod static_manifests;
 
 use std::ops::Deref;
 use std::sync::OnceLock;

@@ -5,6 +5,7 @@ mod audit;
 mod check_cel;
 mod commands;
 mod compile;
+mod compile_forms;
 mod compile_rules;
 mod completion;
 mod declarations;

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::agreement::{Subject, differences};
-use super::{Native, compile_all, warning};
+use super::{Native, compile_all, rules, warning};
 use kube_unions_policies::{KubernetesVersion, PolicyObject, PolicyOptions};
 
 const GROUP: &str = "older.example";
@@ -71,4 +71,10 @@ fn an_older_api_server_takes_the_validating_policies_and_denies_in_the_same_word
     }
     let found = differences(&native, &[subject], &options());
     assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn an_older_api_server_judges_unions_in_keywords_four_lists_deep() {
+    let Some(native) = Native::start_older() else { return };
+    rules::keywords::are_judged_four_lists_deep(&native);
 }

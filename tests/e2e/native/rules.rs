@@ -1,28 +1,36 @@
-//! The rows of `tests/cases` through rules in CRDs, and the limits of rules: the API server accepts every CRD that `compile` gives
+//! The rows of `tests/cases` through rules in CRDs, in CEL and in keywords, and the limits of rules: the API server accepts every CRD that `compile` gives
 //! rules, and what `compile` refuses, it would refuse.
 
 mod cluster;
+pub(super) mod keywords;
 mod limits;
 
 use super::Native;
-use super::player::{Installed, Installer, Phase, Played, play};
+use super::player::{Installed, Installer, Phase, Played, play, same_causes};
 use crate::http::Answer;
+use fixtures::reviews::Cause;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::Plan;
 use kube_unions_policies::{
-    CompiledRules, PolicyObject, PolicyOptions, PolicyRatcheting, PolicyTarget, RulesTarget, compile, compile_rules,
+    CompiledRules, PolicyObject, PolicyOptions, PolicyRatcheting, PolicyTarget, RuleForm, RulesTarget, compile,
+    compile_rules,
 };
 use serde_json::Value;
 
 /// Rules in the CRD.
 struct Rules {
+    form: RuleForm,
     /// True if a mutating policy normalises before.
     mutate: bool,
 }
 
 impl Installer for Rules {
     fn group(&self) -> &'static str {
-        if self.mutate { "mutated.rules.example" } else { "rules.example" }
+        match (self.form, self.mutate) {
+            (RuleForm::Cel, true) => "mutated.rules.example",
+            (RuleForm::Cel, false) => "rules.example",
+            (RuleForm::OpenApi | RuleForm::JsonSchema, _) => "keywords.example",
+        }
     }
 
     fn compile(&self, played: &Played<'_>) -> Result<Installed, String> {
@@ -31,7 +39,8 @@ impl Installer for Rules {
         }
         let mutate = self.mutate && played.suite.phase != Some(Phase::Validate);
         let ratcheting = if played.ratchet { PolicyRatcheting::Enabled } else { PolicyRatcheting::Disabled };
-        let options = PolicyOptions { mutate, validate: false, ratcheting, ..PolicyOptions::default() };
+        let rules = self.form;
+        let options = PolicyOptions { mutate, validate: false, ratcheting, rules, ..PolicyOptions::default() };
         let mut definition = played.definition.clone();
         let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         let mut policies = Vec::new();
@@ -51,6 +60,14 @@ impl Installer for Rules {
         Ok(Installed { definition, policies })
     }
 
+    /// A keyword names neither a member nor a value.
+    fn same_causes(&self, answer: &Answer, wanted: &[Cause]) -> Result<(), String> {
+        match self.form {
+            RuleForm::OpenApi if answer.status == 422 && !wanted.is_empty() => Ok(()),
+            RuleForm::Cel | RuleForm::OpenApi | RuleForm::JsonSchema => same_causes(answer, wanted),
+        }
+    }
+
     /// Rules tell nothing of what they let through.
     fn same_warnings(&self, _: &Answer, _: &[String]) -> Result<(), String> {
         Ok(())
@@ -67,11 +84,17 @@ fn embed(schema: &mut Value, gvk: &GroupVersionKind, plan: &Plan, options: &Poli
 #[test]
 fn the_rows_hold_through_rules_except_the_listed_ones() {
     let Some(native) = Native::start() else { return };
-    play(&native, &Rules { mutate: false }, "tests/cases/native/rules.yaml");
+    play(&native, &Rules { form: RuleForm::Cel, mutate: false }, "tests/cases/native/rules.yaml");
 }
 
 #[test]
 fn the_rows_hold_through_rules_beside_mutating_policies_except_the_listed_ones() {
     let Some(native) = Native::start() else { return };
-    play(&native, &Rules { mutate: true }, "tests/cases/native/rules-and-mutation.yaml");
+    play(&native, &Rules { form: RuleForm::Cel, mutate: true }, "tests/cases/native/rules-and-mutation.yaml");
+}
+
+#[test]
+fn the_rows_hold_through_keywords_except_the_listed_ones() {
+    let Some(native) = Native::start() else { return };
+    play(&native, &Rules { form: RuleForm::OpenApi, mutate: false }, "tests/cases/native/keywords.yaml");
 }
