@@ -87,11 +87,13 @@ fn translate(schema: &mut Value) {
         schema.insert("additionalProperties".to_owned(), false.into());
     }
     for (keyword, value) in schema.iter_mut() {
-        match value {
-            Value::Object(properties) if keyword == "properties" => properties.values_mut().for_each(translate),
-            Value::Array(list) if LISTS.contains(&keyword.as_str()) => list.iter_mut().for_each(translate),
-            _ if SCHEMAS.contains(&keyword.as_str()) => translate(value),
-            _ => {}
+        let keyword = keyword.as_str();
+        if keyword == "properties" {
+            value.as_object_mut().into_iter().flatten().for_each(|(_, property)| translate(property));
+        } else if LISTS.contains(&keyword) {
+            value.as_array_mut().into_iter().flatten().for_each(translate);
+        } else if SCHEMAS.contains(&keyword) {
+            translate(value);
         }
     }
     if is(schema, "x-kubernetes-embedded-resource") {

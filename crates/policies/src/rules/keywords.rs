@@ -59,17 +59,17 @@ fn keywords(condition: &Expression, object: &PlacedSchema<'_>) -> Keywords {
             inner => of_one("not", keywords(inner, object)),
         },
         Expression::And(all) => {
-            let (others, fields) = by_field(all, |one| match one {
-                Expression::IsNot(field, text) => Some((&field.name, text)),
-                _ => None,
+            let (others, fields) = by_field(all, |one| {
+                let Expression::IsNot(field, text) = one else { return None };
+                Some((&field.name, text))
             });
             let is_none = fields.into_iter().map(|(name, texts)| of_property(name, json!({"not": {"enum": texts}})));
             all_of(each(&others).into_iter().chain(is_none))
         }
         Expression::Or(all) => {
-            let (others, fields) = by_field(all, |one| match one {
-                Expression::Is(field, text) => Some((&field.name, text)),
-                _ => None,
+            let (others, fields) = by_field(all, |one| {
+                let Expression::Is(field, text) = one else { return None };
+                Some((&field.name, text))
             });
             let is_one = fields.into_iter().map(|(name, texts)| of_property(name, json!({"enum": texts})));
             let mut any: Vec<Keywords> = each(&others).into_iter().chain(is_one).collect();
