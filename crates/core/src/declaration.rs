@@ -38,6 +38,7 @@ pub use error::{DeclarationError, DefinitionError};
 pub use exempt::{BuiltinGroups, is_exempt};
 pub use fault::{Fault, FaultOfVersions};
 pub use fault_kind::FaultKind;
+pub(crate) use graft::pointer_of;
 #[cfg(feature = "kube")]
 pub use json_schema::{annotation_json_schema, union_declaration_json_schema};
 pub use last_applied::LAST_APPLIED;

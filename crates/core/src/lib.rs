@@ -10,6 +10,7 @@ mod listed;
 mod meter;
 pub mod names;
 pub mod near;
+pub mod revision;
 pub mod schema;
 mod seed;
 pub mod union;

@@ -12,6 +12,7 @@ use kube_unions_core::declaration::{
     Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Source, Target,
 };
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
+use kube_unions_core::revision::KindVersion;
 use kube_unions_core::schema::{DefaultsError, EXTENSION};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -177,6 +178,39 @@ impl Assembly {
         let unions = (self.catalog.union_count(), "union");
         let all = crds.into_iter().chain(others).chain([unions]);
         all.map(|(number, noun)| count(number, noun)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the differences to an older revision of the documents, and the number of versions of kinds that both describe.
+    pub fn changes_since(&self, old: &Self) -> (Vec<Fault>, usize) {
+        let mut changes = Vec::new();
+        let both: Vec<_> = self.kinds.intersection(&old.kinds).collect();
+        for gvk in &both {
+            let (before, after) = (old.name_of(gvk), self.name_of(gvk));
+            changes.extend(self.kind_version(gvk, &after).changes_since(&old.kind_version(gvk, &before)));
+        }
+        for (one, kinds, kind) in [
+            (old, old.kinds.difference(&self.kinds), FaultKind::OnlyInOld),
+            (self, self.kinds.difference(&old.kinds), FaultKind::OnlyInNew),
+        ] {
+            changes.extend(kinds.filter_map(|gvk| one.kind_version(gvk, &one.name_of(gvk)).alone(kind)));
+        }
+        (changes, both.len())
+    }
+
+    /// Returns the name of the definition of a kind.
+    fn name_of(&self, gvk: &GroupVersionKind) -> String {
+        let kind = gvk.group_kind();
+        self.parts.workspace.definition(&kind).map_or_else(|| kind.to_string(), |known| known.name().to_owned())
+    }
+
+    fn kind_version<'k>(&'k self, gvk: &'k GroupVersionKind, definition: &'k str) -> KindVersion<'k> {
+        let versions = self.parts.workspace.definition(&gvk.group_kind()).into_iter().flat_map(Definition::versions);
+        KindVersion {
+            gvk,
+            definition,
+            plan: self.catalog.lookup(&gvk.group, &gvk.version, &gvk.kind).map(|entry| &**entry.plan()),
+            version: versions.into_iter().find(|version| version.name == gvk.version),
+        }
     }
 
     /// Returns the file of a fault, and its line and column.

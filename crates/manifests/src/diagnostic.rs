@@ -183,6 +183,17 @@ impl Diagnostic {
     }
 }
 
+/// Returns the differences to an older revision of the documents, and the number of versions of kinds that both describe. What the
+/// new documents do not have has its place in the old ones.
+pub fn compare(old: &Assembly, new: &Assembly) -> (Vec<Diagnostic>, usize) {
+    let (changes, compared) = new.changes_since(old);
+    let placed = FaultOfVersions::group(&changes).into_iter().filter_map(|group| {
+        let (file, position) = new.place_of(group.fault).or_else(|| old.place_of(group.fault))?;
+        Some(Diagnostic::of_fault(&group, file, position))
+    });
+    (placed.collect(), compared)
+}
+
 /// Returns the faults and problems of documents, sorted by file.
 pub fn diagnose(assembly: &Assembly) -> Vec<Diagnostic> {
     let groups = FaultOfVersions::group(assembly.catalog.faults());

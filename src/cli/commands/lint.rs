@@ -1,4 +1,8 @@
 //! `lint`: reports every fault in the unions that CRDs and `UnionDeclaration`s declare, with its place in the file.
+//!
+//! [`against`] compares the unions with those of older files.
+
+mod against;
 
 use super::check_cel;
 use crate::cli::input::kinds::{self, Assembly, DeclarationArgs};
@@ -26,6 +30,8 @@ something else worth knowing. A fault of several versions has one line that name
 Each union is compared with the CEL rules of `x-kubernetes-validations` and with `oneOf`, `anyOf`, `allOf`, `not`, `minProperties` \
 and `maxProperties` that the CRD has beside it. A disagreement is a warning that shows a smallest object. Rules that cannot be \
 evaluated are a note. Transition rules, and rules about other fields, do not count.
+With --against, each difference to the unions of older files has a line, too: an error breaks clients, a warning is safe only \
+because unchanged violations are let through, a note is safe.
 
 The last line, on standard error, counts the CRDs and unions that were checked.
 
@@ -38,10 +44,17 @@ Examples:
   kube-unions lint crds/
   kube-unions lint --strict -o json crd.yaml declaration.yaml
   kube-unions lint -o sarif crds/ > lint.sarif
+  kube-unions lint --against old-crds/ crds/
   kustomize build config/crd | kube-unions lint -")]
 pub(crate) struct LintArgs {
     #[command(flatten)]
     declarations: DeclarationArgs,
+    /// Files and folders with an older revision of the same kinds: also report what became of their unions
+    ///
+    /// Only versions of kinds that both have are compared. If the older files have no CRD for one of their UnionDeclarations, that
+    /// of PATH serves both.
+    #[arg(long, num_args = 1, value_name = "OLD")]
+    against: Vec<PathBuf>,
     /// Exit with 1 for warnings, too
     #[arg(short = 'W', long)]
     strict: bool,
@@ -64,14 +77,17 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
         Some(Diagnostic::of_misspelt_kind(document, message))
     });
     let mut diagnostics: Vec<Diagnostic> = misspelt.collect();
+    let older = against::read(&arguments.against, &documents, arguments.declarations.builtin_unions());
     let assembly = kinds::assemble(documents, arguments.declarations.builtin_unions());
-    diagnostics.extend(manifests.problems.iter().map(Diagnostic::of_problem));
+    diagnostics.extend(manifests.problems.iter().chain(&older.problems).map(Diagnostic::of_problem));
     diagnostics.extend(diagnostic::diagnose(&assembly));
     diagnostics.extend(check_cel::diagnostics(&assembly));
+    let compared = older.compare(&assembly, &mut diagnostics);
     diagnostics.sort();
-    let unread = manifests.problems.len() + assembly.problems.len();
+    let unread = manifests.problems.len() + assembly.problems.len() + older.problems.len();
     // A file that cannot be read may have what is missing.
     let missing = if unread > 0 || arguments.partial { None } else { assembly.missing(&paths) };
+    let missing = missing.or_else(|| compared.as_ref().err().filter(|_| unread == 0).cloned());
     if arguments.partial {
         diagnostics.retain(|diagnostic| diagnostic.rule != LintRule::Fault(FaultKind::MissingTarget));
     }
@@ -79,8 +95,8 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let nothing = diagnostics.is_empty() && assembly.catalog.union_count() == 0;
     let verdict =
         if nothing { arguments.require.verdict() } else { Verdict::rejected_if(diagnostics.iter().any(is_rejected)) };
-    let problems: Vec<String> =
-        manifests.problems.iter().chain(&assembly.problems).map(ToString::to_string).chain(missing.clone()).collect();
+    let unread_files = manifests.problems.iter().chain(&assembly.problems).chain(&older.problems);
+    let problems: Vec<String> = unread_files.map(ToString::to_string).chain(missing.clone()).collect();
     let code = if problems.is_empty() { verdict.code() } else { FAILED };
     print(&diagnostics, arguments.output, &problems, code)?;
 
@@ -90,19 +106,20 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     if unread == 0 && nothing {
         return Ok(arguments.require.warn(format_args!("nothing to check: {}", assembly.summary())));
     }
-    output::note(summary(&assembly, &diagnostics));
+    output::note(summary(&assembly, &diagnostics, compared.ok().flatten()));
     if unread > 0 {
         bail!("{} kept something from being checked", count(unread, "problem"));
     }
     Ok(verdict)
 }
 
-/// Returns the summary, for example `3 CRDs, 5 unions, 1 problem, 2 notes`.
-fn summary(assembly: &Assembly, diagnostics: &[Diagnostic]) -> String {
+/// Returns the summary, for example `3 CRDs, 5 unions, 1 problem, 2 notes`, and the number of versions that were compared.
+fn summary(assembly: &Assembly, diagnostics: &[Diagnostic], compared: Option<usize>) -> String {
     let notes = diagnostics.iter().filter(|diagnostic| diagnostic.is_note()).count();
     let problems = count(diagnostics.len() - notes, "problem");
     let notes = if notes > 0 { format!(", {}", count(notes, "note")) } else { String::new() };
-    format!("{}, {problems}{notes}", assembly.summary())
+    let compared = compared.map(|number| format!(", {} compared", count(number, "version"))).unwrap_or_default();
+    format!("{}, {problems}{notes}{compared}", assembly.summary())
 }
 
 fn print(diagnostics: &[Diagnostic], format: FindingsFormat, problems: &[String], code: u8) -> anyhow::Result<()> {

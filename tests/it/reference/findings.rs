@@ -28,6 +28,15 @@ notification of the run.
 
 ";
 
+const AGAINST: &str = "
+## lint --against
+
+What became of a union since the older files. An error breaks: a write that made sense is refused, or has another effect. A warning is
+safe only with ratcheting: objects that may be stored become invalid, and can be updated only because unchanged violations are let
+through. A note is safe.
+
+";
+
 #[test]
 fn the_page_of_findings_is_up_to_date() {
     let severity = |kind: FindingKind| match kind.severity() {
@@ -41,9 +50,14 @@ fn the_page_of_findings_is_up_to_date() {
         [name, severity(*kind).to_owned(), kind.meaning().to_owned()]
     });
     let generate = table(["rule", "severity", "meaning"], rows);
-    let rows = rules_of_lint().into_iter().chain([UNREADABLE_INPUT.map(str::to_owned)]);
-    let lint = table(["rule", "severity", "meaning"], rows.map(|[id, level, text]| [code(&id), level, text]));
-    assert_page("findings.md", &[INTRODUCTION, &generate, LINT, &lint].concat());
+    let is_revision = |name: &str| FaultKind::ALL.iter().any(|kind| kind.name() == name && kind.is_revision());
+    let all = rules_of_lint().into_iter().chain([UNREADABLE_INPUT.map(str::to_owned)]);
+    let (against, lint): (Vec<_>, Vec<_>) = all.partition(|[id, ..]| is_revision(id));
+    let [lint, against] = [lint, against].map(|rows| {
+        let rows = rows.into_iter().map(|[id, level, text]| [code(&id), level, text]);
+        table(["rule", "severity", "meaning"], rows)
+    });
+    assert_page("findings.md", &[INTRODUCTION, &generate, LINT, &lint, AGAINST, &against].concat());
 }
 
 /// The rule that no SARIF log has.

@@ -98,6 +98,34 @@ fault_kinds! {
     PlaceLeftOut "place-left-out" Note "The schema of the target lacks the place of a union, which is left out.",
     MemberLeftOut "member-left-out" Note "The schema of the target lacks a member, which is left out.",
     DiscriminatorLeftOut "discriminator-left-out" Note "The schema of the target lacks the discriminator of a union, which is left out.",
+    UnionRemoved "union-removed" Error "A union is not declared any more.",
+    UnionMoved "union-moved" Error "A union is at another path.",
+    UnionOverFields "union-over-fields" Warning "A union is declared over fields that an object may hold together.",
+    UnionAdded "union-added" Note "A union is declared over new fields.",
+    UnionBecameRequired "union-became-required" Error "An object must have a choice, and none was needed before.",
+    UnionBecameOptional "union-became-optional" Note "An object need not have a choice any more.",
+    FormChanged "form-changed" Error "A union changes between the forms of 2019 and 2022.",
+    DiscriminatorRemoved "discriminator-removed" Error "A union has no discriminator any more.",
+    DiscriminatorRenamed "discriminator-renamed" Error "A union has another discriminator.",
+    DiscriminatorAdded "discriminator-added" Warning "A union of the 2019 form has a discriminator now.",
+    ValueRemoved "value-removed" Error "A value of the discriminator is no choice any more.",
+    ValueAdded "value-added" Note "A value of the discriminator is a new choice.",
+    MemberRemoved "member-removed" Error "A field is no member any more.",
+    MemberOverField "member-over-field" Warning "A field that objects may have becomes a member.",
+    MemberAdded "member-added" Note "A new field is a member.",
+    MemberDeselected "member-deselected" Error "A value does not select a member any more.",
+    MemberBecameRequired "member-became-required" Error "A value needs a member that it could do without.",
+    MemberBecameOptional "member-became-optional" Note "A value can do without a member that it needed.",
+    GroupSplit "group-split" Error "Members that could be set together exclude each other.",
+    GroupJoined "group-joined" Error "Members that excluded each other may be set together.",
+    EmptyBecameSet "empty-became-set" Error "The empty value of a member counts as set.",
+    EmptyBecameUnset "empty-became-unset" Error "The empty value of a member counts as not set.",
+    NormalizationDisabled "normalization-disabled" Error "Nothing is cleared any more.",
+    NormalizationEnabled "normalization-enabled" Note "The members that a write does not choose are cleared.",
+    ActionBecameDeny "action-became-deny" Warning "Violations are refused that were accepted.",
+    ActionRelaxed "action-relaxed" Note "Violations are accepted that were refused.",
+    OnlyInOld "only-in-old" Note "Only the old files describe a version with unions.",
+    OnlyInNew "only-in-new" Note "Only the new files describe a version with unions.",
     MoreErrors "more-errors" Error "There are more errors than the report has.",
     MoreWarnings "more-warnings" Warning "There are more warnings than the report has.",
     MoreNotes "more-notes" Note "There are more notes than the report has.",
@@ -114,6 +142,17 @@ impl FaultKind {
                 | Self::MemberLeftOut
                 | Self::DiscriminatorLeftOut
         )
+    }
+
+    /// Returns true if a fault of this kind is a difference between two revisions of a union, see
+    /// [`KindVersion::changes_since`](crate::revision::KindVersion::changes_since).
+    pub fn is_revision(self) -> bool {
+        (Self::UnionRemoved..=Self::OnlyInNew).contains(&self)
+    }
+
+    /// Returns true if the other revision does not have the version at all.
+    pub(crate) const fn is_lone(self) -> bool {
+        matches!(self, Self::OnlyInOld | Self::OnlyInNew)
     }
 
     /// Returns the kind of a fault that stands for several faults of this severity.

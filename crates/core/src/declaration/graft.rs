@@ -201,7 +201,7 @@ fn fault(
         version: version.map(|version| version.name.to_string()),
         path: place.to_string(),
         source: Some(source),
-        pointer: pointer(version, place, source),
+        pointer: pointer_of(version, place, source),
         ..Fault::new(kind, definition, message)
     };
     fault.with_origin(origin)
@@ -228,7 +228,7 @@ fn undescribed(around: &Place, step: &PlaceStep, source: Source) -> String {
 }
 
 /// Returns the JSON Pointer of a declaration in the document of its CRD or `UnionDeclaration`.
-fn pointer(version: Option<&DefinitionVersion>, place: &Place, source: Source) -> String {
+pub(crate) fn pointer_of(version: Option<&DefinitionVersion>, place: &Place, source: Source) -> String {
     let annotation = |name: &str| {
         let mut pointer = String::from("/metadata/annotations/");
         push_token(&mut pointer, name);

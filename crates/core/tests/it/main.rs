@@ -16,6 +16,7 @@ mod hostile;
 mod invariants;
 mod matrix;
 mod notes;
+mod revisions;
 mod stored;
 mod transitions;
 mod workspace;
