@@ -219,6 +219,12 @@ impl Assembly {
             Some(name) => self.parts.declarations.get(name),
             None => self.parts.definitions.get(&fault.definition),
         };
+        // The fault is that of the composite resource, too.
+        if fault.declaration.is_none()
+            && document.and_then(|document| document.made.as_ref()).is_some_and(|it| it.of_claim)
+        {
+            return None;
+        }
         if let Some(document) = document {
             return Some((&document.file, document.position(&fault.pointer)));
         }

@@ -4,7 +4,7 @@ use crate::assembly::Assembly;
 use crate::document::Document;
 use crate::misspelt::{self, Misspelling};
 use crate::problem::Problem;
-use kube_unions_core::declaration::{FaultKind, FaultOfVersions, Severity, Source};
+use kube_unions_core::declaration::{ANNOTATION, FaultKind, FaultOfVersions, Severity, Source};
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 
@@ -52,6 +52,8 @@ pub enum LintRule {
     RulesTooStrong,
     /// Validation rules of a CRD that cannot be compared with a union.
     RulesUndecided,
+    /// The annotation on a document that a CRD is made of, which does not reach the CRD.
+    MisplacedAnnotation,
     /// A file or document that cannot be read.
     UnreadableInput,
 }
@@ -59,7 +61,7 @@ pub enum LintRule {
 impl LintRule {
     /// Returns every rule.
     pub fn all() -> impl Iterator<Item = Self> {
-        let own = [Self::MisspeltName, Self::MisspeltKind];
+        let own = [Self::MisspeltName, Self::MisspeltKind, Self::MisplacedAnnotation];
         let rules = [Self::RulesTooWeak, Self::RulesTooStrong, Self::RulesUndecided, Self::UnreadableInput];
         FaultKind::ALL.iter().copied().map(Self::Fault).chain(own).chain(rules)
     }
@@ -73,6 +75,7 @@ impl LintRule {
             Self::RulesTooWeak => "rules-too-weak",
             Self::RulesTooStrong => "rules-too-strong",
             Self::RulesUndecided => "rules-undecided",
+            Self::MisplacedAnnotation => "misplaced-annotation",
             Self::UnreadableInput => "unreadable-input",
         }
     }
@@ -83,6 +86,9 @@ impl LintRule {
             Self::Fault(kind) => kind.meaning(),
             Self::MisspeltName => "A keyword or an annotation resembles one that declares unions, and has no effect.",
             Self::MisspeltKind => "The kind of a document resembles one that declares unions, and is not checked.",
+            Self::MisplacedAnnotation => {
+                "The annotation is where the CRD that is made of the document does not get it."
+            }
             Self::RulesTooWeak => "The validations of a CRD are about a union, and allow an object that it rejects.",
             Self::RulesTooStrong => "The validations of a CRD are about a union, and reject an object that it allows.",
             Self::RulesUndecided => "A validation of a CRD is about a union, and cannot be compared with it.",
@@ -94,7 +100,9 @@ impl LintRule {
     pub fn severity(self) -> Severity {
         match self {
             Self::Fault(kind) => kind.severity(),
-            Self::MisspeltName | Self::MisspeltKind | Self::UnreadableInput => Severity::Error,
+            Self::MisspeltName | Self::MisspeltKind | Self::MisplacedAnnotation | Self::UnreadableInput => {
+                Severity::Error
+            }
             Self::RulesTooWeak | Self::RulesTooStrong => Severity::Warning,
             Self::RulesUndecided => Severity::Note,
         }
@@ -124,6 +132,19 @@ impl Diagnostic {
     pub fn of_misspelt_kind(document: &Document, message: String) -> Self {
         let problem = Problem::of_document(document, "", message);
         Self { declaration: document.name.clone(), ..Self::at(problem, LintRule::MisspeltKind) }
+    }
+
+    /// Describes an annotation on a document that a CRD is made of, if there is one.
+    pub fn of_misplaced(document: &Document) -> Option<Self> {
+        let made = document.made.as_ref().filter(|made| made.misplaced.is_some() && !made.of_claim)?;
+        let message = format!(
+            "the annotation `{ANNOTATION}` does not reach the CRD from here; it belongs to `{}`, where `kube-unions annotate` moves it",
+            made.maker.annotations()
+        );
+        let source = document.with_origin(None);
+        let pointer = crate::crd::pointer(&["metadata", "annotations", ANNOTATION].map(str::to_owned));
+        let problem = Problem::of_document(&source, &pointer, message);
+        Some(Self { definition: document.name.clone(), ..Self::at(problem, LintRule::MisplacedAnnotation) })
     }
 
     /// Describes a problem under a rule.
@@ -206,7 +227,8 @@ pub fn diagnose(assembly: &Assembly) -> Vec<Diagnostic> {
         let found = misspelt::in_definition(document).into_iter();
         found.map(move |misspelling| Diagnostic::of_misspelling(document, misspelling))
     });
-    let mut diagnostics: Vec<Diagnostic> = faults.chain(problems).chain(misspelt).collect();
+    let misplaced = assembly.definitions().filter_map(Diagnostic::of_misplaced);
+    let mut diagnostics: Vec<Diagnostic> = faults.chain(problems).chain(misspelt).chain(misplaced).collect();
     diagnostics.sort();
     diagnostics
 }

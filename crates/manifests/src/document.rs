@@ -1,7 +1,10 @@
 //! One object of a manifest: its type, its name and its place in the file.
 
+use crate::crd;
 use crate::file::{ManifestFile, Section};
+use crate::made::MadeCrd;
 use crate::problem::Problem;
+use kube_unions_core::field_path::pointer_tokens;
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -28,6 +31,8 @@ pub struct Document {
     pub section: Arc<Section>,
     /// Its JSON Pointer in the section: empty, or that of an item of a list.
     pub pointer: String,
+    /// The origin of a CRD that somebody else makes of the object. `text` is the CRD then.
+    pub made: Option<MadeCrd>,
     openapi: bool,
 }
 
@@ -57,13 +62,24 @@ impl Document {
     /// Returns line and column, counted from 1, of a value in the object, or of its nearest existing parent. `None` if the text is
     /// nested too deeply to be parsed.
     pub fn position(&self, pointer: &str) -> Option<(usize, usize)> {
-        self.section.position(&format!("{}{pointer}", self.pointer))
+        if self.made.is_none() {
+            return self.section.position(&format!("{}{pointer}", self.pointer));
+        }
+        let path = pointer_tokens(pointer)?;
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        self.section.position(&crd::pointer(&self.path_in_text(&path)))
     }
 
     /// Returns the document with another text of its object.
     #[must_use]
     pub fn with_text(&self, text: String) -> Self {
         Self { text, ..self.clone() }
+    }
+
+    /// Returns the document with another origin. Without one, paths and positions are those of the object in the file.
+    #[must_use]
+    pub fn with_origin(&self, made: Option<MadeCrd>) -> Self {
+        Self { made, ..self.clone() }
     }
 
     /// Returns a value within the document as a document of its own. Its positions stay those of the file.
@@ -75,7 +91,18 @@ impl Document {
 
     fn of(head: ObjectHead, file: PathBuf, text: String, section: &Arc<Section>, pointer: String) -> Self {
         let ObjectHead { kind, api_version, name, namespace, openapi } = head;
-        Self { file, text, kind, api_version, name, namespace, section: Arc::clone(section), pointer, openapi }
+        Self {
+            file,
+            text,
+            kind,
+            api_version,
+            name,
+            namespace,
+            section: Arc::clone(section),
+            pointer,
+            made: None,
+            openapi,
+        }
     }
 
     /// Returns true if the section of the document has the object that a path leads into.
@@ -106,12 +133,12 @@ impl Document {
         self.openapi
     }
 
-    /// Returns true for a document that describes kinds: a CRD, a `UnionDeclaration` or an OpenAPI document.
+    /// Returns true for a document that describes kinds: a CRD or the source of one, a `UnionDeclaration` or an OpenAPI document.
     pub fn describes_kinds(&self) -> bool {
-        self.is_definition() || self.is_declaration() || self.is_openapi()
+        self.is_definition() || self.makes_definitions() || self.is_declaration() || self.is_openapi()
     }
 
-    fn is(&self, group: &str, kind: &str) -> bool {
+    pub(crate) fn is(&self, group: &str, kind: &str) -> bool {
         let own = self.api_version.as_deref().and_then(|version| version.split_once('/')).map(|(group, _)| group);
         self.kind.as_deref() == Some(kind) && own == Some(group)
     }

@@ -11,8 +11,11 @@ pub use self::change::{Edit, ItemChanges};
 use self::splices::edit_text;
 use crate::document::Document;
 use crate::file::{Format, ManifestFile, Section};
+use crate::problem::Problem;
 use crate::stream::starts_explicitly;
 use crate::yaml::{self, WriteError};
+use kube_unions_core::declaration::ANNOTATION;
+use kube_unions_core::schema::EXTENSION;
 use serde_json::Value;
 use std::ops::Range;
 
@@ -46,6 +49,9 @@ pub enum EditError {
     /// Its JSON cannot be parsed, for example because it is nested too deeply.
     #[error("cannot edit the document")]
     Unreadable(#[source] serde_json::Error),
+    /// The CRD that somebody else makes of it cannot be told.
+    #[error(transparent)]
+    Unknown(Problem),
     /// Its new value cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -62,10 +68,24 @@ pub fn edit_crds<E: From<EditError>>(
     for section in &file.sections {
         let (mut edits, start) = (Vec::new(), edited.text.len());
         let documents = file.documents_of(section);
-        for document in documents.iter().filter(|document| document.is_definition()) {
-            edits.extend(edits_of(document)?);
+        for document in &documents {
+            let made = match document.definitions() {
+                Err(problem) if mentions_unions(document) => return Err(EditError::Unknown(problem).into()),
+                made => made.unwrap_or_default(),
+            };
+            // Two CRDs may be made of one document.
+            let mut of_document: Vec<Edit> = Vec::new();
+            for crd in &made {
+                let more = edits_of(crd)?;
+                of_document.extend(
+                    more.into_iter()
+                        .filter(|edit| crd.made.is_none() || !of_document.contains(edit))
+                        .collect::<Vec<_>>(),
+                );
+            }
+            edits.append(&mut of_document);
         }
-        let has_definition = documents.iter().any(Document::is_definition);
+        let has_definition = documents.iter().any(|document| document.is_definition() || document.makes_definitions());
         if edits.is_empty() {
             edited.text.push_str(&section.text);
             edited.extend_definitions(start, has_definition);
@@ -87,6 +107,10 @@ pub fn edit_crds<E: From<EditError>>(
     edited.text.push_str(&file.tail);
     edited.extend_definitions(start, edited.definitions.last().is_some_and(|last| last.end == start));
     Ok(edited)
+}
+
+fn mentions_unions(document: &Document) -> bool {
+    [ANNOTATION, EXTENSION].iter().any(|name| document.text.contains(name))
 }
 
 impl EditedFile {

@@ -5,6 +5,7 @@
 
 use crate::crd;
 use crate::document::Document;
+use crate::made::MAKERS;
 use kube_unions_core::declaration::ANNOTATION;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::near::{nearest, one_edit_off};
@@ -12,7 +13,7 @@ use kube_unions_core::schema::{EXTENSION, Place, PlaceStep};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The documents that declare unions: group and kind.
+/// The documents that declare unions, beside those that CRDs are made of: group and kind.
 const DECLARING: [(&str, &str); 2] =
     [("apiextensions.k8s.io", "CustomResourceDefinition"), ("kube-unions.dev", "UnionDeclaration")];
 
@@ -76,11 +77,17 @@ fn place(path: &[String]) -> Place {
 pub fn kind_of_declaration(document: &Document) -> Option<String> {
     let (group, _) = document.group_version();
     let kind = document.kind.as_deref()?;
-    let (group, kind) = DECLARING.into_iter().find_map(|(wanted_group, wanted_kind)| match (group, kind) {
-        (group, kind) if group == wanted_group && nearest(kind, [wanted_kind]).is_some() => Some((group, wanted_kind)),
-        (group, kind) if kind == wanted_kind && nearest(group, [wanted_group]).is_some() => Some((wanted_group, kind)),
-        _ => None,
-    })?;
+    let makers = MAKERS.into_iter().map(|(group, kind, _)| (group, kind));
+    let (group, kind) =
+        DECLARING.into_iter().chain(makers).find_map(|(wanted_group, wanted_kind)| match (group, kind) {
+            (group, kind) if group == wanted_group && nearest(kind, [wanted_kind]).is_some() => {
+                Some((group, wanted_kind))
+            }
+            (group, kind) if kind == wanted_kind && nearest(group, [wanted_group]).is_some() => {
+                Some((wanted_group, kind))
+            }
+            _ => None,
+        })?;
     let own = document.api_version.as_deref().unwrap_or_default();
     let wrong = document.kind.as_deref().unwrap_or_default();
     Some(format!("the kind `{wrong}` of `{own}` is not checked; did you mean `{kind}` of `{group}`?"))

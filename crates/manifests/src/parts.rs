@@ -26,6 +26,8 @@ impl KindParts {
         for document in documents {
             let read = if document.is_definition() {
                 parts.read_definition(document)
+            } else if document.makes_definitions() {
+                document.definitions().and_then(|made| made.into_iter().try_for_each(|crd| parts.read_definition(crd)))
             } else if document.is_declaration() {
                 parts.read_declaration(document)
             } else if document.is_openapi() {

@@ -168,7 +168,7 @@ fn is_same(old: &Document, new: &Document, problems: &mut Vec<PlaygroundProblem>
 fn missing(text: &str, definitions: &[Document]) -> Option<String> {
     let message = if text.trim().is_empty() || definitions.is_empty() {
         "empty: paste a CustomResourceDefinition, or pick a sample"
-    } else if !definitions.iter().any(|it| it.is_definition() || it.is_openapi()) {
+    } else if !definitions.iter().any(|it| it.is_definition() || it.makes_definitions() || it.is_openapi()) {
         "nothing here describes a kind: paste a CustomResourceDefinition, or an OpenAPI document"
     } else {
         return None;

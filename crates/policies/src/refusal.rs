@@ -78,6 +78,9 @@ pub enum RefusalReason {
     /// No CRD defines the kind.
     #[error("no CRD among the inputs defines it, and rules stand in the schema of a CRD; use policies")]
     NotACustomResource,
+    /// kro makes the CRD.
+    #[error("kro makes its CRD of SimpleSchema, which has no place for the rules of an object; use policies")]
+    NoPlaceForRules,
     /// The declaration only warns or audits.
     #[error("its declaration does not deny, and rules in a CRD can only reject; use policies, or --action deny")]
     RulesOnlyReject,

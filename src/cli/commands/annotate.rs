@@ -9,14 +9,13 @@ use crate::cli::input::manifest::{self, Document, EditedFile, ManifestFile, Path
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::only;
 use crate::cli::report::Verdict;
-use crate::cli::report::diagnostic::{self, Diagnostic};
+use crate::cli::report::diagnostic::{self, Diagnostic, LintRule};
 use crate::cli::report::output::{self, Paint};
 use anyhow::bail;
 use clap::Args;
-use kube_unions_core::declaration::AnnotationContent;
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::misspelt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -126,17 +125,34 @@ fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow
         let crd = EditableCrd::read(document)?;
         messages.counts.definitions += 1;
         messages.counts.declarations += crd.places().len();
-        if crd.extensions.is_empty() {
+        let misplaced = match crd.misplaced() {
+            Ok(misplaced) => misplaced,
+            Err(problem) => {
+                messages.errors.push(manifest::line_about(document, &problem));
+                return Ok(Vec::new());
+            }
+        };
+        if crd.extensions.is_empty() && misplaced.is_none() {
             // Only `lint` is strict with the declarations of the annotation.
             let found = misspelt::in_definition(document).into_iter();
             messages.add(found.map(|misspelling| Diagnostic::of_misspelling(document, misspelling)));
             return Ok(Vec::new());
         }
-        messages.add_diagnostics(document);
-        let (edits, problem) = crd.move_to_annotation(&AnnotationContent::new())?;
+        let misplaced_places =
+            misplaced.iter().flat_map(|(content, _)| content.values()).map(BTreeMap::len).sum::<usize>();
+        messages.counts.declarations += misplaced_places;
+        let (marked, removed) = misplaced.unzip();
+        let marked = marked.unwrap_or_default();
+        if removed.is_some() {
+            messages.add_diagnostics(&crd.annotated(&marked)?);
+        } else {
+            messages.add_diagnostics(document);
+        }
+        let (mut edits, problem) = crd.move_to_annotation(&marked)?;
+        edits.extend(removed);
         messages.errors.extend(problem.map(|problem| manifest::line_about(document, &problem)));
         if !edits.is_empty() {
-            messages.counts.moved += crd.extensions.len();
+            messages.counts.moved += crd.extensions.len() + misplaced_places;
         }
         if check && !edits.is_empty() {
             messages.errors.push(manifest::line_about(document, "would change"));
@@ -151,7 +167,8 @@ impl Messages {
     /// Adds what `lint` reports about a CRD.
     fn add_diagnostics(&mut self, document: &Document) {
         let assembly = kinds::assemble(vec![document.clone()], BuiltinUnionsArg::Ignored);
-        self.add(diagnostic::diagnose(&assembly));
+        let found = diagnostic::diagnose(&assembly).into_iter();
+        self.add(found.filter(|diagnostic| diagnostic.rule != LintRule::MisplacedAnnotation));
     }
 
     fn add(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {

@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
     }
     let problems: Vec<String> = manifests.problems.iter().chain(&assembly.problems).map(ToString::to_string).collect();
 
-    let definitions = subjects::definitions(assembly.definitions());
+    let definitions = subjects::definitions(&assembly);
     let compared = compared(&assembly, &definitions);
     let is = |wanted: RuleVerdict| compared.iter().any(|union| union.comparison.verdicts.contains(&wanted));
     let disagrees = is(RuleVerdict::TooWeak) || is(RuleVerdict::TooStrong);
@@ -108,7 +108,7 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
 
 /// Returns what `lint` reports about the rules beside unions. Versions that disagree alike have one diagnostic.
 pub(super) fn diagnostics(assembly: &Assembly) -> Vec<Diagnostic> {
-    let definitions = subjects::definitions(assembly.definitions());
+    let definitions = subjects::definitions(&assembly);
     let mut all: Vec<Diagnostic> = Vec::new();
     for found in compared(assembly, &definitions).iter().flat_map(ComparedUnion::diagnostics) {
         let is_alike = |it: &&mut Diagnostic| {

@@ -105,6 +105,10 @@ struct GenerateRun<'a> {
 impl GenerateRun<'_> {
     /// Returns the edits that declare the unions of a CRD, and adds them to the report.
     fn edits(&mut self, document: &Document) -> anyhow::Result<Vec<Edit>> {
+        if document.made.is_some() {
+            // No Go type has the fields.
+            return Ok(Vec::new());
+        }
         let mut definition = match Definition::from_json(&document.text) {
             Ok(definition) => definition,
             Err(error) => {

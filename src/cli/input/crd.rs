@@ -2,7 +2,7 @@
 
 pub(crate) use kube_unions_manifests::crd::schemas;
 
-use super::manifest::{Document, Edit};
+use super::manifest::{self, Document, Edit};
 use crate::api::{self, ListedObject, Pages};
 use anyhow::Context;
 use kube::Client;
@@ -15,10 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A CRD whose unions can be edited.
 #[derive(Debug)]
-pub(crate) struct EditableCrd {
+pub(crate) struct EditableCrd<'d> {
+    document: &'d Document,
     crd: Value,
-    /// The path of the CRD in its document.
-    base: Vec<String>,
     /// The extensions in the schemas of all versions, in the order of the text.
     pub(crate) extensions: Vec<SchemaExtension>,
     /// The content of the annotation, or an error if it is unreadable.
@@ -58,11 +57,10 @@ pub(crate) fn add_type(crd: &mut Map<String, Value>) {
     }
 }
 
-impl EditableCrd {
-    pub(crate) fn read(document: &Document) -> anyhow::Result<Self> {
+impl<'d> EditableCrd<'d> {
+    pub(crate) fn read(document: &'d Document) -> anyhow::Result<Self> {
         let crd: Value = serde_json::from_str(&document.text)
             .with_context(|| format!("{}: {} cannot be edited", document.file.display(), document.title()))?;
-        let base = pointer_tokens(&document.pointer).unwrap_or_default();
         let mut found = Vec::new();
         for (_, version, schema) in schemas(&crd) {
             for (path, _, value) in keywords(schema, |name| name == EXTENSION) {
@@ -78,7 +76,7 @@ impl EditableCrd {
         let annotation = annotation.map(Option::unwrap_or_default).map_err(|error| {
             format!("not changed: the annotation `{ANNOTATION}` is unreadable ({error}); remove it first")
         });
-        Ok(Self { crd, base, extensions: found, annotation })
+        Ok(Self { document, crd, extensions: found, annotation })
     }
 
     /// Returns the places with a declaration, in a schema or in the annotation: version and JSON Pointer.
@@ -88,27 +86,53 @@ impl EditableCrd {
         annotated.chain(self.extensions.iter().map(|it| (&*it.version, &*it.pointer))).collect()
     }
 
+    /// Returns the unions of the annotation on the document that the CRD is made of, and the edit that removes it there.
+    pub(crate) fn misplaced(&self) -> Result<Option<(AnnotationContent, Edit)>, String> {
+        let Some(text) = self.document.made.as_ref().and_then(|made| made.misplaced.as_ref()) else { return Ok(None) };
+        let content = serde_json::from_str(text).map_err(|error| {
+            format!("not changed: the annotation `{ANNOTATION}` is unreadable ({error}); remove it first")
+        })?;
+        let source = self.document.with_origin(None);
+        Ok(Some((content, Edit::Remove(source.path_in_text(&["metadata", "annotations", ANNOTATION])))))
+    }
+
+    /// Returns the CRD with more unions in its annotation.
+    pub(crate) fn annotated(&self, more: &AnnotationContent) -> anyhow::Result<Document> {
+        let (mut crd, mut content) = (self.crd.clone(), self.annotation.clone().unwrap_or_default());
+        for (version, places) in more {
+            content.entry(version.clone()).or_default().extend(places.clone());
+        }
+        let path = ["metadata", "annotations", ANNOTATION].map(str::to_owned).to_vec();
+        if let Some(metadata) = crd.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.entry("annotations").or_insert_with(|| Map::new().into());
+        }
+        crd = manifest::applied(crd, &[Edit::Set(path, serde_json::to_string(&content)?.into())]);
+        Ok(self.document.with_text(crd.to_string()))
+    }
+
     /// Returns the edit that sets the annotation, or removes it if there is nothing to declare.
     fn set_annotation(&self, declarations: &AnnotationContent) -> anyhow::Result<Edit> {
-        let path = |tokens: &[&str]| -> Vec<String> {
-            self.base.iter().cloned().chain(tokens.iter().map(|&token| token.to_owned())).collect()
-        };
-        let full = path(&["metadata", "annotations", ANNOTATION]);
+        let at = ["metadata", "annotations", ANNOTATION];
         if declarations.is_empty() {
-            return Ok(Edit::Remove(full));
+            return Ok(Edit::Remove(self.document.path_in_text(&at)));
         }
-        let value = Value::String(serde_json::to_string(declarations)?);
-        let whole = |value: Value| Value::Object(Map::from_iter([(ANNOTATION.to_owned(), value)]));
-        Ok(match self.crd.get("metadata") {
-            Some(Value::Object(metadata)) if metadata.get("annotations").is_some_and(Value::is_object) => {
-                Edit::Set(full, value)
-            }
-            Some(Value::Object(_)) => Edit::Set(path(&["metadata", "annotations"]), whole(value)),
-            _ => {
-                let annotations = Map::from_iter([("annotations".to_owned(), whole(value))]);
-                Edit::Set(path(&["metadata"]), Value::Object(annotations))
-            }
-        })
+        let mut value = Value::String(serde_json::to_string(declarations)?);
+        let mut known = at.as_slice();
+        while let Some((name, around)) = known.split_last()
+            && !self.has_object(around)
+        {
+            value = Value::Object(Map::from_iter([((*name).to_owned(), value)]));
+            known = around;
+        }
+        Ok(Edit::Set(self.document.path_in_text(known), value))
+    }
+
+    /// Returns true if the text has an object at a path of the CRD.
+    fn has_object(&self, path: &[&str]) -> bool {
+        if self.document.made.is_some() {
+            return self.document.has_parent_of(&self.document.path_in_text(&[path, &["_"]].concat()));
+        }
+        path.iter().try_fold(&self.crd, |at, name| at.get(name)).is_some_and(Value::is_object)
     }
 
     /// Returns an error message if this annotation would exceed Kubernetes' limit for the annotations of an object.
@@ -180,10 +204,10 @@ impl EditableCrd {
     /// Returns the path of an extension in the schema of a version.
     fn place(&self, version: &str, pointer: &str) -> Option<Vec<String>> {
         let (index, _, _) = schemas(&self.crd).find(|(_, name, _)| *name == version)?;
-        let index = index.to_string();
-        let way = ["spec", "versions", &index, "schema", "openAPIV3Schema"].map(str::to_owned);
-        let inner = pointer_tokens(pointer)?;
-        Some(self.base.iter().cloned().chain(way).chain(inner).chain([EXTENSION.to_owned()]).collect())
+        let (index, inner) = (index.to_string(), pointer_tokens(pointer)?);
+        let way = ["spec", "versions", &index, "schema", "openAPIV3Schema"].into_iter();
+        let path: Vec<&str> = way.chain(inner.iter().map(String::as_str)).chain([EXTENSION]).collect();
+        Some(self.document.path_in_text(&path))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The unions to compare, each with the schema of its object.
 
 use crate::cli::input::crd;
+use crate::cli::input::kinds::Assembly;
 use crate::cli::input::manifest::Document;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::field_path::{FieldPath, push_token};
@@ -33,10 +34,10 @@ pub(super) struct CheckedUnion<'s> {
     steps: Vec<UnionStep<'s>>,
 }
 
-/// Reads CRDs.
-pub(super) fn definitions<'d>(definitions: impl Iterator<Item = &'d Document>) -> Vec<ReadDefinition<'d>> {
+/// Returns the CRDs among documents.
+pub(super) fn definitions(assembly: &Assembly) -> Vec<ReadDefinition<'_>> {
     let read = |document| Some(ReadDefinition { document, crd: serde_json::from_str(&document.text).ok()? });
-    definitions.filter_map(read).collect()
+    assembly.definitions().filter_map(read).collect()
 }
 
 /// Returns the unions of a catalog whose kinds these CRDs define, in the order of the catalog.

@@ -13,8 +13,9 @@ use kube::Client;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::{AnnotationContent, LAST_APPLIED};
 use kube_unions_core::field_path::pointer_tokens;
-use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::union::Plan;
+use kube_unions_manifests::CrdMaker;
 use kube_unions_policies::{PolicyOptions, Refusal, RefusalReason, RulesTarget, SchemaEdit, compile_rules};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -94,12 +95,27 @@ impl RulesCompiler<'_> {
         manifest::edit_crds(file, |document| {
             let crd: Value = serde_json::from_str(&document.text)
                 .with_context(|| format!("{}: {} cannot be edited", document.file.display(), document.title()))?;
+            if document.made.as_ref().is_some_and(|made| made.maker == CrdMaker::Kro) {
+                self.refuse(&crd);
+                return Ok(Vec::new());
+            }
             let (edits, _) = self.edits(&crd, &pointer_tokens(&document.pointer).unwrap_or_default());
             if !edits.is_empty() {
                 self.changed.push(manifest::line_about(document, "would change"));
             }
             Ok(edits)
         })
+    }
+
+    /// Refuses the unions of a CRD that has no place for rules in its source.
+    fn refuse(&mut self, crd: &Value) {
+        let text = |pointer| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let kind = GroupKind::new(text("/spec/group"), text("/spec/names/kind"));
+        for entry in self.catalog.entries().iter().filter(|entry| entry.gvk().group_kind() == kind) {
+            let gvk = entry.gvk().clone();
+            self.seen.insert(gvk.clone());
+            self.refusals.push(Refusal { gvk, place: None, reason: RefusalReason::NoPlaceForRules });
+        }
     }
 
     /// Returns the edits of a CRD at a path, and true if it has unions.

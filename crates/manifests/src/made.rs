@@ -1,0 +1,223 @@
+//! CRDs that others make: Crossplane from a `CompositeResourceDefinition`, kro from a `ResourceGraphDefinition`.
+//!
+//! Such a document is read as the CRD that it will become, so that nobody else has to know it. Positions and edits are those of the
+//! document. [`simple_schema`](crate::simple_schema) reads the schemas of kro.
+
+use crate::document::Document;
+use crate::problem::Problem;
+use crate::simple_schema;
+use kube_unions_core::declaration::ANNOTATION;
+use kube_unions_core::field_path::pointer_tokens;
+use kube_unions_core::schema::EXTENSION;
+use serde_json::{Map, Value, json};
+
+/// The group of a kind, the kind, and who makes CRDs of it.
+pub(crate) const MAKERS: [(&str, &str, CrdMaker); 2] = [
+    ("apiextensions.crossplane.io", "CompositeResourceDefinition", CrdMaker::Crossplane),
+    ("kro.run", "ResourceGraphDefinition", CrdMaker::Kro),
+];
+
+/// The fields at the root of an object of a Crossplane CRD, whatever its schema says.
+const OF_CROSSPLANE: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+
+/// Who makes a CRD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CrdMaker {
+    /// Crossplane, from a `CompositeResourceDefinition`.
+    Crossplane,
+    /// kro, from a `ResourceGraphDefinition`.
+    Kro,
+}
+
+/// The origin of a CRD that somebody else makes.
+#[derive(Debug, Clone)]
+pub struct MadeCrd {
+    /// Who makes it.
+    pub maker: CrdMaker,
+    /// True for the CRD of a claim, which has the unions of its composite resource.
+    pub of_claim: bool,
+    /// The annotation on the document itself, which the CRD does not get.
+    pub misplaced: Option<String>,
+}
+
+impl Document {
+    /// Returns true if somebody else makes CRDs of the document.
+    pub fn makes_definitions(&self) -> bool {
+        self.maker().is_some()
+    }
+
+    /// Returns the CRDs that the document is or becomes.
+    ///
+    /// # Errors
+    /// Returns a problem if the CRD cannot be told.
+    pub fn definitions(&self) -> Result<Vec<Self>, Problem> {
+        let Some(maker) = self.maker() else {
+            return Ok(if self.is_definition() { vec![self.clone()] } else { Vec::new() });
+        };
+        let source: Value = serde_json::from_str(&self.text)
+            .map_err(|error| Problem::of_document(self, "", format!("{} cannot be read: {error}", self.title())))?;
+        let made = match maker {
+            CrdMaker::Crossplane => crossplane(&source),
+            CrdMaker::Kro => kro(&source).map(|crd| vec![crd]),
+        };
+        let made = made.map_err(|(pointer, message)| {
+            Problem::of_document(self, &pointer, format!("{}: {message}", self.title()))
+        })?;
+        let annotation = source.pointer("/metadata/annotations").and_then(|all| all.get(ANNOTATION));
+        let crd = |(position, crd): (usize, Value)| {
+            let misplaced = annotation.and_then(Value::as_str).map(str::to_owned);
+            let of_claim = position > 0;
+            self.inner("", crd.to_string()).with_origin(Some(MadeCrd { maker, of_claim, misplaced }))
+        };
+        Ok(made.into_iter().enumerate().map(crd).collect())
+    }
+
+    /// Returns the path in the text of a value in the CRD.
+    pub fn path_in_text(&self, path: &[&str]) -> Vec<String> {
+        let base = pointer_tokens(&self.pointer).unwrap_or_default();
+        let own = match self.made.as_ref().map(|made| made.maker) {
+            None => path.to_vec(),
+            Some(maker) => maker.path_in_source(path),
+        };
+        base.into_iter().chain(own.into_iter().map(str::to_owned)).collect()
+    }
+
+    fn maker(&self) -> Option<CrdMaker> {
+        MAKERS.into_iter().find(|(group, kind, _)| self.is(group, kind)).map(|(_, _, maker)| maker)
+    }
+}
+
+impl CrdMaker {
+    /// Returns the path in the source of a value in the CRD, or that of the nearest value around it that the source has.
+    fn path_in_source<'p>(self, path: &[&'p str]) -> Vec<&'p str> {
+        match (self, path) {
+            (Self::Crossplane, ["metadata", ..]) => [&["spec"], path].concat(),
+            (Self::Crossplane, _) => path.to_vec(),
+            (Self::Kro, ["metadata", ..]) => [&["spec", "schema"], path].concat(),
+            (Self::Kro, ["spec", "versions", _, "schema", "openAPIV3Schema", inner @ ..]) => {
+                let mut fields = vec!["spec", "schema"];
+                let mut tokens = inner.iter();
+                while let Some(token) = tokens.next() {
+                    match *token {
+                        "properties" => fields.extend(tokens.next()),
+                        // A list or map and its items are one text.
+                        "items" | "additionalProperties" => {}
+                        _ => break,
+                    }
+                }
+                fields
+            }
+            (Self::Kro, _) => vec!["spec", "schema"],
+        }
+    }
+
+    /// Returns the place where the annotation reaches the CRD.
+    pub fn annotations(self) -> &'static str {
+        match self {
+            Self::Crossplane => "spec.metadata.annotations",
+            Self::Kro => "spec.schema.metadata.annotations",
+        }
+    }
+}
+
+type Located = (String, String);
+
+/// Returns the CRD of a composite resource, and that of its claim if there is one.
+fn crossplane(source: &Value) -> Result<Vec<Value>, Located> {
+    let spec = &source["spec"];
+    let mut versions = Vec::new();
+    for (index, version) in spec["versions"].as_array().into_iter().flatten().enumerate() {
+        let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema");
+        let schema = crossplane_schema(version["schema"]["openAPIV3Schema"].clone(), &pointer)?;
+        let mut subresources = json!({"status": {}});
+        if let Some(scale) = version.pointer("/subresources/scale") {
+            subresources["scale"] = scale.clone();
+        }
+        versions.push(json!({
+            "name": version["name"], "served": version["served"], "storage": version["referenceable"],
+            "schema": {"openAPIV3Schema": schema}, "subresources": subresources,
+        }));
+    }
+    // `v1` has the scope of Crossplane 1 unless it says otherwise: the cluster's.
+    let is_v2 = source["apiVersion"].as_str().is_some_and(|version| version.ends_with("/v2"));
+    let scope = match spec["scope"].as_str() {
+        Some("Namespaced") => "Namespaced",
+        None if is_v2 => "Namespaced",
+        _ => "Cluster",
+    };
+    let crd = |name: Value, names: &Value, scope: &str| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": metadata(name, &spec["metadata"]),
+            "spec": {"group": spec["group"], "names": names, "scope": scope, "versions": versions},
+        })
+    };
+    let mut crds = vec![crd(source["metadata"]["name"].clone(), &spec["names"], scope)];
+    if let Some(plural) = spec["claimNames"]["plural"].as_str() {
+        let name = format!("{plural}.{}", spec["group"].as_str().unwrap_or_default());
+        crds.push(crd(name.into(), &spec["claimNames"], "Namespaced"));
+    }
+    Ok(crds)
+}
+
+/// Returns the schema that Crossplane makes: of the properties at its root, only `spec` and `status` count.
+fn crossplane_schema(mut schema: Value, pointer: &str) -> Result<Value, Located> {
+    let Some(root) = schema.as_object_mut() else {
+        return Err((
+            pointer.to_owned(),
+            "the version has no `schema.openAPIV3Schema`, and Crossplane needs one".to_owned(),
+        ));
+    };
+    root.insert("type".to_owned(), "object".into());
+    let properties = root.entry("properties").or_insert_with(|| json!({}));
+    let Some(properties) = properties.as_object_mut() else { return Ok(schema) };
+    for (name, property) in &*properties {
+        if !OF_CROSSPLANE.contains(&name.as_str()) && property.to_string().contains(EXTENSION) {
+            let message =
+                format!("Crossplane drops `{name}`, and the union in it: an object has only `spec` and `status`");
+            let property = crate::crd::pointer(&["properties".to_owned(), name.clone()]);
+            return Err((format!("{pointer}{property}"), message));
+        }
+    }
+    properties.retain(|name, _| OF_CROSSPLANE.contains(&name.as_str()));
+    for name in ["spec", "status"] {
+        let property = properties.entry(name).or_insert_with(|| json!({}));
+        if let Some(property) = property.as_object_mut() {
+            property.insert("type".to_owned(), "object".into());
+        }
+    }
+    Ok(schema)
+}
+
+/// Returns the CRD of a graph of resources. The types of its status are those of expressions, which only a cluster knows.
+fn kro(source: &Value) -> Result<Value, Located> {
+    let schema = &source["spec"]["schema"];
+    let Some(kind) = schema["kind"].as_str() else {
+        return Err(("/spec/schema".to_owned(), "`spec.schema.kind` is missing".to_owned()));
+    };
+    let spec = simple_schema::object(&schema["spec"], &schema["types"])
+        .map_err(|(path, message)| (format!("/spec/schema{}", crate::crd::pointer(&path)), message))?;
+    let group = schema["group"].as_str().unwrap_or("kro.run");
+    let singular = kind.to_lowercase();
+    let plural = simple_schema::plural(&singular);
+    let name = format!("{}.{group}", plural.as_deref().unwrap_or(&singular));
+    let scope = schema["scope"].as_str().unwrap_or("Namespaced");
+    let root = json!({"type": "object", "properties": {
+        "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"},
+        "spec": spec, "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+    }});
+    let version = json!({"name": schema["apiVersion"], "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": root}, "subresources": {"status": {}}});
+    let names = json!({"kind": kind, "plural": plural, "singular": singular, "shortNames": schema["shortNames"]});
+    Ok(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": metadata(name.into(), &schema["metadata"]),
+        "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
+    }))
+}
+
+/// Returns the metadata of a CRD: a name, and the labels and annotations that its source has for it.
+fn metadata(name: Value, given: &Value) -> Map<String, Value> {
+    let kept = ["labels", "annotations"].into_iter().filter_map(|key| Some((key.to_owned(), given.get(key)?.clone())));
+    kept.chain([("name".to_owned(), name)]).collect()
+}
