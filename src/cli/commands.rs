@@ -15,6 +15,7 @@ mod man;
 mod normalize;
 mod openapi;
 mod patch;
+mod preview;
 mod review;
 mod test;
 mod unregister;
@@ -57,6 +58,8 @@ pub(super) enum Command {
     Openapi(openapi::OpenapiArgs),
     /// Show the unions of a kind as a tree
     Explain(explain::ExplainArgs),
+    /// Predict which unions an upgrade leaves invalid, without a cluster
+    Preview(preview::PreviewArgs),
     /// Print objects as the webhook normalises them
     Normalize(normalize::NormalizeArgs),
     /// Answer an `AdmissionReview` as the webhook does
@@ -118,6 +121,7 @@ impl Command {
             Self::Lint(arguments) => lint::run(&arguments)?,
             Self::Test(arguments) => test::run(&arguments)?,
             Self::Audit(arguments) => audit::run(&arguments)?,
+            Self::Preview(arguments) => preview::run(&arguments)?,
             Self::Annotate(arguments) => annotate::run(&arguments)?,
             Self::Generate(arguments) => generate::run(&arguments)?,
             Self::CheckCel(arguments) => check_cel::run(&arguments)?,

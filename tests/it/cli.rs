@@ -23,6 +23,7 @@ mod nothing;
 mod objects;
 mod openapi;
 mod patch;
+mod preview;
 pub(crate) mod terminal;
 mod test;
 mod untyped;

@@ -6,7 +6,7 @@
 mod compared_union;
 mod comparison;
 mod report;
-mod subjects;
+pub(in crate::cli::commands) mod subjects;
 
 use self::compared_union::ComparedUnion;
 use self::comparison::RuleVerdict;

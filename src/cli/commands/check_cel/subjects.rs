@@ -82,7 +82,8 @@ impl ReadDefinition<'_> {
     }
 }
 
-fn schema_step(step: &UnionStep<'_>) -> PlaceStep {
+/// Returns a step to a union as a step in a schema.
+pub(in crate::cli::commands) fn schema_step(step: &UnionStep<'_>) -> PlaceStep {
     match step {
         UnionStep::Field(name) => PlaceStep::Property((*name).into()),
         UnionStep::Items { .. } => PlaceStep::Items,
@@ -90,21 +91,21 @@ fn schema_step(step: &UnionStep<'_>) -> PlaceStep {
     }
 }
 
+/// Returns the fields of a union.
+pub(in crate::cli::commands) fn fields_of(union: &Union) -> UnionFields {
+    let values = union.choices().iter().map(|choice| choice.value().to_owned());
+    UnionFields {
+        discriminator: union.discriminator().map(str::to_owned),
+        values: values.filter(|it| !it.is_empty()).collect(),
+        members: union.members().map(str::to_owned).collect(),
+        empty_is_unset: union.empty_is_unset().map(str::to_owned).collect(),
+    }
+}
+
 impl CheckedUnion<'_> {
     /// Returns the fields of the union.
     pub(super) fn fields(&self) -> UnionFields {
-        UnionFields {
-            discriminator: self.union.discriminator().map(str::to_owned),
-            values: self
-                .union
-                .choices()
-                .iter()
-                .map(|choice| choice.value().to_owned())
-                .filter(|it| !it.is_empty())
-                .collect(),
-            members: self.union.members().map(str::to_owned).collect(),
-            empty_is_unset: self.union.empty_is_unset().map(str::to_owned).collect(),
-        }
+        fields_of(self.union)
     }
 
     /// Returns the JSON Pointer of the place's schema in the CRD.

@@ -1,0 +1,128 @@
+//! The defaults of built-in kinds that no schema has.
+
+use kube_unions_core::names::GroupKind;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+const TABLE: &str = include_str!("defaults.yaml");
+
+/// The table of defaults.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct BuiltInDefaults(Vec<DefaultsOfKinds>);
+
+/// The defaults of kinds that have the same part.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DefaultsOfKinds {
+    /// Each kind as `Kind.group`, and the path of the part.
+    kinds: BTreeMap<String, String>,
+    defaults: Vec<DefaultRule>,
+}
+
+/// The fields that objects at a place get if they lack them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DefaultRule {
+    #[serde(default)]
+    at: String,
+    #[serde(default)]
+    when: Map<String, Value>,
+    only: Option<Vec<String>>,
+    set: Map<String, Value>,
+}
+
+impl BuiltInDefaults {
+    pub(super) fn read() -> anyhow::Result<Self> {
+        Ok(serde_saphyr::from_str(TABLE)?)
+    }
+
+    /// Adds the defaults of a kind to an object.
+    pub(super) fn add(&self, kind: &GroupKind, object: &mut Value) {
+        let kind = kind.to_string();
+        for DefaultsOfKinds { kinds, defaults } in &self.0 {
+            let Some(base) = kinds.get(&kind) else { continue };
+            for rule in defaults {
+                at(object, base, &mut |part| at(part, &rule.at, &mut |object| rule.add(object)));
+            }
+        }
+    }
+}
+
+impl DefaultRule {
+    fn add(&self, object: &mut Value) {
+        let Some(fields) = object.as_object_mut() else { return };
+        let is_met = self.when.iter().all(|(name, value)| fields.get(name).unwrap_or(&Value::Null) == value)
+            && self.only.as_ref().is_none_or(|only| fields.keys().all(|name| only.contains(name)));
+        if is_met {
+            fill(fields, &self.set);
+        }
+    }
+}
+
+/// Adds the fields that are missing, also in objects below.
+fn fill(fields: &mut Map<String, Value>, defaults: &Map<String, Value>) {
+    for (name, default) in defaults {
+        match (fields.get_mut(name), default) {
+            (Some(Value::Object(inner)), Value::Object(defaults)) => fill(inner, defaults),
+            (None | Some(Value::Null), _) => {
+                fields.insert(name.clone(), default.clone());
+            }
+            (Some(_), _) => {}
+        }
+    }
+}
+
+/// Calls `act` for each value at a path such as `{a,b}[*].c`.
+fn at(value: &mut Value, path: &str, act: &mut dyn FnMut(&mut Value)) {
+    if path.is_empty() {
+        return act(value);
+    }
+    let (step, rest) = path.split_once('.').unwrap_or((path, ""));
+    let (names, is_list) = step.strip_suffix("[*]").map_or((step, false), |names| (names, true));
+    for name in names.trim_matches(['{', '}']).split(',') {
+        match value.get_mut(name) {
+            Some(Value::Array(items)) if is_list => items.iter_mut().for_each(|item| at(item, rest, act)),
+            Some(inner) if !is_list => at(inner, rest, act),
+            Some(_) | None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn defaults_are_added_where_their_object_is_and_nothing_else_is_set() {
+        let table = BuiltInDefaults::read().unwrap();
+        let completed = |kind: &str, group: &str, mut object: Value| {
+            table.add(&GroupKind::new(group, kind), &mut object);
+            object
+        };
+        let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": 1}});
+        for (kind, given, want) in [
+            ("Deployment", json!({"strategy": {"rollingUpdate": {"maxSurge": 1}}}), json!({"strategy": rolling})),
+            ("Deployment", json!({"strategy": {"type": "Recreate"}}), json!({"strategy": {"type": "Recreate"}})),
+            (
+                "StatefulSet",
+                json!({}),
+                json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}}),
+            ),
+            (
+                "StatefulSet",
+                json!({"updateStrategy": {"type": "RollingUpdate"}}),
+                json!({"updateStrategy": {"type": "RollingUpdate"}}),
+            ),
+            ("Other", json!({}), json!({})),
+        ] {
+            assert_eq!(completed(kind, "apps", json!({"spec": given})), json!({"spec": want}));
+        }
+        let volumes = json!([{"name": "a"}, {"name": "b", "configMap": {}}, {"name": "c", "nfs": {}}]);
+        let pod = completed("Pod", "", json!({"spec": {"volumes": volumes}}));
+        let want = json!([{"name": "a", "emptyDir": {}}, {"name": "b", "configMap": {"defaultMode": 420}}, {"name": "c", "nfs": {}}]);
+        assert_eq!(pod["spec"]["volumes"], want);
+    }
+}

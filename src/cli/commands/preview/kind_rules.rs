@@ -1,0 +1,202 @@
+//! What the API server does to the objects of a kind: how it patches them, which defaults it adds, and what it refuses.
+
+use super::defaults::BuiltInDefaults;
+use super::way::{Apply, ApplyWay};
+use crate::cli::commands::check_cel::subjects::{fields_of, schema_step};
+use crate::cli::input::crd;
+use crate::cli::input::kinds::{self, Assembly, BuiltinUnionsArg};
+use crate::cli::input::manifest::{self, Document};
+use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::field_path::Segment;
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::schema::Schema;
+use kube_unions_core::union::{Part, Union, UnionStep};
+use kube_unions_evidence::{Decision, TruthTable};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::rc::Rc;
+use strategic_merge_patch::Patcher;
+
+/// The schemas of built-in kinds with unions, as Kubernetes publishes them.
+const SCHEMAS: &str = include_str!("schemas.json");
+
+/// The presets, which declare their unions.
+const PRESETS: [&str; 8] = [
+    include_str!("../../../../manifests/presets/autoscaling.yaml"),
+    include_str!("../../../../manifests/presets/env.yaml"),
+    include_str!("../../../../manifests/presets/handlers.yaml"),
+    include_str!("../../../../manifests/presets/ingress.yaml"),
+    include_str!("../../../../manifests/presets/persistent-volumes.yaml"),
+    include_str!("../../../../manifests/presets/profiles.yaml"),
+    include_str!("../../../../manifests/presets/strategies.yaml"),
+    include_str!("../../../../manifests/presets/volumes.yaml"),
+];
+
+/// The answer of the API server to an object that violates a union, without kube-unions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Enforcement {
+    /// It refuses the object.
+    Refused,
+    /// It stores the object.
+    Stored,
+    /// Its validation cannot be evaluated here.
+    Unknown(String),
+}
+
+/// Every kind with unions.
+#[derive(Debug)]
+pub(super) struct Kinds {
+    pub(super) assembly: Assembly,
+    defaults: BuiltInDefaults,
+    /// The names of the presets.
+    presets: BTreeSet<String>,
+    rules: BTreeMap<GroupVersionKind, KindRules>,
+}
+
+#[derive(Debug)]
+struct KindRules {
+    /// `None` for custom resources, which have no strategic merge patch.
+    patcher: Option<Patcher>,
+    schema: Schema,
+    /// The schema of a CRD as it is written.
+    written: Option<Value>,
+    /// The tables of unions that were asked about, by path.
+    tables: RefCell<BTreeMap<String, Rc<TruthTable>>>,
+}
+
+/// A union, and the place of its object in an object.
+#[derive(Debug)]
+pub(super) struct UnionAt<'c> {
+    pub(super) union: &'c Union,
+    /// The steps to the union's object.
+    pub(super) steps: Vec<UnionStep<'c>>,
+}
+
+impl Kinds {
+    /// Reads the kinds of documents, and adds the built-in ones.
+    pub(super) fn read(given: Vec<Document>) -> anyhow::Result<Self> {
+        let parse = |text: &str| manifest::parse(Path::new("built in"), text.as_bytes().to_vec());
+        let named: BTreeSet<String> =
+            given.iter().filter(|it| it.is_declaration()).filter_map(|it| it.name.clone()).collect();
+        let (mut documents, mut presets) = (parse(SCHEMAS)?, BTreeSet::new());
+        for preset in PRESETS {
+            let declarations = parse(preset)?;
+            presets.extend(declarations.iter().filter_map(|declaration| declaration.name.clone()));
+            documents.extend(
+                declarations.into_iter().filter(|it| it.name.as_ref().is_none_or(|name| !named.contains(name))),
+            );
+        }
+        documents.extend(given);
+        let assembly = kinds::assemble(documents, BuiltinUnionsArg::Ignored);
+        let mut kinds = Self { rules: BTreeMap::new(), defaults: BuiltInDefaults::read()?, presets, assembly };
+        kinds.read_rules()?;
+        Ok(kinds)
+    }
+
+    fn read_rules(&mut self) -> anyhow::Result<()> {
+        for (document, definition) in self.assembly.declared_definitions() {
+            let crd: Value = serde_json::from_str(&document.text)?;
+            for version in definition.versions().iter().filter(|version| version.served) {
+                let written =
+                    crd::schemas(&crd).find(|(_, name, _)| **name == *version.name).map(|(.., it)| it.clone());
+                let rules =
+                    KindRules { patcher: None, schema: version.schema.clone(), written, tables: RefCell::default() };
+                self.rules.insert(definition.group_kind().at(&version.name), rules);
+            }
+        }
+        for entry in self.assembly.catalog.entries() {
+            let kind = entry.gvk();
+            if self.rules.contains_key(kind) {
+                continue;
+            }
+            let described = self.assembly.openapi().find(|(_, openapi)| openapi.kinds().any(|it| it == kind));
+            let Some((_, openapi)) = described else { continue };
+            let Some(schema) = openapi.schema(kind)? else { continue };
+            let patcher = Some(Patcher::from_openapi(openapi, kind)?);
+            self.rules.insert(kind.clone(), KindRules { patcher, schema, written: None, tables: RefCell::default() });
+        }
+        Ok(())
+    }
+
+    /// Adds the defaults of the API server to an object, and removes nulls and the status, which an apply does not write.
+    pub(super) fn complete(&self, kind: &GroupVersionKind, object: &mut Value) -> anyhow::Result<()> {
+        let Some(rules) = self.rules.get(kind) else { return Ok(()) };
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("status");
+        }
+        rules.schema.complete(object)?;
+        if rules.patcher.is_some() {
+            self.defaults.add(&kind.group_kind(), object);
+        }
+        Ok(())
+    }
+
+    /// Returns the object that an apply asks the API server to store.
+    pub(super) fn applied(&self, kind: &GroupVersionKind, way: ApplyWay, apply: Apply<'_>) -> anyhow::Result<Value> {
+        let patcher = self.rules.get(kind).and_then(|rules| rules.patcher.as_ref());
+        let mut after = way.apply(patcher, apply)?;
+        self.complete(kind, &mut after)?;
+        Ok(after)
+    }
+
+    /// Returns true if a kind is built in.
+    pub(super) fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
+        self.rules.get(kind).is_some_and(|rules| rules.patcher.is_some())
+    }
+
+    /// Returns what the API server does with an object in which a union has these members.
+    pub(super) fn enforcement(
+        &self,
+        kind: &GroupVersionKind,
+        at: &UnionAt<'_>,
+        value: Option<&str>,
+        members: &[&str],
+    ) -> Enforcement {
+        let Some(rules) = self.rules.get(kind) else { return Enforcement::Unknown("its kind is not known".to_owned()) };
+        let Some(written) = &rules.written else {
+            return match at.union.declaration() {
+                Some(name) if self.presets.contains(name) => Enforcement::Refused,
+                _ => Enforcement::Unknown("the API server's own validation of this field is not known here".to_owned()),
+            };
+        };
+        let path = at.union.path().to_owned();
+        let mut tables = rules.tables.borrow_mut();
+        let table = tables.entry(path).or_insert_with(|| {
+            let place = at.steps.iter().map(schema_step).collect();
+            Rc::new(TruthTable::at(written, &place, &fields_of(at.union)).unwrap_or_default())
+        });
+        match table.decision(value, members) {
+            Some(Decision::Rejected { .. }) => Enforcement::Refused,
+            Some(Decision::Undecided { why }) => Enforcement::Unknown(why.clone()),
+            Some(Decision::Allowed) => Enforcement::Stored,
+            None if table.evidence().is_empty() => Enforcement::Stored,
+            None => Enforcement::Unknown("the union has too many members to try every combination".to_owned()),
+        }
+    }
+}
+
+/// Returns the union that a violation is about: its path is that of the union's object, or of a field in it.
+pub(super) fn union_at<'c>(entry: &'c CatalogEntry, path: &[Segment]) -> Option<UnionAt<'c>> {
+    let places = entry.plan().places(Part::Main).into_iter();
+    let mut fitting = places.filter(|place| leads_to(&place.steps, path)).flat_map(|place| {
+        let field = path.get(place.steps.len()).map(Segment::to_token);
+        let is_of = move |union: &&Union| {
+            let mut fields = union.discriminator().into_iter().chain(union.members());
+            field.as_deref().is_none_or(|field| fields.any(|it| it == field))
+        };
+        let steps = place.steps;
+        place.unions.iter().filter(is_of).map(move |union| UnionAt { union, steps: steps.clone() }).collect::<Vec<_>>()
+    });
+    fitting.next()
+}
+
+fn leads_to(steps: &[UnionStep<'_>], path: &[Segment]) -> bool {
+    let fits = |(step, segment): (&UnionStep<'_>, &Segment)| match (step, segment) {
+        (UnionStep::Field(name), Segment::Field(field)) => *name == &**field,
+        (UnionStep::Items { .. }, Segment::Index(_)) | (UnionStep::Values, Segment::Key(_)) => true,
+        _ => false,
+    };
+    (steps.len() == path.len() || steps.len() + 1 == path.len()) && steps.iter().zip(path).all(fits)
+}
