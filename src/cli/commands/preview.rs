@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     let read = [&arguments.from, &arguments.new, &arguments.old, &arguments.live].map(|paths| manifest::files(paths));
     let mut problems: Vec<String> = read.iter().flat_map(|it| &it.problems).map(ToString::to_string).collect();
     let [from, new, old, live] = read.map(|files| ManifestFiles::documents(&files).collect::<Vec<Document>>());
-    let kinds = Kinds::read(describing([&from, &new, &old]))?;
+    let kinds = Kinds::read(describing([&from, &new, &old]), arguments.way)?;
     problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
     let faults = kinds.assembly.catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error).count();
     if faults > 0 {

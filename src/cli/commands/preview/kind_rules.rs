@@ -1,11 +1,12 @@
 //! What the API server does to the objects of a kind: how it patches them, which defaults it adds, and what it refuses.
 
 use super::defaults::BuiltInDefaults;
-use super::way::{Apply, ApplyWay};
+use super::way::{Apply, ApplyWay, Engines};
 use crate::cli::commands::check_cel::subjects::{fields_of, schema_step};
 use crate::cli::input::crd;
 use crate::cli::input::kinds::{self, Assembly, BuiltinUnionsArg};
 use crate::cli::input::manifest::{self, Document};
+use anyhow::Context;
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::Segment;
 use kube_unions_core::names::GroupVersionKind;
@@ -17,7 +18,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
-use strategic_merge_patch::Patcher;
+use strategic_merge_patch::{Patcher, ServerSideApply};
 
 /// The schemas of built-in kinds with unions, as Kubernetes publishes them.
 const SCHEMAS: &str = include_str!("schemas.json");
@@ -57,8 +58,7 @@ pub(super) struct Kinds {
 
 #[derive(Debug)]
 struct KindRules {
-    /// `None` for custom resources, which have no strategic merge patch.
-    patcher: Option<Patcher>,
+    engines: Engines,
     schema: Schema,
     /// The schema of a CRD as it is written.
     written: Option<Value>,
@@ -75,8 +75,8 @@ pub(super) struct UnionAt<'c> {
 }
 
 impl Kinds {
-    /// Reads the kinds of documents, and adds the built-in ones.
-    pub(super) fn read(given: Vec<Document>) -> anyhow::Result<Self> {
+    /// Reads the kinds of documents, and adds the built-in ones. Prepares for one way to apply.
+    pub(super) fn read(given: Vec<Document>, way: ApplyWay) -> anyhow::Result<Self> {
         let parse = |text: &str| manifest::parse(Path::new("built in"), text.as_bytes().to_vec());
         let named: BTreeSet<String> =
             given.iter().filter(|it| it.is_declaration()).filter_map(|it| it.name.clone()).collect();
@@ -91,18 +91,20 @@ impl Kinds {
         documents.extend(given);
         let assembly = kinds::assemble(documents, BuiltinUnionsArg::Ignored);
         let mut kinds = Self { rules: BTreeMap::new(), defaults: BuiltInDefaults::read()?, presets, assembly };
-        kinds.read_rules()?;
+        kinds.read_rules(way)?;
         Ok(kinds)
     }
 
-    fn read_rules(&mut self) -> anyhow::Result<()> {
+    fn read_rules(&mut self, way: ApplyWay) -> anyhow::Result<()> {
         for (document, definition) in self.assembly.declared_definitions() {
             let crd: Value = serde_json::from_str(&document.text)?;
             for version in definition.versions().iter().filter(|version| version.served) {
                 let written =
                     crd::schemas(&crd).find(|(_, name, _)| **name == *version.name).map(|(.., it)| it.clone());
-                let rules =
-                    KindRules { patcher: None, schema: version.schema.clone(), written, tables: RefCell::default() };
+                let applier = || ServerSideApply::for_resource(definition.kind(), &version.schema);
+                let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
+                let engines = Engines { strategic: None, server_side };
+                let rules = KindRules { engines, schema: version.schema.clone(), written, tables: RefCell::default() };
                 self.rules.insert(definition.group_kind().at(&version.name), rules);
             }
         }
@@ -114,20 +116,19 @@ impl Kinds {
             let described = self.assembly.openapi().find(|(_, openapi)| openapi.kinds().any(|it| it == kind));
             let Some((_, openapi)) = described else { continue };
             let Some(schema) = openapi.schema(kind)? else { continue };
-            let patcher = Some(Patcher::from_openapi(openapi, kind)?);
-            self.rules.insert(kind.clone(), KindRules { patcher, schema, written: None, tables: RefCell::default() });
+            let applier = || ServerSideApply::from_openapi(openapi, kind);
+            let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
+            let engines = Engines { strategic: Some(Patcher::from_openapi(openapi, kind)?), server_side };
+            self.rules.insert(kind.clone(), KindRules { engines, schema, written: None, tables: RefCell::default() });
         }
         Ok(())
     }
 
-    /// Adds the defaults of the API server to an object, and removes nulls and the status, which an apply does not write.
+    /// Adds the defaults of the API server to an object, and removes nulls.
     pub(super) fn complete(&self, kind: &GroupVersionKind, object: &mut Value) -> anyhow::Result<()> {
         let Some(rules) = self.rules.get(kind) else { return Ok(()) };
-        if let Some(fields) = object.as_object_mut() {
-            fields.remove("status");
-        }
         rules.schema.complete(object)?;
-        if rules.patcher.is_some() {
+        if rules.is_built_in() {
             self.defaults.add(&kind.group_kind(), object);
         }
         Ok(())
@@ -135,15 +136,15 @@ impl Kinds {
 
     /// Returns the object that an apply asks the API server to store.
     pub(super) fn applied(&self, kind: &GroupVersionKind, way: ApplyWay, apply: Apply<'_>) -> anyhow::Result<Value> {
-        let patcher = self.rules.get(kind).and_then(|rules| rules.patcher.as_ref());
-        let mut after = way.apply(patcher, apply)?;
+        let rules = self.rules.get(kind).context("its schema is not known")?;
+        let mut after = way.apply(&rules.engines, apply)?;
         self.complete(kind, &mut after)?;
         Ok(after)
     }
 
     /// Returns true if a kind is built in.
     pub(super) fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
-        self.rules.get(kind).is_some_and(|rules| rules.patcher.is_some())
+        self.rules.get(kind).is_some_and(|rules| rules.is_built_in())
     }
 
     /// Returns what the API server does with an object in which a union has these members.
@@ -174,6 +175,13 @@ impl Kinds {
             None if table.evidence().is_empty() => Enforcement::Stored,
             None => Enforcement::Unknown("the union has too many members to try every combination".to_owned()),
         }
+    }
+}
+
+impl KindRules {
+    /// Returns true for a kind with a Go type in the API server.
+    fn is_built_in(&self) -> bool {
+        self.engines.strategic.is_some()
     }
 }
 

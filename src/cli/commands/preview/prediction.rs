@@ -96,11 +96,17 @@ pub(super) fn predict<'d>(
 ) -> anyhow::Result<Vec<PredictedUnion<'d>>> {
     let kind = entry.gvk();
     let ObjectRenderings { old, new, live } = documents;
-    let read = |document: &Document| serde_json::from_str::<Value>(&document.text);
+    // An apply does not write the status.
+    let read = |document: &Document| -> anyhow::Result<Value> {
+        let mut object: Map<String, Value> = serde_json::from_str(&document.text)?;
+        object.remove("status");
+        Ok(Value::Object(object))
+    };
     let mut held = read(live.unwrap_or(old))?;
     kinds.complete(kind, &mut held)?;
     let (old, new_object) = (read(old)?, read(new)?);
-    let after = kinds.applied(kind, way, Apply { old: &old, new: &new_object, live: &held })?;
+    let apply = Apply { old: &old, new: &new_object, live: &held, is_stored: live.is_some() };
+    let after = kinds.applied(kind, way, apply)?;
     let trial = Trial { kinds, entry, way, documents, old, new: new_object, live: held, after };
     let violations = trial.violations(&trial.after)?;
     if violations.is_empty() {
@@ -117,6 +123,12 @@ pub(super) fn predict<'d>(
 }
 
 impl Trial<'_> {
+    /// Returns the object after another apply.
+    fn applied(&self, way: ApplyWay, new: &Value) -> anyhow::Result<Value> {
+        let is_stored = self.documents.live.is_some();
+        self.kinds.applied(self.kind(), way, Apply { old: &self.old, new, live: &self.live, is_stored })
+    }
+
     fn kind(&self) -> &GroupVersionKind {
         self.entry.gvk()
     }
@@ -231,8 +243,7 @@ impl Trial<'_> {
         let mut with_nulls = self.new.clone();
         if let Some(object) = tokens.iter().try_fold(&mut with_nulls, child_mut).and_then(Value::as_object_mut) {
             object.extend(names.iter().map(|name| (name.clone(), Value::Null)));
-            let apply = Apply { old: &self.old, new: &with_nulls, live: &self.live };
-            if !self.is_invalid(&self.kinds.applied(self.kind(), self.way, apply)?, path)? {
+            if !self.is_invalid(&self.applied(self.way, &with_nulls)?, path)? {
                 remedies.push(Remedy::Null(names.clone()));
             }
         }
@@ -262,8 +273,7 @@ impl Trial<'_> {
         let mut fields = Map::from_iter([(discriminator.to_owned(), json!(value))]);
         fields.extend(left_behind.iter().map(|name| (name.clone(), Value::Null)));
         let patch = path.iter().rev().fold(Value::Object(fields), |inner, step| json!({step.to_token(): inner}));
-        let apply = Apply { old: &self.old, new: &patch, live: &self.live };
-        if self.is_invalid(&self.kinds.applied(self.kind(), ApplyWay::Merge, apply)?, path)? {
+        if self.is_invalid(&self.applied(ApplyWay::Merge, &patch)?, path)? {
             return Ok(None);
         }
         let new = self.documents.new;
