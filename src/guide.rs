@@ -17,6 +17,7 @@ page!(reading_policies, "guide/reading-policies.md");
 page!(declaring, "guide/declaring.md");
 page!(authoring, "guide/authoring.md");
 page!(testing, "guide/testing.md");
+page!(preview, "guide/preview.md");
 page!(patching, "guide/patching.md");
 page!(kustomize_and_helm, "guide/kustomize-and-helm.md");
 page!(gitops, "guide/gitops.md");

@@ -80,6 +80,7 @@ mod pod_templates;
 mod post_renderer;
 mod presets;
 mod pressure;
+mod preview;
 mod quickstart;
 mod ratcheting;
 mod registration;

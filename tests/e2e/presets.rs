@@ -159,17 +159,17 @@ pub(crate) fn switch_policies_on(cluster: &BuiltIn) {
 }
 
 /// A request, and the expected answers.
-struct Row {
-    preset: String,
-    object: Value,
+pub(crate) struct Row {
+    pub(crate) preset: String,
+    pub(crate) object: Value,
     content_type: String,
     patch: Value,
     /// The API server's message without the preset. `None` if it accepts the request.
     today: Option<String>,
-    then: Then,
+    pub(crate) then: Then,
 }
 
-enum Then {
+pub(crate) enum Then {
     Stored(String, Value),
     Refused(String),
 }
@@ -184,7 +184,7 @@ impl Row {
     }
 }
 
-fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let text = |row: &Value, field: &str| row[field].as_str().map(str::to_owned);
     let strategic = || "application/strategic-merge-patch+json".to_owned();
     let mut rows: Vec<Row> = list(include_str!("presets/rows.yaml"))
@@ -228,7 +228,7 @@ fn rows() -> Vec<Row> {
 }
 
 /// Returns true if this API server validates the pod's spec in objects of a kind.
-fn is_validated(kind: &str) -> bool {
+pub(crate) fn is_validated(kind: &str) -> bool {
     kind != "StatefulSet" || Feature::StatefulSetTemplateValidation.is_served()
 }
 
@@ -276,11 +276,11 @@ fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap()
 }
 
-fn message(status: &Value) -> &str {
+pub(crate) fn message(status: &Value) -> &str {
     status["message"].as_str().unwrap_or_default()
 }
 
 /// Returns the items of a file with one list.
-fn list(text: &str) -> Vec<Value> {
+pub(crate) fn list(text: &str) -> Vec<Value> {
     documents(text).into_iter().flat_map(|list| list.as_array().unwrap().clone()).collect()
 }

@@ -20,12 +20,12 @@ use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::exit::FAILED;
 use crate::cli::report::{Verdict, output};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::counts::count;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `preview`.
 #[derive(Debug, Args)]
@@ -129,6 +129,19 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
         bail!("{} kept something from being compared", count(problems.len(), "problem"));
     }
     Ok(verdict)
+}
+
+/// Returns an object of a built-in kind with the defaults that a preview expects of the API server.
+///
+/// # Errors
+/// The text is no object.
+pub fn with_built_in_defaults(object: &str) -> anyhow::Result<serde_json::Value> {
+    let kinds = Kinds::read(Vec::new(), ApplyWay::Replace)?;
+    let mut documents = manifest::parse(Path::new("object"), object.as_bytes().to_vec())?;
+    let document = documents.pop().context("no object")?;
+    let mut object = serde_json::from_str(&document.text)?;
+    kinds.complete(&document.group_version_kind(), &mut object)?;
+    Ok(object)
 }
 
 /// Returns the documents that describe kinds. The first of several with one name counts.

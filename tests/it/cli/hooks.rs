@@ -35,6 +35,7 @@ fn folder() -> Folder {
         ("annotated crd.yaml", &annotated),
         ("faulty.yaml", &faulty()),
         ("deployment.yaml", DEPLOYMENT),
+        ("recreate.yaml", &DEPLOYMENT.replace("{}", "{strategy: {type: Recreate}}")),
         ("declaration.yaml", DECLARATION),
         ("broken.yaml", "a: [\n"),
         ("empty.yaml", ""),
@@ -54,7 +55,7 @@ fn hook(folder: &Folder, id: &str, files: &[&str]) -> Run {
 fn every_hook_has_what_pre_commit_needs() {
     let hooks = read(".pre-commit-hooks.yaml");
     let ids: Vec<&Value> = hooks.as_array().unwrap().iter().map(|hook| &hook["id"]).collect();
-    assert_eq!(ids, ["kube-unions-lint", "kube-unions-annotate"]);
+    assert_eq!(ids, ["kube-unions-lint", "kube-unions-preview", "kube-unions-annotate"]);
     for hook in hooks.as_array().unwrap() {
         assert_eq!((&hook["language"], &hook["types"]), (&json!("rust"), &json!(["yaml"])), "{hook}");
         assert!(hook["name"].is_string() && hook["description"].is_string(), "{hook}");
@@ -76,6 +77,8 @@ fn the_hooks_take_the_files_of_any_commit() {
         ("kube-unions-annotate", &["deployment.yaml", "empty.yaml"], 0),
         ("kube-unions-annotate", &["deployment.yaml", "crd.yaml"], 1),
         ("kube-unions-annotate", &["broken.yaml"], 2),
+        ("kube-unions-preview", &["--old", "deployment.yaml", "--new", "recreate.yaml", "--as", "csa"], 0),
+        ("kube-unions-preview", &["--old", "deployment.yaml", "--new", "recreate.yaml", "--as", "ssa"], 1),
     ] {
         let run = hook(&folder, id, files);
         assert_eq!(run.code, code, "{id} {files:?}: {run:#?}");
@@ -115,6 +118,15 @@ fn the_action_runs_a_command_and_writes_sarif() {
         (&[path, ("paths", "--strict")], 2),
         (&[path, ("command", "annotate"), ("args", "--check"), ("paths", "annotated crd.yaml")], 0),
         (&[path, ("command", "check-cel"), ("paths", "crd.yaml")], 0),
+        (
+            &[
+                path,
+                ("command", "preview"),
+                ("args", "--old=deployment.yaml\n--new=recreate.yaml\n--as=ssa"),
+                ("paths", ""),
+            ],
+            1,
+        ),
         (&[path], 2),
     ] {
         let run = act(&folder, inputs);
