@@ -19,6 +19,7 @@ use clap::Args;
 use kube_unions_core::declaration::FaultKind;
 use kube_unions_manifests::counts::count;
 use kube_unions_manifests::misspelt;
+use std::path::PathBuf;
 
 /// Arguments of `lint`.
 #[derive(Debug, Args)]

@@ -9,10 +9,10 @@ use crate::process::{Workspace, example};
 use crate::registration::with_rights;
 
 /// Follows pages on a cluster whose webhook registers itself. Returns false if that is skipped.
-pub(super) fn on_a_cluster(pages: &mut [Page; 7]) -> bool {
+pub(super) fn on_a_cluster(pages: &mut [Page; 8]) -> bool {
     let Some(cluster) = Cluster::registering(&with_rights(), &["--registration-delay=1s"]) else { return false };
     // Authoring audits the whole cluster, so it comes first. The presets change what built-in types do, so they come last.
-    let [authoring, patching, kustomize_and_helm, playground, testing, samples, presets] = pages;
+    let [authoring, patching, kustomize_and_helm, playground, preview, testing, samples, presets] = pages;
     let control_plane = &cluster.control_plane;
     with_shell(control_plane, |shell| {
         let run = "cargo run --quiet --manifest-path \"$KUBE_UNIONS/Cargo.toml\" --package kube-unions-author --example rollout";
@@ -28,7 +28,7 @@ pub(super) fn on_a_cluster(pages: &mut [Page; 7]) -> bool {
         shell.prepare("mkdir backups/crds && cp manifests/samples/gateway/crd.yaml backups/crds/gateways.yaml");
         kustomize_and_helm.follow(shell);
     });
-    for page in [playground, testing] {
+    for page in [playground, preview, testing] {
         with_shell(control_plane, |shell| page.follow(shell));
     }
     with_shell(control_plane, |shell| {

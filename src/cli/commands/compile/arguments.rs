@@ -156,7 +156,8 @@ impl From<ActionArg> for Actions {
 impl CompileArgs {
     /// Returns true if the command reads the unions or the policies of a cluster.
     pub(super) fn needs_cluster(&self) -> bool {
-        self.sources.from.is_empty() || (self.check == Some(None) && matches!(self.to.writes(), Writes::Policies { .. }))
+        self.sources.from.is_empty()
+            || (self.check == Some(None) && matches!(self.to.writes(), Writes::Policies { .. }))
     }
 
     /// Returns the options of policies. `of_cluster` is the version of the cluster.
