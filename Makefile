@@ -23,6 +23,8 @@ HELM4 := tests/controlplane/assets.sh helm4
 # Builds kube-controller-manager, for the tests of garbage collection.
 CONTROLLERS := tests/controlplane/assets.sh controller-manager
 DIFFERENTIAL_CASES ?= 1000000
+# Sequences of eight writes.
+DIFFERENTIAL_SEQUENCES ?= 12500
 NATIVE_TRANSITIONS ?= 500000
 MARKERS_OBJECTS ?= 300
 LAW_CASES ?= 5000
@@ -253,8 +255,9 @@ fuzz-check: ## Compile every fuzz target, without the fuzzer's instrumentation
 	$(CARGO) check --locked --manifest-path tests/fuzz/Cargo.toml --target-dir $(TARGET)
 
 .PHONY: fuzz-differential
-fuzz-differential: ## Compare DIFFERENTIAL_CASES random patches with Go's package, from a random seed (needs Go)
+fuzz-differential: ## Compare DIFFERENTIAL_CASES random patches and DIFFERENTIAL_SEQUENCES of server-side applies with Go's packages, from a random seed (needs Go)
 	KUBE_UNIONS_DIFFERENTIAL_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_DIFFERENTIAL_CASES=$(DIFFERENTIAL_CASES) \
+	  KUBE_UNIONS_DIFFERENTIAL_SEQUENCES=$(DIFFERENTIAL_SEQUENCES) \
 	  $(CARGO) test --locked --package strategic-merge-patch --test it differential -- --nocapture
 
 .PHONY: markers-differential

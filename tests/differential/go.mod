@@ -1,4 +1,4 @@
-// Answers strategic merge patches as Go's own package does, so that ours can be held against it.
+// Answers strategic merge patches and server-side applies as Go's own packages do, so that ours can be held against them.
 module kube-unions.dev/differential
 
 go 1.26.0

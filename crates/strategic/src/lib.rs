@@ -26,7 +26,6 @@ pub use patcher::{Conflicts, Patcher, PatcherError, ThreeWay};
 pub use read::{SyntaxError, SyntaxFault};
 pub use schema::{MergeRule, MergeStrategy, SchemaError};
 pub use server_side_apply::{
-    AppliedObject, ApplyError, FieldConflict, FieldsFault, ManagedFieldsFault, Managers, PathElementFault,
-    ServerSideApply, TypeFault,
+    AppliedObject, ApplyError, FieldConflict, ManagedFieldsError, Managers, ServerSideApply, TypeFault,
 };
 pub use value::ValueKind;

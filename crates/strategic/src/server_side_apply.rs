@@ -12,9 +12,8 @@ mod ownership;
 mod path;
 mod types;
 
-pub use field_set::FieldsFault;
-pub use ownership::{ManagedFieldsFault, Managers};
-pub use path::PathElementFault;
+pub use field_set::ManagedFieldsError;
+pub use ownership::Managers;
 pub use types::TypeFault;
 
 use crate::document::JsonDocument;

@@ -242,7 +242,7 @@ pub(crate) fn without_duplicates(entries: &mut Vec<MapEntry<'_>>, start: usize) 
 pub(crate) fn canonical_number(text: &str) -> String {
     match (text.parse::<i64>(), text.parse::<f64>()) {
         (Ok(integer), _) => integer.to_string(),
-        (Err(_), Ok(double)) if double == 0.0 => "0".to_owned(),
+        (Err(_), Ok(0.0)) => "0".to_owned(),
         (Err(_), Ok(double)) if double.is_finite() => double.to_string(),
         _ => text.to_owned(),
     }

@@ -2,7 +2,7 @@
 
 use super::field_set::{FieldSet, SetNode};
 use super::path::PathElement;
-use super::types::{ApplyTypes, Handling, ListType, TypeFault, TypeRef};
+use super::types::{ApplyTypes, Handling, ListType, MapType, TypeFault, TypeRef};
 use crate::error::BrokenAt;
 use crate::value::{FieldLookup, Value, canonical_number};
 use kube_unions_core::field_path::Segment;
@@ -24,14 +24,11 @@ struct NodeChanges {
 }
 
 impl NodeChanges {
-    fn add(&mut self, element: &PathElement, inner: Self) {
-        let Self { removed, set } = inner;
-        if !removed.is_empty() {
-            self.removed.children.add(element.clone(), removed);
+    fn add(&mut self, element: PathElement, inner: Self) {
+        if !inner.removed.is_empty() {
+            self.removed.children.add(element.clone(), inner.removed);
         }
-        if !set.is_empty() {
-            self.set.children.add(element.clone(), set);
-        }
+        self.set.children.add(element, inner.set);
     }
 }
 
@@ -70,100 +67,120 @@ impl ApplyTypes {
         new: Option<Value<'_>>,
         changes: &mut NodeChanges,
     ) -> Result<(), BrokenAt<TypeFault>> {
-        match handling {
-            Handling::Map(map) if !map.atomic => {
-                let before = old.and_then(Value::entries).unwrap_or_default();
-                let after = new.and_then(Value::entries).unwrap_or_default();
-                let (mut known, mut next) = (FieldLookup::of(before), FieldLookup::of(after));
-                let removed = before.iter().map(|(name, old)| (name, Some(*old), next.get(name).map(|(_, new)| new)));
-                let removed: Vec<_> = removed.collect();
-                let added = after.iter().filter(|(name, _)| known.get(name).is_none());
-                for (name, old, new) in removed.into_iter().chain(added.map(|(name, new)| (name, None, Some(*new)))) {
-                    let Some(of) = map.field(name) else { continue };
-                    let mut inner = NodeChanges::default();
-                    self.compare_values(old, new, of, &mut inner)
-                        .map_err(|broken| broken.inside(Segment::Field((*name).into())))?;
-                    changes.add(&PathElement::Field((*name).into()), inner);
-                }
-                if !before.is_empty() || !after.is_empty() {
-                    return Ok(());
-                }
-            }
-            Handling::List(list) if !list.is_atomic() => {
-                let (before, after) = (by_element(list, old)?, by_element(list, new)?);
-                self.compare_items(list, &before, &after, changes)?;
-                if !before.is_empty() || !after.is_empty() {
-                    return Ok(());
-                }
-            }
-            Handling::Scalar | Handling::Map(_) | Handling::List(_) => {}
-        }
-        if let (Some(old), Some(new)) = (old, new) {
+        let has_parts = match handling {
+            Handling::Map(map) if !map.atomic => self.compare_fields(map, old, new, changes)?,
+            Handling::List(list) if !list.is_atomic() => self.compare_items(list, old, new, changes)?,
+            Handling::Scalar | Handling::Map(_) | Handling::List(_) => false,
+        };
+        if let (false, Some(old), Some(new)) = (has_parts, old, new) {
             changes.set.member |= !equal(old, new);
         }
         Ok(())
     }
 
-    /// Compares items by their identities. Duplicates have one owner, and count as one value.
+    /// Compares fields by their names. Returns false if there are none.
+    fn compare_fields(
+        &self,
+        map: &MapType,
+        old: Option<Value<'_>>,
+        new: Option<Value<'_>>,
+        changes: &mut NodeChanges,
+    ) -> Result<bool, BrokenAt<TypeFault>> {
+        let before = old.and_then(Value::entries).unwrap_or_default();
+        let after = new.and_then(Value::entries).unwrap_or_default();
+        let (mut known, mut next) = (FieldLookup::of(before), FieldLookup::of(after));
+        for (name, old) in before {
+            self.compare_field(map, name, Some(*old), next.get(name).map(|(_, new)| new), changes)?;
+        }
+        for (name, new) in after.iter().filter(|(name, _)| known.get(name).is_none()) {
+            self.compare_field(map, name, None, Some(*new), changes)?;
+        }
+        Ok(!before.is_empty() || !after.is_empty())
+    }
+
+    fn compare_field(
+        &self,
+        map: &MapType,
+        name: &str,
+        old: Option<Value<'_>>,
+        new: Option<Value<'_>>,
+        changes: &mut NodeChanges,
+    ) -> Result<(), BrokenAt<TypeFault>> {
+        let Some(of) = map.field(name) else { return Ok(()) };
+        let mut inner = NodeChanges::default();
+        let compared = self.compare_values(old, new, of, &mut inner);
+        compared.map_err(|broken| broken.inside(Segment::Field(name.into())))?;
+        changes.add(PathElement::Field(name.into()), inner);
+        Ok(())
+    }
+
+    /// Compares items by their identities. Duplicates have one owner, and count as one value. Returns false if there are none.
     fn compare_items(
         &self,
         list: &ListType,
-        before: &Items<'_>,
-        after: &Items<'_>,
+        old: Option<Value<'_>>,
+        new: Option<Value<'_>>,
         changes: &mut NodeChanges,
-    ) -> Result<(), BrokenAt<TypeFault>> {
-        let none = Vec::new();
-        for element in before.keys().chain(after.keys().filter(|element| !before.contains_key(element))) {
-            let (old, new) = (before.get(element).unwrap_or(&none), after.get(element).unwrap_or(&none));
+    ) -> Result<bool, BrokenAt<TypeFault>> {
+        let mut items = BTreeMap::<PathElement, (Vec<PlacedItem<'_>>, Vec<PlacedItem<'_>>)>::new();
+        for (element, item) in with_elements(list, old)? {
+            items.entry(element).or_default().0.push(item);
+        }
+        for (element, item) in with_elements(list, new)? {
+            items.entry(element).or_default().1.push(item);
+        }
+        let is_empty = items.is_empty();
+        for (element, (old, new)) in items {
             let mut inner = NodeChanges::default();
-            let mut compare = |old: Option<&(usize, Value<'_>)>, new: Option<&(usize, Value<'_>)>| {
-                let (old, new, position) = (
-                    old.map(|(_, old)| *old),
-                    new.map(|(_, new)| *new),
-                    new.or(old).map_or(0, |(position, _)| *position),
-                );
-                self.compare_values(old, new, list.items, &mut inner)
-                    .map_err(|broken| broken.inside(Segment::Index(position)))
-            };
             match (old.as_slice(), new.as_slice()) {
-                ([] | [_], [] | [_]) => compare(old.first(), new.first())?,
+                ([] | [_], [] | [_]) => self.compare_item(list, old.first(), new.first(), &mut inner)?,
                 ([_, _, ..], [_, _, ..]) => {
-                    let same =
-                        old.len() == new.len() && old.iter().zip(new).all(|((_, old), (_, new))| equal(*old, *new));
+                    let same = old.len() == new.len() && old.iter().zip(&new).all(|(old, new)| equal(old.1, new.1));
                     inner.set.member = !same;
                 }
                 ([_, _, ..], _) => {
-                    if !new.is_empty() {
-                        compare(None, new.first())?;
-                    }
+                    self.compare_item(list, None, new.first(), &mut inner)?;
                     inner.removed.member = true;
                 }
                 (_, [_, _, ..]) => {
-                    if !old.is_empty() {
-                        compare(old.first(), None)?;
-                    }
+                    self.compare_item(list, old.first(), None, &mut inner)?;
                     inner.set.member = true;
                 }
             }
             changes.add(element, inner);
         }
-        Ok(())
+        Ok(!is_empty)
     }
+
+    fn compare_item(
+        &self,
+        list: &ListType,
+        old: Option<&PlacedItem<'_>>,
+        new: Option<&PlacedItem<'_>>,
+        changes: &mut NodeChanges,
+    ) -> Result<(), BrokenAt<TypeFault>> {
+        let Some((position, _)) = new.or(old) else { return Ok(()) };
+        let compared = self.compare_values(old.map(|item| item.1), new.map(|item| item.1), list.items, changes);
+        compared.map_err(|broken| broken.inside(Segment::Index(*position)))
+    }
+}
+
+/// An item of a list with its position.
+type PlacedItem<'a> = (usize, Value<'a>);
+
+fn with_elements<'a>(
+    list: &ListType,
+    value: Option<Value<'a>>,
+) -> Result<Vec<(PathElement, PlacedItem<'a>)>, BrokenAt<TypeFault>> {
+    let items = value.and_then(Value::items).unwrap_or_default().iter().enumerate();
+    let with_element = |(position, item): (usize, &Value<'a>)| match list.element(*item) {
+        Ok(element) => Ok((element, (position, *item))),
+        Err(fault) => Err(BrokenAt::from(fault).inside(Segment::Index(position))),
+    };
+    items.map(with_element).collect()
 }
 
 /// Returns true if the API server stores two values alike.
 pub(super) fn equal(old: Value<'_>, new: Value<'_>) -> bool {
     old.equals(new, |left, right| left == right || canonical_number(left) == canonical_number(right))
-}
-
-/// The items of a list with their positions, by identity.
-type Items<'a> = BTreeMap<PathElement, Vec<(usize, Value<'a>)>>;
-
-fn by_element<'a>(list: &ListType, value: Option<Value<'a>>) -> Result<Items<'a>, BrokenAt<TypeFault>> {
-    let mut found = Items::new();
-    for (position, item) in value.and_then(Value::items).unwrap_or_default().iter().enumerate() {
-        let element = list.element(*item).map_err(|fault| BrokenAt::from(fault).inside(Segment::Index(position)))?;
-        found.entry(element).or_default().push((position, *item));
-    }
-    Ok(found)
 }

@@ -1,6 +1,6 @@
 //! A set of paths, as one entry of `managedFields` owns them.
 
-use super::path::{PathElement, PathElementFault};
+use super::path::PathElement;
 use crate::value::DEEPEST;
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
@@ -21,19 +21,23 @@ pub(crate) struct SetNode {
     pub(super) children: FieldSet,
 }
 
-/// A set that is not `fieldsV1`.
+/// `metadata.managedFields` that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FieldsFault {
-    /// A value is not an object.
-    #[error("`{0}` must be an object")]
-    NotAnObject(Box<str>),
-    /// A key is not a step of a path.
-    #[error("cannot read `{0}` as a path element: {1}")]
-    Element(Box<str>, PathElementFault),
-    /// Paths are too long.
-    #[error("nested deeper than {DEEPEST} levels")]
-    TooDeep,
+#[error("metadata.managedFields{place}: {problem}")]
+pub struct ManagedFieldsError {
+    place: String,
+    problem: &'static str,
+}
+
+impl ManagedFieldsError {
+    pub(super) fn new(problem: &'static str) -> Self {
+        Self { place: String::new(), problem }
+    }
+
+    /// Extends the place by one step upwards.
+    pub(super) fn inside(self, step: &str) -> Self {
+        Self { place: format!("{step}{}", self.place), ..self }
+    }
 }
 
 impl SetNode {
@@ -135,20 +139,25 @@ impl FieldSet {
     }
 
     /// Reads `fieldsV1`.
-    pub(super) fn from_json(fields: &Json, depth: usize) -> Result<Self, FieldsFault> {
+    pub(super) fn from_json(fields: &Json, depth: usize) -> Result<Self, ManagedFieldsError> {
         if depth > DEEPEST {
-            return Err(FieldsFault::TooDeep);
+            return Err(ManagedFieldsError::new("nested deeper than 512 levels"));
         }
         let mut set = Self::default();
-        let Json::Object(fields) = fields else { return Ok(set) };
-        for (key, value) in fields.iter().filter(|(key, _)| *key != ".") {
-            let element = PathElement::parse(key).map_err(|fault| FieldsFault::Element(key.as_str().into(), fault))?;
-            let Some(element) = element else { continue };
-            if !value.is_object() && !value.is_null() {
-                return Err(FieldsFault::NotAnObject(key.as_str().into()));
+        let fields = match fields {
+            Json::Object(fields) => fields,
+            Json::Null => return Ok(set),
+            Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
+                return Err(ManagedFieldsError::new("it must be an object"));
             }
-            let children = Self::from_json(value, depth + 1)?;
-            set.add(element, SetNode { member: value.get(".").is_some() || children.is_empty(), children });
+        };
+        for (key, value) in fields.iter().filter(|(key, _)| *key != ".") {
+            let inside = |error: ManagedFieldsError| error.inside(&format!("[{key:?}]"));
+            let element = PathElement::parse(key).map_err(|problem| inside(ManagedFieldsError::new(problem)))?;
+            if let Some(element) = element {
+                let children = Self::from_json(value, depth + 1).map_err(inside)?;
+                set.add(element, SetNode { member: value.get(".").is_some() || children.is_empty(), children });
+            }
         }
         Ok(set)
     }

@@ -2,8 +2,8 @@
 
 use super::field_set::FieldSet;
 use super::path::PathElement;
-use super::types::{ApplyTypes, Handling, ListType, TypeRef};
-use crate::value::{FieldLookup, Value};
+use super::types::{ApplyTypes, Handling, ListType, MapType, TypeRef};
+use crate::value::{FieldLookup, MapEntry, Value};
 use bumpalo::Bump;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,35 +24,33 @@ impl<'a> Merging<'a> {
         match self.types.handling(of, Some(config)) {
             Handling::Map(map) if !map.atomic => {
                 let (old, new) = (live.entries().unwrap_or_default(), config.entries().unwrap_or_default());
-                if old.is_empty() && new.is_empty() {
-                    return config;
-                }
-                let (mut present, mut added) = (FieldLookup::of(old), FieldLookup::of(new));
-                let mut out = Vec::with_capacity(old.len().max(new.len()));
-                for (name, value) in old {
-                    let merged = match (added.get(name), map.field(name)) {
-                        (Some((_, new)), Some(of)) => self.merge_values(*value, new, of),
-                        _ => *value,
-                    };
-                    out.push((*name, merged));
-                }
-                out.extend(new.iter().filter(|(name, _)| present.get(name).is_none()));
-                Value::map_in(self.arena, &out)
+                if old.is_empty() && new.is_empty() { config } else { self.merge_fields(map, old, new) }
             }
             Handling::List(list) if !list.is_atomic() => {
                 let (old, new) = (live.items().unwrap_or_default(), config.items().unwrap_or_default());
-                if old.is_empty() && new.is_empty() {
-                    return config;
-                }
-                Value::list_in(self.arena, &self.merge_items(list, old, new))
+                if old.is_empty() && new.is_empty() { config } else { self.merge_items(list, old, new) }
             }
             Handling::Map(_) | Handling::List(_) | Handling::Scalar => config,
         }
     }
 
+    fn merge_fields(self, map: &MapType, live: &'a [MapEntry<'a>], config: &'a [MapEntry<'a>]) -> Value<'a> {
+        let (mut present, mut added) = (FieldLookup::of(live), FieldLookup::of(config));
+        let mut out = Vec::with_capacity(live.len().max(config.len()));
+        for (name, value) in live {
+            let merged = match (added.get(name), map.field(name)) {
+                (Some((_, new)), Some(of)) => self.merge_values(*value, new, of),
+                _ => *value,
+            };
+            out.push((*name, merged));
+        }
+        out.extend(config.iter().filter(|(name, _)| present.get(name).is_none()));
+        Value::map_in(self.arena, &out)
+    }
+
     /// Merges two lists of items with identities. The items of the configuration keep their order, and items of the object
     /// stay before the item that they preceded.
-    fn merge_items(self, list: &ListType, live: &'a [Value<'a>], config: &'a [Value<'a>]) -> Vec<Value<'a>> {
+    fn merge_items(self, list: &ListType, live: &'a [Value<'a>], config: &'a [Value<'a>]) -> Value<'a> {
         let elements = |items: &[Value<'a>]| items.iter().map(|item| list.element_or_none(*item)).collect::<Vec<_>>();
         let (ours, theirs) = (elements(config), elements(live));
         let new: BTreeMap<&PathElement, Value<'a>> = ours.iter().zip(config.iter().copied()).collect();
@@ -72,7 +70,7 @@ impl<'a> Merging<'a> {
         loop {
             let (their, our) = (theirs.get(at_live), ours.get(at_config));
             if their.is_none() && our.is_none() {
-                return out;
+                return Value::list_in(self.arena, &out);
             }
             if let (Some(their), Some(our)) = (their, our) {
                 if their == our {
@@ -117,27 +115,33 @@ impl<'a> Merging<'a> {
     fn remove_from(self, value: Value<'a>, set: &FieldSet, of: TypeRef) -> Value<'a> {
         match (self.types.handling(of, Some(value)), value) {
             (Handling::Scalar, value) => value,
-            (Handling::List(list), Value::List(items)) if !list.is_atomic() => {
-                let kept = items.iter().filter_map(|item| match set.get(&list.element_or_none(*item)) {
-                    Some(node) if node.member => None,
-                    Some(node) => Some(self.remove_from(*item, &node.children, list.items)),
-                    None => Some(*item),
-                });
-                let kept: Vec<Value<'a>> = kept.collect();
-                if kept.is_empty() { Value::Null } else { Value::list_in(self.arena, &kept) }
-            }
-            (Handling::Map(map), Value::Map(fields)) if !map.atomic => {
-                let kept = fields.iter().filter_map(|(name, value)| {
-                    match (set.get(&PathElement::Field((*name).into())), map.field(name)) {
-                        (Some(node), _) if node.member => None,
-                        (Some(node), Some(of)) => Some((*name, self.remove_from(*value, &node.children, of))),
-                        _ => Some((*name, *value)),
-                    }
-                });
-                let kept: Vec<_> = kept.collect();
-                if kept.is_empty() { Value::Null } else { Value::map_in(self.arena, &kept) }
-            }
+            (Handling::List(list), Value::List(items)) if !list.is_atomic() => self.remove_items(list, items, set),
+            (Handling::Map(map), Value::Map(fields)) if !map.atomic => self.remove_fields(map, fields, set),
             (Handling::List(_) | Handling::Map(_), _) => Value::Null,
         }
+    }
+
+    fn remove_items(self, list: &ListType, items: &[Value<'a>], set: &FieldSet) -> Value<'a> {
+        let mut kept = Vec::with_capacity(items.len());
+        for item in items {
+            match set.get(&list.element_or_none(*item)) {
+                Some(node) if node.member => {}
+                Some(node) => kept.push(self.remove_from(*item, &node.children, list.items)),
+                None => kept.push(*item),
+            }
+        }
+        if kept.is_empty() { Value::Null } else { Value::list_in(self.arena, &kept) }
+    }
+
+    fn remove_fields(self, map: &MapType, fields: &[MapEntry<'a>], set: &FieldSet) -> Value<'a> {
+        let mut kept = Vec::with_capacity(fields.len());
+        for (name, value) in fields {
+            match (set.get(&PathElement::Field((*name).into())), map.field(name)) {
+                (Some(node), _) if node.member => {}
+                (Some(node), Some(of)) => kept.push((*name, self.remove_from(*value, &node.children, of))),
+                _ => kept.push((*name, *value)),
+            }
+        }
+        if kept.is_empty() { Value::Null } else { Value::map_in(self.arena, &kept) }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::field_set::{FieldSet, SetNode};
 use super::path::PathElement;
-use super::types::{ApplyTypes, Handling, TypeRef};
-use crate::value::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use super::types::{ApplyTypes, Handling, ListType, MapType, TypeRef};
+use crate::value::{MapEntry, Value};
+use std::collections::BTreeMap;
 
 impl ApplyTypes {
     /// Returns the fields that an object sets.
@@ -13,37 +13,40 @@ impl ApplyTypes {
     }
 
     fn set_node(&self, value: Value<'_>, of: TypeRef) -> SetNode {
-        let mut node = SetNode::default();
         match self.handling(of, Some(value)) {
-            Handling::Scalar => node.member = true,
-            Handling::List(list) if list.is_atomic() => node.member = true,
-            Handling::Map(map) if map.atomic => node.member = true,
-            Handling::List(list) => {
-                let elements: Vec<_> =
-                    value.items().unwrap_or_default().iter().map(|item| (list.element_or_none(*item), item)).collect();
-                let mut counts = BTreeMap::<&PathElement, usize>::new();
-                for (element, _) in &elements {
-                    *counts.entry(element).or_default() += 1;
-                }
-                let repeated: BTreeSet<_> =
-                    counts.into_iter().filter(|(_, count)| *count > 1).map(|(element, _)| element.clone()).collect();
-                for (element, item) in elements {
-                    let mut item =
-                        if repeated.contains(&element) { SetNode::LEAF } else { self.set_node(*item, list.items) };
-                    item.member = true;
-                    node.children.add(element, item);
-                }
+            Handling::Map(map) if !map.atomic => {
+                SetNode { member: false, children: self.fields_set(map, value.entries().unwrap_or_default()) }
             }
-            Handling::Map(map) => {
-                for (name, value) in value.entries().unwrap_or_default() {
-                    let mut field = map.field(name).map(|of| self.set_node(*value, of)).unwrap_or_default();
-                    let is_empty = matches!(value, Value::Null | Value::Map([]));
-                    field.member |= is_empty || !map.names(name);
-                    node.children.add(PathElement::Field((*name).into()), field);
-                }
+            Handling::List(list) if !list.is_atomic() => {
+                SetNode { member: false, children: self.items_set(list, value.items().unwrap_or_default()) }
             }
+            Handling::Scalar | Handling::List(_) | Handling::Map(_) => SetNode::LEAF,
         }
-        node
+    }
+
+    fn fields_set(&self, map: &MapType, fields: &[MapEntry<'_>]) -> FieldSet {
+        let mut set = FieldSet::default();
+        for (name, value) in fields {
+            let Some(of) = map.field(name) else { continue };
+            let mut node = self.set_node(*value, of);
+            node.member |= !map.names(name) || matches!(value, Value::Null | Value::Map([]));
+            set.add(PathElement::Field((*name).into()), node);
+        }
+        set
+    }
+
+    /// Returns the set of items. Duplicates are owned together, without what is in them.
+    fn items_set(&self, list: &ListType, items: &[Value<'_>]) -> FieldSet {
+        let mut known = BTreeMap::<PathElement, Option<Value<'_>>>::new();
+        for item in items {
+            known.entry(list.element_or_none(*item)).and_modify(|item| *item = None).or_insert(Some(*item));
+        }
+        let mut set = FieldSet::default();
+        for (element, item) in known {
+            let children = item.map(|item| self.set_node(item, list.items).children).unwrap_or_default();
+            set.add(element, SetNode { member: true, children });
+        }
+        set
     }
 
     /// Adds the named fields on the way to each path of a set.

@@ -1,6 +1,6 @@
 //! Managers and the fields that they own: `metadata.managedFields`.
 
-use super::field_set::{FieldSet, FieldsFault};
+use super::field_set::{FieldSet, ManagedFieldsError};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,21 +37,6 @@ pub(crate) struct OwnedFields {
     pub(super) time: Option<Box<str>>,
 }
 
-/// `metadata.managedFields` that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ManagedFieldsFault {
-    /// It is not a list.
-    #[error("metadata.managedFields must be a list")]
-    NotAList,
-    /// A field of an entry is absent, of another type or unknown.
-    #[error("metadata.managedFields[{0}].{1}: write {2}")]
-    Entry(usize, &'static str, &'static str),
-    /// The fields of an entry are broken.
-    #[error("metadata.managedFields[{0}].fieldsV1: {1}")]
-    Fields(usize, FieldsFault),
-}
-
 impl ManagerIdentity {
     pub(super) fn new(name: &str, operation: ManagerOperation, api_version: &str) -> Self {
         let name = if name.is_empty() { "unknown" } else { name };
@@ -64,20 +49,19 @@ impl Managers {
     /// Reads `metadata.managedFields`. Null is nobody.
     ///
     /// # Errors
-    /// [`ManagedFieldsFault`] with the entry, for one that the API server refuses.
-    pub fn from_managed_fields(list: &Json) -> Result<Self, ManagedFieldsFault> {
+    /// A list that the API server refuses, with the place of the fault.
+    pub fn from_managed_fields(list: &Json) -> Result<Self, ManagedFieldsError> {
         let list = match list {
             Json::Null => return Ok(Self::default()),
             Json::Array(list) => list,
             Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Object(_) => {
-                return Err(ManagedFieldsFault::NotAList);
+                return Err(ManagedFieldsError::new("it must be a list"));
             }
         };
-        list.iter()
-            .enumerate()
-            .map(|(position, entry)| read(position, entry))
-            .collect::<Result<_, _>>()
-            .map(|entries| Self { entries })
+        let entries = list.iter().enumerate();
+        let entries =
+            entries.map(|(position, entry)| read(entry).map_err(|error| error.inside(&format!("[{position}]"))));
+        Ok(Self { entries: entries.collect::<Result<_, _>>()? })
     }
 
     /// Writes `metadata.managedFields` in the order of the API server.
@@ -104,38 +88,30 @@ impl Managers {
     }
 }
 
-fn read(position: usize, entry: &Json) -> Result<(ManagerIdentity, OwnedFields), ManagedFieldsFault> {
-    let fault = |field, wanted| ManagedFieldsFault::Entry(position, field, wanted);
-    let text = |field: &'static str| match entry.get(field) {
+fn read(entry: &Json) -> Result<(ManagerIdentity, OwnedFields), ManagedFieldsError> {
+    let wrong = |field: &str, problem| ManagedFieldsError::new(problem).inside(&format!(".{field}"));
+    let text = |field: &str| match entry.get(field) {
         None | Some(Json::Null) => Ok(""),
-        Some(value) => value.as_str().ok_or_else(|| fault(field, "a string")),
+        Some(Json::String(text)) => Ok(text.as_str()),
+        Some(_) => Err(wrong(field, "it must be a string")),
     };
     let operation = match text("operation")? {
         "Apply" => ManagerOperation::Apply,
         "Update" => ManagerOperation::Update,
-        _ => return Err(fault("operation", "`Apply` or `Update`")),
+        _ => return Err(wrong("operation", "it must be `Apply` or `Update`")),
     };
     let api_version = text("apiVersion")?;
     if api_version.is_empty() {
-        return Err(fault("apiVersion", "the version of the fields"));
+        return Err(wrong("apiVersion", "it must be the version of the fields"));
     }
     if text("fieldsType")? != "FieldsV1" {
-        return Err(fault("fieldsType", "`FieldsV1`, the only known format"));
+        return Err(wrong("fieldsType", "it must be `FieldsV1`, the only known format"));
     }
-    let fields = match entry.get("fieldsV1") {
-        None | Some(Json::Null) => FieldSet::default(),
-        Some(fields @ Json::Object(_)) => {
-            FieldSet::from_json(fields, 1).map_err(|fault| ManagedFieldsFault::Fields(position, fault))?
-        }
-        Some(_) => return Err(fault("fieldsV1", "an object")),
-    };
+    let fields = entry.get("fieldsV1").map(|fields| FieldSet::from_json(fields, 1)).transpose();
+    let fields = fields.map_err(|error| error.inside(".fieldsV1"))?.unwrap_or_default();
     let time = Some(text("time")?).filter(|time| !time.is_empty()).map(Box::from);
-    let subresource = text("subresource")?.into();
-    let identity = ManagerIdentity {
-        subresource,
-        name: text("manager")?.into(),
-        ..ManagerIdentity::new("", operation, api_version)
-    };
+    let (name, subresource) = (text("manager")?.into(), text("subresource")?.into());
+    let identity = ManagerIdentity { name, subresource, ..ManagerIdentity::new("", operation, api_version) };
     Ok((identity, OwnedFields { fields, api_version: api_version.into(), time }))
 }
 

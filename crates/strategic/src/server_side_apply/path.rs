@@ -27,47 +27,34 @@ pub(crate) enum Literal {
     Null,
 }
 
-/// The canonical text of a number. Numbers are ordered by value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NumberText(Box<str>);
-
-/// A step of `fieldsV1` that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PathElementFault {
-    /// It lacks its type and the colon.
-    #[error("it must begin with `f:`, `k:`, `v:` or `i:`")]
-    NoPrefix,
-    /// `k:` is not followed by a JSON object of scalars.
-    #[error("a JSON object of scalars must follow `k:`")]
-    Key,
-    /// `v:` is not followed by a JSON scalar.
-    #[error("a JSON scalar must follow `v:`")]
-    Value,
-    /// `i:` is not followed by an integer.
-    #[error("an integer must follow `i:`")]
-    Index,
+/// A number by its canonical text. Numbers are ordered by value.
+#[derive(Debug, Clone)]
+pub(crate) struct NumberText {
+    text: Box<str>,
+    value: f64,
 }
 
 impl PathElement {
-    /// Reads a key of `fieldsV1`. Returns `None` for a type of a later version, which the API server ignores.
-    pub(super) fn parse(text: &str) -> Result<Option<Self>, PathElementFault> {
-        let (prefix, rest) = text.split_at_checked(2).ok_or(PathElementFault::NoPrefix)?;
+    /// Reads a key of `fieldsV1`, or returns what it must be. `None` is a type of a later version, which the API server ignores.
+    pub(super) fn parse(text: &str) -> Result<Option<Self>, &'static str> {
+        const PREFIX: &str = "it must begin with `f:`, `k:`, `v:` or `i:`";
+        const KEY: &str = "a JSON object of scalars must follow `k:`";
+        let (prefix, rest) = text.split_at_checked(2).ok_or(PREFIX)?;
         Ok(Some(match prefix {
             "f:" => Self::Field(rest.into()),
             "k:" => {
-                let Ok(Json::Object(keys)) = serde_json::from_str(rest) else { return Err(PathElementFault::Key) };
+                let Ok(Json::Object(keys)) = serde_json::from_str(rest) else { return Err(KEY) };
                 let key = |(name, value): (String, Json)| Some((name.into(), Literal::from_json(&value)?));
                 let keys = keys.into_iter().map(key).collect::<Option<Vec<_>>>();
-                Self::keys(keys.ok_or(PathElementFault::Key)?)
+                Self::keys(keys.ok_or(KEY)?)
             }
             "v:" => {
                 let value: Option<Json> = serde_json::from_str(rest).ok();
-                Self::Value(value.as_ref().and_then(Literal::from_json).ok_or(PathElementFault::Value)?)
+                Self::Value(value.as_ref().and_then(Literal::from_json).ok_or("a JSON scalar must follow `v:`")?)
             }
-            "i:" => Self::Index(rest.parse().map_err(|_| PathElementFault::Index)?),
+            "i:" => Self::Index(rest.parse().map_err(|_| "an integer must follow `i:`")?),
             _ if prefix.ends_with(':') => return Ok(None),
-            _ => return Err(PathElementFault::NoPrefix),
+            _ => return Err(PREFIX),
         }))
     }
 
@@ -98,7 +85,7 @@ impl Literal {
         Some(match value {
             Value::Null => Self::Null,
             Value::Bool(value) => Self::Bool(value),
-            Value::Number(text) => Self::Number(NumberText(canonical_number(text).into())),
+            Value::Number(text) => Self::Number(NumberText::new(text)),
             Value::String(text) => Self::String(text.into()),
             Value::List(_) | Value::Map(_) => return None,
         })
@@ -109,7 +96,7 @@ impl Literal {
         match value {
             Json::Null => Some(Self::Null),
             Json::Bool(value) => Some(Self::Bool(*value)),
-            Json::Number(number) => Some(Self::Number(NumberText(canonical_number(&number.to_string()).into()))),
+            Json::Number(number) => Some(Self::Number(NumberText::new(&number.to_string()))),
             Json::String(text) => Some(Self::String(text.as_str().into())),
             Json::Array(_) | Json::Object(_) => None,
         }
@@ -129,12 +116,26 @@ fn quoted(text: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-impl Ord for NumberText {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let value = |text: &str| text.parse().unwrap_or(0.0);
-        f64::total_cmp(&value(&self.0), &value(&other.0)).then_with(|| self.0.cmp(&other.0))
+impl NumberText {
+    fn new(text: &str) -> Self {
+        let text = canonical_number(text);
+        Self { value: text.parse().unwrap_or_default(), text: text.into() }
     }
 }
+
+impl Ord for NumberText {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.value.total_cmp(&other.value).then_with(|| self.text.cmp(&other.text))
+    }
+}
+
+impl PartialEq for NumberText {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for NumberText {}
 
 impl PartialOrd for NumberText {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
@@ -160,7 +161,7 @@ impl fmt::Display for PathElement {
 impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Number(NumberText(text)) => f.write_str(text),
+            Self::Number(number) => f.write_str(&number.text),
             Self::String(text) => write!(f, "{text:?}"),
             Self::Bool(value) => write!(f, "{value}"),
             Self::Null => f.write_str("null"),

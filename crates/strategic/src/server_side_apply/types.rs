@@ -6,7 +6,7 @@ mod build;
 
 use super::path::{Literal, PathElement};
 use crate::error::BrokenAt;
-use crate::value::{Value, ValueKind};
+use crate::value::{MapEntry, Value, ValueKind};
 use hashbrown::HashMap;
 use kube_unions_core::field_path::Segment;
 use std::collections::BTreeSet;
@@ -208,50 +208,57 @@ impl ApplyTypes {
 
     /// Refuses a value that does not fit its type. Only an applied configuration must have no duplicate items.
     pub(super) fn check(&self, value: Value<'_>, of: TypeRef, duplicates: bool) -> Result<(), BrokenAt<TypeFault>> {
-        let wrong = |wanted| Err(TypeFault::WrongType { found: value.kind(), wanted }.into());
-        match (self.handling(of, Some(value)), value) {
-            (_, Value::Null) => Ok(()),
-            (Handling::Map(map), Value::Map(fields)) => {
-                for (name, value) in fields {
-                    let step = || Segment::Field((*name).into());
-                    let of = map.field(name).ok_or_else(|| TypeFault::UnknownField.at(step()))?;
-                    self.check(*value, of, duplicates).map_err(|broken| broken.inside(step()))?;
-                }
-                Ok(())
-            }
-            (Handling::List(list), Value::List(items)) => {
-                let mut seen = BTreeSet::new();
-                for (position, item) in items.iter().enumerate() {
-                    let step = Segment::Index(position);
-                    if !list.is_atomic() {
-                        let element = list.element(*item).map_err(|fault| fault.at(step.clone()))?;
-                        if !seen.insert(element) && !duplicates {
-                            let identity = if matches!(list.topology, ListTopology::Set) { "value" } else { "keys" };
-                            return Err(TypeFault::Duplicate(identity).at(step));
-                        }
-                    }
-                    self.check(*item, list.items, duplicates).map_err(|broken| broken.inside(step))?;
-                }
-                Ok(())
-            }
-            (Handling::Map(_), _) => wrong("an object"),
-            (Handling::List(_), _) => wrong("a list"),
+        let found = value.kind();
+        let wanted = match (self.handling(of, Some(value)), value) {
+            (_, Value::Null) => return Ok(()),
+            (Handling::Map(map), Value::Map(fields)) => return self.check_fields(map, fields, duplicates),
+            (Handling::List(list), Value::List(items)) => return self.check_items(list, items, duplicates),
+            (Handling::Map(_), _) => "an object",
+            (Handling::List(_), _) => "a list",
             (Handling::Scalar, _) => {
                 let wanted = self.get(of).and_then(|known| known.scalar).unwrap_or(ScalarType::Any);
-                match (wanted, value.kind()) {
-                    (_, ValueKind::Object | ValueKind::List) => wrong("a scalar"),
-                    (ScalarType::Number, found) if found != ValueKind::Number => wrong("a number"),
-                    (ScalarType::String, found) if found != ValueKind::String => wrong("a string"),
-                    (ScalarType::Boolean, found) if found != ValueKind::Boolean => wrong("a boolean"),
-                    _ => Ok(()),
+                match (wanted, found) {
+                    (_, ValueKind::Object | ValueKind::List) => "a scalar",
+                    (ScalarType::Number, ValueKind::Boolean | ValueKind::String) => "a number",
+                    (ScalarType::String, ValueKind::Boolean | ValueKind::Number) => "a string",
+                    (ScalarType::Boolean, ValueKind::Number | ValueKind::String) => "a boolean",
+                    _ => return Ok(()),
                 }
             }
-        }
+        };
+        Err(TypeFault::WrongType { found, wanted }.into())
     }
-}
 
-impl TypeFault {
-    fn at(self, step: Segment) -> BrokenAt<Self> {
-        BrokenAt::from(self).inside(step)
+    fn check_fields(
+        &self,
+        map: &MapType,
+        fields: &[MapEntry<'_>],
+        duplicates: bool,
+    ) -> Result<(), BrokenAt<TypeFault>> {
+        for (name, value) in fields {
+            let checked = match map.field(name) {
+                Some(of) => self.check(*value, of, duplicates),
+                None => Err(TypeFault::UnknownField.into()),
+            };
+            checked.map_err(|broken| broken.inside(Segment::Field((*name).into())))?;
+        }
+        Ok(())
+    }
+
+    fn check_items(&self, list: &ListType, items: &[Value<'_>], duplicates: bool) -> Result<(), BrokenAt<TypeFault>> {
+        let mut seen = BTreeSet::new();
+        for (position, item) in items.iter().enumerate() {
+            let checked = match &list.topology {
+                ListTopology::Atomic => Ok(()),
+                ListTopology::Set | ListTopology::Map(_) => list.element(*item).and_then(|element| {
+                    let is_new = seen.insert(element) || duplicates;
+                    let identity = if matches!(list.topology, ListTopology::Set) { "value" } else { "keys" };
+                    if is_new { Ok(()) } else { Err(TypeFault::Duplicate(identity)) }
+                }),
+            };
+            let checked = checked.map_err(BrokenAt::from).and_then(|()| self.check(*item, list.items, duplicates));
+            checked.map_err(|broken| broken.inside(Segment::Index(position)))?;
+        }
+        Ok(())
     }
 }

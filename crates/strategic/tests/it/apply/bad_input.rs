@@ -55,6 +55,12 @@ fn refuses_a_configuration_that_does_not_fit_with_the_path() {
         Conflicts::Overwrite,
     )
     .unwrap();
+    // An item of the configuration replaces them.
+    let live = r#"{"spec": {"ports": [{"port": 1, "name": "a"}, {"port": 2, "name": "b"}, {"port": 1}]}}"#;
+    let config = r#"{"apiVersion": "v1", "spec": {"ports": [{"port": 1}]}}"#;
+    let applied = kind.apply(live, &Managers::default(), "a", config, Conflicts::Overwrite).unwrap();
+    let ports = r#"{"spec":{"ports":[{"port":1},{"port":2,"name":"b"}]},"apiVersion":"v1"}"#;
+    assert_eq!(applied.object, ports);
     let error = kind.update(r#"{"spec": 1}"#, &Managers::default(), "a", live).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -70,24 +76,24 @@ fn refuses_broken_managed_fields_with_the_entry() {
         )
     };
     let rows = r#"
-7 => metadata.managedFields must be a list
-[7] => metadata.managedFields[0].operation: write `Apply` or `Update`
-[{}] => metadata.managedFields[0].operation: write `Apply` or `Update`
-[{"operation": "Patch"}] => metadata.managedFields[0].operation: write `Apply` or `Update`
-[{"operation": "Apply"}] => metadata.managedFields[0].apiVersion: write the version of the fields
-[{"operation": "Apply", "apiVersion": "v1"}] => metadata.managedFields[0].fieldsType: write `FieldsV1`, the only known format
-[{"operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV2"}] => metadata.managedFields[0].fieldsType: write `FieldsV1`
-[{"operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "manager": 7}] => metadata.managedFields[0].manager: write a string
+7 => metadata.managedFields: it must be a list
+[7] => metadata.managedFields[0].operation: it must be `Apply` or `Update`
+[{}] => metadata.managedFields[0].operation: it must be `Apply` or `Update`
+[{"operation": "Patch"}] => metadata.managedFields[0].operation: it must be `Apply` or `Update`
+[{"operation": "Apply"}] => metadata.managedFields[0].apiVersion: it must be the version of the fields
+[{"operation": "Apply", "apiVersion": "v1"}] => metadata.managedFields[0].fieldsType: it must be `FieldsV1`, the only known format
+[{"operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV2"}] => metadata.managedFields[0].fieldsType: it must be `FieldsV1`
+[{"operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "manager": 7}] => metadata.managedFields[0].manager: it must be a string
 "#;
     let of_fields = r#"
-[] => metadata.managedFields[0].fieldsV1: write an object
-{"f:a": 1} => metadata.managedFields[0].fieldsV1: `f:a` must be an object
-{"f:a": {"b": {}}} => cannot read `b` as a path element: it must begin with `f:`, `k:`, `v:` or `i:`
-{"spec": {}} => cannot read `spec` as a path element
-{"k:{": {}} => cannot read `k:{` as a path element: a JSON object of scalars must follow `k:`
+[] => metadata.managedFields[0].fieldsV1: it must be an object
+{"f:a": 1} => metadata.managedFields[0].fieldsV1["f:a"]: it must be an object
+{"f:a": {"b": {}}} => metadata.managedFields[0].fieldsV1["f:a"]["b"]: it must begin with `f:`, `k:`, `v:` or `i:`
+{"spec": {}} => fieldsV1["spec"]: it must begin with
+{"k:{": {}} => fieldsV1["k:{"]: a JSON object of scalars must follow `k:`
 {"k:{\"a\": []}": {}} => a JSON object of scalars must follow `k:`
-{"v:x": {}} => a JSON scalar must follow `v:`
-{"i:x": {}} => an integer must follow `i:`
+{"v:x": {}} => fieldsV1["v:x"]: a JSON scalar must follow `v:`
+{"i:x": {}} => fieldsV1["i:x"]: an integer must follow `i:`
 "#;
     let rows = rows.lines().filter_map(|row| row.split_once(" => ")).map(|(list, wanted)| (list.to_owned(), wanted));
     let of_fields =
@@ -153,7 +159,9 @@ fn documents_may_be_nested_512_levels_deep_on_the_stack_of_a_thread() {
         let mut list = json!([{"manager": "a", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1"}]);
         list[0].as_object_mut().unwrap().insert("fieldsV1".to_owned(), fields);
         let error = Managers::from_managed_fields(&list).unwrap_err();
-        assert_eq!(error.to_string(), "metadata.managedFields[0].fieldsV1: nested deeper than 512 levels");
+        let error = error.to_string();
+        assert!(error.starts_with("metadata.managedFields[0].fieldsV1[\"f:m\"]"), "{error}");
+        assert!(error.ends_with(": nested deeper than 512 levels"), "{error}");
         let kind = ServerSideApply::from_json_schema("T", "{}").unwrap();
         let deep = format!("{}1{}", r#"{"m":"#.repeat(513), "}".repeat(513));
         let error = kind.apply("{}", &Managers::default(), "a", &*deep, Conflicts::Refuse).unwrap_err();
@@ -164,18 +172,18 @@ fn documents_may_be_nested_512_levels_deep_on_the_stack_of_a_thread() {
 }
 
 #[test]
-fn applies_a_hundred_thousand_items() {
+fn applies_twenty_thousand_items() {
     let config = |value: usize| {
         let ports: Vec<Value> =
-            (0..100_000).map(|port| json!({"port": port, "protocol": "TCP", "name": format!("{value}")})).collect();
+            (0..20_000).map(|port| json!({"port": port, "protocol": "TCP", "name": format!("{value}")})).collect();
         json!({"apiVersion": "example.com/v1", "kind": "Thing", "spec": {"ports": ports}})
     };
     let kind = kind();
     let first = kind.apply(&json!({}), &Managers::default(), "a", &config(1), Conflicts::Refuse).unwrap();
     let error = kind.apply(&first.object, &first.managers, "b", &config(2), Conflicts::Refuse).unwrap_err();
-    assert!(matches!(&error, ApplyError::Conflicts(found) if found.len() == 100_000));
+    assert!(matches!(&error, ApplyError::Conflicts(found) if found.len() == 20_000));
     let mut half = config(1);
-    half["spec"]["ports"].as_array_mut().unwrap().truncate(50_000);
+    half["spec"]["ports"].as_array_mut().unwrap().truncate(10_000);
     let second = kind.apply(&first.object, &first.managers, "a", &half, Conflicts::Refuse).unwrap();
     assert_eq!(second.object, half);
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use strategic_merge_patch::{ApplyError, Conflicts, Managers, Schema, ServerSideApply};
 
 /// Number of sequences that must agree in a run with the fixed seed.
-const SEQUENCES: usize = 5_000;
+const SEQUENCES: usize = 700;
 
 /// Number of sequences that are asked for together.
 const TOGETHER: usize = 25;
@@ -51,8 +51,8 @@ impl Sequence {
         let apply = dice.odds(600);
         let manager = if apply { *dice.pick(&APPLIERS) } else { *dice.pick(&WRITERS) };
         let object = match (apply, self.applied.get(manager)) {
-            (true, Some(before)) if dice.odds(800) => objects.changed(dice, before),
-            (true, _) if self.live != json!({}) && dice.odds(150) => objects.changed(dice, &self.live),
+            (true, Some(before)) if dice.odds(700) => objects.changed(dice, before),
+            (true, _) if self.live != json!({}) && dice.odds(500) => objects.changed(dice, &self.live),
             (true, _) => objects.object(dice),
             (false, _) if self.live == json!({}) || dice.odds(50) => objects.object(dice),
             (false, _) => objects.changed(dice, &self.live),
@@ -160,7 +160,7 @@ fn agrees_with_the_api_server_in_every_sequence_of_writes() {
     for _ in 0..wanted.div_ceil(TOGETHER) {
         let resource = dice.odds(500);
         let mut schema = generate::kind(&mut dice, !resource);
-        let (odd, duplicates) = (*dice.pick(&[0, 0, 8]), *dice.pick(&[0, 20, 200]));
+        let (odd, duplicates) = (*dice.pick(&[0, 0, 8]), *dice.pick(&[0, 20, 400]));
         let new = || Sequence { live: json!({}), managers: Managers::default(), applied: BTreeMap::new() };
         let mut sequences: Vec<Sequence> = (0..TOGETHER).map(|_| new()).collect();
         for write in 0..WRITES {

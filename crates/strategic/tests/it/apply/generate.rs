@@ -331,7 +331,17 @@ impl Objects<'_> {
                 for item in items {
                     match dice.below(8) {
                         0 => {}
-                        1 | 2 => after.push(self.change(dice, &schema["items"], item, depth + 1)),
+                        1 | 2 => {
+                            let mut changed = self.change(dice, &schema["items"], item, depth + 1);
+                            for key in ["name", "protocol"] {
+                                if let (Some(value), Some(fields)) = (item.get(key), changed.as_object_mut())
+                                    && !dice.odds(self.nulls)
+                                {
+                                    fields.insert(key.to_owned(), value.clone());
+                                }
+                            }
+                            after.push(changed);
+                        }
                         _ => after.push(item.clone()),
                     }
                 }

@@ -1,0 +1,79 @@
+//! What a manager owns of a configuration, by the types of the schema.
+
+use serde_json::{Value, json};
+use strategic_merge_patch::{Conflicts, Managers, Schema, ServerSideApply};
+
+/// Returns `fieldsV1` of the only manager.
+fn owned(kind: &ServerSideApply, mut config: Value) -> Value {
+    config["apiVersion"] = json!("v1");
+    let applied = kind.apply(&json!({}), &Managers::default(), "a", &config, Conflicts::Refuse).unwrap();
+    applied.managers.to_managed_fields()[0]["fieldsV1"].clone()
+}
+
+#[test]
+fn types_of_an_openapi_document_are_owned_as_the_api_server_owns_them() {
+    let schema = json!({"type": "object", "properties": {
+        "limits": {"type": "object", "additionalProperties": {"$ref": "#/definitions/io.k8s.apimachinery.pkg.api.resource.Quantity"}},
+        "raw": {"$ref": "#/definitions/io.k8s.apimachinery.pkg.runtime.RawExtension"},
+        "port": {"type": "string", "format": "int-or-string"},
+        "selector": {"allOf": [{"$ref": "#/definitions/Reference"}], "default": {}},
+        "claim": {"allOf": [{"$ref": "#/definitions/Reference"}], "x-kubernetes-map-type": "granular"},
+        "kept": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+            "inner": {"type": "object", "properties": {"a": {"type": "string"}}}, "reference": {"$ref": "#/definitions/Plain"}}},
+        "ports": {"type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "port",
+            "items": {"type": "object", "properties": {"port": {"type": "integer"}}}},
+        "apiVersion": {"type": "string"}},
+        "definitions": {"io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": "string"},
+            "io.k8s.apimachinery.pkg.runtime.RawExtension": {"type": "object"},
+            "Plain": {"type": "object", "properties": {"a": {"type": "string"}}},
+            "Reference": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"name": {"type": "string"}}}}});
+    let kind = ServerSideApply::from_json_schema("Thing", &schema.to_string()).unwrap();
+    for (config, wanted) in [
+        (json!({"limits": {"cpu": 1, "memory": "1Gi"}}), json!({"f:limits": {"f:cpu": {}, "f:memory": {}}})),
+        (json!({"raw": {"a": {"b": 1}}}), json!({"f:raw": {}})),
+        (json!({"port": 80}), json!({"f:port": {}})),
+        (
+            json!({"selector": {"name": "a"}, "claim": {"name": "a"}}),
+            json!({"f:claim": {"f:name": {}}, "f:selector": {}}),
+        ),
+        (json!({"kept": {"more": {"a": [1]}}}), json!({"f:kept": {"f:more": {".": {}, "f:a": {}}}})),
+        (json!({"kept": {"inner": {"more": 1}}}), json!({"f:kept": {"f:inner": {"f:more": {}}}})),
+        (json!({"ports": [{"port": 1}]}), json!({"f:ports": {"k:{\"port\":1}": {".": {}, "f:port": {}}}})),
+    ] {
+        assert_eq!(owned(&kind, config.clone()), wanted, "{config}");
+    }
+    // A type of its own does not inherit that unknown fields are kept.
+    let config = json!({"apiVersion": "v1", "kept": {"reference": {"more": 1}}});
+    let error = kind.apply(&json!({}), &Managers::default(), "a", &config, Conflicts::Refuse).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the patch does not fit the schema: kept.reference.more: field not declared in schema"
+    );
+}
+
+#[test]
+fn a_custom_resource_and_an_embedded_resource_have_the_metadata_of_every_object() {
+    let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "template": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}}}}}))
+    .unwrap();
+    let kind = ServerSideApply::for_resource("Thing", &schema).unwrap();
+    let metadata = json!({"name": "a", "labels": {"a": "b"}, "finalizers": ["x", "y"], "ownerReferences": [{"uid": "u", "name": "n"}]});
+    let of_metadata = json!({"f:finalizers": {"v:\"x\"": {}, "v:\"y\"": {}}, "f:labels": {"f:a": {}}, "f:ownerReferences": {"k:{\"uid\":\"u\"}": {}}});
+    let mut of_template = of_metadata.clone();
+    of_template["f:name"] = json!({});
+    let config = json!({"kind": "Thing", "metadata": metadata, "spec": {"template": {"kind": "K", "metadata": metadata, "data": {"a": [1]}}}});
+    let template = json!({"f:data": {".": {}, "f:a": {}}, "f:kind": {}, "f:metadata": of_template});
+    assert_eq!(owned(&kind, config), json!({"f:metadata": of_metadata, "f:spec": {"f:template": template}}));
+}
+
+#[test]
+fn an_update_begins_to_track_an_object_only_when_it_is_created() {
+    let kind = ServerSideApply::from_json_schema("Thing", "{}").unwrap();
+    let object = |value: u8| json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"uid": "u"}, "a": value});
+    let created = kind.update(&json!({}), &Managers::default(), "writer", &object(1)).unwrap();
+    assert_eq!(created.to_managed_fields()[0]["fieldsV1"], json!({"f:a": {}}));
+    assert!(kind.update(&object(1), &Managers::default(), "writer", &object(2)).unwrap().is_empty());
+    let applied = kind.apply(&object(1), &Managers::default(), "a", &object(1), Conflicts::Refuse).unwrap();
+    let entries = applied.managers.to_managed_fields();
+    assert_eq!((&entries[0]["manager"], &entries[1]["manager"]), (&json!("a"), &json!("before-first-apply")));
+}
