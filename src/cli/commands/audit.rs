@@ -89,6 +89,6 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     if arguments.sources.from.is_empty() {
         return live::run(arguments);
     }
-    arguments.cluster.refuse_beside_files("audited")?;
+    arguments.cluster.refuse_beside_files()?;
     offline::run(arguments)
 }

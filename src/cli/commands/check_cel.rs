@@ -60,7 +60,7 @@ pub(crate) struct CheckCelArgs {
 pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
     let paths = arguments.declarations.paths();
     let manifests = manifest::files(&paths);
-    let assembly = kinds::assemble(manifests.documents().collect(), arguments.declarations.builtin_unions());
+    let assembly = kinds::assemble(manifests.documents().collect(), arguments.declarations.sources.builtin_unions);
     for problem in manifests.problems.iter().chain(&assembly.problems) {
         output::note(problem);
     }

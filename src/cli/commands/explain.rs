@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
     let (catalog, place) = if arguments.sources.from.is_empty() {
         (on_cluster(arguments)?, "with unions on the cluster".to_owned())
     } else {
-        arguments.cluster.refuse_beside_files("read")?;
+        arguments.cluster.refuse_beside_files()?;
         let catalog = arguments.sources.assembly()?.catalog;
         (catalog, format!("with unions in {}", manifest::list(&arguments.sources.from)))
     };

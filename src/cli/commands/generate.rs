@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     if arguments.from_crd {
         return from_crd::run(arguments);
     }
-    arguments.cluster.refuse_beside_paths()?;
+    arguments.cluster.refuse_beside_files()?;
     let (write, check) = (arguments.write, arguments.check);
     let paths = arguments.paths.all();
     if write && paths.iter().any(|path| path == Path::new("-")) {

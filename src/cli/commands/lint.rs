@@ -78,8 +78,8 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
         Some(Diagnostic::of_misspelt_kind(document, message))
     });
     let mut diagnostics: Vec<Diagnostic> = misspelt.collect();
-    let older = against::read(&arguments.against, &documents, arguments.declarations.builtin_unions());
-    let assembly = kinds::assemble(documents, arguments.declarations.builtin_unions());
+    let older = against::read(&arguments.against, &documents, arguments.declarations.sources.builtin_unions);
+    let assembly = kinds::assemble(documents, arguments.declarations.sources.builtin_unions);
     diagnostics.extend(manifests.problems.iter().chain(&older.problems).map(Diagnostic::of_problem));
     diagnostics.extend(diagnostic::diagnose(&assembly));
     diagnostics.extend(check_cel::diagnostics(&assembly));

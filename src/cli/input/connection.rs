@@ -39,18 +39,10 @@ impl ClusterArgs {
         api::connect(self.kubeconfig.as_deref(), self.context.as_deref(), &ServerClock::default(), remedy).await
     }
 
-    /// Fails if a flag was given beside `--from`. `done` says what happens to files, for example "audited".
-    pub(crate) fn refuse_beside_files(&self, done: &str) -> anyhow::Result<()> {
+    /// Fails if a flag was given beside files.
+    pub(crate) fn refuse_beside_files(&self) -> anyhow::Result<()> {
         if self.kubeconfig.is_some() || self.context.is_some() {
-            bail!("give --from, or --kubeconfig and --context: files are {done} without a cluster");
-        }
-        Ok(())
-    }
-
-    /// Fails if a flag was given beside the paths of files.
-    pub(crate) fn refuse_beside_paths(&self) -> anyhow::Result<()> {
-        if self.kubeconfig.is_some() || self.context.is_some() {
-            bail!("name files, or give --kubeconfig and --context: files are read without a cluster");
+            bail!("give files, or --kubeconfig and --context: files are read without a cluster");
         }
         Ok(())
     }

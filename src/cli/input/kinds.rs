@@ -78,16 +78,12 @@ pub(crate) struct DeclarationArgs {
     #[arg(required_unless_present = "from", value_name = "PATH")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    sources: SourceArgs,
+    pub(crate) sources: SourceArgs,
 }
 
 impl DeclarationArgs {
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         [&*self.paths, &self.sources.from].concat()
-    }
-
-    pub(crate) fn builtin_unions(&self) -> BuiltinUnionsArg {
-        self.sources.builtin_unions
     }
 }
 

@@ -34,7 +34,7 @@ impl CompileSource {
     /// Reads the unions of the files of `--from`, or of the cluster.
     pub(super) async fn read(arguments: &CompileArgs) -> anyhow::Result<Self> {
         if !arguments.needs_cluster() {
-            arguments.cluster.refuse_beside_files("compiled")?;
+            arguments.cluster.refuse_beside_files()?;
         }
         // Unreadable files are reported before a cluster is asked.
         let offline = if arguments.sources.from.is_empty() { None } else { Some(Self::of_files(arguments)?) };

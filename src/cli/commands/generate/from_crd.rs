@@ -98,7 +98,7 @@ impl SearchedCrds {
     fn read(arguments: &GenerateArgs) -> anyhow::Result<Self> {
         let paths = arguments.paths.all();
         if !paths.is_empty() {
-            arguments.cluster.refuse_beside_paths()?;
+            arguments.cluster.refuse_beside_files()?;
             let manifest::ManifestFiles { files, problems } = manifest::files(&paths);
             return Ok(Self { files, problems });
         }

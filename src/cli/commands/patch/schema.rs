@@ -16,9 +16,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use strategic_merge_patch::{Patcher, PatcherError};
 
-/// Largest number of kinds that an error lists.
-const MOST_LISTED: usize = 10;
-
 /// Arguments that select the schema of the objects.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
@@ -203,19 +200,10 @@ fn candidates<'s>(definitions: &'s [(&'s Document, Definition)], described: &'s 
     candidates
 }
 
-/// Lists kinds in the form that `--kind` accepts.
+/// Lists kinds in a form that `--kind` accepts.
 fn titles(candidates: &[&SchemaCandidate<'_>]) -> String {
-    let title = |GroupVersionKind { group, version, kind }: GroupVersionKind| match &*group {
-        "" => format!("`{kind}.{version}`"),
-        group => format!("`{kind}.{version}.{group}`"),
-    };
-    let all: BTreeSet<String> = candidates.iter().map(|it| title(it.kind())).collect();
-    let count = all.len();
-    let mut titles: Vec<String> = all.into_iter().take(MOST_LISTED).collect();
-    if count > MOST_LISTED {
-        titles.push(format!("{} more", count - MOST_LISTED));
-    }
-    titles.join(", ")
+    let all: BTreeSet<GroupVersionKind> = candidates.iter().map(|it| it.kind()).collect();
+    asked::list(all.iter())
 }
 
 /// Returns an error about a schema with its position.

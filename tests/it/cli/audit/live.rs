@@ -403,7 +403,7 @@ fn the_namespace_is_that_of_the_context_unless_another_is_asked_for() {
     assert_eq!(server.parameters(&of("c"), "limit").len(), 1);
     server.audit(&["-n", "c", "-A"]).code(2).prints("").says(&["cannot be used with"]);
     server.audit(&["-n", "../../x"]).code(2).says(&["invalid name `../../x`"]);
-    server.audit(&["--from", "."]).code(2).says(&["files are audited without a cluster"]);
+    server.audit(&["--from", "."]).code(2).says(&["files are read without a cluster"]);
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn what_no_validation_enforces_stands_apart_and_only_observes() {
     folder.run(&["lint", "crd.yaml", "declaration.yaml"]).code(0);
     folder.run(&["generate", "--suggest", "--go", ".", "crd.yaml"]).code(2).says(&["--suggest"]);
     let run = folder.run(&["generate", "--from-crd", "crd.yaml", "--context", "c"]).code(2);
-    run.says(&["name files, or give --kubeconfig and --context"]);
+    run.says(&["give files, or --kubeconfig and --context"]);
 }
 
 #[test]
