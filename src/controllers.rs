@@ -17,8 +17,8 @@ pub use bundle::CaBundle;
 pub use certificate::{CertificateSignals, Timing, renewed, share_certificate};
 pub use handover::{Coverage, RegisteredBundle, RegisteredKinds, Trust};
 pub(crate) use object::named_installation;
+pub(crate) use policies::{MAINTAINED_BY, PolicyResource, SELECTOR};
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals, enforce};
-pub(crate) use policies::{PolicyResource, SELECTOR};
 pub(crate) use reconciler::{Controller, Reconciled, run};
 pub use registration::{
     EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError, Registering,

@@ -25,7 +25,7 @@ mod stored;
 
 pub(crate) use api::PolicyResource;
 pub use settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
-pub(crate) use stored::SELECTOR;
+pub(crate) use stored::{MAINTAINED_BY, SELECTOR};
 
 use super::object::OwnerReader;
 use super::reconciler::{WAITS, merged, news, publish, run};

@@ -149,6 +149,13 @@ fn policies_follow_a_crd_that_appears_changes_and_goes_and_the_webhook_has_the_r
     wait_until_covered(&cluster, 1);
     assert_eq!(kinds(client), set([&expected]));
     rollouts.enforce();
+    // `compile` has fewer policies and namespaces, unless it is told.
+    let kubeconfig = format!("--kubeconfig={}", cluster.control_plane.admin_kubeconfig().display());
+    for (ratcheting, number) in [("--ratcheting=enabled", 2), ("--ratcheting=warn", 3)] {
+        let check = ["compile", "--to=policies", "--check", "--exclude-namespace=kube-system", ratcheting, &kubeconfig];
+        let checked = crate::webhook::kube_unions(&check, "").accepted();
+        assert_eq!(checked.stdout, format!("{number} policies of 1 kind are up to date\n"));
+    }
     // The API server learns of the webhook's end in the background.
     wait(&cluster, "no write goes through the webhook", || {
         let before = cluster.webhook.reviews(rollouts.group(), "mutate");

@@ -100,6 +100,12 @@ pub(crate) fn chain(object: &str, names: &[&str]) -> String {
     names.iter().fold(object.to_owned(), |object, name| maybe(&object, name))
 }
 
+/// Returns the first of several optional values that is there. At least one is given.
+pub(crate) fn first_of(values: &[String]) -> String {
+    let (first, others) = values.split_first().map_or(("", &[][..]), |(first, others)| (&**first, others));
+    others.iter().fold(first.to_owned(), |found, other| format!("{found}\n  .or({other})"))
+}
+
 /// Returns true if a field of an object is there.
 pub(crate) fn has(object: &str, names: &[&str]) -> String {
     match names {
@@ -146,6 +152,12 @@ pub(crate) fn any(conditions: &[&str]) -> String {
         [one] => (*one).to_owned(),
         several => format!("({})", several.join(" || ")),
     }
+}
+
+/// Returns the conjunction of conditions, without those that are always true.
+pub(crate) fn all(conditions: &[&str]) -> String {
+    let needed: Vec<&str> = conditions.iter().copied().filter(|condition| *condition != "true").collect();
+    if needed.is_empty() { "true".to_owned() } else { needed.join(" && ") }
 }
 
 /// Returns a reference token of a JSON Pointer with its slash, as an escaped text (RFC 6901).

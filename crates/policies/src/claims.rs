@@ -1,8 +1,8 @@
 //! The fields that manifests set, for policies: a manifest that is applied again must change nothing.
 //!
-//! A claim is a text of two words: who sets a field, and the field as `metadata.managedFields` names it, for example `own f:type`. `own` is
-//! the manifest of a server-side apply, `earlier` the apply by the same field manager before, `updated` its updates, and `other` the applies
-//! of other field managers.
+//! A claim is a text: who sets a field, and the field as `metadata.managedFields` names it, for example `own f:type`. `own` is the manifest
+//! of a server-side apply, `earlier own` the one by the same field manager before, `updated` its updates, and `other` the manifests of other
+//! field managers.
 //!
 //! CEL cannot read JSON, so the manifest of a client-side apply is known only as text. A request with the same text as before is an
 //! apply that is repeated, and a field counts as set by its manifest if the text has its name.
@@ -25,12 +25,17 @@ impl ClaimExpressions {
         Self { repeats: part == Part::Main }
     }
 
-    /// Returns the variable with the members that are set and that the manifest of the request sets.
-    pub(crate) fn applied(self, objects: &UnionObjects<'_>, variables: &mut Variables) -> String {
+    /// Returns true if the manifest of the request sets the member `m`.
+    pub(crate) fn applies(self, objects: &UnionObjects<'_>) -> String {
         // Names as JSON has them.
         let name = if objects.members.needs_escapes() { "strings.quote(m) + \":\"" } else { "'\"' + m + '\":'" };
         let repeated = if self.repeats { format!("{REPEATED}.contains({name})") } else { "false".to_owned() };
-        let applied = format!("{}.filter(m, {})", objects.set, any(&[&claims(objects, "own", "m"), &repeated]));
+        any(&[&claims(objects, "own", "m"), &repeated])
+    }
+
+    /// Returns the variable with the members that are set and that the manifest of the request sets.
+    pub(crate) fn applied(self, objects: &UnionObjects<'_>, variables: &mut Variables) -> String {
+        let applied = format!("{}.filter(m, {})", objects.set, self.applies(objects));
         objects.define("applied", &applied, "what the manifest of the request sets of them", variables)
     }
 
@@ -53,6 +58,19 @@ impl ClaimExpressions {
         if objects.members.declares_none() { names } else { format!("({} != \"\" && {names})", objects.value) }
     }
 
+    /// Returns true if the field manager of the request has set the discriminator by an update. A client-side apply is an update itself.
+    pub(crate) fn updates_value(self, objects: &UnionObjects<'_>) -> String {
+        let name = objects.members.union.discriminator().unwrap_or_default();
+        let updated = claims_field(objects, "updated", name);
+        if self.repeats { format!("{updated} && {REPEATED} == \"\"") } else { updated }
+    }
+
+    /// Returns true if the field manager of the request has set the discriminator by an update, and its manifest does not name it.
+    pub(crate) fn only_updates_value(self, objects: &UnionObjects<'_>) -> String {
+        let name = objects.members.union.discriminator().unwrap_or_default();
+        format!("{} && !({})", self.updates_value(objects), claims_field(objects, "own", name))
+    }
+
     /// Returns the variable that is true if the request changed the discriminator to a value that is not empty. A value that does not
     /// select the member of the manifest, and that the field manager does not name, is a default and counts as unchanged.
     pub(crate) fn changed(self, objects: &UnionObjects<'_>, variables: &mut Variables) -> String {
@@ -60,7 +78,8 @@ impl ClaimExpressions {
         let name = members.union.discriminator().unwrap_or_default();
         let applied = self.applied(objects, variables);
         let is_default = format!("{applied}.exists(m, {}[m] != {value})", members.value);
-        let named = any(&[&self.names_value(objects), &updates_value(objects), &format!("!{is_default}")]);
+        let updated = format!("({})", self.updates_value(objects));
+        let named = any(&[&self.names_value(objects), &updated, &format!("!{is_default}")]);
         objects.define(
             "changed",
             &format!("{value} != \"\" && {value} != {old_value} && {named}"),
@@ -68,11 +87,6 @@ impl ClaimExpressions {
             variables,
         )
     }
-}
-
-/// Returns true if the field manager of the request has set the discriminator by an update.
-pub(crate) fn updates_value(objects: &UnionObjects<'_>) -> String {
-    claims_field(objects, "updated", objects.members.union.discriminator().unwrap_or_default())
 }
 
 /// Returns true if the manifest of another field manager sets the discriminator.
@@ -87,7 +101,7 @@ pub(crate) fn others_set(objects: &UnionObjects<'_>) -> String {
 
 /// Returns true if the manifest of the request set a member before, and sets it again. `member` is an expression.
 pub(crate) fn sets_again(objects: &UnionObjects<'_>, member: &str) -> String {
-    format!("{} && {}", claims(objects, "own", member), claims(objects, "earlier", member))
+    format!("{} && {}", claims(objects, "own", member), claims(objects, "earlier own", member))
 }
 
 /// Returns true if manifests set a member, an expression.

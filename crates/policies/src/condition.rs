@@ -4,7 +4,7 @@
 //! The checker of an API server takes time in proportion to the square of the length of an expression, so a policy with many unions
 //! compares whole fields.
 
-use crate::cel::{chain, lists, maybe, singular, table, texts};
+use crate::cel::{chain, has, lists, maybe, singular, table, text, texts};
 use crate::group::{PlaceGroup, Step, trunk};
 use crate::layout::fold;
 use crate::members::{Algorithm, Members};
@@ -14,6 +14,9 @@ use std::collections::BTreeSet;
 
 /// Most unions that a condition looks into.
 const MOST: usize = 8;
+
+/// Most members that a condition names, where it can count fields instead.
+const MOST_NAMES: usize = 4;
 
 /// The longest condition of an item on the line of its list, in bytes.
 const WIDTH: usize = 100;
@@ -26,32 +29,37 @@ pub(crate) struct RequestCondition {
     pub(crate) expression: String,
 }
 
+/// The test of an object of a union, an expression that may be an optional value: true if that is so.
+type Test<'p> = Box<dyn Fn(&str, bool) -> String + 'p>;
+
 /// The conditions of the unions of a policy, of which one has to be true.
-#[derive(Debug)]
 pub(crate) struct Conditions<'p> {
     /// The fields to the roots of the ways.
     trunks: Vec<Vec<&'p str>>,
+    /// A CRD defines the kind.
+    custom: bool,
     all: Vec<RequestCondition>,
-    /// Those about the roots of the ways, if they are not the object.
-    of_roots: Vec<RequestCondition>,
+    /// Tests of objects: the name of the condition, and the ways to the objects.
+    tests: Vec<(String, Vec<Vec<Step<'p>>>, Test<'p>)>,
     /// The outermost field, list or map of each union, which its condition is about.
     fields: BTreeSet<Vec<&'p str>>,
     deduces: bool,
 }
 
 impl<'p> Conditions<'p> {
-    pub(crate) fn new(root: &Root<'p>) -> Self {
+    pub(crate) fn new(root: &Root<'p>, custom: bool) -> Self {
         Self {
             trunks: root.trunks.clone(),
+            custom,
             all: Vec::new(),
-            of_roots: Vec::new(),
+            tests: Vec::new(),
             fields: BTreeSet::new(),
             deduces: false,
         }
     }
 
     /// Adds the condition of a union that is normalised.
-    pub(crate) fn of_mutation(&mut self, group: &PlaceGroup<'p>, union: &Union) {
+    pub(crate) fn of_mutation(&mut self, group: &PlaceGroup<'p>, union: &'p Union) {
         let members = Members::inline(union, group.typed);
         let outermost = self.outermost(group);
         self.fields.extend(outermost.iter().cloned());
@@ -63,37 +71,23 @@ impl<'p> Conditions<'p> {
             self.add(&format!("{discriminator}-changed"), format!("{} != {}", side("object"), side("oldObject")));
             return;
         }
-        let (name, expression) = match algorithm {
-            Algorithm::Undiscriminated => {
-                let several = |object: &str| format!("{}.size() > 1", members.set_in(object));
-                ("two-members-are-set".to_owned(), self.exists(group, &several))
-            }
-            Algorithm::Map(discriminator) | Algorithm::Discriminated(discriminator) => {
-                let all: Vec<(&str, Vec<&str>)> =
-                    members.union.members().map(|member| (member, members.values(member))).collect();
-                let is_other = |object: &str| {
-                    let value = members.value_in(object, true);
-                    let set = members.is_set(object);
-                    if all.iter().all(|(_, values)| values.len() == 1) {
-                        let value_of = table(all.iter().map(|(member, values)| (*member, values.concat())));
-                        return format!("{value_of}.exists(m, v, {set} && {value} != v)");
-                    }
-                    let values = lists(all.iter().map(|(member, values)| (*member, texts(values.iter().copied()))));
-                    format!("{values}.exists(m, values, {set} && !({value} in values))")
-                };
-                (format!("a-member-without-its-{discriminator}"), self.exists(group, &is_other))
-            }
-        };
         // Where nothing is known of types, an expression may fail, and one of another union with it.
-        if group.typed && self.trunks.iter().any(|trunk| !trunk.is_empty()) {
-            self.of_roots.push(RequestCondition { name: hyphenated(&name), expression });
-        } else if group.typed {
-            self.add(&name, expression);
-        } else {
+        if !group.typed {
             for names in &outermost {
                 self.add_change(names);
             }
+            return;
         }
+        let custom = self.custom;
+        let (name, test): (String, Test<'p>) = match algorithm {
+            Algorithm::Undiscriminated => {
+                ("two-members-are-set".to_owned(), several_set(members, group.keys(), custom))
+            }
+            Algorithm::Map(discriminator) | Algorithm::Discriminated(discriminator) => {
+                (format!("a-member-without-its-{discriminator}"), Box::new(move |object, _| is_other(&members, object)))
+            }
+        };
+        self.tests.push((hyphenated(&name), group.ways.clone(), test));
     }
 
     /// Adds the condition of a union that is validated: what is around it changed.
@@ -119,14 +113,6 @@ impl<'p> Conditions<'p> {
         self.trunks.iter().flat_map(|trunk| fields.iter().map(|names| [&trunk[..], names].concat())).collect()
     }
 
-    /// Returns true if a condition holds for an object of a group.
-    fn exists(&self, group: &PlaceGroup<'_>, condition: &dyn Fn(&str) -> String) -> String {
-        let is_object = self.trunks.iter().all(Vec::is_empty);
-        let (root, is_optional) = if is_object { ("object", false) } else { ("pod", true) };
-        let ways: Vec<String> = group.ways.iter().map(|way| exists(way, root, is_optional, root, condition)).collect();
-        ways.join(" ||\n  ")
-    }
-
     fn add(&mut self, name: &str, expression: String) {
         let condition = RequestCondition { name: hyphenated(name), expression };
         if !self.all.contains(&condition) {
@@ -143,12 +129,12 @@ impl<'p> Conditions<'p> {
 
     /// Returns the conditions of a mutating policy, of which all have to be true.
     pub(crate) fn into_all(mut self) -> Vec<RequestCondition> {
-        if self.all.len().saturating_add(self.of_roots.len()) > MOST {
+        if self.all.len().saturating_add(self.tests.len()) > MOST {
             if self.deduces {
                 return Vec::new();
             }
             self.all.clear();
-            self.of_roots.clear();
+            self.tests.clear();
             self.add_changes();
         }
         self.joined()
@@ -175,60 +161,153 @@ impl<'p> Conditions<'p> {
     }
 
     fn joined(mut self) -> Vec<RequestCondition> {
-        if let Some(RequestCondition { name, expression }) = any(&self.of_roots, " ||\n") {
+        let is_object = self.trunks.iter().all(Vec::is_empty);
+        let (root, is_optional) = if is_object { ("object", false) } else { ("pod", true) };
+        let tests: Vec<PlacedTest<'_, 'p>> =
+            self.tests.iter().flat_map(|(_, ways, test)| ways.iter().map(move |way| (&**way, test))).collect();
+        let expression = any_holds(&tests, root, is_optional, root);
+        let names = self.tests.iter().map(|(name, ..)| &**name).chain(self.all.iter().map(|it| &*it.name));
+        let mut names: Vec<&str> = names.collect();
+        names.dedup();
+        let name = match names[..] {
+            [] => return Vec::new(),
+            [name] => name,
+            _ => "a-union-may-change",
+        };
+        let mut expressions: Vec<String> = self.all.iter().map(|condition| condition.expression.clone()).collect();
+        if !is_object && !tests.is_empty() {
             let roots: Vec<String> = self.trunks.iter().map(|trunk| chain("object", trunk)).collect();
             let inner = expression.replace('\n', "\n  ");
-            let expression = format!("[{}].exists(pod,\n  {inner})", roots.join(", "));
-            self.all.push(RequestCondition { name, expression });
+            expressions.push(format!("[{}].exists(pod,\n  {inner})", roots.join(", ")));
+        } else if !tests.is_empty() {
+            expressions.push(expression);
         }
-        any(&self.all, " ||\n").into_iter().collect()
+        let name = name.to_owned();
+        self.all.clear();
+        vec![RequestCondition { name, expression: fold(&expressions.join(" ||\n")) }]
     }
 }
 
-/// Returns the condition that is true if one of several is.
-fn any(conditions: &[RequestCondition], or: &str) -> Option<RequestCondition> {
-    let name = match conditions {
-        [] => return None,
-        [first, others @ ..] if others.iter().all(|other| other.name == first.name) => &first.name,
-        _ => "a-union-may-change",
-    };
-    let expressions: Vec<&str> = conditions.iter().map(|condition| &*condition.expression).collect();
-    Some(RequestCondition { name: name.to_owned(), expression: fold(&expressions.join(or)) })
+/// Returns the test of an object for several members that are set. `keys`: how many other fields it has for sure.
+fn several_set<'p>(members: Members<'p>, keys: usize, custom: bool) -> Test<'p> {
+    let names: Vec<&'p str> = members.union.members().collect();
+    // The API server does not store empty values of built-in objects.
+    let is_plain = members.union.empty_is_unset().next().is_none() || !custom;
+    match names[..] {
+        [one, other] if members.present_is_set && is_plain => Box::new(move |object, is_optional| {
+            let has =
+                |name| if is_optional { format!("{}.hasValue()", maybe(object, name)) } else { has(object, &[name]) };
+            format!("{} && {}", has(one), has(other))
+        }),
+        // A built-in object with so many members has hardly another field. One that has is looked at in vain.
+        _ if names.len() > MOST_NAMES && !custom => Box::new(move |object, is_optional| {
+            let object = if is_optional { format!("{object}.orValue({{}})") } else { object.to_owned() };
+            format!("{object}.size() > {}", keys.saturating_add(1))
+        }),
+        _ => Box::new(move |object, _| format!("{}.size() > 1", members.set_in(object))),
+    }
 }
 
-/// Returns true if a condition holds for an object at the end of a way. `is_optional`: `root` is an optional value.
-fn exists(way: &[Step<'_>], root: &str, is_optional: bool, word: &str, condition: &dyn Fn(&str) -> String) -> String {
-    let fields = trunk(way);
-    let word = fields.last().copied().unwrap_or(word);
-    let found = chain(root, &fields);
-    let Some((step, rest)) = way.get(fields.len()..).and_then(<[_]>::split_first) else { return condition(&found) };
+/// Returns true if an object has a member that its discriminator does not select.
+fn is_other(members: &Members<'_>, object: &str) -> String {
+    let all: Vec<(&str, Vec<&str>)> = members.union.members().map(|member| (member, members.values(member))).collect();
+    let value = members.value_in(object, true);
+    let set = members.is_set(object);
+    match &all[..] {
+        [(member, values)]
+            if values.len() == 1 && members.present_is_set && members.union.empty_is_unset().next().is_none() =>
+        {
+            format!("{}.hasValue() && {value} != {}", maybe(object, member), text(&values.concat()))
+        }
+        all if all.iter().all(|(_, values)| values.len() == 1) => {
+            let value_of = table(all.iter().map(|(member, values)| (*member, values.concat())));
+            format!("{value_of}.exists(m, v, {set} && {value} != v)")
+        }
+        all => {
+            let values = lists(all.iter().map(|(member, values)| (*member, texts(values.iter().copied()))));
+            format!("{values}.exists(m, values, {set} && !({value} in values))")
+        }
+    }
+}
+
+/// A test, and the rest of a way to its objects.
+type PlacedTest<'t, 'p> = (&'t [Step<'p>], &'t Test<'p>);
+
+/// Returns true if a test holds for an object at the end of its way. `is_optional`: `root` is an optional value.
+fn any_holds(tests: &[PlacedTest<'_, '_>], root: &str, is_optional: bool, word: &str) -> String {
+    let mut alternatives: Vec<String> = Vec::new();
+    let mut rest = tests.to_vec();
+    while let Some((way, test)) = rest.first().copied() {
+        let fields = trunk(way);
+        let found = chain(root, &fields);
+        let is_optional = is_optional || !fields.is_empty();
+        let Some(step) = way.get(fields.len()) else {
+            alternatives.push(test(&found, is_optional));
+            rest.remove(0);
+            continue;
+        };
+        // Those of the same list are looked for together.
+        let end = fields.len().saturating_add(1);
+        let (alike, others): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|(other, _)| other.get(..end) == way.get(..end));
+        let inside: Vec<PlacedTest<'_, '_>> =
+            alike.iter().map(|(way, test)| (way.get(end..).unwrap_or_default(), *test)).collect();
+        let word = fields.last().copied().unwrap_or(word);
+        alternatives.push(any_of_items(step, &inside, root, &found, is_optional, word));
+        rest = others;
+    }
+    let mut told: Vec<String> = Vec::new();
+    for alternative in alternatives {
+        if !told.contains(&alternative) {
+            told.push(alternative);
+        }
+    }
+    told.join(" ||\n")
+}
+
+/// Returns true if a test holds below a list, map or choice of fields: `found`, which is below `root`.
+fn any_of_items(
+    step: &Step<'_>,
+    inside: &[PlacedTest<'_, '_>],
+    root: &str,
+    found: &str,
+    is_optional: bool,
+    word: &str,
+) -> String {
     let item_of = |word: &str| {
         let mut item = singular(word);
         item.push_str(&"2".repeat(usize::from(root == item)));
         item
     };
-    let of_items = |source: &str, key: &str, item: &str, is_optional: bool, word: &str| {
-        let inner = exists(rest, item, is_optional, word, condition);
-        let begin = format!("{source}.exists({key}{item},");
-        if begin.len().saturating_add(inner.len()) < WIDTH {
-            format!("{begin} {inner})")
-        } else {
-            format!("{begin}\n  {})", inner.replace('\n', "\n  "))
-        }
-    };
-    let is_optional = is_optional || !fields.is_empty();
-    match step {
+    let (source, key, item, is_optional, word) = match step {
         Step::AnyOf(names) => {
-            let list: Vec<String> = names.iter().map(|name| maybe(&found, name)).collect();
+            let list: Vec<String> = names.iter().map(|name| maybe(found, name)).collect();
             let word = step.word().unwrap_or_else(|| word.to_owned());
-            let item = if matches!(rest.first(), Some(Step::Items(_))) { "list".to_owned() } else { item_of(&word) };
-            of_items(&format!("[{}]", list.join(", ")), "", &item, true, &word)
+            let is_list = inside.iter().any(|(way, _)| matches!(way.first(), Some(Step::Items(_))));
+            let item = if is_list { "list".to_owned() } else { item_of(&word) };
+            (format!("[{}]", list.join(", ")), "", item, true, word)
         }
         Step::Values | Step::Items(_) | Step::Field(_) => {
             let (empty, key) = if *step == Step::Values { ("{}", "name, ") } else { ("[]", "") };
-            let source = if is_optional { format!("{found}.orValue({empty})") } else { found };
-            of_items(&source, key, &item_of(word), false, word)
+            let source = if is_optional { format!("{found}.orValue({empty})") } else { found.to_owned() };
+            (source, key, item_of(word), false, word.to_owned())
         }
+    };
+    let inner = any_holds(inside, &item, is_optional, &word);
+    let begin = format!("{source}.exists({key}{item},");
+    // A list in a list is looked for on the same line.
+    if let Some((line, rest)) = inner.split_once('\n')
+        && let [(way, _), ..] = inside
+        && matches!(step, Step::AnyOf(_))
+        && matches!(way.first(), Some(Step::Items(_)))
+        && line.ends_with(',')
+    {
+        return format!("{begin} {line}\n{rest})");
+    }
+    if begin.len().saturating_add(inner.len()) < WIDTH && !inner.contains('\n') {
+        format!("{begin} {inner})")
+    } else {
+        format!("{begin}\n  {})", inner.replace('\n', "\n  "))
     }
 }
 

@@ -145,6 +145,12 @@ impl<'p> PlaceGroup<'p> {
         self.ways.len() > 1 || self.ways.iter().flatten().any(has_no_order)
     }
 
+    /// Returns the number of fields that every object has, because they identify it in its list.
+    pub(crate) fn keys(&self) -> usize {
+        let of_way = |way: &Vec<Step<'p>>| if let Some(Step::Items(keys)) = way.last() { keys.len() } else { 0 };
+        self.ways.iter().map(of_way).min().unwrap_or_default()
+    }
+
     /// Returns the length of the longest way.
     pub(crate) fn depth(&self) -> usize {
         self.ways.iter().map(Vec::len).max().unwrap_or_default()
@@ -171,17 +177,19 @@ impl<'p> PlaceGroup<'p> {
 /// A union, and the places where it is.
 pub(crate) type PlacedUnion<'g, 'p> = (&'g PlaceGroup<'p>, &'p Union);
 
-/// Joins the unions that are treated alike, whatever their members are called: those of lists and maps without a discriminator of which
-/// nothing is required. The order of the others and of the joined ones stays.
-pub(crate) fn joined<'g, 'p>(unions: &[PlacedUnion<'g, 'p>]) -> Vec<Vec<PlacedUnion<'g, 'p>>> {
+/// Joins the unions that are treated alike, whatever their members are called: those without a discriminator of which nothing is required.
+/// The order of the others and of the joined ones stays. An API server without functions for lists needs each alone.
+pub(crate) fn joined<'g, 'p>(unions: &[PlacedUnion<'g, 'p>], list_functions: bool) -> Vec<Vec<PlacedUnion<'g, 'p>>> {
     let is_joined = |(group, union): &PlacedUnion<'_, '_>| {
-        let in_rows = group.typed && group.single().is_none() && group.has_identity();
-        in_rows && Algorithm::of(union) == Algorithm::Undiscriminated && !union.is_required() && !union.has_groups()
+        let is_below = group.ways.iter().all(|way| !way.is_empty());
+        let can_be_row = group.typed && is_below && group.has_identity();
+        can_be_row && Algorithm::of(union) == Algorithm::Undiscriminated && !union.is_required() && !union.has_groups()
     };
     let (alike, others): (Vec<_>, Vec<_>) = unions.iter().copied().partition(is_joined);
     let nests = |(one, _): &PlacedUnion<'_, 'p>| alike.iter().any(|(other, _)| one.nests_with(other));
     let actions = |(_, union): &PlacedUnion<'_, '_>| union.actions();
-    if alike.len() < 2
+    if !list_functions
+        || alike.len() < 2
         || others.iter().any(nests)
         || alike.windows(2).any(|pair| pair.first().map(actions) != pair.last().map(actions))
     {

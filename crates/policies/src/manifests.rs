@@ -1,8 +1,9 @@
 //! The variables of a policy with what manifests set, and the way to an object in them.
 
-use crate::cel::text;
+use crate::cel::{first_of, text};
+use crate::members::Algorithm;
 use crate::variables::Variables;
-use kube_unions_core::union::{ItemKey, Part};
+use kube_unions_core::union::{ItemKey, Part, Union};
 
 /// The annotation of client-side apply.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -14,53 +15,86 @@ pub(crate) const MANIFESTS: &str = "variables.manifests";
 pub(crate) const REPEATED: &str = "variables.repeated";
 
 /// Explains a variable with claims.
-pub(crate) const COMMENT: &str = "the fields that manifests set in it, each behind the word for whose they are";
+pub(crate) const COMMENT: &str = "the fields that manifests set in it, behind the word for whose they are";
 
-/// Adds the variables of the manifests of a request for a part of an object. `contests` is true if a union depends on what the same
-/// manifest set before and on the manifests of others.
-pub(crate) fn add(part: Part, contests: bool, variables: &mut Variables) {
-    variables.add("manager", "request.?options.?fieldManager.orValue(\"\")", "who writes");
+/// What the unions of a policy depend on, besides the manifest of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Evidence {
+    /// What the same field manager sets by updates: there is a discriminator.
+    pub(crate) updates: bool,
+    /// What the same manifest set before, and the manifests of others: members can be cleared for one that was added.
+    pub(crate) contests: bool,
+}
+
+impl Evidence {
+    /// Returns the evidence that some unions depend on.
+    pub(crate) fn of<'u>(unions: impl Iterator<Item = &'u Union> + Clone) -> Self {
+        let mut algorithms = unions.map(Algorithm::of);
+        Self {
+            updates: algorithms.clone().any(|algorithm| algorithm != Algorithm::Undiscriminated),
+            contests: algorithms.any(|algorithm| !matches!(algorithm, Algorithm::Map(_))),
+        }
+    }
+}
+
+/// Adds the variables of the manifests of a request for a part of an object. `trunks` are the fields to the root of the policy's ways,
+/// of which one leads to it.
+pub(crate) fn add(
+    part: Part,
+    evidence: Evidence,
+    trunks: &[Vec<&str>],
+    list_functions: bool,
+    variables: &mut Variables,
+) {
+    variables.add("manager", "request.?options.?fieldManager.orValue(\"\")", "");
     let subresource = match part {
         Part::Main => "",
         Part::Status => "status",
     };
-    variables.add(
-        "entries",
-        &format!(
-            "[object, oldObject].map(o, o.?metadata.?managedFields.orValue([])\n  \
-             .filter(entry, has(entry.fieldsV1) && entry.?subresource.orValue(\"\") == {} &&\n    \
-             entry.apiVersion == object.apiVersion))",
-            text(subresource)
+    let (is_read, by, comment) = match evidence {
+        Evidence { updates: false, .. } => (
+            "entry.operation == \"Apply\"",
+            "entry.manager == variables.manager ? \"own\" : \"other\"",
+            "what manifests of server-side applies set: `own` is that of the request, `earlier own` the one before",
         ),
-        "what each field manager owns of the part and in the version that the request is for, now and before",
-    );
-    let is_own = "entry.operation == \"Apply\" && entry.manager == variables.manager";
-    let (others, by) = if contests {
-        (
-            "entry.operation == \"Apply\" || entry.manager == variables.manager",
+        Evidence { contests: false, .. } => (
+            "entry.manager == variables.manager",
+            "entry.operation == \"Apply\" ? \"own\" : \"updated\"",
+            "what who writes has set: `own` by the manifest of a server-side apply, `updated` otherwise",
+        ),
+        Evidence { .. } => (
+            "(entry.operation == \"Apply\" || entry.manager == variables.manager)",
             "entry.operation == \"Update\" ? \"updated\" : entry.manager == variables.manager ? \"own\" : \"other\"",
-        )
-    } else {
-        ("entry.manager == variables.manager", "entry.operation == \"Update\" ? \"updated\" : \"own\"")
-    };
-    let earlier = format!(
-        " +\n  variables.entries[1].map(entry, {is_own}, {{\"by\": dyn(\"earlier\"), \"fields\": dyn(entry.fieldsV1)}})"
-    );
-    let comment = "what manifests set, if the request is a server-side apply: `own` of them is its manifest";
-    variables.add(
-        "manifests",
-        &format!(
-            "!variables.entries[0].exists(entry, {is_own}) ? [] :\n  \
-             variables.entries[0].map(entry, {others}, {{\n    \
-             \"by\": dyn({by}),\n    \"fields\": dyn(entry.fieldsV1)\n  }}){}",
-            if contests { &earlier } else { "" }
+            "what manifests of server-side applies set: `own` is that of the request, `earlier own` the one before; `updated`\n\
+             is what its writer has set otherwise",
         ),
-        &if contests {
-            format!("{comment}, `earlier` what it\nset before, `updated` what its manager wrote otherwise, and `other` are the manifests of others")
-        } else {
-            format!("{comment},\n`updated` what its manager wrote otherwise")
-        },
-    );
+    };
+    let fields: Vec<String> = trunks
+        .iter()
+        .map(|trunk| trunk.iter().fold("entry.?fieldsV1".to_owned(), |fields, name| fields + &field_step(name)))
+        .collect();
+    let entries = |object: &str, by: &str| {
+        format!(
+            "{object}.?metadata.?managedFields.orValue([]).map(entry, {is_read} &&\n    \
+             entry.apiVersion == object.apiVersion && entry.?subresource.orValue(\"\") == {}, {{\n  \
+             \"by\": dyn({by}),\n  \"fields\": {}.orValue(dyn({{}}))\n}})",
+            text(subresource),
+            first_of(&fields)
+        )
+    };
+    let manifests = match (evidence.contests, list_functions) {
+        (false, _) => entries("object", by),
+        (true, true) => {
+            format!(
+                "[object, oldObject].transformList(i, o, {}).flatten()",
+                entries("o", &format!("[\"\", \"earlier \"][i] + ({by})"))
+            )
+        }
+        (true, false) => {
+            format!("{} +\n{}", entries("object", by), entries("oldObject", &format!("\"earlier \" + ({by})")))
+        }
+    };
+    variables.add("manifests", &manifests, comment);
     if part == Part::Status {
         // The annotation tells nothing about the status.
         return;
@@ -73,10 +107,10 @@ pub(crate) fn add(part: Part, contests: bool, variables: &mut Variables) {
     variables.add(
         "repeated",
         &format!(
-            "variables.manifests.size() == 0 && variables.lastApplied[0] == variables.lastApplied[1] &&\n    \
-             (variables.manager == \"kubectl-client-side-apply\" || !variables.manager.startsWith(\"kubectl-\") &&\n      \
-             object.?metadata.?managedFields.orValue([]).exists(entry, entry.manager == variables.manager &&\n        \
-             entry.operation == \"Update\" &&\n        \
+            "variables.lastApplied[0] == variables.lastApplied[1] && !variables.manifests.exists(it, it.by == \"own\") &&\n    \
+             (variables.manager == \"kubectl-client-side-apply\" || !variables.manager.startsWith(\"kubectl-\") &&\n    \
+             object.?metadata.?managedFields.orValue([]).exists(entry,\n      \
+             entry.manager == variables.manager && entry.operation == \"Update\" &&\n      \
              entry.?fieldsV1[?\"f:metadata\"][?\"f:annotations\"][?{}].hasValue()))\n  \
              ? variables.lastApplied[0] : \"\"",
             text(&format!("f:{LAST_APPLIED}"))

@@ -21,7 +21,7 @@ pub(crate) struct Members<'u> {
     /// The values that count as not set in them.
     empty: String,
     /// True if a member that is there is set: it cannot be null.
-    present_is_set: bool,
+    pub(crate) present_is_set: bool,
 }
 
 /// The algorithm of a union.

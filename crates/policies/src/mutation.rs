@@ -2,12 +2,12 @@
 //!
 //! It follows [`normalize`](kube_unions_core::union) rule by rule.
 
-use crate::cel::{any, concat, pointer, text};
+use crate::cel::{all, any, concat, pointer, text};
 use crate::claims::{self, ClaimExpressions};
 use crate::condition::{Conditions, RequestCondition};
 use crate::group::{self, PlaceGroup, PlacedUnion};
 use crate::layout::fold;
-use crate::manifests;
+use crate::manifests::{self, Evidence};
 use crate::members::{Algorithm, Members};
 use crate::place::UnionObjects;
 use crate::root::{PodOwner, Purpose, Root};
@@ -48,13 +48,13 @@ pub(crate) fn compile<'g, 'u>(
         return None;
     }
     let is_deduced = |union: &Union| matches!(Algorithm::of(union), Algorithm::Discriminated(_));
-    let contests = unions.iter().any(|(_, union)| !matches!(Algorithm::of(union), Algorithm::Map(_)));
-    let tables = group::joined(&unions);
+    let tables = group::joined(&unions, true);
     let facts = PolicyFacts { purpose: Purpose::Mutation, custom, list_functions: true, several: tables.len() > 1 };
     let mut variables = Variables::default();
-    manifests::add(part, contests, &mut variables);
     let root = Root::new(owners, Purpose::Mutation, &mut variables);
-    let (mut cleared, mut deduced, mut conditions) = (Vec::new(), Vec::new(), Conditions::new(&root));
+    let evidence = Evidence::of(unions.iter().map(|(_, union)| *union));
+    manifests::add(part, evidence, &root.trunks, facts.list_functions, &mut variables);
+    let (mut cleared, mut deduced, mut conditions) = (Vec::new(), Vec::new(), Conditions::new(&root, custom));
     for (group, union) in &unions {
         conditions.of_mutation(group, union);
     }
@@ -127,23 +127,15 @@ impl UnionNormalization<'_, '_> {
             format!("members that `{discriminator}` does not select; an unknown `{discriminator}` selects nothing");
         let leftovers = format!("{set}.filter(m, {})", members.is_left_over(value));
         let leftovers = objects.define("leftovers", &leftovers, &comment, variables);
-        let applied = claims.applied(objects, variables);
-        let changed = format!("{had} && {value} != {old_value}");
-        let contradicts = format!("{leftovers}.exists(m, m in {applied})");
-        let by_update = objects.define(
-            "byUpdate",
-            &format!("{} && !{}", claims::updates_value(objects), claims.names_value(objects)),
-            &format!("whether the client changes the `{discriminator}` by an update, not in its manifest"),
-            variables,
-        );
-        let clears = objects.define(
-            "clears",
-            &format!("{changed} && (!{contradicts} || {by_update})"),
+        let refused = objects.define(
+            "refused",
+            &format!("{leftovers}.exists(m, {}) && !({})", claims.applies(objects), claims.only_updates_value(objects)),
             &format!(
-                "whether a new `{discriminator}` clears them: not what the manifest of the request sets, that is refused"
+                "whether the manifest of the request sets one of them: that is refused, unless an update changes `{discriminator}`"
             ),
             variables,
         );
+        let clears = all(&[had, &format!("{value} != {old_value}"), &format!("!{refused}")]);
         objects.collect_if(&clears, &self.removals(&leftovers))
     }
 
@@ -153,26 +145,34 @@ impl UnionNormalization<'_, '_> {
         let Self { objects, claims } = self;
         let UnionObjects { set, had, old_set, members, .. } = objects;
         let added = objects.define("added", &format!("{set}.filter(m, !(m in {old_set}))"), "", variables);
-        let applied = claims.applied(objects, variables);
-        let clashes = members.clashes_with(&format!("{added}[0]"));
-        let contested = format!(
-            "{} && {set}.exists(m, {clashes} && {})",
-            claims::sets_again(objects, &format!("{added}[0]")),
-            claims::others_set(objects)
-        );
-        let clears = objects.define(
-            "clears",
-            &format!(
-                "{had} && {} && {} && {} && !({contested})",
-                members.clash(set),
-                members.is_one_choice(&added),
-                members.go_together(&applied)
-            ),
-            "if one member was added, those that were there before go, but not what the manifest of the request sets, and not if\n\
-             the manifest has set it before and that of somebody else sets another one",
+        let is_one = members.is_one_choice(&added);
+        let contested = |it: &str| {
+            let clashes = members.clashes_with(it);
+            let others = format!("{set}.exists(m, {clashes} && {})", claims::others_set(objects));
+            format!("{} && {others}", claims::sets_again(objects, it))
+        };
+        let contested = if members.union.has_groups() {
+            format!("{is_one} && {}", contested(&format!("{added}[0]")))
+        } else {
+            format!("{added}.exists(a, {})", contested("a"))
+        };
+        let applied = format!("{set}.filter(m, {})", claims.applies(objects));
+        let contradicts = if members.union.has_groups() {
+            format!("!({})", members.go_together(&claims.applied(objects, variables)))
+        } else {
+            format!("{applied}.size() > 1")
+        };
+        let refused = objects.define(
+            "refused",
+            &format!("{contradicts} ||\n  {contested}"),
+            "whether the manifest of the request sets several, or sets the added one again while another one sets another member",
             variables,
         );
-        objects.collect_if(&clears, &self.removals(&format!("{set}.filter(m, {clashes})")))
+        // Only objects with such members have rows.
+        let clash = if objects.is_single() { members.clash(set) } else { "true".to_owned() };
+        let clears = all(&[had, &clash, &is_one, &format!("!{refused}")]);
+        let others = members.clashes_with(&format!("{added}[0]"));
+        objects.collect_if(&clears, &self.removals(&format!("{set}.filter(m, {others})")))
     }
 
     /// Returns the operations that set a discriminator, and those that clear members, in the 2019 form with one: where the request

@@ -20,7 +20,7 @@
 use crate::cel::{chain, concat, guarded, singular, text};
 use crate::group::{PlaceGroup, PlacedUnion, Step};
 use crate::manifests;
-use crate::members::Members;
+use crate::members::{Algorithm, Members};
 use crate::root::{Purpose, Root};
 use crate::rows::{ObjectsBuilder, PolicyFacts};
 use crate::variables::{Variables, camel};
@@ -211,13 +211,19 @@ fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Varia
     };
     let now = here(&it.root.now, name("object"));
     let was = here(&it.root.was, old_name("object"));
-    let set = variables.add(&name("set"), &it.members.set_in(&now), "");
+    // Where the discriminator decides, the normalisation reads these once.
+    let is_read_once =
+        it.facts.purpose == Purpose::Mutation && matches!(Algorithm::of(it.members.union), Algorithm::Map(_));
+    let set = it.members.set_in(&now);
+    let set = if is_read_once { set } else { variables.add(&name("set"), &set, "") };
     let old_set = variables.add(&old_name("set"), &it.members.set_in(&was), "");
     let (value, old_value) = if it.discriminator().is_empty() {
         ("\"\"".to_owned(), "\"\"".to_owned())
     } else {
         let word = it.discriminator();
-        (variables.add(&name(word), &it.value(&now), ""), variables.add(&old_name(word), &it.value(&was), ""))
+        let value = variables.add(&name(word), &it.value(&now), "");
+        let was = it.value(&was);
+        (value, if is_read_once { was } else { variables.add(&old_name(word), &was, "") })
     };
     let there = |object: &str| {
         if it.group.nullable { format!("{object}.orValue(null) != null") } else { format!("{object}.hasValue()") }
@@ -227,7 +233,7 @@ fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Varia
     let mut walk = RowWalk::new(it.root, &now, it.facts.purpose);
     walk.fields.extend(names.iter().map(|name| FieldRef::Named(name)));
     let nested = !it.facts.list_functions;
-    let claims = manifests::at(&it.root.manifests, &walk.steps_claimed(), nested);
+    let claims = manifests::at(&walk.manifests, &walk.steps_claimed(), nested);
     let claims = variables.add(&name("claims"), &claims, manifests::COMMENT);
     UnionObjects {
         members: it.members.clone(),
@@ -267,6 +273,32 @@ fn rows<'p>(
     let word = members.union.discriminator().filter(|_| facts.several).unwrap_or_default();
     let table = if others.is_empty() && facts.several { &*first.prefix } else { name };
     let ways = builders.iter().map(|it| it.group.ways.len()).sum::<usize>();
+    // Where the old row of a row is searched, one expression reads the objects of now and of before.
+    let are_fields = builders.iter().all(|it| it.group.single().is_some());
+    let paired = identified && (!by_key || are_fields);
+    let by_key = by_key && !paired;
+    let both = paired.then(|| {
+        let mut lists = Vec::new();
+        for builder in builders {
+            for way in &builder.group.ways {
+                let tag = if ways > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
+                let outer = outermost(way).filter(|outer| is_shared(builders, outer));
+                let parents = outer.map(|outer| builder.parents(outer, variables));
+                let list = builder.rows_of_both(way, &tag, parents.as_ref());
+                let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
+                lists.push(if ways > 1 { variables.add(name, &list, "") } else { list });
+            }
+        }
+        let list = match &lists[..] {
+            [list] => list.clone(),
+            lists => {
+                let sum: Vec<String> = lists.iter().map(|list| format!("{list}[i]")).collect();
+                format!("[0, 1].map(i, {})", sum.join(" + "))
+            }
+        };
+        let place = if ways > 1 { "all" } else { "" };
+        variables.add(&camel(&[place, table, word]), &list, "a row for each, now and before")
+    });
     let mut lists = |is_old: bool, lookup: Option<&str>| {
         let [old, comment] =
             if is_old { ["old", if by_key { "by the keys of the items" } else { "" }] } else { [""; 2] };
@@ -276,7 +308,9 @@ fn rows<'p>(
                 // Rows of different ways have different keys.
                 let key = if ways > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
                 let is_map = by_key && is_old && ways == 1 && collections(way) == 1;
-                let list = builder.rows_of(way, &key, is_old, lookup, by_key, is_map);
+                let object = if is_old { &builder.root.was } else { &builder.root.now };
+                let walk = RowWalk::new(builder.root, object, builder.facts.purpose);
+                let list = builder.rows_of(walk, way, &key, is_old, lookup, by_key, is_map);
                 let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
                 lists.push(if ways > 1 { variables.add(&camel(&[old, name]), &list, "") } else { list });
             }
@@ -289,40 +323,72 @@ fn rows<'p>(
         let place = if ways > 1 { "all" } else { "" };
         variables.add(&camel(&[old, place, table, word]), &list, comment)
     };
-    let old = lists(true, None);
-    let rows = lists(false, by_key.then_some(&*old));
+    let (rows, old) = if let Some(both) = &both {
+        (format!("{both}[0]"), format!("{both}[1]"))
+    } else {
+        let old = lists(true, None);
+        (lists(false, by_key.then_some(&*old)), old)
+    };
     let item = singular(name);
     let value = first.value_field();
+    let is_in_both = both.as_ref().map(|both| {
+        // Keys that are missing make an empty text.
+        let has_key = if first.group.typed { String::new() } else { format!("{item}.key != \"\" && ") };
+        format!("{has_key}{both}.all(rows, rows.exists_one(other, other.key == {item}.key))")
+    });
     let all = match suspects(members, &format!("{item}.set"), &format!("{item}.{value}")) {
-        Some(condition) => variables.add(
-            &camel(&[if others.is_empty() { &first.prefix } else { "" }, word, "suspects"]),
-            &format!("{rows}.filter({item}, {condition})"),
-            "those in which something may be wrong",
-        ),
+        Some(condition) => {
+            // One that was not there before has nothing to clear.
+            let (is_known, comment) = match &is_in_both {
+                Some(is_in_both) => (
+                    format!(" && {is_in_both}"),
+                    "those that may be changed; what has their keys was there once before",
+                ),
+                None => (String::new(), "those in which something may be wrong"),
+            };
+            variables.add(
+                &camel(&[if others.is_empty() { &first.prefix } else { "" }, word, "suspects"]),
+                &format!("{rows}.filter({item}, {condition}{is_known})"),
+                comment,
+            )
+        }
         None => rows.clone(),
     };
     let old_row = if by_key {
         format!("{item}.old")
-    } else if identified {
-        let is_one = |rows: &str| format!("{rows}.exists_one(other, other.key == {item}.key)");
-        let found = format!(
-            "{item}.key != \"\" && {} && {}\n  ? {old}.filter(old, old.key == {item}.key)[0] : {{}}",
-            is_one(&rows),
-            is_one(&old)
-        );
-        let each = format!("{all}.transformList(i, {item}, {found})");
+    } else if let Some(is_in_both) = &is_in_both {
+        let found = format!("{old}.filter(old, old.key == {item}.key)[0]");
+        let (found, comment) = if all == rows {
+            (
+                format!("{is_in_both}\n  ? {found} : {{}}"),
+                "for each: the old one with the same keys, if these occur once",
+            )
+        } else {
+            (found, "for each: the old one")
+        };
         let found = variables.add(
             &camel(&[if others.is_empty() { &first.prefix } else { "" }, word, "before"]),
-            &each,
-            "for each: the old one with the same keys, if these occur once",
+            &format!("{all}.map({item}, {found})"),
+            comment,
         );
         format!("{found}[i]")
     } else {
         String::new()
     };
-    let had = if identified { format!("\"set\" in {old_row}") } else { "false".to_owned() };
+    let is_sure = paired && all != rows;
+    let had = match identified {
+        _ if is_sure => "true".to_owned(),
+        true => format!("\"set\" in {old_row}"),
+        false => "false".to_owned(),
+    };
     let of_old = |field: &str, default: &str| {
-        if identified { format!("{old_row}.?{field}.orValue({default})") } else { default.to_owned() }
+        if is_sure {
+            format!("{old_row}.{field}")
+        } else if identified {
+            format!("{old_row}.?{field}.orValue({default})")
+        } else {
+            default.to_owned()
+        }
     };
     Some(UnionObjects {
         members: builders.iter().map(|it| &it.members).find(|it| it.needs_escapes()).unwrap_or(members).clone(),
@@ -338,6 +404,20 @@ fn rows<'p>(
         rows: Some(Rows { all, item, value, old, by_key, identified }),
         prefix: String::new(),
     })
+}
+
+/// Returns the beginning of a way up to its first list, if it goes on.
+fn outermost<'w, 'p>(way: &'w [Step<'p>]) -> Option<&'w [Step<'p>]> {
+    let end = way.iter().position(|step| matches!(step, Step::Items(_)))?.checked_add(1)?;
+    way.get(..end).filter(|outer| outer.len() < way.len())
+}
+
+/// Returns true if several groups have ways that go on from the same objects.
+fn is_shared(builders: &[ObjectsBuilder<'_, '_>], outer: &[Step<'_>]) -> bool {
+    let goes_on = |it: &&ObjectsBuilder<'_, '_>| {
+        it.group.typed && it.group.ways.iter().any(|way| way.len() > outer.len() && way.starts_with(outer))
+    };
+    builders.iter().filter(goes_on).count() > 1
 }
 
 /// Returns a readable name for the variables of a union.

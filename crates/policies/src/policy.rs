@@ -25,7 +25,7 @@ use kube_unions_core::declaration::is_exempt;
 use kube_unions_core::names::is_dns_subdomain;
 use kube_unions_core::schema::Actions;
 use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The policies of a kind, and the unions that they leave out.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -140,7 +140,7 @@ impl<'c> PolicyCompiler<'c> {
         let kinds: Vec<&str> = self.targets.iter().map(|target| &*target.gvk.kind).collect();
         match (part, &self.owners[..]) {
             (Part::Main, []) => kinds.join(", "),
-            (Part::Main, _) => format!("the pod templates of {}", kinds.join(", ")),
+            (Part::Main, _) => "pod templates".to_owned(),
             (Part::Status, _) => format!("{} in its status", kinds.join(", ")),
         }
     }
@@ -358,7 +358,8 @@ impl<'c> PolicyCompiler<'c> {
             namespaces.push(not_in("kubernetes.io/metadata.name", excluded));
         }
         let mut match_policy = "Equivalent";
-        let mut resources: BTreeMap<(String, Vec<String>), Vec<String>> = BTreeMap::new();
+        // The groups and the resources of the kinds with the same versions.
+        let mut rules: BTreeMap<Vec<String>, [BTreeSet<String>; 2]> = BTreeMap::new();
         for target in &self.targets {
             let versions = match &target.scope {
                 VersionScope::Only(versions) => {
@@ -368,26 +369,24 @@ impl<'c> PolicyCompiler<'c> {
                 VersionScope::AllExcept(_) | VersionScope::TooMany(_) => vec![target.gvk.version.to_string()],
             };
             let subresource = if part == Part::Status { "/status" } else { "" };
-            let resources = resources.entry((target.gvk.group.to_string(), versions)).or_default();
-            resources.push(format!("{}{subresource}", target.plural));
+            let [groups, resources] = rules.entry(versions).or_default();
+            groups.insert(target.gvk.group.to_string());
+            resources.insert(format!("{}{subresource}", target.plural));
         }
-        let rule = |((group, versions), mut resources): ((String, Vec<String>), Vec<String>)| {
-            resources.sort();
-            NamedRuleWithOperations {
-                api_groups: Some(vec![group]),
-                api_versions: Some(versions),
-                operations: Some(operations.iter().map(|it| (*it).to_owned()).collect()),
-                resources: Some(resources),
-                scope: Some("*".to_owned()),
-                ..NamedRuleWithOperations::default()
-            }
+        let rule = |(versions, [groups, resources]): (Vec<String>, [BTreeSet<String>; 2])| NamedRuleWithOperations {
+            api_groups: Some(groups.into_iter().collect()),
+            api_versions: Some(versions),
+            operations: Some(operations.iter().map(|it| (*it).to_owned()).collect()),
+            resources: Some(resources.into_iter().collect()),
+            scope: Some("*".to_owned()),
+            ..NamedRuleWithOperations::default()
         };
         MatchResources {
             match_policy: Some(match_policy.to_owned()),
             namespace_selector: Some(LabelSelector { match_expressions: Some(namespaces), ..LabelSelector::default() }),
             // The API server would fill in this selector and the scope. Written out, no tool reports a difference.
             object_selector: Some(LabelSelector::default()),
-            resource_rules: Some(resources.into_iter().map(rule).collect()),
+            resource_rules: Some(rules.into_iter().map(rule).collect()),
             ..MatchResources::default()
         }
     }

@@ -1,7 +1,6 @@
 //! Where the ways to unions begin: at the object, or at a part of it that several kinds have in common.
 
-use crate::cel::{chain, pointer, table, text, texts};
-use crate::manifests::{self, MANIFESTS};
+use crate::cel::{chain, first_of, pointer, table, text};
 use crate::variables::Variables;
 use std::collections::BTreeMap;
 
@@ -24,11 +23,13 @@ pub(crate) struct PodOwner<'p> {
 pub(crate) struct Root<'p> {
     pub(crate) now: String,
     pub(crate) was: String,
+    /// The list of both.
+    pub(crate) both: String,
+    /// A word for one of them.
+    pub(crate) word: &'static str,
     /// The beginning of paths, unless they begin at the object.
     pub(crate) path: Option<String>,
-    /// The field sets of the manifests in it.
-    pub(crate) manifests: String,
-    /// The fields that may lead to it.
+    /// The fields that may lead to it. Those that are tried first come first.
     pub(crate) trunks: Vec<Vec<&'p str>>,
 }
 
@@ -42,42 +43,32 @@ impl<'p> Root<'p> {
         let trunks: Vec<Vec<&str>> = kinds.keys().cloned().collect();
         // The fields of most kinds need no condition.
         let Some(common) = trunks.iter().max_by_key(|trunk| kinds.get(*trunk).map_or(0, Vec::len)).cloned() else {
-            let (now, was) = ("object".to_owned(), "oldObject".to_owned());
-            return Self { now, was, path: None, manifests: MANIFESTS.to_owned(), trunks: vec![Vec::new()] };
+            return Self {
+                now: "object".to_owned(),
+                was: "oldObject".to_owned(),
+                both: "[object, oldObject]".to_owned(),
+                word: "o",
+                path: None,
+                trunks: vec![Vec::new()],
+            };
         };
         kinds.remove(&common);
-        let of_kind = |value: &dyn Fn(&[&str]) -> String| {
-            let mut choice = String::new();
-            for (trunk, kinds) in &kinds {
-                let is_kind = match &kinds[..] {
-                    [kind] => format!("object.kind == {}", text(kind)),
-                    kinds => format!("object.kind in {}", texts(kinds.iter().copied())),
-                };
-                choice.extend([format!("{is_kind} ? {} :\n", value(trunk))]);
-            }
-            choice + &value(&common)
-        };
         let path = |trunk: &[&str]| match purpose {
             Purpose::Mutation => trunk.iter().map(|name| pointer(name)).collect(),
             Purpose::Validation => trunk.join("."),
         };
         let others = kinds.iter().flat_map(|(trunk, kinds)| kinds.iter().map(|kind| (*kind, path(trunk))));
         let path = format!("{}[?object.kind].orValue({})", table(others), text(&path(&common)));
-        let part = |object: &str| of_kind(&|trunk| format!("{}.orValue({{}})", chain(object, trunk)));
-        let (now, was) = (part("object"), part("oldObject"));
-        let claimed = of_kind(&|trunk| {
-            let steps: String = trunk.iter().map(|name| manifests::field_step(name)).collect();
-            format!("it.fields{steps}")
-        });
-        let claimed = claimed.replace('\n', "\n    ");
-        let manifests = format!(
-            "{MANIFESTS}.map(it, {{\n  \"by\": it.by,\n  \"fields\": (\n    {claimed}\n  ).orValue(dyn({{}}))\n}})"
-        );
+        // A built-in kind has only one of these fields.
+        let places: Vec<String> = trunks.iter().map(|trunk| chain("o", trunk)).collect();
+        let pods = format!("[object, oldObject].map(o, {}.orValue({{}}))", first_of(&places));
+        let both = variables.add("pods", &pods, "the specification of the pods, now and before");
         Self {
-            path: Some(variables.add("path", &path, "where the specification of the pods is")),
-            now: variables.add("pod", &now, ""),
-            was: variables.add("oldPod", &was, ""),
-            manifests: variables.add("podManifests", &manifests, "in that specification"),
+            path: Some(variables.add("path", &path, "where it is")),
+            now: format!("{both}[0]"),
+            was: format!("{both}[1]"),
+            both,
+            word: "pod",
             trunks,
         }
     }

@@ -5,6 +5,7 @@ use crate::group::{PlaceGroup, Step};
 use crate::manifests;
 use crate::members::Members;
 use crate::root::{Purpose, Root};
+use crate::variables::Variables;
 use crate::walk::{Descent, FieldRef, RowWalk};
 
 /// The facts about a policy that decide how its objects are read.
@@ -17,6 +18,17 @@ pub(crate) struct PolicyFacts {
     pub(crate) list_functions: bool,
     /// True if the policy has several unions, so that the names of variables have to tell them apart.
     pub(crate) several: bool,
+}
+
+/// The rows of objects in which there are several groups of unions.
+#[derive(Debug)]
+pub(crate) struct ParentRows<'p> {
+    /// The way to them.
+    pub(crate) way: Vec<Step<'p>>,
+    /// Their variable: a list of two lists.
+    all: String,
+    /// The name of one of them.
+    item: String,
 }
 
 /// Builds the expressions about the objects of a union.
@@ -63,9 +75,39 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         }
     }
 
+    /// Returns the rows of the places on a way now and before: a list of two lists. `parents`: the rows of the objects around them.
+    pub(crate) fn rows_of_both(&self, way: &[Step<'p>], tag: &str, parents: Option<&ParentRows<'p>>) -> String {
+        let Root { both, word, .. } = self.root;
+        let Some(ParentRows { way: outer, all, item }) = parents else {
+            let walk = RowWalk::new(self.root, word, self.facts.purpose);
+            let rows = self.rows_of(walk, way, tag, false, None, false, false);
+            return format!("{both}.map({word},\n  {})", rows.replace('\n', "\n  "));
+        };
+        let walk = RowWalk::below(item, self.facts.purpose);
+        let rest = way.get(outer.len()..).unwrap_or_default();
+        let rows = self.rows_of(walk, rest, tag, false, None, false, false);
+        format!("{all}.map(rows, rows.map({item},\n  {}).flatten())", rows.replace('\n', "\n  "))
+    }
+
+    /// Adds the variable of the rows of the objects at the end of a way, now and before, from which other ways go on.
+    pub(crate) fn parents(&self, way: &[Step<'p>], variables: &mut Variables) -> ParentRows<'p> {
+        let Root { both, word, .. } = self.root;
+        let mut walk = RowWalk::new(self.root, word, self.facts.purpose);
+        let Descent { code, depth, .. } = walk.descend(way, false, true);
+        let row = walk.row(&"  ".repeat(depth));
+        let flatten = if depth > 1 { ".flatten()" } else { "" };
+        let rows = format!("{both}.map({word},\n  {code}{row}{}{flatten})", ")".repeat(depth));
+        let name = way.iter().rev().find_map(Step::word).unwrap_or_default();
+        let item = walk.object.clone();
+        let all = variables.add(&name, &rows, &format!("those of each {word}, with what manifests set in them"));
+        ParentRows { way: way.to_vec(), all, item }
+    }
+
     /// Returns the rows of the places on a way. `tag` begins their keys. `is_map`: as a map by key, otherwise as a list.
+    #[expect(clippy::too_many_arguments, reason = "rows differ in each of these")]
     pub(crate) fn rows_of(
         &self,
+        mut walk: RowWalk<'p>,
         way: &[Step<'p>],
         tag: &str,
         is_old: bool,
@@ -74,9 +116,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         is_map: bool,
     ) -> String {
         let typed = self.group.typed;
-        let object = if is_old { &self.root.was } else { &self.root.now };
-        let mut walk = RowWalk::new(self.root, object, self.facts.purpose);
-        walk.keys.extend((!tag.is_empty()).then(|| tag.to_owned()));
+        walk.begin.splice(..0, (!tag.is_empty()).then(|| tag.to_owned()));
         let Descent { mut code, depth, has_entries } = walk.descend(way, is_map, typed);
         let object = walk.object();
         let claimed = walk.steps_claimed();
@@ -109,7 +149,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
                 fields.push(format!("\"old\": dyn({old}[?{key}].orValue({{}}))"));
             }
             if self.group.has_identity() {
-                fields.push(format!("\"claims\": dyn({})", manifests::at(&self.root.manifests, &claimed, false)));
+                fields.push(format!("\"claims\": dyn({})", manifests::at(&walk.manifests, &claimed, false)));
             }
         }
         let indent = "  ".repeat(depth.max(1));

@@ -8,7 +8,7 @@ use crate::claims::{self, ClaimExpressions};
 use crate::condition::{Conditions, RequestCondition};
 use crate::group::{self, PlaceGroup, PlacedUnion};
 use crate::layout::fold;
-use crate::manifests;
+use crate::manifests::{self, Evidence};
 use crate::members::Algorithm;
 use crate::options::PolicyRatcheting;
 use crate::place::UnionObjects;
@@ -61,8 +61,7 @@ pub(crate) fn compile<'g, 'u>(
     if unions.is_empty() {
         return None;
     }
-    let contests = unions.iter().any(|(_, union)| !matches!(Algorithm::of(union), Algorithm::Map(_)));
-    let tables = group::joined(&unions);
+    let tables = group::joined(&unions, treatment.server.has_list_functions());
     let facts = PolicyFacts {
         purpose: Purpose::Validation,
         custom: treatment.custom,
@@ -70,12 +69,13 @@ pub(crate) fn compile<'g, 'u>(
         several: tables.len() > 1,
     };
     let mut variables = Variables::default();
-    manifests::add(part, contests, &mut variables);
     let root = Root::new(owners, Purpose::Validation, &mut variables);
+    let evidence = Evidence::of(unions.iter().map(|(_, union)| *union));
+    manifests::add(part, evidence, &root.trunks, facts.list_functions, &mut variables);
     // A choice that is new has no old fault.
     let on_create =
         unions.iter().any(|(_, union)| wanted(union).is_some_and(|(faults, _)| faults != WantedFaults::Old));
-    let (mut found, mut conditions) = (Vec::new(), Conditions::new(&root));
+    let (mut found, mut conditions) = (Vec::new(), Conditions::new(&root, facts.custom));
     for (group, union) in &unions {
         conditions.of_validation(group, union);
     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const LONGEST_NAME: usize = 60;
 
 /// Constants up to this length are written where they are used.
-const SHORT: usize = 60;
+const SHORT: usize = 90;
 
 /// The variables of a policy, in the order of their definition. A variable may use the variables before it.
 #[derive(Debug, Default)]
@@ -120,7 +120,7 @@ mod tests {
         );
         assert_eq!(variables.add("again", "0", ""), "variables.a_b");
         assert_eq!(variables.constant("c", "[]".into(), ""), "[]");
-        assert_eq!(variables.constant("c", "x".repeat(61), ""), "variables.c");
+        assert_eq!(variables.constant("c", "x".repeat(91), ""), "variables.c");
         assert_eq!(camel(&["old", "", "backends"]), "oldBackends");
     }
 }

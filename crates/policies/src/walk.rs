@@ -2,7 +2,7 @@
 
 use crate::cel::{self, concat, guarded, maybe, pointer, printable, text, token};
 use crate::group::Step;
-use crate::manifests;
+use crate::manifests::{self, MANIFESTS};
 use crate::root::{Purpose, Root};
 use kube_unions_core::union::ItemKey;
 
@@ -38,6 +38,10 @@ pub(crate) struct RowWalk<'p> {
     path: Vec<String>,
     /// The expressions of the keys.
     pub(crate) keys: Vec<String>,
+    /// The expressions that begin the text of the keys as they are.
+    pub(crate) begin: Vec<String>,
+    /// The field sets that the steps lead into.
+    pub(crate) manifests: String,
     /// True behind a list without keys.
     keyless: bool,
     /// The steps in a field set.
@@ -64,9 +68,42 @@ impl<'p> RowWalk<'p> {
             word: String::new(),
             path: root.path.iter().cloned().collect(),
             keys: Vec::new(),
+            begin: Vec::new(),
+            manifests: MANIFESTS.to_owned(),
             keyless: false,
             claimed: String::new(),
         }
+    }
+
+    /// Returns the way that goes on from a row that [`row`](Self::row) has made.
+    pub(crate) fn below(row: &str, purpose: Purpose) -> Self {
+        Self {
+            purpose,
+            object: format!("{row}.object"),
+            fields: Vec::new(),
+            word: String::new(),
+            path: vec![format!("{row}.path")],
+            keys: Vec::new(),
+            begin: vec![format!("{row}.key")],
+            manifests: format!("{row}.manifests"),
+            keyless: false,
+            claimed: String::new(),
+        }
+    }
+
+    /// Returns a row for the object that was entered last, from which other ways go on.
+    pub(crate) fn row(&self, indent: &str) -> String {
+        let steps = self.steps_claimed();
+        let fields = [
+            format!("\"path\": dyn({})", self.path()),
+            format!("\"key\": dyn({})", self.outer_keys().join(" + ")),
+            format!("\"object\": dyn({})", self.object),
+            format!(
+                "\"manifests\": dyn({}.map(it, {{\n{indent}    \"by\": it.by, \"fields\": it.fields{steps}.orValue(dyn({{}}))}}))",
+                self.manifests
+            ),
+        ];
+        format!("{{\n{indent}  {}\n{indent}}}", fields.join(&format!(",\n{indent}  ")))
     }
 
     /// Steps into all lists, maps and choices of fields of a way. `is_map`: what is innermost is made a map by key.
@@ -259,18 +296,31 @@ impl<'p> RowWalk<'p> {
     /// Returns the text of the keys. Numbers end with a colon, and texts but the last are quoted, so that
     /// different keys have different texts.
     pub(crate) fn key(&self) -> String {
-        let keys: Vec<String> = self.keys.iter().cloned().chain(self.fields.iter().filter_map(FieldRef::key)).collect();
-        let Some((last, outer)) = keys.split_last() else { return "\"\"".to_owned() };
-        let outer = outer.iter().map(|key| {
-            if key.starts_with("string(") {
-                format!("{key} + \":\" + ")
-            } else if key.starts_with('"') || key.ends_with('"') {
-                format!("{key} + ")
-            } else {
-                format!("strings.quote({key}) + ")
-            }
-        });
-        format!("{}{last}", outer.collect::<String>())
+        let mut all = self.all_keys();
+        let last = all.pop();
+        let texts: Vec<String> =
+            self.begin.iter().cloned().chain(all.iter().map(|key| outer_key(key))).chain(last).collect();
+        if texts.is_empty() { "\"\"".to_owned() } else { texts.join(" + ") }
+    }
+
+    fn all_keys(&self) -> Vec<String> {
+        self.keys.iter().cloned().chain(self.fields.iter().filter_map(FieldRef::key)).collect()
+    }
+
+    /// Returns the texts of the keys before others.
+    fn outer_keys(&self) -> Vec<String> {
+        self.begin.iter().cloned().chain(self.all_keys().iter().map(|key| outer_key(key))).collect()
+    }
+}
+
+/// Returns the text of a key before others.
+fn outer_key(key: &str) -> String {
+    if key.starts_with("string(") {
+        format!("{key} + \":\"")
+    } else if key.starts_with('"') || key.ends_with('"') {
+        key.to_owned()
+    } else {
+        format!("strings.quote({key})")
     }
 }
 

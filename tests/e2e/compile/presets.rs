@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -23,23 +23,34 @@ const DOCUMENTS: [&str; 5] =
 /// Kinds whose unions cannot be switched, because the API server refuses such a change of a stored object. A policy would only cost.
 const IMMUTABLE: [&str; 3] = ["Job", "PersistentVolume", "Pod"];
 
-/// Presets that leave no policy: the kind cannot change, or is a list without keys, where nothing can be cleared.
+/// Files of presets that leave no policy: the kind cannot change, or is a list without keys, where nothing can be cleared.
 const WITHOUT_POLICIES: [&str; 2] = ["autoscaling.yaml", "persistent-volumes.yaml"];
 
-/// Returns the policies of a preset file, which a program compiles with the documents of the API server.
-pub(crate) fn compiled(program: &Path, control_plane: &ControlPlane, file: &str) -> String {
+/// A file of policies, and the files of the presets that it has. One policy serves all unions of pod templates, because each policy costs
+/// the API server a conversion of the object.
+pub(crate) const FILES: [(&str, &[&str]); 3] = [
+    ("ingress.yaml", &["ingress.yaml"]),
+    ("pod-templates.yaml", &["env.yaml", "handlers.yaml", "profiles.yaml", "volumes.yaml"]),
+    ("strategies.yaml", &["strategies.yaml"]),
+];
+
+/// Returns the policies of presets, which a program compiles with the documents of the API server. `file`: begins their names.
+pub(crate) fn compiled(program: &Path, control_plane: &ControlPlane, file: &str, presets: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let kubectl = control_plane.kubectl("documents");
     for document in DOCUMENTS {
         let text = kubectl.run(&["get", "--raw", &format!("/openapi/v3/{document}")]).accepted().stdout;
         fs::write(folder.path().join(format!("{}.json", document.replace('/', "-"))), text).unwrap();
     }
-    let presets = documents(&fs::read_to_string(Path::new(PRESETS).join(file)).unwrap());
-    let mutable = presets.into_iter().filter(|it| !IMMUTABLE.contains(&it["spec"]["target"]["kind"].as_str().unwrap()));
+    let texts = presets.iter().map(|preset| fs::read_to_string(Path::new(PRESETS).join(preset)).unwrap());
+    let presets = texts.flat_map(|text| documents(&text));
+    let mutable = presets.filter(|it| !IMMUTABLE.contains(&it["spec"]["target"]["kind"].as_str().unwrap()));
     for (number, preset) in mutable.enumerate() {
         fs::write(folder.path().join(format!("preset-{number}.json")), preset.to_string()).unwrap();
     }
-    let prefix = format!("union-presets-{}-", file.trim_end_matches(".yaml"));
+    // The name of such a policy has the word.
+    let word = file.trim_end_matches(".yaml").trim_end_matches("pod-templates");
+    let prefix = format!("union-presets-{word}{}", if word.is_empty() { "" } else { "-" });
     let from = folder.path().to_str().unwrap();
     let arguments = ["compile", "--to=map", "--kubernetes-version=1.36", "--name-prefix", &prefix, "--from", from];
     run_program(program, &arguments, "").accepted().stdout
@@ -47,17 +58,6 @@ pub(crate) fn compiled(program: &Path, control_plane: &ControlPlane, file: &str)
 
 fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml")
-}
-
-/// Returns the names of the preset files that have policies.
-pub(crate) fn files() -> Vec<String> {
-    let entries = fs::read_dir(PRESETS).unwrap();
-    let manifests = entries.map(|entry| entry.unwrap().path()).filter(|path| is_manifest(path));
-    let names = manifests.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
-    let mut files: Vec<String> =
-        names.filter(|name| name != "kustomization.yaml" && !WITHOUT_POLICIES.contains(&&**name)).collect();
-    files.sort();
-    files
 }
 
 #[test]
@@ -68,12 +68,13 @@ fn the_policies_of_the_presets_are_up_to_date() {
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
     let update = env::var_os("KUBE_UNIONS_UPDATE").is_some_and(|set| set == "1");
     let program = binary().unwrap();
-    for file in files() {
+    for (file, presets) in FILES {
         let text = format!(
-            "# Made from manifests/presets/{file} by `make manifests`.\n{}",
-            compiled(&program, &control_plane, &file)
+            "# Made from manifests/presets/{} by `make manifests`.\n{}",
+            presets.join(", "),
+            compiled(&program, &control_plane, file, presets)
         );
-        let path = Path::new(POLICIES).join(&file);
+        let path = Path::new(POLICIES).join(file);
         if update {
             fs::write(&path, &text).unwrap();
         }
@@ -82,18 +83,28 @@ fn the_policies_of_the_presets_are_up_to_date() {
         assert!(!names(&text).is_empty(), "{file} has no policy");
     }
     let readme = fs::read_to_string(Path::new(POLICIES).join("README.md")).unwrap();
-    for file in files() {
+    for (file, _) in FILES {
         assert!(readme.contains(&format!("| `{file}` |")), "README.md does not list {file}");
     }
-    let mut manifests: Vec<PathBuf> = fs::read_dir(POLICIES).unwrap().map(|entry| entry.unwrap().path()).collect();
-    manifests.retain(|path| is_manifest(path));
-    assert_eq!(manifests.len(), files().len(), "a manifest is of no preset");
+    let manifests = |folder: &str| {
+        let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| is_manifest(path));
+        let mut names: Vec<String> = paths.map(|it| it.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(manifests(POLICIES), FILES.map(|(file, _)| file), "a manifest is of no preset");
+    let mut known: Vec<&str> = FILES.iter().flat_map(|(_, presets)| presets.iter().copied()).collect();
+    known.extend(WITHOUT_POLICIES);
+    known.push("kustomization.yaml");
+    known.sort_unstable();
+    assert_eq!(manifests(PRESETS), known, "a preset has no policies, and WITHOUT_POLICIES does not list it");
 }
 
 #[test]
 fn presets_that_cannot_clear_anything_have_no_policies() {
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
-    assert_eq!(compiled(&binary().unwrap(), &control_plane, "autoscaling.yaml"), "");
+    let file = WITHOUT_POLICIES[0];
+    assert_eq!(compiled(&binary().unwrap(), &control_plane, file, &[file]), "");
 }
 
 /// A kind with a strategy: its kind, its strategy's field, and the type without parameters.

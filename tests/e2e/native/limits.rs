@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::agreement::{Outcome, Subject, differences};
-use super::{Native, warning};
+use super::{Native, policy_message, warning};
 use crate::cluster::say;
 use fixtures::crds::{annotated, version};
 
@@ -181,6 +181,30 @@ fn long_lists_are_judged_or_denied_and_never_judged_in_part() {
         }
     }
     say(&table);
+}
+
+#[test]
+fn the_message_about_many_faults_is_cut() {
+    let Some(native) = Native::start() else { return };
+    let schema = json!({"type": "object", "properties": {"list": keyed(map_form(2))}});
+    let mut told = [Subject::new(GROUP, "Told", &schema)];
+    let faulty = |count: usize| {
+        let mut object = items("Told", count, true, false);
+        object["list"].as_array_mut().expect("a list").iter_mut().for_each(|item| item["m1"] = "v".into());
+        object
+    };
+    told[0].write("a fault", None, faulty(1));
+    let found = differences(&native, &told, &warning());
+    assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
+
+    let fault = |number| format!("list[{number}].m1: Forbidden: may only be specified when `type` is \"M1\"");
+    let whole = (0..JUDGED_ITEMS).map(fault).collect::<Vec<_>>().join("; ");
+    let answer = told[0].ask(&native, None, &faulty(JUDGED_ITEMS));
+    assert_eq!(answer.status, 422, "{}", answer.body);
+    let message = policy_message(&answer).expect("a policy denies it");
+    // The API server replaces a message of more than 5 KiB by the text of the expression.
+    let begin = message.strip_suffix('…').unwrap_or_else(|| panic!("not cut: {message}"));
+    assert!(message.len() <= 5000 && begin.len() > 1000 && whole.starts_with(begin), "{message}");
 }
 
 /// Applies a manifest of all items, of which one sets the new member alone. Returns the outcome.

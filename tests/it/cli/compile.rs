@@ -273,8 +273,11 @@ fn policies_are_short_enough_to_be_reviewed() {
     for sample in &samples {
         assert_ne!(measure(sample).0, 0, "{}", sample.0);
     }
-    assert!(sizes.iter().map(|(bytes, _)| bytes).sum::<usize>() <= 60_000, "{sizes:?}");
-    assert!(sizes.iter().all(|(_, longest)| *longest <= 900), "{sizes:?}");
+    assert!(sizes.iter().map(|(bytes, _)| bytes).sum::<usize>() <= 30_000, "{sizes:?}");
+    // The match condition of pod templates looks for the members of seven unions.
+    let longest = sizes.iter().map(|(_, longest)| *longest);
+    assert!(longest.clone().filter(|longest| *longest > 900).count() <= 1, "{sizes:?}");
+    assert!(longest.max().is_some_and(|longest| longest <= 1_200), "{sizes:?}");
 }
 
 fn lengths_of_expressions(value: &Value, found: &mut Vec<usize>) {

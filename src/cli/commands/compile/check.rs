@@ -3,7 +3,7 @@
 use crate::api::{DiscoveredResource, Pages};
 use crate::cli::input::manifest::{self, Document};
 use crate::cli::report::{Verdict, output};
-use crate::controllers::PolicyResource;
+use crate::controllers::{MAINTAINED_BY, PolicyResource};
 use anyhow::Context;
 use kube::Client;
 use kube_unions_manifests::counts::count;
@@ -72,8 +72,10 @@ fn differences(compiled: &CompiledKinds, options: &PolicyOptions, present: &[Pre
         lines.extend(found.map(|again| again.line("defined more than once")));
     }
     let prefix = options.name_prefix.as_str();
+    // `serve` removes its own policies. It has more of them: those that warn of a violation left unchanged.
     let unwanted = |present: &&PresentPolicy| {
-        present.name.starts_with(prefix) && !compiled.objects.iter().any(|wanted| present.is(wanted))
+        let is_stray = present.name.starts_with(prefix) && !present.is_maintained();
+        is_stray && !compiled.objects.iter().any(|wanted| present.is(wanted))
     };
     lines.extend(present.iter().filter(unwanted).map(|stale| stale.line("stale, no union needs it")));
     lines
@@ -146,6 +148,11 @@ impl PresentPolicy {
 
     fn is(&self, wanted: &PolicyObject) -> bool {
         (wanted.kind(), wanted.name()) == (&*self.kind, &*self.name)
+    }
+
+    /// Returns true if `serve` keeps the object up to date.
+    fn is_maintained(&self) -> bool {
+        self.object["metadata"]["labels"][MAINTAINED_BY] == "serve"
     }
 
     fn line(&self, message: &str) -> String {
