@@ -104,8 +104,7 @@ func (m markerLine) isAt(found finding) bool {
 func (m markerLine) refuses(kind, path string) bool {
 	// Markers on a type are on that of a field.
 	isThere := m.structure == kind || m.name == ""
-	// The field that must not be set is another one.
-	return isThere && (m.name == "" || m.name == path || strings.Contains(m.text, "dependentForbidden"))
+	return isThere && (m.name == "" || m.name == path)
 }
 
 // definition returns the CRD of a Go type.

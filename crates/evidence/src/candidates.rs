@@ -4,14 +4,17 @@ use crate::env::CelEnv;
 use crate::limits::{DEEPEST_PLACE, MOST_PLACES};
 use crate::node::SchemaNode;
 use crate::parsed::{Parsed, children};
+use crate::place::PlaceValidations;
 use crate::rule::ValidationRule;
 use crate::selection::FieldSelection;
+use crate::union_fields::UnionFields;
 use cel::common::ast::operators as op;
 use cel::common::ast::{Expr, IdedExpr};
 use kube_unions_core::schema::cel_name::unescape;
 use kube_unions_core::schema::{Place, PlaceStep};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Fields of one object that validations name together.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub(crate) struct CandidateFields<'s> {
     pub(crate) fields: Vec<String>,
     /// The fields among them, and beside them, that may be a discriminator.
     pub(crate) discriminators: Vec<String>,
+    /// For each field the validations that may be about it.
+    validations: BTreeMap<String, BTreeSet<usize>>,
 }
 
 /// An object on the way through a schema.
@@ -41,12 +46,12 @@ pub(crate) struct VisitedObject<'s> {
 type FieldsByPlace = BTreeMap<Place, BTreeSet<String>>;
 
 /// Returns the candidates among the objects of a schema.
-pub(crate) fn of<'s>(objects: &[VisitedObject<'s>], env: &CelEnv) -> Vec<CandidateFields<'s>> {
+pub(crate) fn of<'s>(objects: &[VisitedObject<'s>], env: &Rc<CelEnv>) -> Vec<CandidateFields<'s>> {
     let mut named = FieldsByPlace::new();
     for object in objects {
         object.names(env, &mut named);
     }
-    objects.iter().filter_map(|object| object.clone().candidate(named.get(&object.place)?)).collect()
+    objects.iter().filter_map(|object| object.clone().candidate(named.get(&object.place)?, env)).collect()
 }
 
 /// Returns the objects of a schema, and true if none was left out.
@@ -63,6 +68,14 @@ pub(crate) fn objects(schema: &Value) -> (Vec<VisitedObject<'_>>, bool) {
         visited.push(object);
     }
     (visited, complete)
+}
+
+impl CandidateFields<'_> {
+    /// Returns true if a validation may be about both fields.
+    pub(crate) fn are_related(&self, one: &str, other: &str) -> bool {
+        let of = |field: &str| self.validations.get(field);
+        of(one).zip(of(other)).is_some_and(|(one, other)| !one.is_disjoint(other))
+    }
 }
 
 impl<'s> VisitedObject<'s> {
@@ -102,7 +115,7 @@ impl<'s> VisitedObject<'s> {
         }
     }
 
-    fn candidate(self, named: &BTreeSet<String>) -> Option<CandidateFields<'s>> {
+    fn candidate(self, named: &BTreeSet<String>, env: &Rc<CelEnv>) -> Option<CandidateFields<'s>> {
         let known = self.node.properties().filter(|(name, _)| named.contains(*name));
         let fields: Vec<String> = known.map(|(name, _)| name.to_owned()).collect();
         let may_choose = |name: &&String| self.node.property(name).is_some_and(SchemaNode::may_discriminate);
@@ -110,7 +123,10 @@ impl<'s> VisitedObject<'s> {
         if fields.len() < 2 {
             return None;
         }
-        Some(CandidateFields { object: self, fields, discriminators })
+        let union = UnionFields { members: fields.clone(), ..UnionFields::default() };
+        let place = PlaceValidations::find(self.schema, &self.place, &union, env)?;
+        let validations = fields.iter().map(|field| (field.clone(), place.about(field))).collect();
+        Some(CandidateFields { object: self, fields, discriminators, validations })
     }
 }
 

@@ -15,7 +15,7 @@ use kube_unions_core::schema::cel_name::escape;
 use kube_unions_core::schema::{Place, PlaceStep};
 use serde_json::Value;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// A validation that may say something about a union.
@@ -148,6 +148,19 @@ impl<'s> PlaceValidations<'s> {
         evidence.collect()
     }
 
+    /// Returns the positions of the validations that may be about a field.
+    pub(crate) fn about(&self, field: &str) -> BTreeSet<usize> {
+        let union = UnionFields { members: vec![field.to_owned()], ..UnionFields::default() };
+        let is_about = |body: &Body<'_>| match body {
+            Body::Rule(rule) => is_named(rule.text, field),
+            Body::Keyword("maxProperties" | "minProperties", _) => true,
+            Body::Keyword("required", _) | Body::Values(..) => false,
+            Body::Keyword(_, argument) => names_members(argument, &union),
+        };
+        let about = self.validations.iter().enumerate().filter(|(_, validation)| is_about(&validation.body));
+        about.map(|(position, _)| position).collect()
+    }
+
     /// Judges every validation on a place with these fields. The results are in the order of [`Self::evidence`].
     pub(crate) fn judge(&self, fields: BTreeMap<Cow<'s, str>, KnownField<'s>>) -> Vec<Outcomes> {
         let mut whole = KnownField::Object(Box::new(PartialObject { node: self.node(), fields }));
@@ -249,13 +262,11 @@ impl<'s> PlaceValidations<'s> {
             if !self.env.take(text.len().saturating_mul(searched) / 64) {
                 return false;
             }
-            let is_named =
-                |name: &str| mentions(text, &escape(name).unwrap_or_else(|| name.to_owned())) || mentions(text, name);
             let leads_here = match next {
-                Some(PlaceStep::Property(name)) => is_named(name),
+                Some(PlaceStep::Property(name)) => is_named(text, name),
                 Some(PlaceStep::Items | PlaceStep::Values) | None => true,
             };
-            leads_here && union.fields().any(is_named)
+            leads_here && union.fields().any(|name| is_named(text, name))
         };
         let rules = ValidationRule::of_those(node, &self.env, MOST_EVIDENCE.saturating_add(1), is_wanted);
         found.extend(rules.into_iter().map(|rule| validation(Body::Rule(rule))));
@@ -270,6 +281,11 @@ impl Body<'_> {
             Self::Keyword(_, argument) | Self::Values(_, argument) => size(argument),
         }
     }
+}
+
+/// Returns true if a rule may have a field, as CEL writes it or in quotes.
+fn is_named(rule: &str, field: &str) -> bool {
+    mentions(rule, &escape(field).unwrap_or_else(|| field.to_owned())) || mentions(rule, field)
 }
 
 /// Returns the number of values in a value.

@@ -267,6 +267,10 @@ impl CandidateFields<'_> {
         fields: &[String],
         env: &Rc<CelEnv>,
     ) -> Option<(ProposedUnion, Option<String>)> {
+        let related: Vec<&String> = fields.iter().filter(|field| self.are_related(discriminator, field)).collect();
+        if related.is_empty() {
+            return None;
+        }
         let (all, values) = self.values_of(discriminator, env)?;
         let is_only_value = values.len() == 1 && all.len() > 1;
         let table_of = |members: Vec<String>| {
@@ -281,8 +285,8 @@ impl CandidateFields<'_> {
         };
         // A table of one field has only the rules that name it, so an unreadable rule about others does no harm. The other
         // fields are unknown there.
-        let (mut found, mut others) = (Vec::new(), Vec::new());
-        for field in fields {
+        let mut found = Vec::new();
+        for field in related {
             let table = table_of(vec![field.clone()])?;
             let rows = || values.iter().filter_map(|value| table.row(Some(value), &[field]));
             let allowed = rows().filter(|row| is_allowed(row)).count();
@@ -293,21 +297,22 @@ impl CandidateFields<'_> {
                 && (rejected > 0 || (is_only_value && is_required()))
             {
                 found.push(CandidateMember { name: field, table, requires: Vec::new() });
-            } else if allowed == values.len() {
-                others.push(CandidateMember { name: field, table, requires: Vec::new() });
             }
         }
         let (mut satellites, mut requirements) = (Vec::new(), Vec::new());
-        let direct: Vec<&CandidateMember<'_>> = found.iter().collect();
-        for other in others {
-            let required = direct.iter().filter_map(|member| {
-                let evidence = self.requirement(other.name, member.name, env)?;
+        for field in fields.iter().filter(|field| found.iter().all(|member| member.name != *field)) {
+            let mut requires = Vec::new();
+            for member in &found {
+                let Some(evidence) = self.requirement(field, member.name, env) else { continue };
                 requirements.extend(evidence);
-                Some((member.name, member.table.clone()))
-            });
-            let requires: Vec<_> = required.collect();
-            if !requires.is_empty() {
-                satellites.push(CandidateMember { requires, ..other })
+                requires.push((member.name, member.table.clone()));
+            }
+            if requires.is_empty() {
+                continue;
+            }
+            let table = table_of(vec![field.clone()])?;
+            if values.iter().all(|value| table.row(Some(value), &[field]).is_some_and(is_allowed)) {
+                satellites.push(CandidateMember { name: field, table, requires });
             }
         }
         found.extend(satellites);
@@ -323,18 +328,16 @@ impl CandidateFields<'_> {
             choices.push(ProposedChoice { value: value.clone(), members });
         }
         let node = self.object.node;
-        let without = if node.always_has(discriminator) { Vec::new() } else { selected(&found, &table, None)? };
-        let mut doubt = None;
-        if let Some(first) = without.first() {
-            // Only a boolean has a value for the missing one.
-            if node.property(discriminator).and_then(SchemaNode::type_name) == Some("boolean") {
-                choices.insert(0, ProposedChoice { value: String::new(), members: without });
-            } else {
-                let ProposedMember { name, .. } = first;
-                doubt = Some(format!(
-                    "`{name}` is also allowed without `{discriminator}`, and a union requires it beside a member"
-                ));
-            }
+        let without = found.iter().find(|it| !node.always_has(discriminator) && it.is_allowed_with(None));
+        let doubt = without.map(|CandidateMember { name, .. }| {
+            format!("`{name}` is also allowed without `{discriminator}`, and a union requires it beside a member")
+        });
+        // Only a boolean has a value that stands for the missing one.
+        let is_boolean = node.property(discriminator).and_then(SchemaNode::type_name) == Some("boolean");
+        let doubt = doubt.filter(|_| !is_boolean);
+        if is_boolean && without.is_some() {
+            let members = selected(&found, &table, None)?;
+            choices.insert(0, ProposedChoice { value: String::new(), members });
         }
         let decisive: Vec<&TableRow> = table.rows().iter().filter(|row| row.combination.members.len() == 1).collect();
         let fields = UnionFields {
@@ -361,6 +364,9 @@ impl CandidateFields<'_> {
 
     /// Returns the validations that reject a field without another one, if they accept both.
     fn requirement(&self, field: &str, other: &str, env: &Rc<CelEnv>) -> Option<Vec<Evidence>> {
+        if !self.are_related(field, other) {
+            return None;
+        }
         let union = UnionFields { members: vec![field.to_owned(), other.to_owned()], ..UnionFields::default() };
         let table = TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Absent, env)?;
         let (alone, both) = (table.row(None, &[field])?, table.row(None, &[field, other])?);

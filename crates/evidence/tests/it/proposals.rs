@@ -311,6 +311,14 @@ fn doubtful_groups_say_why() {
     assert!(found.unions.is_empty(), "{found:?}");
     assert!(found.doubts[0].why.starts_with("`a` is also allowed without `type`"), "{found:?}");
 
+    // Without a value, at most one is set.
+    let list = [
+        "!has(self.a) || (has(self.type) ? self.type == 'A' : !has(self.b))",
+        "!has(self.b) || !has(self.type) || self.type == 'B'",
+    ];
+    let found = Proposals::of(&schema(&list, &json!({})));
+    assert_eq!((found.unions.len(), &*found.doubts[0].fields), (0, &["a".to_owned(), "b".to_owned()][..]), "{found:?}");
+
     let required = schema(&["!(has(self.a) && has(self.b))"], &json!({"required": ["a"]}));
     let found = Proposals::of(&required);
     assert!(found.unions.is_empty(), "{found:?}");
