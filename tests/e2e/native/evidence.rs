@@ -197,8 +197,8 @@ fn proposed_groups_judge_as_the_rules_on_the_api_server() {
     }
     let objects: Vec<Value> = judged.iter().map(|(_, object, _)| object.clone()).collect();
     let audited = [&definitions[..], &declarations[..], &objects[..]].concat();
-    let run = crate::webhook::kube_unions(&["audit", "--from", "-", "-o", "json"], &documents(&audited));
-    assert_eq!(run.code, Some(1), "{run:?}");
+    // A proposal only warns.
+    let run = crate::webhook::kube_unions(&["audit", "--from", "-", "-o", "json"], &documents(&audited)).accepted();
     let report: Value = serde_json::from_str(&run.stdout).unwrap();
     let findings = report["findings"].as_array().unwrap();
     let (mut rejected, mut differences) = (0, Vec::new());
