@@ -272,62 +272,17 @@ fn rows<'p>(
     };
     let word = members.union.discriminator().filter(|_| facts.several).unwrap_or_default();
     let table = if others.is_empty() && facts.several { &*first.prefix } else { name };
-    let ways = builders.iter().map(|it| it.group.ways.len()).sum::<usize>();
     // Where the old row of a row is searched, one expression reads the objects of now and of before.
     let are_fields = builders.iter().all(|it| it.group.single().is_some());
     let paired = identified && (!by_key || are_fields);
     let by_key = by_key && !paired;
-    let both = paired.then(|| {
-        let mut lists = Vec::new();
-        for builder in builders {
-            for way in &builder.group.ways {
-                let tag = if ways > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
-                let outer = outermost(way).filter(|outer| is_shared(builders, outer));
-                let parents = outer.map(|outer| builder.parents(outer, variables));
-                let list = builder.rows_of_both(way, &tag, parents.as_ref());
-                let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
-                lists.push(if ways > 1 { variables.add(name, &list, "") } else { list });
-            }
-        }
-        let list = match &lists[..] {
-            [list] => list.clone(),
-            lists => {
-                let sum: Vec<String> = lists.iter().map(|list| format!("{list}[i]")).collect();
-                format!("[0, 1].map(i, {})", sum.join(" + "))
-            }
-        };
-        let place = if ways > 1 { "all" } else { "" };
-        variables.add(&camel(&[place, table, word]), &list, "a row for each, now and before")
-    });
-    let mut lists = |is_old: bool, lookup: Option<&str>| {
-        let [old, comment] =
-            if is_old { ["old", if by_key { "by the keys of the items" } else { "" }] } else { [""; 2] };
-        let mut lists = Vec::new();
-        for builder in builders {
-            for way in &builder.group.ways {
-                // Rows of different ways have different keys.
-                let key = if ways > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
-                let is_map = by_key && is_old && ways == 1 && collections(way) == 1;
-                let object = if is_old { &builder.root.was } else { &builder.root.now };
-                let walk = RowWalk::new(builder.root, object, builder.facts.purpose);
-                let list = builder.rows_of(walk, way, &key, is_old, lookup, by_key, is_map);
-                let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
-                lists.push(if ways > 1 { variables.add(&camel(&[old, name]), &list, "") } else { list });
-            }
-        }
-        let mut list = lists.join(" + ");
-        if is_old && by_key && (ways > 1 || first.group.ways.iter().any(|way| collections(way) > 1)) {
-            let source = if ways > 1 { format!("({list})") } else { list };
-            list = format!("{source}\n  .transformMapEntry(i, old, {{string(old.key): old}})");
-        }
-        let place = if ways > 1 { "all" } else { "" };
-        variables.add(&camel(&[old, place, table, word]), &list, comment)
-    };
+    let both = paired.then(|| both_rows(builders, name, &[table, word], variables));
     let (rows, old) = if let Some(both) = &both {
         (format!("{both}[0]"), format!("{both}[1]"))
     } else {
-        let old = lists(true, None);
-        (lists(false, by_key.then_some(&*old)), old)
+        let old = rows_of_side(builders, name, &[table, word], by_key, Side::Old, variables);
+        let lookup = Side::New { lookup: by_key.then_some(&*old) };
+        (rows_of_side(builders, name, &[table, word], by_key, lookup, variables), old)
     };
     let item = singular(name);
     let value = first.value_field();
@@ -336,46 +291,40 @@ fn rows<'p>(
         let has_key = if first.group.typed { String::new() } else { format!("{item}.key != \"\" && ") };
         format!("{has_key}{both}.all(rows, rows.exists_one(other, other.key == {item}.key))")
     });
-    let all = match suspects(members, &format!("{item}.set"), &format!("{item}.{value}")) {
-        Some(condition) => {
-            // One that was not there before has nothing to clear.
-            let (is_known, comment) = match &is_in_both {
+    let prefix = if others.is_empty() { &*first.prefix } else { "" };
+    // An object that was not there before has nothing to clear, but its discriminator may be deduced.
+    let clears_only = !matches!(Algorithm::of(members.union), Algorithm::Discriminated(_));
+    let condition = suspects(members, &format!("{item}.set"), &format!("{item}.{value}"));
+    let is_sure = paired && clears_only && condition.is_some();
+    let all = condition.map_or_else(
+        || rows.clone(),
+        |condition| {
+            let (condition, comment) = match is_in_both.as_ref().filter(|_| is_sure) {
                 Some(is_in_both) => (
-                    format!(" && {is_in_both}"),
+                    format!("{condition} && {is_in_both}"),
                     "those that may be changed; what has their keys was there once before",
                 ),
-                None => (String::new(), "those in which something may be wrong"),
+                None => (condition, "those in which something may be wrong"),
             };
-            variables.add(
-                &camel(&[if others.is_empty() { &first.prefix } else { "" }, word, "suspects"]),
-                &format!("{rows}.filter({item}, {condition}{is_known})"),
-                comment,
-            )
-        }
-        None => rows.clone(),
-    };
+            let filtered = format!("{rows}.filter({item}, {condition})");
+            variables.add(&camel(&[prefix, word, "suspects"]), &filtered, comment)
+        },
+    );
     let old_row = if by_key {
         format!("{item}.old")
     } else if let Some(is_in_both) = &is_in_both {
         let found = format!("{old}.filter(old, old.key == {item}.key)[0]");
-        let (found, comment) = if all == rows {
-            (
-                format!("{is_in_both}\n  ? {found} : {{}}"),
-                "for each: the old one with the same keys, if these occur once",
-            )
-        } else {
+        let (found, comment) = if is_sure {
             (found, "for each: the old one")
+        } else {
+            let found = format!("{is_in_both}\n  ? {found} : {{}}");
+            (found, "for each: the old one with the same keys, if these occur once")
         };
-        let found = variables.add(
-            &camel(&[if others.is_empty() { &first.prefix } else { "" }, word, "before"]),
-            &format!("{all}.map({item}, {found})"),
-            comment,
-        );
-        format!("{found}[i]")
+        let each = format!("{all}.map({item}, {found})");
+        format!("{}[i]", variables.add(&camel(&[prefix, word, "before"]), &each, comment))
     } else {
         String::new()
     };
-    let is_sure = paired && all != rows;
     let had = match identified {
         _ if is_sure => "true".to_owned(),
         true => format!("\"set\" in {old_row}"),
@@ -404,6 +353,81 @@ fn rows<'p>(
         rows: Some(Rows { all, item, value, old, by_key, identified }),
         prefix: String::new(),
     })
+}
+
+/// The objects that rows are about.
+#[derive(Debug, Clone, Copy)]
+enum Side<'l> {
+    Old,
+    /// `lookup`: the variable of the old rows, if they are a map by key.
+    New {
+        lookup: Option<&'l str>,
+    },
+}
+
+/// Adds the variable of the rows of one side. `words` name it.
+fn rows_of_side(
+    builders: &[ObjectsBuilder<'_, '_>],
+    name: &str,
+    words: &[&str; 2],
+    by_key: bool,
+    side: Side<'_>,
+    variables: &mut Variables,
+) -> String {
+    let ways = builders.iter().map(|it| it.group.ways.len()).sum::<usize>();
+    let (is_old, lookup) = match side {
+        Side::Old => (true, None),
+        Side::New { lookup } => (false, lookup),
+    };
+    let [old, comment] = if is_old { ["old", if by_key { "by the keys of the items" } else { "" }] } else { [""; 2] };
+    let mut lists = Vec::new();
+    for builder in builders {
+        for way in &builder.group.ways {
+            // Rows of different ways have different keys.
+            let key = if ways > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
+            let is_map = by_key && is_old && ways == 1 && collections(way) == 1;
+            let object = if is_old { &builder.root.was } else { &builder.root.now };
+            let walk = RowWalk::new(builder.root, object, builder.facts.purpose);
+            let list = builder.rows_of(walk, way, &key, is_old, lookup, by_key, is_map);
+            let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
+            lists.push(if ways > 1 { variables.add(&camel(&[old, name]), &list, "") } else { list });
+        }
+    }
+    let mut list = lists.join(" + ");
+    let is_deep = |it: &ObjectsBuilder<'_, '_>| it.group.ways.iter().any(|way| collections(way) > 1);
+    if is_old && by_key && (ways > 1 || builders.iter().any(is_deep)) {
+        let source = if ways > 1 { format!("({list})") } else { list };
+        list = format!("{source}\n  .transformMapEntry(i, old, {{string(old.key): old}})");
+    }
+    let place = if ways > 1 { "all" } else { "" };
+    let [table, word] = words;
+    variables.add(&camel(&[old, place, table, word]), &list, comment)
+}
+
+/// Adds the variable of the rows of now and of before, a list of two lists. `words` name it.
+fn both_rows(builders: &[ObjectsBuilder<'_, '_>], name: &str, words: &[&str; 2], variables: &mut Variables) -> String {
+    let ways = builders.iter().map(|it| it.group.ways.len()).sum::<usize>();
+    let mut lists = Vec::new();
+    for builder in builders {
+        for way in &builder.group.ways {
+            // Rows of different ways have different keys.
+            let tag = if ways > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
+            let outer = outermost(way).filter(|outer| is_shared(builders, outer));
+            let parents = outer.map(|outer| builder.parents(outer, variables));
+            let list = builder.rows_of_both(way, &tag, parents.as_ref());
+            let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
+            lists.push(if ways > 1 { variables.add(name, &list, "") } else { list });
+        }
+    }
+    let [table, word] = words;
+    let (place, list) = match &lists[..] {
+        [list] => ("", list.clone()),
+        lists => {
+            let sum: Vec<String> = lists.iter().map(|list| format!("{list}[i]")).collect();
+            ("all", format!("[0, 1].map(i, {})", sum.join(" + ")))
+        }
+    };
+    variables.add(&camel(&[place, table, word]), &list, "a row for each, now and before")
 }
 
 /// Returns the beginning of a way up to its first list, if it goes on.
