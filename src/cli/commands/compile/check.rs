@@ -152,7 +152,10 @@ impl PresentPolicy {
 
     /// Returns true if `serve` keeps the object up to date.
     fn is_maintained(&self) -> bool {
-        self.object["metadata"]["labels"][MAINTAINED_BY] == "serve"
+        self.object
+            .pointer("/metadata/labels")
+            .and_then(|labels| labels.get(MAINTAINED_BY))
+            .is_some_and(|by| by == "serve")
     }
 
     fn line(&self, message: &str) -> String {
