@@ -19,14 +19,14 @@ pub(crate) const COMMENT: &str = "the fields that manifests set in it, behind th
 
 /// What the unions of a policy depend on, besides the manifest of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Evidence {
+pub(crate) struct ManifestNeeds {
     /// What the same field manager sets by updates: there is a discriminator.
     pub(crate) updates: bool,
     /// What the same manifest set before, and the manifests of others: members can be cleared for one that was added.
     pub(crate) contests: bool,
 }
 
-impl Evidence {
+impl ManifestNeeds {
     /// Returns the evidence that some unions depend on.
     pub(crate) fn of<'u>(unions: impl Iterator<Item = &'u Union> + Clone) -> Self {
         let mut algorithms = unions.map(Algorithm::of);
@@ -41,7 +41,7 @@ impl Evidence {
 /// of which one leads to it.
 pub(crate) fn add(
     part: Part,
-    evidence: Evidence,
+    evidence: ManifestNeeds,
     trunks: &[Vec<&str>],
     list_functions: bool,
     variables: &mut Variables,
@@ -52,17 +52,17 @@ pub(crate) fn add(
         Part::Status => "status",
     };
     let (is_read, by, comment) = match evidence {
-        Evidence { updates: false, .. } => (
+        ManifestNeeds { updates: false, .. } => (
             "entry.operation == \"Apply\"",
             "entry.manager == variables.manager ? \"own\" : \"other\"",
             "what manifests of server-side applies set: `own` is that of the request, `earlier own` the one before",
         ),
-        Evidence { contests: false, .. } => (
+        ManifestNeeds { contests: false, .. } => (
             "entry.manager == variables.manager",
             "entry.operation == \"Apply\" ? \"own\" : \"updated\"",
             "what who writes has set: `own` by the manifest of a server-side apply, `updated` otherwise",
         ),
-        Evidence { .. } => (
+        ManifestNeeds { .. } => (
             "(entry.operation == \"Apply\" || entry.manager == variables.manager)",
             "entry.operation == \"Update\" ? \"updated\" : entry.manager == variables.manager ? \"own\" : \"other\"",
             "what manifests of server-side applies set: `own` is that of the request, `earlier own` the one before; `updated`\n\

@@ -7,7 +7,7 @@ use crate::claims::{self, ClaimExpressions};
 use crate::condition::{Conditions, RequestCondition};
 use crate::group::{self, PlaceGroup, PlacedUnion};
 use crate::layout::fold;
-use crate::manifests::{self, Evidence};
+use crate::manifests::{self, ManifestNeeds};
 use crate::members::{Algorithm, Members};
 use crate::place::UnionObjects;
 use crate::root::{PodOwner, Purpose, Root};
@@ -52,7 +52,7 @@ pub(crate) fn compile<'g, 'u>(
     let facts = PolicyFacts { purpose: Purpose::Mutation, custom, list_functions: true, several: tables.len() > 1 };
     let mut variables = Variables::default();
     let root = Root::new(owners, Purpose::Mutation, &mut variables);
-    let evidence = Evidence::of(unions.iter().map(|(_, union)| *union));
+    let evidence = ManifestNeeds::of(unions.iter().map(|(_, union)| *union));
     manifests::add(part, evidence, &root.trunks, facts.list_functions, &mut variables);
     let (mut cleared, mut deduced, mut conditions) = (Vec::new(), Vec::new(), Conditions::new(&root, custom));
     for (group, union) in &unions {

@@ -8,7 +8,7 @@ use crate::claims::{self, ClaimExpressions};
 use crate::condition::{Conditions, RequestCondition};
 use crate::group::{self, PlaceGroup, PlacedUnion};
 use crate::layout::fold;
-use crate::manifests::{self, Evidence};
+use crate::manifests::{self, ManifestNeeds};
 use crate::members::Algorithm;
 use crate::options::PolicyRatcheting;
 use crate::place::UnionObjects;
@@ -70,7 +70,7 @@ pub(crate) fn compile<'g, 'u>(
     };
     let mut variables = Variables::default();
     let root = Root::new(owners, Purpose::Validation, &mut variables);
-    let evidence = Evidence::of(unions.iter().map(|(_, union)| *union));
+    let evidence = ManifestNeeds::of(unions.iter().map(|(_, union)| *union));
     manifests::add(part, evidence, &root.trunks, facts.list_functions, &mut variables);
     // A choice that is new has no old fault.
     let on_create =
