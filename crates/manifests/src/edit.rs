@@ -309,6 +309,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_added_takes_the_place_of_what_is_removed_at_the_end_of_an_inner_mapping() {
+        for (before, after) in [
+            ("a:\n  b: 1\n  l:\n  - x\n", "a:\n  b: 1\nm:\n- y\n"),
+            ("a:\r\n  b: 1\r\n  l: x\r\n", "a:\r\n  b: 1\r\nm:\r\n- y\r\n"),
+        ] {
+            keeps(
+                Format::Yaml,
+                before,
+                &[items("/a/l", &[], json!([])), items("/m", &[], json!(["y"]))],
+                &after.replace("- y", "- 'y'"),
+            );
+        }
+    }
+
+    #[test]
     fn items_are_added_to_and_removed_from_a_flow_sequence() {
         let before = "a: {l: [1, {b: c}, 3], d: e}\n";
         keeps(

@@ -1,13 +1,14 @@
 //! `compile`: turns unions into objects that the API server runs itself, so that no webhook is needed, and into the forms of other
 //! tools.
 //!
-//! [`form`] is the table of forms. [`source`] learns the unions, from files or a cluster. The crate `kube-unions-policies` compiles
+//! [`form`] is the table of forms, and [`flags`] that of the flags they take. [`source`] learns the unions, from files or a cluster. The crate `kube-unions-policies` compiles
 //! them. [`check`] compares policies with files or with the cluster. [`crds`] puts rules into CRDs, [`json_schemas`] writes
 //! schemas for editors, and [`kustomize`] the document for kustomize.
 
 mod arguments;
 mod check;
 mod crds;
+mod flags;
 mod form;
 mod json_schemas;
 mod kustomize;
@@ -26,7 +27,7 @@ use anyhow::bail;
 use kube_unions_policies::{CompiledKinds, KubernetesVersion, PolicyObject, PolicyOptions, Refusal};
 
 pub(super) fn run(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
-    form::check_flags(arguments)?;
+    flags::check(arguments)?;
     block_on(compile(arguments))
 }
 

@@ -83,7 +83,8 @@ fn an_older_version_leaves_out_what_it_cannot_do_and_says_so() {
     let old = compile(&folder, &["--kubernetes-version=1.33"]).code(1);
     assert_eq!(kinds_of(&titles(&old)), ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]);
     let says = "example.com/v1, Kind=Widget: Kubernetes 1.33 has no usable MutatingAdmissionPolicy";
-    assert_eq!(old.says(&[says]).stderr.lines().count(), 1);
+    let forms = "Note: Kubernetes 1.33 takes these forms: vap, cel, openapi, json-schema, kustomize";
+    assert_eq!(old.says(&[says, forms]).stderr.lines().count(), 2);
     compile(&folder, &["--kubernetes-version=1.33", "--allow-partial"]).code(0).says(&[says]);
 
     let beta = compile(&folder, &["--kubernetes-version=v1.35.2"]).code(0);

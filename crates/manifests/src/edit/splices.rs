@@ -215,7 +215,11 @@ impl TextEditor<'_> {
         for (range, replacement) in splices {
             // Removals of adjacent entries at the end of a mapping overlap.
             text.push_str(self.text.get(done..range.start.max(done))?);
-            text.push_str(&replacement);
+            match replacement.strip_prefix(self.newline()) {
+                // Lines that are added behind removed ones take their place.
+                Some(added) if range.start < done && text.ends_with('\n') => text.extend([added, self.newline()]),
+                _ => text.push_str(&replacement),
+            }
             done = done.max(range.end);
         }
         text.push_str(self.text.get(done..)?);

@@ -54,10 +54,15 @@ fn keywords(condition: &Expression, object: &PlacedSchema<'_>) -> Keywords {
         Expression::Is(field, text) => of_property(&field.name, json!({"enum": [text]})),
         Expression::IsNot(field, text) => of_property(&field.name, json!({"not": {"enum": [text]}})),
         Expression::IsFilled(name, emptiness) => of_property(name, filled(*emptiness)),
-        Expression::Not(inner) => match &**inner {
-            Expression::Has(name) if object.is_nullable(name) => of_property(name, null(object.form)),
-            inner => of_one("not", keywords(inner, object)),
-        },
+        Expression::Not(inner) => {
+            if let Expression::Has(name) = &**inner
+                && object.is_nullable(name)
+            {
+                of_property(name, null(object.form))
+            } else {
+                of_one("not", keywords(inner, object))
+            }
+        }
         Expression::And(all) => {
             let (others, fields) = by_field(all, |one| {
                 let Expression::IsNot(field, text) = one else { return None };

@@ -53,7 +53,7 @@ Examples:
   kube-unions compile --to cel --from config/crd/bases --check
 
   # Write the JSON schemas of a folder of CRDs for editors and CI
-  kube-unions compile --to json-schema --from config/crd/bases --output-dir schemas/
+  kube-unions compile --to json-schema --from crds/ --output-dir schemas/
 
   # Fail in CI if the policies of a folder are not those of its CRDs
   kube-unions compile --to policies --from crds/ --check policies/
@@ -95,7 +95,7 @@ pub(crate) struct CompileArgs {
     /// Write the CRDs of --to cel and openapi back to their files
     #[arg(short, long, conflicts_with = "check")]
     pub(super) write: bool,
-    /// Write the JSON schemas to this directory, each as GROUP/KIND_VERSION.json [default: print that of the only kind]
+    /// Write the JSON schemas to this directory, each as `GROUP/KIND_VERSION.json` [default: print that of the only kind]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) output_dir: Option<PathBuf>,
     /// Name the policies as a directory of static manifests asks for (`staticManifestsDir`)

@@ -26,21 +26,17 @@ pub(super) async fn run(
     options: &PolicyOptions,
 ) -> anyhow::Result<Verdict> {
     let mut schemas = JsonSchemas { catalog: &source.catalog, options, files: BTreeMap::new(), refusals: Vec::new() };
-    match &source.client {
-        Some(client) => {
-            crd::for_each_stored(client, |object| {
-                let crd = serde_json::from_str(object.text);
-                schemas.add(&crd.with_context(|| format!("cannot read the CRD `{}`", object.name))?)
-            })
-            .await?;
-        }
-        None => {
-            let documents = source.files.iter().flat_map(ManifestFile::documents).filter(Document::is_definition);
-            for document in documents {
-                let crd = serde_json::from_str(&document.text);
-                schemas.add(&crd.with_context(|| format!("{}: cannot be read", document.file.display()))?)?;
-            }
-        }
+    if let Some(client) = &source.client {
+        crd::for_each_stored(client, |object| {
+            let crd = serde_json::from_str(object.text);
+            schemas.add(&crd.with_context(|| format!("cannot read the CRD `{}`", object.name))?)
+        })
+        .await?;
+    }
+    let documents = source.files.iter().flat_map(ManifestFile::documents);
+    for document in documents.filter(Document::is_definition) {
+        let crd = serde_json::from_str(&document.text);
+        schemas.add(&crd.with_context(|| format!("{}: cannot be read", document.file.display()))?)?;
     }
     let JsonSchemas { files, mut refusals, .. } = schemas;
     let seen: BTreeSet<_> = files.values().map(|(gvk, _)| gvk.clone()).collect();
