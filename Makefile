@@ -264,6 +264,10 @@ fuzz-differential: ## Compare DIFFERENTIAL_CASES random patches and DIFFERENTIAL
 markers-differential: build ## Compare the unions of Kubernetes' own markers with the code that validation-gen generates, for MARKERS_OBJECTS random objects of each type (needs Go)
 	cd tests/markers && go vet . && go run . $(KUBE_UNIONS_BIN) $(MARKERS_OBJECTS) $(SEED)
 
+.PHONY: definitions-differential
+definitions-differential: build ## Compare the CRDs that are read out of XRDs and ResourceGraphDefinitions with those that Crossplane and kro make (needs Go)
+	cd tests/definitions && go vet . && go run . $(KUBE_UNIONS_BIN) sources
+
 .PHONY: native-differential
 native-differential: ## Compare NATIVE_TRANSITIONS random writes of unions by policies and by the webhook, from a random seed
 	@$(MAKE) -s assets >/dev/null

@@ -312,7 +312,7 @@ fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
             r#"{"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "bad"},
                    "spec": {"target": {"kind": "Pod"}, "unions": [{"path": "spec"}]}}"#,
         )
-        .refused("has neither `fieldMembers` nor `fieldsToDiscriminateBy`");
+        .refused("has no `fieldMembers`, `fieldsToDiscriminateBy` or `members`");
 
     // A CRD with unions appears.
     let rollouts = Kind::new(&cluster, "rollout");

@@ -17,6 +17,7 @@ mod hostile;
 mod in_place;
 mod inputs;
 mod lint;
+mod made;
 mod man;
 mod mistakes;
 mod nothing;

@@ -34,6 +34,7 @@ fn the_schema_is_structural_and_says_how_lists_merge() {
             ".spec.target.versions: set",
             ".spec.unions: atomic",
             ".spec.unions[*].emptyIsUnset: set",
+            ".spec.unions[*].members: set",
             ".spec.validationActions: set",
             ".status.conditions: map",
         ]

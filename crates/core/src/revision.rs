@@ -45,12 +45,14 @@ impl<'k> KindVersion<'k> {
         for before in removed {
             match take_best(&mut added, |after| usize::from(before.members().eq(after.members()))) {
                 Some(after) => {
-                    revision.add(FaultKind::UnionMoved, after, format!("the union was at `{}`", shown(before)))
+                    revision.add(FaultKind::UnionMoved, after, format!("the union was at `{}`", shown(before)));
                 }
                 None => revision.add_removed(before),
             }
         }
-        added.into_iter().for_each(|after| revision.add_added(after));
+        for after in added {
+            revision.add_added(after);
+        }
         revision.changes
     }
 
@@ -77,13 +79,13 @@ impl<'k> KindVersion<'k> {
     }
 
     fn fault(&self, kind: FaultKind, union: Option<&Union>, message: String) -> Fault {
-        let pointer = union.map(|union| match union.origins().next() {
-            Some(origin) => origin.entry.pointer(),
-            None => {
-                let at = union.discriminator().filter(|_| union.form() == Form::Map);
-                let place = at.map_or_else(|| place(union), |name| place(union).property(name));
-                pointer_of(self.version, &place, union.source())
+        let pointer = union.map(|union| {
+            if let Some(origin) = union.origins().next().filter(|_| union.declaration().is_some()) {
+                return origin.entry.pointer();
             }
+            let discriminator = union.discriminator().filter(|_| union.form() == Form::Map);
+            let at = discriminator.map_or_else(|| place(union), |name| place(union).property(name));
+            pointer_of(self.version, &at, union.source())
         });
         let cost = match kind.severity() {
             Severity::Error => "breaks",

@@ -32,7 +32,7 @@ pub struct Document {
     /// Its JSON Pointer in the section: empty, or that of an item of a list.
     pub pointer: String,
     /// The origin of a CRD that somebody else makes of the object. `text` is the CRD then.
-    pub made: Option<MadeCrd>,
+    pub made: Option<Arc<MadeCrd>>,
     openapi: bool,
 }
 
@@ -78,7 +78,7 @@ impl Document {
 
     /// Returns the document with another origin. Without one, paths and positions are those of the object in the file.
     #[must_use]
-    pub fn with_origin(&self, made: Option<MadeCrd>) -> Self {
+    pub fn with_origin(&self, made: Option<Arc<MadeCrd>>) -> Self {
         Self { made, ..self.clone() }
     }
 

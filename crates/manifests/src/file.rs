@@ -1,7 +1,7 @@
 //! Splits files into documents and keeps their text, so that unchanged documents are printed byte for byte.
 
 use crate::problem::Problem;
-use crate::syntax::{self, Tree};
+use crate::syntax::{self, Shape, SyntaxNode, Tree};
 use crate::{foreign, yaml};
 use kube_unions_core::field_path::pointer_tokens;
 use serde_json::value::RawValue;
@@ -131,12 +131,29 @@ impl Section {
     pub(crate) fn position(&self, pointer: &str) -> Option<(usize, usize)> {
         let (tree, path) = (self.tree()?, pointer_tokens(pointer)?);
         let (id, depth) = tree.nearest(&path, true);
+        if let Some(inside) = path.get(depth..).and_then(|rest| self.position_in_text(tree.node(id)?, rest)) {
+            return Some(shift(inside, (self.line, self.column)));
+        }
         // The position of a member is the position of its key.
         let above = path.get(..depth.saturating_sub(1)).unwrap_or_default();
         let (parent, _) = tree.nearest(above, true);
         let key = path.get(depth.wrapping_sub(1)).and_then(|name| tree.entry(parent, name)).map(|(_, entry)| entry);
         let node = tree.node(key.filter(|entry| entry.value == id).map_or(id, |entry| entry.key))?;
         Some(shift((node.line, node.column), (self.line, self.column)))
+    }
+
+    /// Returns line and column in the section of a value within a JSON text of several lines, which stand in the file as they are.
+    fn position_in_text(&self, node: &SyntaxNode, path: &[String]) -> Option<(usize, usize)> {
+        let Shape::Scalar { text, block: true } = &node.shape else { return None };
+        let tree = Tree::read(text).filter(|_| !path.is_empty())?;
+        let (id, depth) = tree.nearest(path, false);
+        let name = path.get(depth.checked_sub(1)?)?;
+        let (parent, _) = tree.nearest(path.get(..depth - 1)?, false);
+        let inner = tree.node(tree.entry(parent, name).map_or(id, |(_, entry)| entry.key))?;
+        // The first line of the text is that of the node.
+        let line = (node.line + inner.line).checked_sub(1)?;
+        let (own, outer) = (text.lines().nth(inner.line - 1)?, self.text.lines().nth(line - 1)?);
+        Some((line, inner.column + outer.strip_suffix(own)?.len()))
     }
 }
 

@@ -10,6 +10,7 @@ use kube_unions_core::declaration::ANNOTATION;
 use kube_unions_core::field_path::pointer_tokens;
 use kube_unions_core::schema::EXTENSION;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// The group of a kind, the kind, and who makes CRDs of it.
 pub(crate) const MAKERS: [(&str, &str, CrdMaker); 2] = [
@@ -67,7 +68,7 @@ impl Document {
         let crd = |(position, crd): (usize, Value)| {
             let misplaced = annotation.and_then(Value::as_str).map(str::to_owned);
             let of_claim = position > 0;
-            self.inner("", crd.to_string()).with_origin(Some(MadeCrd { maker, of_claim, misplaced }))
+            self.inner("", crd.to_string()).with_origin(Some(Arc::new(MadeCrd { maker, of_claim, misplaced })))
         };
         Ok(made.into_iter().enumerate().map(crd).collect())
     }
@@ -124,23 +125,19 @@ type Located = (String, String);
 
 /// Returns the CRD of a composite resource, and that of its claim if there is one.
 fn crossplane(source: &Value) -> Result<Vec<Value>, Located> {
-    let spec = &source["spec"];
+    let spec = get(source, "/spec");
     let mut versions = Vec::new();
-    for (index, version) in spec["versions"].as_array().into_iter().flatten().enumerate() {
+    for (index, version) in get(spec, "/versions").as_array().into_iter().flatten().enumerate() {
         let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema");
-        let schema = crossplane_schema(version["schema"]["openAPIV3Schema"].clone(), &pointer)?;
-        let mut subresources = json!({"status": {}});
-        if let Some(scale) = version.pointer("/subresources/scale") {
-            subresources["scale"] = scale.clone();
-        }
+        let schema = crossplane_schema(get(version, "/schema/openAPIV3Schema").clone(), &pointer)?;
         versions.push(json!({
-            "name": version["name"], "served": version["served"], "storage": version["referenceable"],
-            "schema": {"openAPIV3Schema": schema}, "subresources": subresources,
+            "name": get(version, "/name"), "served": get(version, "/served"), "storage": get(version, "/referenceable"),
+            "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}, "scale": get(version, "/subresources/scale")},
         }));
     }
     // `v1` has the scope of Crossplane 1 unless it says otherwise: the cluster's.
-    let is_v2 = source["apiVersion"].as_str().is_some_and(|version| version.ends_with("/v2"));
-    let scope = match spec["scope"].as_str() {
+    let is_v2 = get(source, "/apiVersion").as_str().is_some_and(|version| version.ends_with("/v2"));
+    let scope = match get(spec, "/scope").as_str() {
         Some("Namespaced") => "Namespaced",
         None if is_v2 => "Namespaced",
         _ => "Cluster",
@@ -148,14 +145,14 @@ fn crossplane(source: &Value) -> Result<Vec<Value>, Located> {
     let crd = |name: Value, names: &Value, scope: &str| {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": metadata(name, &spec["metadata"]),
-            "spec": {"group": spec["group"], "names": names, "scope": scope, "versions": versions},
+            "metadata": metadata(name, get(spec, "/metadata")),
+            "spec": {"group": get(spec, "/group"), "names": names, "scope": scope, "versions": versions},
         })
     };
-    let mut crds = vec![crd(source["metadata"]["name"].clone(), &spec["names"], scope)];
-    if let Some(plural) = spec["claimNames"]["plural"].as_str() {
-        let name = format!("{plural}.{}", spec["group"].as_str().unwrap_or_default());
-        crds.push(crd(name.into(), &spec["claimNames"], "Namespaced"));
+    let mut crds = vec![crd(get(source, "/metadata/name").clone(), get(spec, "/names"), scope)];
+    if let Some(plural) = get(spec, "/claimNames/plural").as_str() {
+        let name = format!("{plural}.{}", get(spec, "/group").as_str().unwrap_or_default());
+        crds.push(crd(name.into(), get(spec, "/claimNames"), "Namespaced"));
     }
     Ok(crds)
 }
@@ -191,29 +188,35 @@ fn crossplane_schema(mut schema: Value, pointer: &str) -> Result<Value, Located>
 
 /// Returns the CRD of a graph of resources. The types of its status are those of expressions, which only a cluster knows.
 fn kro(source: &Value) -> Result<Value, Located> {
-    let schema = &source["spec"]["schema"];
-    let Some(kind) = schema["kind"].as_str() else {
+    let schema = get(source, "/spec/schema");
+    let Some(kind) = get(schema, "/kind").as_str() else {
         return Err(("/spec/schema".to_owned(), "`spec.schema.kind` is missing".to_owned()));
     };
-    let spec = simple_schema::object(&schema["spec"], &schema["types"])
+    let spec = simple_schema::object(get(schema, "/spec"), get(schema, "/types"))
         .map_err(|(path, message)| (format!("/spec/schema{}", crate::crd::pointer(&path)), message))?;
-    let group = schema["group"].as_str().unwrap_or("kro.run");
+    let group = get(schema, "/group").as_str().unwrap_or("kro.run");
     let singular = kind.to_lowercase();
     let plural = simple_schema::plural(&singular);
     let name = format!("{}.{group}", plural.as_deref().unwrap_or(&singular));
-    let scope = schema["scope"].as_str().unwrap_or("Namespaced");
+    let scope = get(schema, "/scope").as_str().unwrap_or("Namespaced");
     let root = json!({"type": "object", "properties": {
         "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"},
         "spec": spec, "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
     }});
-    let version = json!({"name": schema["apiVersion"], "served": true, "storage": true,
+    let version = json!({"name": get(schema, "/apiVersion"), "served": true, "storage": true,
         "schema": {"openAPIV3Schema": root}, "subresources": {"status": {}}});
-    let names = json!({"kind": kind, "plural": plural, "singular": singular, "shortNames": schema["shortNames"]});
+    let names = json!({"kind": kind, "plural": plural, "singular": singular, "shortNames": get(schema, "/shortNames")});
     Ok(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": metadata(name.into(), &schema["metadata"]),
+        "metadata": metadata(name.into(), get(schema, "/metadata")),
         "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
     }))
+}
+
+/// Returns the value at a JSON Pointer, null if there is none.
+fn get<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    static NULL: Value = Value::Null;
+    value.pointer(pointer).unwrap_or(&NULL)
 }
 
 /// Returns the metadata of a CRD: a name, and the labels and annotations that its source has for it.

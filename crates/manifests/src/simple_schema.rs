@@ -1,4 +1,4 @@
-//! Reads SimpleSchema, in which a `ResourceGraphDefinition` of kro describes the fields of its kind, as a schema of a CRD.
+//! Reads `SimpleSchema`, in which a `ResourceGraphDefinition` of kro describes the fields of its kind, as a schema of a CRD.
 //!
 //! A field is a map of fields, or a text: a type, and behind `|` markers such as `default=1 enum="a,b"`. Markers that say nothing about
 //! unions, defaults and lists are checked by name only.
@@ -8,24 +8,9 @@ use kube_unions_core::schema::EXTENSION;
 use serde_json::{Map, Value, json};
 
 /// The markers that kro knows.
-const MARKERS: [&str; 16] = [
-    "required",
-    "default",
-    "description",
-    "minimum",
-    "maximum",
-    "validation",
-    "enum",
-    "immutable",
-    "pattern",
-    "uniqueItems",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "listType",
-    "listMapKey",
-];
+const MARKERS: &str = "\
+    required default description minimum maximum validation enum immutable pattern uniqueItems minLength maxLength \
+    minItems maxItems listType listMapKey";
 
 /// Deepest nesting of lists, maps and types of one field. kro has the same limit.
 const DEEPEST: usize = 16;
@@ -34,63 +19,10 @@ const DEEPEST: usize = 16;
 const MOST_SCHEMAS: usize = 20_000;
 
 /// Endings of words whose plural kro forms in a way of its own. All others are regular.
-const IRREGULAR: &[&str] = &[
-    "a",
-    "ae",
-    "aircraft",
-    "beef",
-    "bison",
-    "child",
-    "criterion",
-    "deer",
-    "die",
-    "eaux",
-    "equipment",
-    "ex",
-    "f",
-    "fe",
-    "feet",
-    "fish",
-    "foot",
-    "ganglion",
-    "goose",
-    "hedron",
-    "i",
-    "information",
-    "ix",
-    "lexicon",
-    "louse",
-    "man",
-    "men",
-    "mitochondrion",
-    "money",
-    "moose",
-    "mouse",
-    "noumenon",
-    "o",
-    "people",
-    "person",
-    "phenomenon",
-    "police",
-    "quy",
-    "rice",
-    "s",
-    "salmon",
-    "sheep",
-    "shrimp",
-    "swine",
-    "taxon",
-    "teeth",
-    "tooth",
-    "trout",
-    "u",
-    "um",
-    "you",
-    "z",
-    "mice",
-    "dice",
-    "children",
-];
+const IRREGULAR: &str = "\
+    a ae aircraft beef bison child criterion deer die eaux equipment ex f fe feet fish foot ganglion goose hedron \
+    i information ix lexicon louse man men mitochondrion money moose mouse noumenon o people person phenomenon \
+    police quy rice s salmon sheep shrimp swine taxon teeth tooth trout u um you z mice dice children";
 
 /// The path below `spec.schema` and a message.
 type Located = (Vec<String>, String);
@@ -102,19 +34,21 @@ pub(crate) fn object(fields: &Value, types: &Value) -> Result<Value, Located> {
     let read = match fields {
         Value::Null => Ok(json!({"type": "object", "properties": {}})),
         Value::Object(fields) => reader.object(fields),
-        _ => Err("must be a map of fields".to_owned()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err("must be a map of fields".to_owned())
+        }
     };
     read.map_err(|message| (reader.path, message))
 }
 
 /// Returns the plural of a kind in lower case, as kro forms it. `None` if it may be irregular.
 pub(crate) fn plural(kind: &str) -> Option<String> {
-    let ends = |endings: &[&str]| endings.iter().any(|ending| kind.ends_with(ending));
-    match () {
-        () if ends(&["ss"]) => return Some(format!("{kind}es")),
-        () if ends(IRREGULAR) => return None,
-        () if ends(&["ch", "sh", "x"]) => return Some(format!("{kind}es")),
-        () => {}
+    let ends = |endings: &str| endings.split(' ').any(|ending| kind.ends_with(ending));
+    if ends("ss") || ends("ch sh x") && !ends(IRREGULAR) {
+        return Some(format!("{kind}es"));
+    }
+    if ends(IRREGULAR) {
+        return None;
     }
     match kind.strip_suffix('y') {
         Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => Some(format!("{stem}ies")),
@@ -169,7 +103,9 @@ impl<'s> SimpleSchemaReader<'s> {
                 }
                 Ok((schema, required))
             }
-            _ => Err("must be a type such as `string`, or a map of fields".to_owned()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+                Err("must be a type such as `string`, or a map of fields".to_owned())
+            }
         }
     }
 
@@ -234,9 +170,10 @@ fn markers_of(text: &str) -> Result<Vec<(&'static str, String)>, String> {
             '=' if name.is_none() && bare => {
                 let key = std::mem::take(&mut buffer);
                 let key = key.trim();
-                name = Some(MARKERS.into_iter().find(|known| *known == key).ok_or_else(|| {
-                    let near =
-                        nearest(key, MARKERS).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                name = Some(MARKERS.split(' ').find(|known| *known == key).ok_or_else(|| {
+                    let near = nearest(key, MARKERS.split(' '))
+                        .map(|near| format!("; did you mean `{near}`?"))
+                        .unwrap_or_default();
                     format!("kro has no marker `{key}`{near}")
                 })?);
                 continue;

@@ -114,3 +114,50 @@ fn misspelt_names_and_kinds_have_rules() {
     rules.dedup();
     assert_eq!(rules, ["misspelt-name", "misspelt-kind"]);
 }
+
+#[test]
+fn without_a_discriminator_a_list_of_names_is_enough() {
+    let annotations = json!({"kube-unions.dev/unions": r#"{"v1": {"/properties/spec": [{"members": ["b", "a"]}]}}"#});
+    let fields = json!({"type": "object", "properties": {"a": {"type": "object"}, "b": {"type": "object"}}});
+    let schema = json!({"type": "object", "properties": {"spec": fields, "other": fields}});
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com", "annotations": annotations},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]},
+    });
+    let declaration = DECLARATION
+        .replace("path: spec.strategy", "path: other")
+        .replace("fieldsToDiscriminateBy: {svn: Svn, cvs: Cvs}", "members: [a, b]");
+    let folder = Folder::new(&[("crd.json", &crd.to_string()), ("declaration.yaml", &declaration)]);
+    folder.run(&["lint", "--strict", "crd.json", "declaration.yaml"]).code(0);
+    let files = ["explain", "--from", "crd.json", "--from", "declaration.yaml", "-o", "json"];
+    let kinds = folder.run(&files).code(0).json();
+    let unions: Vec<_> =
+        kinds[0]["unions"].as_array().unwrap().iter().map(|it| (&it["path"], &it["members"])).collect();
+    assert_eq!(unions, [(&json!("other"), &json!(["a", "b"])), (&json!("spec"), &json!(["a", "b"]))]);
+
+    // The union that stands for both has the same verdicts.
+    folder.write(
+        "both.yaml",
+        "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}, spec: {a: {}, b: {}}, other: {a: {}, b: {}}}\n",
+    );
+    let run = folder.run(&["normalize", "--from", "crd.json", "declaration.yaml", "-f", "both.yaml"]).code(1);
+    assert_eq!(run.stderr.matches("may be set").count() + run.stderr.matches("must not be").count(), 2, "{run:#?}");
+}
+
+#[test]
+fn differences_to_older_files_come_in_every_format() {
+    let older = CRD.replace("rolling", "progressive").replace("Rolling", "Progressive");
+    let folder = Folder::new(&[("old/crd.yaml", &older), ("new/crd.yaml", CRD)]);
+    let arguments = ["lint", "--against", "old", "new"];
+    let text = folder.run(&arguments).code(1).says(&["1 version compared"]).stdout;
+    assert!(text.contains("error: breaks: the value `Progressive` is no choice any more"), "{text}");
+    let json = folder.run(&[&arguments[..], &["-o", "json"]].concat()).code(1).json();
+    let rules: Vec<&Value> = json.as_array().unwrap().iter().map(|it| &it["rule"]).collect();
+    assert!(rules.contains(&&json!("value-removed")) && rules.contains(&&json!("member-added")), "{rules:?}");
+    let log = folder.run(&[&arguments[..], &["-o", "sarif"]].concat()).code(1).json();
+    hold_to_the_specification(&log);
+    assert_eq!(results(&log).len(), rules.len());
+    assert!(folder.run(&["lint", "--against", "new", "new"]).code(0).stdout.is_empty());
+}

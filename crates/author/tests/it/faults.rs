@@ -120,8 +120,8 @@ fn reports_all_faults_of_a_kind_at_once() {
          v1alpha1: spec.other.type: error: the value `Green` is not in the enum of `type`; add it there or correct it\n  \
          v1alpha1: spec.strategies[*]: error: the discriminator `kind` is not a property of this object; declare it or correct \
          the name\n  \
-         v1alpha1: spec.strategies[*]: error: the member `blue_green` is not a property of this object; declare it or correct \
-         the name\n  \
+         v1alpha1: spec.strategies[*]: error: the member `blue_green` is not a property of this object (did you mean \
+         `blueGreen`?); declare it or correct the name\n  \
          v1alpha1: spec.strategies[*]: error: the member `canary` is required, so it can never be cleared; take it out of \
          `required`"
     );

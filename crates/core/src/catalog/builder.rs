@@ -60,8 +60,10 @@ impl CompiledDefinition {
         for version in definition.take_versions().into_iter().filter(|version| version.served) {
             let compiled = compile(&version.schema, version.status_subresource);
             faults.extend(compiled.faults.into_iter().map(|fault| {
-                let PlaceFault { place, source, origin, kind, message, member: _ } = fault;
-                version.fault(kind, definition.name(), &place, (source, origin.as_ref()), message)
+                let PlaceFault { place, source, origin, kind, message, entry, member: _ } = fault;
+                let mut fault = version.fault(kind, definition.name(), &place, (source, origin.as_ref()), message);
+                fault.pointer.push_str(&entry);
+                fault
             }));
             faults.extend(scaled_members(definition.name(), &version, &compiled.plan));
             versions.push(CompiledVersion::new(version, compiled.plan));

@@ -158,7 +158,12 @@ impl Declaration {
         let spec: UnionDeclarationSpec = serde_path_to_error::deserialize(document.spec).map_err(|error| {
             let inner = error.path().to_string();
             let path = if inner == "." { "spec".to_owned() } else { format!("spec.{inner}") };
-            DeclarationError::Malformed { path, message: error.inner().to_string() }
+            let advice = if inner.ends_with(".fieldsToDiscriminateBy") {
+                "; write `fieldsToDiscriminateBy: {FIELD: VALUE, …}`, or without a discriminator `members: [FIELD, …]`"
+            } else {
+                ""
+            };
+            DeclarationError::Malformed { path, message: format!("{}{advice}", error.inner()) }
         })?;
         Ok(Self::from_spec(&document.metadata.name, &spec))
     }

@@ -28,6 +28,10 @@ pub struct DeclaredUnion {
     /// together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields_to_discriminate_by: Option<BTreeMap<String, String>>,
+    /// The fields, if there is no discriminator: then they need no values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "kube", schemars(length(min = 1, max = 128), extend("x-kubernetes-list-type" = "set")))]
+    pub members: Option<Vec<String>>,
     /// True if an object at the path must have a member set. In the 2022 form a value that selects no member, or an optional
     /// one, is enough. An object that is missing is not checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -80,7 +84,18 @@ impl DeclaredUnion {
     /// Returns the place in the schema and the extension for it, or the message of a fault.
     pub(super) fn graft(&self) -> Result<(Place, Value), String> {
         let object = Place::from_path(&self.path).map_err(|error| error.to_string())?;
-        let (place, value) = match (&self.field_members, &self.fields_to_discriminate_by, &self.discriminator) {
+        let own = (&self.field_members, &self.fields_to_discriminate_by, &self.discriminator);
+        let (place, value) = match own {
+            (None, None, None) if self.members.is_some() => {
+                let mut names = self.members.clone().unwrap_or_default();
+                names.sort();
+                (object, json!([self.with_options(json!({"members": names}))]))
+            }
+            _ if self.members.is_some() => {
+                return Err("`members` is for a union without a discriminator, instead of `fieldMembers` and \
+                            `fieldsToDiscriminateBy`; keep one"
+                    .to_owned());
+            }
             (Some(members), None, Some(discriminator)) => {
                 let selected = |DeclaredMember { name, optional, fields }: &DeclaredMember| match (name, fields) {
                     (None, None) => Value::Null,
@@ -103,7 +118,7 @@ impl DeclaredUnion {
                 return Err("has both `fieldMembers` and `fieldsToDiscriminateBy`; keep one".to_owned());
             }
             (None, None, _) => {
-                return Err("has neither `fieldMembers` nor `fieldsToDiscriminateBy`; give one".to_owned());
+                return Err("has no `fieldMembers`, `fieldsToDiscriminateBy` or `members`; give one".to_owned());
             }
         };
         match Extension::parse(&value) {

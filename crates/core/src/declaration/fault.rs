@@ -137,6 +137,8 @@ impl<'f> FaultOfVersions<'f> {
         let mut known = HashMap::new();
         for fault in faults {
             let Fault { definition, declaration, version: _, path, source, pointer, message, left_out, kind } = fault;
+            // The annotation has an entry for each version.
+            let pointer = Some(pointer).filter(|_| *source != Some(Source::Annotation));
             let same = (definition, declaration, path, source, pointer, message, left_out, kind);
             let position = *known.entry(same).or_insert(groups.len());
             if position == groups.len() {

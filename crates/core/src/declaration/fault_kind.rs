@@ -62,6 +62,7 @@ fault_kinds! {
     MissingValue "missing-value" Error "The `enum` of the discriminator has a value that the union lacks.",
     UnconfirmedValues "unconfirmed-values" Error "No `enum` confirms the values that a built-in type publishes.",
     NoMembers "no-members" Error "A union has no members.",
+    OnlyMember "only-member" Warning "A union has one member, and keeps nothing apart.",
     TooManyMembers "too-many-members" Error "A union has more than 128 members.",
     TooManyUnions "too-many-unions" Error "An object or a version has too many unions.",
     TooManyVersions "too-many-versions" Error "A kind with unions has more than 64 served versions.",

@@ -241,7 +241,15 @@ pub(crate) fn pointer_of(version: Option<&DefinitionVersion>, place: &Place, sou
         }
         (Source::Schema | Source::Published, None) => "/spec/versions".to_owned(),
         (Source::Declaration, _) => "/spec".to_owned(),
-        (Source::Annotation, _) => annotation(ANNOTATION),
+        (Source::Annotation, None) => annotation(ANNOTATION),
+        (Source::Annotation, Some(version)) => {
+            let mut pointer = annotation(ANNOTATION);
+            for token in [&version.name, &*place.to_pointer()] {
+                pointer.push('/');
+                push_token(&mut pointer, token);
+            }
+            pointer
+        }
         (Source::LastApplied, _) => annotation(LAST_APPLIED),
     }
 }

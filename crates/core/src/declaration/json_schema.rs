@@ -90,7 +90,9 @@ fn closed(schema: Value) -> Value {
         Value::Array(all) => all.into_iter().map(closed).collect(),
         Value::Object(keywords) => {
             let is_set = keywords.get("x-kubernetes-list-type").is_some_and(|kind| kind == "set");
-            let is_closed = keywords.contains_key("properties") && !keywords.contains_key("additionalProperties");
+            // Not the conditions of `oneOf`, which name some of the properties.
+            let is_object = keywords.contains_key("type") && keywords.contains_key("properties");
+            let is_closed = is_object && !keywords.contains_key("additionalProperties");
             let kept = keywords.into_iter().filter(|(name, _)| !name.starts_with("x-kubernetes-"));
             let mut kept: Map<String, Value> = kept.map(|(name, value)| (name, closed(value))).collect();
             if is_set {

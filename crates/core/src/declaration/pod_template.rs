@@ -168,6 +168,7 @@ impl DeclaredUnion {
             discriminator: None,
             field_members: None,
             fields_to_discriminate_by: None,
+            members: None,
             required: false,
             empty_is_unset: Vec::new(),
             schemaless: false,

@@ -31,7 +31,8 @@ impl DeclaredUnion {
         }
         let of_values = self.field_members.iter().flat_map(BTreeMap::values).flat_map(DeclaredMember::names);
         let of_fields = self.fields_to_discriminate_by.iter().flat_map(BTreeMap::keys).map(String::as_str);
-        let members: Box<[Box<str>]> = of_values.chain(of_fields).map(Into::into).collect();
+        let listed = self.members.iter().flatten().map(String::as_str);
+        let members: Box<[Box<str>]> = of_values.chain(of_fields).chain(listed).map(Into::into).collect();
         let list_keys = self.list_keys.iter().map(|(path, keys)| {
             let list = Place::from_path(path).map_err(|error| format!("`listKeys`: {error}"))?;
             check_keys(&object, &members, path, &list, keys)?;

@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The key of the members in the 2019 form.
+const FIELDS: &str = "fields-to-discriminateBy";
+
+/// The advice for a union of the 2019 form that cannot be read.
+const RIGHT_FORM: &str = "write `fields-to-discriminateBy: {FIELD: VALUE, …}`";
+
 /// A value of `x-kubernetes-unions`.
 #[derive(Debug)]
 pub enum Extension {
@@ -19,15 +25,25 @@ pub enum Extension {
 
 /// A union of the 2019 form.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "kube",
+    derive(schemars::JsonSchema),
+    schemars(extend("oneOf" = [
+        {"required": ["fields-to-discriminateBy"]},
+        {"required": ["members"], "not": {"required": ["discriminator"]}},
+    ]))
+)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a map with `fields-to-discriminateBy`")]
 pub struct ListUnion {
     /// The discriminator: the field with the value of the members that are set.
     #[serde(default)]
     pub discriminator: Option<Box<str>>,
     /// The discriminator value of each member. Members with the same value are a group: they may be set together.
-    #[serde(rename = "fields-to-discriminateBy")]
+    #[serde(rename = "fields-to-discriminateBy", default)]
     pub fields: BTreeMap<Box<str>, Box<str>>,
+    /// The members, instead of `fields-to-discriminateBy`: without a discriminator they need no values.
+    #[serde(default)]
+    pub members: Option<Vec<Box<str>>>,
     /// True if an object must have a member set.
     #[serde(default)]
     pub required: bool,
@@ -116,7 +132,7 @@ impl Extension {
                     .enumerate()
                     .map(|(position, union)| {
                         let prefix = format!("[{position}]");
-                        let union: ListUnion = read(union, &prefix)?;
+                        let union = ListUnion::read(union, &prefix)?;
                         check_unset(&union.empty_is_unset, union.fields.keys(), &prefix)?;
                         Ok(union)
                     })
@@ -158,9 +174,39 @@ impl Extension {
 }
 
 impl ListUnion {
+    /// Reads a union, and gives listed members their names as values.
+    fn read(value: &Value, prefix: &str) -> Result<Self, ExtensionError> {
+        let mut union: Self = read(value, prefix).map_err(|error| match error {
+            ExtensionError::Malformed { path, message } => {
+                ExtensionError::Malformed { path, message: format!("{message}; {RIGHT_FORM}") }
+            }
+            ExtensionError::NeitherForm => error,
+        })?;
+        let malformed = |message: String| ExtensionError::Malformed { path: prefix.to_owned(), message };
+        let has_fields = value.get(FIELDS).is_some();
+        match &union.members {
+            None if has_fields => {}
+            None => return Err(malformed(format!("missing field `{FIELDS}`; {RIGHT_FORM}"))),
+            Some(_) if has_fields => return Err(malformed(format!("has both `{FIELDS}` and `members`; keep one"))),
+            Some(_) if union.discriminator.is_some() => {
+                return Err(malformed(format!("has a `discriminator`, so each member needs its value; {RIGHT_FORM}")));
+            }
+            Some(members) => {
+                for name in members {
+                    if union.fields.insert(name.clone(), name.clone()).is_some() {
+                        let name = Printable::new(name, usize::MAX);
+                        return Err(malformed(format!("`members` has `{name}` twice; remove one")));
+                    }
+                }
+            }
+        }
+        Ok(union)
+    }
+
     /// Returns a key that the published extension does not have.
     pub(crate) fn key_beyond_extension(&self) -> Option<&'static str> {
-        beyond_extension(self.required, &self.empty_is_unset)
+        let listed = self.members.as_ref().map(|_| "members");
+        listed.or_else(|| beyond_extension(self.required, &self.empty_is_unset))
     }
 }
 

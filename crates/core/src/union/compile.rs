@@ -5,6 +5,7 @@
 
 mod check;
 mod fault;
+mod misplaced;
 mod missing;
 mod template;
 mod written;
@@ -269,6 +270,12 @@ impl UnionCompiler {
                 self.fault(place, declared, Flaw::new(FaultKind::LongPath, message));
                 continue;
             }
+            let on = discriminator.and_then(|name| schema.properties.get(name)).filter(|on| on.is_object());
+            if let Some(object) = on.filter(|_| declared.source != Source::Declaration) {
+                let message = misplaced::on_an_object(&place(), object, declared);
+                self.fault(place, declared, Flaw::new(FaultKind::NotAProperty, message));
+                continue;
+            }
             let parsed = match Extension::parse(&declared.value) {
                 Ok(parsed) => parsed,
                 Err(error) => {
@@ -295,7 +302,7 @@ impl UnionCompiler {
                 },
                 (Extension::Map(_), None) => vec![Err(Faults::of(FaultKind::NotAProperty, NOT_A_PROPERTY))],
             };
-            for union in unions {
+            for (position, union) in unions.into_iter().enumerate() {
                 let union = match union {
                     Ok(union) if declared.source == Source::Declaration => {
                         let (rest, note) = missing::fit(union, &mut object);
@@ -328,7 +335,11 @@ impl UnionCompiler {
                         };
                         self.fault(place, declared, Flaw::new(FaultKind::TooManyUnions, message));
                     }
-                    Err(faults) => faults.into_flaws().for_each(|flaw| self.fault(place, declared, flaw)),
+                    Err(faults) => {
+                        faults
+                            .into_flaws()
+                            .for_each(|flaw| self.fault(place, declared, flaw.within(declared, position)));
+                    }
                 }
             }
         }
@@ -356,7 +367,18 @@ impl UnionCompiler {
             let message = advised(message, "; give the list `x-kubernetes-list-type: map`");
             self.note(&place, declared, Some(list), Flaw::new(kind, message));
         }
-        let Some((name, discriminator)) = check::discriminator_in(union, schema) else { return };
+        let discriminator = check::discriminator_in(union, schema);
+        let values = discriminator.and_then(|(_, discriminator)| discriminator.allowed_texts());
+        if let ([choice], true) = (union.choices(), values.is_none_or(|values| values.len() < 2))
+            && let [member] = choice.members()
+        {
+            let message = format!(
+                "the union has the only member `{}`, so it keeps nothing apart; add the others, or remove the union",
+                member.name()
+            );
+            self.fault(&place, declared, Flaw::new(FaultKind::OnlyMember, message));
+        }
+        let Some((name, discriminator)) = discriminator else { return };
         if discriminator.default != DefaultValue::Absent {
             let message = format!(
                 "the discriminator `{name}` has a default: a client that omits the field chooses the default, which clears the other \
@@ -379,7 +401,12 @@ impl UnionCompiler {
     /// Rejects the 2022 form outside properties: the items of a list and the values of a map have no fields next to them.
     fn refuse_outside_properties(&mut self, schema: &Schema, at: &Surroundings<'_>) {
         for declared in schema.unions.iter().filter(|declared| declared.value.is_object()) {
-            self.fault(|| at.place(), declared, Flaw::new(FaultKind::NotAProperty, NOT_A_PROPERTY));
+            let message = if schema.is_object() {
+                misplaced::on_an_object(&at.place(), schema, declared)
+            } else {
+                NOT_A_PROPERTY.to_owned()
+            };
+            self.fault(|| at.place(), declared, Flaw::new(FaultKind::NotAProperty, message));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The checks of one declaration against its object.
 
 use super::fault::{Flaw, guess};
+use super::missing::near_property;
 use super::written::Written;
 use crate::declaration::FaultKind;
 use crate::listed::quoted;
@@ -247,7 +248,10 @@ fn check_members(
         }
         let Some(property) = object.schema.properties.get(member) else {
             faults.add(FaultKind::UnknownMember, Some(member), || {
-                format!("the member `{member}` is not a property of this object; declare it or correct the name")
+                let declared: BTreeSet<&str> = members.iter().chain(&union.discriminator).map(|name| &**name).collect();
+                let near = near_property(member, object.schema, &declared);
+                let guess = guess(near);
+                format!("the member `{member}` is not a property of this object{guess}; declare it or correct the name")
             });
             continue;
         };
@@ -279,7 +283,10 @@ fn check_discriminator<'o, 's>(
 ) -> Option<&'o BTreeSet<&'s str>> {
     let Some((name, discriminator)) = object.schema.properties.get_key_value(name) else {
         faults.add(FaultKind::UnknownDiscriminator, None, || {
-            format!("the discriminator `{name}` is not a property of this object; declare it or correct the name")
+            let guess = guess(near_property(name, object.schema, &BTreeSet::new()));
+            format!(
+                "the discriminator `{name}` is not a property of this object{guess}; declare it or correct the name"
+            )
         });
         return None;
     };

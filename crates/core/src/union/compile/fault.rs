@@ -1,8 +1,13 @@
 //! The faults of declarations at the places of a schema.
 
 use crate::declaration::FaultKind;
-use crate::schema::{Origin, Place, Severity, Source};
+use crate::field_path::push_token;
+use crate::schema::{Declared, Origin, Place, Severity, Source};
+use serde_json::Value;
 use std::fmt;
+
+/// The key of the members in the 2019 form.
+const FIELDS: &str = "fields-to-discriminateBy";
 
 /// A fault of a declaration at a place in a schema. Faults are ordered by place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +22,8 @@ pub struct PlaceFault {
     pub kind: FaultKind,
     /// The member that the fault is about, if it is about one.
     pub member: Option<Box<str>>,
+    /// The JSON Pointer of the faulty entry, from the declaration on.
+    pub entry: String,
     /// The message, with advice for the author of the declaration.
     pub message: String,
 }
@@ -26,12 +33,13 @@ pub struct PlaceFault {
 pub(super) struct Flaw {
     pub(super) kind: FaultKind,
     pub(super) member: Option<Box<str>>,
+    pub(super) entry: String,
     pub(super) message: String,
 }
 
 impl Flaw {
     pub(super) fn new(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { kind, member: None, message: message.into() }
+        Self { kind, member: None, entry: String::new(), message: message.into() }
     }
 
     /// Returns a fault that counts others, which are not reported one by one. The worst of them has this severity.
@@ -45,8 +53,35 @@ impl Flaw {
     }
 
     pub(super) fn at(self, place: Place, source: Source, origin: Option<Origin>) -> PlaceFault {
-        let Self { kind, member, message } = self;
-        PlaceFault { place, source, origin, kind, member, message }
+        let Self { kind, member, entry, message } = self;
+        PlaceFault { place, source, origin, kind, member, entry, message }
+    }
+
+    /// Returns the flaw with its entry in a declaration, of which it concerns the union at a position.
+    pub(super) fn within(self, declared: &Declared, position: usize) -> Self {
+        let union = declared.value.get(position).unwrap_or(&declared.value);
+        let (own, fields) = match declared.source {
+            Source::Declaration => (String::new(), "fieldsToDiscriminateBy"),
+            Source::Schema | Source::Annotation | Source::LastApplied | Source::Published => {
+                (if declared.value.is_array() { format!("/{position}") } else { String::new() }, FIELDS)
+            }
+        };
+        let is_discriminator = matches!(self.kind, FaultKind::UnknownDiscriminator | FaultKind::DiscriminatorType);
+        let keys = match self.member.as_deref() {
+            Some(member) if union.get(FIELDS).is_some_and(|all| all.get(member).is_some()) => Some([fields, member]),
+            Some(member) => {
+                let mut values = union.get("fieldMembers").and_then(Value::as_object).into_iter().flatten();
+                let selects = |value: &Value| value["name"] == member || value["fields"].get(member).is_some();
+                values.find(|(_, selected)| selects(selected)).map(|(value, _)| ["fieldMembers", &**value])
+            }
+            None => is_discriminator.then_some(["discriminator", ""]),
+        };
+        let mut entry = own;
+        for key in keys.into_iter().flatten().filter(|key| !key.is_empty()) {
+            entry.push('/');
+            push_token(&mut entry, key);
+        }
+        Self { entry, ..self }
     }
 }
 

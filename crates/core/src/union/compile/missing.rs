@@ -140,7 +140,7 @@ fn discriminator_left_out(name: &str, schema: &Schema) -> Flaw {
 }
 
 /// Looks for a property that `name` was perhaps meant to be. It is none of those that are `declared` as well.
-fn near_property<'s>(name: &str, schema: &'s Schema, declared: &BTreeSet<&str>) -> Option<&'s str> {
+pub(super) fn near_property<'s>(name: &str, schema: &'s Schema, declared: &BTreeSet<&str>) -> Option<&'s str> {
     nearest(name, schema.properties.keys().map(AsRef::as_ref).filter(|name| !declared.contains(name)))
 }
 

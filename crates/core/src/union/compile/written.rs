@@ -18,7 +18,7 @@ pub(super) struct Written {
 
 impl Written {
     pub(super) fn list(union: ListUnion) -> Self {
-        let ListUnion { discriminator, fields, required, empty_is_unset } = union;
+        let ListUnion { discriminator, fields, members: _, required, empty_is_unset } = union;
         let mut choices: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         for (name, value) in fields {
             choices.entry(value).or_default().insert(name, true);

@@ -71,6 +71,7 @@ fn declared_unions() -> impl Strategy<Value = DeclaredUnion> {
             discriminator,
             field_members,
             fields_to_discriminate_by,
+            members: None,
             required: options.0,
             empty_is_unset: options.1,
             schemaless: untyped.0,
