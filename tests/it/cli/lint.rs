@@ -32,7 +32,7 @@ fn faults_come_as_sarif() {
     let location = &result["locations"][0];
     assert_eq!(
         location["physicalLocation"],
-        json!({"artifactLocation": {"uri": "crds/crd.yaml"}, "region": {"startLine": 35, "startColumn": 21}})
+        json!({"artifactLocation": {"uri": "crds/crd.yaml"}, "region": {"startLine": 35, "startColumn": 58}})
     );
     assert_eq!(
         location["logicalLocations"],

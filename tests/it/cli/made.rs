@@ -29,8 +29,8 @@ fn a_composite_resource_and_its_claim_are_kinds_with_unions() {
         kinds(&explained),
         [
             json!(["Database", "v1", ["spec.engine", "spec.replicas[*]"]]),
-            json!(["Database", "v1alpha1", ["spec"]]),
             json!(["XDatabase", "v1", ["spec.engine", "spec.replicas[*]"]]),
+            json!(["Database", "v1alpha1", ["spec"]]),
             json!(["XDatabase", "v1alpha1", ["spec"]]),
         ]
     );
@@ -58,7 +58,7 @@ fn annotate_writes_where_the_annotation_reaches_the_crd() {
     assert_eq!(again.run(&["annotate", "annotated.yaml"]).code(0).stdout, annotated);
     let explained = again.run(&["explain", "--from", "annotated.yaml", "-o", "json"]).code(0).json();
     assert_eq!(
-        kinds(&explained).last().unwrap(),
+        kinds(&explained).iter().find(|kind| kind[0] == "Shop").unwrap(),
         &json!(["Shop", "v1alpha1", ["spec.mounts[*]", "spec.pools.*", "spec.source", "spec.strategy"]])
     );
     again.run(&["lint", "--strict", "annotated.yaml"]).code(0);
@@ -69,7 +69,7 @@ fn rules_go_into_the_schema_of_a_composite_resource_and_not_into_a_graph() {
     let folder = folder();
     let ruled = folder.run(&["compile", "--to", "cel", "--from", "composite.yaml"]).code(0).stdout;
     assert!(ruled.contains("kind: CompositeResourceDefinition"), "{ruled}");
-    assert_eq!(ruled.matches("// kube-unions").count(), 7, "{ruled}");
+    assert_eq!(ruled.matches("// kube-unions").count(), 6, "{ruled}");
     let annotated = folder.run(&["annotate", "graph.yaml"]).code(0).stdout;
     let graph = Folder::new(&[("graph.yaml", &annotated)]);
     let refused = graph.run(&["compile", "--to", "cel", "--from", "graph.yaml"]).code(1);

@@ -1,7 +1,6 @@
 //! The checks of one declaration against its object.
 
-use super::fault::{Flaw, guess};
-use super::missing::near_property;
+use super::fault::{Flaw, guess, near_property};
 use super::written::Written;
 use crate::declaration::FaultKind;
 use crate::listed::quoted;

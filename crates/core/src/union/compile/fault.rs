@@ -2,8 +2,10 @@
 
 use crate::declaration::FaultKind;
 use crate::field_path::push_token;
-use crate::schema::{Declared, Origin, Place, Severity, Source};
+use crate::near::nearest;
+use crate::schema::{Declared, Origin, Place, Schema, Severity, Source};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The key of the members in the 2019 form.
@@ -101,4 +103,9 @@ impl fmt::Display for PlaceFault {
 /// Returns the question for the name that was perhaps meant.
 pub(super) fn guess(near: Option<&str>) -> String {
     near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
+}
+
+/// Looks for a property that `name` was perhaps meant to be. It is none of those that are `declared` as well.
+pub(super) fn near_property<'s>(name: &str, schema: &'s Schema, declared: &BTreeSet<&str>) -> Option<&'s str> {
+    nearest(name, schema.properties.keys().map(AsRef::as_ref).filter(|name| !declared.contains(name)))
 }

@@ -4,11 +4,10 @@
 //! union is in force. `check` checks what is left.
 
 use super::check::PreparedObject;
-use super::fault::{Flaw, guess};
+use super::fault::{Flaw, guess, near_property};
 use super::written::Written;
 use crate::declaration::FaultKind;
 use crate::listed::{listed, quoted};
-use crate::near::nearest;
 use crate::schema::Schema;
 use crate::union::Form;
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,11 +136,6 @@ fn discriminator_left_out(name: &str, schema: &Schema) -> Flaw {
     let message =
         format!("the schema has no property {name}, which is the discriminator, so the union is not in force{advice}");
     Flaw::new(FaultKind::DiscriminatorLeftOut, message)
-}
-
-/// Looks for a property that `name` was perhaps meant to be. It is none of those that are `declared` as well.
-pub(super) fn near_property<'s>(name: &str, schema: &'s Schema, declared: &BTreeSet<&str>) -> Option<&'s str> {
-    nearest(name, schema.properties.keys().map(AsRef::as_ref).filter(|name| !declared.contains(name)))
 }
 
 fn misnamed(name: &str, near: Option<&str>) -> String {
