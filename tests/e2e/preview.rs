@@ -164,7 +164,7 @@ fn every_incident_fails_on_the_server_as_predicted_and_not_with_kube_unions() {
     let [refused, stored] = answers;
     say(&format!("incidents of preview: {refused} refused, {stored} stored"));
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert_eq!(answers, [19, 65]);
+    assert_eq!(answers, [20, 64]);
 }
 
 /// Switches the presets on, and the webhook for the custom resources of the incidents.

@@ -30,7 +30,7 @@ pub(super) fn two_way(from: &Value, to: &Value) -> Value {
             Some(old) if old == value => {}
             Some(old) if old.is_object() && value.is_object() => {
                 let inner = two_way(old, value);
-                if inner.as_object().is_some_and(|fields| !fields.is_empty()) {
+                if !is_empty(&inner) {
                     patch.insert(name.clone(), inner);
                 }
             }
@@ -54,26 +54,19 @@ pub(super) fn three_way(original: &Value, modified: &Value, current: &Value) -> 
 
 /// Returns the removals of a patch, or everything else.
 fn part(patch: &Value, removals: bool) -> Value {
-    let mut kept = Map::new();
-    for (name, value) in patch.as_object().into_iter().flatten() {
-        match value {
-            Value::Null if removals => {
-                kept.insert(name.clone(), Value::Null);
-            }
-            Value::Object(fields) if !fields.is_empty() => {
-                let inner = part(value, removals);
-                if inner.as_object().is_some_and(|fields| !fields.is_empty()) {
-                    kept.insert(name.clone(), inner);
-                }
-            }
-            Value::Null => {}
-            _ if removals => {}
-            _ => {
-                kept.insert(name.clone(), value.clone());
-            }
-        }
-    }
-    Value::Object(kept)
+    let fields = patch.as_object().into_iter().flatten();
+    let kept = fields.filter_map(|(name, value)| {
+        let kept = match value.as_object() {
+            Some(fields) if !fields.is_empty() => Some(part(value, removals)).filter(|inner| !is_empty(inner)),
+            _ => (value.is_null() == removals).then(|| value.clone()),
+        };
+        Some((name.clone(), kept?))
+    });
+    Value::Object(kept.collect())
+}
+
+fn is_empty(object: &Value) -> bool {
+    object.as_object().is_some_and(Map::is_empty)
 }
 
 #[cfg(test)]

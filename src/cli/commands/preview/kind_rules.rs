@@ -17,7 +17,6 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::rc::Rc;
 use strategic_merge_patch::{Patcher, ServerSideApply};
 
 /// The schemas of built-in kinds with unions, as Kubernetes publishes them.
@@ -63,7 +62,7 @@ struct KindRules {
     /// The schema of a CRD as it is written.
     written: Option<Value>,
     /// The tables of unions that were asked about, by path.
-    tables: RefCell<BTreeMap<String, Rc<TruthTable>>>,
+    tables: RefCell<BTreeMap<String, TruthTable>>,
 }
 
 /// A union, and the place of its object in an object.
@@ -166,14 +165,14 @@ impl Kinds {
         let mut tables = rules.tables.borrow_mut();
         let table = tables.entry(path).or_insert_with(|| {
             let place = at.steps.iter().map(schema_step).collect();
-            Rc::new(TruthTable::at(written, &place, &fields_of(at.union)).unwrap_or_default())
+            TruthTable::at(written, &place, &fields_of(at.union)).unwrap_or_default()
         });
         match table.decision(value, members) {
             Some(Decision::Rejected { .. }) => Enforcement::Refused,
             Some(Decision::Undecided { why }) => Enforcement::Unknown(why.clone()),
             Some(Decision::Allowed) => Enforcement::Stored,
             None if table.evidence().is_empty() => Enforcement::Stored,
-            None => Enforcement::Unknown("the union has too many members to try every combination".to_owned()),
+            None => Enforcement::Unknown("this combination of fields was not tried with its rules".to_owned()),
         }
     }
 }

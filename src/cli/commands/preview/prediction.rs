@@ -9,6 +9,7 @@ use kube_unions_core::field_path::{Segment, push_token};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{LetThrough, UnionStep, Violation, ViolationKind};
 use kube_unions_manifests::request::ReviewedObject;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// The documents of one object.
@@ -39,7 +40,8 @@ pub(super) struct PredictedUnion<'d> {
 }
 
 /// The reason why a member is in the live object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) enum MemberOrigin {
     /// The old rendering sets it.
     OldRendering,
@@ -50,7 +52,8 @@ pub(super) enum MemberOrigin {
 }
 
 /// The result of the same apply on a cluster with kube-unions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) enum WithKubeUnions {
     /// Normalisation makes the union valid.
     Mended,
@@ -142,9 +145,19 @@ impl Trial<'_> {
     ) -> anyhow::Result<Review> {
         let document = |value: &Value| self.documents.new.with_text(value.to_string());
         let (new, old) = (document(object), old.map(document));
-        let manifest = (old.is_some() && self.way.tells_manifest()).then_some(&*self.documents.new.text);
+        let manifest = (old.is_some() && self.way.tells_manifest()).then(|| self.manifest());
+        let manifest = manifest.as_deref();
         let reviewed = ReviewedObject { kind: self.kind(), new: &new, old: old.as_ref(), subresource: None, manifest };
         Ok(reviewed.review(&self.kinds.assembly.catalog, phase, ratcheting)?)
+    }
+
+    /// Returns the fields that the author sets, as admission sees them: with server-side apply, the manager owns a null.
+    fn manifest(&self) -> String {
+        let mut manifest = self.new.clone();
+        if self.way == ApplyWay::Ssa {
+            replace_nulls(&mut manifest);
+        }
+        manifest.to_string()
     }
 
     /// Returns the violations of an object, whatever its declarations do about them.
@@ -170,10 +183,8 @@ impl Trial<'_> {
         let value_of = |name: &str| value_at(&self.after, path)?.get(name);
         let members: Vec<&str> =
             at.union.members().filter(|name| value_of(name).is_some_and(|value| !value.is_null())).collect();
-        let value = at.union.discriminator().and_then(value_of).map(|value| match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        });
+        let value = at.union.discriminator().and_then(value_of);
+        let value = value.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         let (tokens, in_new) = counterpart(path, &at.steps, &self.after, &self.new);
         let (_, in_old) = counterpart(path, &at.steps, &self.after, &self.old);
         let sets = |object: Option<&Value>, name: &str| {
@@ -277,10 +288,15 @@ impl Trial<'_> {
             return Ok(None);
         }
         let new = self.documents.new;
+        let (name, namespace) = (new.name.as_deref().unwrap_or_default(), new.namespace.as_deref());
+        // A shell would read other characters.
+        let is_plain = |text: &str| text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._".contains(&it));
+        if ![name, namespace.unwrap_or_default(), value].into_iter().all(is_plain) {
+            return Ok(None);
+        }
         let group = if self.kinds.is_built_in(self.kind()) { String::new() } else { format!(".{}", self.kind().group) };
         let resource = format!("{}{group}", self.kind().kind.to_lowercase());
-        let namespace = new.namespace.as_ref().map(|name| format!(" -n {name}")).unwrap_or_default();
-        let name = new.name.as_deref().unwrap_or_default();
+        let namespace = namespace.map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
         Ok(Some(Remedy::Once(format!("kubectl patch {resource} {name}{namespace} --type=merge -p '{patch}'"))))
     }
 
@@ -297,6 +313,16 @@ impl Trial<'_> {
     }
 }
 
+/// Puts an empty object in place of each null.
+fn replace_nulls(value: &mut Value) {
+    match value {
+        Value::Null => *value = json!({}),
+        Value::Array(items) => items.iter_mut().for_each(replace_nulls),
+        Value::Object(fields) => fields.values_mut().for_each(replace_nulls),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 fn value_at<'v>(object: &'v Value, path: &[Segment]) -> Option<&'v Value> {
     path.iter().try_fold(object, |value, segment| match segment {
         Segment::Index(index) => value.get(index),
@@ -305,10 +331,7 @@ fn value_at<'v>(object: &'v Value, path: &[Segment]) -> Option<&'v Value> {
 }
 
 fn child_mut<'v>(value: &'v mut Value, token: &String) -> Option<&'v mut Value> {
-    match value {
-        Value::Array(items) => items.get_mut(token.parse::<usize>().ok()?),
-        other => other.get_mut(token),
-    }
+    if value.is_array() { value.get_mut(token.parse::<usize>().ok()?) } else { value.get_mut(token) }
 }
 
 /// Follows a path of one object in another one: items of a list correspond by their keys, or by position if the list has none. Returns
@@ -332,9 +355,9 @@ fn counterpart<'v>(
             }
             (segment, _) => Some(segment.to_token()),
         };
-        let next = token.as_ref().and_then(|token| match there {
-            Value::Array(items) => items.get(token.parse::<usize>().ok()?),
-            other => other.get(token),
+        let next = token.as_ref().and_then(|token| match there.as_array() {
+            Some(items) => items.get(token.parse::<usize>().ok()?),
+            None => there.get(token),
         });
         let (Some(token), Some(next)) = (token, next) else { return (tokens, None) };
         tokens.push(token);

@@ -67,7 +67,8 @@ pub(super) struct Renderings<'d> {
 impl<'d> Renderings<'d> {
     pub(super) fn pair(kinds: &'d Kinds, old: &'d [Document], new: &'d [Document], live: &'d [Document]) -> Self {
         let mut renderings = Self::default();
-        let [mut old, new, mut live] = [old, new, live].map(|documents| renderings.index(documents));
+        let [mut old, new, live] = [old, new, live].map(|documents| renderings.index(documents));
+        let mut not_live = 0;
         let mut known = KnownKinds::new(kinds.assembly.kinds());
         let mut unknown: BTreeMap<GroupVersionKind, usize> = BTreeMap::new();
         let names: BTreeSet<(&str, &str, &str)> =
@@ -107,9 +108,9 @@ impl<'d> Renderings<'d> {
             let anywhere =
                 |(other, _): &(&ObjectKey<'_>, &&Document)| (other.0, other.1, other.3) == (group, kind, name);
             let held = live.get(&key).copied().or_else(|| live.iter().find(anywhere).map(|(_, held)| *held));
+            not_live += usize::from(held.is_none() && !live.is_empty());
             renderings.pairs.push((entry, ObjectRenderings { old: before, new: document, live: held }));
         }
-        live.clear();
         let has_unions = |document: &&&Document| entry_of(&kinds.assembly.catalog, document).is_some();
         renderings.counts.only_in_old = old.values().filter(has_unions).count();
         for (GroupVersionKind { group, version, kind }, number) in unknown {
@@ -118,6 +119,10 @@ impl<'d> Renderings<'d> {
                 format!("{objects} of the kind `{kind}` of `{group}/{version}` not looked at: give its CRD by --from");
             renderings.warnings.push(message);
             renderings.counts.not_looked_at += number;
+        }
+        if not_live > 0 {
+            let objects = count(not_live, "object");
+            renderings.warnings.push(format!("{objects} not among the live ones: predicted from the old rendering"));
         }
         renderings.counts.compared = renderings.pairs.len();
         renderings

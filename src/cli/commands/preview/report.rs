@@ -1,7 +1,7 @@
 //! The report of predictions: lines for people, JSON, or SARIF.
 
 use super::kind_rules::Enforcement;
-use super::prediction::{MemberOrigin, PredictedUnion, Remedy, WithKubeUnions};
+use super::prediction::{MemberOrigin, PredictedUnion, Remedy};
 use super::renderings::PreviewCounts;
 use super::way::ApplyWay;
 use crate::cli::input::values::FindingsFormat;
@@ -143,14 +143,8 @@ fn nulls<'n>(members: impl Iterator<Item = &'n String>) -> String {
 
 fn json_of(way: ApplyWay, union: &PredictedUnion<'_>) -> Value {
     let (line, column) = place(union).position.unzip();
-    let left_behind = union.left_behind.iter().map(|(member, origin)| {
-        let origin = match origin {
-            MemberOrigin::OldRendering => "oldRendering",
-            MemberOrigin::Default => "default",
-            MemberOrigin::LiveObject => "liveObject",
-        };
-        json!({"member": member, "origin": origin})
-    });
+    let left_behind = union.left_behind.iter();
+    let left_behind = left_behind.map(|(member, origin)| json!({"member": member, "origin": origin}));
     let helps = union.remedies.iter().map(|remedy| {
         let how = match remedy {
             Remedy::KeepOne => "keepOne",
@@ -171,11 +165,7 @@ fn json_of(way: ApplyWay, union: &PredictedUnion<'_>) -> Value {
         "message": union.violation,
         "leftBehind": left_behind.collect::<Vec<Value>>(),
         "oldObjectIsInvalid": union.already,
-        "withKubeUnions": match union.with_kube_unions {
-            WithKubeUnions::Mended => "mended",
-            WithKubeUnions::Refused => "refused",
-            WithKubeUnions::Stored => "stored",
-        },
+        "withKubeUnions": union.with_kube_unions,
         "helps": helps.collect::<Vec<Value>>(),
         "file": union.document.file.display().to_string(),
         "line": line,

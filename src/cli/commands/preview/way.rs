@@ -50,14 +50,8 @@ pub(super) struct Engines {
 
 impl ApplyWay {
     /// Returns the name in the option and in JSON.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Ssa => "ssa",
-            Self::Csa => "csa",
-            Self::Helm => "helm",
-            Self::Merge => "merge",
-            Self::Replace => "replace",
-        }
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     /// Returns the words of reports.
