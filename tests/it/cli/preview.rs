@@ -141,9 +141,8 @@ fn what_is_not_compared_is_said_and_counted() {
     let custom = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n---\n";
     let beta = deployment("moved", "").replace("apps/v1", "apps/v1beta1");
     let there = deployment("elsewhere", "").replace("{name: elsewhere}", "{name: elsewhere, namespace: a}");
-    let old = [&deployment("web", ""), &deployment("gone", ""), &beta, &there, other, custom]
-        .map(|it| it.to_owned())
-        .concat();
+    let old =
+        [&deployment("web", ""), &deployment("gone", ""), &beta, &there, other, custom].map(ToOwned::to_owned).concat();
     let new = [
         &deployment("web", ""),
         &deployment("added", ""),
@@ -152,7 +151,7 @@ fn what_is_not_compared_is_said_and_counted() {
         other,
         custom,
     ];
-    let folder = folder(&old, &new.map(|it| it.to_owned()).concat());
+    let folder = folder(&old, &new.map(ToOwned::to_owned).concat());
     let run = folder.run(&preview(&[])).code(0).prints("");
     assert_eq!(
         run.stderr,

@@ -143,7 +143,7 @@ impl Kinds {
 
     /// Returns true if a kind is built in.
     pub(super) fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
-        self.rules.get(kind).is_some_and(|rules| rules.is_built_in())
+        self.rules.get(kind).is_some_and(KindRules::is_built_in)
     }
 
     /// Returns what the API server does with an object in which a union has these members.

@@ -283,8 +283,8 @@ impl Trial<'_> {
         };
         let mut fields = Map::from_iter([(discriminator.to_owned(), json!(value))]);
         fields.extend(left_behind.iter().map(|name| (name.clone(), Value::Null)));
-        let patch = path.iter().rev().fold(Value::Object(fields), |inner, step| json!({step.to_token(): inner}));
-        if self.is_invalid(&self.applied(ApplyWay::Merge, &patch)?, path)? {
+        let merged = path.iter().rev().fold(Value::Object(fields), |inner, step| json!({step.to_token(): inner}));
+        if self.is_invalid(&self.applied(ApplyWay::Merge, &merged)?, path)? {
             return Ok(None);
         }
         let new = self.documents.new;
@@ -297,7 +297,7 @@ impl Trial<'_> {
         let group = if self.kinds.is_built_in(self.kind()) { String::new() } else { format!(".{}", self.kind().group) };
         let resource = format!("{}{group}", self.kind().kind.to_lowercase());
         let namespace = namespace.map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
-        Ok(Some(Remedy::Once(format!("kubectl patch {resource} {name}{namespace} --type=merge -p '{patch}'"))))
+        Ok(Some(Remedy::Once(format!("kubectl patch {resource} {name}{namespace} --type=merge -p '{merged}'"))))
     }
 
     /// Returns the new rendering as the API server stores it, if nothing is there before.

@@ -183,6 +183,6 @@ impl PreviewCounts {
             (self.not_looked_at, " not looked at"),
         ];
         let rest = rest.iter().filter(|(number, _)| *number > 0);
-        rest.map(|(number, what)| format!("; {}{what}", grouped(*number))).collect()
+        rest.fold(String::new(), |rest, (number, what)| format!("{rest}; {}{what}", grouped(*number)))
     }
 }
