@@ -11,7 +11,7 @@ mod renderings;
 mod report;
 mod way;
 
-use self::kind_rules::{Enforcement, Kinds};
+use self::kind_rules::{ApiServerAnswer, Kinds};
 use self::prediction::PredictedUnion;
 use self::renderings::Renderings;
 use self::way::ApplyWay;
@@ -106,9 +106,9 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     }
     for union in &predicted {
         *match union.enforcement {
-            Enforcement::Refused => &mut counts.refused,
-            Enforcement::Stored => &mut counts.stored,
-            Enforcement::Unknown(_) => &mut counts.undecided,
+            ApiServerAnswer::Refused => &mut counts.refused,
+            ApiServerAnswer::Stored => &mut counts.stored,
+            ApiServerAnswer::Unknown(_) => &mut counts.undecided,
         } += 1;
     }
     let nothing = counts.compared == 0 && problems.is_empty();

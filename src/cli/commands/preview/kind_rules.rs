@@ -1,7 +1,7 @@
 //! What the API server does to the objects of a kind: how it patches them, which defaults it adds, and what it refuses.
 
 use super::defaults::BuiltInDefaults;
-use super::way::{Apply, ApplyWay, Engines};
+use super::way::{ApplySides, ApplyWay, Engines};
 use crate::cli::commands::check_cel::subjects::{fields_of, schema_step};
 use crate::cli::input::crd;
 use crate::cli::input::kinds::{self, Assembly, BuiltinUnionsArg};
@@ -36,7 +36,7 @@ const PRESETS: [&str; 8] = [
 
 /// The answer of the API server to an object that violates a union, without kube-unions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Enforcement {
+pub(super) enum ApiServerAnswer {
     /// It refuses the object.
     Refused,
     /// It stores the object.
@@ -134,7 +134,12 @@ impl Kinds {
     }
 
     /// Returns the object that an apply asks the API server to store.
-    pub(super) fn applied(&self, kind: &GroupVersionKind, way: ApplyWay, apply: Apply<'_>) -> anyhow::Result<Value> {
+    pub(super) fn applied(
+        &self,
+        kind: &GroupVersionKind,
+        way: ApplyWay,
+        apply: ApplySides<'_>,
+    ) -> anyhow::Result<Value> {
         let rules = self.rules.get(kind).context("its schema is not known")?;
         let mut after = way.apply(&rules.engines, apply)?;
         self.complete(kind, &mut after)?;
@@ -153,12 +158,16 @@ impl Kinds {
         at: &UnionAt<'_>,
         value: Option<&str>,
         members: &[&str],
-    ) -> Enforcement {
-        let Some(rules) = self.rules.get(kind) else { return Enforcement::Unknown("its kind is not known".to_owned()) };
+    ) -> ApiServerAnswer {
+        let Some(rules) = self.rules.get(kind) else {
+            return ApiServerAnswer::Unknown("its kind is not known".to_owned());
+        };
         let Some(written) = &rules.written else {
             return match at.union.declaration() {
-                Some(name) if self.presets.contains(name) => Enforcement::Refused,
-                _ => Enforcement::Unknown("the API server's own validation of this field is not known here".to_owned()),
+                Some(name) if self.presets.contains(name) => ApiServerAnswer::Refused,
+                _ => ApiServerAnswer::Unknown(
+                    "the API server's own validation of this field is not known here".to_owned(),
+                ),
             };
         };
         let path = at.union.path().to_owned();
@@ -168,11 +177,11 @@ impl Kinds {
             TruthTable::at(written, &place, &fields_of(at.union)).unwrap_or_default()
         });
         match table.decision(value, members) {
-            Some(Decision::Rejected { .. }) => Enforcement::Refused,
-            Some(Decision::Undecided { why }) => Enforcement::Unknown(why.clone()),
-            Some(Decision::Allowed) => Enforcement::Stored,
-            None if table.evidence().is_empty() => Enforcement::Stored,
-            None => Enforcement::Unknown("this combination of fields was not tried with its rules".to_owned()),
+            Some(Decision::Rejected { .. }) => ApiServerAnswer::Refused,
+            Some(Decision::Undecided { why }) => ApiServerAnswer::Unknown(why.clone()),
+            Some(Decision::Allowed) => ApiServerAnswer::Stored,
+            None if table.evidence().is_empty() => ApiServerAnswer::Stored,
+            None => ApiServerAnswer::Unknown("this combination of fields was not tried with its rules".to_owned()),
         }
     }
 }

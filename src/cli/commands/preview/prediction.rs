@@ -1,7 +1,7 @@
 //! Predicts what becomes of the unions of one object.
 
-use super::kind_rules::{Enforcement, Kinds, UnionAt, union_at};
-use super::way::{Apply, ApplyWay};
+use super::kind_rules::{ApiServerAnswer, Kinds, UnionAt, union_at};
+use super::way::{ApplySides, ApplyWay};
 use crate::cli::input::manifest::Document;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;
@@ -30,7 +30,7 @@ pub(super) struct PredictedUnion<'d> {
     /// The path of the violation in the object.
     pub(super) field: String,
     pub(super) violation: String,
-    pub(super) enforcement: Enforcement,
+    pub(super) enforcement: ApiServerAnswer,
     /// The members that the new rendering does not set.
     pub(super) left_behind: Vec<(String, MemberOrigin)>,
     /// True if the old object is invalid in the same way.
@@ -79,7 +79,7 @@ pub(super) enum Remedy {
 }
 
 /// One apply, with everything that is tried about it.
-struct Trial<'t> {
+struct PreviewTrial<'t> {
     kinds: &'t Kinds,
     entry: &'t CatalogEntry,
     way: ApplyWay,
@@ -108,9 +108,9 @@ pub(super) fn predict<'d>(
     let mut held = read(live.unwrap_or(old))?;
     kinds.complete(kind, &mut held)?;
     let (old, new_object) = (read(old)?, read(new)?);
-    let apply = Apply { old: &old, new: &new_object, live: &held, is_stored: live.is_some() };
+    let apply = ApplySides { old: &old, new: &new_object, live: &held, is_stored: live.is_some() };
     let after = kinds.applied(kind, way, apply)?;
-    let trial = Trial { kinds, entry, way, documents, old, new: new_object, live: held, after };
+    let trial = PreviewTrial { kinds, entry, way, documents, old, new: new_object, live: held, after };
     let violations = trial.violations(&trial.after)?;
     if violations.is_empty() {
         return Ok(Vec::new());
@@ -125,11 +125,11 @@ pub(super) fn predict<'d>(
     Ok(predicted)
 }
 
-impl Trial<'_> {
+impl PreviewTrial<'_> {
     /// Returns the object after another apply.
     fn applied(&self, way: ApplyWay, new: &Value) -> anyhow::Result<Value> {
         let is_stored = self.documents.live.is_some();
-        self.kinds.applied(self.kind(), way, Apply { old: &self.old, new, live: &self.live, is_stored })
+        self.kinds.applied(self.kind(), way, ApplySides { old: &self.old, new, live: &self.live, is_stored })
     }
 
     fn kind(&self) -> &GroupVersionKind {

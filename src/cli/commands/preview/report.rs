@@ -1,6 +1,6 @@
 //! The report of predictions: lines for people, JSON, or SARIF.
 
-use super::kind_rules::Enforcement;
+use super::kind_rules::ApiServerAnswer;
 use super::prediction::{MemberOrigin, PredictedUnion, Remedy};
 use super::renderings::PreviewCounts;
 use super::way::ApplyWay;
@@ -31,12 +31,12 @@ const RULES: [SarifRule; 3] = [
     },
 ];
 
-fn rule_of(enforcement: &Enforcement) -> SarifRule {
+fn rule_of(enforcement: &ApiServerAnswer) -> SarifRule {
     let [refused, stored, undecided] = RULES;
     match enforcement {
-        Enforcement::Refused => refused,
-        Enforcement::Stored => stored,
-        Enforcement::Unknown(_) => undecided,
+        ApiServerAnswer::Refused => refused,
+        ApiServerAnswer::Stored => stored,
+        ApiServerAnswer::Unknown(_) => undecided,
     }
 }
 
@@ -97,10 +97,10 @@ fn text(way: ApplyWay, union: &PredictedUnion<'_>, paint: Paint) -> String {
 fn message(union: &PredictedUnion<'_>) -> String {
     let violation = &union.violation;
     match &union.enforcement {
-        Enforcement::Refused if union.already => format!("refused, as the old object is: {violation}"),
-        Enforcement::Refused => format!("refused: {violation}"),
-        Enforcement::Stored => format!("stored, and nothing refuses it: {violation}"),
-        Enforcement::Unknown(why) => format!("perhaps refused: {violation}; {why}"),
+        ApiServerAnswer::Refused if union.already => format!("refused, as the old object is: {violation}"),
+        ApiServerAnswer::Refused => format!("refused: {violation}"),
+        ApiServerAnswer::Stored => format!("stored, and nothing refuses it: {violation}"),
+        ApiServerAnswer::Unknown(why) => format!("perhaps refused: {violation}; {why}"),
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) enum ApplyWay {
 
 /// The objects of an apply.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Apply<'v> {
+pub(super) struct ApplySides<'v> {
     /// The object of the old rendering.
     pub(super) old: &'v Value,
     /// The object of the new rendering.
@@ -74,8 +74,8 @@ impl ApplyWay {
     }
 
     /// Returns the object before the API server adds defaults.
-    pub(super) fn apply(self, engines: &Engines, apply: Apply<'_>) -> anyhow::Result<Value> {
-        let Apply { old, new, live, .. } = apply;
+    pub(super) fn apply(self, engines: &Engines, apply: ApplySides<'_>) -> anyhow::Result<Value> {
+        let ApplySides { old, new, live, .. } = apply;
         let merged = |patch: &Value| {
             let mut after = live.clone();
             merge(&mut after, patch);
@@ -101,8 +101,8 @@ impl ApplyWay {
 
 /// Applies the new rendering by server-side apply. Without a stored object, the same manager has applied the old one before; the API
 /// server's defaults have no owner.
-fn server_side(engine: &ServerSideApply, apply: Apply<'_>) -> anyhow::Result<Value> {
-    let Apply { old, new, live, is_stored } = apply;
+fn server_side(engine: &ServerSideApply, apply: ApplySides<'_>) -> anyhow::Result<Value> {
+    let ApplySides { old, new, live, is_stored } = apply;
     let list = live.pointer("/metadata/managedFields").unwrap_or(&Value::Null);
     let manager = if is_stored { applier(list) } else { DEFAULT_MANAGER };
     let managers = if is_stored {
