@@ -48,14 +48,3 @@ fn a_union_marker_needs_no_members_beside_a_group() {
     let derivation = derived_from(&go, &["AtMostOneOf=glaze;bisque"]);
     assert_eq!((found(&derivation), findings(&derivation)), (members(&[&["bisque", "glaze"]]), Vec::new()));
 }
-
-#[test]
-fn groups_that_share_fields_are_one_union_of_those_that_go_together() {
-    let derivation = derived(&["AtMostOneOf=glaze;bisque", "AtMostOneOf=bisque;raku"]);
-    let [union] = &derivation.unions[..] else { panic!("{derivation:#?}") };
-    let members = json!({"bisque": "Bisque", "glaze": "Glaze", "raku": "Glaze"});
-    assert_eq!((union.value(), findings(&derivation)), (json!({"fields-to-discriminateBy": members}), Vec::new()));
-    // One of the fields of each must be set, which no union of both can say.
-    let derivation = derived(&["ExactlyOneOf=glaze;bisque", "AtMostOneOf=bisque;raku"]);
-    assert_eq!((derivation.unions.len(), findings(&derivation).len()), (0, 2), "{derivation:#?}");
-}
