@@ -228,7 +228,7 @@ impl Exclusions {
             path: candidate.object.place.to_string(),
             keyless: candidate.object.keyless,
             discriminator: None,
-            choices: ProposedChoice::of_groups(groups.iter().map(|group| self.graph.names(group))),
+            choices: ProposedChoice::of_groups(groups.iter().map(|group| self.graph.names(group)).collect()),
             exactly_one: requires_one(candidate, &members, env),
             empty_is_unset: candidate.empty_is_unset(pairs.iter().copied(), fields, OtherMembers::Unknown, env),
             evidence: with_others(

@@ -47,19 +47,21 @@ pub struct ProposedMember {
 
 impl ProposedChoice {
     /// Returns a choice for each group of a union without a discriminator.
-    pub(crate) fn of_groups(groups: impl Iterator<Item = Vec<String>> + Clone) -> Vec<Self> {
+    pub(crate) fn of_groups(groups: Vec<Vec<String>>) -> Vec<Self> {
         let capital = |name: &str| {
             let mut letters = name.chars();
             letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
         };
-        let names = || groups.clone().filter_map(|group| group.first().cloned());
+        let names = || groups.iter().filter_map(|group| group.first().cloned());
         let capitals: BTreeSet<String> = names().map(|name| capital(&name)).collect();
         let are_distinct = capitals.len() == names().count();
         let value = |name: String| if are_distinct { capital(&name) } else { name };
         let member = |name| ProposedMember { name, optional: true };
-        let choices = names().zip(groups.clone());
-        choices
-            .map(|(name, group)| Self { value: value(name), members: group.into_iter().map(member).collect() })
+        let names: Vec<String> = names().map(value).collect();
+        names
+            .into_iter()
+            .zip(groups)
+            .map(|(value, group)| Self { value, members: group.into_iter().map(member).collect() })
             .collect()
     }
 }

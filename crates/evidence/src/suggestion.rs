@@ -232,7 +232,7 @@ fn union(object: &VisitedObject<'_>, members: Vec<String>, evidence: Vec<Evidenc
         path: object.place.to_string(),
         keyless: object.keyless,
         discriminator: None,
-        choices: ProposedChoice::of_groups(members.iter().map(|member| vec![member.clone()])),
+        choices: ProposedChoice::of_groups(members.iter().map(|member| vec![member.clone()]).collect()),
         members,
         exactly_one: false,
         empty_is_unset: BTreeSet::new(),

@@ -50,7 +50,9 @@ impl UnionFields {
                         subsets.iter().map(|subset| subset.iter().copied().chain([member]).collect()).collect();
                     subsets.extend(with_member);
                 }
-                subsets.iter().for_each(|subset| add(subset));
+                for subset in &subsets {
+                    add(subset);
+                }
                 continue;
             }
             add(&[]);

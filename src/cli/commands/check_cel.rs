@@ -108,7 +108,7 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
 
 /// Returns what `lint` reports about the rules beside unions. Versions that disagree alike have one diagnostic.
 pub(super) fn diagnostics(assembly: &Assembly) -> Vec<Diagnostic> {
-    let definitions = subjects::definitions(&assembly);
+    let definitions = subjects::definitions(assembly);
     let mut all: Vec<Diagnostic> = Vec::new();
     for found in compared(assembly, &definitions).iter().flat_map(ComparedUnion::diagnostics) {
         let is_alike = |it: &&mut Diagnostic| {

@@ -168,8 +168,10 @@ fn proposed_groups_judge_as_the_rules_on_the_api_server() {
         crd(GROUP, &kind(number), &[version("v1", &schema)])
     });
     let definitions: Vec<Value> = definitions.collect();
-    definitions.iter().for_each(|definition| native.apply(definition));
-    let documents = |all: &[Value]| all.iter().map(|it| format!("---\n{it}\n")).collect::<String>();
+    for definition in &definitions {
+        native.apply(definition);
+    }
+    let documents = |all: &[Value]| all.iter().map(|it| format!("---\n{it}\n")).collect::<Vec<_>>().concat();
     let proposed = crate::webhook::kube_unions(&["generate", "--from-crd", "-"], &documents(&definitions)).accepted();
     let declarations: Vec<Value> = crate::kind::documents(&proposed.stdout);
     let mut judged = Vec::new();

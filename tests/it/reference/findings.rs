@@ -92,5 +92,15 @@ fn lint_has_a_rule_for_each_kind_of_fault() {
     });
     assert_eq!(rules[..FaultKind::ALL.len()], faults.collect::<Vec<_>>());
     let own: Vec<&str> = rules[FaultKind::ALL.len()..].iter().map(|[id, ..]| id.as_str()).collect();
-    assert_eq!(own, ["misspelt-name", "misspelt-kind", "misplaced-annotation", "rules-too-weak", "rules-too-strong", "rules-undecided"]);
+    assert_eq!(
+        own,
+        [
+            "misspelt-name",
+            "misspelt-kind",
+            "misplaced-annotation",
+            "rules-too-weak",
+            "rules-too-strong",
+            "rules-undecided"
+        ]
+    );
 }

@@ -78,7 +78,8 @@ pub(super) fn check(arguments: &CompileArgs) -> anyhow::Result<()> {
         let fitting = forms_that(flag.fits);
         bail!("{} does not go with --to {}, but with {fitting}: {}", flag.name, arguments.to.name(), flag.reason);
     }
-    let reads_stdin = arguments.sources.from.is_empty() || arguments.sources.from.iter().any(|path| path == Path::new("-"));
+    let reads_stdin =
+        arguments.sources.from.is_empty() || arguments.sources.from.iter().any(|path| path == Path::new("-"));
     if arguments.write && reads_stdin {
         bail!("--write needs files: name files and folders with --from");
     }
