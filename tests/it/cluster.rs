@@ -86,7 +86,7 @@ fn definition(kind: &str, version: u32) -> String {
         "type": "object",
         "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
         "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}],
-    }}});
+    }, "data": {"type": "object"}}});
     let mut definition = crds::crd("watch.example", kind, &[crds::version("v1", &schema)]);
     definition["metadata"]["resourceVersion"] = version.to_string().into();
     definition["status"] = established(&names(kind));

@@ -19,7 +19,7 @@ const MOST_LISTED: usize = 8;
 
 /// A kind at one version, as one of two revisions has it.
 #[derive(Debug, Clone, Copy)]
-pub struct KindVersion<'k> {
+pub struct RevisedKind<'k> {
     /// The kind.
     pub gvk: &'k GroupVersionKind,
     /// The name of its CRD. A built-in type has kind and group.
@@ -30,9 +30,9 @@ pub struct KindVersion<'k> {
     pub version: Option<&'k DefinitionVersion>,
 }
 
-impl<'k> KindVersion<'k> {
+impl<'k> RevisedKind<'k> {
     /// Returns the differences to an older revision of the same version, in the order of the unions.
-    pub fn changes_since(&self, old: &KindVersion<'_>) -> Vec<Fault> {
+    pub fn changes_since(&self, old: &RevisedKind<'_>) -> Vec<Fault> {
         let mut revision = Revision { old: *old, new: *self, changes: Vec::new() };
         let mut added: Vec<&Union> = self.unions().iter().collect();
         let mut removed = Vec::new();
@@ -107,8 +107,8 @@ impl<'k> KindVersion<'k> {
 
 /// Two revisions, and their differences.
 struct Revision<'k, 'o> {
-    old: KindVersion<'o>,
-    new: KindVersion<'k>,
+    old: RevisedKind<'o>,
+    new: RevisedKind<'k>,
     changes: Vec<Fault>,
 }
 

@@ -12,7 +12,7 @@ use kube_unions_core::declaration::{
     Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Source, Target,
 };
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
-use kube_unions_core::revision::KindVersion;
+use kube_unions_core::revision::RevisedKind;
 use kube_unions_core::schema::{DefaultsError, EXTENSION};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -203,9 +203,9 @@ impl Assembly {
         self.parts.workspace.definition(&kind).map_or_else(|| kind.to_string(), |known| known.name().to_owned())
     }
 
-    fn kind_version<'k>(&'k self, gvk: &'k GroupVersionKind, definition: &'k str) -> KindVersion<'k> {
+    fn kind_version<'k>(&'k self, gvk: &'k GroupVersionKind, definition: &'k str) -> RevisedKind<'k> {
         let versions = self.parts.workspace.definition(&gvk.group_kind()).into_iter().flat_map(Definition::versions);
-        KindVersion {
+        RevisedKind {
             gvk,
             definition,
             plan: self.catalog.lookup(&gvk.group, &gvk.version, &gvk.kind).map(|entry| &**entry.plan()),

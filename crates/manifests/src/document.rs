@@ -1,8 +1,8 @@
 //! One object of a manifest: its type, its name and its place in the file.
 
 use crate::crd;
+use crate::crd_maker::MadeCrd;
 use crate::file::{ManifestFile, Section};
-use crate::made::MadeCrd;
 use crate::problem::Problem;
 use kube_unions_core::field_path::pointer_tokens;
 use kube_unions_core::names::GroupVersionKind;

@@ -3,6 +3,7 @@
 mod assembly;
 pub mod counts;
 pub mod crd;
+mod crd_maker;
 pub mod diagnostic;
 mod document;
 mod edit;
@@ -23,11 +24,12 @@ pub mod union_details;
 mod yaml;
 
 pub use assembly::{Assembly, BuiltinUnions, assemble, schemas};
+pub use crd_maker::{CrdMaker, MadeCrd};
 pub use document::{Document, IdentityField};
 pub use edit::{Edit, EditError, EditedDocument, EditedFile, ItemChanges, applied, edit, edit_crds, edited_value};
 pub use file::{Format, ManifestFile, Section};
 pub use layout::pretty;
-pub use made::{CrdMaker, MadeCrd};
+
 pub use problem::Problem;
 pub use stream::Stream;
 pub use yaml::{WriteError, to_yaml};

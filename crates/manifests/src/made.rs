@@ -3,6 +3,7 @@
 //! Such a document is read as the CRD that it will become, so that nobody else has to know it. Positions and edits are those of the
 //! document. [`simple_schema`](crate::simple_schema) reads the schemas of kro.
 
+use crate::crd_maker::{CrdMaker, MadeCrd};
 use crate::document::Document;
 use crate::problem::Problem;
 use crate::simple_schema;
@@ -20,26 +21,6 @@ pub(crate) const MAKERS: [(&str, &str, CrdMaker); 2] = [
 
 /// The fields at the root of an object of a Crossplane CRD, whatever its schema says.
 const OF_CROSSPLANE: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
-
-/// Who makes a CRD.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CrdMaker {
-    /// Crossplane, from a `CompositeResourceDefinition`.
-    Crossplane,
-    /// kro, from a `ResourceGraphDefinition`.
-    Kro,
-}
-
-/// The origin of a CRD that somebody else makes.
-#[derive(Debug, Clone)]
-pub struct MadeCrd {
-    /// Who makes it.
-    pub maker: CrdMaker,
-    /// True for the CRD of a claim, which has the unions of its composite resource.
-    pub of_claim: bool,
-    /// The annotation on the document itself, which the CRD does not get.
-    pub misplaced: Option<String>,
-}
 
 impl Document {
     /// Returns true if somebody else makes CRDs of the document.
@@ -88,43 +69,10 @@ impl Document {
     }
 }
 
-impl CrdMaker {
-    /// Returns the path in the source of a value in the CRD, or that of the nearest value around it that the source has.
-    fn path_in_source<'p>(self, path: &[&'p str]) -> Vec<&'p str> {
-        match (self, path) {
-            (Self::Crossplane, ["metadata", ..]) => [&["spec"], path].concat(),
-            (Self::Crossplane, _) => path.to_vec(),
-            (Self::Kro, ["metadata", ..]) => [&["spec", "schema"], path].concat(),
-            (Self::Kro, ["spec", "versions", _, "schema", "openAPIV3Schema", inner @ ..]) => {
-                let mut fields = vec!["spec", "schema"];
-                let mut tokens = inner.iter();
-                while let Some(token) = tokens.next() {
-                    match *token {
-                        "properties" => fields.extend(tokens.next()),
-                        // A list or map and its items are one text.
-                        "items" | "additionalProperties" => {}
-                        _ => break,
-                    }
-                }
-                fields
-            }
-            (Self::Kro, _) => vec!["spec", "schema"],
-        }
-    }
-
-    /// Returns the place where the annotation reaches the CRD.
-    pub fn annotations(self) -> &'static str {
-        match self {
-            Self::Crossplane => "spec.metadata.annotations",
-            Self::Kro => "spec.schema.metadata.annotations",
-        }
-    }
-}
-
-type Located = (String, String);
+type SourceFault = (String, String);
 
 /// Returns the CRD of a composite resource, and that of its claim if there is one.
-fn crossplane(source: &Value) -> Result<Vec<Value>, Located> {
+fn crossplane(source: &Value) -> Result<Vec<Value>, SourceFault> {
     let spec = get(source, "/spec");
     let mut versions = Vec::new();
     for (index, version) in get(spec, "/versions").as_array().into_iter().flatten().enumerate() {
@@ -158,7 +106,7 @@ fn crossplane(source: &Value) -> Result<Vec<Value>, Located> {
 }
 
 /// Returns the schema that Crossplane makes: of the properties at its root, only `spec` and `status` count.
-fn crossplane_schema(mut schema: Value, pointer: &str) -> Result<Value, Located> {
+fn crossplane_schema(mut schema: Value, pointer: &str) -> Result<Value, SourceFault> {
     let Some(root) = schema.as_object_mut() else {
         return Err((
             pointer.to_owned(),
@@ -187,7 +135,7 @@ fn crossplane_schema(mut schema: Value, pointer: &str) -> Result<Value, Located>
 }
 
 /// Returns the CRD of a graph of resources. The types of its status are those of expressions, which only a cluster knows.
-fn kro(source: &Value) -> Result<Value, Located> {
+fn kro(source: &Value) -> Result<Value, SourceFault> {
     let schema = get(source, "/spec/schema");
     let Some(kind) = get(schema, "/kind").as_str() else {
         return Err(("/spec/schema".to_owned(), "`spec.schema.kind` is missing".to_owned()));

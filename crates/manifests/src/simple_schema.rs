@@ -25,10 +25,10 @@ const IRREGULAR: &str = "\
     police quy rice s salmon sheep shrimp swine taxon teeth tooth trout u um you z mice dice children";
 
 /// The path below `spec.schema` and a message.
-type Located = (Vec<String>, String);
+type SimpleSchemaFault = (Vec<String>, String);
 
 /// Returns the schema of an object with these fields.
-pub(crate) fn object(fields: &Value, types: &Value) -> Result<Value, Located> {
+pub(crate) fn object(fields: &Value, types: &Value) -> Result<Value, SimpleSchemaFault> {
     let mut reader =
         SimpleSchemaReader { types: types.as_object(), path: vec!["spec".to_owned()], around: Vec::new(), schemas: 0 };
     let read = match fields {

@@ -60,10 +60,11 @@ impl InspectionFinding {
 }
 
 /// Returns the path of a field as the API server writes it, from a JSON Pointer: `spec.unions[0]`,
-/// `metadata.annotations[kube-unions.dev/unions]`.
+/// `metadata.annotations[kube-unions.dev/unions]`. An annotation is one text, so a path ends there.
 fn field(pointer: &str) -> String {
     let mut field = String::new();
-    for token in pointer.split('/').skip(1) {
+    let longest = if pointer.starts_with("/metadata/annotations/") { 3 } else { usize::MAX };
+    for token in pointer.split('/').skip(1).take(longest) {
         let key = token.replace("~1", "/").replace("~0", "~");
         let is_name = key.starts_with(|first: char| first.is_ascii_alphabetic())
             && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -102,6 +103,7 @@ mod tests {
             ("/spec/unions/12", "spec.unions[12]"),
             ("/spec/target/kind", "spec.target.kind"),
             ("/metadata/annotations/kube-unions.dev~1unions", "metadata.annotations[kube-unions.dev/unions]"),
+            ("/metadata/annotations/kube-unions.dev~1unions/v1/~1a", "metadata.annotations[kube-unions.dev/unions]"),
             (
                 "/spec/versions/0/schema/openAPIV3Schema/properties/a-b",
                 "spec.versions[0].schema.openAPIV3Schema.properties[a-b]",

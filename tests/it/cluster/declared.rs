@@ -194,7 +194,7 @@ fn rolling() -> Value {
 
 fn of_apple() -> Value {
     json!({"target": {"group": "watch.example", "kind": "Apple"},
-        "unions": [{"path": "", "fieldsToDiscriminateBy": {"spec": "Spec"}}]})
+        "unions": [{"path": "", "fieldsToDiscriminateBy": {"spec": "Spec", "data": "Data"}}]})
 }
 
 fn declared(catalog: &Catalog) -> Vec<String> {
@@ -332,7 +332,7 @@ async fn a_condition_that_says_so_already_is_not_written() {
     second.published().await;
     // A change that both see: once both have published it, each has had its say about `apple`, too.
     let other = json!({"target": {"group": "watch.example", "kind": "Pear"},
-        "unions": [{"path": "", "fieldsToDiscriminateBy": {"spec": "Spec"}}]});
+        "unions": [{"path": "", "fieldsToDiscriminateBy": {"spec": "Spec", "data": "Data"}}]});
     server.set(|it| it.declare("other", &other));
     server.until_said("other", "Unknown", "TargetNotFound").await;
     server.set(|it| it.define("Pear"));

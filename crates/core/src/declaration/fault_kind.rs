@@ -146,7 +146,7 @@ impl FaultKind {
     }
 
     /// Returns true if a fault of this kind is a difference between two revisions of a union, see
-    /// [`KindVersion::changes_since`](crate::revision::KindVersion::changes_since).
+    /// [`RevisedKind::changes_since`](crate::revision::RevisedKind::changes_since).
     pub fn is_revision(self) -> bool {
         (Self::UnionRemoved..=Self::OnlyInNew).contains(&self)
     }

@@ -4,7 +4,7 @@ use fixtures::reviews::{GROUP, declaration, declared_catalog, definition, versio
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::{Definition, Fault, FaultKind};
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_core::revision::KindVersion;
+use kube_unions_core::revision::RevisedKind;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -34,9 +34,9 @@ impl Kind {
         }
     }
 
-    fn version(&self) -> KindVersion<'_> {
+    fn version(&self) -> RevisedKind<'_> {
         let entry = self.catalog.lookup(GROUP, "v1", "Thing");
-        KindVersion {
+        RevisedKind {
             gvk: &self.gvk,
             definition: "things.g.example",
             plan: entry.map(|entry| &**entry.plan()),
