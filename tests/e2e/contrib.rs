@@ -92,7 +92,7 @@ fn lint(kinds: &[Kind]) -> Vec<String> {
         presets().into_iter().chain(kinds.iter().map(Kind::definition)).map(|object| object.to_string()).collect();
     let linted = kube_unions(&["lint", "-"], &objects.join("\n---\n")).accepted();
     let summary: Vec<&str> = linted.stderr.lines().collect();
-    assert!(matches!(*summary, [one] if one.contains(" unions, 0 problems")), "{summary:#?}");
+    assert!(matches!(*summary, [one] if one.contains(" unions, 0 problems")), "{summary:#?}{}", linted.stdout);
     linted.stdout.lines().map(str::to_owned).collect()
 }
 

@@ -15,7 +15,7 @@ use crate::process::Workspace;
 use crate::webhook::kube_unions;
 use fixtures::wait::{SETTLED, eventually};
 
-const INCIDENTS: &str = include_str!("../cases/preview/incidents.yaml");
+const INCIDENTS: &str = include_str!("preview/incidents.yaml");
 
 /// The API group of the custom resources in the incidents.
 const GROUP: &str = "preview.example.com";

@@ -160,7 +160,7 @@ fn combinations(properties: &Map<String, Value>) -> Vec<Value> {
 #[test]
 fn proposed_groups_judge_as_the_rules_on_the_api_server() {
     let Some(native) = Native::shared() else { return };
-    let text = read_to_string(root().join("tests/cases/proposals/rows.yaml")).unwrap();
+    let text = read_to_string(root().join("tests/e2e/native/proposals.yaml")).unwrap();
     let rows: Vec<Value> = serde_saphyr::from_str(&text).unwrap();
     let kind = |number: usize| format!("Proposal{number}");
     let definitions = rows.iter().enumerate().map(|(number, row)| {

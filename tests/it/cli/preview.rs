@@ -1,9 +1,9 @@
-//! `preview`: the incidents of `tests/cases/preview`, what helps, the formats, and input that cannot be compared.
+//! `preview`: the incidents of `tests/e2e/preview`, what helps, the formats, and input that cannot be compared.
 
 use super::{Folder, yaml};
 use serde_json::{Value, json};
 
-const INCIDENTS: &str = include_str!("../../cases/preview/incidents.yaml");
+const INCIDENTS: &str = include_str!("../../e2e/preview/incidents.yaml");
 
 /// Returns a Deployment. `spec` is added to it, in flow style.
 fn deployment(name: &str, spec: &str) -> String {

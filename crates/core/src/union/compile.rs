@@ -369,7 +369,9 @@ impl UnionCompiler {
         }
         let discriminator = check::discriminator_in(union, schema);
         let values = discriminator.and_then(|(_, discriminator)| discriminator.allowed_texts());
-        if let ([choice], true) = (union.choices(), values.is_none_or(|values| values.len() < 2))
+        // A discriminator without an enum may have values that select nothing.
+        let has_one_value = union.discriminator().is_none() || values.is_some_and(|values| values.len() < 2);
+        if let ([choice], true) = (union.choices(), has_one_value)
             && let [member] = choice.members()
         {
             let message = format!(

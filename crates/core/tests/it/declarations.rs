@@ -74,7 +74,7 @@ struct WantedFault {
     version: Option<String>,
     path: String,
     source: Option<String>,
-    /// The `UnionDeclaration` with the fault, and the pointer in it.
+    /// The `UnionDeclaration` with the fault, and the pointer of its union: the fault is there or below.
     declaration: Option<String>,
     pointer: Option<String>,
     /// Words that the message must contain.
@@ -173,7 +173,7 @@ impl WantedFault {
             && fault.path == self.path
             && fault.source.map(|source| source.to_string()) == self.source
             && fault.declaration == self.declaration
-            && self.pointer.as_ref().is_none_or(|pointer| *pointer == fault.pointer)
+            && self.pointer.as_ref().is_none_or(|pointer| fault.pointer.starts_with(&**pointer))
             && self.says.iter().all(|word| fault.message.contains(word))
     }
 }
@@ -190,7 +190,10 @@ fn well_told(fault: &Fault, document: &Value) {
     assert!(line.starts_with(&fault.definition) && line.contains(&fault.path) && !line.contains('\n'), "{line}");
     assert!(line.contains(fault.version.as_deref().unwrap_or_default()), "{line}");
     assert!(!fault.message.ends_with('.') && !fault.message.starts_with(char::is_uppercase), "{line}");
-    assert!(document.pointer(&fault.pointer).is_some(), "{line}: nothing is at {}", fault.pointer);
+    // An annotation is one text.
+    let depth = if fault.pointer.starts_with("/metadata/annotations/") { 3 } else { usize::MAX };
+    let pointer: String = fault.pointer.split('/').skip(1).take(depth).map(|token| format!("/{token}")).collect();
+    assert!(document.pointer(&pointer).is_some(), "{line}: nothing is at {pointer}");
 }
 
 fn unions(catalog: &Catalog) -> Vec<String> {
@@ -257,7 +260,7 @@ fn every_case_of_a_declaration_holds() {
 }
 
 /// The kinds that no row has: they need several CRDs, subresources, a cluster, an OpenAPI document or thousands of unions or versions.
-const KINDS_WITHOUT_ROWS: [FaultKind; 18] = [
+const KINDS_WITHOUT_ROWS: [FaultKind; 46] = [
     FaultKind::UnreadableCrd,
     FaultKind::DuplicateKind,
     FaultKind::IgnoredCrd,
@@ -273,6 +276,35 @@ const KINDS_WITHOUT_ROWS: [FaultKind; 18] = [
     FaultKind::UnusableTarget,
     FaultKind::TargetNotInstalled,
     FaultKind::TooManyFields,
+    // Those of two revisions: `crate::revisions` has their rows.
+    FaultKind::UnionRemoved,
+    FaultKind::UnionMoved,
+    FaultKind::UnionOverFields,
+    FaultKind::UnionAdded,
+    FaultKind::UnionBecameRequired,
+    FaultKind::UnionBecameOptional,
+    FaultKind::FormChanged,
+    FaultKind::DiscriminatorRemoved,
+    FaultKind::DiscriminatorRenamed,
+    FaultKind::DiscriminatorAdded,
+    FaultKind::ValueRemoved,
+    FaultKind::ValueAdded,
+    FaultKind::MemberRemoved,
+    FaultKind::MemberOverField,
+    FaultKind::MemberAdded,
+    FaultKind::MemberDeselected,
+    FaultKind::MemberBecameRequired,
+    FaultKind::MemberBecameOptional,
+    FaultKind::GroupSplit,
+    FaultKind::GroupJoined,
+    FaultKind::EmptyBecameSet,
+    FaultKind::EmptyBecameUnset,
+    FaultKind::NormalizationDisabled,
+    FaultKind::NormalizationEnabled,
+    FaultKind::ActionBecameDeny,
+    FaultKind::ActionRelaxed,
+    FaultKind::OnlyInOld,
+    FaultKind::OnlyInNew,
     FaultKind::MoreErrors,
     FaultKind::MoreWarnings,
     FaultKind::MoreNotes,
@@ -415,7 +447,7 @@ fn ten_thousand_declarations_leave_the_good_one_in_force() {
 
 #[test]
 fn a_union_has_as_many_members_as_can_be_told_apart() {
-    for (count, fits) in [(1, true), (127, true), (128, true), (129, false), (300, false)] {
+    for (count, fits) in [(2, true), (127, true), (128, true), (129, false), (300, false)] {
         let names: Vec<_> = (0..count).map(|number| format!("m{number:03}")).collect();
         let properties: Map<_, _> = names.iter().map(|name| (name.clone(), json!({"type": "string"}))).collect();
         let values: Map<_, _> = names.iter().map(|name| (name.clone(), json!(name))).collect();

@@ -68,7 +68,10 @@ impl Flaw {
                 (if declared.value.is_array() { format!("/{position}") } else { String::new() }, FIELDS)
             }
         };
-        let is_discriminator = matches!(self.kind, FaultKind::UnknownDiscriminator | FaultKind::DiscriminatorType);
+        // The 2022 form stands on its discriminator.
+        let names_discriminator = declared.value.is_array() || declared.source == Source::Declaration;
+        let is_discriminator =
+            names_discriminator && matches!(self.kind, FaultKind::UnknownDiscriminator | FaultKind::DiscriminatorType);
         let keys = match self.member.as_deref() {
             Some(member) if union.get(FIELDS).is_some_and(|all| all.get(member).is_some()) => Some([fields, member]),
             Some(member) => {

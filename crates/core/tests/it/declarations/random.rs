@@ -148,10 +148,10 @@ fn is_about_v1(spec: &UnionDeclarationSpec) -> bool {
 
 fn is_at_fault(catalog: &Catalog, position: usize) -> bool {
     let pointer = format!("/spec/unions/{position}");
-    catalog
-        .faults()
-        .iter()
-        .any(|fault| fault.pointer == pointer && (fault.severity() == Severity::Error || fault.left_out))
+    catalog.faults().iter().any(|fault| {
+        fault.pointer.split('/').take(4).eq(pointer.split('/'))
+            && (fault.severity() == Severity::Error || fault.left_out)
+    })
 }
 
 fn is_in_force(catalog: &Catalog, path: &str) -> bool {
