@@ -17,7 +17,10 @@ fn reports_faults_that_no_extension_can_express() {
     );
     assert_eq!(
         twice(Box::new(AtMostOne::new().member("A", "a").member("B", "a"))),
-        ["v1: spec: error: duplicate member `a`; keep one"]
+        [
+            "v1: spec: error: duplicate member `a`; keep one",
+            "v1: spec: warning: the union has the only member `a`, so it keeps nothing apart; add the others, or remove the union"
+        ]
     );
     let two: Vec<Box<dyn Transform>> = vec![
         Box::new(DiscriminatedUnion::by("type").member("A", "a")),
@@ -115,9 +118,9 @@ fn reports_all_faults_of_a_kind_at_once() {
         "invalid unions of `wrongs.author.example.com`:\n  \
          v1alpha1: spec.other.type: error: the enum of `type` has `Recreate`, which is not in `fieldMembers`; add it, as an empty \
          member if it selects no field\n  \
+         v1alpha1: spec.other.type: error: the value `Green` is not in the enum of `type`; add it there or correct it\n  \
          v1alpha1: spec.other.type: error: the member `canary` has a default, so the API server would restore it whenever it \
          is cleared; remove the default\n  \
-         v1alpha1: spec.other.type: error: the value `Green` is not in the enum of `type`; add it there or correct it\n  \
          v1alpha1: spec.strategies[*]: error: the discriminator `kind` is not a property of this object; declare it or correct \
          the name\n  \
          v1alpha1: spec.strategies[*]: error: the member `blue_green` is not a property of this object (did you mean \
