@@ -124,7 +124,7 @@ impl Proposals {
                 self.propose(candidate, exclusions.union(candidate, &groups, env), env);
                 continue;
             }
-            // What follows from other rules may connect groups that are clear.
+            // A consequence of other rules may connect groups that are clear.
             let is_inside = |explicit: &Vec<usize>| explicit.iter().all(|field| connected.contains(field));
             for explicit in exclusions.graph.connected().into_iter().filter(is_inside) {
                 match exclusions.graph.split(&explicit) {

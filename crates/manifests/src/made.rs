@@ -1,6 +1,6 @@
 //! CRDs that others make: Crossplane from a `CompositeResourceDefinition`, kro from a `ResourceGraphDefinition`.
 //!
-//! Such a document is read as the CRD that it will become, so that nobody else has to know it. Positions and edits are those of the
+//! Such a document is read as the CRD that it will become, so that the rest of the program sees only CRDs. Positions and edits are those of the
 //! document. [`simple_schema`](crate::simple_schema) reads the schemas of kro.
 
 use crate::crd_maker::{CrdMaker, MadeCrd};

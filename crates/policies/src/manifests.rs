@@ -17,12 +17,12 @@ pub(crate) const REPEATED: &str = "variables.repeated";
 /// Explains a variable with claims.
 pub(crate) const COMMENT: &str = "the fields that manifests set in it, behind the word for whose they are";
 
-/// What the unions of a policy depend on, besides the manifest of the request.
+/// The claims that the unions of a policy depend on, besides the manifest of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ManifestNeeds {
-    /// What the same field manager sets by updates: there is a discriminator.
+    /// Updates by the same field manager set a discriminator.
     pub(crate) updates: bool,
-    /// What the same manifest set before, and the manifests of others: members can be cleared for one that was added.
+    /// Members can be cleared for an added one, so the earlier manifest and those of other managers count.
     pub(crate) contests: bool,
 }
 

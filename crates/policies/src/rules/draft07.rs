@@ -42,7 +42,7 @@ fn add_fields_of_objects(schema: &mut Map<String, Value>) {
             ("kind", json!({"type": "string"})),
             ("metadata", json!({"type": "object"})),
         ] {
-            // What a CRD says of `metadata` is only about the name.
+            // The schema of `metadata` in a CRD constrains only the name.
             let known = properties.entry(name).or_insert(of_field);
             if let Some(known) = known.as_object_mut() {
                 known.shift_remove("additionalProperties");

@@ -11,7 +11,7 @@ pub struct Managers {
     pub(super) entries: BTreeMap<ManagerIdentity, OwnedFields>,
 }
 
-/// What distinguishes a manager from the others.
+/// The identity of a manager: its name, operation, version and subresource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ManagerIdentity {
     name: Box<str>,

@@ -135,11 +135,11 @@ fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
 /// Makes and changes objects of a schema.
 pub(super) struct Objects<'s> {
     pub(super) root: &'s Value,
-    /// Of a thousand values, the number that do not fit the schema.
+    /// The number of values in a thousand that do not fit the schema.
     pub(super) odd: u64,
-    /// Of a thousand values, the number that are null.
+    /// The number of values in a thousand that are null.
     pub(super) nulls: u64,
-    /// Of a thousand lists, the number that have duplicate items.
+    /// The number of lists in a thousand that have duplicate items.
     pub(super) duplicates: u64,
 }
 
