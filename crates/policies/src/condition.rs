@@ -80,9 +80,7 @@ impl<'p> Conditions<'p> {
         }
         let custom = self.custom;
         let (name, test): (String, Test<'p>) = match algorithm {
-            Algorithm::Undiscriminated => {
-                ("two-members-are-set".to_owned(), several_set(members, group.keys(), custom))
-            }
+            Algorithm::Undiscriminated => ("two-members-are-set".to_owned(), several_set(members, group, custom)),
             Algorithm::Map(discriminator) | Algorithm::Discriminated(discriminator) => {
                 (format!("a-member-without-its-{discriminator}"), Box::new(move |object, _| is_other(&members, object)))
             }
@@ -162,10 +160,10 @@ impl<'p> Conditions<'p> {
 
     fn joined(mut self) -> Vec<RequestCondition> {
         let is_object = self.trunks.iter().all(Vec::is_empty);
-        let (root, is_optional) = if is_object { ("object", false) } else { ("pod", true) };
+        let root = if is_object { "object" } else { "pod" };
         let tests: Vec<PlacedTest<'_, 'p>> =
             self.tests.iter().flat_map(|(_, ways, test)| ways.iter().map(move |way| (&**way, test))).collect();
-        let expression = any_holds(&tests, root, is_optional, root);
+        let expression = any_holds(&tests, root, root);
         let names = self.tests.iter().map(|(name, ..)| &**name).chain(self.all.iter().map(|it| &*it.name));
         let mut names: Vec<&str> = names.collect();
         names.dedup();
@@ -176,7 +174,7 @@ impl<'p> Conditions<'p> {
         };
         let mut expressions: Vec<String> = self.all.iter().map(|condition| condition.expression.clone()).collect();
         if !is_object && !tests.is_empty() {
-            let roots: Vec<String> = self.trunks.iter().map(|trunk| chain("object", trunk)).collect();
+            let roots: Vec<String> = self.trunks.iter().map(|trunk| format!("?{}", chain("object", trunk))).collect();
             let inner = expression.replace('\n', "\n  ");
             expressions.push(format!("[{}].exists(pod,\n  {inner})", roots.join(", ")));
         } else if !tests.is_empty() {
@@ -188,8 +186,9 @@ impl<'p> Conditions<'p> {
     }
 }
 
-/// Returns the test of an object for several members that are set. `keys`: how many other fields it has for sure.
-fn several_set<'p>(members: Members<'p>, keys: usize, custom: bool) -> Test<'p> {
+/// Returns the test of an object for several members that are set.
+fn several_set<'p>(members: Members<'p>, group: &PlaceGroup<'p>, custom: bool) -> Test<'p> {
+    let keys = group.keys();
     let names: Vec<&'p str> = members.union.members().collect();
     // The API server does not store empty values of built-in objects.
     let is_plain = members.union.empty_is_unset().next().is_none() || !custom;
@@ -199,8 +198,8 @@ fn several_set<'p>(members: Members<'p>, keys: usize, custom: bool) -> Test<'p> 
                 |name| if is_optional { format!("{}.hasValue()", maybe(object, name)) } else { has(object, &[name]) };
             format!("{} && {}", has(one), has(other))
         }),
-        // A built-in object with so many members has hardly another field. One that has is looked at in vain.
-        _ if names.len() > MOST_NAMES && !custom => Box::new(move |object, is_optional| {
+        // A built-in object with many members has hardly another field. One that has is looked at in vain.
+        _ if (names.len() > MOST_NAMES || !group.has_others) && !custom => Box::new(move |object, is_optional| {
             let object = if is_optional { format!("{object}.orValue({{}})") } else { object.to_owned() };
             format!("{object}.size() > {}", keys.saturating_add(1))
         }),
@@ -233,14 +232,21 @@ fn is_other(members: &Members<'_>, object: &str) -> String {
 /// A test, and the rest of a way to its objects.
 type PlacedTest<'t, 'p> = (&'t [Step<'p>], &'t Test<'p>);
 
-/// Returns true if a test holds for an object at the end of its way. `is_optional`: `root` is an optional value.
-fn any_holds(tests: &[PlacedTest<'_, '_>], root: &str, is_optional: bool, word: &str) -> String {
+/// Returns true if a test holds for an object at the end of its way.
+fn any_holds(tests: &[PlacedTest<'_, '_>], root: &str, word: &str) -> String {
     let mut alternatives: Vec<String> = Vec::new();
-    let mut rest = tests.to_vec();
+    // What is tested for the root and for items of its lists is written once: the root stands beside the items.
+    let is_item = |(own, same): &PlacedTest<'_, '_>| {
+        let is_own = |(way, test): &PlacedTest<'_, '_>| {
+            std::ptr::eq(*test, *same) && matches!(way, [Step::AnyOf(_), Step::Items(_), rest @ ..] if rest == *own)
+        };
+        tests.iter().any(is_own)
+    };
+    let (own, mut rest): (Vec<PlacedTest<'_, '_>>, Vec<_>) = tests.iter().copied().partition(is_item);
     while let Some((way, test)) = rest.first().copied() {
         let fields = trunk(way);
         let found = chain(root, &fields);
-        let is_optional = is_optional || !fields.is_empty();
+        let is_optional = !fields.is_empty();
         let Some(step) = way.get(fields.len()) else {
             alternatives.push(test(&found, is_optional));
             rest.remove(0);
@@ -252,8 +258,12 @@ fn any_holds(tests: &[PlacedTest<'_, '_>], root: &str, is_optional: bool, word: 
             rest.into_iter().partition(|(other, _)| other.get(..end) == way.get(..end));
         let inside: Vec<PlacedTest<'_, '_>> =
             alike.iter().map(|(way, test)| (way.get(end..).unwrap_or_default(), *test)).collect();
+        let with_root = fields.is_empty()
+            && inside.iter().any(|(way, test)| {
+                own.iter().any(|(own, same)| std::ptr::eq(*test, *same) && way.get(1..) == Some(*own))
+            });
         let word = fields.last().copied().unwrap_or(word);
-        alternatives.push(any_of_items(step, &inside, root, &found, is_optional, word));
+        alternatives.push(any_of_items(step, &inside, (root, with_root), (&found, is_optional), word));
         rest = others;
     }
     let mut told: Vec<String> = Vec::new();
@@ -265,13 +275,13 @@ fn any_holds(tests: &[PlacedTest<'_, '_>], root: &str, is_optional: bool, word: 
     told.join(" ||\n")
 }
 
-/// Returns true if a test holds below a list, map or choice of fields: `found`, which is below `root`.
+/// Returns true if a test holds below a list, map or choice of fields: `found`, an optional value or not. `with_root`: or for
+/// the root itself.
 fn any_of_items(
     step: &Step<'_>,
     inside: &[PlacedTest<'_, '_>],
-    root: &str,
-    found: &str,
-    is_optional: bool,
+    (root, with_root): (&str, bool),
+    (found, is_optional): (&str, bool),
     word: &str,
 ) -> String {
     let item_of = |word: &str| {
@@ -279,21 +289,23 @@ fn any_of_items(
         item.push_str(&"2".repeat(usize::from(root == item)));
         item
     };
-    let (source, key, item, is_optional, word) = match step {
+    let (source, key, item, word) = match step {
         Step::AnyOf(names) => {
-            let list: Vec<String> = names.iter().map(|name| maybe(found, name)).collect();
-            let word = step.word().unwrap_or_else(|| word.to_owned());
+            let root = with_root.then(|| format!("dyn([{root}])"));
+            let fields = names.iter().map(|name| format!("?{}", maybe(found, name)));
+            let list: Vec<String> = root.into_iter().chain(fields).collect();
+            let word = if with_root { "parts".to_owned() } else { step.word().unwrap_or_else(|| word.to_owned()) };
             let is_list = inside.iter().any(|(way, _)| matches!(way.first(), Some(Step::Items(_))));
             let item = if is_list { "list".to_owned() } else { item_of(&word) };
-            (format!("[{}]", list.join(", ")), "", item, true, word)
+            (format!("[{}]", list.join(", ")), "", item, word)
         }
         Step::Values | Step::Items(_) | Step::Field(_) => {
             let (empty, key) = if *step == Step::Values { ("{}", "name, ") } else { ("[]", "") };
             let source = if is_optional { format!("{found}.orValue({empty})") } else { found.to_owned() };
-            (source, key, item_of(word), false, word.to_owned())
+            (source, key, item_of(word), word.to_owned())
         }
     };
-    let inner = any_holds(inside, &item, is_optional, &word);
+    let inner = any_holds(inside, &item, &word);
     let begin = format!("{source}.exists({key}{item},");
     // A list in a list is looked for on the same line.
     if let Some((line, rest)) = inner.split_once('\n')

@@ -30,6 +30,8 @@ pub(crate) struct PlaceGroup<'p> {
     pub(crate) typed: bool,
     /// True if null may stand where an object is.
     pub(crate) nullable: bool,
+    /// True if an object may have fields that are of no union and do not identify it in its list.
+    pub(crate) has_others: bool,
 }
 
 impl<'p> PlaceGroup<'p> {
@@ -41,12 +43,16 @@ impl<'p> PlaceGroup<'p> {
             let way: Vec<Step<'p>> = place.steps.iter().map(Step::of).collect();
             // Where nothing is known of types, each place has its own guards.
             match groups.iter_mut().find(|group| list_functions && place.typed && group.is_alike(place)) {
-                Some(group) => group.ways.push(way),
+                Some(group) => {
+                    group.ways.push(way);
+                    group.has_others |= place.has_others;
+                }
                 None => groups.push(Self {
                     ways: vec![way],
                     unions: place.unions,
                     typed: place.typed,
                     nullable: place.nullable,
+                    has_others: place.has_others,
                 }),
             }
         }
@@ -74,8 +80,7 @@ impl<'p> PlaceGroup<'p> {
         for way in self.ways {
             of_depth.entry(way.len()).or_default().push(way);
         }
-        let Self { unions, typed, nullable, .. } = self;
-        of_depth.into_values().map(|ways| Self { ways, unions, typed, nullable }).collect()
+        of_depth.into_values().map(|ways| Self { ways, ..self }).collect()
     }
 
     fn is_alike(&self, place: &UnionPlace<'p>) -> bool {

@@ -218,6 +218,8 @@ impl UnionCompiler {
                 matches!(role, Role::Discriminator { union } if booleans.get(usize::from(*union)) == Some(&true));
             fields.insert(name.clone(), FieldNode { empty_is_unset, is_boolean, ..FieldNode::new(name, *role) });
         }
+        let is_other = |name: &Box<str>| !roles.contains_key(name) && !at.keys.iter().any(|key| **key == **name);
+        let has_others = schema.properties.keys().any(is_other);
         for (name, property) in &schema.properties {
             if without_status && &**name == "status" {
                 continue;
@@ -245,6 +247,7 @@ impl UnionCompiler {
             atomic: schema.is_atomic(),
             untyped: schema.untyped || schema.type_name.is_none(),
             nullable: schema.nullable,
+            has_others,
         })))
     }
 

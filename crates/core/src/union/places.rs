@@ -15,6 +15,8 @@ pub struct UnionPlace<'p> {
     pub typed: bool,
     /// True if null may stand where the object is.
     pub nullable: bool,
+    /// True if the schema names fields of the object that are of no union and do not identify it in its list.
+    pub has_others: bool,
 }
 
 /// One step of a [`UnionPlace`].
@@ -82,7 +84,8 @@ impl Plan {
                     let in_collection = steps.iter().any(|step| !matches!(step, UnionStep::Field(_)));
                     // Null may stand for a list, or for an item.
                     let typed = typed && !(in_collection && way.nullable);
-                    found.push(UnionPlace { steps: steps.clone(), unions, typed, nullable: object.nullable });
+                    let (nullable, has_others) = (object.nullable, object.has_others);
+                    found.push(UnionPlace { steps: steps.clone(), unions, typed, nullable, has_others });
                 }
                 for field in &object.fields {
                     if let Some(child) = field.child {

@@ -51,6 +51,8 @@ pub(super) struct ObjectNode {
     pub(super) untyped: bool,
     /// True if the object may be null.
     pub(super) nullable: bool,
+    /// True if the schema names fields that are of no union and no key.
+    pub(super) has_others: bool,
 }
 
 /// The default of a key of list items.
