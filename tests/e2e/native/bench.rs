@@ -19,6 +19,8 @@ use crate::http::{Answer, Client};
 use crate::kind::{documents, forget_unions};
 use crate::webhook::{self, kube_unions, run_program};
 use fixtures::crds::{annotated, crd};
+use fixtures::files::root;
+use fixtures::policies::{SAMPLES, expressions};
 use fixtures::reviews::version;
 use fixtures::wait::for_some;
 
@@ -220,13 +222,8 @@ fn deployments(bench: &mut Bench) {
         bench.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
         bench.apply(&workload(namespace));
         let Some(program) = program else { continue };
-        // Each preset had policies of its own before.
-        let alone = presets::FILES.iter().flat_map(|(_, of)| of.chunks(1)).map(|of| (of[0], of));
-        let files: Vec<(&str, &[&str])> =
-            if *namespace == "before" { alone.collect() } else { presets::FILES.to_vec() };
-        for (file, of) in files {
-            let compiled = presets::compiled(program, &bench.cluster.control_plane, file, of);
-            for policy in documents(&compiled) {
+        for (_, text) in presets_by(program, &bench.cluster) {
+            for policy in documents(&text) {
                 bench.apply(&only_for(namespace, policy));
             }
         }
@@ -257,6 +254,52 @@ fn deployments(bench: &mut Bench) {
             bench.patch(&path(ways[way].1), &change)
         });
     }
+}
+
+/// Returns the policies that a program compiles for the presets, by file. Each preset had policies of its own before.
+fn presets_by(program: &Path, cluster: &Cluster) -> Vec<(String, String)> {
+    let alone = presets::FILES.iter().flat_map(|(_, of)| of.chunks(1)).map(|of| (of[0], of));
+    let is_before = before().is_some_and(|before| before == program);
+    let files: Vec<(&str, &[&str])> = if is_before { alone.collect() } else { presets::FILES.to_vec() };
+    let compiled =
+        |(file, of): (&str, &[&str])| (file.to_owned(), presets::compiled(program, &cluster.control_plane, file, of));
+    files.into_iter().map(compiled).collect()
+}
+
+/// Returns the policies that a program compiles for the samples, by name.
+fn samples_by(program: &Path) -> Vec<(String, String)> {
+    let compiled = |name: &str| {
+        let folder = root().join("manifests/samples").join(name);
+        let arguments = ["compile", "--to=policies", "--from", folder.to_str().unwrap()];
+        (format!("sample {name}"), run_program(program, &arguments, "").accepted().stdout)
+    };
+    SAMPLES.map(compiled).into()
+}
+
+#[test]
+#[ignore = "a benchmark: run `make bench-native`"]
+fn sizes_of_policies_and_what_it_costs_to_accept_them() {
+    let Some(cluster) = Cluster::own() else { return };
+    let mut table = String::from(
+        "\n| policies | by | bytes | objects | longest expression | API server's CPU to accept them |\n|---|---|---|---|---|---|\n",
+    );
+    let programs = before().map(|program| ("before", program)).into_iter().chain([("now", webhook::binary().unwrap())]);
+    for (by, program) in programs {
+        let presets = presets_by(&program, &cluster);
+        let all = presets.iter().map(|(_, text)| &**text).collect::<Vec<_>>().join("---\n");
+        for (name, text) in [("all presets".to_owned(), all)].into_iter().chain(presets).chain(samples_by(&program)) {
+            let objects = documents(&text);
+            let longest = objects.iter().flat_map(expressions).map(str::len).max().unwrap_or_default();
+            let start = cpu_ticks(cluster.control_plane.port());
+            for object in &objects {
+                let named = only_for(&format!("{by}-{}", name.replace([' ', '.'], "-")), object.clone());
+                cluster.kubectl("bench").apply(&named.to_string()).accepted();
+            }
+            let cpu = Duration::from_millis(10 * (cpu_ticks(cluster.control_plane.port()) - start)).as_secs_f64();
+            let _ = writeln!(table, "| {name} | {by} | {} | {} | {longest} | {cpu:.2} s |", text.len(), objects.len());
+        }
+    }
+    say(&table);
 }
 
 fn workload(namespace: &str) -> Value {
