@@ -23,6 +23,7 @@ mod rule;
 mod sample;
 mod scene;
 mod selection;
+mod sentence;
 mod suggestion;
 mod table;
 mod transition;

@@ -60,6 +60,11 @@ pub enum EvidenceState {
 }
 
 impl Evidence {
+    /// Makes evidence of a text that no validation enforces.
+    pub(crate) fn stated(kind: EvidenceKind, pointer: String, text: &str) -> Self {
+        Self { kind, pointer, text: text.to_owned(), message: None, state: EvidenceState::Elsewhere }
+    }
+
     /// Returns the JSON Pointer of the validation itself.
     pub fn position(&self) -> String {
         match &self.kind {

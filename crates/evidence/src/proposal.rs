@@ -129,7 +129,7 @@ impl Proposals {
             for explicit in exclusions.graph.connected().into_iter().filter(is_inside) {
                 match exclusions.graph.split(&explicit) {
                     Some(groups) => self.propose(candidate, exclusions.union(candidate, &groups, env), env),
-                    None => self.doubt_overlaps(candidate, &exclusions.graph, explicit),
+                    None => self.examine_overlaps(candidate, &exclusions, explicit, env),
                 }
             }
         }
@@ -138,9 +138,22 @@ impl Proposals {
         }
     }
 
-    /// Adds a doubt for each group of fields that exclude each other, and also others.
-    fn doubt_overlaps(&mut self, candidate: &CandidateFields<'_>, graph: &ExclusionGraph, connected: Vec<usize>) {
+    /// Proposes the large groups of fields that exclude each other, and also others. A pair may be a part of any union, so it is a
+    /// doubt.
+    fn examine_overlaps(
+        &mut self,
+        candidate: &CandidateFields<'_>,
+        exclusions: &Exclusions,
+        connected: Vec<usize>,
+        env: &Rc<CelEnv>,
+    ) {
+        let graph = &exclusions.graph;
         for group in graph.cliques(connected) {
+            if group.len() > 2 {
+                let members: Vec<Vec<usize>> = group.iter().map(|field| vec![*field]).collect();
+                self.propose(candidate, exclusions.union(candidate, &members, env), env);
+                continue;
+            }
             let outside = graph.outside(&group).join(", ");
             let why = format!("some of them also exclude {outside}, and a field can be in one union only");
             self.doubt(candidate, graph.names(&group), why);

@@ -73,6 +73,11 @@ fn rules_that_exclude_each_pair_make_a_union() {
             &["!has(self.c) || has(self.a)", "has(self.a) != has(self.b)", "!(has(self.c) && has(self.d))"],
             &["spec: a b!", "spec: c d"],
         ),
+        // Each field of a large group excludes each other one, and one of them also a field outside.
+        (
+            &["[has(self.a), has(self.b), has(self.c)].filter(x, x).size() <= 1", "!(has(self.a) && has(self.d))"],
+            &["spec: a b c"],
+        ),
         // Together or not at all, one-sided, or beyond the library: no unions.
         (&["has(self.a) == has(self.b)"], &[]),
         (&["!has(self.a) || has(self.b)"], &[]),
@@ -359,7 +364,8 @@ fn fields_of_which_not_every_pair_can_be_tried_are_in_doubt() {
 fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
     let mut schema = schema(&[], keywords);
     let spec = &mut schema["properties"]["spec"];
-    spec["properties"]["type"]["enum"] = json!(["X"]);
+    spec["properties"]["type"]["enum"] = json!(["X", "Y", "z-1"]);
+    spec["properties"]["on"] = json!({"type": "boolean"});
     for (name, description) in ["a", "b", "c"].into_iter().zip(descriptions) {
         spec["properties"][name]["description"] = json!(description);
     }
@@ -369,7 +375,7 @@ fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
 
 #[test]
 fn sentences_that_exclude_fields_suggest_unions() {
-    let rows: [([&str; 4], &[&str]); 15] = [
+    let rows: [([&str; 4], &[&str]); 23] = [
         (["The first. Mutually exclusive with b.", "", "", ""], &["spec: a b"]),
         (["This field is mutually exclusive\nwith the `b` field.", "", "", ""], &["spec: a b"]),
         (["Cannot be set together with B", "", "", ""], &["spec: a b"]),
@@ -379,8 +385,20 @@ fn sentences_that_exclude_fields_suggest_unions() {
         (["", "", "", "The fields a and b are mutually exclusive."], &["spec: a b"]),
         (["", "a and b cannot be set together.", "", ""], &["spec: a b"]),
         (["Mutually exclusive with b and c.", "Mutually exclusive with c.", "", ""], &["spec: a b c"]),
-        // A hub, several that are allowed, other words, and what is not a sibling.
-        (["Mutually exclusive with b and c.", "", "", ""], &[]),
+        (
+            ["Cannot be set at the same time as `b`, or `c`.", "Cannot be set at the same time as `a` or `c`.", "", ""],
+            &["spec: a b c"],
+        ),
+        (["Cannot be set if the `b` field is set.", "", "", ""], &["spec: a b"]),
+        (["Cannot be used if b is not empty.", "", "", ""], &["spec: a b"]),
+        (["If set, B and C must not be set.", "", "", ""], &["spec: a b+c"]),
+        (["", "", "No more than one of the A and B may be specified.", ""], &["spec: a b"]),
+        // Fields that go together are a group.
+        (["Mutually exclusive with b and c.", "", "", ""], &["spec: a b+c"]),
+        (["Mutually exclusive with b.", "", "b and c must be set together.", ""], &["spec: a b+c"]),
+        (["Mutually exclusive with b.", "If set, c must also be set.", "", ""], &["spec: a b+c"]),
+        // A chain, several that are allowed, other words, and what is not a sibling.
+        (["Mutually exclusive with b.", "Mutually exclusive with c.", "", "Only one of c, d."], &[]),
         (["", "", "", "At least one of a, b must be set, at most one of a or b."], &[]),
         (["Either a or b must be set, only one of a or b.", "", "", ""], &[]),
         (["Cannot be set when b is large.", "", "", ""], &[]),
@@ -393,6 +411,36 @@ fn sentences_that_exclude_fields_suggest_unions() {
     let exclusive = ["Mutually exclusive with b.", "", "", ""];
     assert_eq!(suggested(exclusive, &json!({"required": ["b"]})), [""; 0]);
     assert_eq!(suggested(exclusive, &json!({"not": {"required": ["a", "b"]}})), [""; 0], "it is proven");
+}
+
+#[test]
+fn sentences_about_values_suggest_unions() {
+    let rows: [([&str; 3], &[&str]); 12] = [
+        (["Only applicable when the type is `X`.", "", ""], &["spec: type: X=a? Y=- z-1=-"]),
+        (["Can be used only when Type is set to X or \"Y\".", "", ""], &["spec: type: X=a? Y=a? z-1=-"]),
+        (
+            ["Present only if type = z-1.", "It is only used if the .spec.type field is set to 'Y'", ""],
+            &["spec: type: X=- Y=b? z-1=a?"],
+        ),
+        (
+            ["NOTE: Can only be set if type is X", "", "This option requires `type` to be set to `X`."],
+            &["spec: type: X=a?+c? Y=- z-1=-"],
+        ),
+        (["May not be set if type is X.", "", ""], &["spec: type: X=- Y=a? z-1=a?"]),
+        (["May only be set when `on` is true.", "", ""], &["spec: on: false=- true=a?"]),
+        (["Cannot be defined when `on` is true.", "", ""], &["spec: on: =a? false=a? true=-"]),
+        // An exclusion of a member is not another union.
+        (["Only used if type is X. Mutually exclusive with b.", "", ""], &["spec: type: X=a? Y=- z-1=-"]),
+        // Another value, a negation, another field, and a requirement.
+        (["Only used if type is Z.", "Only used if type is not X.", "Only used if name is X."], &[]),
+        (["Required if type is X.", "Only used, if type is X it is ignored.", ""], &[]),
+        (["Cannot be set when type is X, Y or z-1.", "", ""], &[]),
+        (["Only used if a is X.", "", ""], &[]),
+    ];
+    for ([a, b, c], want) in rows {
+        assert_eq!(suggested([a, b, c, ""], &json!({})), want, "{a} {b} {c}");
+    }
+    assert_eq!(suggested(["Only used if type is X.", "", "", ""], &json!({"required": ["a"]})), [""; 0]);
 }
 
 #[test]

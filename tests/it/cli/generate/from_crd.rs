@@ -107,6 +107,7 @@ const OBSERVED: &str = "        type: object
               token: {type: string}
               source: {type: string, enum: [Git, Http, None]}
               git: {type: object}
+              depth: {type: integer, description: The number of commits. Only used if Source is Git.}
               http: {type: object}
               template:
                 type: object
@@ -174,10 +175,11 @@ spec:
   validationActions: [Audit]
   unions:
   # crd.yaml:26:38: stores.example.com spec.source: enum
+  # crd.yaml:28:38: stores.example.com spec.depth: \"Only used if Source is Git\"
   - path: spec
     discriminator: source
     fieldMembers:
-      Git: {name: git, optional: true}
+      Git: {fields: {git: {optional: true}, depth: {optional: true}}}
       Http: {name: http, optional: true}
       None: {}
   # crd.yaml:24:36: stores.example.com spec.user: \"Mutually exclusive with token\"
@@ -213,6 +215,20 @@ fn what_is_proposed_is_a_valid_declaration_that_agrees_with_the_rules() {
     let checked = folder.run(&["check-cel", "crd.yaml", "declaration.yaml", "-o", "json"]).code(0).json();
     let verdicts: Vec<&Value> = checked.as_array().unwrap().iter().map(|it| &it["verdicts"]).collect();
     assert_eq!(verdicts, [&json!(["agrees"]), &json!(["agrees"])], "{checked:#}");
+
+    // Groups, of which one has rules that also reject what no union can say.
+    let rows = yaml(include_str!("../../../e2e/native/proposals.yaml"));
+    for (number, row) in rows.as_array().unwrap().iter().enumerate() {
+        let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": row["spec"]}});
+        let crd = fixtures::crds::crd("groups.example", "Group", &[fixtures::crds::version("v1", &schema)]);
+        let folder = Folder::new(&[("crd.json", &crd.to_string())]);
+        let run = folder.run(&["generate", "--from-crd", "crd.json"]).code(0);
+        folder.write("declaration.yaml", &run.stdout);
+        let is_stricter = row["stricter"] == true;
+        let run = folder.run(&["check-cel", "crd.json", "declaration.yaml", "-o", "json"]).code(i32::from(is_stricter));
+        let want = if is_stricter { "tooStrong" } else { "agrees" };
+        assert_eq!(run.json()[0]["verdicts"], json!([want]), "{number}: {}", row["description"]);
+    }
 }
 
 #[test]
