@@ -4,10 +4,11 @@
 //! value of `x-kubernetes-unions` at that place.
 
 use super::{Definition, FaultKind, Source};
+use crate::field_path::Printable;
 use crate::schema::{Declared, Origin, Place};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
@@ -26,7 +27,7 @@ pub const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 pub type AnnotationContent = BTreeMap<String, BTreeMap<String, Value>>;
 
 pub(super) fn graft(definition: &mut Definition, text: &str) {
-    let by_version: OrderedEntries<OrderedEntries<Value>> = match serde_json::from_str(text) {
+    let by_version: OrderedEntries<OrderedEntries<Entry>> = match serde_json::from_str(text) {
         Ok(entries) => entries,
         Err(error) => {
             let message =
@@ -50,21 +51,56 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
     }
 }
 
-fn graft_version(definition: &mut Definition, version: usize, by_pointer: OrderedEntries<Value>) {
+fn graft_version(definition: &mut Definition, version: usize, by_pointer: OrderedEntries<Entry>) {
     let mut places = HashSet::new();
-    for (pointer, value) in by_pointer.0.into_iter().rev() {
+    for (pointer, entry) in by_pointer.0.into_iter().rev() {
         match Place::from_pointer(&pointer) {
             Err(error) => {
                 let message = error.to_string();
                 definition.report(FaultKind::InvalidAnnotation, Some(version), &Place::root(), BY, message);
             }
             Ok(place) if places.insert(place.clone()) => {
+                let mut repeated = None;
+                let value = entry.into_value(&mut repeated);
+                if let Some(key) = repeated {
+                    let message = format!("`{pointer}` has `{}` twice; the last one counts", Printable::new(&key, 64));
+                    definition.report(FaultKind::DuplicateEntry, Some(version), &place, BY, message);
+                }
                 definition.graft(version, &place, Declared::new(value, Source::Annotation));
             }
             Ok(place) => {
                 let message = format!("has `{pointer}` twice; the last one counts");
                 definition.report(FaultKind::DuplicateEntry, Some(version), &place, BY, message);
             }
+        }
+    }
+}
+
+/// A JSON value with its duplicate keys.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    Fields(OrderedEntries<Self>),
+    Items(Vec<Self>),
+    Other(Value),
+}
+
+impl Entry {
+    /// Returns the value with the last of each key, and a key that it has twice.
+    fn into_value(self, repeated: &mut Option<String>) -> Value {
+        match self {
+            Self::Fields(OrderedEntries(entries)) => {
+                let mut fields = Map::new();
+                for (name, entry) in entries {
+                    let value = entry.into_value(repeated);
+                    if fields.insert(name.clone(), value).is_some() {
+                        repeated.get_or_insert(name);
+                    }
+                }
+                Value::Object(fields)
+            }
+            Self::Items(items) => items.into_iter().map(|item| item.into_value(repeated)).collect(),
+            Self::Other(value) => value,
         }
     }
 }

@@ -76,7 +76,7 @@ fault_kinds! {
     KeylessListOfTarget "keyless-list-of-target" Note "A union of a UnionDeclaration is in a list without keys, where nothing can be cleared.",
     EmbeddedResource "embedded-resource" Warning "A union is in an embedded resource, where it has no effect.",
     InvalidAnnotation "invalid-annotation" Error "The annotation, or a JSON Pointer in it, cannot be read.",
-    DuplicateEntry "duplicate-entry" Warning "The annotation has a version or a JSON Pointer twice.",
+    DuplicateEntry "duplicate-entry" Warning "The annotation has a version, a JSON Pointer or another key twice.",
     UnknownVersion "unknown-version" Error "The annotation names a version that the CRD does not have.",
     UnknownPlace "unknown-place" Error "The schema has no place of this path.",
     StaleLastApplied "stale-last-applied" Warning "The last-applied configuration does not fit the schema.",
