@@ -142,6 +142,22 @@ spec:
 }
 
 #[test]
+fn a_member_that_another_union_of_the_object_requires_is_not_missing() {
+    let schema = "        type: object
+        properties:
+          spec:
+            type: object
+            x-kubernetes-validations: [{rule: has(self.a) != has(self.b)}, {rule: '!(has(self.c) && has(self.d))'}]
+            properties: {a: {type: string}, b: {type: string}, c: {type: string}, d: {type: string}}
+";
+    let mut crd = yaml(&crd_of("Store", schema));
+    let unions = json!([{"required": true, "members": ["a", "b"]}, {"members": ["c", "d"]}]);
+    let content = json!({"v1": {"/properties/spec": unions}}).to_string();
+    crd["metadata"]["annotations"] = json!({"kube-unions.dev/unions": content});
+    Folder::new(&[]).pipe(&["check-cel", "-"], crd.to_string()).code(0).says(&["1 CRD, 2 unions: 2 agree"]);
+}
+
+#[test]
 fn a_union_inside_a_member_is_judged_at_its_own_place() {
     let outer = "{fieldMembers: {Disk: {name: disk}, Net: {name: net}, Nowhere: null}}";
     let inner = "disk: {type: object, x-kubernetes-unions: [{fields-to-discriminateBy: {a: A, b: B}}],

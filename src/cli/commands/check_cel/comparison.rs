@@ -2,11 +2,12 @@
 
 use super::subjects::CheckedUnion;
 use kube_unions_core::admission::{Phase, Ratcheting, StoredObject, review};
-use kube_unions_core::union::{Capped, Form, Part};
+use kube_unions_core::union::{Capped, Form, Part, ViolationKind};
 use kube_unions_evidence::{Combination, Decision, Evidence, EvidenceState, TableRow, TruthTable, UnionFields};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The result of comparing a union with rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -226,7 +227,11 @@ fn judge(subject: &CheckedUnion<'_>, fields: &UnionFields, combination: &Combina
     };
     let violations = [stored.violations(), stored.warnings(), stored.observed()];
     let mut violations = violations.into_iter().flat_map(Capped::kept);
-    let first = violations.find(|violation| subject.is_at_place(&violation.path));
+    let is_own = |name: &Arc<str>| subject.union.members().any(|own| own == &**name);
+    // Another union of the object may require a member, too.
+    let is_of_other =
+        |kind: &ViolationKind| matches!(kind, ViolationKind::OneRequired { members } if !members.iter().all(is_own));
+    let first = violations.find(|it| subject.is_at_place(&it.path) && !is_of_other(&it.kind));
     let first = first.map(|violation| violation.kind.to_string());
     first.map_or(UnionVerdict::Valid, UnionVerdict::Invalid)
 }
