@@ -38,7 +38,7 @@ fn list_form(members: usize, discriminator: bool) -> Value {
 }
 
 /// Returns a kind with a union of 64 values and 128 members, in which each value selects all members but one.
-fn table() -> Value {
+pub(super) fn table(group: &str) -> Value {
     let names = || (0..128).map(|number| format!("m{number}"));
     let mut properties: Map<_, _> = names().map(|name| (name, json!({"type": "string"}))).collect();
     properties.insert("type".to_owned(), json!({"type": "string"}));
@@ -49,7 +49,7 @@ fn table() -> Value {
     let choices: Map<_, _> = (0..64).map(|value| (format!("V{value}"), selected(value))).collect();
     let union = json!({"/properties/spec/properties/type": {"fieldMembers": choices}});
     let schema = spec(&json!({"type": "object", "properties": properties}));
-    annotated(GROUP, "Table", &[version("v1", &schema)], &json!({"v1": union}).to_string())
+    annotated(group, "Table", &[version("v1", &schema)], &json!({"v1": union}).to_string())
 }
 
 fn spec(schema: &Value) -> Value {
@@ -84,7 +84,7 @@ fn policies_of_large_kinds_are_accepted_and_work() {
         subject.write("an addition", Some(json!({"spec": {"m7": "v"}})), json!({"spec": {"m7": "v", "m8": "v"}}));
         subjects.push(subject);
     }
-    let mut selecting = Subject::of_definition(table());
+    let mut selecting = Subject::of_definition(table(GROUP));
     let before = json!({"spec": {"type": "V0", "m1": "v", "m5": "v"}});
     selecting.write("a switch", Some(before), json!({"spec": {"type": "V1", "m1": "v", "m5": "v"}}));
     selecting.write("a contradiction", None, json!({"spec": {"type": "V63", "m62": "v", "m63": "v", "m64": "v"}}));

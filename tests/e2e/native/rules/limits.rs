@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::limits::table;
 use super::super::{IN_FORCE, Native};
 use super::embed;
 use crate::http::Answer;
@@ -165,6 +166,31 @@ fn lists_and_members_are_limited_as_the_api_server_limits_them() {
         }
     }
     assert!(accepted > 100 && refused > 20, "{accepted} accepted, {refused} refused");
+}
+
+#[test]
+fn a_large_table_of_values_and_members_has_rules() {
+    let Some(native) = Native::shared() else { return };
+    let mut definition = table(GROUP);
+    let catalog = catalog(&[&definition]);
+    let entry = catalog.entries().first().expect("the union is in force");
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let rules = embed(schema, entry.gvk(), entry.plan(), &PolicyOptions::default());
+    assert_eq!(rules.refusals, []);
+    forget_unions(&mut definition);
+    native.apply(&definition);
+    let collection = format!("/apis/{GROUP}/v1/namespaces/default/tables");
+    native.wait_until_served(&collection);
+    let judge = |spec: &Value| {
+        let object =
+            json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Table", "metadata": {"name": "t"}, "spec": spec});
+        native.send("POST", &format!("{collection}?dryRun=All"), &object)
+    };
+    let valid = judge(&json!({"type": "V63", "m62": "v", "m64": "v"}));
+    assert_eq!(valid.status, 201, "{}", valid.body["message"]);
+    let refused = judge(&json!({"type": "V63", "m62": "v", "m63": "v"}));
+    let causes = &refused.body["details"]["causes"];
+    assert_eq!((refused.status, &causes[0]["field"], &causes[1]), (422, &json!("spec.m63"), &Value::Null), "{causes}");
 }
 
 #[test]
