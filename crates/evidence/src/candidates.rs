@@ -4,7 +4,8 @@ use crate::env::CelEnv;
 use crate::limits::{DEEPEST_PLACE, MOST_PLACES};
 use crate::node::SchemaNode;
 use crate::parsed::{Parsed, children};
-use crate::place::PlaceValidations;
+use crate::place::{Evidence, PlaceValidations};
+use crate::proposed_union::{ProposedChoice, ProposedUnion};
 use crate::rule::ValidationRule;
 use crate::selection::FieldSelection;
 use crate::union_fields::UnionFields;
@@ -112,6 +113,28 @@ impl<'s> VisitedObject<'s> {
             if let Parsed::Expression(expression) = &*rule.parsed {
                 tested_in(expression, &[("self", self.place.clone())], named);
             }
+        }
+    }
+
+    /// Returns a union of the object.
+    pub(crate) fn union(
+        &self,
+        discriminator: Option<&str>,
+        choices: Vec<ProposedChoice>,
+        evidence: Vec<Evidence>,
+    ) -> ProposedUnion {
+        let is_member = |name: &&str| choices.iter().flat_map(|it| &it.members).any(|member| member.name == **name);
+        let members = self.node.properties().map(|(name, _)| name).filter(is_member).map(str::to_owned).collect();
+        ProposedUnion {
+            path: self.place.to_string(),
+            keyless: self.keyless,
+            discriminator: discriminator.map(str::to_owned),
+            choices,
+            members,
+            exactly_one: false,
+            empty_is_unset: BTreeSet::new(),
+            immutable: false,
+            evidence,
         }
     }
 

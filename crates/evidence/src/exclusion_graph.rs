@@ -100,7 +100,7 @@ impl ExclusionGraph {
         };
         let groups = open.iter().map(|&first| grow(first)).filter(|group| group.len() > 1);
         // The first of the largest groups wins.
-        let mut largest = groups.reduce(|best, group| if group.len() > best.len() { group } else { best })?;
+        let mut largest = groups.rev().max_by_key(Vec::len)?;
         largest.sort_unstable();
         Some(largest)
     }

@@ -237,19 +237,13 @@ impl Exclusions {
         let requirements = self.requirements.iter().filter(|(pair, _)| are_inside(*pair));
         let pairs: Vec<&TableRow> = pairs.collect();
         let fields = UnionFields { members: members.clone(), ..UnionFields::default() };
+        let choices = ProposedChoice::of_groups(groups.iter().map(|group| self.graph.names(group)).collect());
+        let others = requirements.flat_map(|(_, evidence)| evidence.clone());
+        let evidence = with_others(CandidateFields::evidence(&self.table, &pairs), others);
         ProposedUnion {
-            path: candidate.object.place.to_string(),
-            keyless: candidate.object.keyless,
-            discriminator: None,
-            choices: ProposedChoice::of_groups(groups.iter().map(|group| self.graph.names(group)).collect()),
             exactly_one: requires_one(candidate, &members, env),
             empty_is_unset: candidate.empty_is_unset(pairs.iter().copied(), fields, OtherMembers::Unknown, env),
-            evidence: with_others(
-                CandidateFields::evidence(&self.table, &pairs),
-                requirements.flat_map(|(_, evidence)| evidence.clone()),
-            ),
-            members,
-            immutable: false,
+            ..candidate.object.union(None, choices, evidence)
         }
     }
 
@@ -353,26 +347,12 @@ impl CandidateFields<'_> {
             choices.insert(0, ProposedChoice { value: String::new(), members });
         }
         let decisive: Vec<&TableRow> = table.rows().iter().filter(|row| row.combination.members.len() == 1).collect();
-        let fields = UnionFields {
-            discriminator: Some(discriminator.to_owned()),
-            values,
-            members: members.clone(),
-            ..UnionFields::default()
-        };
+        let fields =
+            UnionFields { discriminator: Some(discriminator.to_owned()), values, members, ..UnionFields::default() };
         let empty_is_unset = self.empty_is_unset(table.rows().iter(), fields, OtherMembers::Absent, env);
         let evidence = with_others(Self::evidence(&table, &decisive), requirements.into_iter());
-        let union = ProposedUnion {
-            path: self.object.place.to_string(),
-            keyless: self.object.keyless,
-            discriminator: Some(discriminator.to_owned()),
-            choices,
-            members,
-            exactly_one: false,
-            empty_is_unset,
-            immutable: false,
-            evidence,
-        };
-        Some((union, doubt))
+        let union = self.object.union(Some(discriminator), choices, evidence);
+        Some((ProposedUnion { empty_is_unset, ..union }, doubt))
     }
 
     /// Returns the validations that reject a field without another one, if they accept both.

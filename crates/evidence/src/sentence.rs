@@ -124,28 +124,20 @@ impl SentenceReader {
         let (before, behind) = (sentence.get(..at.start())?, sentence.get(at.end()..)?);
         let inside = found.get(1).map(|inside| inside.as_str());
         let names: Vec<&str> = node.properties().map(|(name, _)| name).collect();
+        let is_before = matches!(form, SentenceForm::GroupBefore | SentenceForm::Together);
+        let listed = if is_before { before } else { inside.unwrap_or(behind) };
+        let fields = || self.listed(&names, listed, is_before);
         match form {
-            SentenceForm::Others => {
-                let others = self.listed(&names, inside.unwrap_or(behind), false);
-                Some(Statement::Excludes(BTreeSet::from([field?]), others))
-            }
+            SentenceForm::Others => Some(Statement::Excludes(BTreeSet::from([field?]), fields())),
             SentenceForm::Group | SentenceForm::GroupBefore => {
-                let group = match form {
-                    SentenceForm::Group => self.listed(&names, behind, false),
-                    _ => self.listed(&names, before, true),
-                };
+                let group = fields();
                 Some(Statement::Excludes(group.clone(), group))
             }
-            SentenceForm::Together => {
-                let mut group = self.listed(&names, before, true);
-                group.extend(field);
-                Some(Statement::Together(group))
-            }
+            SentenceForm::Together => Some(Statement::Together(fields().into_iter().chain(field).collect())),
             SentenceForm::Only | SentenceForm::Except => {
                 let discriminator = position(&names, inside?)?;
                 let values = node.properties().nth(discriminator)?.1.discriminator_values();
-                let names: Vec<&str> = values.iter().map(String::as_str).collect();
-                let listed = self.listed(&names, behind, false);
+                let listed = self.listed(&values.iter().map(String::as_str).collect::<Vec<_>>(), behind, false);
                 let field = field.filter(|field| *field != discriminator && !listed.is_empty())?;
                 let values = values.into_iter().enumerate();
                 let values = values.filter(|(at, _)| listed.contains(at) == (*form == SentenceForm::Only));

@@ -72,7 +72,7 @@ impl VisitedObject<'_> {
             let is_inside = |fields: &BTreeSet<usize>| fields.iter().all(|field| connected.contains(field));
             let evidence = about.iter().filter(|(fields, _)| is_inside(fields)).map(|(_, it)| (*it).clone());
             let is_free = members.iter().all(|member| !self.node.always_has(member));
-            is_free.then(|| self.union(None, ProposedChoice::of_groups(groups), members, evidence.collect()))
+            is_free.then(|| self.union(None, ProposedChoice::of_groups(groups), evidence.collect()))
         });
         unions.collect()
     }
@@ -90,13 +90,10 @@ impl VisitedObject<'_> {
             let named: Vec<Option<&(usize, &str)>> = named.collect();
             let distinct = named.iter().flatten().collect::<BTreeSet<_>>().len();
             let are_names = distinct > 1 && distinct == named.iter().flatten().count();
-            let stated = statements.iter().filter_map(|(statement, evidence)| match statement {
-                Statement::Selects { values, discriminator, field }
-                    if *discriminator == position && free.iter().any(|(at, _)| at == field) =>
-                {
-                    Some((*field, values, evidence))
-                }
-                _ => None,
+            let stated = statements.iter().filter_map(|(statement, evidence)| {
+                let Statement::Selects { values, discriminator, field } = statement else { return None };
+                let is_free = free.iter().any(|(at, _)| at == field);
+                (*discriminator == position && is_free).then_some((*field, values, evidence))
             });
             let stated: Vec<(usize, &Vec<String>, &Evidence)> = stated.collect();
             let choices = values.iter().zip(named).map(|(value, named)| {
@@ -115,34 +112,12 @@ impl VisitedObject<'_> {
             {
                 choices.insert(0, missing);
             }
-            let is_member = |name: &str| choices.iter().flat_map(|it| &it.members).any(|member| member.name == name);
-            let members = free.iter().filter(|(_, name)| is_member(name)).map(|(_, name)| (*name).to_owned());
-            let members: Vec<String> = members.collect();
             let pointer = self.place.property(discriminator).to_pointer();
             let by_name = are_names.then(|| Evidence::stated(EvidenceKind::Keyword("enum".to_owned()), pointer, ""));
             let evidence: Vec<Evidence> = by_name.into_iter().chain(stated.iter().map(|it| it.2.clone())).collect();
-            (!members.is_empty()).then(|| self.union(Some(discriminator), choices, members, evidence))
+            let union = self.union(Some(discriminator), choices, evidence);
+            (!union.members.is_empty()).then_some(union)
         });
         unions.collect()
-    }
-
-    fn union(
-        &self,
-        discriminator: Option<&str>,
-        choices: Vec<ProposedChoice>,
-        members: Vec<String>,
-        evidence: Vec<Evidence>,
-    ) -> ProposedUnion {
-        ProposedUnion {
-            path: self.place.to_string(),
-            keyless: self.keyless,
-            discriminator: discriminator.map(str::to_owned),
-            choices,
-            members,
-            exactly_one: false,
-            empty_is_unset: BTreeSet::new(),
-            immutable: false,
-            evidence,
-        }
     }
 }
