@@ -132,33 +132,6 @@ fn members<'m>(
     (members, findings)
 }
 
-/// Returns the union of a member of a mode.
-fn mode_key<'m>(
-    discriminators: &[Discriminator<'m>],
-    union: Option<&'m str>,
-    at: &Position,
-) -> Result<UnionKey<'m>, GoFinding> {
-    let is_fitting = |discriminator: &Discriminator<'_>| discriminator.modes && discriminator.union == union;
-    let mut fitting =
-        (0..).zip(discriminators).filter(|(_, discriminator)| is_fitting(discriminator)).map(|(at, _)| at);
-    let of_modality = union.map_or_else(String::new, |name| format!("(modality: \"{name}\")"));
-    let (kind, message) = match (fitting.next(), fitting.next()) {
-        (Some(only), None) => return Ok(UnionKey::Discriminator(only)),
-        (None, _) => {
-            let message = format!(
-                "no field of the struct has `+k8s:modeDiscriminator{of_modality}`: mark the field with the mode"
-            );
-            (FindingKind::ContradictoryMarkers, message)
-        }
-        (Some(_), Some(_)) => {
-            let message =
-                format!("two fields of the struct have `+k8s:modeDiscriminator{of_modality}`: name their modalities");
-            (FindingKind::AmbiguousUnion, message)
-        }
-    };
-    Err(GoFinding::left_out(at, kind, message))
-}
-
 /// Returns the union of a member.
 fn key<'m>(
     discriminators: &[Discriminator<'m>],
@@ -167,12 +140,10 @@ fn key<'m>(
     at: &Position,
 ) -> Result<UnionKey<'m>, GoFinding> {
     let (union, zero_or_one) = (member.union.as_deref(), member.family == Family::ZeroOrOneOf);
-    if member.family == Family::Mode {
-        return mode_key(discriminators, union, at);
-    }
+    let is_mode = member.family == Family::Mode;
     let discriminators: Vec<(usize, &Discriminator<'_>)> =
-        (0..).zip(discriminators).filter(|(_, discriminator)| !discriminator.modes).collect();
-    if let Some((name, at)) = by {
+        (0..).zip(discriminators).filter(|(_, discriminator)| discriminator.modes == is_mode).collect();
+    if let Some((name, at)) = by.filter(|_| !is_mode) {
         let is_named = |it: &Discriminator<'_>| *it.field.field.name == *name || it.field.name == name;
         let named = discriminators.iter().find(|(_, discriminator)| is_named(discriminator));
         return named.map(|(at, _)| UnionKey::Discriminator(*at)).ok_or_else(|| {
@@ -195,13 +166,29 @@ fn key<'m>(
         };
     }
     let fitting: Vec<usize> = discriminators.iter().filter(|(_, it)| it.union == union).map(|(at, _)| *at).collect();
-    let message = match fitting.as_slice() {
+    let mode = union.map_or_else(String::new, |name| format!("(modality: \"{name}\")"));
+    let mode = format!("`+k8s:modeDiscriminator{mode}`");
+    let ambiguous = FindingKind::AmbiguousUnion;
+    let (kind, message) = match fitting.as_slice() {
         [only] => return Ok(UnionKey::Discriminator(*only)),
+        [] if is_mode => {
+            let message = format!("no field of the struct has {mode}: mark the field with the mode");
+            (FindingKind::ContradictoryMarkers, message)
+        }
+        _ if is_mode => (ambiguous, format!("two fields of the struct have {mode}: name their modalities")),
         [] if union.is_some() || discriminators.is_empty() => return Ok(UnionKey::Alone { union, zero_or_one }),
-        [] => "the member names no union, but every discriminator of this struct does: name the member's union",
-        _ => "several discriminators may select the member: add `+unionDiscriminatedBy=Field`, or name the unions",
+        [] => {
+            let message =
+                "the member names no union, but every discriminator of this struct does: name the member's union";
+            (ambiguous, message.to_owned())
+        }
+        _ => {
+            let message =
+                "several discriminators may select the member: add `+unionDiscriminatedBy=Field`, or name the unions";
+            (ambiguous, message.to_owned())
+        }
     };
-    Err(GoFinding::left_out(at, FindingKind::AmbiguousUnion, message))
+    Err(GoFinding::left_out(at, kind, message))
 }
 
 impl Discriminator<'_> {
