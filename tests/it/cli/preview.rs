@@ -1,6 +1,6 @@
 //! `preview`: the incidents of `tests/e2e/preview`, what helps, the formats, and input that cannot be compared.
 
-use super::{Folder, yaml};
+use super::{Folder, crd_of, yaml};
 use serde_json::{Value, json};
 
 const INCIDENTS: &str = include_str!("../../e2e/preview/incidents.yaml");
@@ -121,6 +121,23 @@ fn a_declaration_with_a_fault_is_no_kind_without_unions() {
 }
 
 #[test]
+fn each_of_two_unions_in_one_object_has_its_own_answer() {
+    let object = |fields: &str| format!("apiVersion: example.com/v1\nkind: Pair\nmetadata: {{name: a}}\n{fields}\n");
+    let folder = folder(&object("a: x\nc: x"), &object("b: x\nd: x"));
+    let schema = "        type: object
+        x-kubernetes-unions: [{fields-to-discriminateBy: {a: A, b: B}}, {fields-to-discriminateBy: {c: C, d: D}}]
+        x-kubernetes-validations: [{rule: '!(has(self.a) && has(self.b))'}]
+        properties: {a: {type: string}, b: {type: string}, c: {type: string}, d: {type: string}}
+";
+    folder.write("crd.yaml", crd_of("Pair", schema));
+    let report = folder.run(&preview(&["--as", "merge", "--from", "crd.yaml", "-o", "json"])).code(1).json();
+    let findings = report["findings"].as_array().unwrap();
+    let rules: Vec<&Value> = findings.iter().map(|it| &it["rule"]).collect();
+    assert_eq!(rules, ["union-refused", "union-stored-invalid"], "{report:#}");
+    assert!(findings.iter().all(|it| it["helps"][0]["how"] == "null"), "{report:#}");
+}
+
+#[test]
 fn a_live_object_replaces_the_prediction_from_the_old_rendering() {
     let folder = folder(&deployment("web", ""), &deployment("web", RECREATE));
     folder.write("live.yaml", deployment("web", RECREATE));
@@ -138,7 +155,8 @@ fn a_live_object_replaces_the_prediction_from_the_old_rendering() {
 #[test]
 fn what_is_not_compared_is_said_and_counted() {
     let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\n";
-    let custom = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n---\n";
+    let custom = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n---\n\
+                  apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition\nmetadata: {name: x}\n---\n";
     let beta = deployment("moved", "").replace("apps/v1", "apps/v1beta1");
     let there = deployment("elsewhere", "").replace("{name: elsewhere}", "{name: elsewhere, namespace: a}");
     let old =
@@ -157,9 +175,11 @@ fn what_is_not_compared_is_said_and_counted() {
         run.stderr,
         "Warning: new.yaml:22:1: elsewhere: only in the new rendering; the old one has it in another namespace\n\
          Warning: new.yaml:15:1: moved: not looked at: its apiVersion changes from `apps/v1beta1` to `apps/v1`\n\
+         Warning: 1 object of the kind `CompositeResourceDefinition` of `apiextensions.crossplane.io/v1` not looked at: give its CRD by \
+         --from\n\
          Warning: 1 object of the kind `Widget` of `example.com/v1` not looked at: give its CRD by --from\n\
          1 object in both renderings: every union is valid afterwards; 2 only in the new rendering; 2 only in the old rendering; \
-         1 of kinds without unions; 2 not looked at\n"
+         1 of kinds without unions; 3 not looked at\n"
     );
 }
 

@@ -61,8 +61,8 @@ struct KindRules {
     schema: Schema,
     /// The schema of a CRD as it is written.
     written: Option<Value>,
-    /// The tables of unions that were asked about, by path.
-    tables: RefCell<BTreeMap<String, TruthTable>>,
+    /// The tables of unions that were asked about, by path and members.
+    tables: RefCell<BTreeMap<(String, Vec<String>), TruthTable>>,
 }
 
 /// A union, and the place of its object in an object.
@@ -170,9 +170,9 @@ impl Kinds {
                 ),
             };
         };
-        let path = at.union.path().to_owned();
+        let key = (at.union.path().to_owned(), at.union.members().map(str::to_owned).collect());
         let mut tables = rules.tables.borrow_mut();
-        let table = tables.entry(path).or_insert_with(|| {
+        let table = tables.entry(key).or_insert_with(|| {
             let place = at.steps.iter().map(schema_step).collect();
             TruthTable::at(written, &place, &fields_of(at.union)).unwrap_or_default()
         });

@@ -5,9 +5,10 @@ use super::way::{ApplySides, ApplyWay};
 use crate::cli::input::manifest::Document;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;
-use kube_unions_core::field_path::{Segment, push_token};
+use kube_unions_core::field_path::Segment;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{LetThrough, UnionStep, Violation, ViolationKind};
+use kube_unions_manifests::crd;
 use kube_unions_manifests::request::ReviewedObject;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -180,12 +181,14 @@ impl PreviewTrial<'_> {
         mended: &Review,
     ) -> anyhow::Result<PredictedUnion<'d>> {
         let path = violation.path.segments().get(..at.steps.len()).unwrap_or_default();
-        let value_of = |name: &str| value_at(&self.after, path)?.get(name);
+        let object = path.iter().try_fold(&self.after, |value, segment| child(value, &segment.to_token()));
+        let value_of = |name: &str| object?.get(name);
         let members: Vec<&str> =
             at.union.members().filter(|name| value_of(name).is_some_and(|value| !value.is_null())).collect();
         let value = at.union.discriminator().and_then(value_of);
         let value = value.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         let (tokens, in_new) = counterpart(path, &at.steps, &self.after, &self.new);
+        let pointer = crd::pointer(&tokens);
         let (_, in_old) = counterpart(path, &at.steps, &self.after, &self.old);
         let sets = |object: Option<&Value>, name: &str| {
             object.and_then(|object| object.get(name)).is_some_and(|value| !value.is_null())
@@ -206,28 +209,27 @@ impl PreviewTrial<'_> {
                 ((*name).to_owned(), origin)
             })
             .collect();
-        let is_same = |other: &&Violation| other.path.segments().starts_with(path);
-        let with_kube_unions = self.with_kube_unions(mended, path);
-        let remedies = if left_behind.is_empty() && self.is_invalid(&self.recreated()?, path)? {
+        let with_kube_unions = self.with_kube_unions(mended, path, at);
+        let remedies = if left_behind.is_empty() && self.is_invalid(&self.recreated()?, path, at)? {
             vec![Remedy::KeepOne]
         } else {
-            self.remedies(path, &tokens, at, value.as_deref(), &left_behind, with_kube_unions)?
+            self.remedies(path, &pointer, at, value.as_deref(), &left_behind, with_kube_unions)?
         };
         Ok(PredictedUnion {
             document,
-            pointer: pointer(&tokens),
+            pointer,
             field: violation.path.to_string(),
             violation: violation.message(),
             enforcement: self.kinds.enforcement(self.kind(), at, value.as_deref(), &members),
             left_behind,
-            already: before.iter().any(|other| is_same(&other)),
+            already: before.iter().any(|other| self.is_about(other, path, at)),
             with_kube_unions,
             remedies,
         })
     }
 
-    fn with_kube_unions(&self, review: &Review, path: &[Segment]) -> WithKubeUnions {
-        let is_here = |violation: &Violation| violation.path.segments().starts_with(path);
+    fn with_kube_unions(&self, review: &Review, path: &[Segment], at: &UnionAt<'_>) -> WithKubeUnions {
+        let is_here = |violation: &Violation| self.is_about(violation, path, at);
         let mut let_through = review.let_through().kept().iter().filter(|(violation, _)| is_here(violation));
         if review.violations().kept().iter().any(is_here) {
             return WithKubeUnions::Refused;
@@ -243,7 +245,7 @@ impl PreviewTrial<'_> {
     fn remedies(
         &self,
         path: &[Segment],
-        tokens: &[String],
+        pointer: &str,
         at: &UnionAt<'_>,
         value: Option<&str>,
         left_behind: &[(String, MemberOrigin)],
@@ -252,9 +254,9 @@ impl PreviewTrial<'_> {
         let mut remedies = Vec::new();
         let names: Vec<String> = left_behind.iter().map(|(name, _)| name.clone()).collect();
         let mut with_nulls = self.new.clone();
-        if let Some(object) = tokens.iter().try_fold(&mut with_nulls, child_mut).and_then(Value::as_object_mut) {
+        if let Some(object) = with_nulls.pointer_mut(pointer).and_then(Value::as_object_mut) {
             object.extend(names.iter().map(|name| (name.clone(), Value::Null)));
-            if !self.is_invalid(&self.applied(self.way, &with_nulls)?, path)? {
+            if !self.is_invalid(&self.applied(self.way, &with_nulls)?, path, at)? {
                 remedies.push(Remedy::Null(names.clone()));
             }
         }
@@ -263,7 +265,7 @@ impl PreviewTrial<'_> {
             let preset = at.union.declaration().filter(|_| self.kinds.is_built_in(self.kind()));
             remedies.push(Remedy::KubeUnions(preset.map(str::to_owned)));
         }
-        if !self.is_invalid(&self.recreated()?, path)? {
+        if !self.is_invalid(&self.recreated()?, path, at)? {
             remedies.push(Remedy::Recreate);
         }
         Ok(remedies)
@@ -284,7 +286,7 @@ impl PreviewTrial<'_> {
         let mut fields = Map::from_iter([(discriminator.to_owned(), json!(value))]);
         fields.extend(left_behind.iter().map(|name| (name.clone(), Value::Null)));
         let merged = path.iter().rev().fold(Value::Object(fields), |inner, step| json!({step.to_token(): inner}));
-        if self.is_invalid(&self.applied(ApplyWay::Merge, &merged)?, path)? {
+        if self.is_invalid(&self.applied(ApplyWay::Merge, &merged)?, path, at)? {
             return Ok(None);
         }
         let new = self.documents.new;
@@ -307,9 +309,15 @@ impl PreviewTrial<'_> {
         Ok(object)
     }
 
-    /// Returns true if a union at or below a path is invalid.
-    fn is_invalid(&self, object: &Value, path: &[Segment]) -> anyhow::Result<bool> {
-        Ok(self.violations(object)?.iter().any(|violation| violation.path.segments().starts_with(path)))
+    /// Returns true if a union is invalid in the object at a path.
+    fn is_invalid(&self, object: &Value, path: &[Segment], at: &UnionAt<'_>) -> anyhow::Result<bool> {
+        Ok(self.violations(object)?.iter().any(|violation| self.is_about(violation, path, at)))
+    }
+
+    /// Returns true if a violation is about a union in the object at a path. An object can have several unions.
+    fn is_about(&self, violation: &Violation, path: &[Segment], at: &UnionAt<'_>) -> bool {
+        let own = violation.path.segments();
+        own.starts_with(path) && union_at(self.entry, own).is_some_and(|other| std::ptr::eq(other.union, at.union))
     }
 }
 
@@ -323,15 +331,11 @@ fn replace_nulls(value: &mut Value) {
     }
 }
 
-fn value_at<'v>(object: &'v Value, path: &[Segment]) -> Option<&'v Value> {
-    path.iter().try_fold(object, |value, segment| match segment {
-        Segment::Index(index) => value.get(index),
-        Segment::Field(name) | Segment::Key(name) => value.get(&**name),
-    })
-}
-
-fn child_mut<'v>(value: &'v mut Value, token: &String) -> Option<&'v mut Value> {
-    if value.is_array() { value.get_mut(token.parse::<usize>().ok()?) } else { value.get_mut(token) }
+fn child<'v>(value: &'v Value, token: &str) -> Option<&'v Value> {
+    match value.as_array() {
+        Some(items) => items.get(token.parse::<usize>().ok()?),
+        None => value.get(token),
+    }
 }
 
 /// Follows a path of one object in another one: items of a list correspond by their keys, or by position if the list has none. Returns
@@ -344,32 +348,21 @@ fn counterpart<'v>(
 ) -> (Vec<String>, Option<&'v Value>) {
     let (mut tokens, mut here, mut there) = (Vec::new(), Some(from), to);
     for (segment, step) in path.iter().zip(steps) {
-        let item = here.and_then(|value| value_at(value, std::slice::from_ref(segment)));
-        let token = match (segment, step) {
-            (Segment::Index(_), UnionStep::Items { keys }) if !keys.is_empty() => {
+        let item = here.and_then(|value| child(value, &segment.to_token()));
+        let token = match step {
+            UnionStep::Items { keys } if !keys.is_empty() => {
                 let is_same = |other: &Value| {
                     keys.iter().all(|key| item.is_some_and(|it| it.get(key.name) == other.get(key.name)))
                 };
                 let position = there.as_array().and_then(|items| items.iter().position(is_same));
                 position.map(|position| position.to_string())
             }
-            (segment, _) => Some(segment.to_token()),
+            _ => Some(segment.to_token()),
         };
-        let next = token.as_ref().and_then(|token| match there.as_array() {
-            Some(items) => items.get(token.parse::<usize>().ok()?),
-            None => there.get(token),
-        });
+        let next = token.as_ref().and_then(|token| child(there, token));
         let (Some(token), Some(next)) = (token, next) else { return (tokens, None) };
         tokens.push(token);
         (here, there) = (item, next);
     }
     (tokens, Some(there))
-}
-
-fn pointer(tokens: &[String]) -> String {
-    tokens.iter().fold(String::new(), |mut pointer, token| {
-        pointer.push('/');
-        push_token(&mut pointer, token);
-        pointer
-    })
 }

@@ -131,7 +131,8 @@ impl<'d> Renderings<'d> {
     /// Returns the objects by their identity. Those without one, and the second of two, are problems.
     fn index(&mut self, documents: &'d [Document]) -> BTreeMap<ObjectKey<'d>, &'d Document> {
         let mut found: BTreeMap<ObjectKey<'d>, &'d Document> = BTreeMap::new();
-        for document in documents.iter().filter(|document| !document.describes_kinds()) {
+        // What makes CRDs is an object, too.
+        for document in documents.iter().filter(|it| !it.describes_kinds() || it.makes_definitions()) {
             let problem = |message: String| Problem::of_document(document, "", message).to_string();
             let (Some(kind), Some(name), true) = (&document.kind, &document.name, document.api_version.is_some())
             else {
