@@ -18,6 +18,8 @@ use crate::cluster::{Cluster, is_left_out, say};
 use crate::http::{Answer, Client};
 use crate::kubectl::{Kubectl, Output};
 use crate::presets::{nest, presets_in};
+use crate::preview::{Upgrade, predict};
+use crate::process::Workspace;
 use crate::webhook::kube_unions;
 use fixtures::wait::{SETTLED, eventually};
 
@@ -105,6 +107,42 @@ fn lint(kinds: &[Kind], disagreements: &[(&str, usize)]) -> Vec<String> {
     }
     assert_eq!(found, disagreements.iter().copied().collect());
     others.into_iter().map(str::to_owned).collect()
+}
+
+/// The expected outcomes are those of a real API server, which the test below compares.
+#[test]
+fn the_outcomes_of_switches_are_those_that_preview_predicts() {
+    if is_left_out() {
+        return;
+    }
+    let (kinds, rows, workspace) = (kinds(), rows(), Workspace::new("contrib"));
+    let from: Vec<Value> = presets().into_iter().chain(kinds.iter().map(Kind::definition)).collect();
+    let (mut predictions, mut failures) = (BTreeMap::new(), Vec::new());
+    for (way, name) in [(Way::SameManager, "ssa"), (Way::ApplyThenApply, "csa"), (Way::Patch, "merge")] {
+        let switches = switches(&rows, &kinds, "before", |row| &row.before);
+        let switches = of_way(&switches, way);
+        let upgrade = |it: &&Switch<'_>| Upgrade { title: it.id(), old: it.first(), new: it.second() };
+        let upgrades: Vec<Upgrade> = switches.iter().map(upgrade).collect();
+        for (switch, predicted) in switches.iter().zip(predict(&workspace, name, &upgrades, &from)) {
+            let after = switch.row.after[&way];
+            // No preset declares fields of which one takes precedence.
+            let expected = match switch.expected {
+                Outcome::Both if after != Outcome::Both => Some("union-stored-invalid"),
+                Outcome::Rejected => Some("union-refused"),
+                Outcome::Both | Outcome::Switched | Outcome::Cleared => None,
+            };
+            *predictions.entry(predicted.rule).or_insert(0) += 1;
+            let is_refused = expected.is_some() && after == Outcome::Rejected;
+            let is_open = predicted.rule == Some("union-undecided") && expected.is_some();
+            if (predicted.rule != expected && !is_open) || predicted.is_refused_with_kube_unions != is_refused {
+                failures.push(format!("{} {} {name}: {predicted:?}, but {expected:?}", switch.id(), switch.row.at));
+            }
+        }
+    }
+    say(&format!("predictions for contributed presets: {predictions:?}"));
+    assert!(failures.is_empty(), "{} differ:\n  {}", failures.len(), failures.join("\n  "));
+    assert!(["union-refused", "union-stored-invalid"].iter().all(|rule| predictions.contains_key(&Some(*rule))));
+    assert!(predictions.get(&Some("union-undecided")).is_none_or(|open| *open < 10), "{predictions:?}");
 }
 
 #[test]

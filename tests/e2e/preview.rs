@@ -1,17 +1,19 @@
-//! `preview` against a real API server: each prediction equals its answer, without kube-unions and with it.
+//! `preview` against a real API server: each prediction equals its answer, without kube-unions, and with its webhook or its policies.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use kube_unions::cli::with_built_in_defaults;
+use kube_unions_policies::KubernetesVersion;
 use serde_json::{Value, json};
 
 use crate::assets;
 use crate::builtin::{BuiltIn, collection, path};
 use crate::cluster::say;
-use crate::kubectl::{self, Kubectl, Output};
-use crate::presets::{Then, is_validated, list, rows};
+use crate::kubectl::{self, Output};
+use crate::presets::{Then, is_validated, list, rows, switch_policies_on};
 use crate::process::Workspace;
+use crate::version::{Feature, lacks, version};
 use crate::webhook::kube_unions;
 use fixtures::wait::{SETTLED, eventually};
 
@@ -20,219 +22,250 @@ const INCIDENTS: &str = include_str!("preview/incidents.yaml");
 /// The API group of the custom resources in the incidents.
 const GROUP: &str = "preview.example.com";
 
-const MANAGER: &str = "kubectl";
+/// The clients that apply renderings, and the way of `preview` that predicts each.
+const CLIENTS: [(&str, &str); 6] =
+    [("ssa", "ssa"), ("csa", "csa"), ("merge", "merge"), ("replace", "replace"), ("helm", "helm"), ("helm4", "ssa")];
 
-/// The ways of a client that is not Helm.
-const WAYS: [&str; 4] = ["ssa", "csa", "merge", "replace"];
+/// The label of objects in a new rendering.
+const NEW: &str = "preview.example.com/new";
+
+/// What enforces unions on the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum EnforcedBy {
+    Nothing,
+    Webhook,
+    Policies,
+}
 
 /// A change of an object from one rendering to the next.
-struct Upgrade {
-    title: String,
-    old: Value,
-    new: Value,
+#[derive(Clone)]
+pub(crate) struct Upgrade {
+    pub(crate) title: String,
+    pub(crate) old: Value,
+    pub(crate) new: Value,
 }
 
 /// The prediction for an object: what the API server does without kube-unions, and with it.
-#[derive(Clone, Copy)]
-struct Predicted {
-    is_stored: [bool; 2],
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Predicted {
+    /// The rule of the finding. `None` if every union is valid.
+    pub(crate) rule: Option<&'static str>,
+    pub(crate) is_refused_with_kube_unions: bool,
 }
 
-impl Upgrade {
-    /// Returns the upgrade of an object with another name.
-    fn named(&self, suffix: &str) -> Self {
-        let named = |object: &Value| {
-            let mut object = object.clone();
-            object["metadata"]["name"] = json!(format!("{}-{suffix}", object["metadata"]["name"].as_str().unwrap()));
-            object
-        };
-        Self { title: self.title.clone(), old: named(&self.old), new: named(&self.new) }
+impl Predicted {
+    fn is_stored(self, by: EnforcedBy) -> bool {
+        match by {
+            EnforcedBy::Nothing => self.rule != Some("union-refused"),
+            EnforcedBy::Webhook | EnforcedBy::Policies => !self.is_refused_with_kube_unions,
+        }
     }
 }
 
-/// Returns the predictions of `preview` for upgrades, in their order.
-fn predict(workspace: &Workspace, way: &str, upgrades: &[Upgrade], crds: &[Value]) -> Vec<Predicted> {
-    let list = |items: Vec<&Value>| json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+/// Returns the predictions of `preview` for upgrades, in their order. `from` are CRDs and `UnionDeclarations`.
+pub(crate) fn predict(workspace: &Workspace, way: &str, upgrades: &[Upgrade], from: &[Value]) -> Vec<Predicted> {
     let files = [
-        workspace.write("old.json", &list(upgrades.iter().map(|it| &it.old).collect())),
-        workspace.write("new.json", &list(upgrades.iter().map(|it| &it.new).collect())),
-        workspace.write("crds.json", &list(crds.iter().collect())),
+        workspace.write("old.json", &items(upgrades.iter().map(|it| &it.old))),
+        workspace.write("new.json", &items(upgrades.iter().map(|it| &it.new))),
+        workspace.write("from.json", &items(from)),
     ];
     let [old, new, from] = files.each_ref().map(|file| file.to_str().unwrap());
     let arguments = ["preview", "--old", old, "--new", new, "--from", from, "--as", way, "-o", "json"];
     let output = kube_unions(&arguments, "");
     let report = output.json();
-    assert_eq!(report["summary"]["compared"], json!(upgrades.len()), "{output:?}");
-    let mut found: BTreeMap<(String, String), Predicted> = BTreeMap::new();
+    let mut found: BTreeMap<(&str, &str), Predicted> = BTreeMap::new();
     for finding in report["findings"].as_array().unwrap() {
-        let key = (finding["kind"].as_str().unwrap().to_owned(), finding["name"].as_str().unwrap().to_owned());
-        let alone = match finding["rule"].as_str().unwrap() {
-            "union-refused" => false,
-            "union-stored-invalid" => true,
-            other => panic!("{key:?}: {other}"),
-        };
-        let with = finding["withKubeUnions"] != "refused";
-        let known = found.entry(key).or_insert(Predicted { is_stored: [true; 2] });
-        known.is_stored = [known.is_stored[0] && alone, known.is_stored[1] && with];
+        let rules = ["union-refused", "union-stored-invalid", "union-undecided"];
+        let rule = rules.into_iter().find(|rule| finding["rule"] == *rule).unwrap_or_else(|| panic!("{finding}"));
+        let is_refused = finding["withKubeUnions"] == "refused";
+        let key = (finding["kind"].as_str().unwrap(), finding["name"].as_str().unwrap());
+        let known = found.entry(key).or_insert(Predicted { rule: Some(rule), is_refused_with_kube_unions: is_refused });
+        known.rule = known.rule.min(Some(rule));
+        known.is_refused_with_kube_unions |= is_refused;
     }
-    let of = |upgrade: &Upgrade| {
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let key = (text(&upgrade.new["kind"]), text(&upgrade.new["metadata"]["name"]));
-        found.get(&key).copied().unwrap_or(Predicted { is_stored: [true; 2] })
+    let compared = &report["summary"]["compared"];
+    assert_eq!(compared, &json!(upgrades.len()), "{output:?}");
+    let of = |Upgrade { new, .. }: &Upgrade| {
+        let key = (new["kind"].as_str().unwrap(), new["metadata"]["name"].as_str().unwrap());
+        found.get(&key).copied().unwrap_or(Predicted { rule: None, is_refused_with_kube_unions: false })
     };
     upgrades.iter().map(of).collect()
 }
 
-/// Applies both renderings, and returns the answer to the second one.
-fn upgrade(kubectl: &Kubectl, way: &str, Upgrade { old, new, .. }: &Upgrade) -> Output {
-    let run = |arguments: &[&str], object: &Value| kubectl.run_with(arguments, &object.to_string());
-    let server_side = ["apply", "--server-side", "-f", "-"];
-    match way {
-        "ssa" => {
-            run(&server_side, old).accepted();
-            run(&server_side, new)
-        }
-        "csa" => {
-            run(&["apply", "-f", "-"], old).accepted();
-            run(&["apply", "-f", "-"], new)
-        }
-        "merge" => {
-            run(&["create", "-f", "-"], old).accepted();
-            run(&["patch", "-f", "-", "--type=merge", "-p", &new.to_string()], old)
-        }
-        "replace" => {
-            run(&["create", "-f", "-"], old).accepted();
-            run(&["replace", "-f", "-"], new)
-        }
-        other => panic!("{other}"),
-    }
+fn items<'v>(objects: impl IntoIterator<Item = &'v Value>) -> String {
+    json!({"apiVersion": "v1", "kind": "List", "items": objects.into_iter().collect::<Vec<_>>()}).to_string()
 }
 
-/// Upgrades a release whose chart has the object.
-fn upgrade_by_helm(workspace: &Workspace, kubeconfig: &str, tool: &str, release: &str, upgrade: &Upgrade) -> Output {
-    std::fs::create_dir_all(workspace.path().join("chart/templates")).unwrap();
-    workspace.write("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n");
-    let run = |command: &str, object: &Value| {
-        workspace.write("chart/templates/object.yaml", &object.to_string());
-        let mut helm = Command::new(assets::tool(tool).unwrap_or_else(|message| panic!("{message}")));
-        helm.env_clear().env("HOME", workspace.path()).env("KUBECONFIG", kubeconfig).current_dir(workspace.path());
-        helm.args([command, release, "chart", "--namespace=default"]);
-        kubectl::run(helm, &format!("{tool} {command} {release}"), "")
-    };
-    run("install", &upgrade.old).accepted();
-    run("upgrade", &upgrade.new)
+/// A cluster, and every upgrade that is applied to it.
+struct Upgrades {
+    cluster: BuiltIn,
+    workspace: Workspace,
+    crds: Vec<Value>,
+    upgrades: Vec<Upgrade>,
+    /// The number of refused upgrades.
+    refused: BTreeMap<(EnforcedBy, &'static str), usize>,
+    failures: Vec<String>,
 }
 
-#[test]
-fn every_incident_fails_on_the_server_as_predicted_and_not_with_kube_unions() {
-    let Some(cluster) = BuiltIn::own() else { return };
-    let workspace = Workspace::new("preview");
-    let kubeconfig = cluster.cluster.control_plane.admin_kubeconfig().display().to_string();
-    let incidents = list(INCIDENTS);
-    let crds: Vec<Value> = incidents.iter().filter_map(|it| it.get("crd").cloned()).collect();
-    for crd in &crds {
-        cluster.kubectl.apply(&crd.to_string()).accepted();
-        let name = crd["metadata"]["name"].as_str().unwrap();
-        cluster.kubectl.run(&["wait", "--for=condition=Established", &format!("crd/{name}")]).accepted();
-    }
-    let (mut answers, mut failures) = ([0, 0], Vec::new());
-    for with in [false, true] {
-        if with {
-            switch_on(&cluster);
+impl Upgrades {
+    /// Starts a cluster for the incidents and for every preset.
+    fn start() -> Option<Self> {
+        let cluster = BuiltIn::own()?;
+        let incidents = list(INCIDENTS);
+        let crds: Vec<Value> = incidents.iter().filter_map(|it| it.get("crd").cloned()).collect();
+        for crd in &crds {
+            cluster.kubectl.apply(&crd.to_string()).accepted();
+            let name = crd["metadata"]["name"].as_str().unwrap();
+            cluster.kubectl.run(&["wait", "--for=condition=Established", &format!("crd/{name}")]).accepted();
         }
-        for (number, incident) in incidents.iter().enumerate() {
-            let title = incident["incident"].as_str().unwrap().to_owned();
-            let whole = Upgrade { title, old: incident["old"].clone(), new: incident["new"].clone() };
-            for way in ["ssa", "csa", "merge", "replace", "helm", "helm4"] {
-                let by = if way == "helm4" { "ssa" } else { way };
-                let upgrade = whole.named(&format!("{way}-{number}-{with}"));
-                let predicted = predict(&workspace, by, std::slice::from_ref(&upgrade), &crds)[0];
-                assert_eq!(predicted.is_stored[0], incident["by"][by] != "refused", "{}, {way}", upgrade.title);
-                let answer = if way.starts_with("helm") {
-                    let release = format!("{way}-{number}-{with}");
-                    upgrade_by_helm(&workspace, &kubeconfig, way, &release, &upgrade)
-                } else {
-                    self::upgrade(&cluster.kubectl, way, &upgrade)
-                };
-                answers[usize::from(answer.succeeded())] += 1;
-                if answer.succeeded() != predicted.is_stored[usize::from(with)] {
-                    failures.push(format!("{}, {way}, with kube-unions: {with}: {answer:?}", upgrade.title));
-                }
-            }
-        }
-    }
-    let [refused, stored] = answers;
-    say(&format!("incidents of preview: {refused} refused, {stored} stored"));
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert_eq!(answers, [20, 64]);
-}
-
-/// Switches the presets on, and the webhook for the custom resources of the incidents.
-fn switch_on(cluster: &BuiltIn) {
-    cluster.switch_presets_on();
-    cluster.kubectl.apply(&cluster.cluster.webhook.registration(GROUP).to_string()).accepted();
-    let both = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Shifter", "metadata": {"name": "probe"},
-        "spec": {"disk": {}, "net": {}}});
-    let refused =
-        || !cluster.kubectl.run_with(&["create", "--dry-run=server", "-f", "-"], &both.to_string()).succeeded();
-    assert!(eventually(SETTLED, refused), "the webhook is not asked about {GROUP}");
-}
-
-#[test]
-fn every_preset_is_predicted_for_every_way() {
-    let Some(cluster) = BuiltIn::own() else { return };
-    let workspace = Workspace::new("preview");
-    let upgrades: Vec<Upgrade> = rows()
-        .into_iter()
-        .filter(|row| is_validated(row.object["kind"].as_str().unwrap()))
-        .filter_map(|row| match row.then {
+        let of_incidents = incidents.iter().map(|incident| Upgrade {
+            title: incident["incident"].as_str().unwrap().to_owned(),
+            old: incident["old"].clone(),
+            new: incident["new"].clone(),
+        });
+        let validated = rows().into_iter().filter(|row| is_validated(row.object["kind"].as_str().unwrap()));
+        let of_presets = validated.filter_map(|row| match row.then {
             Then::Stored(at, after) => {
                 let mut new = row.object.clone();
                 set(&mut new, &at, after);
                 Some(Upgrade { title: row.preset, old: row.object, new })
             }
             Then::Refused(_) => None,
-        })
-        .collect();
-    let (mut refused, mut failures) = (BTreeMap::new(), Vec::new());
-    for with in [false, true] {
-        if with {
-            cluster.switch_presets_on();
-        }
-        for way in WAYS {
-            let named: Vec<Upgrade> =
-                upgrades.iter().enumerate().map(|(number, it)| it.named(&format!("{way}-{number}-{with}"))).collect();
-            let predicted = predict(&workspace, way, &named, &[]);
-            for (upgrade, predicted) in named.iter().zip(predicted) {
-                let (is_stored, answer) = send(&cluster, way, upgrade);
-                *refused.entry((with, way)).or_insert(0) += usize::from(!is_stored);
-                if is_stored != predicted.is_stored[usize::from(with)] {
-                    failures.push(format!("{}, {way}, with kube-unions: {with}: {answer}", upgrade.title));
+        });
+        let upgrades = of_incidents.chain(of_presets).collect();
+        let workspace = Workspace::new("preview");
+        Some(Self { cluster, workspace, crds, upgrades, refused: BTreeMap::new(), failures: Vec::new() })
+    }
+
+    /// Applies every upgrade by every client, and compares the answers with the predictions.
+    fn play(&mut self, by: EnforcedBy) {
+        for (client, way) in CLIENTS {
+            let named = |(number, upgrade): (usize, &Upgrade)| {
+                let mut upgrade = upgrade.clone();
+                let name = format!("{}-{number}-{client}", upgrade.old["metadata"]["name"].as_str().unwrap());
+                let name = format!("{name}-{by:?}").to_lowercase();
+                for object in [&mut upgrade.old, &mut upgrade.new] {
+                    object["metadata"]["name"] = json!(name);
+                }
+                upgrade.new["metadata"]["labels"][NEW] = json!("");
+                upgrade
+            };
+            let upgrades: Vec<Upgrade> = self.upgrades.iter().enumerate().map(named).collect();
+            // Policies cannot read the manifest of a client-side apply.
+            let way = if by == EnforcedBy::Policies && way == "csa" { "helm" } else { way };
+            let predicted = predict(&self.workspace, way, &upgrades, &self.crds);
+            let said = self.apply(client, &format!("{client}-{by:?}").to_lowercase(), &upgrades);
+            let get = ["get", "-f", "-", "-o", "json"];
+            let held = self.cluster.kubectl.run_with(&get, &items(upgrades.iter().map(|it| &it.new))).accepted().json();
+            let held = held["items"].as_array().unwrap();
+            assert_eq!(held.len(), upgrades.len());
+            for ((upgrade, predicted), held) in upgrades.iter().zip(predicted).zip(held) {
+                assert_eq!(held["metadata"]["name"], upgrade.new["metadata"]["name"]);
+                let is_stored = held["metadata"]["labels"].get(NEW).is_some();
+                *self.refused.entry((by, client)).or_default() += usize::from(!is_stored);
+                if is_stored != predicted.is_stored(by) {
+                    let name = upgrade.new["metadata"]["name"].as_str().unwrap();
+                    let said = said.lines().find(|line| line.contains(name)).unwrap_or_default();
+                    self.failures.push(format!("{}, {name}: stored: {is_stored}: {said}", upgrade.title));
                 }
             }
         }
     }
-    say(&format!("{} upgrades of presets by each way, refused: {refused:?}", upgrades.len()));
-    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), upgrades.len() * 8, failures.join("\n"));
-    assert!(["ssa", "merge"].iter().all(|way| refused[&(false, *way)] > 0), "{refused:?}");
+
+    /// Has a client apply all old objects, then all new ones. Returns what it says about the new ones.
+    fn apply(&self, client: &str, release: &str, upgrades: &[Upgrade]) -> String {
+        let [old, new] = [|it: &Upgrade| it.old.clone(), |it: &Upgrade| it.new.clone()]
+            .map(|side| upgrades.iter().map(side).collect::<Vec<Value>>());
+        let kubectl = |arguments: &[&str], objects: &[Value]| self.cluster.kubectl.run_with(arguments, &items(objects));
+        let (first, second): (&[&str], &[&str]) = match client {
+            "ssa" => (&["apply", "--server-side", "-f", "-"], &["apply", "--server-side", "-f", "-"]),
+            "csa" => (&["apply", "-f", "-"], &["apply", "-f", "-"]),
+            "merge" => (&["create", "-f", "-"], &[]),
+            "replace" => (&["create", "-f", "-"], &["replace", "-f", "-"]),
+            helm => {
+                self.helm(helm, &["install", release], &old).accepted();
+                return self.helm(helm, &["upgrade", release], &new).stderr;
+            }
+        };
+        kubectl(first, &old).accepted();
+        if !second.is_empty() {
+            return kubectl(second, &new).stderr;
+        }
+        let patch = |object: &Value| {
+            let answer = self.cluster.send("PATCH", &path_of(object), "application/merge-patch+json", object);
+            format!("{} {}: {}\n", path_of(object), answer.status, answer.body["message"])
+        };
+        new.iter().map(patch).collect()
+    }
+
+    /// Runs Helm with a chart of these objects.
+    fn helm(&self, tool: &str, command: &[&str], objects: &[Value]) -> Output {
+        let workspace = &self.workspace;
+        std::fs::create_dir_all(workspace.path().join("chart/templates")).unwrap();
+        workspace.write("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n");
+        let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
+        workspace.write("chart/templates/objects.yaml", &documents.join("\n---\n"));
+        let mut helm = Command::new(assets::tool(tool).unwrap_or_else(|message| panic!("{message}")));
+        let kubeconfig = self.cluster.cluster.control_plane.admin_kubeconfig();
+        helm.env_clear().env("HOME", workspace.path()).env("KUBECONFIG", kubeconfig).current_dir(workspace.path());
+        helm.args(command).args(["chart", "--namespace=default"]);
+        kubectl::run(helm, &format!("{tool} {}", command.join(" ")), "")
+    }
+
+    /// Waits until an object with two members is refused.
+    fn wait_for(&self, by: EnforcedBy) {
+        let both = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Shifter", "metadata": {"name": "probe"},
+            "spec": {"disk": {}, "net": {}}});
+        let dry_run = ["create", "--dry-run=server", "-f", "-"];
+        let refused = || !self.cluster.kubectl.run_with(&dry_run, &both.to_string()).succeeded();
+        assert!(eventually(SETTLED, refused), "{by:?} does not enforce the unions of {GROUP}");
+    }
+
+    /// Fails the test if an answer is not as predicted, or if nothing was refused.
+    fn finish(self) {
+        let Self { refused, failures, upgrades, .. } = self;
+        say(&format!("{} upgrades by each client, refused: {refused:?}", upgrades.len()));
+        assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
+        let mut without = refused.iter().filter(|((by, _), _)| *by == EnforcedBy::Nothing);
+        assert!(without.all(|(_, refused)| (1..upgrades.len()).contains(refused)), "{refused:?}");
+        assert!(refused.values().any(|refused| *refused > 0), "{refused:?}");
+    }
 }
 
-/// Applies both renderings. Returns true if the second one is stored, and the answer.
-fn send(cluster: &BuiltIn, way: &str, upgrade: &Upgrade) -> (bool, String) {
-    let Upgrade { title, old, new } = upgrade;
-    if way == "csa" {
-        let answer = self::upgrade(&cluster.kubectl, way, upgrade);
-        return (answer.succeeded(), answer.stderr);
+#[test]
+fn every_upgrade_is_predicted_without_kube_unions_and_with_the_webhook() {
+    let Some(mut upgrades) = Upgrades::start() else { return };
+    upgrades.play(EnforcedBy::Nothing);
+    upgrades.cluster.switch_presets_on();
+    let registration = upgrades.cluster.cluster.webhook.registration(GROUP);
+    upgrades.cluster.kubectl.apply(&registration.to_string()).accepted();
+    upgrades.wait_for(EnforcedBy::Webhook);
+    upgrades.play(EnforcedBy::Webhook);
+    upgrades.finish();
+}
+
+#[test]
+fn every_upgrade_is_predicted_with_the_policies() {
+    if lacks(Feature::MutatingPolicies) {
+        return;
     }
-    let created = if way == "ssa" { cluster.apply(old, MANAGER) } else { cluster.create(old) };
-    assert!(created.is_success(), "{title}: {created:?}");
-    let answer = match way {
-        "ssa" => cluster.apply(new, MANAGER),
-        "merge" => cluster.patch(new, "application/merge-patch+json", new),
-        _ => cluster.replace(new),
-    };
-    assert!(answer.is_success() || answer.status == 422, "{title}: {answer:?}");
-    (answer.is_success(), answer.body.to_string())
+    let Some(mut upgrades) = Upgrades::start() else { return };
+    switch_policies_on(&upgrades.cluster);
+    let crds = upgrades.workspace.write("crds.json", &items(&upgrades.crds));
+    let compiled = kube_unions(&["compile", "--from", crds.to_str().unwrap()], "").accepted();
+    upgrades.cluster.kubectl.apply(&compiled.stdout).accepted();
+    upgrades.wait_for(EnforcedBy::Policies);
+    upgrades.play(EnforcedBy::Policies);
+    upgrades.finish();
+}
+
+/// Returns the path of an object, also of a custom resource of the incidents.
+fn path_of(object: &Value) -> String {
+    if object["apiVersion"] != format!("{GROUP}/v1") {
+        return path(object);
+    }
+    let [kind, name] = [&object["kind"], &object["metadata"]["name"]].map(|it| it.as_str().unwrap());
+    format!("/apis/{GROUP}/v1/namespaces/default/{}s/{name}", kind.to_lowercase())
 }
 
 /// Sets a value. Makes the objects on the way.
@@ -277,12 +310,14 @@ fn the_schemas_of_built_in_kinds_are_those_of_the_server() {
             served.insert(name.clone(), schema.clone());
         }
     }
-    // A newer server has more fields. What is shipped merges in the same way.
+    // A newer server has more fields, and an older one fewer. What is shipped merges in the same way.
     let mut lists = 0;
     for (name, schema) in shipped {
         for (field, property) in schema["properties"].as_object().into_iter().flatten() {
-            let now = &served[name]["properties"][field];
-            assert!(now.is_object(), "{name}.{field} is not served");
+            let Some(now) = served.get(name).and_then(|served| served["properties"].get(field)) else {
+                assert!(version() < KubernetesVersion::DEFAULT, "{name}.{field} is not served");
+                continue;
+            };
             for (keyword, value) in
                 property.as_object().unwrap().iter().filter(|(it, _)| it.starts_with("x-kubernetes-"))
             {
