@@ -179,12 +179,13 @@ reference: ## Write docs/reference, and the answers to mistakes
 	TRYCMD=overwrite $(CARGO) test --locked --all-features --test it mistakes
 
 .PHONY: editor
-editor: build ## Check that yaml-language-server names the right field of a union, by the JSON schema of a CRD (needs Node.js)
+editor: build ## Check that yaml-language-server names the right field of a union, and that kubeconform judges as `audit` does (needs Node.js and Go)
 	cd tests/editor && npm ci
 	$(KUBE_UNIONS_BIN) compile --to json-schema --from manifests/samples/rollout/crd.yaml --output-dir $(TARGET)/editor
 	for name in two-members missing-member empty-member-with-settings; do \
 	  node tests/editor/check.mjs $(TARGET)/editor/samples.kube-unions.dev/rollout_v1.json manifests/samples/rollout/rejected-$$name; \
 	done
+	tests/editor/kubeconform.sh $(TARGET)/editor
 
 .PHONY: go-samples
 go-samples: ## Generate the CRDs of the Go samples with the pinned controller-gen (needs Go)
@@ -236,6 +237,10 @@ bench: ## Measure reviews and patches, next to a floor and to Go's package in th
 bench-generate: build ## Print findings, time and memory of `generate` on the Go types of large projects (needs Go)
 	@mkdir -p target/trees
 	reports="$$PWD/target/trees" && cd tests/trees && go run . $(KUBE_UNIONS_BIN) "$$reports"
+
+.PHONY: bench-preview
+bench-preview: build ## Print time and memory of `preview` for 1,000 and 10,000 objects
+	tests/preview.sh
 
 .PHONY: policy-sizes
 policy-sizes: ## Print the sizes of the compiled policies of presets and samples
