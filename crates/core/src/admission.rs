@@ -18,7 +18,6 @@ mod request;
 pub mod response;
 mod review;
 mod stored;
-mod text;
 
 pub use crate::meter::{Exhausted, Meter};
 pub use error::ReviewError;
@@ -29,7 +28,7 @@ pub use review::{Review, ReviewOutcome};
 pub use stored::{StoredObject, StoredObjectError};
 
 use crate::catalog::Catalog;
-use crate::meter::{Account, Unmetered};
+use crate::meter::Unmetered;
 use crate::union::{Manifests, Objects, Projection, Rules, judge};
 use manifests::ManifestSource;
 use request::AdmissionRequest;
@@ -79,10 +78,9 @@ fn answer(
     manifest: Option<&str>,
     meter: &dyn Meter,
 ) -> Result<Review, ReviewError> {
-    let account = Account::new(meter);
-    account.charge(review::FLAT)?;
-    let request = AdmissionRequest::read(catalog, body, &account)?;
-    account.charge(request.uid.len())?;
+    meter.charge(review::FLAT)?;
+    let request = AdmissionRequest::read(catalog, body, meter)?;
+    meter.charge(request.uid.len())?;
     let Some(subject) = &request.subject else {
         return Ok(Review::allow(&request));
     };
@@ -93,14 +91,14 @@ fn answer(
         ratchet: ratcheting == Ratcheting::Enabled,
     };
     let judge = |rules, manifests: Option<&Manifests<Projection<'_>>>| {
-        let objects = Objects { new: &subject.new, old: subject.old.as_ref(), manifests };
-        let judgement = judge(subject.entry.plan(), subject.part, objects, rules, &account)?;
+        let objects = Objects { manifests, ..subject.objects() };
+        let judgement = judge(subject.entry.plan(), subject.part, objects, rules, meter)?;
         if rules.validate || judgement.violations.is_empty() {
             return Ok(judgement);
         }
         // The review is denied, so report every violation at once.
-        judgement.discard(&account);
-        judge(subject.entry.plan(), subject.part, objects, Rules { validate: true, ..rules }, &account)
+        judgement.discard(meter);
+        judge(subject.entry.plan(), subject.part, objects, Rules { validate: true, ..rules }, meter)
     };
     let mut judgement = judge(rules, None)?;
     // A manifest can only prevent a change, or explain a violation. A change that it prevented is its contradiction, which validation
@@ -108,16 +106,16 @@ fn answer(
     if !judgement.is_silent()
         && let Some(evidence) = manifest.map(ManifestSource::given).or_else(|| ManifestSource::of(&request, subject))
     {
-        judgement.discard(&account);
+        judgement.discard(meter);
         // Their memory is released afterwards.
-        let texts = evidence.read(|source| source.text(&request, &account))?;
-        let manifests = texts.as_ref().map(|texts| texts.read(|text| text.project(subject, &account))).transpose()?;
+        let texts = evidence.read(|source| source.text(&request, meter))?;
+        let manifests = texts.as_ref().map(|texts| texts.read(|text| text.project(subject, meter))).transpose()?;
         judgement = judge(rules, manifests.flatten().as_ref())?;
     }
     let review = if judgement.violations.is_empty() {
-        Review::patch(&request, phase, judgement, &account)
+        Review::patch(&request, phase, judgement, meter)
     } else {
-        Review::deny(&request, judgement, &account)
+        Review::deny(&request, judgement, meter)
     };
     Ok(review?)
 }

@@ -13,6 +13,5 @@ pub mod names;
 pub mod near;
 pub mod revision;
 pub mod schema;
-mod seed;
 pub mod union;
 pub mod workspace;

@@ -3,7 +3,6 @@
 //! This module must not know how much memory there is or who shares it. The caller's [`Meter`] decides.
 
 use crate::field_path::cut;
-use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -32,35 +31,6 @@ impl Meter for Unmetered {
     }
 
     fn release(&self, _: usize) {}
-}
-
-/// A meter that remembers a refusal, because an error of serde cannot carry it.
-#[derive(Debug)]
-pub(crate) struct Account<'m> {
-    meter: &'m dyn Meter,
-    refused: Cell<bool>,
-}
-
-impl<'m> Account<'m> {
-    /// Returns an account that passes every charge on to `meter`.
-    pub(crate) fn new(meter: &'m dyn Meter) -> Self {
-        Self { meter, refused: Cell::new(false) }
-    }
-
-    /// Returns true if a charge was refused.
-    pub(crate) fn refused(&self) -> bool {
-        self.refused.get()
-    }
-}
-
-impl Meter for Account<'_> {
-    fn charge(&self, bytes: usize) -> Result<(), Exhausted> {
-        self.meter.charge(bytes).inspect_err(|_| self.refused.set(true))
-    }
-
-    fn release(&self, bytes: usize) {
-        self.meter.release(bytes);
-    }
 }
 
 /// A vector that charges its capacity and releases it when dropped.
@@ -191,6 +161,7 @@ impl Write for Cut {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     #[derive(Debug)]
     struct Purse {
@@ -222,12 +193,11 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_does_not_grow_beyond_its_account() {
+    fn a_buffer_does_not_grow_beyond_its_meter() {
         let purse = Purse { left: Cell::new(1000) };
-        let account = Account::new(&purse);
-        let mut buffer = Buffer::new(&account);
+        let mut buffer = Buffer::new(&purse);
         let pushed = (0..1000_u32).take_while(|item| buffer.push(*item).is_ok()).count();
-        assert!(account.refused() && (100..=250).contains(&pushed), "{pushed}");
+        assert!((100..=250).contains(&pushed), "{pushed}");
         assert!(buffer.items.capacity() * 4 <= 1000);
         let kept = buffer.keep();
         assert_eq!(1000 - purse.left.get(), kept.capacity() * 4);

@@ -29,7 +29,7 @@ mod projection;
 mod validate;
 mod violation;
 
-pub(crate) use arena::LONGEST_TEXT;
+pub(crate) use arena::{Arena, LONGEST_TEXT};
 pub use change::{Change, ChangeReason, Changes};
 pub(crate) use compile::not_beside;
 pub use compile::{Compiled, PlaceFault, compile};
@@ -38,7 +38,7 @@ pub(crate) use judge::{Judgement, Objects, Rules, judge};
 pub(crate) use manifest::{MOST_OTHERS, Manifests};
 pub use places::{ItemKey, UnionPlace, UnionStep};
 pub use plan::{Part, Plan};
-pub(crate) use projection::{Projection, ProjectionSeed};
+pub(crate) use projection::{Projected, Projection, Projector};
 pub use violation::{Capped, MOST_VIOLATIONS, Violation, ViolationKind};
 
 use crate::schema::{Actions, Normalization, Origin, Source};

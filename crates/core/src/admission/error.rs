@@ -1,16 +1,8 @@
 //! The errors of a review that cannot be answered.
 
-use crate::field_path::Printable;
+use crate::json::Unreadable;
 use crate::meter::Exhausted;
 use crate::union::LONGEST_TEXT;
-
-/// Longest message of the JSON reader that an error repeats, in bytes; the message may quote the body.
-const LONGEST_REASON: usize = 200;
-
-/// Returns the message of the JSON reader, short and printable.
-pub(super) fn reason(error: &serde_json::Error) -> String {
-    Printable::new(&error.to_string(), LONGEST_REASON).to_string()
-}
 
 /// A body is not an `AdmissionReview` that can be answered.
 #[derive(Debug, thiserror::Error)]
@@ -50,4 +42,13 @@ pub enum ReviewError {
     /// `object` or `oldObject` is missing or not an object.
     #[error("`request.{0}` is not an object")]
     NotAnObject(&'static str),
+}
+
+impl From<Unreadable> for ReviewError {
+    fn from(error: Unreadable) -> Self {
+        match error {
+            Unreadable::Exhausted(exhausted) => Self::Exhausted(exhausted),
+            Unreadable::Malformed(reason) => Self::Malformed(reason.into()),
+        }
+    }
 }

@@ -12,12 +12,11 @@ mod field_set;
 
 use super::raw::{field, for_each_item, string};
 use super::request::{AdmissionRequest, JudgedObjects};
-use super::text::scratch;
 use crate::declaration::LAST_APPLIED;
-use crate::meter::{Account, Exhausted, Meter};
-use crate::union::{LONGEST_TEXT, MOST_OTHERS, Manifests, Part, Projection, ProjectionSeed};
+use crate::json::{Reader, Unreadable};
+use crate::meter::{Exhausted, Meter};
+use crate::union::{LONGEST_TEXT, MOST_OTHERS, Manifests, Part, Projection, Projector};
 use serde::Deserialize;
-use serde::de::DeserializeSeed;
 use serde_json::value::RawValue;
 
 /// The field manager of `kubectl apply` without `--server-side`.
@@ -115,7 +114,7 @@ impl<'a> ManifestSource<'a> {
     pub(super) fn of(request: &AdmissionRequest<'_>, subject: &JudgedObjects<'a>) -> Option<Manifests<Self>> {
         let manager = string(field(request.options?, "fieldManager")?)?;
         let api_version = request.kind.api_version();
-        let (new, old) = (subject.new.metadata(), subject.old.as_ref().map_or("", Projection::metadata));
+        let (new, old) = (subject.new.metadata(), subject.old.map_or("", |old| old.metadata()));
         let FieldSets { own, updated, others, owns_annotation } =
             FieldSets::of(new, &manager, &api_version, subject.part);
         if let Some(own) = own {
@@ -136,18 +135,23 @@ impl<'a> ManifestSource<'a> {
     pub(super) fn text<'m>(
         &self,
         request: &AdmissionRequest<'_>,
-        account: &'m Account<'m>,
+        meter: &'m dyn Meter,
     ) -> Result<Option<ManifestText<'m>>, Exhausted> {
         let (Self::Annotation(source) | Self::FieldSet(source) | Self::Given(source)) = self;
-        // The text is no longer than its source. The JSON reader unescapes strings into a buffer of its own.
-        let charge = Charge::new(account, source.len().saturating_mul(2).saturating_add(scratch(source)))?;
+        // The text is no longer than its source, nor are the keys that a place of a field set is in.
+        let charge = Charge::new(meter, source.len().saturating_mul(2))?;
         let text = match self {
-            Self::Annotation(source) => serde_json::from_str::<String>(source).ok().filter(|text| {
-                let is =
-                    |name: &str, expected: &str| field(text, name).and_then(string).is_some_and(|it| it == expected);
-                is("apiVersion", &request.kind.api_version()) && is("kind", &request.kind.name)
-            }),
-            Self::FieldSet(source) => field_set::to_manifest(source),
+            Self::Annotation(source) => {
+                let mut reader = Reader::new(source, meter);
+                let text = reader.string().and_then(|text| reader.unicode(text, str::to_owned));
+                readable(text)?.filter(|text| {
+                    let is = |name: &str, expected: &str| {
+                        field(text, name).and_then(string).is_some_and(|it| it == expected)
+                    };
+                    is("apiVersion", &request.kind.api_version()) && is("kind", &request.kind.name)
+                })
+            }
+            Self::FieldSet(source) => readable(field_set::to_manifest(source, meter))?,
             Self::Given(source) => Some((*source).to_owned()),
         };
         let has_values = !matches!(self, Self::FieldSet(_));
@@ -172,36 +176,41 @@ impl ManifestText<'_> {
     pub(super) fn project<'a>(
         &'a self,
         subject: &JudgedObjects<'_>,
-        account: &'a Account<'a>,
+        meter: &'a dyn Meter,
     ) -> Result<Option<Projection<'a>>, Exhausted> {
-        let _scratch = Charge::new(account, scratch(&self.text))?;
-        let mut seed = ProjectionSeed::new(subject.entry.plan(), subject.part, &self.text, account);
+        let mut reader = Reader::new(&self.text, meter);
+        let mut projector = Projector::new(subject.entry.plan(), subject.part, &reader);
         if !self.has_values {
-            seed = seed.with_wholes();
+            projector = projector.with_wholes();
         }
-        match seed.deserialize(&mut serde_json::Deserializer::from_str(&self.text)) {
-            Ok(projection) => Ok(Some(projection).filter(Projection::is_object)),
-            Err(_) if account.refused() => Err(Exhausted),
-            Err(_) => Ok(None),
-        }
+        Ok(readable(projector.only(&mut reader))?.filter(Projection::is_object))
+    }
+}
+
+/// Returns `None` for a text that cannot be read.
+fn readable<T>(read: Result<T, Unreadable>) -> Result<Option<T>, Exhausted> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(Unreadable::Malformed(_)) => Ok(None),
+        Err(Unreadable::Exhausted(exhausted)) => Err(exhausted),
     }
 }
 
 /// Charged memory that is released when dropped.
 struct Charge<'m> {
-    account: &'m Account<'m>,
+    meter: &'m dyn Meter,
     bytes: usize,
 }
 
 impl<'m> Charge<'m> {
-    fn new(account: &'m Account<'m>, bytes: usize) -> Result<Self, Exhausted> {
-        account.charge(bytes)?;
-        Ok(Self { account, bytes })
+    fn new(meter: &'m dyn Meter, bytes: usize) -> Result<Self, Exhausted> {
+        meter.charge(bytes)?;
+        Ok(Self { meter, bytes })
     }
 }
 
 impl Drop for Charge<'_> {
     fn drop(&mut self) {
-        self.account.release(self.bytes);
+        self.meter.release(self.bytes);
     }
 }

@@ -1,70 +1,55 @@
 //! Reads single parts of a JSON text, and skips the rest.
 
-use super::text::Text;
-use crate::seed::{NameSeed, visit_as_seed};
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use crate::json::{Reader, Unreadable, Written};
+use crate::meter::Unmetered;
 use std::borrow::Cow;
-use std::fmt;
+
+/// Longest string with escapes, in bytes. Such a string is copied.
+const LONGEST_ESCAPED: usize = 1024;
 
 /// Returns the value of a field of an object, the last one if the field occurs twice. Returns `None` if there is none, or if the
 /// text is not an object.
 pub(super) fn field<'a>(object: &'a str, name: &str) -> Option<&'a str> {
-    NamedFieldSeed(name).deserialize(&mut serde_json::Deserializer::from_str(object)).ok()?
+    let mut reader = Reader::new(object, &Unmetered);
+    let mut fields = reader.object("an object").ok()?;
+    let mut found = None;
+    while let Some(field) = reader.any_name(&mut fields).ok()? {
+        let is_wanted = reader.unescaped(field, |field| field == name.as_bytes()).ok()?;
+        let value = reader.skip().ok()?;
+        found = if is_wanted { Some(value) } else { found };
+    }
+    found
 }
 
 /// Calls a function for each item of a list, up to the first that is not JSON.
-pub(super) fn for_each_item<'a>(list: &'a str, call: impl FnMut(&'a str)) {
+pub(super) fn for_each_item<'a>(list: &'a str, mut call: impl FnMut(&'a str)) {
+    let mut reader = Reader::new(list, &Unmetered);
+    if reader.peek() != Ok(b'[') {
+        return;
+    }
+    let mut items = reader.enter();
     // The items after a broken one cannot be read.
-    let _ = ItemsSeed(call).deserialize(&mut serde_json::Deserializer::from_str(list));
+    while reader.item(&mut items) == Ok(true)
+        && let Ok(item) = reader.skip()
+    {
+        call(item);
+    }
 }
 
 /// Returns a string, `None` if the text is not one. A string with escapes must be short.
 pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Text<'_>>(text).ok().map(|text| text.0)
+    read_string(&mut Reader::new(text, &Unmetered)).ok()
 }
 
-struct NamedFieldSeed<'n>(&'n str);
-
-visit_as_seed!([] NamedFieldSeed<'_>, deserialize_map);
-
-impl<'de> Visitor<'de> for NamedFieldSeed<'_> {
-    type Value = Option<&'de str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+/// Reads a string, borrowed from the text unless it has escapes. A string with escapes must be short.
+pub(super) fn read_string<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, str>, Unreadable> {
+    let string = reader.string()?;
+    if let Written::Plain(text) = string {
+        return Ok(Cow::Borrowed(text));
     }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(is_wanted) = map.next_key_seed(NameSeed(|name: &[u8]| name == self.0.as_bytes()))? {
-            if is_wanted {
-                found = Some(map.next_value::<&RawValue>()?.get());
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
-    }
-}
-
-struct ItemsSeed<F>(F);
-
-visit_as_seed!([F: FnMut(&'de str)] ItemsSeed<F>, deserialize_seq);
-
-impl<'de, F: FnMut(&'de str)> Visitor<'de> for ItemsSeed<F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Self::Value, A::Error> {
-        while let Some(item) = list.next_element::<&RawValue>()? {
-            (self.0)(item.get());
-        }
-        Ok(())
-    }
+    let copy = reader.unicode(string, |text| (text.len() <= LONGEST_ESCAPED).then(|| text.to_owned()))?;
+    let too_long = || format!("a name with escapes has more than {LONGEST_ESCAPED} bytes");
+    copy.map(Cow::Owned).ok_or_else(|| reader.malformed(reader.position(), &too_long()))
 }
 
 #[cfg(test)]

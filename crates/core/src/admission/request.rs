@@ -1,6 +1,6 @@
 //! The request half of an `AdmissionReview`.
 //!
-//! This module must not know how objects are judged. [`read`] reads a body, [`draft`] has the serde side.
+//! This module must not know how objects are judged. [`read`] reads a body, [`draft`] has its fields.
 
 mod draft;
 mod read;
@@ -8,7 +8,7 @@ mod read;
 use super::error::ReviewError;
 use crate::catalog::CatalogEntry;
 use crate::field_path::Printable;
-use crate::union::{Part, Projection};
+use crate::union::{Arena, Objects, Part, Projected};
 use std::borrow::Cow;
 
 /// Longest part of a body that an error repeats, in bytes.
@@ -59,9 +59,19 @@ pub(super) struct AdmissionRequest<'a> {
 pub(super) struct JudgedObjects<'a> {
     pub(super) entry: &'a CatalogEntry,
     pub(super) part: Part,
-    pub(super) new: Projection<'a>,
+    /// Has the unions of both objects.
+    arena: Arena<'a>,
+    pub(super) new: Projected<'a>,
     /// The old object, on UPDATE only.
-    pub(super) old: Option<Projection<'a>>,
+    pub(super) old: Option<Projected<'a>>,
+}
+
+impl JudgedObjects<'_> {
+    /// Returns the objects without manifests.
+    pub(super) fn objects(&self) -> Objects<'_> {
+        let old = self.old.and_then(|old| old.root(&self.arena));
+        Objects { new: self.new.root(&self.arena), old, manifests: None }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,14 +2,12 @@
 //!
 //! The result is that of two [`review`](super::review())s: a create of the object, and an update that changes nothing.
 
-use super::error::reason;
 use crate::catalog::CatalogEntry;
+use crate::json::{Reader, Unreadable};
 use crate::meter::{Exhausted, Unmetered};
 use crate::union::{
-    Capped, Change, Changes, Judgement, LONGEST_TEXT, Objects, Part, Projection, ProjectionSeed, Rules, Violation,
-    judge,
+    Capped, Change, Changes, Judgement, LONGEST_TEXT, Objects, Part, Projection, Projector, Rules, Violation, judge,
 };
-use serde::de::DeserializeSeed;
 
 /// The violations of a stored object, and the changes that its next write makes.
 #[derive(Debug, Default)]
@@ -86,16 +84,16 @@ impl StoredObject {
 
     fn add(&mut self, entry: &CatalogEntry, part: Part, object: &Projection<'_>) -> Result<(), StoredObjectError> {
         let judge = |old, rules| {
-            let objects = Objects { new: object, old, manifests: None };
+            let objects = Objects { new: object.root(), old, manifests: None };
             judge(entry.plan(), part, objects, rules, &Unmetered)
         };
         let create = judge(None, Rules { normalize: false, validate: true, ratchet: false })?;
-        let update = judge(Some(object), Rules { normalize: true, validate: false, ratchet: true })?;
+        let update = judge(object.root(), Rules { normalize: true, validate: false, ratchet: true })?;
         // A contradiction denies the update, so the update changes nothing.
         let changes = if update.violations.is_empty() { update.changes } else { Changes::default() };
         if !create.violations.is_empty() {
             let repaired = || -> Result<bool, StoredObjectError> {
-                let strict = judge(Some(object), Rules { normalize: true, validate: true, ratchet: false })?;
+                let strict = judge(object.root(), Rules { normalize: true, validate: true, ratchet: false })?;
                 Ok(strict.violations.is_empty())
             };
             self.repaired &= !changes.is_empty() && repaired()?;
@@ -111,10 +109,11 @@ impl StoredObject {
 
 /// Reads the unions of one part of an object.
 fn project<'t>(entry: &CatalogEntry, part: Part, text: &'t str) -> Result<Projection<'t>, StoredObjectError> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let seed = ProjectionSeed::new(entry.plan(), part, text, &Unmetered);
-    let projection = seed.deserialize(&mut deserializer);
-    let object = projection.and_then(|object| deserializer.end().map(|()| object));
-    let object = object.map_err(|error| StoredObjectError::Malformed(reason(&error)))?;
+    let mut reader = Reader::new(text, &Unmetered);
+    let object = Projector::new(entry.plan(), part, &reader).only(&mut reader);
+    let object = object.and_then(|object| reader.end().map(|()| object)).map_err(|error| match error {
+        Unreadable::Exhausted(exhausted) => StoredObjectError::Exhausted(exhausted),
+        Unreadable::Malformed(reason) => StoredObjectError::Malformed(reason.into()),
+    })?;
     if object.is_object() { Ok(object) } else { Err(StoredObjectError::NotAnObject) }
 }

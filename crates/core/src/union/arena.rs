@@ -42,7 +42,7 @@ const TAG: u32 = 30;
 
 /// The arena.
 #[derive(Debug)]
-pub(super) struct Arena<'a> {
+pub(crate) struct Arena<'a> {
     text: &'a str,
     side: Buffer<'a, u8>,
     words: Buffer<'a, u32>,
@@ -61,7 +61,7 @@ impl RecordChain {
 
 /// A node of the arena. The plan knows its type.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct NodeRef<'s> {
+pub(crate) struct NodeRef<'s> {
     pub(super) arena: &'s Arena<'s>,
     pub(super) at: u32,
 }

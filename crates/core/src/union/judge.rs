@@ -18,7 +18,6 @@ use super::correlate::{KeyedItems, Old, Pair, Witnesses};
 use super::manifest::{Claims, ItemClaims, Manifests, map_values, value_claims};
 use super::normalize::{ClearingCause, Normalized, normalize};
 use super::plan::{ListNode, Node, NodeIndex, ObjectNode, Part, Plan, Role};
-use super::projection::Projection;
 use super::validate::{validate, validate_alone};
 use super::violation::{Capped, Violation};
 use super::{Form, MemberSet, Union};
@@ -46,8 +45,8 @@ pub(crate) fn judge(
         audited: Capped::default(),
         would_change: false,
     };
-    if let Some((root, new)) = plan.root(part).zip(new.root()) {
-        let old = old.and_then(Projection::root).map_or(Old::None, Old::Known);
+    if let Some((root, new)) = plan.root(part).zip(new) {
+        let old = old.map_or(Old::None, Old::Known);
         let claims = manifests.map(Manifests::claims);
         walk.shape(root, new, old, claims.as_ref(), &Here::root())?;
     }

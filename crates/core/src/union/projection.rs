@@ -4,28 +4,28 @@
 //! so that its depth and size cost a scan and no memory. Memory is charged before it is allocated, and is a small multiple
 //! of the text.
 //!
-//! This module must not judge. `node` reads values, `reader` stores objects, [`arena`](super::arena) keeps the nodes.
+//! This module must not judge. `node` reads values, `drafts` stores objects, [`arena`](super::arena) keeps the nodes.
 
+mod drafts;
 mod emptiness;
 mod node;
-mod reader;
+mod repeats;
 
-use super::arena::{Arena, NodeRef};
+use super::arena::{Arena, NodeRef, TextRange};
 use super::plan::{Part, Plan};
+use crate::json::{Reader, Unreadable};
 use crate::meter::{Buffer, Meter};
-use node::NodeSeed;
-use reader::{ProjectionReader, Read, Slot};
-use serde::de::{DeserializeSeed, Deserializer};
+use drafts::{ChildDraft, Read, Slot, StateDraft};
+use repeats::Repeats;
 
-/// The unions of one object.
-#[derive(Debug)]
-pub(crate) struct Projection<'a> {
-    arena: Arena<'a>,
+/// The unions of one object. An [`Arena`] has them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Projected<'a> {
     root: Read,
     metadata: &'a str,
 }
 
-impl<'a> Projection<'a> {
+impl<'a> Projected<'a> {
     /// Returns true if the value is a JSON object.
     pub(crate) fn is_object(&self) -> bool {
         matches!(self.root, Read::Node { .. })
@@ -41,57 +41,98 @@ impl<'a> Projection<'a> {
         self.metadata
     }
 
-    pub(super) fn root(&self) -> Option<NodeRef<'_>> {
+    /// Returns the node of the object. The arena is that of its projector.
+    pub(crate) fn root<'s>(&self, arena: &'s Arena<'s>) -> Option<NodeRef<'s>> {
         match self.root {
-            Read::Node { at, .. } => Some(NodeRef { arena: &self.arena, at }),
+            Read::Node { at, .. } => Some(NodeRef { arena, at }),
             Read::Null | Read::Other { .. } => None,
         }
     }
 }
 
-/// Reads a [`Projection`] from a value in a JSON text.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ProjectionSeed<'p, 'a> {
+/// The unions of the only object of a text.
+#[derive(Debug)]
+pub(crate) struct Projection<'a> {
+    arena: Arena<'a>,
+    object: Projected<'a>,
+}
+
+impl Projection<'_> {
+    /// Returns true if the value is a JSON object.
+    pub(crate) fn is_object(&self) -> bool {
+        self.object.is_object()
+    }
+
+    pub(crate) fn root(&self) -> Option<NodeRef<'_>> {
+        self.object.root(&self.arena)
+    }
+}
+
+/// Reads the unions of objects of one text into one arena. The drafts of incomplete objects are bounded by the plan, except for
+/// duplicate fields, and charged like everything else.
+#[derive(Debug)]
+pub(crate) struct Projector<'p, 'a> {
     plan: &'p Plan,
     part: Part,
-    text: &'a str,
     meter: &'a dyn Meter,
+    arena: Arena<'a>,
+    states: Buffer<'a, StateDraft>,
+    children: Buffer<'a, ChildDraft>,
+    children_read: u32,
+    keys: Buffer<'a, (u32, TextRange)>,
+    repeats: Repeats<'a>,
+    /// The number of lists and maps around the value that is read.
+    lists: u32,
+    /// The JSON text of `metadata`.
+    metadata: &'a str,
+    /// True if `true` stands for all of an object, list or map that is owned as a whole.
     wholes: bool,
 }
 
-impl<'p, 'a> ProjectionSeed<'p, 'a> {
-    /// Returns a seed that reads one part of an object. The object is a part of `text`.
-    pub(crate) fn new(plan: &'p Plan, part: Part, text: &'a str, meter: &'a dyn Meter) -> Self {
-        Self { plan, part, text, meter, wholes: false }
-    }
-
-    /// Returns a seed that reads `true` in place of an object, list or map that is owned as a whole as
-    /// [all of it](NodeRef::is_whole).
-    pub(crate) fn with_wholes(self) -> Self {
-        Self { wholes: true, ..self }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for ProjectionSeed<'_, 'de> {
-    type Value = Projection<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        let Self { plan, part, text, meter, wholes } = self;
-        let mut reader = ProjectionReader {
+impl<'p, 'a> Projector<'p, 'a> {
+    /// Returns a projector of one part of the objects in the text of a reader.
+    pub(crate) fn new(plan: &'p Plan, part: Part, reader: &Reader<'a>) -> Self {
+        let meter = reader.meter();
+        Self {
             plan,
+            part,
             meter,
-            arena: Arena::new(text, meter),
+            arena: Arena::new(reader.text(), meter),
             states: Buffer::new(meter),
             children: Buffer::new(meter),
             children_read: 0,
             keys: Buffer::new(meter),
+            repeats: Repeats::default(),
+            lists: 0,
             metadata: "",
-            wholes,
-        };
-        let node = plan.root(part).and_then(|id| plan.node(id));
-        let root = NodeSeed { reader: &mut reader, node, slot: Slot::Root }.deserialize(deserializer)?;
-        let ProjectionReader { arena, metadata, .. } = reader;
-        Ok(Projection { arena, root, metadata })
+            wholes: false,
+        }
+    }
+
+    /// Returns a projector that reads `true` in place of an object, list or map that is owned as a whole as
+    /// [all of it](NodeRef::is_whole).
+    pub(crate) fn with_wholes(self) -> Self {
+        Self { wholes: true, ..self }
+    }
+
+    /// Reads the next value. Parts that repeat an object that was read before are compared and not read.
+    pub(crate) fn object(&mut self, reader: &mut Reader<'a>) -> Result<Projected<'a>, Unreadable> {
+        self.metadata = "";
+        self.repeats.begin();
+        let node = self.plan.root(self.part).and_then(|id| self.plan.node(id));
+        let root = self.value(reader, node, Slot::Root)?;
+        Ok(Projected { root, metadata: self.metadata })
+    }
+
+    /// Reads the next value.
+    pub(crate) fn only(mut self, reader: &mut Reader<'a>) -> Result<Projection<'a>, Unreadable> {
+        let object = self.object(reader)?;
+        Ok(Projection { arena: self.arena, object })
+    }
+
+    /// Returns the arena of the objects.
+    pub(crate) fn finish(self) -> Arena<'a> {
+        self.arena
     }
 }
 
@@ -110,11 +151,14 @@ mod tests {
         super::super::compile(&schema, false).plan
     }
 
+    fn read<'a>(plan: &Plan, text: &'a str, meter: &'a dyn Meter) -> Projection<'a> {
+        let mut reader = Reader::new(text, meter);
+        Projector::new(plan, Part::Main, &reader).only(&mut reader).unwrap()
+    }
+
     fn spec_of(text: &str) -> Option<(String, Vec<u8>)> {
         let plan = plan();
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let seed = ProjectionSeed::new(&plan, Part::Main, text, &Unmetered);
-        let projection = seed.deserialize(&mut deserializer).unwrap();
+        let projection = read(&plan, text, &Unmetered);
         let (_, spec) = projection.root()?.object().children().next()?;
         let state = spec.object().state(0);
         Some((state.value().to_owned(), state.members.iter().collect()))
@@ -190,8 +234,7 @@ mod tests {
             let close = if place.ends_with('[') { "]" } else { "}" };
             let text = format!("{{{place}{}{close}}}", vec![item; 100_000].join(","));
             let meter = Counting::default();
-            let seed = ProjectionSeed::new(&plan, Part::Main, &text, &meter);
-            let projection = seed.deserialize(&mut serde_json::Deserializer::from_str(&text)).unwrap();
+            let projection = read(&plan, &text, &meter);
             let charged = meter.0.get();
             assert!(2 * charged <= 9 * text.len(), "{item}: {charged} bytes for {}", text.len());
             drop(projection);
@@ -204,8 +247,7 @@ mod tests {
         let plan = super::super::compile(&schema, false).plan;
         let text = format!("{{\"list\":[{}]}}", vec!["{}"; 100_000].join(","));
         let meter = Counting::default();
-        let seed = ProjectionSeed::new(&plan, Part::Main, &text, &meter);
-        let projection = seed.deserialize(&mut serde_json::Deserializer::from_str(&text)).unwrap();
+        let projection = read(&plan, &text, &meter);
         assert!(meter.0.get() <= 5 * text.len(), "{} bytes for {}", meter.0.get(), text.len());
         drop(projection);
         assert_eq!(meter.0.get(), 0, "all of it is released");
@@ -223,8 +265,7 @@ mod tests {
         spec.unions[0].source = Source::Annotation;
         let plan = super::super::compile(&schema, false).plan;
         let members = |text: &str| {
-            let seed = ProjectionSeed::new(&plan, Part::Main, text, &Unmetered);
-            let projection = seed.deserialize(&mut serde_json::Deserializer::from_str(text)).unwrap();
+            let projection = read(&plan, text, &Unmetered);
             let (_, spec) = projection.root().unwrap().object().children().next().unwrap();
             spec.object().state(0).members.iter().collect::<Vec<_>>()
         };

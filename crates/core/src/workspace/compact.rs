@@ -19,8 +19,7 @@
 //!
 //! Knows the shape of a CRD, not its meaning: [`job`](super::job) reads the schemas.
 
-use crate::seed::visit_as_seed;
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -96,7 +95,13 @@ struct Shrink<'o> {
     out: &'o mut String,
 }
 
-visit_as_seed!([] Shrink<'_>, deserialize_any);
+impl<'de> DeserializeSeed<'de> for Shrink<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for Shrink<'_> {
     type Value = ();

@@ -4,20 +4,25 @@
 //! keys, and `.` the value itself. Other keys are values and positions, which have no unions. A value without keys is owned as a
 //! whole, and written as `true`.
 
-use crate::seed::visit_as_seed;
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
+use crate::json::{Reader, Unreadable, Written};
+use crate::meter::{Meter, Unmetered};
 use std::borrow::Cow;
-use std::fmt;
 
-/// Returns the manifest as JSON text, no longer than the field set. Returns `None` if the text is not a field set, or is too deep.
-pub(super) fn to_manifest(field_set: &str) -> Option<String> {
-    let mut manifest = String::with_capacity(field_set.len());
-    let mut deserializer = serde_json::Deserializer::from_str(field_set);
-    let written = FieldSetSeed(&mut manifest).deserialize(&mut deserializer).and_then(|()| deserializer.end());
-    written.is_ok().then_some(manifest)
+/// The most levels of a field set.
+const DEEPEST: u32 = 127;
+
+/// Returns the manifest as JSON text, no longer than the field set.
+pub(super) fn to_manifest(field_set: &str, meter: &dyn Meter) -> Result<String, Unreadable> {
+    let mut writer = Writer { reader: Reader::new(field_set, meter), manifest: String::with_capacity(field_set.len()) };
+    writer.value(DEEPEST)?;
+    writer.reader.end()?;
+    Ok(writer.manifest)
 }
 
-struct FieldSetSeed<'m>(&'m mut String);
+struct Writer<'a> {
+    reader: Reader<'a>,
+    manifest: String,
+}
 
 /// The kind of a value, which its first key tells.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,78 +30,84 @@ enum Kind {
     Object,
     List,
 }
-
-visit_as_seed!([] FieldSetSeed<'_>, deserialize_map);
-
-impl<'de> Visitor<'de> for FieldSetSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a field set")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let manifest = self.0;
+impl Writer<'_> {
+    /// Writes a value of at most so many levels.
+    fn value(&mut self, levels: u32) -> Result<(), Unreadable> {
+        let levels = levels.checked_sub(1).ok_or_else(|| self.refused("too many levels"))?;
+        let mut fields = self.reader.object("a field set")?;
         let mut kind = None;
-        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+        while let Some(key) = self.reader.name(&mut fields)? {
+            let key = match key {
+                Written::Plain(key) => Cow::Borrowed(key),
+                Written::Escaped(_) => self.reader.unicode(key, |key| Cow::Owned(key.to_owned()))?,
+            };
             let (of, rest) = match key.split_once(':') {
                 Some(("f", name)) => (Kind::Object, name),
                 Some(("k", keys)) => (Kind::List, keys),
                 _ => {
-                    map.next_value::<IgnoredAny>()?;
+                    self.reader.skip()?;
                     continue;
                 }
             };
             match kind {
-                None => manifest.push(if of == Kind::Object { '{' } else { '[' }),
-                Some(kind) if kind == of => manifest.push(','),
-                Some(_) => {
-                    return Err(A::Error::custom("fields beside items"));
-                }
+                None => self.manifest.push(if of == Kind::Object { '{' } else { '[' }),
+                Some(kind) if kind == of => self.manifest.push(','),
+                Some(_) => return Err(self.refused("fields beside items")),
             }
             kind = Some(of);
             match of {
                 Kind::Object => {
-                    manifest.push_str(&serde_json::to_string(rest).map_err(A::Error::custom)?);
-                    manifest.push(':');
-                    map.next_value_seed(FieldSetSeed(&mut *manifest))?;
+                    let name = serde_json::to_string(rest).map_err(|_| self.refused("the name of a field"))?;
+                    self.manifest.push_str(&name);
+                    self.manifest.push(':');
+                    self.value(levels)?;
                 }
                 Kind::List => {
-                    let keys = inside(rest).ok_or_else(|| A::Error::custom("keys of an item"))?;
-                    let start = manifest.len();
-                    map.next_value_seed(FieldSetSeed(&mut *manifest))?;
+                    let keys = inside(rest).ok_or_else(|| self.refused("keys of an item"))?;
+                    let start = self.manifest.len();
+                    self.value(levels)?;
                     // The values of the keys come last, so that they count.
-                    if manifest.get(start..).is_some_and(|item| item.starts_with('{')) {
-                        manifest.pop();
-                        manifest.push(',');
+                    if self.manifest.get(start..).is_some_and(|item| item.starts_with('{')) {
+                        self.manifest.pop();
+                        self.manifest.push(',');
                     } else {
-                        manifest.truncate(start);
-                        manifest.push('{');
+                        self.manifest.truncate(start);
+                        self.manifest.push('{');
                     }
-                    manifest.push_str(keys);
-                    manifest.push('}');
+                    self.manifest.push_str(keys);
+                    self.manifest.push('}');
                 }
             }
         }
-        manifest.push_str(match kind {
+        self.manifest.push_str(match kind {
             None => "true",
             Some(Kind::Object) => "}",
             Some(Kind::List) => "]",
         });
         Ok(())
     }
+
+    fn refused(&self, reason: &str) -> Unreadable {
+        self.reader.malformed(self.reader.position(), &reason)
+    }
 }
 
 /// Returns the text between the braces of a JSON object that is not empty.
 fn inside(object: &str) -> Option<&str> {
-    serde_json::from_str::<IgnoredAny>(object).ok()?;
-    let inside = object.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+    let mut reader = Reader::new(object, &Unmetered);
+    let object = reader.skip().ok()?;
+    reader.end().ok()?;
+    let inside = object.strip_prefix('{')?.strip_suffix('}')?.trim();
     (!inside.is_empty()).then_some(inside)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn to_manifest(field_set: &str) -> Option<String> {
+        super::to_manifest(field_set, &Unmetered).ok()
+    }
 
     #[test]
     fn fields_items_and_entries_become_a_manifest() {

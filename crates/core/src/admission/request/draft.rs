@@ -1,19 +1,14 @@
-//! The serde side of a request: drafts that are read field by field, and their checks.
+//! Drafts of a request, which are read field by field, and their checks.
 
 use super::LONGEST_ECHO;
 use super::{AdmissionRequest, JudgedObjects, Operation, RequestKind};
 use crate::admission::ReviewError;
-use crate::admission::text::Text;
+use crate::admission::raw::read_string;
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::field_path::Printable;
-use crate::meter::Account;
-use crate::seed::visit_as_seed;
-use crate::union::{Part, Projection, ProjectionSeed};
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Unexpected, Visitor};
-use serde_json::value::RawValue;
+use crate::json::{Reader, Unreadable};
+use crate::union::{Arena, Part, Projected, Projector};
 use std::borrow::Cow;
-use std::fmt;
 
 /// A review that is read but not checked.
 #[derive(Default)]
@@ -30,13 +25,13 @@ pub(super) struct DraftRequest<'a> {
     pub(super) header: Header<'a>,
     object: DraftObject<'a>,
     old_object: DraftObject<'a>,
-    options: Option<&'a RawValue>,
+    options: Option<&'a str>,
 }
 
 #[derive(Default)]
 struct DraftObject<'a> {
     /// The unions of the object, `None` if there are none to judge.
-    projection: Option<Projection<'a>>,
+    projected: Option<Projected<'a>>,
     seen: bool,
     /// The way in which the object was read.
     read_as: Option<ReadTarget<'a>>,
@@ -52,7 +47,7 @@ pub(super) struct Header<'a> {
 
 /// The way to read an object: its kind, and the part that the request can change.
 #[derive(Clone, Copy)]
-struct ReadTarget<'c> {
+pub(super) struct ReadTarget<'c> {
     entry: &'c CatalogEntry,
     part: Part,
 }
@@ -94,7 +89,8 @@ impl DraftRequest<'_> {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn check(self, catalog: &'a Catalog) -> Result<AdmissionRequest<'a>, ReviewError> {
+    /// `arena` has the unions of both objects.
+    pub(super) fn check(self, catalog: &'a Catalog, arena: Option<Arena<'a>>) -> Result<AdmissionRequest<'a>, ReviewError> {
         let (api_version, kind) = (self.api_version.unwrap_or_default(), self.kind.unwrap_or_default());
         if (&*api_version, &*kind) != ("admission.k8s.io/v1", "AdmissionReview") {
             let [kind, api_version] = [kind, api_version].map(|text| Printable::new(&text, LONGEST_ECHO).to_string());
@@ -107,197 +103,109 @@ impl<'a> Draft<'a> {
         let operation = Operation::named(&request.header.operation)?;
         let ordinal = request.header.entry(catalog).map(CatalogEntry::ordinal);
         let reading = request.header.reading(catalog);
-        let (object, old_object) = (request.object.projection, request.old_object.projection);
+        let (object, old_object) = (request.object.projected, request.old_object.projected);
         let kind = request.header.kind.ok_or(ReviewError::NoKind)?;
         let subject = match reading {
             None => None,
             Some(ReadTarget { entry, part }) => {
-                let new = object.filter(Projection::is_object).ok_or(ReviewError::NotAnObject("object"))?;
+                let new = object.filter(Projected::is_object).zip(arena);
+                let (new, arena) = new.ok_or(ReviewError::NotAnObject("object"))?;
                 let old = old_object.filter(|old| !old.is_null());
-                if old.as_ref().is_some_and(|old| !old.is_object()) {
+                if old.is_some_and(|old| !old.is_object()) {
                     return Err(ReviewError::NotAnObject("oldObject"));
                 }
                 let old = old.filter(|_| operation == Operation::Update);
-                Some(JudgedObjects { entry, part, new, old })
+                Some(JudgedObjects { entry, part, arena, new, old })
             }
         };
-        let options = request.options.map(RawValue::get);
-        Ok(AdmissionRequest { uid: request.uid, operation, kind, name: request.name, ordinal, options, subject })
+        let DraftRequest { uid, name, options, .. } = request;
+        Ok(AdmissionRequest { uid, operation, kind, name, ordinal, options, subject })
     }
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct ReviewSeed<'c, 'h> {
-    pub(super) catalog: &'c Catalog,
-    pub(super) text: &'c str,
-    pub(super) account: &'c Account<'c>,
+/// Reads a review.
+pub(super) struct ReviewReader<'a, 'h> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) reader: Reader<'a>,
     /// The header, if the body is read a second time.
     pub(super) known: Option<&'h Header<'h>>,
+    /// Has the unions of the objects that were read last in this way.
+    pub(super) projector: Option<(ReadTarget<'a>, Projector<'a, 'a>)>,
 }
 
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum ReviewField {
-    ApiVersion,
-    Kind,
-    Request,
-    #[serde(other)]
-    Other,
-}
-
-visit_as_seed!([] ReviewSeed<'de, '_>, deserialize_map);
-
-impl<'de> Visitor<'de> for ReviewSeed<'de, '_> {
-    type Value = Draft<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an AdmissionReview")
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-        Err(text_instead(&self))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+impl<'a> ReviewReader<'a, '_> {
+    pub(super) fn review(&mut self) -> Result<Draft<'a>, Unreadable> {
         let mut draft = Draft::default();
-        while let Some(field) = map.next_key()? {
+        let mut fields = self.reader.object("an AdmissionReview")?;
+        while let Some(field) = self.reader.known_name(&mut fields, &["apiVersion", "kind", "request"])? {
             match field {
-                ReviewField::ApiVersion => {
-                    draft.api_version = map.next_value::<Option<Text<'de>>>()?.map(|text| text.0);
-                }
-                ReviewField::Kind => draft.kind = map.next_value::<Option<Text<'de>>>()?.map(|text| text.0),
-                ReviewField::Request => draft.request = map.next_value_seed(RequestSeed(self))?,
-                ReviewField::Other => drop(map.next_value::<IgnoredAny>()?),
+                "apiVersion" => draft.api_version = self.text_or_null()?,
+                "kind" => draft.kind = self.text_or_null()?,
+                "request" => draft.request = self.request()?,
+                _ => drop(self.reader.skip()?),
             }
         }
+        self.reader.end()?;
         Ok(draft)
     }
-}
 
-struct RequestSeed<'c, 'h>(ReviewSeed<'c, 'h>);
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum RequestField {
-    Uid,
-    Kind,
-    SubResource,
-    Name,
-    Operation,
-    Object,
-    OldObject,
-    Options,
-    #[serde(other)]
-    Other,
-}
-
-visit_as_seed!([] RequestSeed<'de, '_>, deserialize_option);
-
-impl<'de> Visitor<'de> for RequestSeed<'de, '_> {
-    type Value = Option<DraftRequest<'de>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the request of an AdmissionReview")
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-        Err(text_instead(&self))
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_none<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+    fn request(&mut self) -> Result<Option<DraftRequest<'a>>, Unreadable> {
+        const FIELDS: [&str; 8] =
+            ["uid", "kind", "subResource", "name", "operation", "object", "oldObject", "options"];
+        if self.reader.null()? {
+            return Ok(None);
+        }
         let mut request = DraftRequest::default();
-        while let Some(field) = map.next_key()? {
+        let mut fields = self.reader.object("the request of an AdmissionReview")?;
+        while let Some(field) = self.reader.known_name(&mut fields, &FIELDS)? {
             match field {
-                RequestField::Uid => request.uid = text(&mut map)?,
-                RequestField::Kind => request.header.kind = map.next_value::<Option<RequestKind<'de>>>()?,
-                RequestField::SubResource => request.header.subresource = text(&mut map)?,
-                RequestField::Name => request.name = text(&mut map)?,
-                RequestField::Operation => request.header.operation = text(&mut map)?,
-                RequestField::Object => request.object = self.object(&request.header, &mut map)?,
-                RequestField::OldObject => request.old_object = self.object(&request.header, &mut map)?,
-                RequestField::Options => request.options = map.next_value()?,
-                RequestField::Other => drop(map.next_value::<IgnoredAny>()?),
+                "uid" => request.uid = self.text_or_null()?.unwrap_or_default(),
+                "kind" => request.header.kind = self.kind()?,
+                "subResource" => request.header.subresource = self.text_or_null()?.unwrap_or_default(),
+                "name" => request.name = self.text_or_null()?.unwrap_or_default(),
+                "operation" => request.header.operation = self.text_or_null()?.unwrap_or_default(),
+                "object" => request.object = self.object(&request.header)?,
+                "oldObject" => request.old_object = self.object(&request.header)?,
+                "options" => request.options = Some(self.reader.skip()?).filter(|options| *options != "null"),
+                _ => drop(self.reader.skip()?),
             }
         }
         Ok(Some(request))
     }
-}
 
-impl<'de> RequestSeed<'de, '_> {
-    fn object<A: MapAccess<'de>>(&self, so_far: &Header<'_>, map: &mut A) -> Result<DraftObject<'de>, A::Error> {
-        let ReviewSeed { catalog, known, text, account } = self.0;
-        let reading = known.map_or_else(|| so_far.reading(catalog), |header| header.reading(catalog));
-        let projection = match reading {
-            Some(ReadTarget { entry, part }) => {
-                Some(map.next_value_seed(ProjectionSeed::new(entry.plan(), part, text, account))?)
-            }
-            None => map.next_value::<IgnoredAny>().map(|_| None)?,
-        };
-        Ok(DraftObject { projection, seen: true, read_as: reading })
-    }
-}
-
-/// Rejects a string where an object belongs. The error does not repeat the string, which may be long.
-fn text_instead<E: Error>(expected: &dyn serde::de::Expected) -> E {
-    E::invalid_type(Unexpected::Other("string"), expected)
-}
-
-impl<'de> Deserialize<'de> for RequestKind<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(KindVisitor)
-    }
-}
-
-struct KindVisitor;
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum KindField {
-    Group,
-    Version,
-    Kind,
-    #[serde(other)]
-    Other,
-}
-
-impl<'de> Visitor<'de> for KindVisitor {
-    type Value = RequestKind<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a group, version and kind")
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-        Err(text_instead(&self))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+    fn kind(&mut self) -> Result<Option<RequestKind<'a>>, Unreadable> {
+        if self.reader.null()? {
+            return Ok(None);
+        }
         let mut kind = RequestKind::default();
-        while let Some(field) = map.next_key()? {
+        let mut fields = self.reader.object("a group, version and kind")?;
+        while let Some(field) = self.reader.known_name(&mut fields, &["group", "version", "kind"])? {
             match field {
-                KindField::Group => kind.group = map.next_value::<Text<'de>>()?.0,
-                KindField::Version => kind.version = map.next_value::<Text<'de>>()?.0,
-                KindField::Kind => kind.name = map.next_value::<Text<'de>>()?.0,
-                KindField::Other => drop(map.next_value::<IgnoredAny>()?),
+                "group" => kind.group = read_string(&mut self.reader)?,
+                "version" => kind.version = read_string(&mut self.reader)?,
+                "kind" => kind.name = read_string(&mut self.reader)?,
+                _ => drop(self.reader.skip()?),
             }
         }
-        Ok(kind)
+        Ok(Some(kind))
     }
-}
 
-/// Reads a string. Null counts as the empty string.
-fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Cow<'de, str>, A::Error> {
-    Ok(map.next_value::<Option<Text<'de>>>()?.map(|text| text.0).unwrap_or_default())
+    fn object(&mut self, so_far: &Header<'_>) -> Result<DraftObject<'a>, Unreadable> {
+        let read_as = self.known.unwrap_or(so_far).reading(self.catalog);
+        if let Some(target) = read_as
+            && self.projector.as_ref().is_none_or(|(known, _)| *known != target)
+        {
+            // An object with another target was misread.
+            self.projector = Some((target, Projector::new(target.entry.plan(), target.part, &self.reader)));
+        }
+        let projected = match &mut self.projector {
+            Some((_, projector)) if read_as.is_some() => Some(projector.object(&mut self.reader)?),
+            _ => self.reader.skip().map(|_| None)?,
+        };
+        Ok(DraftObject { projected, seen: true, read_as })
+    }
+
+    fn text_or_null(&mut self) -> Result<Option<Cow<'a, str>>, Unreadable> {
+        if self.reader.null()? { Ok(None) } else { read_string(&mut self.reader).map(Some) }
+    }
 }

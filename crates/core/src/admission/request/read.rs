@@ -4,20 +4,19 @@
 //! client uses another order, the body is read a second time with the kind known.
 
 use super::AdmissionRequest;
-use super::draft::{Draft, Header, ReviewSeed};
-use crate::admission::error::{ReviewError, reason};
-use crate::admission::text::scratch;
+use super::draft::{Draft, Header, ReviewReader};
+use crate::admission::error::ReviewError;
 use crate::catalog::Catalog;
-use crate::meter::{Account, Exhausted, Meter};
-use crate::union::LONGEST_TEXT;
-use serde::de::DeserializeSeed;
+use crate::json::Reader;
+use crate::meter::Meter;
+use crate::union::{Arena, LONGEST_TEXT};
 
 impl<'a> AdmissionRequest<'a> {
-    /// Reads and checks a body. The memory of the request is charged to `account`.
+    /// Reads and checks a body. The memory of the request is charged to `meter`.
     pub(in crate::admission) fn read(
         catalog: &'a Catalog,
         body: &'a [u8],
-        account: &'a Account<'a>,
+        meter: &'a dyn Meter,
     ) -> Result<Self, ReviewError> {
         let text = str::from_utf8(body).map_err(|error| ReviewError::NotUtf8(error.valid_up_to()))?;
         if text.trim_ascii().is_empty() {
@@ -26,18 +25,15 @@ impl<'a> AdmissionRequest<'a> {
         if text.len() > LONGEST_TEXT {
             return Err(ReviewError::TooLong);
         }
-        let scratch = scratch(text);
-        account.charge(scratch)?;
-        let mut review = parse(text, catalog, None, account)?;
+        let (mut review, mut arena) = parse(text, catalog, None, meter)?;
         if let Some(header) =
             review.request.as_ref().filter(|request| request.misread(catalog)).map(|request| request.header.clone())
         {
             // Free the old projections before new ones are read.
-            drop(review);
-            review = parse(text, catalog, Some(&header), account)?;
+            drop(arena);
+            (review, arena) = parse(text, catalog, Some(&header), meter)?;
         }
-        account.release(scratch);
-        review.check(catalog)
+        review.check(catalog, arena)
     }
 }
 
@@ -45,13 +41,11 @@ fn parse<'a>(
     text: &'a str,
     catalog: &'a Catalog,
     known: Option<&Header<'_>>,
-    account: &'a Account<'a>,
-) -> Result<Draft<'a>, ReviewError> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let draft = ReviewSeed { catalog, text, account, known }.deserialize(&mut deserializer);
-    draft.and_then(|draft| deserializer.end().map(|()| draft)).map_err(|error| {
-        if account.refused() { ReviewError::Exhausted(Exhausted) } else { ReviewError::Malformed(reason(&error)) }
-    })
+    meter: &'a dyn Meter,
+) -> Result<(Draft<'a>, Option<Arena<'a>>), ReviewError> {
+    let mut reader = ReviewReader { catalog, reader: Reader::new(text, meter), known, projector: None };
+    let draft = reader.review()?;
+    Ok((draft, reader.projector.map(|(_, projector)| projector.finish())))
 }
 
 #[cfg(test)]
@@ -97,8 +91,7 @@ mod tests {
                     r#"{{"request": {{{}}}, "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}}"#,
                     fields.join(",")
                 );
-                let account = Account::new(&Unmetered);
-                let request = AdmissionRequest::read(&catalog, body.as_bytes(), &account).unwrap();
+                let request = AdmissionRequest::read(&catalog, body.as_bytes(), &Unmetered).unwrap();
                 let subject = request.subject.unwrap();
                 assert_eq!(subject.part, Part::Status, "{body}");
                 assert!(subject.new.is_object() && subject.old.unwrap().is_object(), "{body}");

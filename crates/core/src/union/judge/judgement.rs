@@ -1,6 +1,7 @@
 //! The question that is judged, and the judgement.
 
 use crate::meter::Meter;
+use crate::union::arena::NodeRef;
 use crate::union::change::Changes;
 use crate::union::manifest::Manifests;
 use crate::union::projection::Projection;
@@ -59,9 +60,10 @@ pub enum LetThrough {
 /// The objects of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Objects<'a> {
-    pub(crate) new: &'a Projection<'a>,
+    /// The new object, `None` if no part of it matters.
+    pub(crate) new: Option<NodeRef<'a>>,
     /// The stored object, `None` on create.
-    pub(crate) old: Option<&'a Projection<'a>>,
+    pub(crate) old: Option<NodeRef<'a>>,
     /// The manifests, `None` unless the request is an apply.
     pub(crate) manifests: Option<&'a Manifests<Projection<'a>>>,
 }

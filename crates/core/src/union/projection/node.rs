@@ -1,207 +1,204 @@
 //! Reads the value at one node of the plan.
 
+use super::Projector;
+use super::drafts::{Read, Slot};
 use super::emptiness::is_empty;
-use super::reader::{ProjectionReader, Read, Slot, TextSeed};
-use crate::seed::{NameSeed, visit_as_seed};
+use crate::json::{Reader, Unreadable};
+use crate::meter::Exhausted;
 use crate::union::arena::{ENTRY, ITEM, NONE, RecordChain};
 use crate::union::plan::{ListNode, Node, NodeIndex, ObjectNode, Role};
-use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
-use std::fmt;
 
-/// Reads the value at a node. The depth of the plan bounds the recursion, not the depth of the text.
-pub(super) struct NodeSeed<'r, 'p, 'a> {
-    pub(super) reader: &'r mut ProjectionReader<'p, 'a>,
-    /// The node, `None` if the plan names nothing here. Then only the type of the value matters.
-    pub(super) node: Option<&'p Node>,
-    pub(super) slot: Slot,
-}
-
-visit_as_seed!([] NodeSeed<'_, '_, 'de>, deserialize_any);
-
-impl<'de> Visitor<'de> for NodeSeed<'_, '_, 'de> {
-    type Value = Read;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Read::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
-        if value && self.reader.wholes && self.node.is_some_and(Node::is_atomic) {
-            return self.reader.store_whole(self.slot).map_err(E::custom);
-        }
-        Ok(Read::Other { empty: !value })
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(Read::Other { empty: value == 0 })
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(Read::Other { empty: value == 0 })
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(Read::Other { empty: value == 0.0 })
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(Read::Other { empty: value.is_empty() })
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        if let Some(Node::List(node)) = self.node {
-            return self.read_list(node, list);
-        }
+impl<'p, 'a> Projector<'p, 'a> {
+    /// Reads the value at a node, `None` if the plan names nothing here. Then only the type of the value matters. The depth of the
+    /// plan bounds the recursion, not the depth of the text.
+    pub(super) fn value(
+        &mut self,
+        reader: &mut Reader<'a>,
+        node: Option<&'p Node>,
+        slot: Slot,
+    ) -> Result<Read, Unreadable> {
         let mut empty = true;
-        while list.next_element::<IgnoredAny>()?.is_some() {
-            empty = false;
+        match (reader.peek()?, node) {
+            (b'{', Some(Node::Object(node))) => return self.read_object(reader, node, slot),
+            (b'{', Some(Node::Map(node))) => return self.within(|it| it.read_map(reader, node.values, slot)),
+            (b'[', Some(Node::List(node))) => return self.within(|it| it.read_list(reader, node, slot)),
+            (b'{', _) => {
+                let mut fields = reader.enter();
+                while reader.name(&mut fields)?.is_some() {
+                    empty = false;
+                    reader.skip()?;
+                }
+                if node.is_none() {
+                    let stored = self.store_object(slot, self.drafts(), empty)?;
+                    return Ok(stored.unwrap_or(Read::Other { empty }));
+                }
+            }
+            (b'[', _) => {
+                let mut items = reader.enter();
+                while reader.item(&mut items)? {
+                    empty = false;
+                    reader.skip()?;
+                }
+            }
+            (b'"', _) => {
+                let text = reader.string()?;
+                empty = reader.unicode(text, str::is_empty)?;
+            }
+            (b'-' | b'0'..=b'9', _) => empty = reader.number()? == 0.0,
+            _ => match reader.skip()? {
+                "null" => return Ok(Read::Null),
+                "true" if self.wholes && node.is_some_and(Node::is_atomic) => return Ok(self.store_whole(slot)?),
+                text => empty = text == "false",
+            },
         }
         Ok(Read::Other { empty })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        match self.node {
-            Some(Node::Object(node)) => self.read_object(node, map),
-            Some(Node::Map(node)) => self.read_map(node.values, map),
-            other => {
-                let mut empty = true;
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
-                    empty = false;
-                }
-                if other.is_some() {
-                    return Ok(Read::Other { empty });
-                }
-                let Self { reader, slot, .. } = self;
-                let stored = reader.store_object(slot, reader.drafts(), empty).map_err(A::Error::custom)?;
-                Ok(stored.unwrap_or(Read::Other { empty }))
-            }
-        }
+    /// Reads a list or a map. A value inside may be dropped, so that no other can share it.
+    fn within(&mut self, read: impl FnOnce(&mut Self) -> Result<Read, Unreadable>) -> Result<Read, Unreadable> {
+        self.lists = self.lists.saturating_add(1);
+        let read = read(self);
+        self.lists = self.lists.saturating_sub(1);
+        read
     }
-}
 
-impl<'p, 'de> NodeSeed<'_, 'p, 'de> {
-    fn read_object<A: MapAccess<'de>>(self, node: &'p ObjectNode, mut map: A) -> Result<Read, A::Error> {
-        let Self { reader, slot, .. } = self;
-        let first = reader.drafts();
+    /// Reads the value of a field, or shares that of an object before, if it has the same text.
+    fn child(&mut self, reader: &mut Reader<'a>, id: NodeIndex) -> Result<Read, Unreadable> {
+        let node = self.plan.node(id);
+        if self.lists > 0 {
+            return self.value(reader, node, Slot::Field);
+        }
+        reader.peek()?;
+        if let Some((_, read)) = self.repeats.skip(reader, Some(id)) {
+            return Ok(read);
+        }
+        let (place, start) = (self.repeats.reserve(), reader.position());
+        let read = self.value(reader, node, Slot::Field)?;
+        self.repeats.remember(place, reader.since(start), Some(id), read);
+        Ok(read)
+    }
+
+    /// Skips the value of a field.
+    fn skip(&mut self, reader: &mut Reader<'a>) -> Result<&'a str, Unreadable> {
+        if self.lists > 0 || !matches!(reader.peek()?, b'{' | b'[' | b'"') {
+            return reader.skip();
+        }
+        if let Some((text, _)) = self.repeats.skip(reader, None) {
+            return Ok(text);
+        }
+        let place = self.repeats.reserve();
+        let text = reader.skip()?;
+        self.repeats.remember(place, text, None, Read::Null);
+        Ok(text)
+    }
+
+    fn read_object(&mut self, reader: &mut Reader<'a>, node: &'p ObjectNode, slot: Slot) -> Result<Read, Unreadable> {
+        let first = self.drafts();
         let is_root = matches!(slot, Slot::Root);
         let mut empty = true;
-        // No plan names the `metadata` of the root.
-        let lookup = |name: &[u8]| (node.position(name), is_root && name == b"metadata");
-        while let Some((position, is_metadata)) = map.next_key_seed(NameSeed(lookup))? {
+        let mut fields = reader.enter();
+        while let Some(name) = reader.any_name(&mut fields)? {
             empty = false;
+            // No plan names the `metadata` of the root.
+            let lookup = |name: &[u8]| (node.position(name), is_root && name == b"metadata");
+            let (position, is_metadata) = reader.unescaped(name, lookup)?;
             let Some((position, field)) = position.and_then(|at| Some((at, node.fields.get(at)?))) else {
-                if is_metadata {
-                    reader.metadata = map.next_value::<&RawValue>()?.get();
-                } else {
-                    map.next_value::<IgnoredAny>()?;
-                }
+                let text = self.skip(reader)?;
+                self.metadata = if is_metadata { text } else { self.metadata };
                 continue;
             };
             let present = if let Some(child) = field.child {
-                let node = reader.plan.node(child);
-                let read = map.next_value_seed(NodeSeed { reader: &mut *reader, node, slot: Slot::Field })?;
-                let position = u32::try_from(position).map_err(A::Error::custom)?;
-                reader.put_child(first.children, position, read).map_err(A::Error::custom)?;
+                let read = self.child(reader, child)?;
+                self.put_child(first.children, u32::try_from(position).map_err(|_| Exhausted)?, read)?;
                 !(matches!(read, Read::Null) || field.empty_is_unset && read.is_empty())
-            } else if field.key.is_none() && !field.empty_is_unset && matches!(field.role, Role::Member { .. }) {
-                map.next_value::<Option<IgnoredAny>>()?.is_some()
-            } else if field.key.is_none() && field.empty_is_unset {
-                let text = map.next_value::<&RawValue>()?.get();
-                text != "null" && !is_empty(text)
             } else {
-                let raw = map.next_value::<&RawValue>()?;
-                let scalar = reader.scalar(raw).map_err(A::Error::custom)?;
+                let text = self.skip(reader)?;
                 if let Some(key) = field.key {
-                    reader.put_key(first.keys, key.into(), scalar).map_err(A::Error::custom)?;
+                    let key_value = self.scalar(reader, text)?;
+                    self.put_key(first.keys, key.into(), key_value)?;
                 }
                 if let Role::Discriminator { union } = field.role {
-                    let value = if field.is_boolean { reader.boolean(raw) } else { Ok(scalar) };
-                    let value = value.map_err(A::Error::custom)?;
-                    reader.state(first.states, union).map_err(A::Error::custom)?.discriminator = value;
+                    let value = if field.is_boolean { self.boolean(text)? } else { self.scalar(reader, text)? };
+                    self.state(first.states, union)?.discriminator = value;
                 }
-                scalar.is_some() && !(field.empty_is_unset && is_empty(raw.get()))
+                text != "null" && !(field.empty_is_unset && is_empty(text))
             };
             if let Role::Member { union, index } = field.role {
-                reader.state(first.states, union).map_err(A::Error::custom)?.members.put(index, present);
+                self.state(first.states, union)?.members.put(index, present);
             }
         }
-        reader.put_default_keys(first.keys, &node.key_defaults).map_err(A::Error::custom)?;
-        let stored = reader.store_object(slot, first, empty).map_err(A::Error::custom)?;
-        match stored {
+        self.put_default_keys(first.keys, &node.key_defaults)?;
+        match self.store_object(slot, first, empty)? {
             Some(Read::Node { at, says, empty }) => {
                 Ok(Read::Node { at, says: says || !node.required.is_empty(), empty })
             }
-            _ => Err(A::Error::custom("an object has too many fields that lead to unions")),
+            _ => {
+                let reason = "an object has too many fields that lead to unions";
+                Err(reader.malformed(reader.position(), &reason))
+            }
         }
     }
 
-    fn read_list<A: SeqAccess<'de>>(self, node: &ListNode, mut items: A) -> Result<Read, A::Error> {
-        let Self { reader, slot, .. } = self;
-        let item = reader.plan.node(node.items);
+    fn read_list(&mut self, reader: &mut Reader<'a>, node: &'p ListNode, slot: Slot) -> Result<Read, Unreadable> {
+        let item = self.plan.node(node.items);
         let (mut chain, mut count, mut list_says, mut empty) = (RecordChain::EMPTY, 0_u32, false, true);
-        for index in 0.. {
-            let (start, side) = (reader.arena.end().map_err(A::Error::custom)?, reader.arena.side_end());
-            let seed = NodeSeed { reader: &mut *reader, node: item, slot: Slot::Item(index) };
-            let Some(read) = items.next_element_seed(seed)? else { break };
+        let (mut items, mut index) = (reader.enter(), 0);
+        while reader.item(&mut items)? {
             empty = false;
-            match read {
+            let (start, side) = (self.arena.end()?, self.arena.side_end());
+            match self.value(reader, item, Slot::Item(index))? {
                 // Keep all items of a keyed list, because they are paired. Keep other items only if a union in them must be
                 // judged.
-                Read::Node { at, says, .. } if says || (node.keyed && reader.arena.has_keys(at)) => {
-                    reader.arena.append(&mut chain, at.saturating_sub(ITEM));
+                Read::Node { at, says, .. } if says || (node.keyed && self.arena.has_keys(at)) => {
+                    self.arena.append(&mut chain, at.saturating_sub(ITEM));
                     count = count.saturating_add(1);
                     list_says |= says;
                 }
-                Read::Node { .. } | Read::Null | Read::Other { .. } => reader.arena.truncate(start, side),
+                Read::Node { .. } | Read::Null | Read::Other { .. } => self.arena.truncate(start, side),
             }
+            index = index.saturating_add(1);
         }
         if chain.first == NONE {
             return Ok(Read::Other { empty });
         }
-        let at = reader.begin(slot).map_err(A::Error::custom)?;
-        reader.arena.push(&[chain.first, count]).map_err(A::Error::custom)?;
+        let at = self.begin(slot)?;
+        self.arena.push(&[chain.first, count])?;
         Ok(Read::Node { at, says: list_says, empty })
     }
 
-    fn read_map<A: MapAccess<'de>>(self, values: NodeIndex, mut map: A) -> Result<Read, A::Error> {
-        let Self { reader, slot, .. } = self;
-        let node = reader.plan.node(values);
-        let (start, side) = (reader.arena.end().map_err(A::Error::custom)?, reader.arena.side_end());
+    fn read_map(&mut self, reader: &mut Reader<'a>, values: NodeIndex, slot: Slot) -> Result<Read, Unreadable> {
+        let node = self.plan.node(values);
+        let (start, side) = (self.arena.end()?, self.arena.side_end());
         let (mut chain, mut sorted, mut map_says, mut empty) = (RecordChain::EMPTY, true, false, true);
-        while let Some(key) = map.next_key_seed(TextSeed(&mut reader.arena))? {
+        let mut fields = reader.enter();
+        while let Some(name) = reader.name(&mut fields)? {
             empty = false;
-            let key = key.map_err(A::Error::custom)?;
-            let read = map.next_value_seed(NodeSeed { reader: &mut *reader, node, slot: Slot::Entry(key) })?;
-            let entry = match read {
+            let key = reader.unicode(name, |key| self.arena.store_text(key))??;
+            let entry = match self.value(reader, node, Slot::Entry(key))? {
                 Read::Node { at, says, .. } => {
                     map_says |= says;
                     at.saturating_sub(ENTRY)
                 }
                 // The entry may replace an earlier one with the same key.
                 Read::Null | Read::Other { .. } => {
-                    let end = reader.arena.end().map_err(A::Error::custom)?;
-                    reader.arena.push_entry(key, false).map_err(A::Error::custom)?;
+                    let end = self.arena.end()?;
+                    self.arena.push_entry(key, false)?;
                     end
                 }
             };
-            sorted &= chain.last == NONE || reader.arena.entry_key(chain.last) < reader.arena.entry_key(entry);
-            reader.arena.append(&mut chain, entry);
+            sorted &= chain.last == NONE || self.arena.entry_key(chain.last) < self.arena.entry_key(entry);
+            self.arena.append(&mut chain, entry);
         }
         if !sorted {
-            chain = reader.arena.sorted_entries(chain, reader.meter).map_err(A::Error::custom)?;
+            chain = self.arena.sorted_entries(chain, self.meter)?;
         }
-        let first = reader.arena.settle_entries(chain, sorted);
+        let first = self.arena.settle_entries(chain, sorted);
         if first == NONE {
-            reader.arena.truncate(start, side);
+            self.arena.truncate(start, side);
             return Ok(Read::Other { empty });
         }
-        let at = reader.begin(slot).map_err(A::Error::custom)?;
-        reader.arena.push(&[first]).map_err(A::Error::custom)?;
+        let at = self.begin(slot)?;
+        self.arena.push(&[first])?;
         Ok(Read::Node { at, says: map_says, empty })
     }
 }

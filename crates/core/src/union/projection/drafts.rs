@@ -1,13 +1,11 @@
 //! Collects the fields of objects that are being read, and stores complete objects in the arena.
 
-use crate::meter::{Buffer, Exhausted, Meter};
-use crate::seed::visit_as_seed;
+use super::Projector;
+use crate::json::{Reader, Unreadable, Written};
+use crate::meter::Exhausted;
 use crate::union::MemberSet;
-use crate::union::arena::{Arena, NONE, ScalarRef, TextRange, object_head};
-use crate::union::plan::{ItemKeyDefault, Plan};
-use serde::de::{DeserializeSeed, Visitor};
-use serde_json::value::RawValue;
-use std::fmt;
+use crate::union::arena::{NONE, ScalarRef, TextRange, object_head};
+use crate::union::plan::ItemKeyDefault;
 
 /// A value after reading.
 #[derive(Debug, Clone, Copy)]
@@ -28,30 +26,14 @@ impl Read {
     }
 }
 
-/// The state of reading a projection. The drafts of incomplete objects are bounded by the plan, except for duplicate
-/// fields, and charged like everything else.
-pub(super) struct ProjectionReader<'p, 'a> {
-    pub(super) plan: &'p Plan,
-    pub(super) meter: &'a dyn Meter,
-    pub(super) arena: Arena<'a>,
-    pub(super) states: Buffer<'a, StateDraft>,
-    pub(super) children: Buffer<'a, ChildDraft>,
-    pub(super) children_read: u32,
-    pub(super) keys: Buffer<'a, (u32, TextRange)>,
-    /// The JSON text of `metadata`.
-    pub(super) metadata: &'a str,
-    /// True if `true` stands for all of an object, list or map that is owned as a whole.
-    pub(super) wholes: bool,
-}
-
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct StateDraft {
     pub(super) position: u8,
     pub(super) discriminator: Option<TextRange>,
     pub(super) members: MemberSet,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct ChildDraft {
     position: u32,
     /// The order of reading. Of two drafts with the same position the later one counts.
@@ -69,7 +51,7 @@ pub(super) enum Slot {
     Entry(TextRange),
 }
 
-impl<'a> ProjectionReader<'_, 'a> {
+impl<'a> Projector<'_, 'a> {
     /// Returns the offsets at which the drafts of the next object begin.
     pub(super) fn drafts(&self) -> Drafts {
         Drafts { states: self.states.len(), children: self.children.len(), keys: self.keys.len() }
@@ -205,14 +187,16 @@ impl<'a> ProjectionReader<'_, 'a> {
         kept > 0 || children.iter().skip(first.children).any(|draft| draft.says)
     }
 
-    /// Stores a discriminator or a key. Returns `None` for null.
-    pub(super) fn scalar(&mut self, raw: &'a RawValue) -> Result<Option<TextRange>, Exhausted> {
-        let text = raw.get();
+    /// Stores a discriminator or a key, which `reader` read. Returns `None` for null.
+    pub(super) fn scalar(&mut self, reader: &Reader<'a>, text: &'a str) -> Result<Option<TextRange>, Exhausted> {
         Ok(Some(match text.as_bytes().first() {
-            Some(b'"') if !text.as_bytes().contains(&b'\\') => {
-                self.arena.store_text(text.get(1..text.len().saturating_sub(1)).unwrap_or_default())?
-            }
-            Some(b'"') => self.unescaped(text)?,
+            Some(b'"') => match reader.unicode(Written::of(text), |text| self.arena.store_text(text)) {
+                Ok(stored) => stored?,
+                Err(Unreadable::Exhausted(exhausted)) => return Err(exhausted),
+                // A string with lone surrogates is not Unicode. Store it as it is written, with quotes, so that it equals no
+                // declared value.
+                Err(Unreadable::Malformed(_)) => self.arena.store_text(text)?,
+            },
             Some(b'[' | b'{') => TextRange::UNFIT,
             _ if text == "null" => return Ok(None),
             _ => self.arena.store_literal(text)?,
@@ -221,49 +205,12 @@ impl<'a> ProjectionReader<'_, 'a> {
 
     /// Stores a discriminator that is a boolean, as the text of its value. Returns `None` for null. The fields of a manifest can be known
     /// without their values.
-    pub(super) fn boolean(&mut self, raw: &'a RawValue) -> Result<Option<TextRange>, Exhausted> {
-        Ok(match raw.get() {
+    pub(super) fn boolean(&mut self, text: &str) -> Result<Option<TextRange>, Exhausted> {
+        Ok(match text {
             "null" => None,
-            text @ ("true" | "false") if !self.wholes => Some(self.arena.store_text(text)?),
+            "true" | "false" if !self.wholes => Some(self.arena.store_text(text)?),
             _ => Some(TextRange::UNFIT),
         })
-    }
-
-    fn unescaped(&mut self, text: &str) -> Result<TextRange, Exhausted> {
-        // The JSON reader unescapes into a buffer of its own, which doubles.
-        let scratch = text.len().saturating_mul(2);
-        self.meter.charge(scratch)?;
-        let mut string = serde_json::Deserializer::from_str(text);
-        let stored = TextSeed(&mut self.arena).deserialize(&mut string);
-        drop(string);
-        self.meter.release(scratch);
-        match stored {
-            Ok(stored) => stored,
-            // A string with lone surrogates is not Unicode. Store it as it is written, with quotes, so that it equals no
-            // declared value.
-            Err(_) => self.arena.store_text(text),
-        }
-    }
-}
-
-/// Reads a string into the arena. A string without escapes is stored as a range of the body, others are copied.
-pub(super) struct TextSeed<'r, 'a>(pub(super) &'r mut Arena<'a>);
-
-visit_as_seed!([] TextSeed<'_, '_>, deserialize_str);
-
-impl<'de> Visitor<'de> for TextSeed<'_, '_> {
-    type Value = Result<TextRange, Exhausted>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(self.0.store_text(text))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(self.0.store_text(text))
     }
 }
 
