@@ -83,7 +83,7 @@ pub(super) struct UnionState<'s> {
 }
 
 /// A value that is read as a discriminator or as a list key.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) enum ScalarRef<'s> {
     /// The value is missing or null.
     #[default]

@@ -3,11 +3,12 @@
 //! Fields and map values correspond by name, and items of keyed lists by their keys, in any order. Items of other lists
 //! have no identity: the old list only tells whether it had an equal union somewhere.
 
-use super::arena::{Arena, NodeRef, ObjectRef, UnionState};
+use super::arena::{Arena, NONE, NodeRef, ObjectRef, UnionState};
 use super::plan::{Node, NodeIndex, ObjectNode, Plan};
 use crate::meter::{Buffer, Exhausted, Meter};
+use hashbrown::DefaultHashBuilder;
 use std::cell::OnceCell;
-use std::cmp::Ordering;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// The old counterpart of a place.
 #[derive(Debug, Clone, Copy)]
@@ -200,25 +201,54 @@ pub(super) enum Pair<'o> {
     Uncertain,
 }
 
-impl<'o> Pair<'o> {
-    /// Returns the counterpart of an item of the new list.
-    pub(super) fn of(item: ObjectRef<'_>, new: &KeyedItems<'_>, old: &KeyedItems<'o>) -> Self {
+/// The items of two keyed lists.
+#[derive(Debug)]
+pub(super) enum Pairs<'s> {
+    /// The keys of the items are the same, in the same order, and distinct.
+    InOrder,
+    InAnyOrder {
+        new: KeyedItems<'s>,
+        old: KeyedItems<'s>,
+    },
+}
+
+impl<'s> Pairs<'s> {
+    /// Pairs the items of two lists.
+    pub(super) fn new(new: NodeRef<'s>, old: NodeRef<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
+        let mut both = new.items().zip(old.items());
+        let in_order = new.count() == old.count()
+            && both.all(|((_, new), (_, old))| new.object().has_keys() && new.object().keys().eq(old.object().keys()));
+        let new = KeyedItems::new(new, meter)?;
+        if in_order && new.are_distinct() {
+            return Ok(Self::InOrder);
+        }
+        Ok(Self::InAnyOrder { new, old: KeyedItems::new(old, meter)? })
+    }
+
+    /// Returns the counterpart of an item of the new list. `beside` is the old item at the same position.
+    pub(super) fn of(&self, item: ObjectRef<'_>, beside: Option<NodeRef<'s>>) -> Pair<'s> {
+        let (new, old) = match self {
+            Self::InOrder => return beside.map_or(Pair::Uncertain, Pair::Same),
+            Self::InAnyOrder { new, old } => (new, old),
+        };
         if !item.has_keys() {
-            return Self::Uncertain;
+            return Pair::Uncertain;
         }
         match (new.find(item), old.find(item)) {
-            (KeyMatch::Once(_), KeyMatch::Once(old)) => Self::Same(old),
-            (KeyMatch::Once(_), KeyMatch::Never) => Self::New,
-            _ => Self::Uncertain,
+            (KeyMatch::Once(_), KeyMatch::Once(old)) => Pair::Same(old),
+            (KeyMatch::Once(_), KeyMatch::Never) => Pair::New,
+            _ => Pair::Uncertain,
         }
     }
 }
 
-/// The items of one list that have keys, sorted by them.
+/// The items of one list that have keys.
 #[derive(Debug)]
 pub(super) struct KeyedItems<'s> {
     arena: &'s Arena<'s>,
-    items: Buffer<'s, u32>,
+    /// The hash of the keys in the upper half, the offset of the item in the lower half. Sorted.
+    items: Buffer<'s, u64>,
+    hasher: DefaultHashBuilder,
 }
 
 pub(super) enum KeyMatch<'s> {
@@ -230,36 +260,55 @@ pub(super) enum KeyMatch<'s> {
 impl<'s> KeyedItems<'s> {
     /// Sorts the items of a list.
     pub(super) fn new(list: NodeRef<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
-        let arena = list.arena;
-        let mut items = Buffer::new(meter);
-        items.reserve(list.count())?;
-        for (_, item) in list.items().filter(|(_, item)| item.object().has_keys()) {
-            items.push(item.at)?;
+        // The seed is random, so that no client can make keys whose hashes are the same.
+        let mut keyed = Self { arena: list.arena, items: Buffer::new(meter), hasher: DefaultHashBuilder::default() };
+        keyed.items.reserve(list.count())?;
+        for (_, item) in list.items() {
+            let object = item.object();
+            if object.has_keys() {
+                keyed.items.push(keyed.hash(object) | u64::from(item.at))?;
+            }
         }
-        let object = |at: u32| NodeRef { arena, at }.object();
-        items.sort_unstable_by(|one, other| by_keys(object(*one), object(*other)));
-        Ok(Self { arena, items })
+        keyed.items.sort_unstable();
+        Ok(keyed)
     }
 
     /// Returns the item that has the keys of `wanted`.
     pub(super) fn find(&self, wanted: ObjectRef<'_>) -> KeyMatch<'s> {
-        let item = |at: u32| NodeRef { arena: self.arena, at };
-        let first = self.items.partition_point(|at| by_keys(item(*at).object(), wanted) == Ordering::Less);
-        let mut same = self
-            .items
-            .get(first..)
-            .unwrap_or_default()
-            .iter()
-            .map(|at| item(*at))
-            .take_while(|item| by_keys(item.object(), wanted) == Ordering::Equal);
+        let hash = self.hash(wanted);
+        let first = self.items.partition_point(|item| *item < hash);
+        let rest = self.items.get(first..).unwrap_or_default().iter();
+        let mut same = rest
+            .take_while(|item| is_same_hash(**item, hash))
+            .map(|item| self.item(*item))
+            .filter(|item| item.object().keys().eq(wanted.keys()));
         match (same.next(), same.next()) {
             (None, _) => KeyMatch::Never,
             (Some(once), None) => KeyMatch::Once(once),
             (Some(_), Some(_)) => KeyMatch::Twice,
         }
     }
+
+    /// Returns true if no two items have the same keys.
+    fn are_distinct(&self) -> bool {
+        let mut neighbours = self.items.iter().zip(self.items.iter().skip(1));
+        // Items with the same hash are rare. They need not be neighbours.
+        neighbours.all(|(one, next)| {
+            !is_same_hash(*one, *next) || matches!(self.find(self.item(*one).object()), KeyMatch::Once(_))
+        })
+    }
+
+    fn item(&self, item: u64) -> NodeRef<'s> {
+        NodeRef { arena: self.arena, at: u32::try_from(item & u64::from(u32::MAX)).unwrap_or(NONE) }
+    }
+
+    fn hash(&self, object: ObjectRef<'_>) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        object.keys().for_each(|key| key.hash(&mut hasher));
+        hasher.finish() >> 32 << 32
+    }
 }
 
-fn by_keys(one: ObjectRef<'_>, other: ObjectRef<'_>) -> Ordering {
-    one.keys().cmp(other.keys())
+fn is_same_hash(one: u64, other: u64) -> bool {
+    one >> 32 == other >> 32
 }

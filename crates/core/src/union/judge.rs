@@ -14,7 +14,7 @@ use self::judged::{Event, EventKind, Fate, JudgedUnion};
 use super::arena::{NodeRef, ObjectRef, UnionState};
 use super::breach::Breaches;
 use super::change::{Here, Inwards, ReasonCode, Recorder};
-use super::correlate::{KeyedItems, Old, Pair, Witnesses};
+use super::correlate::{Old, Pair, Pairs, Witnesses};
 use super::manifest::{Claims, ItemClaims, Manifests, map_values, value_claims};
 use super::normalize::{ClearingCause, Normalized, normalize};
 use super::plan::{ListNode, Node, NodeIndex, ObjectNode, Part, Plan, Role};
@@ -152,10 +152,11 @@ impl<'w> Walk<'w> {
             return Ok(());
         };
         let witnesses = Witnesses::new(self.plan, node.items, before, meter);
-        let keyed =
-            if node.keyed { Some((KeyedItems::new(new, meter)?, KeyedItems::new(before, meter)?)) } else { None };
+        let pairs = if node.keyed { Some(Pairs::new(new, before, meter)?) } else { None };
+        let mut beside = before.items().map(|(_, item)| item);
         for (index, item) in new.items() {
-            let pair = keyed.as_ref().map_or(Pair::Uncertain, |(new, old)| Pair::of(item.object(), new, old));
+            let beside = beside.next();
+            let pair = pairs.as_ref().map_or(Pair::Uncertain, |pairs| pairs.of(item.object(), beside));
             let old = match pair {
                 Pair::Same(old) => Old::Known(old),
                 Pair::New => Old::None,
