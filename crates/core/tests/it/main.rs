@@ -14,6 +14,7 @@ mod cases;
 mod declarations;
 mod hostile;
 mod invariants;
+mod json;
 mod matrix;
 mod notes;
 mod revisions;
