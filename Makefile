@@ -233,6 +233,13 @@ bench: ## Measure reviews and patches, next to a floor and to Go's package in th
 	$(CARGO) bench --locked --package kube-unions-core --bench review
 	$(CARGO) bench --locked --package strategic-merge-patch --bench strategic
 
+.PHONY: bench-review
+bench-review: build ## Measure reviews as a whole, through TLS, next to floors and a webhook in Go; BENCH="52 KB" selects rows, KUBE_UNIONS_BENCH_BEFORE=PATH adds other builds (needs Go)
+	@command -v valgrind >/dev/null || echo 'valgrind is missing, so instructions are left out: apt-get install valgrind' >&2
+	cd tests/fixtures/benches/go && go vet . && go build -o $(TARGET)/go/bench-review .
+	KUBE_UNIONS_BENCH_GO=$(TARGET)/go/bench-review \
+	  $(CARGO) bench --locked --package kube-unions-fixtures --features program --bench review -- "$(BENCH)"
+
 .PHONY: bench-generate
 bench-generate: build ## Print findings, time and memory of `generate` on the Go types of large projects (needs Go)
 	@mkdir -p target/trees
