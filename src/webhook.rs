@@ -30,6 +30,7 @@ mod connections;
 mod deadline_stream;
 mod exposition;
 mod inspections;
+mod lanes;
 mod open_files;
 mod published;
 mod readiness;
@@ -51,9 +52,10 @@ use certificate::CertificateReloader;
 use connections::{ConnectionLimits, Connections};
 use inspections::Inspections;
 use kube_unions_core::catalog::Catalog;
-
+use lanes::Lanes;
 use readiness::Readiness;
 use reviews::Reviews;
+use routes::{Ops, Webhook};
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
@@ -72,6 +74,9 @@ pub enum ServerError {
     /// The system does not let the server listen on an address.
     #[error("cannot listen on `{address}`: {source}; give another address with --bind or --ops-bind")]
     Bind { address: SocketAddr, source: io::Error },
+    /// The system does not give the threads that serve connections.
+    #[error("cannot start threads: {0}")]
+    Threads(#[source] io::Error),
     /// The certificate cannot be loaded.
     #[error("no serving certificate")]
     Certificate(#[from] CertificateError),
@@ -81,6 +86,7 @@ pub enum ServerError {
 pub struct Server {
     webhook: TcpListener,
     ops: TcpListener,
+    lanes: Lanes,
     addresses: Addresses,
     certificate: Arc<CertificateReloader>,
     reviews: Arc<Reviews>,
@@ -114,12 +120,14 @@ impl Server {
         };
         let (webhook_address, webhook) = bound(config.webhook)?;
         let (ops_address, ops) = bound(config.ops)?;
+        let lanes = Lanes::start(processors()).map_err(ServerError::Threads)?;
         let addresses = Addresses { webhook: webhook_address, ops: ops_address };
         let (certificate, reviews) = (Arc::new(certificate), Arc::new(reviews));
         let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews), &config);
         Ok(Self {
             webhook,
             ops,
+            lanes,
             addresses,
             certificate,
             reviews,
@@ -170,25 +178,26 @@ impl Server {
             .inspections
             .clone()
             .map(|(inspector, token)| Inspections::new(inspector, token, &self.budget, metrics.inspections.clone()));
-        let processors = available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         let webhook_acceptor = Acceptor {
             certificate: Some(Arc::clone(&self.certificate)),
             connections: Connections::new(limits, "webhook", evicted, refused.clone()),
-            router: routes::webhook(Arc::new(routes::Webhook {
+            lanes: self.lanes,
+            routes: Webhook {
                 reviews: Arc::clone(&self.reviews),
                 inspections,
                 bodies: BodyReader::new(config.limits.body, config.timeouts, self.budget),
-                turns: Turns::new(processors, config.limits.in_flight / 3, metrics.queued.clone()),
+                turns: Turns::new(processors(), config.limits.in_flight / 3, metrics.queued.clone()),
                 retries: Semaphore::new(1),
                 metrics: Arc::clone(metrics),
-            })),
+            },
             timeouts: config.timeouts,
             stage: stage.subscribe(),
         };
         let ops_acceptor = Acceptor {
             certificate: None,
             connections: Connections::new(ops_limits, "ops", evicted, refused.clone()),
-            router: routes::ops(readiness.clone(), Arc::clone(metrics)),
+            lanes: Lanes::default(),
+            routes: Ops::new(readiness.clone(), Arc::clone(metrics)),
             // Without a handshake, the first byte is the only sign of life. No API server keeps connections to this port.
             timeouts: Timeouts { first_byte: config.timeouts.handshake, ..config.timeouts },
             stage: stage.subscribe(),
@@ -223,6 +232,10 @@ impl Server {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+fn processors() -> NonZero<usize> {
+    available_parallelism().unwrap_or(NonZero::<usize>::MIN)
 }
 
 /// Most connections to the ops port. Health and metrics have few readers.

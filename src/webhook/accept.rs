@@ -7,13 +7,13 @@ use super::Timeouts;
 use super::certificate::CertificateReloader;
 use super::connections::{Activity, Connection, Connections};
 use super::deadline_stream::DeadlineStream;
-use axum::Router;
-use axum::body::Body;
+use super::lanes::Lanes;
+use super::routes::Routes;
 use futures::FutureExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::io;
@@ -26,7 +26,6 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tower::ServiceExt;
 
 /// The stage of the server's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,16 +48,18 @@ const HTTP_BUFFER: usize = 8 * 1024;
 const TLS_BUFFER: usize = 16 * 1024;
 
 /// Everything that the connections of one listener share.
-pub(super) struct Acceptor {
+pub(super) struct Acceptor<R> {
     /// `None` on a port with plain HTTP.
     pub(super) certificate: Option<Arc<CertificateReloader>>,
-    pub(super) router: Router,
+    pub(super) routes: R,
+    /// Without lanes, connections run on the runtime that accepts them.
+    pub(super) lanes: Lanes,
     pub(super) connections: Arc<Connections>,
     pub(super) timeouts: Timeouts,
     pub(super) stage: watch::Receiver<Stage>,
 }
 
-impl Acceptor {
+impl<R: Routes> Acceptor<R> {
     /// Serves `listener` until [`Stage::Finishing`], and then waits for the requests in flight.
     pub(super) async fn run(self, listener: TcpListener) {
         let this = Arc::new(self);
@@ -87,7 +88,7 @@ impl Acceptor {
                 () = &mut finishing => break,
             };
             if let Some(connection) = connection {
-                tasks.spawn(Arc::clone(&this).serve(stream, Arc::new(connection)));
+                this.start(stream, connection, &mut tasks);
             } else {
                 tracing::debug!(%peer, "connection refused: its address has reached its limit");
             }
@@ -99,6 +100,25 @@ impl Acceptor {
             tracing::warn!(connections = tasks.len(), "connections cut off because they did not finish in time");
         }
         tasks.shutdown().await;
+    }
+
+    /// Serves a connection on a lane.
+    fn start(self: &Arc<Self>, stream: TcpStream, connection: Connection, tasks: &mut JoinSet<()>) {
+        let (this, connection) = (Arc::clone(self), Arc::new(connection));
+        let Some((runtime, load)) = self.lanes.least_loaded() else {
+            tasks.spawn(this.serve(stream, connection));
+            return;
+        };
+        // The lane's own runtime has to wait for the socket.
+        let moved = stream.into_std();
+        let served = async move {
+            let _load = load;
+            match moved.and_then(TcpStream::from_std) {
+                Ok(stream) => this.serve(stream, connection).await,
+                Err(error) => tracing::warn!(%error, "cannot serve a connection"),
+            }
+        };
+        tasks.spawn_on(served, runtime);
     }
 
     async fn serve(self: Arc<Self>, stream: TcpStream, connection: Arc<Connection>) {
@@ -128,18 +148,15 @@ impl Acceptor {
     /// Speaks HTTP/1.1 on `stream`.
     async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, connection: Arc<Connection>) {
         let stream = DeadlineStream::new(stream, Arc::clone(&connection), self.timeouts);
-        let service = hyper::service::service_fn(|mut request: Request<Incoming>| {
+        let service = hyper::service::service_fn(|request: Request<Incoming>| {
             if request.body().is_end_stream() {
                 connection.mark(Activity::Busy);
             } else {
                 connection.mark(Activity::Body);
             }
-            request.extensions_mut().insert(Arc::clone(&connection));
-            let answer = self.router.clone().oneshot(request.map(Body::new));
-            let connection = Arc::clone(&connection);
-            let stage = self.stage.clone();
+            let (connection, stage) = (&connection, &self.stage);
             async move {
-                let mut response: Response<Body> = answer.await.unwrap_or_else(|never: Infallible| match never {});
+                let mut response = self.routes.answer(request, connection).await;
                 if *stage.borrow() > Stage::Serving {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -221,6 +238,7 @@ mod tests {
     use super::*;
     use crate::telemetry::LabelledCounters;
     use crate::webhook::connections::ConnectionLimits;
+    use crate::webhook::refusal::Response;
     use prometheus_client::metrics::counter::Counter;
     use std::io::{Read, Write};
     use tokio::sync::watch::Sender;
@@ -247,7 +265,8 @@ mod tests {
         let limits = ConnectionLimits { connections: 1, per_source: 1, grace: Duration::ZERO };
         let acceptor = Acceptor {
             certificate: None,
-            router: Router::new().fallback(|| async { "here" }),
+            routes: Here,
+            lanes: Lanes::default(),
             connections: Connections::new(limits, "webhook", &LabelledCounters::<2>::default(), Counter::default()),
             timeouts: Timeouts::default(),
             stage: receiver,
@@ -255,6 +274,15 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         (client, stage, tokio::spawn(acceptor.run(listener)))
+    }
+
+    /// Answers everything.
+    struct Here;
+
+    impl Routes for Here {
+        async fn answer(&self, _request: Request<Incoming>, _connection: &Connection) -> Response {
+            Response::default()
+        }
     }
 
     /// Returns the answer, or nothing if the connection closes.

@@ -7,10 +7,9 @@ use super::Timeouts;
 use super::budget::{Budget, Reserved};
 use super::connections::{Activity, Connection, Eviction};
 use super::refusal::RequestRefusal;
-use axum::body::Body;
 use http_body_util::{BodyExt, Limited};
 use hyper::Request;
-use hyper::body::Body as _;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, EXPECT};
 use std::pin::pin;
 use std::sync::Arc;
@@ -38,7 +37,7 @@ impl BodyReader {
     /// Reads the whole body of a request that sends JSON.
     pub(super) async fn read(
         &self,
-        request: Request<Body>,
+        request: Request<Incoming>,
         connection: &Connection,
     ) -> Result<Reserved, RequestRefusal> {
         let deadline = Instant::now() + self.timeouts.body;
@@ -73,7 +72,7 @@ impl BodyReader {
 
     async fn read_frames(
         &self,
-        body: &mut Body,
+        body: &mut Incoming,
         expected: usize,
         connection: &Connection,
     ) -> Result<Reserved, RequestRefusal> {
@@ -118,7 +117,7 @@ impl BodyReader {
     }
 
     /// Reads what the client still sends, and returns `refusal`.
-    pub(super) async fn refuse(&self, request: Request<Body>, refusal: RequestRefusal) -> RequestRefusal {
+    pub(super) async fn refuse(&self, request: Request<Incoming>, refusal: RequestRefusal) -> RequestRefusal {
         refuse(request, Instant::now() + self.timeouts.body, refusal).await
     }
 }
@@ -153,7 +152,7 @@ impl Room<'_> {
     }
 }
 
-async fn refuse(request: Request<Body>, deadline: Instant, refusal: RequestRefusal) -> RequestRefusal {
+async fn refuse(request: Request<Incoming>, deadline: Instant, refusal: RequestRefusal) -> RequestRefusal {
     // A client that sent `Expect` has not begun to send the body, and does not after a refusal.
     if !request.headers().contains_key(EXPECT) {
         discard(request.into_body(), deadline).await;
@@ -162,7 +161,7 @@ async fn refuse(request: Request<Body>, deadline: Instant, refusal: RequestRefus
 }
 
 /// Reads the rest of a body that is refused, unless it is too long.
-async fn discard(body: Body, deadline: Instant) {
+async fn discard(body: Incoming, deadline: Instant) {
     if usize::try_from(body.size_hint().lower()).is_ok_and(|length| length <= DISCARDED) {
         let mut body = Limited::new(body, DISCARDED);
         let drained = async { while let Some(Ok(_)) = body.frame().await {} };
@@ -172,7 +171,7 @@ async fn discard(body: Body, deadline: Instant) {
 }
 
 /// Returns true if the content type is `application/json`, with or without parameters.
-fn is_json(request: &Request<Body>) -> bool {
+fn is_json(request: &Request<Incoming>) -> bool {
     let value = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case("application/json")

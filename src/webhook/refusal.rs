@@ -2,9 +2,13 @@
 //!
 //! `docs/reference/messages.md` lists each message and what to do about it.
 
-use axum::body::Body;
+use http_body_util::Full;
+use hyper::StatusCode;
+use hyper::body::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use hyper::{Response, StatusCode};
+
+/// An answer, which is in memory as a whole.
+pub(super) type Response = hyper::Response<Full<Bytes>>;
 
 /// The reason for answering a request with an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +78,7 @@ impl RequestRefusal {
     }
 
     /// Returns the answer to send.
-    pub(super) fn into_response(self) -> Response<Body> {
+    pub(super) fn into_response(self) -> Response {
         let (code, reason) = self.code_and_reason();
         let status = serde_json::json!({
             "kind": "Status",
@@ -85,7 +89,7 @@ impl RequestRefusal {
             "reason": reason,
             "code": code.as_u16(),
         });
-        let mut response = Response::new(Body::from(status.to_string()));
+        let mut response = Response::new(status.to_string().into());
         *response.status_mut() = code;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

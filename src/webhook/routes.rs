@@ -10,19 +10,16 @@ use super::connections::Connection;
 use super::exposition::Exposition;
 use super::inspections::{InspectionError, Inspections};
 use super::readiness::Readiness;
-use super::refusal::RequestRefusal;
+use super::refusal::{RequestRefusal, Response};
 use super::reviews::Reviews;
 use super::turns::Turns;
 use crate::telemetry::{METRICS_CONTENT_TYPE, Metrics, SpanStart};
-use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::routing::{any, get, post};
 use futures::FutureExt;
-use hyper::body::Body as _;
+use http_body_util::Full;
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
-use kube_unions_core::admission::{InspectionToken, Phase, ReviewError};
+use hyper::{Method, Request, StatusCode};
+use kube_unions_core::admission::{Phase, ReviewError};
 use kube_unions_core::causes::with_causes;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,7 +29,16 @@ use tokio::sync::Semaphore;
 /// Length from which a body is reviewed on a blocking thread, so that it delays no other request.
 const INLINE: usize = 256 * 1024;
 
-/// Everything that the routes of the webhook port share.
+/// Content type of the answers to probes.
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// The routes of one port.
+pub(super) trait Routes: Send + Sync + 'static {
+    /// Answers a request that arrives on `connection`.
+    fn answer(&self, request: Request<Incoming>, connection: &Connection) -> impl Future<Output = Response> + Send;
+}
+
+/// The routes of the webhook port.
 pub(super) struct Webhook {
     pub(super) reviews: Arc<Reviews>,
     /// `None` if nothing is inspected.
@@ -45,61 +51,63 @@ pub(super) struct Webhook {
     pub(super) metrics: Arc<Metrics>,
 }
 
-/// Returns the routes of the webhook port.
-pub(super) fn webhook(state: Arc<Webhook>) -> Router {
-    Router::new()
-        .route("/mutate", post(|state, request| review(state, Phase::Mutate, request)))
-        .route("/validate", post(|state, request| review(state, Phase::Validate, request)))
-        .route(&format!("{}{{token}}", InspectionToken::PREFIX), any(inspection))
-        .method_not_allowed_fallback(|state: State<Arc<Webhook>>, request| async move {
-            state.refuse(request, RequestRefusal::MethodNotAllowed("POST")).await
-        })
-        .fallback(
-            |state: State<Arc<Webhook>>, request| async move { state.refuse(request, RequestRefusal::NotFound).await },
-        )
-        .with_state(state)
+/// The routes of the ops port.
+pub(super) struct Ops {
+    readiness: Readiness,
+    exposition: Exposition,
 }
 
-/// Returns the routes of the ops port.
-pub(super) fn ops(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
-    let exposition = Arc::new(Exposition::new(metrics));
-    Router::new()
-        .route("/livez", get(|| async { text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n") }))
-        .route(
-            "/readyz",
-            get(|request: Request<Body>| async move {
-                let report = readiness.report();
-                let code = if report.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-                let verbose = request.uri().query().is_some_and(asks_for_details);
-                let body = if report.is_ready() && !verbose { "ok\n".to_owned() } else { report.to_string() };
-                text(code, "text/plain; charset=utf-8", body)
-            }),
-        )
-        .route(
-            "/metrics",
-            get(|| async move {
-                match exposition.text() {
-                    Ok(body) => text(StatusCode::OK, METRICS_CONTENT_TYPE, Bytes::from_owner(body)),
-                    Err(_) => RequestRefusal::Internal.into_response(),
-                }
-            }),
-        )
-        .method_not_allowed_fallback(|| async { RequestRefusal::MethodNotAllowed("GET, HEAD").into_response() })
-        .fallback(|| async { RequestRefusal::NotFoundOps.into_response() })
-}
-
-async fn review(State(webhook): State<Arc<Webhook>>, phase: Phase, request: Request<Body>) -> Response<Body> {
-    webhook.respond(webhook.review(phase, request)).await
-}
-
-/// Inspects at the token's path. With any other token it answers as at an unknown path, for every method.
-async fn inspection(State(webhook): State<Arc<Webhook>>, request: Request<Body>) -> Response<Body> {
-    match webhook.inspections.as_ref().filter(|inspections| inspections.is_at(request.uri().path())) {
-        Some(inspections) if request.method() == Method::POST => {
-            webhook.respond(webhook.inspect(inspections, request)).await
+impl Routes for Webhook {
+    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Response {
+        let path = request.uri().path();
+        let phase = match path {
+            "/mutate" => Some(Phase::Mutate),
+            "/validate" => Some(Phase::Validate),
+            _ => None,
+        };
+        let inspections = self.inspections.as_ref().filter(|inspections| phase.is_none() && inspections.is_at(path));
+        match (phase, inspections) {
+            (None, None) => self.refuse(request, RequestRefusal::NotFound).await,
+            _ if request.method() != Method::POST => {
+                self.refuse(request, RequestRefusal::MethodNotAllowed("POST")).await
+            }
+            (Some(phase), _) => self.respond(self.review(phase, request, connection)).await,
+            (None, Some(inspections)) => self.respond(self.inspect(inspections, request, connection)).await,
         }
-        Some(_) => webhook.refuse(request, RequestRefusal::MethodNotAllowed("POST")).await,
-        None => webhook.refuse(request, RequestRefusal::NotFound).await,
+    }
+}
+
+impl Ops {
+    /// Returns the routes of the ops port.
+    pub(super) fn new(readiness: Readiness, metrics: Arc<Metrics>) -> Self {
+        Self { readiness, exposition: Exposition::new(metrics) }
+    }
+
+    fn ready(&self, verbose: bool) -> Response {
+        let report = self.readiness.report();
+        let code = if report.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        let body = if report.is_ready() && !verbose { "ok\n".to_owned() } else { report.to_string() };
+        text(code, PLAIN, body)
+    }
+}
+
+impl Routes for Ops {
+    async fn answer(&self, request: Request<Incoming>, _connection: &Connection) -> Response {
+        let path = request.uri().path();
+        if !matches!(path, "/livez" | "/readyz" | "/metrics") {
+            return RequestRefusal::NotFoundOps.into_response();
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return RequestRefusal::MethodNotAllowed("GET, HEAD").into_response();
+        }
+        match path {
+            "/livez" => text(StatusCode::OK, PLAIN, "ok\n"),
+            "/readyz" => self.ready(request.uri().query().is_some_and(asks_for_details)),
+            _ => match self.exposition.text() {
+                Ok(body) => text(StatusCode::OK, METRICS_CONTENT_TYPE, Bytes::from_owner(body)),
+                Err(_) => RequestRefusal::Internal.into_response(),
+            },
+        }
     }
 }
 
@@ -113,7 +121,7 @@ enum ReviewAttempt {
 
 impl Webhook {
     /// Sends an answer or a refusal. A panic becomes status 500.
-    async fn respond(&self, answer: impl Future<Output = Result<Reserved, RequestRefusal>>) -> Response<Body> {
+    async fn respond(&self, answer: impl Future<Output = Result<Reserved, RequestRefusal>>) -> Response {
         match AssertUnwindSafe(answer).catch_unwind().await {
             Ok(Ok(json)) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),
             Ok(Err(refusal)) => {
@@ -130,10 +138,14 @@ impl Webhook {
     }
 
     /// Answers the review in `request`, as long as its caller waits.
-    async fn review(&self, phase: Phase, request: Request<Body>) -> Result<Reserved, RequestRefusal> {
+    async fn review(
+        &self,
+        phase: Phase,
+        request: Request<Incoming>,
+        connection: &Connection,
+    ) -> Result<Reserved, RequestRefusal> {
         let start = self.reviews.start_span(request.headers());
         let caller = Caller::new(request.uri().query(), &self.metrics.given_up);
-        let connection = connection_of(&request)?;
         let announced = request.body().size_hint().exact().and_then(|exact| usize::try_from(exact).ok());
         if let Some(length) = announced.filter(|length| *length >= INLINE)
             && let Err(refusal) = self.turns.check(length, caller.deadline)
@@ -141,8 +153,8 @@ impl Webhook {
             return Err(self.bodies.refuse(request, refusal).await);
         }
         let body =
-            caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
-        caller.attend(|waits| self.review_body(phase, body, start, &connection, (&caller, waits))).await
+            caller.wait(self.bodies.read(request, connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
+        caller.attend(|waits| self.review_body(phase, body, start, connection, (&caller, waits))).await
     }
 
     /// Answers a review. One that runs out of memory is repeated when other requests have freed some.
@@ -206,12 +218,16 @@ impl Webhook {
     }
 
     /// Answers the review of an object that declares unions, as long as its caller waits.
-    async fn inspect(&self, inspections: &Inspections, request: Request<Body>) -> Result<Reserved, RequestRefusal> {
+    async fn inspect(
+        &self,
+        inspections: &Inspections,
+        request: Request<Incoming>,
+        connection: &Connection,
+    ) -> Result<Reserved, RequestRefusal> {
         let start = self.reviews.start_span(request.headers());
         let caller = Caller::new(request.uri().query(), &self.metrics.given_up);
-        let connection = connection_of(&request)?;
         let body =
-            caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
+            caller.wait(self.bodies.read(request, connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
         if !self.reviews.has_catalog() {
             return Err(RequestRefusal::NotReady);
         }
@@ -223,7 +239,7 @@ impl Webhook {
         }
     }
 
-    async fn refuse(&self, request: Request<Body>, refusal: RequestRefusal) -> Response<Body> {
+    async fn refuse(&self, request: Request<Incoming>, refusal: RequestRefusal) -> Response {
         self.bodies.refuse(request, refusal).await.into_response()
     }
 }
@@ -248,19 +264,13 @@ fn attempt(
     }
 }
 
-/// Returns the connection on which a request arrived.
-fn connection_of(request: &Request<Body>) -> Result<Arc<Connection>, RequestRefusal> {
-    // The accept loop sets it for every request.
-    request.extensions().get::<Arc<Connection>>().cloned().ok_or(RequestRefusal::Internal)
-}
-
 /// Returns true for `?verbose`, with or without a value, as the API server does.
 fn asks_for_details(query: &str) -> bool {
     query.split('&').any(|it| it.split('=').next() == Some("verbose"))
 }
 
-fn text(code: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
-    let mut response = Response::new(body.into());
+fn text(code: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response {
+    let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
