@@ -6,10 +6,12 @@
 pub(super) use kube_unions_core::admission::Exhausted;
 
 use kube_unions_core::admission::Meter;
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use std::cell::Cell;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Notify;
@@ -19,6 +21,13 @@ use tokio::sync::futures::Notified;
 /// two thirds of the budget only, so that large or slow requests never keep small ones out. With the default limits, every
 /// connection has room for a small request at the same time.
 const SMALL: usize = 16 * 1024;
+
+/// Capacities of the buffers of bodies that are kept for the next bodies. glibc maps fresh pages for each new buffer of this size. A
+/// smaller one costs little.
+const KEPT: RangeInclusive<usize> = 128 * 1024..=1024 * 1024;
+
+/// The part of the budget that kept buffers may hold: one in so many bytes. They are freed as soon as a request lacks them.
+const KEPT_PART: usize = 16;
 
 /// The bytes that requests may take.
 #[derive(Debug)]
@@ -32,6 +41,15 @@ pub(super) struct Budget {
     returned: Notify,
     /// Number of times that bytes have returned.
     returns: AtomicU64,
+    kept: Mutex<Kept>,
+}
+
+/// Empty buffers, the last used last. They count as taken.
+#[derive(Debug, Default)]
+struct Kept {
+    buffers: Vec<Vec<u8>>,
+    /// INVARIANT: the sum of the capacities.
+    bytes: usize,
 }
 
 impl Budget {
@@ -47,12 +65,14 @@ impl Budget {
             free_for_large: AtomicUsize::new(large),
             returned: Notify::new(),
             returns: AtomicU64::new(0),
+            kept: Mutex::default(),
         })
     }
 
     /// Returns the bytes that requests hold.
     fn held(&self) -> usize {
-        self.bytes - self.free.load(Ordering::Relaxed)
+        let kept = self.kept.lock().bytes;
+        self.bytes - self.free.load(Ordering::Relaxed).saturating_add(kept).min(self.bytes)
     }
 
     /// Resolves when bytes return after this call.
@@ -65,7 +85,13 @@ impl Budget {
         self.returns.load(Ordering::SeqCst)
     }
 
+    /// Takes bytes. Frees the kept buffers if there are not enough.
     fn take(&self, small: usize, large: usize) -> Result<(), Exhausted> {
+        let taken = self.try_take(small, large);
+        if taken.is_err() && self.free_kept() { self.try_take(small, large) } else { taken }
+    }
+
+    fn try_take(&self, small: usize, large: usize) -> Result<(), Exhausted> {
         take(&self.free_for_large, large)?;
         take(&self.free, small + large).inspect_err(|_| give(&self.free_for_large, large))
     }
@@ -75,6 +101,46 @@ impl Budget {
         give(&self.free_for_large, large);
         self.returns.fetch_add(1, Ordering::SeqCst);
         self.returned.notify_waiters();
+    }
+
+    /// Keeps the buffer of a body whose reservation has ended, if it fits.
+    fn keep(&self, mut buffer: Vec<u8>) {
+        let capacity = buffer.capacity();
+        let (small, large) = parts(capacity);
+        let mut kept = self.kept.lock();
+        if !KEPT.contains(&capacity)
+            || kept.bytes + capacity > self.bytes / KEPT_PART
+            || self.try_take(small, large).is_err()
+        {
+            return;
+        }
+        buffer.clear();
+        kept.bytes += capacity;
+        kept.buffers.push(buffer);
+    }
+
+    /// Returns a kept buffer, which counts as free again.
+    fn reuse(&self) -> Option<Vec<u8>> {
+        let mut kept = self.kept.lock();
+        let buffer = kept.buffers.pop()?;
+        kept.bytes -= buffer.capacity();
+        drop(kept);
+        self.give_buffer(&buffer);
+        Some(buffer)
+    }
+
+    /// Frees the kept buffers. Returns false if there are none.
+    fn free_kept(&self) -> bool {
+        let kept = std::mem::take(&mut *self.kept.lock());
+        for buffer in &kept.buffers {
+            self.give_buffer(buffer);
+        }
+        !kept.buffers.is_empty()
+    }
+
+    fn give_buffer(&self, buffer: &Vec<u8>) {
+        let (small, large) = parts(buffer.capacity());
+        self.give(small, large);
     }
 }
 
@@ -163,13 +229,19 @@ impl Reserved {
     }
 
     /// Appends bytes to a body that has at most `most` bytes in the end. Capacity at most doubles, starts at [`SMALL`], and never
-    /// exceeds `most`.
+    /// exceeds `most`, unless the body gets a kept buffer.
     pub(super) fn extend(&mut self, arrived: &[u8], most: usize) -> Result<(), Exhausted> {
         let needed = self.bytes.len() + arrived.len();
         if needed > self.bytes.capacity() {
             let step = needed.max(self.bytes.len().saturating_mul(2)).max(SMALL).min(most.max(needed));
-            self.reservation.resize(step)?;
-            self.bytes.reserve_exact(step - self.bytes.len());
+            let outgrown = step >= *KEPT.start() && self.bytes.capacity() < *KEPT.start();
+            let reused = (outgrown && KEPT.contains(&most)).then(|| self.reservation.budget.reuse()).flatten();
+            self.reservation.resize(reused.as_ref().map_or(0, Vec::capacity).max(step))?;
+            if let Some(mut buffer) = reused {
+                buffer.extend_from_slice(&self.bytes);
+                self.bytes = buffer;
+            }
+            self.bytes.reserve_exact(step.saturating_sub(self.bytes.len()));
         }
         self.bytes.extend_from_slice(arrived);
         Ok(())
@@ -185,14 +257,14 @@ impl Reserved {
         self.bytes.len()
     }
 
-    /// Replaces the bytes.
+    /// Replaces the bytes, and keeps the old buffer for the next body.
     pub(super) fn replace(self, mut bytes: Vec<u8>) -> Result<Self, Exhausted> {
         let Self { bytes: old, reservation } = self;
-        drop(old);
         if bytes.capacity() > SMALL {
             bytes.shrink_to_fit();
         }
         reservation.resize(bytes.capacity())?;
+        reservation.budget.keep(old);
         Ok(Self { bytes, reservation })
     }
 }
@@ -309,6 +381,47 @@ mod tests {
         assert_eq!(before.0 - free(&budget).0, 10);
         drop((answer, other));
         assert_eq!(free(&budget), before);
+    }
+
+    #[test]
+    fn a_kept_buffer_serves_the_next_large_body_and_is_freed_for_any_request_that_lacks_it() {
+        let budget = Budget::new(64 * MIB, 7 * MIB);
+        let before = free(&budget);
+        let read = |bytes: usize| {
+            let mut body = Reserved::new(&budget);
+            body.extend(&vec![b' '; bytes], bytes).unwrap();
+            body
+        };
+        let answered = |body: Reserved| drop(body.replace(vec![b' '; 10]).unwrap());
+        let body = read(900_000);
+        let address = body.bytes.as_ptr();
+        answered(body);
+        assert_eq!((before.0 - free(&budget).0, budget.held()), (900_000, 0), "it counts, but no request holds it");
+
+        let small = read(2_000);
+        assert_ne!(small.bytes.as_ptr(), address);
+        answered(small);
+        let mut large = Reserved::new(&budget);
+        for part in [100_000, 200_000, 300_000] {
+            large.extend(&vec![b'x'; part], 600_000).unwrap();
+            assert_eq!((before.0 - free(&budget).0), if part == 100_000 { 1_000_000 } else { 900_000 });
+        }
+        assert_eq!((large.bytes.as_ptr(), large.len(), large.bytes.capacity()), (address, 600_000, 900_000));
+        assert!(large.bytes.iter().all(|byte| *byte == b'x'), "nothing of the last body is left");
+        assert_eq!(budget.held(), 900_000);
+        answered(large);
+
+        let bodies: Vec<Reserved> = (0..20).map(|_| read(MIB)).collect();
+        bodies.into_iter().for_each(answered);
+        assert_eq!(before.0 - free(&budget).0, 4 * MIB, "a sixteenth is kept");
+        answered(read(2 * MIB));
+        assert_eq!(before.0 - free(&budget).0, 4 * MIB, "a longer one is not kept");
+
+        let all: Vec<Reserved> = (0..6).map(|_| read(7 * MIB)).collect();
+        assert_eq!(budget.held(), 42 * MIB);
+        assert_eq!(Reserved::new(&budget).extend(&vec![b' '; MIB], MIB), Err(Exhausted), "as without kept buffers");
+        drop(all);
+        assert_eq!(free(&budget), before, "a request that lacked them has freed them");
     }
 
     #[test]
