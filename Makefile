@@ -41,7 +41,9 @@ build: ## Build the release binary, target/release/kube-unions
 	$(if $(filter $(BIN),$(KUBE_UNIONS_BIN)),$(CARGO) build --locked --release)
 
 .PHONY: run
-run: build ## Run the webhook with the samples on loopback, without a cluster
+run: build ## Run the webhook with the samples on loopback, without a cluster, and print a review to send it
+	@echo "Send it a review from another terminal:"
+	@echo "  curl --cacert certs/run-ca.crt -H 'Content-Type: application/json' --data-binary @manifests/samples/review.json https://127.0.0.1:10250/mutate"
 	$(KUBE_UNIONS_BIN) serve --from manifests/samples --tls-self-signed --tls-ca-file certs/run-ca.crt \
 	  --bind 127.0.0.1:10250 --ops-bind 127.0.0.1:8080 --log-format text
 
@@ -71,7 +73,7 @@ completion: ## Test completion in bash, zsh, fish and elvish, which must be inst
 	KUBE_UNIONS_SHELLS=require $(CARGO) test --locked --workspace --all-features --test it completion::
 
 .PHONY: e2e
-e2e: build ## Run the tests on a real API server; K8S_VERSION=1.33 selects its version, and records the run in the README
+e2e: build ## Run the tests on a real API server; K8S_VERSION=1.33 selects its version, and records the run in the guide
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null
 	$(CARGO) build --locked --package kube-unions-author --example rollout
 	$(CARGO) build --locked --all-features --example patch-custom-resource
@@ -80,7 +82,7 @@ e2e: build ## Run the tests on a real API server; K8S_VERSION=1.33 selects its v
 	$(if $(K8S_VERSION),@$(MAKE) -s versions)
 
 .PHONY: versions
-versions: ## Write the table of the versions of Kubernetes into the README, from the recorded runs
+versions: ## Write the table of the versions of Kubernetes into the guide, from the recorded runs
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it versions::the_table
 
 .PHONY: e2e-older
@@ -145,7 +147,7 @@ manifests: build ## Write generated files: the CRD of UnionDeclaration, presets 
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests chart::rendering::the_default
 
 .PHONY: crates
-crates: ## Draw the crates of the workspace into the README
+crates: ## Draw the crates of the workspace into CONTRIBUTING.md
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it crates::the_diagram
 
 # The published crates, in the order of publishing.

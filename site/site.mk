@@ -25,6 +25,10 @@ site/node_modules/.package-lock.json: site/package-lock.json
 	cd site && npm ci
 	@touch $@
 
+.PHONY: pictures
+pictures: site/node_modules/.package-lock.json ## Draw the pictures of the guide for pages on GitHub, docs/pictures (needs Node.js)
+	node site/pictures.mjs
+
 .PHONY: site-serve
 site-serve: site ## Serve the book and the playground on loopback, port SITE_PORT
 	node site/serve.mjs $(SITE) $(SITE_PORT)

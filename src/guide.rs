@@ -22,6 +22,8 @@ page!(patching, "guide/patching.md");
 page!(kustomize_and_helm, "guide/kustomize-and-helm.md");
 page!(gitops, "guide/gitops.md");
 page!(operating, "guide/operating.md");
+page!(command_line, "guide/command-line.md");
+page!(questions, "guide/questions.md");
 page!(troubleshooting, "guide/troubleshooting.md");
 page!(playground, "guide/playground.md");
 page!(semantics, "reference/semantics.md");

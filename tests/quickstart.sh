@@ -138,7 +138,7 @@ cat <<EOF
 
 An API server of Kubernetes $(kubectl version -o json | sed -n 's/^ *"gitVersion": "v\(.*\)",/\1/p' | tail -n 1) with kube-unions and the presets runs until you press Ctrl-C. In another terminal:
 
-  export KUBECONFIG=$folder/admin.kubeconfig PATH=$assets:\$PATH
+  export KUBECONFIG=$folder/admin.kubeconfig PATH=$(cd "$(dirname "$binary")" && pwd):$assets:\$PATH
 
 Switch a member of a custom resource:
 
@@ -151,6 +151,11 @@ Set a member that another value of \`type\` selects, which is rejected:
 Switch the strategy of a Deployment, which API servers reject without a preset:
 
   kubectl patch deployment web --type=merge -p '$recreate'
+
+Show the values of \`type\` and their members, and judge every stored object:
+
+  kube-unions explain rollout.spec.strategy
+  kube-unions audit -A
 
 EOF
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the end-to-end tests on the API server of K8S_VERSION, and writes the result into tests/controlplane/runs, from which the
-# table in the README is made. Prints the tests that the version leaves out.
+# table in docs/guide/choosing.md is made. Prints the tests that the version leaves out.
 #
 #   versions.sh COMMAND…    the command that runs the tests
 set -euo pipefail

@@ -44,7 +44,7 @@ followed! {
     declaring_can_be_followed: "docs/guide/declaring.md" by release::declaring;
     operating_can_be_followed: "docs/guide/operating.md" by release::operating;
     troubleshooting_can_be_followed: "docs/guide/troubleshooting.md" by release::troubleshooting;
-    the_readme_can_be_followed: "README.md" by release::readme;
+    the_readme_can_be_followed: "README.md", "docs/guide/command-line.md" by release::readme;
     the_readme_of_the_chart_can_be_followed: "charts/kube-unions/README.md" by release::readme_of_the_chart;
     the_readme_of_the_manifests_can_be_followed: "manifests/webhook/README.md" by release::readme_of_the_manifests;
 }

@@ -38,7 +38,7 @@ impl Quickstart {
         let envs = [("TMPDIR", folder.path().to_str().unwrap()), ("KUBE_UNIONS_BIN", binary.to_str().unwrap())];
         let mut script = Process::start(&script, &[], &envs, &log);
         let read = || fs::read_to_string(&log).unwrap_or_default();
-        wait_until_ready(SCRIPT, STARTUP, &mut [&mut script], || read().contains("kubectl patch deployment "))
+        wait_until_ready(SCRIPT, STARTUP, &mut [&mut script], || read().contains("kube-unions audit "))
             .unwrap_or_else(|message| panic!("{message}"));
         let printed = read();
         let mut indented = printed.lines().filter_map(|line| line.strip_prefix("  ")).map(str::to_owned);

@@ -188,8 +188,8 @@ fn what_an_older_crd_lacks_is_left_out_and_comes_back_with_the_upgrade() {
     assert_eq!(wait_for_verdict(kind.client(), &name).status, "True");
     let printed = kubectl.run(&["get", "ud", &name]).accepted().stdout;
     let header: Vec<_> = printed.lines().next().expect("kubectl prints a header").split_whitespace().collect();
-    assert_eq!(header, ["NAME", "GROUP", "TARGET", "UNIONS", "ACCEPTED", "AGE"]);
-    assert_eq!(columns(kubectl, &name), [kind.group(), "Rollout", "2/3", "True"]);
+    assert_eq!(header, ["NAME", "GROUP", "TARGET", "UNIONS", "ACCEPTED", "INFORCE", "AGE"]);
+    assert_eq!(columns(kubectl, &name), [kind.group(), "Rollout", "2/3", "True", "True"]);
     let in_force = condition(kind.client(), &name, "InForce").expect("both conditions are written at once");
     assert_eq!((&*in_force.status, &*in_force.reason), ("True", "UnionsInForce"));
     for words in
@@ -209,14 +209,14 @@ fn what_an_older_crd_lacks_is_left_out_and_comes_back_with_the_upgrade() {
     assert!(eventually(SETTLED, || dry(&green) == 422), "the member is in force after the upgrade");
     let told = || condition(kind.client(), &name, "InForce").is_some_and(|it| !it.message.contains("`blueGreen`"));
     assert!(eventually(SETTLED, told), "{:?}", condition(kind.client(), &name, "InForce"));
-    assert_eq!(columns(kubectl, &name), [kind.group(), "Rollout", "2/3", "True"]);
+    assert_eq!(columns(kubectl, &name), [kind.group(), "Rollout", "2/3", "True", "True"]);
     kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
 }
 
-/// Returns what `kubectl get` prints in the columns GROUP, TARGET, UNIONS and ACCEPTED.
-fn columns(kubectl: &Kubectl, name: &str) -> [String; 4] {
+/// Returns what `kubectl get` prints in the columns GROUP, TARGET, UNIONS, ACCEPTED and INFORCE.
+fn columns(kubectl: &Kubectl, name: &str) -> [String; 5] {
     let printed = kubectl.run(&["get", "ud", name, "--no-headers"]).accepted().stdout;
-    let cells: Vec<_> = printed.split_whitespace().skip(1).take(4).map(str::to_owned).collect();
+    let cells: Vec<_> = printed.split_whitespace().skip(1).take(5).map(str::to_owned).collect();
     cells.try_into().unwrap_or_else(|cells| panic!("too few cells: {cells:?}"))
 }
 

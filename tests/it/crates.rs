@@ -1,4 +1,4 @@
-//! The crates of the workspace: the README's diagram shows them as they are, and no file is too long.
+//! The crates of the workspace: the diagram in CONTRIBUTING.md shows them as they are, and no file is too long.
 
 use fixtures::files::{assert_generated_between, files, root};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
 use std::process::Command;
 
-/// The lines of the README around the diagram.
+/// The lines of CONTRIBUTING.md around the diagram.
 const LINES: (&str, &str) = ("<!-- crates: made by make crates -->\n", "<!-- end of crates -->\n");
 
 /// The most lines that a file may have without its tests.
@@ -69,16 +69,17 @@ fn diagram() -> String {
 }
 
 #[test]
-fn the_diagram_in_the_readme_shows_the_crates_as_they_are() {
-    assert_generated_between("README.md", LINES, &format!("\n{}\n", diagram()), "make crates");
+fn the_diagram_shows_the_crates_as_they_are() {
+    assert_generated_between("CONTRIBUTING.md", LINES, &format!("\n{}\n", diagram()), "make crates");
 }
 
 #[test]
-fn the_readme_says_for_whom_each_crate_is() {
-    let readme = read_to_string(root().join("README.md")).unwrap();
+fn the_guide_says_for_whom_each_crate_is() {
+    const PAGE: &str = "docs/reference/libraries.md";
+    let page = read_to_string(root().join(PAGE)).unwrap();
     for name in packages().keys() {
         let row = |line: &str| line.starts_with(&format!("| `{name}`")) || line.starts_with(&format!("| [`{name}`]"));
-        assert!(readme.lines().any(row), "`{name}` is missing in the table of crates in README.md");
+        assert!(page.lines().any(row), "`{name}` is missing in the table of crates in {PAGE}");
     }
 }
 

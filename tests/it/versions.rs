@@ -1,4 +1,4 @@
-//! The table in the README of the versions of Kubernetes on which the end-to-end tests were run: it shows the files that the runs wrote,
+//! The table in the guide of the versions of Kubernetes on which the end-to-end tests were run: it shows the files that the runs wrote,
 //! and the chart promises no other versions.
 
 use fixtures::files::{assert_generated_between, root};
@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
-/// The lines of the README around the table.
+/// The page with the table.
+const PAGE: &str = "docs/guide/choosing.md";
+
+/// The lines of the page around the table.
 const LINES: (&str, &str) = ("<!-- versions: made by make versions -->\n", "<!-- end of versions -->\n");
 
 /// A run of the end-to-end tests, as `tests/versions.sh` writes it.
@@ -44,8 +47,8 @@ fn table() -> String {
 }
 
 #[test]
-fn the_table_in_the_readme_shows_the_runs_as_they_are() {
-    assert_generated_between("README.md", LINES, &format!("\n{}\n", table()), "make versions");
+fn the_table_in_the_guide_shows_the_runs_as_they_are() {
+    assert_generated_between(PAGE, LINES, &format!("\n{}\n", table()), "make versions");
 }
 
 #[test]

@@ -94,7 +94,7 @@ pub(super) fn declaring([page]: &mut [Page; 1]) -> bool {
     })
 }
 
-pub(super) fn readme([page]: &mut [Page; 1]) -> bool {
+pub(super) fn readme([page, command_line]: &mut [Page; 2]) -> bool {
     with_policies(|shell| {
         shell.prepare(INSTALL);
         shell.prepare("kube-unions annotate manifests/samples/rollout/crd.yaml | kubectl apply -f -");
@@ -103,10 +103,10 @@ pub(super) fn readme([page]: &mut [Page; 1]) -> bool {
         page.follow_up_to("kubectl apply -f manifests/policies", shell);
         shell.prepare(UNINSTALL);
         shell.prepare("cp manifests/samples/rollout/crd.yaml crd.yaml");
-        page.follow_up_to("ln -s", shell);
+        page.follow(shell);
         shell.prepare("mkdir -p .cargo/bin && cp --no-dereference bin/kube-unions .cargo/bin");
         shell.replace("~/", format!("{}/", shell.workspace.path().display()));
-        page.follow(shell);
+        command_line.follow(shell);
         let version = shell.prepare("kube-unions version");
         assert_eq!(shell.prepare("PATH=$PWD/.cargo/bin:$PATH kubectl unions version"), version);
         let option = shell.prepare("PATH=$PWD/.cargo/bin:$PATH kubectl __complete unions lint --st 2>/dev/null");

@@ -39,7 +39,7 @@ pub(super) const API_VERSION: &str = "kube-unions.dev/v1alpha1";
             "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status"}"#,
         printcolumn = r#"{"name": "Reason", "type": "string", "priority": 1,
             "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].reason"}"#,
-        printcolumn = r#"{"name": "InForce", "type": "string", "priority": 1,
+        printcolumn = r#"{"name": "InForce", "type": "string",
             "jsonPath": ".status.conditions[?(@.type==\"InForce\")].status"}"#,
         printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
     ),

@@ -1,0 +1,190 @@
+// The pages of the book as a reader sees them, in light and dark, on a phone, a tablet and a desk.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { test } from "node:test";
+import { file, names } from "../pictures.mjs";
+import { browser, screenshots } from "./browser.mjs";
+
+const { context } = browser();
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+const THEMES = /** @type {const} */ (["light", "dark"]);
+const SIZES = { phone: { width: 390, height: 844 }, tablet: { width: 820, height: 1180 }, desk: { width: 1366, height: 768 } };
+
+/** A page of each kind: with buttons and a picture, code, wide tables, and a text from elsewhere. */
+const PAGES = {
+  home: "index.html",
+  start: "guide/getting-started.html",
+  choosing: "guide/choosing.html",
+  declaring: "guide/declaring.html",
+  semantics: "reference/semantics.html",
+  questions: "guide/questions.html",
+  chart: "reference/chart.html",
+  security: "reference/security.html",
+};
+
+/** What a reader looks for, and a page that search has to find. */
+const TERMS = {
+  GitOps: "guide/gitops", "Argo CD": "guide/gitops", Flux: "guide/gitops", OpenShift: "guide/questions", EKS: "guide/questions",
+  GKE: "guide/questions", latency: "guide/questions", risk: "guide/questions", uninstall: "guide/questions",
+};
+
+/**
+ * Opens a page. Fails later, with `faults`, if the page reports an error.
+ * @param {string} path
+ * @param {import("playwright-core").BrowserContextOptions} [options]
+ */
+async function open(path, options) {
+  const page = await (await context(options)).newPage();
+  /** @type {string[]} */
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (message) => {
+    if (message.type() === "error") faults.push(message.text());
+  });
+  await page.goto(path);
+  return { page, faults };
+}
+
+test("the home page says what a union is in three sentences, shows a switch, and has three buttons", async () => {
+  const { page, faults } = await open(PAGES.home);
+  const words = await page.locator("main > p").first().textContent();
+  assert.equal(words?.match(/\.(?=\s|$)/g)?.length, 3, words ?? "");
+  assert.match(await page.locator("main .picture svg").first().getAttribute("aria-label") ?? "", /patched/);
+  const buttons = await page.locator("main .buttons a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+  assert.deepEqual(buttons, ["playground/", "guide/getting-started.html", "guide/choosing.html"]);
+  assert.deepEqual(faults, []);
+  await page.context().close();
+});
+
+test("five pictures stand in the pages, each with words and in the colours of the theme", async () => {
+  const colours = new Map();
+  let found = 0;
+  for (const colorScheme of THEMES) {
+    for (const path of Object.values(PAGES)) {
+      const { page } = await open(path, { colorScheme });
+      for (const picture of await page.locator("main svg[role=img]").all()) {
+        const words = await picture.getAttribute("aria-label");
+        assert.ok((words ?? "").length > 100, `${path}: ${words}`);
+        const colour = (/** @type {Element} */ element) => getComputedStyle(element).color;
+        const ofText = await page.locator("main").evaluate(colour);
+        const line = picture.locator("[stroke=currentColor]").first();
+        assert.equal(await line.evaluate((element) => getComputedStyle(element).stroke), ofText);
+        colours.set(colorScheme, ofText);
+        found += 1;
+      }
+      await page.context().close();
+    }
+  }
+  assert.equal(found, 2 * names.length);
+  assert.equal(names.length, 5);
+  assert.notEqual(colours.get("light"), colours.get("dark"));
+});
+
+test("the pictures for GitHub are those that are drawn", async () => {
+  for (const name of names) {
+    const stored = await readFile(join(import.meta.dirname, `../../docs/pictures/${name}.svg`), "utf8");
+    assert.equal(stored, file(name), `docs/pictures/${name}.svg is out of date: run \`make pictures\``);
+  }
+});
+
+test("the texts from elsewhere are pages, and the pages link to each other", async () => {
+  const titles = { chart: "The kube-unions chart", presets: "Presets", "preset-policies": "Policies", samples: "Samples", security: "Security" };
+  for (const [name, title] of Object.entries(titles)) {
+    const { page } = await open(`reference/${name}.html`);
+    assert.match(await page.locator("main h1").first().textContent() ?? "", new RegExp(title));
+    await page.context().close();
+  }
+  const { page } = await open(PAGES.chart);
+  assert.ok(await page.locator('main a[href="../guide/operating.html"]').count() > 0);
+  await page.goto(PAGES.home);
+  assert.ok(await page.locator('main a[href="reference/security.html"]').count() > 0);
+  await page.context().close();
+});
+
+test("the page of questions answers twenty, each in five lines", async () => {
+  const { page } = await open(PAGES.questions, { viewport: SIZES.desk });
+  assert.equal(await page.locator("main h3").count(), 20);
+  const text = await readFile(join(import.meta.dirname, "../../docs/guide/questions.md"), "utf8");
+  const answers = text.split(/^### /m).slice(1).map((part) => part.split(/^## /m)[0] ?? "");
+  for (const answer of answers) {
+    const [question, ...lines] = answer.split("\n");
+    const prose = lines.filter((line) => line !== "" && !line.startsWith("|"));
+    assert.ok(prose.length > 0 && prose.length <= 5, `${question} ${prose.length} lines`);
+  }
+  await page.context().close();
+});
+
+test("search finds what a platform team looks for", async () => {
+  const { page, faults } = await open(PAGES.home);
+  await page.locator("#mdbook-search-toggle").click();
+  for (const [term, wanted] of Object.entries(TERMS)) {
+    await page.locator("#mdbook-searchbar").fill(term);
+    await page.locator("#mdbook-searchbar").press("End");
+    await page.locator("#mdbook-searchresults-header", { hasText: `for '${term}'` }).waitFor();
+    const found = await page.locator("#mdbook-searchresults a").evaluateAll((links) => links.map((link) => link.getAttribute("href") ?? ""));
+    assert.ok(found.some((link) => link.startsWith(wanted)), `${term}: ${found}`);
+  }
+  assert.deepEqual(faults, []);
+  await page.context().close();
+});
+
+for (const colorScheme of THEMES) {
+  test(`axe has no serious finding in ${colorScheme}`, async () => {
+    for (const path of Object.values(PAGES)) {
+      const { page } = await open(path, { colorScheme, viewport: SIZES.desk });
+      await page.evaluate(axe);
+      const found = await page.evaluate(async () => {
+        const { violations, passes } = await /** @type {any} */ (globalThis).axe.run();
+        const serious = violations.filter((/** @type {any} */ it) => ["serious", "critical"].includes(it.impact) || it.id.startsWith("landmark") || it.id === "region");
+        return {
+          passed: passes.map((/** @type {any} */ it) => it.id),
+          serious: serious.map((/** @type {any} */ it) => `${it.id}: ${it.nodes.map((/** @type {any} */ node) => node.html.slice(0, 120))}`),
+        };
+      });
+      assert.ok(found.passed.includes("color-contrast"), `${path}: contrast was not judged`);
+      assert.deepEqual(found.serious, [], path);
+      await page.context().close();
+    }
+  });
+}
+
+test("a wide table on a phone keeps its first column", async () => {
+  const { page } = await open(PAGES.choosing, { viewport: SIZES.phone });
+  const table = page.locator(".table-wrapper").nth(2);
+  const first = table.locator("tbody td").first();
+  const before = await first.boundingBox();
+  assert.ok(await table.evaluate((element) => element.scrollWidth > element.clientWidth), "the table is not wide");
+  await table.evaluate((element) => element.scrollBy({ left: 200, behavior: "instant" }));
+  const after = await first.boundingBox();
+  assert.ok(await table.evaluate((element) => element.scrollLeft) > 0);
+  assert.equal(Math.trunc((after?.x ?? 0) - (before?.x ?? 0)) + 0, 0);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page itself scrolls sideways");
+  await page.context().close();
+});
+
+test("the YAML of a heredoc is highlighted", async () => {
+  const { page } = await open(PAGES.start);
+  const code = page.locator("code.language-sh", { hasText: "kind: CustomResourceDefinition" });
+  assert.ok((await code.locator(".hljs-attr").allTextContents()).includes("apiVersion:"));
+  const source = await readFile(join(import.meta.dirname, "../../docs/guide/getting-started.md"), "utf8");
+  assert.ok(source.includes(await code.textContent() ?? "-"), "the text of the block has changed");
+  await page.context().close();
+});
+
+for (const [size, viewport] of Object.entries(SIZES)) {
+  test(`screenshots of a ${size}`, async () => {
+    for (const colorScheme of THEMES) {
+      for (const [name, path] of Object.entries(PAGES)) {
+        const { page, faults } = await open(path, { colorScheme, viewport });
+        await page.screenshot({ path: join(screenshots, `book-${name}-${size}-${colorScheme}.png`) });
+        assert.deepEqual(faults, []);
+        await page.context().close();
+      }
+    }
+  });
+}
