@@ -150,14 +150,16 @@ manifests: build ## Write generated files: the CRD of UnionDeclaration, presets 
 crates: ## Draw the crates of the workspace into CONTRIBUTING.md
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it crates::the_diagram
 
-# The published crates, in the order of publishing.
-PACKAGES := kube-unions-core kube-unions-manifests kube-unions-evidence kube-unions-policies strategic-merge-patch strategic-merge-patch-stdio kube-unions-go kube-unions-author kube-unions
+# The published crates, in the order of publishing: those that a program of somebody else can use.
+PACKAGES := kube-unions-core kube-unions-manifests kube-unions-policies strategic-merge-patch kube-unions-author
+# The crates of the program and of the module for other languages.
+PARTS := kube-unions-evidence kube-unions-go strategic-merge-patch-stdio kube-unions
 # The crates that also run in a browser.
 WASM := kube-unions-core kube-unions-manifests kube-unions-policies strategic-merge-patch
 
 .PHONY: packages
-packages: packages-quick ## Build and package each crate alone, from its own files
-	for package in $(PACKAGES); do $(CARGO) build --locked --package $$package; done
+packages: packages-quick ## Build each crate alone, and package each published one from its own files
+	for package in $(PACKAGES) $(PARTS); do $(CARGO) build --locked --package $$package; done
 	$(CARGO) package --locked --allow-dirty $(addprefix --package ,$(PACKAGES))
 
 # The crates of WASM have no default features, so that their check for WebAssembly is the one of each alone.
@@ -165,11 +167,35 @@ packages: packages-quick ## Build and package each crate alone, from its own fil
 packages-quick: ## Check each feature and WebAssembly, run programs that use one crate, list the packaged files
 	rustup target add wasm32-unknown-unknown
 	for package in $(WASM); do $(CARGO) check --locked --target wasm32-unknown-unknown --package $$package; done
-	for package in $(filter-out $(WASM),$(PACKAGES)); do $(CARGO) check --locked --no-default-features --package $$package; done
+	for package in $(filter-out $(WASM),$(PACKAGES) $(PARTS)); do $(CARGO) check --locked --no-default-features --package $$package; done
 	$(CARGO) check --locked --package kube-unions-core --features kube
 	$(CARGO) check --locked --package kube-unions-author --example rollout
 	tests/users.sh
 	$(CARGO) package --locked --allow-dirty --no-verify $(addprefix --package ,$(PACKAGES))
+
+.PHONY: semver
+semver: ## Compare the API of each published crate with the last release
+	@command -v cargo-semver-checks >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-semver-checks
+	@release=$$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null) || { echo "there is no release to compare with"; exit 0; }; \
+	$(CARGO) semver-checks --baseline-rev "$$release" $(addprefix --package ,$(PACKAGES))
+
+# The nightly tool chain whose documentation in JSON the tool reads.
+EXTERNAL_TYPES_VERSION := 0.4.0
+EXTERNAL_TYPES_TOOLCHAIN := nightly-2025-10-18
+
+.PHONY: external-types
+external-types: ## Check that the API of each published crate names types of no crates but those that its Cargo.toml lists
+	@command -v cargo-check-external-types >/dev/null 2>&1 || $(CARGO_INSTALL) --version $(EXTERNAL_TYPES_VERSION) cargo-check-external-types
+	rustup toolchain install $(EXTERNAL_TYPES_TOOLCHAIN) --profile minimal
+	for crate in core manifests policies strategic author; do \
+	  $(CARGO) +$(EXTERNAL_TYPES_TOOLCHAIN) check-external-types --all-features --manifest-path crates/$$crate/Cargo.toml; \
+	done
+
+.PHONY: msrv
+msrv: ## Compile everything with the oldest Rust that Cargo.toml promises
+	version=$$(sed -n 's/^rust-version = "\(.*\)"$$/\1/p' Cargo.toml); \
+	rustup toolchain install "$$version" --profile minimal; \
+	$(CARGO) +"$$version" check --locked --workspace --all-features
 
 .PHONY: man
 man: build ## Write the manual pages for packages, target/man/*.1

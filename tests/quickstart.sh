@@ -134,6 +134,7 @@ switches() {
 }
 for object in rollout/shop deployment/web; do until_succeeds "waiting for the unions of $object" switches "$object"; done
 
+say "ready after $SECONDS seconds"
 cat <<EOF
 
 An API server of Kubernetes $(kubectl version -o json | sed -n 's/^ *"gitVersion": "v\(.*\)",/\1/p' | tail -n 1) with kube-unions and the presets runs until you press Ctrl-C. In another terminal:

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 pub use annotate::annotated;
 pub use preview::with_built_in_defaults;
-pub use test::suite_schema;
+pub use test::{suite_schema, suites};
 
 /// The groups of commands in the help of the program, each with its first command.
 const GROUPS: [(&str, &str); 5] = [

@@ -4,6 +4,7 @@ use fixtures::files::{assert_generated_between, files, root};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
+use std::path::Path;
 use std::process::Command;
 
 /// The lines of CONTRIBUTING.md around the diagram.
@@ -34,7 +35,7 @@ struct Dependency {
     path: Option<String>,
 }
 
-/// Returns the published crates of the workspace by name.
+/// Returns the crates of the workspace by name, but those of tests.
 fn packages() -> BTreeMap<String, Package> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"])
@@ -43,12 +44,18 @@ fn packages() -> BTreeMap<String, Package> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Metadata = serde_json::from_slice(&output.stdout).unwrap();
-    let published = metadata.packages.into_iter().filter(|package| package.publish.is_none());
-    published.map(|package| (package.name.clone(), package)).collect()
+    let in_tests = root().join("tests");
+    let packages = metadata.packages.into_iter().filter(|it| !Path::new(&it.manifest_path).starts_with(&in_tests));
+    packages.map(|package| (package.name.clone(), package)).collect()
+}
+
+/// Returns the crates that are published, by name.
+fn published() -> BTreeMap<String, Package> {
+    packages().into_iter().filter(|(_, package)| package.publish.is_none()).collect()
 }
 
 impl Package {
-    /// Returns the published crates of the workspace that this one depends on.
+    /// Returns the crates of the workspace that this one depends on.
     fn uses<'a>(&'a self, all: &'a BTreeMap<String, Package>) -> BTreeSet<&'a str> {
         let ordinary = self.dependencies.iter().filter(|it| it.kind.is_none() && it.path.is_some());
         ordinary.map(|it| it.name.as_str()).filter(|name| all.contains_key(*name)).collect()
@@ -77,7 +84,7 @@ fn the_diagram_shows_the_crates_as_they_are() {
 fn the_guide_says_for_whom_each_crate_is() {
     const PAGE: &str = "docs/reference/libraries.md";
     let page = read_to_string(root().join(PAGE)).unwrap();
-    for name in packages().keys() {
+    for name in published().keys() {
         let row = |line: &str| line.starts_with(&format!("| `{name}`")) || line.starts_with(&format!("| [`{name}`]"));
         assert!(page.lines().any(row), "`{name}` is missing in the table of crates in {PAGE}");
     }
@@ -85,13 +92,27 @@ fn the_guide_says_for_whom_each_crate_is() {
 
 #[test]
 fn each_crate_has_the_metadata_of_a_registry() {
-    for (name, package) in packages() {
+    for (name, package) in published() {
         let manifest = read_to_string(&package.manifest_path).unwrap();
         for key in ["categories", "description", "keywords", "license", "readme", "repository"] {
             let is_set = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with([' ', '.']));
             assert!(manifest.lines().any(is_set), "{name}: `{key}` is missing in {}", package.manifest_path);
         }
         assert!(manifest.contains("version.workspace = true"), "{name}: the version is that of the workspace");
+    }
+}
+
+/// The Makefile publishes these crates, and a crate that is published depends on no other one.
+#[test]
+fn the_published_crates_are_those_of_the_makefile() {
+    let makefile = read_to_string(root().join("Makefile")).unwrap();
+    let listed = makefile.lines().find_map(|line| line.strip_prefix("PACKAGES := ")).unwrap();
+    let listed: BTreeSet<&str> = listed.split(' ').collect();
+    let (all, published) = (packages(), published());
+    assert_eq!(published.keys().map(String::as_str).collect::<BTreeSet<_>>(), listed);
+    for (name, package) in &published {
+        let unpublished: Vec<_> = package.uses(&all).into_iter().filter(|used| !listed.contains(used)).collect();
+        assert!(unpublished.is_empty(), "{name} is published and needs {unpublished:?}, which are not");
     }
 }
 

@@ -25,6 +25,14 @@ use crate::cli::report::{Verdict, output};
 use anyhow::bail;
 use clap::Args;
 use kube_unions_manifests::counts::count;
+use std::path::Path;
+
+/// Returns the number of tests of each suite in a text of manifests. Nothing is run.
+pub fn suites(text: &str) -> anyhow::Result<Vec<usize>> {
+    let documents = manifest::parse(Path::new("-"), text.as_bytes().to_vec())?;
+    let suites = documents.iter().filter(|document| read::is_suite(document));
+    suites.map(|document| Ok(read::suite(document)?.tests.len())).collect()
+}
 
 const PATHS: &str = "Files and folders with suites, `-` is standard input";
 

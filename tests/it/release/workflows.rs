@@ -19,7 +19,7 @@ fn jobs(workflow: &Value) -> &Map<String, Value> {
 }
 
 fn steps(job: &Value) -> impl Iterator<Item = &Value> {
-    job["steps"].as_array().unwrap().iter()
+    job["steps"].as_array().into_iter().flatten()
 }
 
 /// Returns the names of the actions that a job uses, without their commits.
@@ -41,14 +41,43 @@ fn defined() -> BTreeSet<String> {
 }
 
 #[test]
-fn there_are_three_workflows() {
+fn each_workflow_has_its_triggers() {
+    let wanted = BTreeMap::from([
+        ("advisories.yml", vec!["pull_request", "push"]),
+        ("build.yml", vec!["workflow_call"]),
+        ("ci.yml", vec!["pull_request", "push"]),
+        ("codeql.yml", vec!["pull_request", "push", "schedule"]),
+        ("fuzz.yml", vec!["pull_request", "push"]),
+        ("go.yml", vec!["pull_request", "push"]),
+        ("release.yml", vec!["push"]),
+        ("scheduled.yml", vec!["schedule", "workflow_dispatch"]),
+        ("scorecard.yml", vec!["branch_protection_rule", "push", "schedule"]),
+        ("site.yml", vec!["pull_request", "push"]),
+    ]);
     let workflows = workflows();
-    assert_eq!(workflows.keys().collect::<Vec<_>>(), ["ci.yml", "release.yml", "scheduled.yml"]);
+    let triggers = |workflow: &Value| {
+        let mut names: Vec<_> = workflow["on"].as_object().unwrap().keys().cloned().collect();
+        names.sort_unstable();
+        names
+    };
+    let found: BTreeMap<&str, Vec<String>> = workflows.iter().map(|(name, it)| (&**name, triggers(it))).collect();
+    assert_eq!(found.iter().map(|(name, it)| (*name, it.iter().map(|it| &**it).collect())).collect::<BTreeMap<_, Vec<&str>>>(), wanted);
     assert_eq!(workflows["release.yml"]["on"], json!({"push": {"tags": ["v*"]}}));
-    assert_eq!(
-        workflows["scheduled.yml"]["on"].as_object().unwrap().keys().collect::<Vec<_>>(),
-        ["schedule", "workflow_dispatch"]
-    );
+}
+
+/// A filter that names a file which was moved would leave out the workflow for ever.
+#[test]
+fn each_path_of_a_filter_exists() {
+    let mut checked = 0;
+    for (name, workflow) in &workflows() {
+        for path in workflow["on"]["pull_request"]["paths"].as_array().into_iter().flatten() {
+            let path = path.as_str().unwrap();
+            checked += 1;
+            let folder = path.trim_end_matches("/**");
+            assert!(path.starts_with("**/") || root().join(folder).exists(), "{name}: there is no {path}");
+        }
+    }
+    assert!(checked > 30, "only {checked} paths");
 }
 
 /// A command that is not a target must prepare the machine, or hand a result to another step.
@@ -77,7 +106,7 @@ fn each_command_is_a_target_that_exists() {
 }
 
 #[test]
-fn the_workflow_for_changes_runs_each_step_of_ci() {
+fn the_workflows_for_changes_run_each_step_of_ci() {
     let scripts = ["run", "hosted"].map(|name| fs::read_to_string(root().join(".ci").join(name)).unwrap()).concat();
     let stepped = |line: &str| {
         let rest = line.trim_start().strip_prefix("step ").or_else(|| line.trim_start().strip_prefix("make "))?;
@@ -86,9 +115,10 @@ fn the_workflow_for_changes_runs_each_step_of_ci() {
     let wanted: BTreeSet<String> = scripts.lines().filter_map(stepped).collect();
     assert!(wanted.len() >= 10, "{wanted:?}");
     let all = workflows();
-    let called: BTreeSet<_> = jobs(&all["ci.yml"]).values().flat_map(targets).collect();
+    let of_changes = all.values().filter(|workflow| workflow["on"].get("pull_request").is_some());
+    let called: BTreeSet<_> = of_changes.flat_map(|workflow| jobs(workflow).values()).flat_map(targets).collect();
     let missing: Vec<_> = wanted.iter().filter(|step| !called.contains(step.as_str())).collect();
-    assert!(missing.is_empty(), "ci.yml lacks {missing:?}, which `.ci` has");
+    assert!(missing.is_empty(), "no workflow for changes has {missing:?}, which `.ci` has");
 }
 
 #[test]
@@ -97,10 +127,11 @@ fn the_jobs_of_a_release_have_exactly_these_permissions() {
     let release = &all["release.yml"];
     assert_eq!(release["permissions"], json!({}));
     let read = json!({"contents": "read"});
+    let attest = json!({"contents": "read", "id-token": "write", "attestations": "write"});
     let publish = json!({"contents": "read", "packages": "write", "id-token": "write", "attestations": "write"});
     let wanted = json!({
         "check": read,
-        "binaries": read,
+        "binaries": attest,
         "image": publish,
         "chart": publish,
         "crates": {"contents": "read", "id-token": "write"},
@@ -111,7 +142,14 @@ fn the_jobs_of_a_release_have_exactly_these_permissions() {
     });
     let found: Map<_, _> = jobs(release).iter().map(|(name, job)| (name.clone(), job["permissions"].clone())).collect();
     assert_eq!(Value::Object(found), wanted);
-    for name in ["ci.yml", "scheduled.yml"] {
+    assert_eq!(all["release.yml"]["jobs"]["binaries"]["uses"], "./.github/workflows/build.yml");
+    assert_eq!((&all["build.yml"]["permissions"], &all["build.yml"]["jobs"]["build"]["permissions"]), (&json!({}), &attest));
+    let judged = json!({"contents": "read", "security-events": "write"});
+    assert_eq!(all["codeql.yml"]["jobs"]["analyze"]["permissions"], judged);
+    for name in ["codeql.yml", "scorecard.yml"] {
+        assert_eq!(all[name]["permissions"], read, "{name}");
+    }
+    for name in ["advisories.yml", "ci.yml", "fuzz.yml", "go.yml", "scheduled.yml", "site.yml"] {
         assert_eq!(all[name]["permissions"], read, "{name}");
         assert!(jobs(&all[name]).values().all(|job| job["permissions"].is_null()), "{name}");
     }
@@ -122,7 +160,7 @@ fn the_jobs_of_a_release_have_exactly_these_permissions() {
 fn a_release_reads_no_cache_and_leaves_no_token_in_the_checkout() {
     for (name, workflow) in &workflows() {
         for (job, content) in jobs(workflow) {
-            if name == "release.yml" {
+            if ["release.yml", "build.yml"].contains(&&**name) {
                 assert!(!actions(content).iter().any(|action| action.contains("cache")), "{job} uses a cache");
             }
             for step in steps(content) {
