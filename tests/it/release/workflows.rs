@@ -61,7 +61,10 @@ fn each_workflow_has_its_triggers() {
         names
     };
     let found: BTreeMap<&str, Vec<String>> = workflows.iter().map(|(name, it)| (&**name, triggers(it))).collect();
-    assert_eq!(found.iter().map(|(name, it)| (*name, it.iter().map(|it| &**it).collect())).collect::<BTreeMap<_, Vec<&str>>>(), wanted);
+    assert_eq!(
+        found.iter().map(|(name, it)| (*name, it.iter().map(|it| &**it).collect())).collect::<BTreeMap<_, Vec<&str>>>(),
+        wanted
+    );
     assert_eq!(workflows["release.yml"]["on"], json!({"push": {"tags": ["v*"]}}));
 }
 
@@ -143,7 +146,10 @@ fn the_jobs_of_a_release_have_exactly_these_permissions() {
     let found: Map<_, _> = jobs(release).iter().map(|(name, job)| (name.clone(), job["permissions"].clone())).collect();
     assert_eq!(Value::Object(found), wanted);
     assert_eq!(all["release.yml"]["jobs"]["binaries"]["uses"], "./.github/workflows/build.yml");
-    assert_eq!((&all["build.yml"]["permissions"], &all["build.yml"]["jobs"]["build"]["permissions"]), (&json!({}), &attest));
+    assert_eq!(
+        (&all["build.yml"]["permissions"], &all["build.yml"]["jobs"]["build"]["permissions"]),
+        (&json!({}), &attest)
+    );
     let judged = json!({"contents": "read", "security-events": "write"});
     assert_eq!(all["codeql.yml"]["jobs"]["analyze"]["permissions"], judged);
     for name in ["codeql.yml", "scorecard.yml"] {
