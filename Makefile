@@ -175,21 +175,9 @@ packages-quick: ## Check each feature and WebAssembly, run programs that use one
 
 .PHONY: semver
 semver: ## Compare the API of each published crate with the last release
-	@command -v cargo-semver-checks >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-semver-checks
 	@release=$$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null) || { echo "there is no release to compare with"; exit 0; }; \
+	command -v cargo-semver-checks >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-semver-checks; \
 	$(CARGO) semver-checks --baseline-rev "$$release" $(addprefix --package ,$(PACKAGES))
-
-# The nightly tool chain whose documentation in JSON the tool reads.
-EXTERNAL_TYPES_VERSION := 0.4.0
-EXTERNAL_TYPES_TOOLCHAIN := nightly-2025-10-18
-
-.PHONY: external-types
-external-types: ## Check that the API of each published crate names types of no crates but those that its Cargo.toml lists
-	@command -v cargo-check-external-types >/dev/null 2>&1 || $(CARGO_INSTALL) --version $(EXTERNAL_TYPES_VERSION) cargo-check-external-types
-	rustup toolchain install $(EXTERNAL_TYPES_TOOLCHAIN) --profile minimal
-	for crate in core manifests policies strategic author; do \
-	  $(CARGO) +$(EXTERNAL_TYPES_TOOLCHAIN) check-external-types --all-features --manifest-path crates/$$crate/Cargo.toml; \
-	done
 
 .PHONY: msrv
 msrv: ## Compile everything with the oldest Rust that Cargo.toml promises
