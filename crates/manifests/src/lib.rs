@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod assembly;
+mod builtin_defaults;
 pub mod counts;
 pub mod crd;
 mod crd_maker;
@@ -24,6 +25,7 @@ pub mod union_details;
 mod yaml;
 
 pub use assembly::{Assembly, BuiltinUnions, assemble, schemas};
+pub use builtin_defaults::BuiltInDefaults;
 pub use crd_maker::{CrdMaker, MadeCrd};
 pub use document::{Document, IdentityField};
 pub use edit::{Edit, EditError, EditedDocument, EditedFile, ItemChanges, applied, edit, edit_crds, edited_value};

@@ -1,12 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod apply;
+mod apply_engines;
 mod context;
 mod create;
 mod directive;
 mod document;
 mod elements;
 mod error;
+pub mod json_merge;
 mod keys;
 mod patcher;
 mod read;
@@ -16,6 +18,7 @@ mod strip_directives;
 mod value;
 mod write;
 
+pub use apply_engines::{ApplyEngines, ApplySides, ServerSideError, server_side_manifest};
 pub use document::JsonDocument;
 pub use error::{BrokenRule, ConflictEffect, DocumentRole, PatchError, PatchMergeKeyFault, PatchSide, SchemaShape};
 // Types of this crate's signatures, so that a user needs no other dependency.

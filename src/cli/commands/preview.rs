@@ -3,8 +3,6 @@
 //! [`kind_rules`] has what the API server does to a kind, [`way`] what a client does, and [`prediction`] joins them.
 //! [`renderings`] pairs the objects, and [`report`] prints.
 
-mod defaults;
-mod json_merge;
 mod kind_rules;
 mod prediction;
 mod renderings;

@@ -1,7 +1,6 @@
 //! What the API server does to the objects of a kind: how it patches them, which defaults it adds, and what it refuses.
 
-use super::defaults::BuiltInDefaults;
-use super::way::{ApplySides, ApplyWay, Engines};
+use super::way::ApplyWay;
 use crate::cli::commands::check_cel::subjects::{fields_of, schema_step};
 use crate::cli::input::crd;
 use crate::cli::input::kinds::{self, Assembly, BuiltinUnionsArg};
@@ -13,11 +12,12 @@ use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Schema;
 use kube_unions_core::union::{Part, Union, UnionStep};
 use kube_unions_evidence::{Decision, TruthTable};
+use kube_unions_manifests::BuiltInDefaults;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use strategic_merge_patch::{Patcher, ServerSideApply};
+use strategic_merge_patch::{ApplyEngines, ApplySides, Patcher, ServerSideApply};
 
 /// The schemas of built-in kinds with unions, as Kubernetes publishes them.
 const SCHEMAS: &str = include_str!("schemas.json");
@@ -57,7 +57,7 @@ pub(super) struct Kinds {
 
 #[derive(Debug)]
 struct KindRules {
-    engines: Engines,
+    engines: ApplyEngines,
     schema: Schema,
     /// The schema of a CRD as it is written.
     written: Option<Value>,
@@ -89,7 +89,8 @@ impl Kinds {
         }
         documents.extend(given);
         let assembly = kinds::assemble(documents, BuiltinUnionsArg::Ignored);
-        let mut kinds = Self { rules: BTreeMap::new(), defaults: BuiltInDefaults::read()?, presets, assembly };
+        let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
+        let mut kinds = Self { rules: BTreeMap::new(), defaults, presets, assembly };
         kinds.read_rules(way)?;
         Ok(kinds)
     }
@@ -102,7 +103,7 @@ impl Kinds {
                     crd::schemas(&crd).find(|(_, name, _)| **name == *version.name).map(|(.., it)| it.clone());
                 let applier = || ServerSideApply::for_resource(definition.kind(), &version.schema);
                 let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
-                let engines = Engines { strategic: None, server_side };
+                let engines = ApplyEngines { strategic: None, server_side };
                 let rules = KindRules { engines, schema: version.schema.clone(), written, tables: RefCell::default() };
                 self.rules.insert(definition.group_kind().at(&version.name), rules);
             }
@@ -117,7 +118,7 @@ impl Kinds {
             let Some(schema) = openapi.schema(kind)? else { continue };
             let applier = || ServerSideApply::from_openapi(openapi, kind);
             let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
-            let engines = Engines { strategic: Some(Patcher::from_openapi(openapi, kind)?), server_side };
+            let engines = ApplyEngines { strategic: Some(Patcher::from_openapi(openapi, kind)?), server_side };
             self.rules.insert(kind.clone(), KindRules { engines, schema, written: None, tables: RefCell::default() });
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Predicts what becomes of the unions of one object.
 
 use super::kind_rules::{ApiServerAnswer, Kinds, UnionAt, union_at};
-use super::way::{ApplySides, ApplyWay};
+use super::way::ApplyWay;
 use crate::cli::input::manifest::Document;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;
@@ -12,6 +12,7 @@ use kube_unions_manifests::crd;
 use kube_unions_manifests::request::ReviewedObject;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use strategic_merge_patch::{ApplySides, server_side_manifest};
 
 /// The documents of one object.
 #[derive(Debug, Clone, Copy)]
@@ -154,11 +155,7 @@ impl PreviewTrial<'_> {
 
     /// Returns the fields that the author sets, as admission sees them: with server-side apply, the manager owns a null.
     fn manifest(&self) -> String {
-        let mut manifest = self.new.clone();
-        if self.way == ApplyWay::Ssa {
-            replace_nulls(&mut manifest);
-        }
-        manifest.to_string()
+        if self.way == ApplyWay::Ssa { server_side_manifest(&self.new).to_string() } else { self.new.to_string() }
     }
 
     /// Returns the violations of an object, whatever its declarations do about them.
@@ -318,16 +315,6 @@ impl PreviewTrial<'_> {
     fn is_about(&self, violation: &Violation, path: &[Segment], at: &UnionAt<'_>) -> bool {
         let own = violation.path.segments();
         own.starts_with(path) && union_at(self.entry, own).is_some_and(|other| std::ptr::eq(other.union, at.union))
-    }
-}
-
-/// Puts an empty object in place of each null.
-fn replace_nulls(value: &mut Value) {
-    match value {
-        Value::Null => *value = json!({}),
-        Value::Array(items) => items.iter_mut().for_each(replace_nulls),
-        Value::Object(fields) => fields.values_mut().for_each(replace_nulls),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

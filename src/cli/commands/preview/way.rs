@@ -1,14 +1,9 @@
 //! The ways to apply a rendering, and what each makes of the live object.
 
-use super::json_merge::{merge, three_way, two_way};
-use anyhow::Context;
 use clap::ValueEnum;
 use serde_json::Value;
-use std::collections::BTreeSet;
-use strategic_merge_patch::{Conflicts, Managers, Patcher, ServerSideApply, ThreeWay};
-
-/// The field manager of kubectl.
-const DEFAULT_MANAGER: &str = "kubectl";
+use strategic_merge_patch::json_merge::{merge, two_way};
+use strategic_merge_patch::{ApplyEngines, ApplySides};
 
 /// A way to apply the new rendering.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -24,28 +19,6 @@ pub(super) enum ApplyWay {
     Merge,
     /// `kubectl replace`
     Replace,
-}
-
-/// The objects of an apply.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ApplySides<'v> {
-    /// The object of the old rendering.
-    pub(super) old: &'v Value,
-    /// The object of the new rendering.
-    pub(super) new: &'v Value,
-    /// The object as the API server holds it.
-    pub(super) live: &'v Value,
-    /// True if a cluster has the live object, with the managers of its fields.
-    pub(super) is_stored: bool,
-}
-
-/// The engines that apply the objects of a kind.
-#[derive(Debug)]
-pub(super) struct Engines {
-    /// `None` for custom resources, which have no strategic merge patch.
-    pub(super) strategic: Option<Patcher>,
-    /// `None` unless it is asked for.
-    pub(super) server_side: Option<ServerSideApply>,
 }
 
 impl ApplyWay {
@@ -74,52 +47,20 @@ impl ApplyWay {
     }
 
     /// Returns the object before the API server adds defaults.
-    pub(super) fn apply(self, engines: &Engines, apply: ApplySides<'_>) -> anyhow::Result<Value> {
+    pub(super) fn apply(self, engines: &ApplyEngines, apply: ApplySides<'_>) -> anyhow::Result<Value> {
         let ApplySides { old, new, live, .. } = apply;
         let merged = |patch: &Value| {
             let mut after = live.clone();
             merge(&mut after, patch);
             after
         };
-        Ok(match (self, &engines.strategic) {
-            (Self::Ssa, _) => {
-                let engine = engines.server_side.as_ref().context("its schema is not known")?;
-                server_side(engine, apply)?
-            }
-            (Self::Csa | Self::Helm, Some(patcher)) => {
-                let sides = ThreeWay { original: old, modified: new, current: live, conflicts: Conflicts::Overwrite };
-                patcher.apply(live, &patcher.create_three_way(&sides)?)?
-            }
-            (Self::Csa, None) => merged(&three_way(old, new, live)),
+        Ok(match self {
+            Self::Ssa => engines.server_side(apply)?,
             // Helm does not read the live object of a custom resource.
-            (Self::Helm, None) => merged(&two_way(old, new)),
-            (Self::Merge, _) => merged(new),
-            (Self::Replace, _) => new.clone(),
+            Self::Helm if engines.strategic.is_none() => merged(&two_way(old, new)),
+            Self::Csa | Self::Helm => engines.client_side(apply)?,
+            Self::Merge => merged(new),
+            Self::Replace => new.clone(),
         })
-    }
-}
-
-/// Applies the new rendering by server-side apply. Without a stored object, the same manager has applied the old one before; the API
-/// server's defaults have no owner.
-fn server_side(engine: &ServerSideApply, apply: ApplySides<'_>) -> anyhow::Result<Value> {
-    let ApplySides { old, new, live, is_stored } = apply;
-    let list = live.pointer("/metadata/managedFields").unwrap_or(&Value::Null);
-    let manager = if is_stored { applier(list) } else { DEFAULT_MANAGER };
-    let managers = if is_stored {
-        Managers::from_managed_fields(list)?
-    } else {
-        engine.apply(&Value::Null, &Managers::default(), manager, old, Conflicts::Overwrite)?.managers
-    };
-    Ok(engine.apply(live, &managers, manager, new, Conflicts::Overwrite)?.object)
-}
-
-/// Returns the only manager that has applied an object before, else that of kubectl.
-fn applier(managed_fields: &Value) -> &str {
-    let entries = managed_fields.as_array().into_iter().flatten();
-    let applies = entries.filter(|entry| entry.get("operation").is_some_and(|operation| operation == "Apply"));
-    let managers: BTreeSet<&str> = applies.filter_map(|entry| entry.get("manager")?.as_str()).collect();
-    match managers.into_iter().collect::<Vec<_>>().as_slice() {
-        [only] => only,
-        _ => DEFAULT_MANAGER,
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Applies a merge patch.
-pub(super) fn merge(target: &mut Value, patch: &Value) {
+pub fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;
@@ -22,7 +22,7 @@ pub(super) fn merge(target: &mut Value, patch: &Value) {
 }
 
 /// Returns the merge patch that turns one object into another. A null of `to` removes the field.
-pub(super) fn two_way(from: &Value, to: &Value) -> Value {
+pub fn two_way(from: &Value, to: &Value) -> Value {
     let (Some(before), Some(after)) = (from.as_object(), to.as_object()) else { return to.clone() };
     let mut patch = Map::new();
     for (name, value) in after {
@@ -45,7 +45,7 @@ pub(super) fn two_way(from: &Value, to: &Value) -> Value {
 }
 
 /// Returns the merge patch that makes the changes from `original` to `modified` in `current`.
-pub(super) fn three_way(original: &Value, modified: &Value, current: &Value) -> Value {
+pub fn three_way(original: &Value, modified: &Value, current: &Value) -> Value {
     let mut patch = part(&two_way(original, modified), true);
     let additions = part(&two_way(current, modified), false);
     merge(&mut patch, &additions);

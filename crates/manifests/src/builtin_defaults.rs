@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-const TABLE: &str = include_str!("defaults.yaml");
+const TABLE: &str = include_str!("builtin_defaults.yaml");
 
 /// The table of defaults.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub(super) struct BuiltInDefaults(Vec<DefaultsOfKinds>);
+pub struct BuiltInDefaults(Vec<DefaultsOfKinds>);
 
 /// The defaults of kinds that have the same part.
 #[derive(Debug, Deserialize)]
@@ -34,12 +34,16 @@ struct DefaultRule {
 }
 
 impl BuiltInDefaults {
-    pub(super) fn read() -> anyhow::Result<Self> {
-        Ok(serde_saphyr::from_str(TABLE)?)
+    /// Reads the table.
+    ///
+    /// # Errors
+    /// The table of this crate is not one, which its tests rule out.
+    pub fn read() -> Result<Self, String> {
+        serde_saphyr::from_str(TABLE).map_err(|error| error.to_string())
     }
 
     /// Adds the defaults of a kind to an object.
-    pub(super) fn add(&self, kind: &GroupKind, object: &mut Value) {
+    pub fn add(&self, kind: &GroupKind, object: &mut Value) {
         let kind = kind.to_string();
         for DefaultsOfKinds { kinds, defaults } in &self.0 {
             let Some(base) = kinds.get(&kind) else { continue };
