@@ -2,7 +2,7 @@
 
 use crate::inputs::{PlaygroundInputs, PlaygroundProblem};
 use crate::question::Question;
-use crate::verdict::Reviewed;
+use crate::verdict::{ReviewVerdict, Reviewed};
 use crate::{patches, policies, unions, verdict};
 use serde::Serialize;
 use serde_json::Value;
@@ -14,6 +14,10 @@ use serde_json::Value;
 pub struct Answer {
     /// Problems with the inputs, sorted by input and position.
     pub problems: Vec<PlaygroundProblem>,
+    /// False if the text of an input cannot be read: perhaps a line is half written.
+    pub is_readable: bool,
+    /// The verdict.
+    pub verdict: ReviewVerdict,
     /// The unions of each kind.
     pub unions: Vec<Value>,
     /// The review of the write.
@@ -28,28 +32,34 @@ pub struct Answer {
 impl Question {
     /// Answers the question.
     pub fn answer(&self) -> Answer {
-        let inputs = PlaygroundInputs::read(self);
+        let mut inputs = PlaygroundInputs::read(self);
+        let mut problems = std::mem::take(&mut inputs.problems);
+        let mut reviewed = match verdict::review(&inputs).transpose() {
+            Ok(reviewed) => reviewed.unwrap_or_default(),
+            Err(problem) => {
+                problems.push(problem);
+                Reviewed::default()
+            }
+        };
+        problems.sort_by_key(|problem| (problem.input, problem.line, problem.column));
         let catalog = &inputs.kinds.catalog;
-        let reviewed = verdict::review(&inputs);
-        let mut answer = Answer {
+        Answer {
+            verdict: ReviewVerdict::shown(reviewed.verdict.take(), &inputs, &problems),
+            is_readable: inputs.is_readable,
             unions: unions::of_catalog(catalog),
             policies: policies::compiled(catalog),
             strategic_patch: patches::between(&inputs),
-            problems: inputs.problems,
-            ..Answer::default()
-        };
-        match reviewed.transpose() {
-            Ok(reviewed) => answer.reviewed = reviewed.unwrap_or_default(),
-            Err(problem) => answer.problems.push(problem),
+            reviewed,
+            problems,
         }
-        answer.problems.sort_by_key(|problem| (problem.input, problem.line, problem.column));
-        answer
     }
 }
 
 impl Answer {
     /// Returns an answer that is only a problem.
     pub fn of_problem(problem: PlaygroundProblem) -> Self {
-        Self { problems: vec![problem], ..Self::default() }
+        let message = Some(problem.to_string());
+        let verdict = ReviewVerdict { message, ..ReviewVerdict::default() };
+        Self { problems: vec![problem], verdict, ..Self::default() }
     }
 }

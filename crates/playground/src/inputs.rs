@@ -1,11 +1,12 @@
 //! Reads the texts of the page, with the problems of each.
 
-use crate::question::{LARGEST_INPUT, Question};
+use crate::question::{LARGEST_INPUT, Question, WriteWay};
 use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::diagnostic::{self, Diagnostic};
 use kube_unions_manifests::misspelt::{KnownKinds, kind_of_declaration};
 use kube_unions_manifests::{Assembly, BuiltinUnions, Document, ManifestFile, Problem, assemble};
 use serde::Serialize;
+use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
 /// An input of the page. Serializes as the name of its field in the question.
@@ -40,7 +41,10 @@ pub(crate) struct PlaygroundInputs {
     pub(crate) kinds: Assembly,
     pub(crate) old: Option<Document>,
     pub(crate) new: Option<Document>,
+    pub(crate) way: WriteWay,
     pub(crate) problems: Vec<PlaygroundProblem>,
+    /// False if a text is not YAML, or too long.
+    pub(crate) is_readable: bool,
 }
 
 impl InputName {
@@ -88,52 +92,69 @@ impl PlaygroundProblem {
     }
 }
 
+impl Display for PlaygroundProblem {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.input.title())?;
+        if let Some(line) = self.line {
+            write!(f, ", line {line}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
 impl PlaygroundInputs {
     pub(crate) fn read(question: &Question) -> Self {
         let mut problems = Vec::new();
         let definitions = documents(InputName::Definitions, &question.definitions, &mut problems);
+        let mut is_readable = definitions.is_some();
+        let definitions = definitions.unwrap_or_default();
         problems.extend(definitions.iter().filter_map(|document| {
             let message = kind_of_declaration(document)?;
             Some(PlaygroundProblem::of_document(InputName::Definitions, Severity::Error, document, "", message))
         }));
         let missing = if problems.is_empty() { missing(&question.definitions, &definitions) } else { None };
-        let kinds = assemble(definitions, BuiltinUnions::OpenApi);
+        let kinds = assemble(definitions, BuiltinUnions::Ignored);
         problems.extend(diagnostic::diagnose(&kinds).iter().map(PlaygroundProblem::of_diagnostic));
         if let Some(message) = missing {
             problems.push(PlaygroundProblem::error(InputName::Definitions, message));
         }
-        let old = object(InputName::Old, &question.old, &mut problems);
-        let new = object(InputName::New, &question.new, &mut problems);
+        let mut object = |input: InputName, text: &str| {
+            let found = documents(input, text, &mut problems);
+            is_readable &= found.is_some();
+            only_object(input, found.unwrap_or_default(), &mut problems)
+        };
+        let old = object(InputName::Old, &question.old);
+        let new = object(InputName::New, &question.new);
         let old = old.filter(|old| new.as_ref().is_none_or(|new| is_same(old, new, &mut problems)));
         if let Some(new) = &new {
             problems.extend(misspelt(&kinds, new));
         }
-        Self { kinds, old, new, problems }
+        Self { kinds, old, new, way: question.way, problems, is_readable }
     }
 }
 
-/// Returns the documents of an input.
-fn documents(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>) -> Vec<Document> {
+/// Returns the documents of an input, `None` if it cannot be read.
+fn documents(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>) -> Option<Vec<Document>> {
     if text.len() > LARGEST_INPUT {
         let message = format!(
             "the text has {} bytes, and the playground reads at most {LARGEST_INPUT}: shorten it, or use the command line",
             text.len()
         );
         problems.push(PlaygroundProblem::error(input, message));
-        return Vec::new();
+        return None;
     }
     match ManifestFile::read(PathBuf::from(input.title()), text.as_bytes().to_vec()) {
-        Ok(file) => file.documents(),
+        Ok(file) => Some(file.documents()),
         Err(problem) => {
             problems.push(PlaygroundProblem::of(input, problem));
-            Vec::new()
+            None
         }
     }
 }
 
 /// Returns the only object of an input, `None` for an empty one.
-fn object(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>) -> Option<Document> {
-    let mut found = documents(input, text, problems).into_iter();
+fn only_object(input: InputName, documents: Vec<Document>, problems: &mut Vec<PlaygroundProblem>) -> Option<Document> {
+    let mut found = documents.into_iter();
     let first = found.next()?;
     let mut fail = |document: &Document, message: &str| {
         problems.push(PlaygroundProblem::of_document(input, Severity::Error, document, "", message.to_owned()));
@@ -184,7 +205,9 @@ fn misspelt(kinds: &Assembly, object: &Document) -> Option<PlaygroundProblem> {
     }
     let (name, api_version) = (object.kind.as_deref()?, object.api_version.as_deref()?);
     let message = if kinds.kinds().any(|known| *known == kind) {
-        format!("the kind `{name}` of `{api_version}` has no unions: every write is allowed unchanged")
+        format!(
+            "the kind `{name}` of `{api_version}` has no unions in force, so nothing is judged; declare them in a UnionDeclaration"
+        )
     } else {
         let meant = KnownKinds::new(kinds.kinds()).meant(object);
         let advice = meant.map_or_else(|| "paste its CRD".to_owned(), |meant| format!("did you mean {meant}?"));

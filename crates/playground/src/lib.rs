@@ -3,21 +3,23 @@
 //! [`answer()`] reads a [`Question`] and returns an [`Answer`]. The page `site/` calls it in a worker of the browser. It knows no
 //! browser, and uses the code of the command line and of the webhook.
 //!
-//! `inputs` reads the texts, `verdict` judges the write, `patches` creates the patches, `unions` lists the unions, and `policies`
+//! `inputs` reads the texts, `write` predicts an apply, `verdict` judges the write, `patches` creates the patches, `unions` lists the unions, and `policies`
 //! compiles them.
 
 mod answer;
+mod described;
 mod inputs;
 mod patches;
 mod policies;
 mod question;
 mod unions;
 mod verdict;
+mod write;
 
 pub use answer::Answer;
 pub use inputs::{InputName, PlaygroundProblem};
-pub use question::{LARGEST_INPUT, Question};
-pub use verdict::Reviewed;
+pub use question::{LARGEST_INPUT, Question, WriteWay};
+pub use verdict::{PlaygroundOutcome, ReviewVerdict, Reviewed};
 
 /// Answers a question, both as JSON.
 #[cfg_attr(target_family = "wasm", wasm_bindgen::prelude::wasm_bindgen)]

@@ -1,11 +1,13 @@
 //! Judges the write with the code of the webhook.
 
 use crate::inputs::{InputName, PlaygroundInputs, PlaygroundProblem};
+use crate::write::Write;
 use kube_unions_core::admission::{Phase, Ratcheting, Review, ReviewOutcome};
 use kube_unions_core::declaration::Severity;
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_manifests::edit;
 use kube_unions_manifests::normalized::own_edits;
 use kube_unions_manifests::request::ReviewedObject;
-use kube_unions_manifests::{Document, edit};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -13,60 +15,129 @@ use serde_json::{Value, json};
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reviewed {
+    /// The object that an apply asks the API server to store, as YAML. `None` if the new object is written as it is.
+    pub applied: Option<String>,
     /// The object as the webhook normalises it, with the changes.
     pub normalized: Option<Value>,
-    /// The verdict: what the API server and the client tell of the write.
-    pub verdict: Option<Value>,
+    /// The verdict of the unions in force.
+    #[serde(skip)]
+    pub verdict: Option<ReviewVerdict>,
     /// The JSON Patch of the webhook, indented; empty without a change.
     pub json_patch: Option<String>,
+}
+
+/// What the API server and the client tell of the write.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewVerdict {
+    /// What becomes of the write.
+    pub outcome: PlaygroundOutcome,
+    /// True if there is an old object.
+    pub is_update: bool,
+    /// The words of the denial, or the reason why nothing is judged.
+    pub message: Option<String>,
+    /// The violations, with their places.
+    pub causes: Vec<Value>,
+    /// The warnings for the client.
+    pub warnings: Vec<String>,
+    /// The violations that only the audit log has.
+    pub audit: Vec<String>,
+}
+
+/// What becomes of the write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PlaygroundOutcome {
+    /// No union forbids it.
+    Allowed,
+    /// A union forbids it.
+    Denied,
+    /// There is nothing to judge by, or not everything.
+    #[default]
+    NotJudged,
+}
+
+impl ReviewVerdict {
+    /// Returns the verdict that a page shows: a write is allowed only if everything could be judged.
+    pub(crate) fn shown(verdict: Option<Self>, inputs: &PlaygroundInputs, problems: &[PlaygroundProblem]) -> Self {
+        match (why_not_judged(verdict.as_ref(), inputs, problems), verdict) {
+            (None, Some(verdict)) => verdict,
+            (why, verdict) => Self {
+                message: why,
+                outcome: PlaygroundOutcome::NotJudged,
+                causes: Vec::new(),
+                ..verdict.unwrap_or_default()
+            },
+        }
+    }
+}
+
+/// Returns the reason why a verdict would say too much.
+fn why_not_judged(
+    verdict: Option<&ReviewVerdict>,
+    inputs: &PlaygroundInputs,
+    problems: &[PlaygroundProblem],
+) -> Option<String> {
+    let is_error = |problem: &&PlaygroundProblem| problem.severity == Severity::Error.name();
+    let faulty = |input: InputName| problems.iter().filter(is_error).find(|problem| problem.input == input);
+    if let Some(problem) = faulty(InputName::New).or_else(|| faulty(InputName::Old)) {
+        return Some(problem.to_string());
+    }
+    let undefined = faulty(InputName::Definitions).map(ToString::to_string);
+    let Some(new) = &inputs.new else { return undefined.or_else(|| Some("give a new object".to_owned())) };
+    let kind = new.group_version_kind();
+    let in_force = inputs.kinds.catalog.lookup(&kind.group, &kind.version, &kind.kind).is_some();
+    if in_force && verdict.is_some_and(|verdict| verdict.outcome == PlaygroundOutcome::Denied) {
+        return None;
+    }
+    if undefined.is_some() {
+        return undefined;
+    }
+    let warned = problems.iter().find(|problem| problem.input == InputName::New);
+    (!in_force).then(|| {
+        warned.map_or_else(|| "no union of this kind is in force".to_owned(), |problem| problem.message.clone())
+    })
 }
 
 /// Reviews the write. `None` without a new object.
 pub(crate) fn review(inputs: &PlaygroundInputs) -> Option<Result<Reviewed, PlaygroundProblem>> {
     let new = inputs.new.as_ref()?;
-    let fail = |input: InputName, document: &Document, message: String| {
-        PlaygroundProblem::of_document(input, Severity::Error, document, "", message)
-    };
-    let completed = |input: InputName, document: &Document| {
-        inputs.kinds.completed_document(document).map_err(|error| fail(input, document, error.to_string()))
-    };
-    let reviewed = || {
-        let old = inputs.old.as_ref().map(|old| completed(InputName::Old, old)).transpose()?;
-        let object = completed(InputName::New, new)?;
-        let kind = new.group_version_kind();
-        let written =
-            ReviewedObject { kind: &kind, new: &object, old: old.as_ref(), subresource: None, manifest: None };
-        let answer = |phase: Phase| {
-            written
-                .review(&inputs.kinds.catalog, phase, Ratcheting::Enabled)
-                .map_err(|error| fail(InputName::New, new, error.to_string()))
-        };
-        let both = answer(Phase::Both)?;
-        // A denial has no changes. The mutating phase shows those that precede it.
-        let mutated = (both.outcome() == ReviewOutcome::Denied).then(|| answer(Phase::Mutate)).transpose()?;
-        let mutated = mutated.as_ref().unwrap_or(&both);
-        Ok(Reviewed {
-            normalized: Some(normalized(new, mutated)?),
-            json_patch: Some(json_patch(mutated)),
-            verdict: Some(verdict(new, inputs.old.is_some(), &both)),
-        })
-    };
-    Some(reviewed())
+    let reviewed = Write::of(inputs)?.and_then(|write| reviewed(inputs, &new.group_version_kind(), &write));
+    Some(reviewed.map_err(|message| PlaygroundProblem::of_document(InputName::New, Severity::Error, new, "", message)))
 }
 
-/// Returns the new object with the changes. It is rewritten, without its comments, if anchors reach the changed fields.
-fn normalized(new: &Document, review: &Review) -> Result<Value, PlaygroundProblem> {
-    let edits = own_edits(new, review);
+fn reviewed(inputs: &PlaygroundInputs, kind: &GroupVersionKind, write: &Write) -> Result<Reviewed, String> {
+    let (old, manifest) = (write.old.as_ref(), write.manifest.as_deref());
+    let written = ReviewedObject { kind, new: &write.new, old, subresource: None, manifest };
+    let answer = |phase: Phase| {
+        let review = written.review(&inputs.kinds.catalog, phase, Ratcheting::Enabled);
+        review.map_err(|error| error.to_string())
+    };
+    let both = answer(Phase::Both)?;
+    // A denial has no changes. The mutating phase shows those that precede it.
+    let mutated = (both.outcome() == ReviewOutcome::Denied).then(|| answer(Phase::Mutate)).transpose()?;
+    let mutated = mutated.as_ref().unwrap_or(&both);
+    Ok(Reviewed {
+        applied: write.is_applied.then(|| write.shown.section.text.clone()),
+        normalized: Some(normalized(write, mutated)?),
+        json_patch: Some(json_patch(mutated)),
+        verdict: Some(verdict(write, &both)),
+    })
+}
+
+/// Returns the object with the changes. It is rewritten, without its comments, if anchors reach the changed fields.
+fn normalized(write: &Write, review: &Review) -> Result<Value, String> {
+    let object = &write.shown;
+    let edits = own_edits(object, review);
     let changes = review.changes().map(|change| {
-        let line = new.position(&change.path.to_pointer()).map(|(line, _)| line);
+        let line = position(write, &change.path.to_pointer()).map(|(line, _)| line);
         json!({"path": change.path.to_string(), "reason": change.reason.to_string(), "line": line})
     });
     let changes: Vec<Value> = changes.collect();
     if edits.is_empty() {
-        return Ok(json!({"text": new.section.text, "changes": changes, "rewritten": false}));
+        return Ok(json!({"text": object.section.text, "changes": changes, "rewritten": false}));
     }
-    let edited = edit(&new.section, &edits)
-        .map_err(|error| PlaygroundProblem::of_document(InputName::New, Severity::Error, new, "", error.to_string()))?;
+    let edited = edit(&object.section, &edits).map_err(|error| error.to_string())?;
     Ok(json!({"text": edited.text, "changes": changes, "rewritten": edited.rewritten}))
 }
 
@@ -76,18 +147,23 @@ fn json_patch(review: &Review) -> String {
     if operations.is_empty() { String::new() } else { serde_json::to_string_pretty(&operations).unwrap_or_default() }
 }
 
-fn verdict(new: &Document, is_update: bool, review: &Review) -> Value {
+/// Returns the place of a value in the new object. The object after an apply has other lines.
+fn position(write: &Write, pointer: &str) -> Option<(usize, usize)> {
+    if write.is_applied { None } else { write.shown.position(pointer) }
+}
+
+fn verdict(write: &Write, review: &Review) -> ReviewVerdict {
     let causes = review.violations().kept().iter().map(|it| {
-        let (line, column) = new.position(&it.path.to_pointer()).unzip();
+        let (line, column) = position(write, &it.path.to_pointer()).unzip();
         json!({"path": it.path.to_string(), "message": it.message(), "line": line, "column": column})
     });
-    json!({
-        "operation": if is_update { "update" } else { "create" },
-        "allowed": review.outcome() != ReviewOutcome::Denied,
-        "message": review.denial(),
-        "causes": causes.collect::<Vec<_>>(),
-        "warnings": review.warnings(),
-        // The violations that only the audit log has.
-        "audit": review.observed().kept().iter().map(ToString::to_string).collect::<Vec<_>>(),
-    })
+    let is_denied = review.outcome() == ReviewOutcome::Denied;
+    ReviewVerdict {
+        outcome: if is_denied { PlaygroundOutcome::Denied } else { PlaygroundOutcome::Allowed },
+        is_update: write.old.is_some(),
+        message: review.denial().map(str::to_owned),
+        causes: causes.collect(),
+        warnings: review.warnings().to_vec(),
+        audit: review.observed().kept().iter().map(ToString::to_string).collect(),
+    }
 }

@@ -11,7 +11,12 @@ use std::path::Path;
 
 /// Asks the engine, as the page does.
 fn ask(definitions: &str, old: &str, new: &str) -> Value {
-    let question = json!({"definitions": definitions, "old": old, "new": new});
+    ask_by("replace", definitions, old, new)
+}
+
+/// Asks the engine about another way of the write.
+fn ask_by(way: &str, definitions: &str, old: &str, new: &str) -> Value {
+    let question = json!({"definitions": definitions, "old": old, "new": new, "way": way});
     serde_json::from_str(&answer(&question.to_string())).unwrap()
 }
 
@@ -42,6 +47,7 @@ fn every_sample_is_answered_as_the_file_beside_it_says() {
                 let found = answer["verdict"]["causes"].as_array().unwrap();
                 let found: Vec<_> = found.iter().map(|it| (&it["path"], &it["message"])).collect();
                 assert_eq!(found, wanted, "{place}");
+                assert_eq!(answer["verdict"]["outcome"], "denied", "{place}");
                 rejected += 1;
             } else {
                 assert_eq!(document(answer["normalized"]["text"].as_str().unwrap()), want, "{place}");
@@ -51,6 +57,7 @@ fn every_sample_is_answered_as_the_file_beside_it_says() {
                 let mut patched = document(&new);
                 json_patch::patch(&mut patched, &patch).unwrap();
                 assert_eq!(patched, want, "{place}");
+                assert_eq!(answer["verdict"]["outcome"], "allowed", "{place}");
                 normalized += 1;
             }
         }
@@ -118,6 +125,8 @@ fn inputs_that_do_not_belong_together_are_named() {
         let problems = answer["problems"].as_array().unwrap();
         assert_eq!(problems.len(), 1, "{problems:#?}");
         assert!(problems[0]["message"].as_str().unwrap().contains(message), "{problems:#?}");
+        assert_eq!(answer["verdict"]["outcome"], "notJudged", "{message}");
+        assert!(answer["verdict"]["message"].as_str().unwrap().contains(message), "{answer:#}");
     }
 }
 
@@ -125,7 +134,7 @@ fn inputs_that_do_not_belong_together_are_named() {
 fn a_question_that_is_not_one_is_a_problem() {
     let answer: Value = serde_json::from_str(&answer("{\"definitions\": 1}")).unwrap();
     assert_eq!(answer["problems"].as_array().unwrap().len(), 1);
-    assert_eq!(answer["verdict"], Value::Null);
+    assert_eq!(answer["verdict"]["outcome"], "notJudged");
 }
 
 #[test]
@@ -137,4 +146,110 @@ fn the_policies_are_those_of_the_command_line() {
     assert!(titles[0].starts_with("MutatingAdmissionPolicy/unions-rollouts."), "{titles:?}");
     assert_eq!(titles.len() % 2, 0, "each policy has a binding: {titles:?}");
     assert_eq!(answer["policies"]["refusals"], json!([]));
+}
+
+/// Returns an input of a sample of the page.
+fn sample(name: &str, input: &str) -> String {
+    fs::read_to_string(root().join(format!("site/samples/{name}/{input}.yaml"))).unwrap_or_default()
+}
+
+#[test]
+fn an_apply_leaves_what_the_way_does_not_remove_and_normalisation_removes_it() {
+    for (name, way, left) in [
+        ("deployment", "ssa", "/spec/strategy/rollingUpdate"),
+        ("deployment", "merge", "/spec/strategy/rollingUpdate"),
+        ("volume", "ssa", "/spec/template/spec/volumes/0/emptyDir"),
+        ("issuer", "merge", "/spec/selfSigned"),
+    ] {
+        let answer = ask_by(way, &sample(name, "definitions"), &sample(name, "old"), &sample(name, "new"));
+        let place = format!("{name} by {way}: {answer:#}");
+        assert_eq!(answer["problems"], json!([]), "{place}");
+        let applied = document(answer["applied"].as_str().unwrap());
+        assert!(applied.pointer(left).is_some(), "{place}");
+        let normalized = document(answer["normalized"]["text"].as_str().unwrap());
+        assert!(normalized.pointer(left).is_none(), "{place}");
+        let removed: Value = serde_json::from_str(answer["jsonPatch"].as_str().unwrap()).unwrap();
+        assert_eq!(removed, json!([{"op": "remove", "path": left}]), "{place}");
+        assert_eq!(answer["verdict"]["outcome"], "allowed", "{place}");
+    }
+}
+
+#[test]
+fn client_side_apply_of_a_custom_resource_removes_what_its_author_removed() {
+    let (definitions, old, new) = (sample("issuer", "definitions"), sample("issuer", "old"), sample("issuer", "new"));
+    for way in ["csa", "ssa"] {
+        let answer = ask_by(way, &definitions, &old, &new);
+        let applied = document(answer["applied"].as_str().unwrap());
+        assert_eq!(applied["spec"], json!({"ca": {"secretName": "root-ca"}}), "{way}: {answer:#}");
+        assert_eq!(answer["jsonPatch"], "", "{way}");
+    }
+    // Nothing is applied over no object, and an object is written as a whole.
+    for (way, old) in [("ssa", ""), ("replace", &*old)] {
+        assert_eq!(ask_by(way, &definitions, old, &new)["applied"], Value::Null, "{way}");
+    }
+}
+
+#[test]
+fn server_side_apply_goes_by_the_managers_of_a_stored_object() {
+    let owned = json!({"f:spec": {"f:selfSigned": {}}});
+    let entry = json!({
+        "manager": "other", "operation": "Update", "apiVersion": "cert-manager.io/v1", "fieldsType": "FieldsV1", "fieldsV1": owned,
+    });
+    let mut stored = document(&sample("issuer", "old"));
+    stored["metadata"]["managedFields"] = json!([entry]);
+    let answer = ask_by("ssa", &sample("issuer", "definitions"), &stored.to_string(), &sample("issuer", "new"));
+    let applied = document(answer["applied"].as_str().unwrap());
+    assert_eq!(applied["spec"], json!({"selfSigned": {}, "ca": {"secretName": "root-ca"}}), "{answer:#}");
+    assert_eq!(applied.pointer("/metadata/managedFields"), None);
+    assert_eq!(answer["normalized"]["changes"].as_array().unwrap().len(), 1, "{answer:#}");
+}
+
+#[test]
+fn an_apply_that_fails_is_a_problem_and_nothing_is_judged() {
+    let new = sample("deployment", "new").replace("replicas: 2", "replica: 2");
+    let answer = ask_by("ssa", &sample("deployment", "definitions"), &sample("deployment", "old"), &new);
+    let problems = answer["problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 1, "{answer:#}");
+    assert!(problems[0]["message"].as_str().unwrap().contains("does not fit the schema"), "{answer:#}");
+    assert_eq!(answer["verdict"]["outcome"], "notJudged");
+}
+
+#[test]
+fn a_write_is_not_judged_by_definitions_with_an_error_unless_it_is_denied() {
+    let issuers = sample("issuer", "definitions");
+    let outcome = |beside: &str, spec: &str| {
+        let new = format!("apiVersion: cert-manager.io/v1\nkind: Issuer\nmetadata: {{name: a}}\nspec: {spec}\n");
+        let answer = ask(&format!("{beside}---\n{issuers}"), "", &new);
+        answer["verdict"]["outcome"].as_str().unwrap().to_owned()
+    };
+    let faulty = rollout().replace("x-kubernetes-unions:", "x-kubernetes-union:");
+    assert_eq!(outcome(&rollout(), "{selfSigned: {}}"), "allowed");
+    assert_eq!(outcome(&rollout(), "{selfSigned: {}, ca: {}}"), "denied");
+    assert_eq!(outcome(&faulty, "{selfSigned: {}}"), "notJudged");
+    assert_eq!(outcome(&faulty, "{selfSigned: {}, ca: {}}"), "denied");
+}
+
+#[test]
+fn unions_that_openapi_documents_publish_are_ignored() {
+    let openapi = sample("deployment", "definitions");
+    let (openapi, _) = openapi.split_once("---\n").unwrap();
+    let unions = "strategy:\n              x-kubernetes-unions: [{discriminator: type, fields-to-discriminateBy: {rollingUpdate: RollingUpdate}}]";
+    let published = openapi.replacen("strategy:", unions, 1);
+    for definitions in [openapi, &published] {
+        let answer = ask(definitions, "", &sample("deployment", "new"));
+        assert_eq!(answer["unions"], json!([]), "{answer:#}");
+        assert_eq!(answer["verdict"]["outcome"], "notJudged");
+        let message = answer["verdict"]["message"].as_str().unwrap();
+        assert!(message.contains("has no unions in force"), "{message}");
+    }
+}
+
+#[test]
+fn a_text_that_cannot_be_read_is_told_apart() {
+    let object = sample("issuer", "new");
+    let is_readable = |definitions: &str, new: &str| ask(definitions, "", new)["isReadable"].as_bool().unwrap();
+    assert!(is_readable(&rollout(), &object));
+    assert!(is_readable("kind: List\n", "a: 1\n"));
+    assert!(!is_readable(&rollout(), &format!("{object}  half")));
+    assert!(!is_readable("a: [\n", &object));
 }

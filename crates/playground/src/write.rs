@@ -1,0 +1,109 @@
+//! The write that admission sees: the new object, or what an apply of it makes of the old one.
+
+use crate::described::DescribedKind;
+use crate::inputs::PlaygroundInputs;
+use crate::question::WriteWay;
+use kube_unions_core::causes::with_causes;
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_manifests::{BuiltInDefaults, Document, ManifestFile, to_yaml};
+use serde_json::Value;
+use strategic_merge_patch::{ApplyEngines, ApplySides, json_merge, server_side_manifest};
+
+/// A write.
+pub(crate) struct Write {
+    /// The object whose text the page shows and the webhook changes.
+    pub(crate) shown: Document,
+    /// The same object as admission sees it, with the defaults of its schema.
+    pub(crate) new: Document,
+    /// The stored object. `None` for a create.
+    pub(crate) old: Option<Document>,
+    /// The fields that the author sets, if the API server tells them admission.
+    pub(crate) manifest: Option<String>,
+    /// True if an apply made the object, so that its lines are not those of the input.
+    pub(crate) is_applied: bool,
+}
+
+impl Write {
+    /// Returns the write, `None` without a new object.
+    ///
+    /// # Errors
+    /// The reason why an object cannot be completed, or the apply fails.
+    pub(crate) fn of(inputs: &PlaygroundInputs) -> Option<Result<Self, String>> {
+        let new = inputs.new.as_ref()?;
+        let kind = new.group_version_kind();
+        let described = (inputs.way != WriteWay::Replace).then(|| DescribedKind::of(&inputs.kinds, &kind)).flatten();
+        Some(match (&inputs.old, described) {
+            (Some(old), Some(described)) => Self::applied(inputs, &kind, &described, old, new),
+            (old, _) => Self::whole(inputs, old.as_ref(), new),
+        })
+    }
+
+    fn whole(inputs: &PlaygroundInputs, old: Option<&Document>, new: &Document) -> Result<Self, String> {
+        let completed =
+            |document: &Document| inputs.kinds.completed_document(document).map_err(|error| error.to_string());
+        let old = old.map(completed).transpose()?;
+        Ok(Self { shown: new.clone(), new: completed(new)?, old, manifest: None, is_applied: false })
+    }
+
+    fn applied(
+        inputs: &PlaygroundInputs,
+        kind: &GroupVersionKind,
+        described: &DescribedKind,
+        old: &Document,
+        new: &Document,
+    ) -> Result<Self, String> {
+        let read = |document: &Document| serde_json::from_str(&document.text).map_err(|error| error.to_string());
+        let (old_value, new_value): (Value, Value) = (read(old)?, read(new)?);
+        let mut live = old_value.clone();
+        complete(described, kind, &mut live)?;
+        let is_stored = live.pointer("/metadata/managedFields").is_some();
+        let sides = ApplySides { old: &old_value, new: &new_value, live: &live, is_stored };
+        let mut engines = ApplyEngines { strategic: None, server_side: None };
+        let mut after = match inputs.way {
+            WriteWay::Replace => new_value.clone(),
+            WriteWay::Merge => {
+                let mut after = live.clone();
+                json_merge::merge(&mut after, &new_value);
+                after
+            }
+            WriteWay::Csa => {
+                if matches!(described, DescribedKind::BuiltIn(_)) {
+                    engines.strategic = Some(described.patcher(kind)?);
+                }
+                engines.client_side(sides).map_err(|error| with_causes(&error))?
+            }
+            WriteWay::Ssa => {
+                engines.server_side = Some(described.server_side(kind)?);
+                engines.server_side(sides).map_err(|error| with_causes(&error))?
+            }
+        };
+        complete(described, kind, &mut after)?;
+        if let Some(metadata) = after.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        let manifest = match inputs.way {
+            WriteWay::Ssa => Some(server_side_manifest(&new_value).to_string()),
+            WriteWay::Csa => Some(new_value.to_string()),
+            WriteWay::Merge | WriteWay::Replace => None,
+        };
+        let text = to_yaml(&after.to_string()).map_err(|error| error.to_string())?;
+        let file = ManifestFile::read("object after the write".into(), text.into_bytes());
+        let shown = file.map_err(|error| error.to_string())?.documents().pop().ok_or("no object is left")?;
+        let old = old.with_text(live.to_string());
+        Ok(Self { new: shown.clone(), shown, old: Some(old), manifest, is_applied: true })
+    }
+}
+
+/// Adds the defaults of the API server to an object, and removes nulls.
+fn complete(described: &DescribedKind, kind: &GroupVersionKind, object: &mut Value) -> Result<(), String> {
+    match described {
+        DescribedKind::Resource(schema) => schema.complete(object).map_err(|error| error.to_string()),
+        DescribedKind::BuiltIn(openapi) => {
+            if let Some(schema) = openapi.schema(kind).map_err(|error| with_causes(&error))? {
+                schema.complete(object).map_err(|error| error.to_string())?;
+            }
+            BuiltInDefaults::read()?.add(&kind.group_kind(), object);
+            Ok(())
+        }
+    }
+}
