@@ -26,9 +26,16 @@ await copyFile(join(here, "playground.html"), join(folder, "index.html"));
 await copyFile(join(here, "playground.css"), join(folder, "playground.css"));
 await writeFile(join(folder, "samples.json"), JSON.stringify(await allSamples()));
 
-/** Returns each object of the samples with its CRD: the names say what happens to it. */
+/** Returns the samples of the page, then each object of manifests/samples with its CRD: there the names say what happens to it. */
 async function allSamples() {
   const found = [];
+  const own = join(here, "samples");
+  for (const { name, ...about } of JSON.parse(await readFile(join(own, "samples.json"), "utf8"))) {
+    const files = await readdir(join(own, name));
+    const read = async (/** @type {string} */ file) => (files.includes(file) ? readFile(join(own, name, file), "utf8") : "");
+    const [definitions, old, object] = await Promise.all(["definitions.yaml", "old.yaml", "new.yaml"].map(read));
+    found.push({ id: name, ...about, definitions, old, new: object });
+  }
   const entries = await readdir(samples, { withFileTypes: true });
   for (const group of entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name).sort()) {
     const files = (await readdir(join(samples, group))).sort();
@@ -39,10 +46,18 @@ async function allSamples() {
     for (const file of files.filter((name) => name.endsWith(".new.yaml") || name.startsWith("valid-"))) {
       const name = file.replace(/(\.new)?\.yaml$/, "");
       const old = `${name}.old.yaml`;
-      found.push({ group, name, definitions, old: files.includes(old) ? await read(old) : "", new: await read(file) });
+      const object = await read(file);
+      const kind = /^kind: (.+)$/m.exec(object)?.[1];
+      found.push({
+        id: `${group}/${name}`,
+        group: `The sample ${kind}`,
+        title: `${kind}: ${name.replaceAll("-", " ").replace(/^normalized/, "normalised")}`,
+        way: "replace",
+        definitions,
+        old: files.includes(old) ? await read(old) : "",
+        new: object,
+      });
     }
   }
-  // The first sample is the one that a new reader sees.
-  const first = found.findIndex(({ group, name }) => group === "rollout" && name === "normalized-to-canary");
-  return [...found.splice(first, 1), ...found];
+  return found;
 }

@@ -1,8 +1,10 @@
-// The question to the engine and its answer: crates/playground/src/question.rs.
+// The question to the engine and its answer: crates/playground/src/question.rs and answer.rs.
 
 export type InputName = "definitions" | "old" | "new";
 
-export type Question = Record<InputName, string>;
+export type Way = "replace" | "merge" | "csa" | "ssa";
+
+export type Question = Record<InputName, string> & { way: Way };
 
 export interface Problem {
   input: InputName;
@@ -15,9 +17,13 @@ export interface Problem {
 
 export interface Answer {
   problems: Problem[];
+  /** False if the text of an input cannot be read: perhaps a line is half written. */
+  isReadable: boolean;
+  verdict: Verdict;
   unions: { kind: string; api_version: string; unions: Union[] }[];
+  /** The object after an apply, as YAML. Null if the new object is written as it is. */
+  applied: string | null;
   normalized: { text: string; changes: { path: string; reason: string; line: number | null }[]; rewritten: boolean } | null;
-  verdict: Verdict | null;
   jsonPatch: string | null;
   strategicPatch: { patch: string } | { error: string } | null;
   policies: { yaml: string; refusals: string[] } | null;
@@ -30,8 +36,8 @@ export interface Union {
 }
 
 export interface Verdict {
-  operation: "create" | "update";
-  allowed: boolean;
+  outcome: "allowed" | "denied" | "notJudged";
+  isUpdate: boolean;
   message: string | null;
   causes: { path: string; message: string; line: number | null; column: number | null }[];
   warnings: string[];
@@ -39,3 +45,19 @@ export interface Verdict {
 }
 
 export const INPUTS: readonly InputName[] = ["definitions", "old", "new"];
+
+export const TITLES: Record<InputName, string> = { definitions: "definitions", old: "old object", new: "new object" };
+
+const WAYS: readonly string[] = ["replace", "merge", "csa", "ssa"] satisfies Way[];
+
+/** Returns a question that was stored or sent, undefined if it is none. A link of an older release has no way. */
+export function questionOf(value: unknown): Question | undefined {
+  const given = value as Partial<Record<string, unknown>> | null;
+  const way = given?.["way"] ?? "replace";
+  if (INPUTS.some((name) => typeof given?.[name] !== "string") || typeof way !== "string" || !WAYS.includes(way)) return undefined;
+  return { definitions: given?.["definitions"], old: given?.["old"], new: given?.["new"], way } as Question;
+}
+
+export function isSame(one: Question, other: Question): boolean {
+  return one.way === other.way && INPUTS.every((name) => one[name] === other[name]);
+}

@@ -13,7 +13,7 @@ import type { Problem } from "./answer.js";
 
 // The colours are the variables of playground.css, which cross the border of a shadow root.
 const look = EditorView.theme({
-  "&": { color: "var(--text)", backgroundColor: "var(--field)", fontSize: "0.85rem", maxHeight: "24rem" },
+  "&": { color: "var(--text)", backgroundColor: "var(--field)", fontSize: "0.85rem" },
   "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.45" },
   ".cm-content": { caretColor: "var(--text)" },
@@ -30,7 +30,12 @@ const look = EditorView.theme({
   ".cm-changedText": { background: "var(--added-text)" },
   ".cm-deletedChunk .cm-deletedText": { background: "var(--removed-text)" },
   ".cm-collapsedLines": { color: "var(--faint)", background: "var(--active)" },
+  ".cm-collapsedLines:before, .cm-collapsedLines:after": { content: '"⋯"' },
 });
+
+// An editor is as high as its panel, a result as its text.
+const filling = EditorView.theme({ "&": { height: "100%" } });
+const growing = EditorView.theme({ "&": { maxHeight: "26rem" } });
 
 const colours = HighlightStyle.define([
   { tag: tags.comment, color: "var(--faint)" },
@@ -45,7 +50,8 @@ function setup(label: string): Extension {
     syntaxHighlighting(colours),
     yaml(),
     look,
-    EditorView.contentAttributes.of({ "aria-label": label }),
+    // A text that scrolls is reached by Tab.
+    EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
   ];
 }
 
@@ -59,6 +65,7 @@ export class Editor {
       parent: root,
       extensions: [
         setup(label),
+        filling,
         history(),
         foldGutter(),
         indentOnInput(),
@@ -110,6 +117,7 @@ export class Editor {
 /** A text that cannot be edited, with its differences from another one. */
 export class Viewer {
   private readonly view: EditorView;
+  text = "";
 
   constructor(
     private readonly host: HTMLElement,
@@ -122,11 +130,13 @@ export class Viewer {
   /** Shows a text, and nothing for an empty one. */
   show(text: string): void {
     this.host.hidden = text === "";
+    this.text = text;
     this.view.setState(this.state(text, []));
   }
 
   compare(before: string, after: string): void {
     this.host.hidden = false;
+    this.text = after;
     const merge = unifiedMergeView({
       original: before,
       mergeControls: false,
@@ -139,7 +149,7 @@ export class Viewer {
   }
 
   private state(doc: string, more: Extension): EditorState {
-    const extensions = [setup(this.label), EditorState.readOnly.of(true), keymap.of([...defaultKeymap, ...searchKeymap]), more];
+    const extensions = [setup(this.label), growing, EditorState.readOnly.of(true), keymap.of([...defaultKeymap, ...searchKeymap]), more];
     return EditorState.create({ doc, extensions });
   }
 }

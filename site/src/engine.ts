@@ -49,7 +49,7 @@ export class Engine {
       // A module that trapped has a memory in an unknown state.
       this.worker?.terminate();
       this.worker = undefined;
-      this.listener.onFailure(`The engine stopped: ${result.failure}. Change an input to start it again.`);
+      this.listener.onFailure(`the engine stopped (${result.failure}): change an input to start it again, reload the page, or use the command line`);
     }
     const next = this.waiting;
     this.waiting = undefined;

@@ -1,15 +1,19 @@
 // The playground: three inputs, and everything that kube-unions makes of them.
 
-import { INPUTS, type Answer, type InputName, type Question } from "./answer.js";
+import { INPUTS, TITLES, isSame, questionOf, type Answer, type InputName, type Question, type Way } from "./answer.js";
+import { keep, kept } from "./edits.js";
 import { Editor } from "./editor.js";
 import { Engine } from "./engine.js";
-import { Results, element } from "./results.js";
+import { copy, element, outputs, reason, say } from "./page.js";
+import { Results } from "./results.js";
 import { decode, encode } from "./state.js";
+import { Tabs } from "./tabs.js";
 import { followTheme } from "./theme.js";
 
 interface Sample extends Question {
+  id: string;
   group: string;
-  name: string;
+  title: string;
 }
 
 /** Milliseconds without a key before the engine is asked. */
@@ -17,9 +21,15 @@ const PAUSE = 120;
 
 const SAMPLE = "sample=";
 
-const status = element("status");
+const EMPTY: Question = { definitions: "", old: "", new: "", way: "replace" };
+
 const samples = element("sample") as HTMLSelectElement;
-const results = new Results((input, line, column) => editors[input].goTo(line, column));
+const way = element("way") as HTMLSelectElement;
+const tabs = new Tabs((name) => editors?.[name].view.requestMeasure());
+const results = new Results((input, line, column) => {
+  tabs.show(input);
+  editors[input].goTo(line, column);
+});
 const engine = new Engine({ onBusy, onAnswer, onFailure });
 const editors: Record<InputName, Editor> = {
   definitions: new Editor(element("definitions"), "Definitions: CRDs and UnionDeclarations", changed),
@@ -29,20 +39,37 @@ const editors: Record<InputName, Editor> = {
 
 let known: Sample[] = [];
 let pause: ReturnType<typeof setTimeout> | undefined;
-/** The fragment that the page wrote itself. */
-let written = "";
+/** The inputs of the fragment, before any edit. */
+let loaded: Question = EMPTY;
 
 function changed(): void {
   clearTimeout(pause);
-  pause = setTimeout(() => engine.ask(inputs()), PAUSE);
+  pause = setTimeout(() => {
+    engine.ask(inputs());
+    keepEdits();
+  }, PAUSE);
+}
+
+function keepEdits(): void {
+  const question = inputs();
+  const isEdited = !isSame(question, loaded);
+  const isKept = keep(isEdited ? { fragment: location.hash, question } : undefined);
+  document.body.toggleAttribute("data-edited", isEdited);
+  (element("reset") as HTMLButtonElement).disabled = !isEdited;
+  element("kept").textContent = isKept
+    ? "Nothing that you type leaves your browser: edits are kept in its local storage until you reset them."
+    : "Nothing that you type leaves your browser, and this browser does not keep it either: before you reload, download your inputs or copy a link.";
 }
 
 function inputs(): Question {
-  return Object.fromEntries(INPUTS.map((name) => [name, editors[name].text])) as Question;
+  const [definitions, old, object] = INPUTS.map((name) => editors[name].text) as [string, string, string];
+  return { definitions, old, new: object, way: way.value as Way };
 }
 
 function load(question: Question): void {
-  for (const name of INPUTS) editors[name].text = question[name];
+  for (const name of INPUTS) if (editors[name].text !== question[name]) editors[name].text = question[name];
+  way.value = question.way;
+  changed();
 }
 
 function onBusy(): void {
@@ -52,7 +79,11 @@ function onBusy(): void {
 function onAnswer(answer: Answer, question: Question): void {
   results.show(answer, question);
   for (const name of INPUTS) {
-    if (editors[name].text === question[name]) editors[name].mark(answer.problems.filter((problem) => problem.input === name));
+    const problems = answer.problems.filter((problem) => problem.input === name);
+    if (editors[name].text === question[name]) editors[name].mark(problems);
+    const worst = ["error", "warning"].find((severity) => problems.some((problem) => problem.severity === severity));
+    element(`tab-${name}`).dataset["problems"] = worst ?? "";
+    element(`tab-${name}`).title = worst ? `${problems.length} in the ${TITLES[name]}: see Problems` : "";
   }
   document.body.dataset["state"] = "ready";
   document.body.dataset["answers"] = String(Number(document.body.dataset["answers"] ?? 0) + 1);
@@ -60,75 +91,96 @@ function onAnswer(answer: Answer, question: Question): void {
 
 function onFailure(message: string): void {
   document.body.dataset["state"] = "failed";
-  say(message);
+  results.fail(message);
 }
 
-function say(message: string): void {
-  status.textContent = message;
+/** Goes to a fragment. The edits of the entry that is left stay with it. */
+function go(fragment: string): void {
+  try {
+    history.replaceState(isSame(inputs(), loaded) ? null : inputs(), "");
+  } catch {
+    // The texts are larger than an entry of the history.
+  }
+  history.pushState(null, "", fragment);
 }
 
 async function share(): Promise<void> {
   try {
-    written = await encode(inputs());
+    const fragment = `#${await encode(inputs())}`;
+    if (fragment !== location.hash) go(fragment);
   } catch (error) {
-    say(error instanceof Error ? error.message : String(error));
+    say(reason(error));
     return;
   }
-  history.replaceState(null, "", `#${written}`);
-  try {
-    await navigator.clipboard.writeText(location.href);
-    say("The link is copied. The inputs are in the link itself.");
-  } catch {
-    say("The link is in the address bar. The inputs are in the link itself.");
-  }
+  loaded = inputs();
+  samples.value = "";
+  keepEdits();
+  await copy(location.href, "a link. The inputs are in the link itself");
 }
 
-async function readFragment(): Promise<void> {
-  const fragment = location.hash.slice(1);
-  if (fragment !== "" && fragment === written) return;
+/** Reads the fragment, and puts edits over its inputs. */
+async function readFragment(edits: Question | undefined): Promise<void> {
+  const fragment = decodeURIComponent(location.hash.slice(1));
+  samples.value = "";
   try {
-    if (fragment === "") pick(known[0]);
-    else if (fragment.startsWith(SAMPLE)) pick(known.find(({ group, name }) => `${SAMPLE}${group}/${name}` === fragment));
-    else load(await decode(fragment));
+    loaded = fragment === "" || fragment.startsWith(SAMPLE) ? pick(fragment.slice(SAMPLE.length)) : await decode(fragment);
+    say("");
   } catch (error) {
-    say(error instanceof Error ? error.message : String(error));
-    if (INPUTS.every((name) => editors[name].text === "")) pick(known[0]);
+    say(reason(error));
+    loaded = known[0] ?? EMPTY;
+    samples.value = known[0]?.id ?? "";
   }
+  load(edits ?? loaded);
 }
 
-function pick(sample: Sample | undefined): void {
-  if (!sample) throw new Error("there is no such sample: pick one from the list");
-  samples.value = `${sample.group}/${sample.name}`;
-  load(sample);
+function pick(id: string): Question {
+  if (known.length === 0) throw new Error("the samples could not be loaded: reload the page, or paste your own definitions and objects");
+  const sample = id === "" ? known[0] : known.find((sample) => sample.id === id);
+  if (!sample) throw new Error("there is no such sample in this release: pick one from the list");
+  samples.value = sample.id;
+  return sample;
 }
 
 function offer(): void {
-  const groups = new Map<string, HTMLOptGroupElement>();
-  for (const { group, name } of known) {
-    let parent = groups.get(group);
-    if (!parent) {
-      parent = document.createElement("optgroup");
-      parent.label = group;
-      groups.set(group, parent);
-    }
-    parent.append(new Option(`${group}: ${name.replaceAll("-", " ")}`, `${group}/${name}`));
+  const own = new Option("Own inputs", "");
+  own.hidden = true;
+  samples.append(own);
+  for (const group of new Set(known.map((sample) => sample.group))) {
+    const parent = document.createElement("optgroup");
+    parent.label = group;
+    parent.append(...known.filter((sample) => sample.group === group).map(({ id, title }) => new Option(title, id)));
+    samples.append(parent);
   }
-  samples.replaceChildren(...groups.values());
   samples.addEventListener("change", () => {
-    history.replaceState(null, "", `#${SAMPLE}${samples.value}`);
-    void readFragment();
+    go(`#${SAMPLE}${samples.value}`);
+    void readFragment(undefined);
   });
 }
 
 async function start(): Promise<void> {
   followTheme(element("theme") as HTMLSelectElement);
+  tabs.show("new");
+  for (const name of INPUTS) element(`panel-${name}`).prepend(outputs(TITLES[name], `${name}.yaml`, () => editors[name].text));
+  way.addEventListener("change", changed);
   element("share").addEventListener("click", () => void share());
-  window.addEventListener("hashchange", () => void readFragment());
-  const response = await fetch(new URL("samples.json", import.meta.url));
-  if (!response.ok) throw new Error(`the samples cannot be loaded: ${response.status}`);
-  known = (await response.json()) as Sample[];
+  element("reset").addEventListener("click", () => load(loaded));
+  window.addEventListener("popstate", ({ state }) => void readFragment(questionOf(state)));
+  try {
+    const response = await fetch(new URL("samples.json", import.meta.url));
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    known = (await response.json()) as Sample[];
+  } catch {
+    // Without samples, the page has empty inputs, and says so.
+  }
   offer();
-  await readFragment();
+  const edits = kept();
+  if (location.hash === "" && edits) history.replaceState(null, "", edits.fragment);
+  await readFragment(edits?.fragment === location.hash ? edits.question : undefined);
 }
 
-start().catch((error: unknown) => onFailure(error instanceof Error ? error.message : String(error)));
+if (typeof WebAssembly === "undefined") {
+  onFailure("this browser has no WebAssembly, which the engine needs: allow it for this page, use another browser, or the command line");
+  say("");
+} else {
+  start().catch((error: unknown) => onFailure(`${reason(error)}: reload the page, or use the command line`));
+}

@@ -1,30 +1,66 @@
 // Shows an answer. Texts of the engine become text nodes, never HTML.
 
-import type { Answer, InputName, Problem, Question, Union, Verdict } from "./answer.js";
+import { TITLES, type Answer, type InputName, type Problem, type Question, type Union, type Verdict } from "./answer.js";
+import { commands } from "./commands.js";
 import { Viewer } from "./editor.js";
+import { element, outputs } from "./page.js";
 
 type Jump = (input: InputName, line: number, column: number) => void;
 
-const TITLES: Record<InputName, string> = { definitions: "definitions", old: "old object", new: "new object" };
-
 export class Results {
+  private readonly applied = new Viewer(element("applied"), "Object after the write");
   private readonly normalized = new Viewer(element("normalized"), "Normalised object");
   private readonly policies = new Viewer(element("policies"), "Compiled policies");
   private readonly jsonPatch = new Viewer(element("json-patch"), "JSON Patch");
   private readonly strategicPatch = new Viewer(element("strategic-patch"), "Strategic merge patch");
+  private isShown = false;
 
-  constructor(private readonly jump: Jump) {}
+  constructor(private readonly jump: Jump) {
+    const viewers: Record<string, Viewer> = {
+      applied: this.applied,
+      normalized: this.normalized,
+      policies: this.policies,
+      "json-patch": this.jsonPatch,
+      "strategic-patch": this.strategicPatch,
+    };
+    for (const panel of document.querySelectorAll<HTMLElement>("[data-file]")) {
+      const heading = panel.querySelector("h2");
+      const viewer = viewers[panel.id.replace(/-panel$/, "")];
+      const text = () => viewer?.text || panelText(panel);
+      heading?.after(outputs(heading.textContent, panel.dataset["file"] ?? "", text));
+      const command = document.createElement("p");
+      command.className = "command";
+      command.hidden = true;
+      command.append(document.createElement("code"));
+      panel.append(command);
+    }
+  }
 
   show(answer: Answer, question: Question): void {
     this.showProblems(answer.problems);
     this.showVerdict(answer.verdict);
+    // While a line is half written, the last results stay, dimmed.
+    const isStale = !answer.isReadable && this.isShown;
+    document.body.toggleAttribute("data-stale", isStale);
+    element("stale").hidden = !isStale;
+    if (isStale) return;
+    this.isShown = true;
+    for (const [panel, command] of Object.entries(commands(question, answer.applied !== null))) {
+      const line = element(panel).querySelector<HTMLElement>(".command");
+      if (!line?.firstElementChild) continue;
+      line.firstElementChild.textContent = command;
+      line.hidden = false;
+    }
+    const before = answer.applied ?? question.new;
+    this.applied.show(answer.applied ?? "");
+    element("applied-panel").hidden = answer.applied === null;
     const changes = answer.normalized?.changes ?? [];
     list("changes", changes.map((change) => this.place("new", change.line, 1, `${change.path}: ${change.reason}`)));
     text("normalized-note", normalizedNote(answer));
-    if (answer.normalized && answer.normalized.text !== question.new) this.normalized.compare(question.new, answer.normalized.text);
+    if (answer.normalized && answer.normalized.text !== before) this.normalized.compare(before, answer.normalized.text);
     else this.normalized.show(answer.normalized?.text ?? "");
     element("unions").replaceChildren(...answer.unions.map(kind));
-    text("unions-note", answer.unions.length === 0 ? "The definitions declare no unions." : "");
+    text("unions-note", answer.unions.length === 0 ? "The definitions declare no unions that are in force." : "");
     this.jsonPatch.show(answer.jsonPatch ?? "");
     text("json-patch-note", answer.jsonPatch ? "" : answer.jsonPatch === "" ? "The webhook changes nothing." : "No new object.");
     const patch = answer.strategicPatch;
@@ -33,6 +69,15 @@ export class Results {
     this.policies.show(answer.policies?.yaml ?? "");
     list("refusals", (answer.policies?.refusals ?? []).map((refusal) => item(refusal)));
     text("policies-note", answer.policies ? "" : "No unions to compile.");
+    for (const panel of document.querySelectorAll<HTMLElement>("[data-file]")) {
+      const viewer = panel.querySelector<HTMLElement>(".viewer:not([hidden])");
+      panel.classList.toggle("empty", !viewer && panelText(panel) === "");
+    }
+  }
+
+  /** Shows that the engine does not run. */
+  fail(message: string): void {
+    this.showVerdict({ outcome: "notJudged", isUpdate: false, message, causes: [], warnings: [], audit: [] });
   }
 
   private showProblems(problems: Problem[]): void {
@@ -46,16 +91,21 @@ export class Results {
     element("problems-panel").hidden = problems.length === 0;
   }
 
-  private showVerdict(verdict: Verdict | null): void {
+  private showVerdict({ outcome, isUpdate, message, causes, warnings, audit }: Verdict): void {
+    const operation = isUpdate ? "update" : "create";
+    const also = warnings.length === 0 ? "" : `, with ${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}`;
+    const shown = {
+      allowed: `Allowed: no union forbids this ${operation}${also}.`,
+      denied: `Denied: ${message ?? ""}`,
+      notJudged: `Not judged: ${message ?? ""}`,
+    }[outcome];
     const output = element("verdict");
-    output.className = verdict ? (verdict.allowed ? "allowed" : "denied") : "";
-    if (!verdict) output.textContent = "Give a new object to see the verdict.";
-    else if (verdict.allowed) output.textContent = `Allowed: the API server stores the object (${verdict.operation}).`;
-    else output.textContent = `Denied: ${verdict.message ?? ""}`;
-    const causes = verdict?.causes ?? [];
+    // A reader hears only what changes.
+    if (output.textContent !== shown) output.textContent = shown;
+    element("verdict-bar").className = outcome;
     list("causes", causes.map((cause) => this.place("new", cause.line, cause.column ?? 1, `${cause.path}: ${cause.message}`)));
-    list("warnings", (verdict?.warnings ?? []).map((warning) => item(`Warning: ${warning}`)));
-    list("audit", (verdict?.audit ?? []).map((violation) => item(`Audit: ${violation}`)));
+    list("warnings", warnings.map((warning) => item(`Warning: ${warning}`)));
+    list("audit", audit.map((violation) => item(`Audit: ${violation}`)));
   }
 
   /** An item of a list that leads to a line of an input. */
@@ -72,12 +122,26 @@ export class Results {
   }
 }
 
+/** Returns the result of a panel as text, a line for each item. */
+function panelText(panel: HTMLElement): string {
+  const verdict = panel.id === "verdict-panel" ? [element("verdict").textContent] : [];
+  const items = [...panel.querySelectorAll<HTMLElement>("li, summary")].filter((found) => !found.querySelector("summary"));
+  const lines = items.map((found) => `${"  ".repeat(depth(found, panel))}${found.textContent}`);
+  return [...verdict, ...lines].map((line) => `${line}\n`).join("");
+}
+
+function depth(found: Element, panel: HTMLElement): number {
+  let level = -1;
+  for (let at: Element | null = found; at && at !== panel; at = at.parentElement) level += Number(at.matches("ul"));
+  return Math.max(level, 0);
+}
+
 function normalizedNote(answer: Answer): string {
   const { normalized, verdict } = answer;
   if (!normalized) return "No new object.";
   const lost = normalized.rewritten ? " Comments are lost: anchors reach the changed fields." : "";
   if (normalized.changes.length === 0) return "Unchanged.";
-  return (verdict?.allowed === false ? "Changed before it is denied." : "Changed.") + lost;
+  return (verdict.outcome === "denied" ? "Changed before it is denied." : "Changed.") + lost;
 }
 
 function kind({ kind, api_version, unions }: Answer["unions"][number]): HTMLElement {
@@ -137,10 +201,4 @@ function text(id: string, content: string): void {
   const found = element(id);
   found.textContent = content;
   found.hidden = content === "";
-}
-
-export function element(id: string): HTMLElement {
-  const found = document.getElementById(id);
-  if (!found) throw new Error(`the page has no element "${id}"`);
-  return found;
 }

@@ -2,7 +2,8 @@
 //
 // `#1.` is followed by the JSON of the question, compressed with raw DEFLATE, in base64url. The number is the version of the format.
 
-import { INPUTS, type Question } from "./answer.js";
+import { questionOf, type Question } from "./answer.js";
+import { reason } from "./page.js";
 
 const VERSION = "1";
 
@@ -18,24 +19,34 @@ export async function encode(question: Question): Promise<string> {
   const fragment = `${VERSION}.${base64url(bytes)}`;
   if (fragment.length > LONGEST_FRAGMENT) {
     throw new Error(
-      `the inputs are too long for a link: it would have ${fragment.length} characters, and at most ${LONGEST_FRAGMENT} are allowed`,
+      `the inputs are too long for a link: it would have ${fragment.length} characters, and at most ${LONGEST_FRAGMENT} are allowed; ` +
+        "shorten them, or download each and send the files",
     );
   }
   return fragment;
 }
 
 export async function decode(fragment: string): Promise<Question> {
-  const [version, data] = fragment.split(".", 2);
-  if (version !== VERSION || data === undefined) {
-    throw new Error("this link is of another version of the playground, or is no link of the playground");
+  const [, version, data = ""] = /^(\d+)\.(.*)$/s.exec(fragment) ?? [];
+  if (version === undefined) throw new Error("this is no link of the playground: pick a sample, or copy the link again as a whole");
+  if (version !== VERSION) {
+    const age = Number(version) < Number(VERSION) ? "an older" : "a newer";
+    throw new Error(`this link is from ${age} release of the playground, and cannot be read here: ask for a new link, or for the inputs as files`);
+  }
+  if (fragment.length > LONGEST_FRAGMENT) {
+    throw new Error(
+      `this link has ${fragment.length} characters, and the playground makes links of at most ${LONGEST_FRAGMENT}: ask for the inputs as files`,
+    );
   }
   let state: unknown;
   try {
     state = JSON.parse(await inflated(bytes(data)));
   } catch (error) {
-    throw new Error(`this link is damaged (${error instanceof Error ? error.message : error}): copy it again as a whole`);
+    throw new Error(`this link is damaged, perhaps cut off (${reason(error)}): copy it again as a whole`);
   }
-  return question(state);
+  const question = questionOf(state);
+  if (!question) throw new Error("this link has no inputs: copy it again as a whole");
+  return question;
 }
 
 async function inflated(data: Uint8Array<ArrayBuffer>): Promise<string> {
@@ -52,15 +63,6 @@ async function inflated(data: Uint8Array<ArrayBuffer>): Promise<string> {
     }
     text += decoder.decode(value, { stream: true });
   }
-}
-
-function question(state: unknown): Question {
-  const given = state as Partial<Record<string, unknown>> | null;
-  const found = INPUTS.map((name) => [name, given?.[name]] as const);
-  if (found.some(([, text]) => typeof text !== "string")) {
-    throw new Error("this link has no inputs: copy it again as a whole");
-  }
-  return Object.fromEntries(found) as Question;
 }
 
 function base64url(data: Uint8Array): string {

@@ -10,6 +10,8 @@ export interface Task {
 export type Result = { id: number; answer: string } | { id: number; failure: string };
 
 const ready = init({ module_or_path: new URL("engine_bg.wasm", import.meta.url) });
+// Each answer tells the failure.
+ready.catch(() => {});
 
 self.addEventListener("message", async ({ data: { id, question } }: MessageEvent<Task>) => {
   let result: Result;

@@ -1,9 +1,10 @@
 // The browser of the tests, and the served site.
 
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { delimiter, join } from "node:path";
+import { createRequire } from "node:module";
 import { after, before } from "node:test";
 import { chromium } from "playwright-core";
 import { serve } from "../serve.mjs";
@@ -43,11 +44,11 @@ export function browser() {
     /** @param {import("playwright-core").BrowserContextOptions} [options] */
     context: (options) => chrome.newContext({ baseURL: server.url, ...options }),
     /**
-     * Opens the playground and waits for its first answer. Fails if the page reports an error.
+     * Opens the playground and waits for its first answer. Faults are the errors that the page reports.
      * @param {{ fragment?: string, options?: import("playwright-core").BrowserContextOptions }} [asked]
      */
     async playground({ fragment = "", options } = {}) {
-      const context = await chrome.newContext({ baseURL: server.url, ...options });
+      const context = await chrome.newContext({ baseURL: server.url, permissions: ["clipboard-read", "clipboard-write"], ...options });
       const page = await context.newPage();
       /** @type {string[]} */
       const faults = [];
@@ -80,15 +81,24 @@ export async function answered(page) {
 }
 
 /**
+ * Shows the tab of an input.
+ * @param {import("playwright-core").Page} page
+ * @param {string} input
+ */
+async function show(page, input) {
+  const tab = page.locator(`#tab-${input}`);
+  if (await tab.count()) await tab.click();
+}
+
+/**
  * Replaces the text of an editor as a paste does, and waits for the answer.
  * @param {import("playwright-core").Page} page
  * @param {string} input
  * @param {string} text
  */
 export async function paste(page, input, text) {
+  if ((await textOf(page, input)) === text) return;
   const before = await answered(page);
-  await page.locator(`#${input} .cm-content`).focus();
-  await page.keyboard.press("Control+A");
   await page.evaluate(([input, text]) => {
     const data = new DataTransfer();
     data.setData("text/plain", text);
@@ -100,15 +110,27 @@ export async function paste(page, input, text) {
 }
 
 /**
- * Writes a screenshot of the whole page. An editor measures its lines only in view, so the window becomes as high as the page.
+ * Writes a screenshot of what is in view.
  * @param {import("playwright-core").Page} page
  * @param {string} name
  */
 export async function photograph(page, name) {
-  const { width, height } = await page.evaluate(() => ({ width: innerWidth, height: document.documentElement.scrollHeight }));
-  await page.setViewportSize({ width, height });
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
-  await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
+  await page.screenshot({ path: join(screenshots, `${name}.png`) });
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/**
+ * Returns the serious and critical findings of axe, each with its element.
+ * @param {import("playwright-core").Page} page
+ * @returns {Promise<string[]>}
+ */
+export async function findings(page) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => /** @type {any} */ (window).axe.run());
+  const serious = violations.filter((/** @type {any} */ { impact }) => ["serious", "critical"].includes(impact));
+  return serious.flatMap((/** @type {any} */ { id, nodes }) => nodes.map((/** @type {any} */ { target, any }) => `${id}: ${target.flat().join(" ")}: ${any[0]?.message}`));
 }
 
 /**
@@ -117,6 +139,7 @@ export async function photograph(page, name) {
  * @param {string} input
  */
 export async function textOf(page, input) {
+  await show(page, input);
   await page.locator(`#${input} .cm-content`).focus();
   await page.keyboard.press("Control+A");
   const copied = await page.evaluate((input) => {

@@ -4,9 +4,12 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { answered, answers, browser, paste, photograph, site, textOf } from "./browser.mjs";
+import { deflateRawSync } from "node:zlib";
+import { answered, answers, browser, findings, paste, photograph, site, textOf } from "./browser.mjs";
 
 const { context, playground } = browser();
+
+const TO_CANARY = "#sample=rollout/normalized-to-canary";
 
 const ROLLOUT = `apiVersion: samples.kube-unions.dev/v1
 kind: Rollout
@@ -17,9 +20,9 @@ spec:
     type: Canary
 `;
 
-test("the first sample shows every result, and nothing is loaded from elsewhere", async () => {
-  const { page, faults, origin } = await playground();
-  assert.equal(await page.textContent("#verdict"), "Allowed: the API server stores the object (update).");
+test("a sample shows every result, and nothing is loaded from elsewhere", async () => {
+  const { page, faults, origin } = await playground({ fragment: TO_CANARY });
+  assert.equal(await page.textContent("#verdict"), "Allowed: no union forbids this update, with 1 warning.");
   assert.equal(await page.textContent("#changes"), 'spec.strategy.blueGreen: cleared because `type` changed to "Canary"');
   assert.equal(await page.textContent("#warnings"), 'Warning: spec.strategy.blueGreen: cleared because `type` changed to "Canary"');
   const removed = await page.locator("#normalized .cm-deletedChunk").allTextContents();
@@ -28,7 +31,7 @@ test("the first sample shows every result, and nothing is loaded from elsewhere"
   assert.deepEqual(choices, ["BlueGreen → blueGreen", "Canary → canary", "Recreate → no member", "RollingUpdate → rollingUpdate (optional)"]);
   assert.deepEqual(JSON.parse(await textOf(page, "json-patch")), [{ op: "remove", path: "/spec/strategy/blueGreen" }]);
   assert.match(await textOf(page, "strategic-patch"), /^spec:\n {2}replicas: 5\n/);
-  assert.match(await textOf(page, "policies"), /^apiVersion: admissionregistration\.k8s\.io\/v1\nkind: MutatingAdmissionPolicy\n/);
+  assert.match(await textOf(page, "policies"), /^# Unions of Rollout\.(.*\n#)+.*\napiVersion: admissionregistration\.k8s\.io\/v1\nkind: MutatingAdmissionPolicy\n/);
   assert.equal(await page.isHidden("#problems-panel"), true);
   const loaded = await page.evaluate(() => performance.getEntriesByType("resource").map((entry) => entry.name));
   assert.deepEqual(loaded.filter((name) => !name.startsWith(`${origin}playground/`) && !name.startsWith("data:")), []);
@@ -36,7 +39,7 @@ test("the first sample shows every result, and nothing is loaded from elsewhere"
 });
 
 test("typing changes the verdict, and a cause leads to its line", async () => {
-  const { page, faults } = await playground();
+  const { page, faults } = await playground({ fragment: TO_CANARY });
   await paste(page, "old", "");
   await paste(page, "new", ROLLOUT);
   const verdict = 'Denied: Rollout.samples.kube-unions.dev "web" is invalid: spec.strategy.canary: Required value: must be specified when `type` is "Canary"';
@@ -45,7 +48,7 @@ test("typing changes the verdict, and a cause leads to its line", async () => {
   await page.keyboard.press("Control+End");
   await page.keyboard.type("    canary: {weight: 5}\n");
   await answers(page, before + 1);
-  await page.locator("#verdict", { hasText: "Allowed: the API server stores the object (create)." }).waitFor();
+  await page.locator("#verdict", { hasText: "Allowed: no union forbids this create." }).waitFor();
   await paste(page, "new", `${ROLLOUT}    canary: {weight: 5}\n    blueGreen: {previewService: web}\n`);
   await page.locator("#causes button", { hasText: "spec.strategy.blueGreen" }).click();
   assert.equal(await page.locator("#new .cm-activeLine").textContent(), "    blueGreen: {previewService: web}");
@@ -56,8 +59,9 @@ test("every sample has the result that its name says", async () => {
   const { page, faults } = await playground();
   const samples = JSON.parse(await readFile(join(site, "playground/samples.json"), "utf8"));
   assert.ok(samples.length > 40, `only ${samples.length} samples`);
-  for (const { group, name } of samples) {
-    const sample = `${group}/${name}`;
+  for (const { id: sample, title } of samples.slice(4)) {
+    const name = sample.split("/")[1];
+    assert.ok(title.includes(": "), title);
     // The first one is shown already.
     if ((await page.inputValue("#sample")) !== sample) {
       const before = await answered(page);
@@ -65,16 +69,17 @@ test("every sample has the result that its name says", async () => {
       await answers(page, before + 1);
     }
     const verdict = (await page.textContent("#verdict")) ?? "";
-    assert.ok(verdict.startsWith(name.startsWith("rejected") ? "Denied: " : "Allowed: "), `${group}/${name}: ${verdict}`);
+    assert.ok(verdict.startsWith(name.startsWith("rejected") ? "Denied: " : "Allowed: "), `${sample}: ${verdict}`);
     const changes = await page.locator("#changes li").count();
-    if (name.startsWith("valid")) assert.equal(changes, 0, `${group}/${name}`);
-    assert.deepEqual(await page.locator("#problems .error").allTextContents(), [], `${group}/${name}`);
+    if (name.startsWith("valid")) assert.equal(changes, 0, sample);
+    assert.deepEqual(await page.locator("#problems .error").allTextContents(), [], sample);
   }
   assert.deepEqual(faults, []);
 });
 
 test("a link has the inputs, also after a reload", async () => {
-  const { page, faults } = await playground();
+  const { page, faults } = await playground({ fragment: TO_CANARY });
+  await page.selectOption("#way", "merge");
   const text = `${ROLLOUT}    canary: {weight: 7} # ünïcode\n`;
   await paste(page, "new", text);
   const definitions = await textOf(page, "definitions");
@@ -84,29 +89,48 @@ test("a link has the inputs, also after a reload", async () => {
   await page.reload();
   await answers(page, 1);
   assert.deepEqual([await textOf(page, "definitions"), await textOf(page, "new")], [definitions, text]);
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
   const shared = await playground({ fragment: new URL(page.url()).hash });
+  assert.equal(await shared.page.inputValue("#way"), "merge");
   assert.deepEqual([await textOf(shared.page, "definitions"), await textOf(shared.page, "new")], [definitions, text]);
   assert.deepEqual([...faults, ...shared.faults], []);
 });
 
 test("a link that is damaged, unknown or too long is explained", async () => {
-  const fragments = { "#1.AAAA": "this link is damaged", "#9.AAAA": "of another version", "#sample=no/such": "no such sample" };
+  const shared = await playground({ fragment: TO_CANARY });
+  await shared.page.click("#share");
+  await shared.page.waitForFunction(() => location.hash.startsWith("#1."));
+  const whole = new URL(shared.page.url()).hash;
+  const older = deflateRawSync(JSON.stringify({ definitions: "", old: "", new: "# of an older release" })).toString("base64url");
+  const fragments = {
+    [whole.slice(0, whole.length / 2)]: /this link is damaged, perhaps cut off .*: copy it again as a whole/,
+    "#1.AAAA": /this link is damaged/,
+    "#0.AAAA": /from an older release of the playground, .*: ask for a new link/,
+    "#9.AAAA": /from a newer release/,
+    "#anything": /no link of the playground: pick a sample/,
+    [`#1.${"A".repeat(1_000_000)}`]: /this link has 1000002 characters, .* at most 32000: ask for the inputs as files/,
+    "#sample=no/such": /no such sample in this release: pick one from the list/,
+  };
   for (const [fragment, message] of Object.entries(fragments)) {
-    const { page } = await playground({ fragment });
+    const { page, faults } = await playground({ fragment });
     await page.locator("#status", { hasText: message }).waitFor();
     assert.match((await page.textContent("#verdict")) ?? "", /^Allowed/, "the first sample is loaded instead");
+    assert.deepEqual(faults, []);
   }
+  const old = await playground({ fragment: `#1.${older}` });
+  assert.deepEqual([await textOf(old.page, "new"), await old.page.inputValue("#way")], ["# of an older release", "replace"]);
+
   const { page } = await playground();
   // Random digits do not compress below half their length.
   const noise = await page.evaluate(() => Array.from(crypto.getRandomValues(new Uint32Array(16_000)), (it) => it.toString(36)).join(""));
   await paste(page, "new", `${ROLLOUT}  # ${noise}\n`);
   await page.click("#share");
-  await page.locator("#status", { hasText: "the inputs are too long for a link" }).waitFor();
+  await page.locator("#status", { hasText: /the inputs are too long for a link: .* download each and send the files/ }).waitFor();
   assert.equal(new URL(page.url()).hash, "");
 });
 
 test("a CRD with an error shows the line", async () => {
-  const { page, faults } = await playground();
+  const { page, faults } = await playground({ fragment: TO_CANARY });
   const definitions = await textOf(page, "definitions");
   const lines = definitions.split("\n");
   const line = lines.findIndex((text) => text.includes("x-kubernetes-unions:")) + 1;
@@ -117,7 +141,7 @@ test("a CRD with an error shows the line", async () => {
   await misspelt.click();
   assert.match((await page.locator("#definitions .cm-activeLine").textContent()) ?? "", /x-kubernetes-union:/);
   assert.ok((await page.locator("#definitions .cm-lint-marker-error").count()) > 0, "the gutter marks the line");
-  await photograph(page, "problem");
+  assert.equal(await page.getAttribute("#tab-definitions", "data-problems"), "error");
 
   await paste(page, "definitions", "kind: CustomResourceDefinition\nspec: [\n");
   assert.match((await page.locator("#problems button").first().textContent()) ?? "", /^definitions:\d+:\d+: error: /);
@@ -125,7 +149,7 @@ test("a CRD with an error shows the line", async () => {
 });
 
 test("inputs that are too deep or too long are refused, and the page goes on", async () => {
-  const { page } = await playground();
+  const { page } = await playground({ fragment: TO_CANARY });
   await paste(page, "new", `${ROLLOUT}  a: ${"[".repeat(5_000)}${"]".repeat(5_000)}\n`);
   await page.locator("#problems", { hasText: "nested too deeply" }).waitFor();
   const deep = Array.from({ length: 240 }, (_, level) => `${" ".repeat(level)}a:\n`).join("");
@@ -138,7 +162,8 @@ test("inputs that are too deep or too long are refused, and the page goes on", a
 });
 
 test("the page handles a key while the engine reads an object of a megabyte", async () => {
-  const { page, faults } = await playground();
+  const { page, faults } = await playground({ fragment: TO_CANARY });
+  await paste(page, "old", "");
   const rows = Array.from({ length: 24_000 }, (_, row) => `    note-${row}: "a value of the object ${row}"\n`).join("");
   const large = `apiVersion: samples.kube-unions.dev/v1\nkind: Rollout\nmetadata:\n  name: web\n  annotations:\n${rows}spec:\n  strategy:\n    type: Canary\n`;
   assert.ok(large.length > 1 << 20, `${large.length}`);
@@ -170,20 +195,29 @@ test("the page handles a key while the engine reads an object of a megabyte", as
 
 test("the page is usable with the keyboard alone", async () => {
   const { page } = await playground();
+  const focused = () => page.evaluate(() => {
+    const focused = /** @type {HTMLElement} */ (document.activeElement);
+    return focused.id || focused.getAttribute("aria-label") || focused.textContent || "";
+  });
   /** @type {string[]} */
   const order = [];
-  for (let step = 0; step < 9; step++) {
+  for (let step = 0; step < 12; step++) {
     await page.keyboard.press("Tab");
-    order.push(await page.evaluate(() => {
-      const focused = /** @type {HTMLElement} */ (document.activeElement);
-      return focused.id || focused.textContent || "";
-    }));
+    order.push(await focused());
   }
-  const expected = ["Skip to the results", "Guide", "sample", "share", "theme", "UnionDeclarations", "definitions", "old", "new"];
+  const expected = [
+    "Skip to the results", "sample", "share", "theme", "Help", "Guide", "tab-new", "way", "Copy: new object", "Download: new object", "new", "Copy: Verdict",
+  ];
   assert.deepEqual(order, expected);
+  await page.focus("#tab-new");
+  for (const [key, tab] of [["ArrowRight", "definitions"], ["ArrowLeft", "new"], ["ArrowLeft", "old"], ["Home", "definitions"], ["End", "new"]]) {
+    await page.keyboard.press(/** @type {string} */ (key));
+    assert.equal(await focused(), `tab-${tab}`, key);
+    assert.deepEqual(await page.locator('[role="tabpanel"]:visible').evaluateAll((found) => found.map((it) => it.id)), [`panel-${tab}`]);
+  }
   // Each editor has a name for a screen reader.
-  const names = await page.getByRole("textbox").evaluateAll((found) => found.map((it) => it.getAttribute("aria-label")));
-  assert.equal(names.length, 7);
+  const names = await page.getByRole("textbox", { includeHidden: true }).evaluateAll((found) => found.map((it) => it.getAttribute("aria-label")));
+  assert.equal(names.length, 8);
   assert.ok(names.every((name) => name), JSON.stringify(names));
   assert.equal(await page.locator("#sample").evaluate((it) => /** @type {HTMLSelectElement} */ (it).labels.length), 1);
 });
@@ -193,9 +227,8 @@ test("the theme is that of the system, and the switch overrides it", async () =>
   /** @type {Record<string, string>} */
   const shown = {};
   for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
-    const { page } = await playground({ options: { colorScheme, viewport: { width: 1400, height: 1000 } } });
+    const { page } = await playground({ options: { colorScheme } });
     shown[colorScheme] = await background(page);
-    await photograph(page, colorScheme);
     const other = colorScheme === "light" ? "dark" : "light";
     await page.selectOption("#theme", other);
     shown[`switched to ${other}`] = await background(page);
@@ -203,25 +236,254 @@ test("the theme is that of the system, and the switch overrides it", async () =>
     await answers(page, 1);
     shown[`kept ${other}`] = await background(page);
   }
-  const [light, dark] = ["rgb(255, 255, 255)", "rgb(22, 24, 29)"];
+  const [light, dark] = ["rgb(242, 244, 247)", "rgb(17, 19, 24)"];
   const expected = { light, dark, "switched to light": light, "switched to dark": dark, "kept light": light, "kept dark": dark };
   assert.deepEqual(Object.entries(shown).sort(), Object.entries(expected).sort());
 });
 
-test("the page fits a phone", async () => {
-  for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
-    const options = { colorScheme, viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
-    const { page } = await playground({ options });
-    const widths = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
-    assert.deepEqual(widths, [390, 390]);
-    await photograph(page, `phone-${colorScheme}`);
+/** @type {Record<string, import("playwright-core").BrowserContextOptions>} */
+const SIZES = {
+  laptop: { viewport: { width: 1366, height: 768 } },
+  tablet: { viewport: { width: 820, height: 1180 }, isMobile: true, hasTouch: true },
+  phone: { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true },
+};
+
+test("the verdict is always in view, axe finds nothing serious, and there are screenshots", async () => {
+  for (const [size, device] of Object.entries(SIZES)) {
+    for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+      const { page, faults } = await playground({ options: { ...device, colorScheme } });
+      const name = `${size}-${colorScheme}`;
+      const widths = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+      assert.deepEqual(widths, [device.viewport?.width, device.viewport?.width], name);
+      await photograph(page, name);
+      assert.deepEqual(await findings(page), [], name);
+      for (const [input, text, outcome] of /** @type {const} */ ([
+        ["new", (await textOf(page, "new")).replace("strategy:", "strategy:\n    rollingUpdate: {maxSurge: 1}"), "denied"],
+        ["definitions", "", "notJudged"],
+      ])) {
+        await paste(page, input, text);
+        assert.equal(await page.getAttribute("#verdict-bar", "class"), outcome, name);
+        assert.deepEqual(await findings(page), [], `${name}-${outcome}`);
+        await photograph(page, `${name}-${outcome}`);
+      }
+      // Also at the end of the results.
+      await page.locator("#policies-panel").scrollIntoViewIfNeeded();
+      await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+      const { height, width } = /** @type {{ width: number, height: number }} */ (device.viewport);
+      const box = await page.locator("#verdict").boundingBox();
+      assert.ok(box && box.y >= 0 && box.y + box.height <= height && box.x + box.width <= width, `${name}: ${JSON.stringify(box)}`);
+      assert.ok(await page.locator("#policies-panel h2").isVisible());
+      assert.deepEqual(faults, [], name);
+    }
+  }
+  const { page } = await playground({ options: SIZES["laptop"] ?? {} });
+  assert.equal(await page.getAttribute("#verdict", "aria-live"), "polite");
+  for (const part of ["#new", "#verdict", "#verdict-panel", "#normalized"]) {
+    const box = await page.locator(part).boundingBox();
+    assert.ok(box && box.y >= 0 && box.y < 768, `${part} is on the first screen: ${JSON.stringify(box)}`);
   }
 });
 
 test("without JavaScript the pages are text", async () => {
   const page = await (await context({ javaScriptEnabled: false })).newPage();
   await page.goto("playground/");
-  assert.match(await page.locator(".notice").innerText(), /use the command line:\nkube-unions normalize|use the command line: kube-unions normalize/);
+  assert.match(await page.locator("noscript .notice").innerText(), /use the command line:\nkube-unions normalize|use the command line: kube-unions normalize/);
   await page.goto("guide/getting-started.html");
   assert.match(await page.locator("main").innerText(), /^Getting started/);
+});
+
+test("each sample of the page has the result that it is there for", async () => {
+  const { page, faults } = await playground();
+  const cleared = (/** @type {string} */ path) => [/^Allowed: no union forbids this update/, path];
+  for (const [title, way, [verdict, path]] of /** @type {const} */ ([
+    ["Deployment to Recreate", "ssa", cleared("spec.strategy.rollingUpdate")],
+    ["A volume gets a source", "ssa", cleared("spec.template.spec.volumes[0].emptyDir")],
+    ["cert-manager: Issuer from self-signed to a CA", "merge", cleared("spec.selfSigned")],
+    ["External Secrets: a store with two providers", "replace", [/^Denied: SecretStore/, ""]],
+  ])) {
+    if ((await page.locator("#sample option:checked").textContent()) !== title) {
+      const before = await answered(page);
+      await page.selectOption("#sample", { label: title });
+      await answers(page, before + 1);
+    }
+    assert.equal(await page.inputValue("#way"), way, title);
+    assert.match((await page.textContent("#verdict")) ?? "", /** @type {RegExp} */ (verdict), title);
+    const changes = await page.locator("#changes li").allTextContents();
+    assert.deepEqual(changes.map((change) => change.split(": ")[0]), path === "" ? [] : [path], title);
+    assert.equal(await page.isVisible("#applied-panel"), way !== "replace", title);
+    assert.equal(await page.isHidden("#problems-panel"), true, title);
+    // The inputs fit a link.
+    const hash = new URL(page.url()).hash;
+    await page.click("#share");
+    await page.waitForFunction((hash) => location.hash !== hash && location.hash.startsWith("#1."), hash);
+    assert.ok(new URL(page.url()).hash.length < 4_000, `${title}: ${new URL(page.url()).hash.length}`);
+  }
+  assert.deepEqual(faults, []);
+});
+
+test("the way of the write decides what is left beside the new fields", async () => {
+  const { page, faults } = await playground();
+  for (const [way, command] of [
+    ["replace", "kubectl replace -f new.yaml --dry-run=server"],
+    ["merge", "kubectl patch -f new.yaml --type=merge --patch-file new.yaml --dry-run=server"],
+    ["csa", "kubectl apply -f new.yaml --dry-run=server"],
+    ["ssa", "kubectl apply --server-side --force-conflicts -f new.yaml --dry-run=server"],
+  ]) {
+    await page.selectOption("#way", /** @type {string} */ (way));
+    await page.locator("#verdict-panel .command", { hasText: command ?? "" }).waitFor();
+    const isLeft = way === "merge" || way === "ssa";
+    assert.equal(await page.locator("#changes li").count(), isLeft ? 1 : 0, way);
+    if (way !== "replace") {
+      assert.equal(await page.locator("#applied-panel .command").textContent(), `kube-unions preview --from definitions.yaml --old old.yaml --new new.yaml --as ${way}`);
+      assert.equal((await textOf(page, "applied")).includes("rollingUpdate:"), isLeft, way);
+    }
+  }
+  assert.deepEqual(faults, []);
+});
+
+test("a write is not judged, in amber, when there is nothing to judge by", async () => {
+  const { page, faults } = await playground({ fragment: TO_CANARY });
+  const definitions = await textOf(page, "definitions");
+  const amber = await page.evaluate(() => {
+    const probe = document.createElement("p");
+    probe.id = "verdict-bar";
+    probe.className = "notJudged";
+    document.body.append(probe);
+    const { color } = getComputedStyle(probe);
+    probe.remove();
+    return color;
+  });
+  assert.equal(amber, "rgb(115, 76, 0)");
+  for (const [input, text, message] of /** @type {const} */ ([
+    ["definitions", "", "definitions: empty: paste a CustomResourceDefinition, or pick a sample"],
+    ["definitions", "kind: List\n", "nothing here describes a kind"],
+    ["definitions", definitions.replace("x-kubernetes-unions:", "x-kubernetes-union:"), "the keyword `x-kubernetes-union` has no effect"],
+    ["new", ROLLOUT.replace("kind: Rollout", "kind: Rolout"), "did you mean `Rollout`"],
+    ["new", ROLLOUT.replace("kind: Rollout", "kind: Store"), "paste its CRD"],
+    ["new", "", "give a new object"],
+    ["old", "a: 1\n", "old object, line 1: not an object"],
+  ])) {
+    await paste(page, "definitions", definitions);
+    await paste(page, "old", "");
+    await paste(page, "new", `${ROLLOUT}    canary: {weight: 5}\n`);
+    assert.equal(await page.getAttribute("#verdict-bar", "class"), "allowed", message);
+    await paste(page, input, text);
+    const verdict = (await page.textContent("#verdict")) ?? "";
+    assert.ok(verdict.startsWith("Not judged: ") && verdict.includes(message), `${message}: ${verdict}`);
+    assert.equal(await page.locator("#verdict").evaluate((it) => getComputedStyle(it).color), amber, message);
+  }
+  assert.match((await page.textContent("#verdict-panel")) ?? "", /Only unions are judged\. The rest of the schema, .* is not checked here/);
+  assert.deepEqual(faults, []);
+});
+
+test("the last results stay, dimmed, while a line is half written", async () => {
+  const { page, faults } = await playground({ fragment: TO_CANARY });
+  const normalized = await textOf(page, "normalized");
+  const opacity = () => page.locator("#normalized-panel").evaluate((it) => getComputedStyle(it).opacity);
+  const text = await textOf(page, "new");
+  await paste(page, "new", `${text}  half`);
+  assert.match((await page.textContent("#verdict")) ?? "", /^Not judged: new object, line \d+: /);
+  assert.deepEqual([await opacity(), await page.isVisible("#stale"), await textOf(page, "normalized")], ["0.45", true, normalized]);
+  await paste(page, "new", text);
+  assert.deepEqual([await opacity(), await page.isVisible("#stale")], ["1", false]);
+  assert.deepEqual(faults, []);
+});
+
+test("edits survive a reload, until they are reset", async () => {
+  const { page, faults } = await playground();
+  const [definitions, old, sample] = [await textOf(page, "definitions"), await textOf(page, "old"), await textOf(page, "new")];
+  assert.ok(await page.isDisabled("#reset"));
+  assert.match((await page.textContent("#kept")) ?? "", /^Nothing that you type leaves your browser: edits are kept in its local storage/);
+  await paste(page, "new", `${sample}# mine\n`);
+  const before = await answered(page);
+  await page.selectOption("#way", "csa");
+  await answers(page, before + 1);
+  for (const open of [() => page.reload(), () => page.goto(page.url().split("#")[0] ?? "")]) {
+    await open();
+    await answers(page, 1);
+    assert.deepEqual([await textOf(page, "definitions"), await textOf(page, "old"), await textOf(page, "new")], [definitions, old, `${sample}# mine\n`]);
+    assert.equal(await page.inputValue("#way"), "csa");
+  }
+  await page.click("#reset");
+  await page.waitForFunction(() => localStorage.getItem("kube-unions-edits") === null);
+  assert.deepEqual([await textOf(page, "new"), await page.inputValue("#way"), await page.isDisabled("#reset")], [sample, "ssa", true]);
+  // What another release kept is left alone.
+  for (const foreign of ["{", "7", '{"fragment":"","question":{"new":1}}']) {
+    await page.evaluate((foreign) => localStorage.setItem("kube-unions-edits", foreign), foreign);
+    await page.reload();
+    await answers(page, 1);
+    assert.equal(await textOf(page, "new"), sample, foreign);
+  }
+  assert.deepEqual(faults, []);
+});
+
+test("Back returns to the last sample, with its edits", async () => {
+  const { page, faults } = await playground();
+  const first = await textOf(page, "new");
+  await paste(page, "new", `${first}# mine\n`);
+  for (const sample of ["issuer", "rollout/valid-recreate"]) {
+    const before = await answered(page);
+    await page.selectOption("#sample", sample);
+    await answers(page, before + 1);
+  }
+  const back = async (/** @type {string} */ sample) => {
+    const before = await answered(page);
+    await page.goBack();
+    await answers(page, before + 1);
+    assert.equal(await page.inputValue("#sample"), sample);
+  };
+  await back("issuer");
+  assert.match(await textOf(page, "new"), /kind: Issuer/);
+  await back("deployment");
+  assert.equal(await textOf(page, "new"), `${first}# mine\n`);
+  assert.deepEqual(faults, []);
+});
+
+test("every result is copied and downloaded", async () => {
+  const { page, faults } = await playground();
+  const files = [];
+  for (const panel of await page.locator(".results [data-file]:visible").all()) {
+    const title = (await panel.locator("h2").textContent()) ?? "";
+    await panel.getByRole("button", { name: `Copy: ${title}`, exact: true }).click();
+    await page.locator("#status", { hasText: `Copied: ${title}.` }).waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    assert.ok(copied.length > 10, `${title}: ${copied}`);
+    const [file] = await Promise.all([page.waitForEvent("download"), panel.getByRole("button", { name: `Download: ${title}`, exact: true }).click()]);
+    assert.equal(await readFile(await file.path(), "utf8"), copied, title);
+    files.push(file.suggestedFilename());
+    assert.equal(await panel.locator(".command code").isVisible(), title !== "JSON Patch of the webhook", title);
+  }
+  const expected = ["verdict.txt", "normalized.yaml", "applied.yaml", "unions.txt", "json-patch.json", "strategic-patch.yaml", "policies.yaml"];
+  assert.deepEqual(files, expected);
+  for (const input of ["definitions", "old", "new"]) {
+    await page.click(`#tab-${input}`);
+    const [file] = await Promise.all([page.waitForEvent("download"), page.locator(`#panel-${input}`).getByRole("button", { name: "Download" }).click()]);
+    assert.equal(file.suggestedFilename(), `${input}.yaml`);
+    assert.equal(await readFile(await file.path(), "utf8"), await textOf(page, input));
+  }
+  await page.locator("#unions-panel").getByRole("button", { name: "Copy" }).click();
+  const unions = "Deployment apps/v1\n  spec.strategy 2022 form, discriminator `type`, from declaration deployment-strategy\n    Recreate → no member\n    RollingUpdate → rollingUpdate (optional)\n";
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), unions);
+  assert.deepEqual(faults, []);
+});
+
+test("what cannot be loaded or is not there is said, with what to do", async () => {
+  /** @type {[string, (page: import("playwright-core").Page) => Promise<unknown>, string, RegExp][]} */
+  const cases = [
+    ["no samples", (page) => page.route("**/samples.json", (route) => route.abort()), "#status", /^the samples could not be loaded: reload the page, or paste your own/],
+    ["no engine", (page) => page.route("**/engine_bg.wasm", (route) => route.fulfill({ status: 404 })), "#verdict", /^Not judged: the engine stopped .* reload the page, or use the command line$/],
+    ["no worker", (page) => page.route("**/worker.js", (route) => route.abort()), "#verdict", /^Not judged: the engine stopped .* reload the page, or use the command line$/],
+    ["no script", (page) => page.route("**/main.js", (route) => route.abort()), "#status", /^\s*The playground is loading\. If it does not start, reload the page, or use the command line/],
+    ["no WebAssembly", (page) => page.addInitScript("delete globalThis.WebAssembly"), "#verdict", /^Not judged: this browser has no WebAssembly, .* use another browser, or the command line$/],
+    ["no storage", (page) => page.addInitScript('Object.defineProperty(globalThis, "localStorage", { get() { throw new Error("refused"); } })'), "#kept", /this browser does not keep it either: before you reload, download your inputs or copy a link\.$/],
+  ];
+  for (const [name, prepare, part, message] of cases) {
+    const page = await (await context()).newPage();
+    await prepare(page);
+    await page.goto("playground/");
+    await page.locator(part, { hasText: message }).waitFor();
+    if (name === "no storage") await page.locator("#verdict", { hasText: /^Allowed/ }).waitFor();
+    if (name !== "no samples") continue;
+    await page.locator("#verdict", { hasText: /^Not judged: definitions: empty/ }).waitFor();
+  }
 });
