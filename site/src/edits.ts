@@ -10,14 +10,23 @@ export interface Edits {
   question: Question;
 }
 
-/** Keeps edits, and forgets them for undefined. Returns false if this browser does not keep them. */
-export function keep(edits: Edits | undefined): boolean {
+/** Keeps edits. Returns false if this browser does not. */
+export function keep(edits: Edits): boolean {
   try {
-    if (edits) localStorage.setItem(KEY, JSON.stringify(edits));
-    else localStorage.removeItem(KEY);
+    localStorage.setItem(KEY, JSON.stringify(edits));
     return true;
   } catch {
     // Storage is refused in some private windows, and the texts may be larger than it.
+    return false;
+  }
+}
+
+/** Forgets the edits of a fragment. Those of another one may be in another tab. Returns false if this browser keeps nothing. */
+export function forget(fragment: string): boolean {
+  try {
+    if (kept()?.fragment === fragment) localStorage.removeItem(KEY);
+    return localStorage.length >= 0;
+  } catch {
     return false;
   }
 }

@@ -1,7 +1,7 @@
 // The playground: three inputs, and everything that kube-unions makes of them.
 
 import { INPUTS, TITLES, isSame, questionOf, type Answer, type InputName, type Question, type Way } from "./answer.js";
-import { keep, kept } from "./edits.js";
+import { forget, keep, kept } from "./edits.js";
 import { Editor } from "./editor.js";
 import { Engine } from "./engine.js";
 import { copy, element, outputs, reason, say } from "./page.js";
@@ -53,7 +53,7 @@ function changed(): void {
 function keepEdits(): void {
   const question = inputs();
   const isEdited = !isSame(question, loaded);
-  const isKept = keep(isEdited ? { fragment: location.hash, question } : undefined);
+  const isKept = isEdited ? keep({ fragment: location.hash, question }) : forget(location.hash);
   document.body.toggleAttribute("data-edited", isEdited);
   (element("reset") as HTMLButtonElement).disabled = !isEdited;
   element("kept").textContent = isKept
@@ -120,7 +120,7 @@ async function share(): Promise<void> {
 
 /** Reads the fragment, and puts edits over its inputs. */
 async function readFragment(edits: Question | undefined): Promise<void> {
-  const fragment = decodeURIComponent(location.hash.slice(1));
+  const fragment = location.hash.slice(1);
   samples.value = "";
   try {
     loaded = fragment === "" || fragment.startsWith(SAMPLE) ? pick(fragment.slice(SAMPLE.length)) : await decode(fragment);

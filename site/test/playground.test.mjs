@@ -107,6 +107,7 @@ test("a link that is damaged, unknown or too long is explained", async () => {
     "#1.AAAA": /this link is damaged/,
     "#0.AAAA": /from an older release of the playground, .*: ask for a new link/,
     "#9.AAAA": /from a newer release/,
+    "#%": /no link of the playground/,
     "#anything": /no link of the playground: pick a sample/,
     [`#1.${"A".repeat(1_000_000)}`]: /this link has 1000002 characters, .* at most 32000: ask for the inputs as files/,
     "#sample=no/such": /no such sample in this release: pick one from the list/,
@@ -206,7 +207,7 @@ test("the page is usable with the keyboard alone", async () => {
     order.push(await focused());
   }
   const expected = [
-    "Skip to the results", "sample", "share", "theme", "Help", "Guide", "tab-new", "way", "Copy: new object", "Download: new object", "new", "Copy: Verdict",
+    "Skip to the results", "Help", "Guide", "sample", "share", "theme", "tab-new", "way", "Copy: new object", "Download: new object", "new", "Copy: Verdict",
   ];
   assert.deepEqual(order, expected);
   await page.focus("#tab-new");
@@ -398,7 +399,13 @@ test("edits survive a reload, until they are reset", async () => {
   const before = await answered(page);
   await page.selectOption("#way", "csa");
   await answers(page, before + 1);
-  for (const open of [() => page.reload(), () => page.goto(page.url().split("#")[0] ?? "")]) {
+  const another = async () => {
+    const other = await page.context().newPage();
+    await other.goto("playground/#sample=issuer");
+    await answers(other, 1);
+    await page.reload();
+  };
+  for (const open of [() => page.reload(), another, () => page.goto(page.url().split("#")[0] ?? "")]) {
     await open();
     await answers(page, 1);
     assert.deepEqual([await textOf(page, "definitions"), await textOf(page, "old"), await textOf(page, "new")], [definitions, old, `${sample}# mine\n`]);
