@@ -266,6 +266,10 @@ test("the verdict is always in view, axe finds nothing serious, and there are sc
         assert.equal(await page.getAttribute("#verdict-bar", "class"), outcome, name);
         assert.deepEqual(await findings(page), [], `${name}-${outcome}`);
         await photograph(page, `${name}-${outcome}`);
+        // An editor is as high with one line as with many, and leaves room for the results.
+        const panel = await page.locator(`#panel-${input}`).boundingBox();
+        const room = device.viewport?.height ?? 0;
+        assert.ok(panel && panel.height > 300 && panel.height < room * 0.85, `${name}: ${JSON.stringify(panel)}`);
       }
       // Also at the end of the results.
       await page.locator("#policies-panel").scrollIntoViewIfNeeded();
