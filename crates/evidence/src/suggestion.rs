@@ -60,9 +60,11 @@ impl VisitedObject<'_> {
         for (statement, evidence) in statements {
             let Statement::Together(fields) = statement else { continue };
             let excludes = |other: &usize| fields.iter().any(|field| graph.has(*field, *other));
-            let excluded: Vec<usize> = (0..graph.fields.len()).filter(excludes).collect();
+            let others: Vec<usize> = (0..graph.fields.len()).filter(excludes).collect();
             for field in fields {
-                excluded.iter().for_each(|other| graph.add(*field, *other));
+                for other in &others {
+                    graph.add(*field, *other);
+                }
             }
             about.push((fields.clone(), evidence));
         }
