@@ -101,7 +101,7 @@ struct Upgrades {
     cluster: BuiltIn,
     workspace: Workspace,
     crds: Vec<Value>,
-    upgrades: Vec<Upgrade>,
+    all: Vec<Upgrade>,
     /// The number of refused upgrades.
     refused: BTreeMap<(EnforcedBy, &'static str), usize>,
     failures: Vec<String>,
@@ -132,9 +132,9 @@ impl Upgrades {
             }
             Then::Refused(_) => None,
         });
-        let upgrades = of_incidents.chain(of_presets).collect();
+        let all = of_incidents.chain(of_presets).collect();
         let workspace = Workspace::new("preview");
-        Some(Self { cluster, workspace, crds, upgrades, refused: BTreeMap::new(), failures: Vec::new() })
+        Some(Self { cluster, workspace, crds, all, refused: BTreeMap::new(), failures: Vec::new() })
     }
 
     /// Applies every upgrade by every client, and compares the answers with the predictions.
@@ -150,7 +150,7 @@ impl Upgrades {
                 upgrade.new["metadata"]["labels"][NEW] = json!("");
                 upgrade
             };
-            let upgrades: Vec<Upgrade> = self.upgrades.iter().enumerate().map(named).collect();
+            let upgrades: Vec<Upgrade> = self.all.iter().enumerate().map(named).collect();
             // Policies cannot read the manifest of a client-side apply.
             let way = if by == EnforcedBy::Policies && way == "csa" { "helm" } else { way };
             let predicted = predict(&self.workspace, way, &upgrades, &self.crds);
@@ -223,11 +223,11 @@ impl Upgrades {
 
     /// Fails the test if an answer is not as predicted, or if nothing was refused.
     fn finish(self) {
-        let Self { refused, failures, upgrades, .. } = self;
-        say(&format!("{} upgrades by each client, refused: {refused:?}", upgrades.len()));
+        let Self { refused, failures, all, .. } = self;
+        say(&format!("{} upgrades by each client, refused: {refused:?}", all.len()));
         assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
         let mut without = refused.iter().filter(|((by, _), _)| *by == EnforcedBy::Nothing);
-        assert!(without.all(|(_, refused)| (1..upgrades.len()).contains(refused)), "{refused:?}");
+        assert!(without.all(|(_, refused)| (1..all.len()).contains(refused)), "{refused:?}");
         assert!(refused.values().any(|refused| *refused > 0), "{refused:?}");
     }
 }

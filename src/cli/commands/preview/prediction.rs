@@ -344,7 +344,7 @@ fn counterpart<'v>(
                 let position = there.as_array().and_then(|items| items.iter().position(is_same));
                 position.map(|position| position.to_string())
             }
-            _ => Some(segment.to_token()),
+            UnionStep::Field(_) | UnionStep::Items { .. } | UnionStep::Values => Some(segment.to_token()),
         };
         let next = token.as_ref().and_then(|token| child(there, token));
         let (Some(token), Some(next)) = (token, next) else { return (tokens, None) };
