@@ -112,11 +112,11 @@ impl<R: Routes> Acceptor<R> {
         // The lane's own runtime has to wait for the socket.
         let moved = stream.into_std();
         let served = async move {
-            let _load = load;
             match moved.and_then(TcpStream::from_std) {
                 Ok(stream) => this.serve(stream, connection).await,
                 Err(error) => tracing::warn!(%error, "cannot serve a connection"),
             }
+            drop(load);
         };
         tasks.spawn_on(served, runtime);
     }
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
     use crate::telemetry::LabelledCounters;
     use crate::webhook::connections::ConnectionLimits;
-    use crate::webhook::refusal::Response;
+    use crate::webhook::refusal::HttpAnswer;
     use prometheus_client::metrics::counter::Counter;
     use std::io::{Read, Write};
     use tokio::sync::watch::Sender;
@@ -280,8 +280,8 @@ mod tests {
     struct Here;
 
     impl Routes for Here {
-        async fn answer(&self, _request: Request<Incoming>, _connection: &Connection) -> Response {
-            Response::default()
+        async fn answer(&self, _request: Request<Incoming>, _connection: &Connection) -> HttpAnswer {
+            HttpAnswer::default()
         }
     }
 

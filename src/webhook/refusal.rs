@@ -8,7 +8,7 @@ use hyper::body::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 
 /// An answer, which is in memory as a whole.
-pub(super) type Response = hyper::Response<Full<Bytes>>;
+pub(super) type HttpAnswer = hyper::Response<Full<Bytes>>;
 
 /// The reason for answering a request with an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,7 +78,7 @@ impl RequestRefusal {
     }
 
     /// Returns the answer to send.
-    pub(super) fn into_response(self) -> Response {
+    pub(super) fn into_response(self) -> HttpAnswer {
         let (code, reason) = self.code_and_reason();
         let status = serde_json::json!({
             "kind": "Status",
@@ -89,7 +89,7 @@ impl RequestRefusal {
             "reason": reason,
             "code": code.as_u16(),
         });
-        let mut response = Response::new(status.to_string().into());
+        let mut response = HttpAnswer::new(status.to_string().into());
         *response.status_mut() = code;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -10,7 +10,7 @@ use super::connections::Connection;
 use super::exposition::Exposition;
 use super::inspections::{InspectionError, Inspections};
 use super::readiness::Readiness;
-use super::refusal::{RequestRefusal, Response};
+use super::refusal::{HttpAnswer, RequestRefusal};
 use super::reviews::Reviews;
 use super::turns::Turns;
 use crate::telemetry::{METRICS_CONTENT_TYPE, Metrics, SpanStart};
@@ -35,7 +35,7 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 /// The routes of one port.
 pub(super) trait Routes: Send + Sync + 'static {
     /// Answers a request that arrives on `connection`.
-    fn answer(&self, request: Request<Incoming>, connection: &Connection) -> impl Future<Output = Response> + Send;
+    fn answer(&self, request: Request<Incoming>, connection: &Connection) -> impl Future<Output = HttpAnswer> + Send;
 }
 
 /// The routes of the webhook port.
@@ -58,7 +58,7 @@ pub(super) struct Ops {
 }
 
 impl Routes for Webhook {
-    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Response {
+    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> HttpAnswer {
         let path = request.uri().path();
         let phase = match path {
             "/mutate" => Some(Phase::Mutate),
@@ -83,7 +83,7 @@ impl Ops {
         Self { readiness, exposition: Exposition::new(metrics) }
     }
 
-    fn ready(&self, verbose: bool) -> Response {
+    fn ready(&self, verbose: bool) -> HttpAnswer {
         let report = self.readiness.report();
         let code = if report.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         let body = if report.is_ready() && !verbose { "ok\n".to_owned() } else { report.to_string() };
@@ -92,7 +92,7 @@ impl Ops {
 }
 
 impl Routes for Ops {
-    async fn answer(&self, request: Request<Incoming>, _connection: &Connection) -> Response {
+    async fn answer(&self, request: Request<Incoming>, _connection: &Connection) -> HttpAnswer {
         let path = request.uri().path();
         if !matches!(path, "/livez" | "/readyz" | "/metrics") {
             return RequestRefusal::NotFoundOps.into_response();
@@ -121,7 +121,7 @@ enum ReviewAttempt {
 
 impl Webhook {
     /// Sends an answer or a refusal. A panic becomes status 500.
-    async fn respond(&self, answer: impl Future<Output = Result<Reserved, RequestRefusal>>) -> Response {
+    async fn respond(&self, answer: impl Future<Output = Result<Reserved, RequestRefusal>>) -> HttpAnswer {
         match AssertUnwindSafe(answer).catch_unwind().await {
             Ok(Ok(json)) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),
             Ok(Err(refusal)) => {
@@ -239,7 +239,7 @@ impl Webhook {
         }
     }
 
-    async fn refuse(&self, request: Request<Incoming>, refusal: RequestRefusal) -> Response {
+    async fn refuse(&self, request: Request<Incoming>, refusal: RequestRefusal) -> HttpAnswer {
         self.bodies.refuse(request, refusal).await.into_response()
     }
 }
@@ -269,8 +269,8 @@ fn asks_for_details(query: &str) -> bool {
     query.split('&').any(|it| it.split('=').next() == Some("verbose"))
 }
 
-fn text(code: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response {
-    let mut response = Response::new(Full::new(body.into()));
+fn text(code: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> HttpAnswer {
+    let mut response = HttpAnswer::new(Full::new(body.into()));
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response

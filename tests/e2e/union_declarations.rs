@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::builtin::{condition, verdict, wait_for_verdict};
 use crate::cluster::{AnyCluster, Cluster};
+use crate::http::Client;
 use crate::kind::{self, Kind, parse};
 use crate::kubectl::Kubectl;
 use crate::registration::with_rights;
@@ -271,7 +272,7 @@ fn a_declaration_that_can_t_be_right_is_rejected_with_path_and_reason() {
 fn a_thousand_declarations_are_all_judged_and_in_force() {
     // `KUBE_UNIONS_E2E_DECLARATIONS` asks for another number.
     let many = std::env::var("KUBE_UNIONS_E2E_DECLARATIONS").map_or(1000, |number| number.parse().unwrap());
-    let Some(cluster) = Cluster::own() else { return };
+    let Some(mut cluster) = Cluster::own() else { return };
     let kind = Kind::new(&cluster, "source");
     kind.apply_definition_without_unions();
     let kubectl = kind.kubectl();
@@ -294,6 +295,27 @@ fn a_thousand_declarations_are_all_judged_and_in_force() {
         (judged == list.lines().count()).then_some(judged)
     };
     assert_eq!(for_some(6 * SETTLED, judged), Some(many + 1), "every one has its condition");
+
+    drop(kind);
+    let before = status_writes(cluster.control_plane.client());
+    assert!(before > u64::try_from(many).unwrap(), "{before} writes");
+    cluster.webhook.stop();
+    cluster.webhook.resume().unwrap();
+    // Statuses are written in the order of names, so that the last one shows that the others would have been.
+    let last = declaration("zz-last", &elsewhere(0), &sources());
+    cluster.kubectl("second").apply(&last.to_string()).accepted();
+    wait_for_verdict(cluster.control_plane.client(), "zz-last");
+    assert_eq!(status_writes(cluster.control_plane.client()), before + 1, "a second start writes only what is new");
+}
+
+/// Returns the number of writes of the status of declarations that the API server has answered.
+fn status_writes(client: &Client) -> u64 {
+    let metrics = client.get("/metrics").unwrap();
+    let requests = metrics.text().lines().filter(|line| line.starts_with("apiserver_request_total{"));
+    let labels = ["resource=\"uniondeclarations\"", "subresource=\"status\""];
+    let writes =
+        requests.filter(|line| labels.iter().all(|label| line.contains(label)) && !line.contains("verb=\"GET\""));
+    writes.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Latency of a write and CPU of the API server: without unions, by policies, and by the webhook on loopback. `make
 //! bench-native` prints them. Nothing is asserted about them.
 //!
-//! `KUBE_UNIONS_BENCH_BEFORE=PATH` names another `kube-unions`, for example of an older commit, whose policies are measured in turns with
-//! those of this one.
+//! `KUBE_UNIONS_BENCH_BEFORE=PATH` names another `kube-unions`, for example of an older commit, whose policies and webhook are measured in
+//! turns with those of this one.
 
 use std::env;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::cluster::{Cluster, say};
 use crate::compile::presets;
 use crate::http::{Answer, Client};
 use crate::kind::{documents, forget_unions};
-use crate::webhook::{self, kube_unions, run_program};
+use crate::webhook::{self, Webhook, kube_unions, run_program};
 use fixtures::crds::{annotated, crd};
 use fixtures::files::root;
 use fixtures::policies::{SAMPLES, expressions};
@@ -36,16 +36,17 @@ enum Way {
     Nothing,
     /// Policies of this form, which this program compiles.
     Policies(&'static str, PathBuf),
-    Webhook,
+    /// `None`: the webhook of the cluster.
+    Webhook(Option<Webhook>),
 }
 
 impl Way {
     fn mutates(&self) -> bool {
-        matches!(self, Self::Webhook | Self::Policies("map" | "policies", _))
+        matches!(self, Self::Webhook(_) | Self::Policies("map" | "policies", _))
     }
 
     fn validates(&self) -> bool {
-        matches!(self, Self::Webhook | Self::Policies("vap" | "policies", _))
+        matches!(self, Self::Webhook(_) | Self::Policies("vap" | "policies", _))
     }
 }
 
@@ -57,6 +58,8 @@ fn before() -> Option<PathBuf> {
 /// The API server under test, and what was measured.
 struct Bench {
     cluster: Cluster,
+    /// The webhooks' processes.
+    webhooks: Vec<u32>,
     table: String,
 }
 
@@ -81,29 +84,32 @@ impl Bench {
     /// Sends writes of each way in turns, and prints a line for each way. `write` is given the position of the way and the number of
     /// the write.
     fn in_turns(&mut self, what: &str, ways: &[&str], write: impl Fn(&Self, usize, usize) -> Answer) {
-        let mut measured: Vec<(Vec<Duration>, u64)> = ways.iter().map(|_| Default::default()).collect();
-        let port = self.cluster.control_plane.port();
+        let mut measured: Vec<(Vec<Duration>, [u64; 2])> = ways.iter().map(|_| Default::default()).collect();
+        let server = process_of(self.cluster.control_plane.port());
+        let used = || [cpu_ticks(server), self.webhooks.iter().copied().map(cpu_ticks).sum()];
         for round in 0..ROUNDS {
             for turn in 0..ways.len() {
                 let way = if round % 2 == 0 { turn } else { ways.len() - 1 - turn };
                 let (latencies, ticks) = &mut measured[way];
-                let start = cpu_ticks(port);
+                let start = used();
                 for number in round * WRITES..(round + 1) * WRITES {
                     let started = Instant::now();
                     let answer = write(self, way, number);
                     latencies.push(started.elapsed());
                     assert!(answer.is_success(), "{what}, {}: {}", ways[way], answer.body);
                 }
-                *ticks += cpu_ticks(port) - start;
+                for (ticks, (now, start)) in ticks.iter_mut().zip(used().into_iter().zip(start)) {
+                    *ticks += now - start;
+                }
             }
         }
         for (way, (mut latencies, ticks)) in ways.iter().zip(measured) {
             latencies.sort();
             let median = latencies[latencies.len() / 2].as_secs_f64() * 1e3;
             // The kernel counts in hundredths of a second.
-            let (ticks, writes) = (u32::try_from(ticks).unwrap(), u32::try_from(latencies.len()).unwrap());
-            let cpu = 10.0 * f64::from(ticks) / f64::from(writes);
-            let _ = writeln!(self.table, "| {what} | {way} | {median:.1} ms | {cpu:.1} ms |");
+            let writes = f64::from(u32::try_from(latencies.len()).unwrap());
+            let [server, webhook] = ticks.map(|ticks| 10.0 * f64::from(u32::try_from(ticks).unwrap()) / writes);
+            let _ = writeln!(self.table, "| {what} | {way} | {median:.1} ms | {server:.1} ms | {webhook:.2} ms |");
         }
     }
 }
@@ -112,8 +118,9 @@ impl Bench {
 #[ignore = "a benchmark: run `make bench-native`"]
 fn writes_by_policies_and_by_the_webhook() {
     let Some(cluster) = Cluster::own() else { return };
-    let mut bench = Bench { cluster, table: String::new() };
-    bench.table.push_str("\n| write | way | median | API server's CPU a write |\n|---|---|---|---|\n");
+    let webhooks = vec![cluster.webhook.pid()];
+    let mut bench = Bench { cluster, webhooks, table: String::new() };
+    bench.table.push_str("\n| write | way | median | API server's CPU a write | webhook's |\n|---|---|---|---|---|\n");
     custom_resources(&mut bench);
     deployments(&mut bench);
     windows(&mut bench);
@@ -153,9 +160,14 @@ fn custom_resources(bench: &mut Bench) {
         ("validating policies", policies_by("vap", &this)),
         ("mutating policy", policies_by("map", &this)),
         ("both policies", policies_by("policies", &this)),
-        ("webhook on loopback", Way::Webhook),
+        ("webhook on loopback", Way::Webhook(None)),
     ];
-    ways.extend(before().map(|program| ("both policies, before", policies_by("policies", &program))));
+    if let Some(program) = before() {
+        ways.push(("both policies, before", policies_by("policies", &program)));
+        let webhook = Webhook::of_program(&program, &bench.cluster.control_plane.webhook_kubeconfig()).unwrap();
+        bench.webhooks.push(webhook.pid());
+        ways.push(("webhook on loopback, before", Way::Webhook(Some(webhook))));
+    }
     let group = |number: usize| format!("bench{number}.example");
     let things = |number: usize| format!("/apis/{}/v1/namespaces/default/things", group(number));
     let object = |number: usize, name: &str| {
@@ -164,11 +176,12 @@ fn custom_resources(bench: &mut Bench) {
     };
     for (number, (_, way)) in ways.iter().enumerate() {
         let [whole, mut plain] = definitions(&group(number));
-        if let Way::Webhook = way {
+        if let Way::Webhook(other) = way {
             let declared = json!({"v1": {"/properties/spec/properties/type": union()}}).to_string();
             plain = annotated(&group(number), "Thing", &[version("v1", &schema(), false)], &declared);
             forget_unions(&mut plain);
-            bench.apply(&bench.cluster.registration(&group(number)).expect("the webhook is registered by hand"));
+            let webhook = other.as_ref().unwrap_or(&bench.cluster.webhook);
+            bench.apply(&webhook.registration(&group(number)));
         }
         bench.apply(&plain);
         let create = || bench.client().post(&things(number), &object(number, "x")).ok()?.is_success().then_some(());
@@ -207,6 +220,8 @@ fn custom_resources(bench: &mut Bench) {
         let path = format!("{}?dryRun=All", things(way));
         bench.client().post(&path, &object(way, &format!("n{number}"))).unwrap()
     });
+    // The other webhook ends with its way.
+    bench.webhooks.truncate(1);
 }
 
 /// Returns the patch of a write, by its number.
@@ -393,12 +408,12 @@ fn two_hundred_kinds_have_policies_at_once() {
     let number_of = |kind: &str| policies.iter().filter(|policy| policy["kind"] == kind).count();
     assert_eq!((number_of("MutatingAdmissionPolicy"), number_of("ValidatingAdmissionPolicy")), (KINDS, KINDS));
 
-    let port = native.control_plane().port();
+    let server = process_of(native.control_plane().port());
     let mut table = String::from("\n| what | time | API server's CPU |\n|---|---|---|\n");
     let mut step = |what: &str, work: &dyn Fn()| {
-        let (started, ticks) = (Instant::now(), cpu_ticks(port));
+        let (started, ticks) = (Instant::now(), cpu_ticks(server));
         work();
-        let (time, cpu) = (started.elapsed().as_secs_f64(), Duration::from_millis(10 * (cpu_ticks(port) - ticks)));
+        let (time, cpu) = (started.elapsed().as_secs_f64(), Duration::from_millis(10 * (cpu_ticks(server) - ticks)));
         let _ = writeln!(table, "| {what} | {time:.1} s | {:.1} s |", cpu.as_secs_f64());
     };
     let things =
@@ -443,8 +458,8 @@ fn two_hundred_kinds_have_policies_at_once() {
     say(&table);
 }
 
-/// Returns the time that the API server on a port has spent on the CPU, in clock ticks.
-fn cpu_ticks(port: u16) -> u64 {
+/// Returns the process of the API server on a port.
+fn process_of(port: u16) -> u32 {
     let flag = format!("--secure-port={port}");
     let processes = fs::read_dir("/proc").expect("Linux has /proc").filter_map(Result::ok);
     let mut folders = processes.map(|entry| entry.path());
@@ -454,7 +469,12 @@ fn cpu_ticks(port: u16) -> u64 {
         let is_server = words.next().is_some_and(|word| word.ends_with(b"/kube-apiserver"));
         is_server && words.any(|word| word == flag.as_bytes())
     });
-    let stat = fs::read_to_string(server.expect("the API server runs").join("stat")).unwrap();
+    server.and_then(|folder| folder.file_name()?.to_str()?.parse().ok()).expect("the API server runs")
+}
+
+/// Returns the processor time of a process, in hundredths of a second.
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }

@@ -345,6 +345,45 @@ async fn a_condition_that_says_so_already_is_not_written() {
 }
 
 #[tokio::test]
+async fn a_second_start_writes_no_status() {
+    const EACH: usize = 100;
+    let server = Server::new().with(|it| {
+        it.define("Apple");
+        it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
+        let mut elsewhere = of_apple();
+        elsewhere["target"]["kind"] = "Pear".into();
+        let invalid = strategy(&json!({"Rolling": {"name": "type"}, "Recreate": {}}));
+        let unreadable = json!({"target": 7});
+        for number in 0..EACH {
+            for (name, spec) in [
+                ("apple", &of_apple()),
+                ("deployment", &rolling()),
+                ("elsewhere", &elsewhere),
+                ("invalid", &invalid),
+                ("unreadable", &unreadable),
+            ] {
+                it.declare(&format!("{name}-{number}"), spec);
+            }
+        }
+    });
+    let mut first = server.follow();
+    first.published().await;
+    let judged = |it: &Inner| it.declarations.iter().flatten().filter(|(name, _)| it.condition(name).is_some()).count();
+    server.until("every one is judged", |it| judged(it) == 5 * EACH).await;
+    assert_eq!(server.asked("PATCH"), 5 * EACH);
+    first.task.abort();
+    assert!(first.task.await.unwrap_err().is_cancelled());
+    server.set(|it| it.streams.clear());
+
+    let mut second = server.follow();
+    second.published().await;
+    // Statuses are written in the order of names, so that the last one shows that the others would have been.
+    server.set(|it| it.declare("zebra", &of_apple()));
+    server.until_said("zebra", "True", "Compiled").await;
+    assert_eq!(server.asked("PATCH"), 5 * EACH + 1);
+}
+
+#[tokio::test]
 async fn a_new_document_is_read_when_the_watch_has_been_broken() {
     let server = Server::new().with(|it| {
         it.declare("deployment", &rolling());
