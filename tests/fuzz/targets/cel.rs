@@ -2,7 +2,7 @@
 //! again changes nothing.
 #![no_main]
 
-use cel::Program;
+use cel::parser::Parser;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Schema;
 use kube_unions_core::union::compile as plan_of;
@@ -35,7 +35,8 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
 });
 
 fn parse(expression: &str) {
-    Program::compile(expression).unwrap_or_else(|error| panic!("{error}\n{expression}"));
+    let parser = Parser::default().enable_optional_syntax(true).enable_ident_escape_syntax(true);
+    parser.parse(expression).unwrap_or_else(|error| panic!("{error}\n{expression}"));
 }
 
 /// Returns every expression below a value.
