@@ -294,7 +294,10 @@ impl<'a> Reader<'a> {
 
     #[cold]
     fn end_of_text(&self, kind: &str) -> Unreadable {
-        self.malformed(self.text.len(), &format_args!("EOF while parsing {} {kind}", if kind == "object" { "an" } else { "a" }))
+        self.malformed(
+            self.text.len(),
+            &format_args!("EOF while parsing {} {kind}", if kind == "object" { "an" } else { "a" }),
+        )
     }
 
     /// Returns the error with which `serde_json` refuses the value at this position.
@@ -548,10 +551,42 @@ mod tests {
     #[test]
     fn strings_and_numbers_are_those_of_serde_json() {
         for text in [
-            "\"\\ud800\"", "\"\\udc00\"", "\"\\ud800\\ud800\"", "\"\\ud800x\"", "\"\\ud800\\n\"", "\"\\ud800", "\"\\u12",
-            "\"\\u123g\"", "\"\\x\"", "\"a\u{1}b\"", "\"\u{7f}\u{80}\u{10ffff}\"", "\"12345678\\", "\"1234567\"", "\"12345678",
-            "1e400", "-1e400", "1e-400", "0e999", "01", "-", "1.", ".5", "1e", "1e+", "-0", "-01", "1.7976931348623159e308",
-            "18446744073709551616", "-9223372036854775809", "0x1", "NaN", "tru", "nulll", "fals\u{e9}", "\u{feff}1", "",
+            "\"\\ud800\"",
+            "\"\\udc00\"",
+            "\"\\ud800\\ud800\"",
+            "\"\\ud800x\"",
+            "\"\\ud800\\n\"",
+            "\"\\ud800",
+            "\"\\u12",
+            "\"\\u123g\"",
+            "\"\\x\"",
+            "\"a\u{1}b\"",
+            "\"\u{7f}\u{80}\u{10ffff}\"",
+            "\"12345678\\",
+            "\"1234567\"",
+            "\"12345678",
+            "1e400",
+            "-1e400",
+            "1e-400",
+            "0e999",
+            "01",
+            "-",
+            "1.",
+            ".5",
+            "1e",
+            "1e+",
+            "-0",
+            "-01",
+            "1.7976931348623159e308",
+            "18446744073709551616",
+            "-9223372036854775809",
+            "0x1",
+            "NaN",
+            "tru",
+            "nulll",
+            "fals\u{e9}",
+            "\u{feff}1",
+            "",
         ] {
             check(text);
             check(&format!("[{text},{text}]"));
@@ -582,10 +617,12 @@ mod tests {
         let space = prop::sample::select(vec!["", " ", "\n", "\t\r "]);
         let string = prop_oneof!["\"[a-c]{0,20}\"", r#""([ab]|\\["\\/bfnrtu]|\\u[0-9a-fD]{4}|é|😀){0,6}""#];
         let number = "-?(0|[1-9][0-9]{0,20})(\\.[0-9]{1,3})?([eE][+-]?[0-9]{1,3})?";
-        let scalar = prop_oneof![string, number, prop::sample::select(vec!["null", "true", "false"]).prop_map(str::to_owned)];
+        let scalar =
+            prop_oneof![string, number, prop::sample::select(vec!["null", "true", "false"]).prop_map(str::to_owned)];
         let name = prop_oneof![Just("\"a\"".to_owned()), "\"[a-c]{0,9}\"", Just(r#""\u0061""#.to_owned())];
         let value = scalar.prop_recursive(6, 64, 6, move |inner| {
-            let item = (space.clone(), inner, space.clone()).prop_map(|(before, item, after)| format!("{before}{item}{after}"));
+            let item = (space.clone(), inner, space.clone())
+                .prop_map(|(before, item, after)| format!("{before}{item}{after}"));
             let field = (name.clone(), item.clone()).prop_map(|(name, item)| format!("{name}:{item}"));
             prop_oneof![
                 prop::collection::vec(item, 0..6).prop_map(|items| format!("[{}]", items.join(","))),

@@ -299,18 +299,19 @@ fn sizes_of_policies_and_what_it_costs_to_accept_them() {
         "\n| policies | by | bytes | objects | longest expression | API server's CPU to accept them |\n|---|---|---|---|---|---|\n",
     );
     let programs = before().map(|program| ("before", program)).into_iter().chain([("now", webhook::binary().unwrap())]);
+    let server = process_of(cluster.control_plane.port());
     for (by, program) in programs {
         let presets = presets_by(&program, &cluster);
         let all = presets.iter().map(|(_, text)| &**text).collect::<Vec<_>>().join("---\n");
         for (name, text) in [("all presets".to_owned(), all)].into_iter().chain(presets).chain(samples_by(&program)) {
             let objects = documents(&text);
             let longest = objects.iter().flat_map(expressions).map(str::len).max().unwrap_or_default();
-            let start = cpu_ticks(cluster.control_plane.port());
+            let start = cpu_ticks(server);
             for object in &objects {
                 let named = only_for(&format!("{by}-{}", name.replace([' ', '.'], "-")), object.clone());
                 cluster.kubectl("bench").apply(&named.to_string()).accepted();
             }
-            let cpu = Duration::from_millis(10 * (cpu_ticks(cluster.control_plane.port()) - start)).as_secs_f64();
+            let cpu = Duration::from_millis(10 * (cpu_ticks(server) - start)).as_secs_f64();
             let _ = writeln!(table, "| {name} | {by} | {} | {} | {longest} | {cpu:.2} s |", text.len(), objects.len());
         }
     }

@@ -14,7 +14,7 @@ pub use fault::PlaceFault;
 pub(crate) use missing::not_beside;
 
 use super::Union;
-use super::plan::{FieldNode, ItemKeyDefault, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
+use super::plan::{Described, FieldNode, ItemKeyDefault, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
 use crate::declaration::FaultKind;
 use crate::schema::{Declared, DefaultValue, Extension, ListUnion, Origin, Place, PlaceStep, Schema, Severity, Source};
 use check::{Faults, NO_MEMBERS, PreparedObject};
@@ -218,8 +218,14 @@ impl UnionCompiler {
                 matches!(role, Role::Discriminator { union } if booleans.get(usize::from(*union)) == Some(&true));
             fields.insert(name.clone(), FieldNode { empty_is_unset, is_boolean, ..FieldNode::new(name, *role) });
         }
-        let is_other = |name: &Box<str>| !roles.contains_key(name) && !at.keys.iter().any(|key| **key == **name);
-        let has_others = schema.properties.keys().any(is_other);
+        let is_other = |name: &str| !roles.contains_key(name) && !at.keys.iter().any(|key| **key == *name);
+        let described = if schema.untyped || schema.type_name.is_none() {
+            Described::Nothing
+        } else if schema.properties.keys().any(|name| is_other(name)) {
+            Described::OtherFields
+        } else {
+            Described::Unions
+        };
         for (name, property) in &schema.properties {
             if without_status && &**name == "status" {
                 continue;
@@ -245,9 +251,8 @@ impl UnionCompiler {
             required,
             key_defaults: key_defaults.into(),
             atomic: schema.is_atomic(),
-            untyped: schema.untyped || schema.type_name.is_none(),
             nullable: schema.nullable,
-            has_others,
+            described,
         })))
     }
 

@@ -1,7 +1,7 @@
 //! The places of a plan, as data for compilers to other languages.
 
 use super::Union;
-use super::plan::{Node, NodeIndex, ObjectNode, Part, Plan};
+use super::plan::{Described, Node, NodeIndex, ObjectNode, Part, Plan};
 
 /// An object in a kind that has unions, with the steps from the root to it.
 #[derive(Debug, Clone)]
@@ -77,14 +77,17 @@ impl Plan {
         match self.node(node) {
             Some(Node::Object(object)) => {
                 let unions = self.unions_of(object);
-                let way = Way { untyped: way.untyped || object.untyped, nullable: way.nullable || object.nullable };
+                let way = Way {
+                    untyped: way.untyped || object.described == Described::Nothing,
+                    nullable: way.nullable || object.nullable,
+                };
                 if !unions.is_empty() {
                     // Members that a declaration names are untyped although their object is not.
                     let typed = !way.untyped && unions.iter().all(Union::is_typed);
                     let in_collection = steps.iter().any(|step| !matches!(step, UnionStep::Field(_)));
                     // Null may stand for a list, or for an item.
                     let typed = typed && !(in_collection && way.nullable);
-                    let (nullable, has_others) = (object.nullable, object.has_others);
+                    let (nullable, has_others) = (object.nullable, object.described != Described::Unions);
                     found.push(UnionPlace { steps: steps.clone(), unions, typed, nullable, has_others });
                 }
                 for field in &object.fields {

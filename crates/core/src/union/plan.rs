@@ -47,12 +47,21 @@ pub(super) struct ObjectNode {
     pub(super) key_defaults: Box<[(u8, ItemKeyDefault)]>,
     /// True if a field manager owns the object as a whole.
     pub(super) atomic: bool,
-    /// True if the schema says nothing of the type of the object.
-    pub(super) untyped: bool,
     /// True if the object may be null.
     pub(super) nullable: bool,
-    /// True if the schema names fields that are of no union and no key.
-    pub(super) has_others: bool,
+    pub(super) described: Described,
+}
+
+/// What the schema says of an object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Described {
+    /// Nothing, not even its type.
+    Nothing,
+    /// The fields of its unions and the keys that identify it in its list, and no other field.
+    Unions,
+    /// Other fields, too.
+    #[default]
+    OtherFields,
 }
 
 /// The default of a key of list items.

@@ -90,7 +90,11 @@ impl DraftRequest<'_> {
 
 impl<'a> Draft<'a> {
     /// `arena` has the unions of both objects.
-    pub(super) fn check(self, catalog: &'a Catalog, arena: Option<Arena<'a>>) -> Result<AdmissionRequest<'a>, ReviewError> {
+    pub(super) fn check(
+        self,
+        catalog: &'a Catalog,
+        arena: Option<Arena<'a>>,
+    ) -> Result<AdmissionRequest<'a>, ReviewError> {
         let (api_version, kind) = (self.api_version.unwrap_or_default(), self.kind.unwrap_or_default());
         if (&*api_version, &*kind) != ("admission.k8s.io/v1", "AdmissionReview") {
             let [kind, api_version] = [kind, api_version].map(|text| Printable::new(&text, LONGEST_ECHO).to_string());
@@ -150,8 +154,7 @@ impl<'a> ReviewReader<'a, '_> {
     }
 
     fn request(&mut self) -> Result<Option<DraftRequest<'a>>, Unreadable> {
-        const FIELDS: [&str; 8] =
-            ["uid", "kind", "subResource", "name", "operation", "object", "oldObject", "options"];
+        const FIELDS: [&str; 8] = ["uid", "kind", "subResource", "name", "operation", "object", "oldObject", "options"];
         if self.reader.null()? {
             return Ok(None);
         }
