@@ -1,6 +1,6 @@
 //! Reads a JSON text: what is used as `serde_json` reads it, and the rest without memory.
 //!
-//! A [`Reader`] accepts and refuses the texts that `serde_json` accepts and refuses. What is unusual is left to `serde_json`
+//! A [`TextReader`] accepts and refuses the texts that `serde_json` accepts and refuses. What is unusual is left to `serde_json`
 //! itself: strings with escapes, nesting of more than 10,240 levels, and the message of every error. [`skip`](mod@skip) skips
 //! values. This module must not know what a text means.
 
@@ -33,7 +33,7 @@ impl From<Exhausted> for Unreadable {
 
 /// A position in a text.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct TextReader<'a> {
     text: &'a str,
     at: usize,
     meter: &'a dyn Meter,
@@ -41,7 +41,7 @@ pub(crate) struct Reader<'a> {
 
 /// A string, or the name of a field, as it is written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Written<'a> {
+pub(crate) enum JsonString<'a> {
     /// The text between the quotes, which has no escapes.
     Plain(&'a str),
     /// A string with escapes, and its quotes.
@@ -55,7 +55,7 @@ pub(crate) struct First(bool);
 /// The deserializer of the rest of a text.
 type Rest<'a> = serde_json::Deserializer<StrRead<'a>>;
 
-impl<'a> Reader<'a> {
+impl<'a> TextReader<'a> {
     /// Reads a text. Memory for strings with escapes is charged to `meter`, and released when they are read.
     pub(crate) fn new(text: &'a str, meter: &'a dyn Meter) -> Self {
         Self { text, at: 0, meter }
@@ -74,6 +74,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves to the next value, and returns its first byte.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Result<u8, Unreadable> {
         match white_space(self.bytes(), self.at) {
             Some((byte, at)) => {
@@ -85,6 +86,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips a value, and returns its text.
+    #[inline]
     pub(crate) fn skip(&mut self) -> Result<&'a str, Unreadable> {
         self.peek()?;
         let start = self.at;
@@ -110,6 +112,16 @@ impl<'a> Reader<'a> {
             Some(Err(error)) => Err(self.refused(self.at, &error)),
             Some(Ok(_)) | None => Ok(end),
         }
+    }
+
+    /// Skips an item of a list and the comma behind it, if they repeat an earlier part of the text and an object follows.
+    pub(crate) fn skip_repeated_item(&mut self, earlier: &str) -> Option<First> {
+        let start = self.at;
+        if self.skip_repeated(earlier) && self.peek() == Ok(b'{') {
+            return Some(First(true));
+        }
+        self.at = start;
+        None
     }
 
     /// Skips a value if it repeats an earlier part of the text, which is a value in brackets or quotes.
@@ -151,37 +163,38 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a string.
-    pub(crate) fn string(&mut self) -> Result<Written<'a>, Unreadable> {
+    pub(crate) fn string(&mut self) -> Result<JsonString<'a>, Unreadable> {
         match self.peek()? {
             b'"' => self.written(),
-            _ => Err(self.explain(|rest| rest.deserialize_str(Expected("a string")))),
+            _ => Err(self.explain(|rest| rest.deserialize_str(ExpectedValue("a string")))),
         }
     }
 
-    fn written(&mut self) -> Result<Written<'a>, Unreadable> {
+    #[inline]
+    fn written(&mut self) -> Result<JsonString<'a>, Unreadable> {
         let start = self.at;
         let Some((end, escaped)) = string_end(self.bytes(), start.saturating_add(1)) else {
-            return Err(self.explain(|rest| rest.deserialize_str(Expected("a string"))));
+            return Err(self.explain(|rest| rest.deserialize_str(ExpectedValue("a string"))));
         };
         self.at = end;
         let quoted = self.since(start);
         Ok(if escaped {
-            Written::Escaped(quoted)
+            JsonString::Escaped(quoted)
         } else {
-            Written::Plain(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default())
+            JsonString::Plain(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default())
         })
     }
 
     /// Passes a string to a function. It may not have lone surrogates, which are not Unicode.
-    pub(crate) fn unicode<T>(&self, string: Written<'_>, then: impl FnOnce(&str) -> T) -> Result<T, Unreadable> {
-        let Written::Escaped(quoted) = string else { return Ok(then(string.as_written())) };
+    pub(crate) fn unicode<T>(&self, string: JsonString<'_>, then: impl FnOnce(&str) -> T) -> Result<T, Unreadable> {
+        let JsonString::Escaped(quoted) = string else { return Ok(then(string.as_written())) };
         let text = |bytes: &[u8]| then(str::from_utf8(bytes).unwrap_or_default());
         self.unescape(quoted, |rest| rest.deserialize_str(Unescaped(text)))
     }
 
     /// Passes a string to a function, as bytes that need not be Unicode.
-    pub(crate) fn unescaped<T>(&self, string: Written<'_>, then: impl FnOnce(&[u8]) -> T) -> Result<T, Unreadable> {
-        let Written::Escaped(quoted) = string else { return Ok(then(string.as_written().as_bytes())) };
+    pub(crate) fn unescaped<T>(&self, string: JsonString<'_>, then: impl FnOnce(&[u8]) -> T) -> Result<T, Unreadable> {
+        let JsonString::Escaped(quoted) = string else { return Ok(then(string.as_written().as_bytes())) };
         self.unescape(quoted, |rest| rest.deserialize_bytes(Unescaped(then)))
     }
 
@@ -203,7 +216,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn object(&mut self, expected: &'static str) -> Result<First, Unreadable> {
         match self.peek()? {
             b'{' => Ok(self.enter()),
-            _ => Err(self.explain(|rest| rest.deserialize_map(Expected(expected)))),
+            _ => Err(self.explain(|rest| rest.deserialize_map(ExpectedValue(expected)))),
         }
     }
 
@@ -214,12 +227,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the name of the next field of an object, and moves to its value. Returns `None` behind the last one.
-    pub(crate) fn name(&mut self, first: &mut First) -> Result<Option<Written<'a>>, Unreadable> {
+    pub(crate) fn name(&mut self, first: &mut First) -> Result<Option<JsonString<'a>>, Unreadable> {
         self.name_that(first, |reader, name| reader.unicode(name, |_| ()))
     }
 
     /// Reads a name that need not be Unicode.
-    pub(crate) fn any_name(&mut self, first: &mut First) -> Result<Option<Written<'a>>, Unreadable> {
+    pub(crate) fn any_name(&mut self, first: &mut First) -> Result<Option<JsonString<'a>>, Unreadable> {
         self.name_that(first, |_, _| Ok(()))
     }
 
@@ -227,13 +240,12 @@ impl<'a> Reader<'a> {
     fn name_that(
         &mut self,
         first: &mut First,
-        check: impl FnOnce(&Self, Written<'_>) -> Result<(), Unreadable>,
-    ) -> Result<Option<Written<'a>>, Unreadable> {
-        if !self.next(first, b'}', "object", "expected `,` or `}`")? {
-            return Ok(None);
-        }
-        if self.peek()? != b'"' {
-            return Err(self.malformed(self.at.saturating_add(1), &"key must be a string"));
+        check: impl FnOnce(&Self, JsonString<'_>) -> Result<(), Unreadable>,
+    ) -> Result<Option<JsonString<'a>>, Unreadable> {
+        match self.next(first, b'}', "object", "expected `,` or `}`")? {
+            None => return Ok(None),
+            Some(b'"') => {}
+            Some(_) => return Err(self.malformed(self.at.saturating_add(1), &"key must be a string")),
         }
         let name = self.written()?;
         check(self, name)?;
@@ -258,26 +270,29 @@ impl<'a> Reader<'a> {
 
     /// Moves to the next item of a list. Returns false behind the last one.
     pub(crate) fn item(&mut self, first: &mut First) -> Result<bool, Unreadable> {
-        self.next(first, b']', "list", "expected `,` or `]`")
+        Ok(self.next(first, b']', "list", "expected `,` or `]`")?.is_some())
     }
 
-    fn next(&mut self, first: &mut First, close: u8, kind: &str, missing: &str) -> Result<bool, Unreadable> {
+    /// Moves to the next item or name, and returns its first byte.
+    #[inline]
+    fn next(&mut self, first: &mut First, close: u8, kind: &str, missing: &str) -> Result<Option<u8>, Unreadable> {
         let Some((byte, at)) = white_space(self.bytes(), self.at) else { return Err(self.end_of_text(kind)) };
         self.at = at;
         if byte == close {
             self.at = at.saturating_add(1);
-            return Ok(false);
+            return Ok(None);
         }
-        if !std::mem::take(&mut first.0) {
-            if byte != b',' {
-                return Err(self.malformed(at.saturating_add(1), &missing));
-            }
-            self.at = at.saturating_add(1);
-            if self.peek()? == close {
-                return Err(self.malformed(self.at.saturating_add(1), &"trailing comma"));
-            }
+        if std::mem::take(&mut first.0) {
+            return Ok(Some(byte));
         }
-        Ok(true)
+        if byte != b',' {
+            return Err(self.malformed(at.saturating_add(1), &missing));
+        }
+        self.at = at.saturating_add(1);
+        match self.peek()? {
+            byte if byte == close => Err(self.malformed(self.at.saturating_add(1), &"trailing comma")),
+            byte => Ok(Some(byte)),
+        }
     }
 
     /// Returns an error unless the text ends here.
@@ -331,14 +346,14 @@ impl<'a> Reader<'a> {
     #[cold]
     pub(crate) fn malformed(&self, at: usize, reason: &dyn Display) -> Unreadable {
         let before = self.bytes().get(..at.min(self.text.len())).unwrap_or_default();
-        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-        let column = before.iter().rev().take_while(|byte| **byte != b'\n').count();
+        let mut lines = before.split(|byte| *byte == b'\n');
+        let (line, column) = (lines.clone().count(), lines.next_back().map_or(0, <[u8]>::len));
         let message = format!("{reason} at line {line} column {column}");
         Unreadable::Malformed(Printable::new(&message, LONGEST_REASON).to_string().into())
     }
 }
 
-impl<'a> Written<'a> {
+impl<'a> JsonString<'a> {
     /// Returns a string whose text is known.
     pub(crate) fn of(quoted: &'a str) -> Self {
         if quoted.as_bytes().contains(&b'\\') {
@@ -355,9 +370,9 @@ impl<'a> Written<'a> {
 }
 
 /// Refuses every value, because another one was expected.
-struct Expected(&'static str);
+struct ExpectedValue(&'static str);
 
-impl Visitor<'_> for Expected {
+impl Visitor<'_> for ExpectedValue {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -394,16 +409,16 @@ mod tests {
     /// Reads a whole text by a function.
     fn whole<'a, T>(
         text: &'a str,
-        read: impl FnOnce(&mut Reader<'a>) -> Result<T, Unreadable>,
+        read: impl FnOnce(&mut TextReader<'a>) -> Result<T, Unreadable>,
     ) -> Result<T, Unreadable> {
-        let mut reader = Reader::new(text, &Unmetered);
+        let mut reader = TextReader::new(text, &Unmetered);
         let value = read(&mut reader)?;
         reader.end()?;
         Ok(value)
     }
 
     /// Reads a list of lists and maps to the end, each item as itself, and returns what it contains.
-    fn visit(reader: &mut Reader<'_>, out: &mut Vec<String>) -> Result<(), Unreadable> {
+    fn visit(reader: &mut TextReader<'_>, out: &mut Vec<String>) -> Result<(), Unreadable> {
         match reader.peek()? {
             b'{' => {
                 let mut fields = reader.enter();
@@ -517,20 +532,20 @@ mod tests {
             reader.unicode(string, str::to_owned)
         });
         assert_eq!(string, serde_json::from_str::<String>(text).map_err(message), "{text:?} as a string");
-        let of_list = whole(text, |reader| reader.object("a map").and_then(|_| Ok(reader.malformed(0, &"")))).map(drop);
+        let map = whole(text, |reader| reader.object("a map").map(drop));
         if !text.trim_ascii_start().starts_with('{') {
             struct Map;
             impl<'de> Deserialize<'de> for Map {
                 fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                    deserializer.deserialize_map(Expected("a map")).map(|()| Self)
+                    deserializer.deserialize_map(ExpectedValue("a map")).map(|()| Self)
                 }
             }
-            assert_eq!(of_list, serde_json::from_str::<Map>(text).map(drop).map_err(message), "{text:?} as a map");
+            assert_eq!(map, serde_json::from_str::<Map>(text).map(drop).map_err(message), "{text:?} as a map");
         }
     }
 
     const GOOD: &str = r#" {"a": [1, -0.5e+3, "x\"\u00e9\\", {"b": {}, "a": [[], true, false, null]}, 0], "\ud83d\ude00long key with é":
-        "0123456789abcdef\n", "a": "", "c": 123456789012345678901} "#;
+    "0123456789abcdef\n", "a": "", "c": 123456789012345678901} "#;
 
     #[test]
     fn every_spoilt_byte_is_seen_as_serde_json_sees_it() {
@@ -594,8 +609,8 @@ mod tests {
         }
         let digits = "7".repeat(1 << 20);
         for text in [digits.clone(), format!("-{digits}"), format!("0.{digits}"), format!("1e{digits}")] {
-            assert_eq!(whole(&text, Reader::skip), Ok(&*text));
-            assert_eq!(whole(&text, Reader::number).is_ok(), serde_json::from_str::<f64>(&text).is_ok());
+            assert_eq!(whole(&text, TextReader::skip), Ok(&*text));
+            assert_eq!(whole(&text, TextReader::number).is_ok(), serde_json::from_str::<f64>(&text).is_ok());
         }
     }
 
@@ -604,10 +619,10 @@ mod tests {
         for depth in [1, 62, 63, 64, 65, 126, 127, 128, 10_000, 10_239, 10_240, 10_241, 100_000] {
             for (open, close) in [("[", "]"), (r#"{"a":"#, "}"), (r#"[0,{"a":"#, "}]")] {
                 let text = format!("{}1{}", open.repeat(depth), close.repeat(depth));
-                assert_eq!(whole(&text, Reader::skip), Ok(&*text), "{depth}");
+                assert_eq!(whole(&text, TextReader::skip), Ok(&*text), "{depth}");
                 let unclosed = text.get(..text.len() - 1).unwrap();
                 let error = serde_json::from_str::<IgnoredAny>(unclosed).unwrap_err().to_string();
-                assert_eq!(whole(unclosed, Reader::skip), Err(Unreadable::Malformed(error.into())), "{depth}");
+                assert_eq!(whole(unclosed, TextReader::skip), Err(Unreadable::Malformed(error.into())), "{depth}");
             }
         }
     }
@@ -632,8 +647,8 @@ mod tests {
         let spoilt = prop::collection::vec((any::<prop::sample::Index>(), "[\"\\\\{}\\[\\],:0-9eE. \nabtu]?"), 0..3);
         (value, spoilt).prop_map(|(mut text, spoilt)| {
             for (index, with) in spoilt {
-                let at = index.index(text.len());
-                if text.is_char_boundary(at) && text.is_char_boundary(at + 1) {
+                let at = index.index(text.len().max(1));
+                if text.is_char_boundary(at) && at < text.len() && text.is_char_boundary(at + 1) {
                     text.replace_range(at..=at, &with);
                 }
             }

@@ -5,7 +5,7 @@
 use crate::field_path::cut;
 use std::fmt::{self, Write};
 use std::io;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 /// A budget of memory for requests.
 pub trait Meter: fmt::Debug {
@@ -40,6 +40,9 @@ pub(crate) struct Buffer<'m, T> {
     meter: &'m dyn Meter,
 }
 
+/// Least capacity, in bytes.
+const LEAST: usize = 128;
+
 /// Capacity doubles up to this many bytes and grows by a quarter above, to bound the unused part of large buffers.
 const DOUBLED: usize = 64 * 1024;
 
@@ -63,6 +66,18 @@ impl<'m, T> Buffer<'m, T> {
         Ok(())
     }
 
+    /// Appends items that the buffer has.
+    pub(crate) fn extend_from_within(&mut self, items: Range<usize>) -> Result<(), Exhausted>
+    where
+        T: Copy,
+    {
+        debug_assert!(items.end <= self.items.len(), "items that the buffer does not have");
+        let items = items.start.min(self.items.len())..items.end.min(self.items.len());
+        self.reserve(items.len())?;
+        self.items.extend_from_within(items);
+        Ok(())
+    }
+
     pub(crate) fn truncate(&mut self, length: usize) {
         self.items.truncate(length);
     }
@@ -79,7 +94,8 @@ impl<'m, T> Buffer<'m, T> {
         if needed <= capacity {
             return Ok(());
         }
-        let growth = if bytes::<T>(capacity) < DOUBLED { capacity.max(4) } else { capacity / 4 };
+        let growth =
+            if bytes::<T>(capacity) < DOUBLED { capacity.max(LEAST / size_of::<T>().max(1)) } else { capacity / 4 };
         let target = needed.max(capacity.saturating_add(growth));
         self.meter.charge(bytes::<T>(target.saturating_sub(capacity)))?;
         self.items.reserve_exact(target.saturating_sub(self.items.len()));

@@ -13,7 +13,7 @@ mod field_set;
 use super::raw::{field, for_each_item, string};
 use super::request::{AdmissionRequest, JudgedObjects};
 use crate::declaration::LAST_APPLIED;
-use crate::json::{Reader, Unreadable};
+use crate::json::{TextReader, Unreadable};
 use crate::meter::{Exhausted, Meter};
 use crate::union::{LONGEST_TEXT, MOST_OTHERS, Manifests, Part, Projection, Projector};
 use serde::Deserialize;
@@ -142,7 +142,7 @@ impl<'a> ManifestSource<'a> {
         let charge = Charge::new(meter, source.len().saturating_mul(2))?;
         let text = match self {
             Self::Annotation(source) => {
-                let mut reader = Reader::new(source, meter);
+                let mut reader = TextReader::new(source, meter);
                 let text = reader.string().and_then(|text| reader.unicode(text, str::to_owned));
                 readable(text)?.filter(|text| {
                     let is = |name: &str, expected: &str| {
@@ -178,7 +178,7 @@ impl ManifestText<'_> {
         subject: &JudgedObjects<'_>,
         meter: &'a dyn Meter,
     ) -> Result<Option<Projection<'a>>, Exhausted> {
-        let mut reader = Reader::new(&self.text, meter);
+        let mut reader = TextReader::new(&self.text, meter);
         let mut projector = Projector::new(subject.entry.plan(), subject.part, &reader);
         if !self.has_values {
             projector = projector.with_wholes();

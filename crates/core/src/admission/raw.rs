@@ -1,6 +1,6 @@
 //! Reads single parts of a JSON text, and skips the rest.
 
-use crate::json::{Reader, Unreadable, Written};
+use crate::json::{JsonString, TextReader, Unreadable};
 use crate::meter::Unmetered;
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ const LONGEST_ESCAPED: usize = 1024;
 /// Returns the value of a field of an object, the last one if the field occurs twice. Returns `None` if there is none, or if the
 /// text is not an object.
 pub(super) fn field<'a>(object: &'a str, name: &str) -> Option<&'a str> {
-    let mut reader = Reader::new(object, &Unmetered);
+    let mut reader = TextReader::new(object, &Unmetered);
     let mut fields = reader.object("an object").ok()?;
     let mut found = None;
     while let Some(field) = reader.any_name(&mut fields).ok()? {
@@ -23,7 +23,7 @@ pub(super) fn field<'a>(object: &'a str, name: &str) -> Option<&'a str> {
 
 /// Calls a function for each item of a list, up to the first that is not JSON.
 pub(super) fn for_each_item<'a>(list: &'a str, mut call: impl FnMut(&'a str)) {
-    let mut reader = Reader::new(list, &Unmetered);
+    let mut reader = TextReader::new(list, &Unmetered);
     if reader.peek() != Ok(b'[') {
         return;
     }
@@ -38,13 +38,13 @@ pub(super) fn for_each_item<'a>(list: &'a str, mut call: impl FnMut(&'a str)) {
 
 /// Returns a string, `None` if the text is not one. A string with escapes must be short.
 pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
-    read_string(&mut Reader::new(text, &Unmetered)).ok()
+    read_string(&mut TextReader::new(text, &Unmetered)).ok()
 }
 
 /// Reads a string, borrowed from the text unless it has escapes. A string with escapes must be short.
-pub(super) fn read_string<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, str>, Unreadable> {
+pub(super) fn read_string<'a>(reader: &mut TextReader<'a>) -> Result<Cow<'a, str>, Unreadable> {
     let string = reader.string()?;
-    if let Written::Plain(text) = string {
+    if let JsonString::Plain(text) = string {
         return Ok(Cow::Borrowed(text));
     }
     let copy = reader.unicode(string, |text| (text.len() <= LONGEST_ESCAPED).then(|| text.to_owned()))?;

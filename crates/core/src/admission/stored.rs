@@ -3,7 +3,7 @@
 //! The result is that of two [`review`](super::review())s: a create of the object, and an update that changes nothing.
 
 use crate::catalog::CatalogEntry;
-use crate::json::{Reader, Unreadable};
+use crate::json::{TextReader, Unreadable};
 use crate::meter::{Exhausted, Unmetered};
 use crate::union::{
     Capped, Change, Changes, Judgement, LONGEST_TEXT, Objects, Part, Projection, Projector, Rules, Violation, judge,
@@ -109,7 +109,7 @@ impl StoredObject {
 
 /// Reads the unions of one part of an object.
 fn project<'t>(entry: &CatalogEntry, part: Part, text: &'t str) -> Result<Projection<'t>, StoredObjectError> {
-    let mut reader = Reader::new(text, &Unmetered);
+    let mut reader = TextReader::new(text, &Unmetered);
     let object = Projector::new(entry.plan(), part, &reader).only(&mut reader);
     let object = object.and_then(|object| reader.end().map(|()| object)).map_err(|error| match error {
         Unreadable::Exhausted(exhausted) => StoredObjectError::Exhausted(exhausted),

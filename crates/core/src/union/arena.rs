@@ -7,7 +7,7 @@
 //! |---|---|
 //! | object | counts of states, keys and children; keys; states; children as (position, node) |
 //! | list | the first item, the number of items |
-//! | item | the next item, the index; then the node |
+//! | item | the next item, the index; then the node. Before it, if the list is keyed, the offset of its text |
 //! | map | the first entry; entries are sorted by key, distinct |
 //! | entry | the next entry, the key; then the node |
 //! | whole object, list or map | `NONE` |
@@ -244,6 +244,11 @@ impl<'s> ObjectRef<'s> {
         None
     }
 
+    /// Returns the offset behind the object.
+    fn end(self) -> u32 {
+        self.children.0.saturating_add(2 * self.children.1)
+    }
+
     fn child_at(self, number: u32) -> (u32, NodeRef<'s>) {
         let at = self.children.0.saturating_add(2 * number);
         let arena = self.arena;
@@ -271,6 +276,21 @@ impl Arena<'_> {
     /// Returns true if the keys of the object at `at` identify it.
     pub(super) fn has_keys(&self, at: u32) -> bool {
         counts(self.word(at))[1] > 0
+    }
+
+    /// Returns the first item of a list.
+    pub(super) fn first_item(&self, list: u32) -> Option<u32> {
+        self.chain(self.word(list)).next()
+    }
+
+    /// Returns the item after another one.
+    pub(super) fn next_item(&self, item: u32) -> Option<u32> {
+        self.chain(item).nth(1)
+    }
+
+    /// Returns the offset of the text of an item of a keyed list, and its index.
+    pub(super) fn origin(&self, item: u32) -> (usize, u32) {
+        (index(self.word(item.saturating_sub(1))), self.word(item.saturating_add(1)))
     }
 
     pub(super) fn entry_key(&self, at: u32) -> &str {

@@ -9,14 +9,15 @@
 mod drafts;
 mod emptiness;
 mod node;
+mod read;
 mod repeats;
 
-use super::arena::{Arena, NodeRef, TextRange};
-use super::plan::{Part, Plan};
-use crate::json::{Reader, Unreadable};
-use crate::meter::{Buffer, Meter};
-use drafts::{ChildDraft, Read, Slot, StateDraft};
-use repeats::Repeats;
+pub(crate) use drafts::Projector;
+
+use super::arena::{Arena, NodeRef};
+use crate::json::{TextReader, Unreadable};
+use drafts::Slot;
+use read::Read;
 
 /// The unions of one object. An [`Arena`] has them.
 #[derive(Debug, Clone, Copy)]
@@ -68,55 +69,9 @@ impl Projection<'_> {
     }
 }
 
-/// Reads the unions of objects of one text into one arena. The drafts of incomplete objects are bounded by the plan, except for
-/// duplicate fields, and charged like everything else.
-#[derive(Debug)]
-pub(crate) struct Projector<'p, 'a> {
-    plan: &'p Plan,
-    part: Part,
-    meter: &'a dyn Meter,
-    arena: Arena<'a>,
-    states: Buffer<'a, StateDraft>,
-    children: Buffer<'a, ChildDraft>,
-    children_read: u32,
-    keys: Buffer<'a, (u32, TextRange)>,
-    repeats: Repeats<'a>,
-    /// The number of lists and maps around the value that is read.
-    lists: u32,
-    /// The JSON text of `metadata`.
-    metadata: &'a str,
-    /// True if `true` stands for all of an object, list or map that is owned as a whole.
-    wholes: bool,
-}
-
-impl<'p, 'a> Projector<'p, 'a> {
-    /// Returns a projector of one part of the objects in the text of a reader.
-    pub(crate) fn new(plan: &'p Plan, part: Part, reader: &Reader<'a>) -> Self {
-        let meter = reader.meter();
-        Self {
-            plan,
-            part,
-            meter,
-            arena: Arena::new(reader.text(), meter),
-            states: Buffer::new(meter),
-            children: Buffer::new(meter),
-            children_read: 0,
-            keys: Buffer::new(meter),
-            repeats: Repeats::default(),
-            lists: 0,
-            metadata: "",
-            wholes: false,
-        }
-    }
-
-    /// Returns a projector that reads `true` in place of an object, list or map that is owned as a whole as
-    /// [all of it](NodeRef::is_whole).
-    pub(crate) fn with_wholes(self) -> Self {
-        Self { wholes: true, ..self }
-    }
-
+impl<'a> Projector<'_, 'a> {
     /// Reads the next value. Parts that repeat an object that was read before are compared and not read.
-    pub(crate) fn object(&mut self, reader: &mut Reader<'a>) -> Result<Projected<'a>, Unreadable> {
+    pub(crate) fn object(&mut self, reader: &mut TextReader<'a>) -> Result<Projected<'a>, Unreadable> {
         self.metadata = "";
         self.repeats.begin();
         let node = self.plan.root(self.part).and_then(|id| self.plan.node(id));
@@ -125,7 +80,7 @@ impl<'p, 'a> Projector<'p, 'a> {
     }
 
     /// Reads the next value.
-    pub(crate) fn only(mut self, reader: &mut Reader<'a>) -> Result<Projection<'a>, Unreadable> {
+    pub(crate) fn only(mut self, reader: &mut TextReader<'a>) -> Result<Projection<'a>, Unreadable> {
         let object = self.object(reader)?;
         Ok(Projection { arena: self.arena, object })
     }
@@ -139,8 +94,9 @@ impl<'p, 'a> Projector<'p, 'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meter::{Exhausted, Unmetered};
+    use crate::meter::{Exhausted, Meter, Unmetered};
     use crate::schema::{Place, Schema, Source};
+    use crate::union::plan::{Part, Plan};
     use serde_json::json;
 
     fn plan() -> Plan {
@@ -152,7 +108,7 @@ mod tests {
     }
 
     fn read<'a>(plan: &Plan, text: &'a str, meter: &'a dyn Meter) -> Projection<'a> {
-        let mut reader = Reader::new(text, meter);
+        let mut reader = TextReader::new(text, meter);
         Projector::new(plan, Part::Main, &reader).only(&mut reader).unwrap()
     }
 

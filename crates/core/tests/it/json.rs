@@ -118,16 +118,12 @@ fn what_is_long_or_deep_is_answered() {
         let text = member(&value);
         let body = update(&text, &text);
         let answer = answer(&CATALOG, Phase::Both, Ratcheting::Enabled, body.as_bytes()).unwrap();
-        assert!(answer.operations.is_empty(), "{:.100}", text);
+        assert!(answer.operations.is_empty(), "{text:.100}");
         // In the place of a union as well.
         let text = format!(r#"{{"spec":{{"list":{value},"map":{value},"one":{value}}}}}"#);
         let body = update(&text, "null");
-        review(&CATALOG, Phase::Both, Ratcheting::Enabled, body.as_bytes())
-            .map(drop)
-            .or_else(|error| match error {
-                ReviewError::Malformed(reason) if reason.contains("number out of range") => Ok(()),
-                other => Err(other),
-            })
-            .unwrap();
+        if let Err(error) = review(&CATALOG, Phase::Both, Ratcheting::Enabled, body.as_bytes()) {
+            assert!(error.to_string().contains("number out of range"), "{error}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! keys, and `.` the value itself. Other keys are values and positions, which have no unions. A value without keys is owned as a
 //! whole, and written as `true`.
 
-use crate::json::{Reader, Unreadable, Written};
+use crate::json::{JsonString, TextReader, Unreadable};
 use crate::meter::{Meter, Unmetered};
 use std::borrow::Cow;
 
@@ -13,14 +13,15 @@ const DEEPEST: u32 = 127;
 
 /// Returns the manifest as JSON text, no longer than the field set.
 pub(super) fn to_manifest(field_set: &str, meter: &dyn Meter) -> Result<String, Unreadable> {
-    let mut writer = Writer { reader: Reader::new(field_set, meter), manifest: String::with_capacity(field_set.len()) };
+    let mut writer =
+        ManifestWriter { reader: TextReader::new(field_set, meter), manifest: String::with_capacity(field_set.len()) };
     writer.value(DEEPEST)?;
     writer.reader.end()?;
     Ok(writer.manifest)
 }
 
-struct Writer<'a> {
-    reader: Reader<'a>,
+struct ManifestWriter<'a> {
+    reader: TextReader<'a>,
     manifest: String,
 }
 
@@ -30,7 +31,7 @@ enum Kind {
     Object,
     List,
 }
-impl Writer<'_> {
+impl ManifestWriter<'_> {
     /// Writes a value of at most so many levels.
     fn value(&mut self, levels: u32) -> Result<(), Unreadable> {
         let levels = levels.checked_sub(1).ok_or_else(|| self.refused("too many levels"))?;
@@ -38,8 +39,8 @@ impl Writer<'_> {
         let mut kind = None;
         while let Some(key) = self.reader.name(&mut fields)? {
             let key = match key {
-                Written::Plain(key) => Cow::Borrowed(key),
-                Written::Escaped(_) => self.reader.unicode(key, |key| Cow::Owned(key.to_owned()))?,
+                JsonString::Plain(key) => Cow::Borrowed(key),
+                JsonString::Escaped(_) => self.reader.unicode(key, |key| Cow::Owned(key.to_owned()))?,
             };
             let (of, rest) = match key.split_once(':') {
                 Some(("f", name)) => (Kind::Object, name),
@@ -94,7 +95,7 @@ impl Writer<'_> {
 
 /// Returns the text between the braces of a JSON object that is not empty.
 fn inside(object: &str) -> Option<&str> {
-    let mut reader = Reader::new(object, &Unmetered);
+    let mut reader = TextReader::new(object, &Unmetered);
     let object = reader.skip().ok()?;
     reader.end().ok()?;
     let inside = object.strip_prefix('{')?.strip_suffix('}')?.trim();

@@ -6,7 +6,7 @@ use crate::admission::ReviewError;
 use crate::admission::raw::read_string;
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::field_path::Printable;
-use crate::json::{Reader, Unreadable};
+use crate::json::{TextReader, Unreadable};
 use crate::union::{Arena, Part, Projected, Projector};
 use std::borrow::Cow;
 
@@ -130,7 +130,7 @@ impl<'a> Draft<'a> {
 /// Reads a review.
 pub(super) struct ReviewReader<'a, 'h> {
     pub(super) catalog: &'a Catalog,
-    pub(super) reader: Reader<'a>,
+    pub(super) reader: TextReader<'a>,
     /// The header, if the body is read a second time.
     pub(super) known: Option<&'h Header<'h>>,
     /// Has the unions of the objects that were read last in this way.

@@ -7,7 +7,7 @@ use super::AdmissionRequest;
 use super::draft::{Draft, Header, ReviewReader};
 use crate::admission::error::ReviewError;
 use crate::catalog::Catalog;
-use crate::json::Reader;
+use crate::json::TextReader;
 use crate::meter::Meter;
 use crate::union::{Arena, LONGEST_TEXT};
 
@@ -43,7 +43,7 @@ fn parse<'a>(
     known: Option<&Header<'_>>,
     meter: &'a dyn Meter,
 ) -> Result<(Draft<'a>, Option<Arena<'a>>), ReviewError> {
-    let mut reader = ReviewReader { catalog, reader: Reader::new(text, meter), known, projector: None };
+    let mut reader = ReviewReader { catalog, reader: TextReader::new(text, meter), known, projector: None };
     let draft = reader.review()?;
     Ok((draft, reader.projector.map(|(_, projector)| projector.finish())))
 }

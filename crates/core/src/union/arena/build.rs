@@ -1,6 +1,6 @@
 //! Stores nodes in the arena.
 
-use super::{Arena, ENTRY_HAS_NODE, LONGEST_TEXT, NONE, RecordChain, TAG, TextKind, TextRange, index};
+use super::{Arena, ENTRY_HAS_NODE, LONGEST_TEXT, NONE, NodeRef, RecordChain, TAG, TextKind, TextRange, index};
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
 
@@ -48,9 +48,18 @@ impl<'a> Arena<'a> {
         TextRange::new(beside, offset, text.len())
     }
 
-    /// Begins an item. Its node must follow.
-    pub(in crate::union) fn push_item(&mut self, index: u32) -> Result<(), Exhausted> {
+    /// Begins an item. Its node must follow. `text` is the offset of its text if the list is keyed.
+    pub(in crate::union) fn push_item(&mut self, index: u32, text: Option<usize>) -> Result<(), Exhausted> {
+        if let Some(text) = text {
+            self.push(&[u32::try_from(text).map_err(|_| Exhausted)?])?;
+        }
         self.push(&[NONE, index])
+    }
+
+    /// Stores an object again. Both share their children.
+    pub(in crate::union) fn push_again(&mut self, object: u32) -> Result<(), Exhausted> {
+        let end = NodeRef { arena: self, at: object }.object().end();
+        self.words.extend_from_within(index(object)..index(end))
     }
 
     /// Begins an entry. If `has_node` is true, its node must follow.

@@ -1,28 +1,61 @@
 //! Collects the fields of objects that are being read, and stores complete objects in the arena.
 
-use super::Projector;
-use crate::json::{Reader, Unreadable, Written};
-use crate::meter::Exhausted;
+use super::read::Read;
+use super::repeats::Repeats;
+use crate::json::{JsonString, TextReader, Unreadable};
+use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
-use crate::union::arena::{NONE, ScalarRef, TextRange, object_head};
-use crate::union::plan::ItemKeyDefault;
+use crate::union::arena::{Arena, NONE, ScalarRef, TextRange, object_head};
+use crate::union::plan::{ItemKeyDefault, Part, Plan};
 
-/// A value after reading.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Read {
-    /// The value is missing or null.
-    Null,
-    /// Nothing is stored: the value has an unexpected type, or no part of it matters.
-    Other { empty: bool },
-    /// A stored node. `says` is true if a union in it must be judged: a member or a discriminator is set, or the union is
-    /// required.
-    Node { at: u32, says: bool, empty: bool },
+/// Reads the unions of objects of one text into one arena. The drafts of incomplete objects are bounded by the plan, except for
+/// duplicate fields, and charged like everything else.
+#[derive(Debug)]
+pub(crate) struct Projector<'p, 'a> {
+    pub(super) plan: &'p Plan,
+    pub(super) part: Part,
+    pub(super) meter: &'a dyn Meter,
+    pub(super) arena: Arena<'a>,
+    pub(super) states: Buffer<'a, StateDraft>,
+    pub(super) children: Buffer<'a, ChildDraft>,
+    children_read: u32,
+    pub(super) keys: Buffer<'a, (u32, TextRange)>,
+    pub(super) repeats: Repeats<'a>,
+    /// The list that another object had in the place of the value that is read next.
+    pub(super) before: Option<u32>,
+    /// The number of lists and maps around the value that is read.
+    pub(super) lists: u32,
+    /// The JSON text of `metadata`.
+    pub(super) metadata: &'a str,
+    /// True if `true` stands for all of an object, list or map that is owned as a whole.
+    pub(super) wholes: bool,
 }
 
-impl Read {
-    /// Returns true for `false`, zero, `""`, `{}` and `[]`.
-    pub(super) fn is_empty(self) -> bool {
-        matches!(self, Self::Other { empty: true } | Self::Node { empty: true, .. })
+impl<'p, 'a> Projector<'p, 'a> {
+    /// Returns a projector of one part of the objects in the text of a reader.
+    pub(crate) fn new(plan: &'p Plan, part: Part, reader: &TextReader<'a>) -> Self {
+        let meter = reader.meter();
+        Self {
+            plan,
+            part,
+            meter,
+            arena: Arena::new(reader.text(), meter),
+            states: Buffer::new(meter),
+            children: Buffer::new(meter),
+            children_read: 0,
+            keys: Buffer::new(meter),
+            repeats: Repeats::default(),
+            before: None,
+            lists: 0,
+            metadata: "",
+            wholes: false,
+        }
+    }
+
+    /// Returns a projector that reads `true` in place of an object, list or map that is owned as a whole as
+    /// [all of it](crate::union::arena::NodeRef::is_whole).
+    pub(crate) fn with_wholes(self) -> Self {
+        Self { wholes: true, ..self }
     }
 }
 
@@ -47,7 +80,8 @@ pub(super) struct ChildDraft {
 pub(super) enum Slot {
     Root,
     Field,
-    Item(u32),
+    /// The index, and the offset of the text if the list is keyed.
+    Item(u32, Option<usize>),
     Entry(TextRange),
 }
 
@@ -125,7 +159,7 @@ impl<'a> Projector<'_, 'a> {
     pub(super) fn begin(&mut self, slot: Slot) -> Result<u32, Exhausted> {
         match slot {
             Slot::Root | Slot::Field => {}
-            Slot::Item(index) => self.arena.push_item(index)?,
+            Slot::Item(index, text) => self.arena.push_item(index, text)?,
             Slot::Entry(key) => self.arena.push_entry(key, true)?,
         }
         self.arena.end()
@@ -188,9 +222,9 @@ impl<'a> Projector<'_, 'a> {
     }
 
     /// Stores a discriminator or a key, which `reader` read. Returns `None` for null.
-    pub(super) fn scalar(&mut self, reader: &Reader<'a>, text: &'a str) -> Result<Option<TextRange>, Exhausted> {
+    pub(super) fn scalar(&mut self, reader: &TextReader<'a>, text: &'a str) -> Result<Option<TextRange>, Exhausted> {
         Ok(Some(match text.as_bytes().first() {
-            Some(b'"') => match reader.unicode(Written::of(text), |text| self.arena.store_text(text)) {
+            Some(b'"') => match reader.unicode(JsonString::of(text), |text| self.arena.store_text(text)) {
                 Ok(stored) => stored?,
                 Err(Unreadable::Exhausted(exhausted)) => return Err(exhausted),
                 // A string with lone surrogates is not Unicode. Store it as it is written, with quotes, so that it equals no

@@ -1,9 +1,9 @@
 //! Reads the value at one node of the plan.
 
-use super::Projector;
-use super::drafts::{Read, Slot};
+use super::drafts::{Projector, Slot};
 use super::emptiness::is_empty;
-use crate::json::{Reader, Unreadable};
+use super::read::Read;
+use crate::json::{TextReader, Unreadable};
 use crate::meter::Exhausted;
 use crate::union::arena::{ENTRY, ITEM, NONE, RecordChain};
 use crate::union::plan::{ListNode, Node, NodeIndex, ObjectNode, Role};
@@ -13,15 +13,16 @@ impl<'p, 'a> Projector<'p, 'a> {
     /// plan bounds the recursion, not the depth of the text.
     pub(super) fn value(
         &mut self,
-        reader: &mut Reader<'a>,
+        reader: &mut TextReader<'a>,
         node: Option<&'p Node>,
         slot: Slot,
     ) -> Result<Read, Unreadable> {
         let mut empty = true;
+        let before = self.before.take();
         match (reader.peek()?, node) {
             (b'{', Some(Node::Object(node))) => return self.read_object(reader, node, slot),
             (b'{', Some(Node::Map(node))) => return self.within(|it| it.read_map(reader, node.values, slot)),
-            (b'[', Some(Node::List(node))) => return self.within(|it| it.read_list(reader, node, slot)),
+            (b'[', Some(Node::List(node))) => return self.within(|it| it.read_list(reader, node, slot, before)),
             (b'{', _) => {
                 let mut fields = reader.enter();
                 while reader.name(&mut fields)?.is_some() {
@@ -63,14 +64,16 @@ impl<'p, 'a> Projector<'p, 'a> {
     }
 
     /// Reads the value of a field, or shares that of an object before, if it has the same text.
-    fn child(&mut self, reader: &mut Reader<'a>, id: NodeIndex) -> Result<Read, Unreadable> {
+    fn child(&mut self, reader: &mut TextReader<'a>, id: NodeIndex) -> Result<Read, Unreadable> {
         let node = self.plan.node(id);
         if self.lists > 0 {
             return self.value(reader, node, Slot::Field);
         }
         reader.peek()?;
-        if let Some((_, read)) = self.repeats.skip(reader, Some(id)) {
-            return Ok(read);
+        match self.repeats.skip(reader, Some(id)) {
+            Ok((_, read)) => return Ok(read),
+            Err(Some(Read::Node { at, .. })) => self.before = Some(at),
+            Err(_) => {}
         }
         let (place, start) = (self.repeats.reserve(), reader.position());
         let read = self.value(reader, node, Slot::Field)?;
@@ -79,11 +82,11 @@ impl<'p, 'a> Projector<'p, 'a> {
     }
 
     /// Skips the value of a field.
-    fn skip(&mut self, reader: &mut Reader<'a>) -> Result<&'a str, Unreadable> {
+    fn skip(&mut self, reader: &mut TextReader<'a>) -> Result<&'a str, Unreadable> {
         if self.lists > 0 || !matches!(reader.peek()?, b'{' | b'[' | b'"') {
             return reader.skip();
         }
-        if let Some((text, _)) = self.repeats.skip(reader, None) {
+        if let Ok((text, _)) = self.repeats.skip(reader, None) {
             return Ok(text);
         }
         let place = self.repeats.reserve();
@@ -92,7 +95,12 @@ impl<'p, 'a> Projector<'p, 'a> {
         Ok(text)
     }
 
-    fn read_object(&mut self, reader: &mut Reader<'a>, node: &'p ObjectNode, slot: Slot) -> Result<Read, Unreadable> {
+    fn read_object(
+        &mut self,
+        reader: &mut TextReader<'a>,
+        node: &'p ObjectNode,
+        slot: Slot,
+    ) -> Result<Read, Unreadable> {
         let first = self.drafts();
         let is_root = matches!(slot, Slot::Root);
         let mut empty = true;
@@ -128,25 +136,44 @@ impl<'p, 'a> Projector<'p, 'a> {
             }
         }
         self.put_default_keys(first.keys, &node.key_defaults)?;
-        match self.store_object(slot, first, empty)? {
-            Some(Read::Node { at, says, empty }) => {
-                Ok(Read::Node { at, says: says || !node.required.is_empty(), empty })
-            }
-            _ => {
-                let reason = "an object has too many fields that lead to unions";
-                Err(reader.malformed(reader.position(), &reason))
-            }
-        }
+        let Some(Read::Node { at, says, empty }) = self.store_object(slot, first, empty)? else {
+            let reason = "an object has too many fields that lead to unions";
+            return Err(reader.malformed(reader.position(), &reason));
+        };
+        Ok(Read::Node { at, says: says || !node.required.is_empty(), empty })
     }
 
-    fn read_list(&mut self, reader: &mut Reader<'a>, node: &'p ListNode, slot: Slot) -> Result<Read, Unreadable> {
+    /// Reads a list. Items of a keyed list that repeat those of the list `before`, in its order, are compared and not read.
+    fn read_list(
+        &mut self,
+        reader: &mut TextReader<'a>,
+        node: &'p ListNode,
+        slot: Slot,
+        before: Option<u32>,
+    ) -> Result<Read, Unreadable> {
         let item = self.plan.node(node.items);
         let (mut chain, mut count, mut list_says, mut empty) = (RecordChain::EMPTY, 0_u32, false, true);
-        let (mut items, mut index) = (reader.enter(), 0);
+        let mut known = before.filter(|_| node.keyed).and_then(|list| self.arena.first_item(list));
+        let (mut items, mut index) = (reader.enter(), 0_u32);
         while reader.item(&mut items)? {
             empty = false;
+            let slot = Slot::Item(index, Some(reader.position()).filter(|_| node.keyed));
+            let next = known.and_then(|item| self.arena.next_item(item));
+            if let Some((item, next)) = std::mem::replace(&mut known, next).zip(next) {
+                let ((from, known_index), (to, next_index)) = (self.arena.origin(item), self.arena.origin(next));
+                if let Some(first) = reader.skip_repeated_item(reader.text().get(from..to).unwrap_or_default()) {
+                    items = first;
+                    let at = self.begin(slot)?;
+                    self.arena.push_again(item.saturating_add(ITEM))?;
+                    self.arena.append(&mut chain, at.saturating_sub(ITEM));
+                    count = count.saturating_add(1);
+                    list_says = true;
+                    index = index.saturating_add(next_index.saturating_sub(known_index));
+                    continue;
+                }
+            }
             let (start, side) = (self.arena.end()?, self.arena.side_end());
-            match self.value(reader, item, Slot::Item(index))? {
+            match self.value(reader, item, slot)? {
                 // Keep all items of a keyed list, because they are paired. Keep other items only if a union in them must be
                 // judged.
                 Read::Node { at, says, .. } if says || (node.keyed && self.arena.has_keys(at)) => {
@@ -166,7 +193,7 @@ impl<'p, 'a> Projector<'p, 'a> {
         Ok(Read::Node { at, says: list_says, empty })
     }
 
-    fn read_map(&mut self, reader: &mut Reader<'a>, values: NodeIndex, slot: Slot) -> Result<Read, Unreadable> {
+    fn read_map(&mut self, reader: &mut TextReader<'a>, values: NodeIndex, slot: Slot) -> Result<Read, Unreadable> {
         let node = self.plan.node(values);
         let (start, side) = (self.arena.end()?, self.arena.side_end());
         let (mut chain, mut sorted, mut map_says, mut empty) = (RecordChain::EMPTY, true, false, true);

@@ -1,7 +1,7 @@
 //! Long values of an object, in case the next object repeats them: the old object of an update is mostly the new one.
 
-use super::drafts::Read;
-use crate::json::Reader;
+use super::read::Read;
+use crate::json::TextReader;
 use crate::union::plan::NodeIndex;
 
 /// Shortest value that is remembered, in bytes.
@@ -16,14 +16,14 @@ const EXPECTED: usize = 3;
 /// The long values of the object that was read first, in the order of their beginnings.
 #[derive(Debug, Default)]
 pub(super) struct Repeats<'a> {
-    values: [Value<'a>; MOST],
+    values: [LongValue<'a>; MOST],
     count: usize,
     /// The values that are expected next, and those after them.
     expected: std::ops::Range<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Value<'a> {
+struct LongValue<'a> {
     text: &'a str,
     /// The node of the plan, `None` if the value was skipped.
     node: Option<NodeIndex>,
@@ -32,7 +32,7 @@ struct Value<'a> {
     end: usize,
 }
 
-impl Default for Value<'_> {
+impl Default for LongValue<'_> {
     fn default() -> Self {
         Self { text: "", node: None, read: Read::Null, end: 0 }
     }
@@ -44,25 +44,29 @@ impl<'a> Repeats<'a> {
         self.expected = 0..self.count;
     }
 
-    /// Skips a value that is known, and returns it.
-    pub(super) fn skip(&mut self, reader: &mut Reader<'a>, node: Option<NodeIndex>) -> Option<(&'a str, Read)> {
-        let head: &[u8; 8] = reader.following().first_chunk()?;
+    /// Skips a value that is known, and returns it. Otherwise returns the value of the same node in the object before.
+    pub(super) fn skip(
+        &mut self,
+        reader: &mut TextReader<'a>,
+        node: Option<NodeIndex>,
+    ) -> Result<(&'a str, Read), Option<Read>> {
+        let head: &[u8; 8] = reader.following().first_chunk().ok_or(None)?;
         for at in self.expected.clone().take(EXPECTED) {
-            let value = self.values.get(at)?;
+            let value = self.values.get(at).ok_or(None)?;
             if value.node != node {
                 continue;
             }
             if value.text.as_bytes().first_chunk() == Some(head) && reader.skip_repeated(value.text) {
                 self.expected.start = value.end;
-                return Some((value.text, value.read));
+                return Ok((value.text, value.read));
             }
             if node.is_some() {
                 // The same place has another value. Its parts are expected next.
                 self.expected.start = at.saturating_add(1);
-                return None;
+                return Err(Some(value.read));
             }
         }
-        None
+        Err(None)
     }
 
     /// Keeps a place for the value that begins next.
@@ -82,7 +86,7 @@ impl<'a> Repeats<'a> {
         if text.len() < SHORTEST {
             self.count = place;
         } else if let Some(value) = self.values.get_mut(place) {
-            *value = Value { text, node, read, end: self.count };
+            *value = LongValue { text, node, read, end: self.count };
         }
     }
 }
