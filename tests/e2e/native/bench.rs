@@ -37,7 +37,7 @@ enum Way {
     /// Policies of this form, which this program compiles.
     Policies(&'static str, PathBuf),
     /// `None`: the webhook of the cluster.
-    Webhook(Option<Webhook>),
+    Webhook(Option<Box<Webhook>>),
 }
 
 impl Way {
@@ -166,7 +166,7 @@ fn custom_resources(bench: &mut Bench) {
         ways.push(("both policies, before", policies_by("policies", &program)));
         let webhook = Webhook::of_program(&program, &bench.cluster.control_plane.webhook_kubeconfig()).unwrap();
         bench.webhooks.push(webhook.pid());
-        ways.push(("webhook on loopback, before", Way::Webhook(Some(webhook))));
+        ways.push(("webhook on loopback, before", Way::Webhook(Some(Box::new(webhook)))));
     }
     let group = |number: usize| format!("bench{number}.example");
     let things = |number: usize| format!("/apis/{}/v1/namespaces/default/things", group(number));
@@ -180,7 +180,7 @@ fn custom_resources(bench: &mut Bench) {
             let declared = json!({"v1": {"/properties/spec/properties/type": union()}}).to_string();
             plain = annotated(&group(number), "Thing", &[version("v1", &schema(), false)], &declared);
             forget_unions(&mut plain);
-            let webhook = other.as_ref().unwrap_or(&bench.cluster.webhook);
+            let webhook = other.as_deref().unwrap_or(&bench.cluster.webhook);
             bench.apply(&webhook.registration(&group(number)));
         }
         bench.apply(&plain);
