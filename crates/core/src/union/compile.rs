@@ -14,7 +14,7 @@ pub use fault::PlaceFault;
 pub(crate) use missing::not_beside;
 
 use super::Union;
-use super::plan::{Described, FieldNode, ItemKeyDefault, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
+use super::plan::{FieldNode, ItemKeyDefault, KnownFields, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
 use crate::declaration::FaultKind;
 use crate::schema::{Declared, DefaultValue, Extension, ListUnion, Origin, Place, PlaceStep, Schema, Severity, Source};
 use check::{Faults, NO_MEMBERS, PreparedObject};
@@ -219,12 +219,12 @@ impl UnionCompiler {
             fields.insert(name.clone(), FieldNode { empty_is_unset, is_boolean, ..FieldNode::new(name, *role) });
         }
         let is_other = |name: &str| !roles.contains_key(name) && !at.keys.iter().any(|key| **key == *name);
-        let described = if schema.untyped || schema.type_name.is_none() {
-            Described::Nothing
+        let known = if schema.untyped || schema.type_name.is_none() {
+            KnownFields::Nothing
         } else if schema.properties.keys().any(|name| is_other(name)) {
-            Described::OtherFields
+            KnownFields::OtherFields
         } else {
-            Described::Unions
+            KnownFields::Unions
         };
         for (name, property) in &schema.properties {
             if without_status && &**name == "status" {
@@ -252,7 +252,7 @@ impl UnionCompiler {
             key_defaults: key_defaults.into(),
             atomic: schema.is_atomic(),
             nullable: schema.nullable,
-            described,
+            known,
         })))
     }
 

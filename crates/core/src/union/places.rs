@@ -1,7 +1,7 @@
 //! The places of a plan, as data for compilers to other languages.
 
 use super::Union;
-use super::plan::{Described, Node, NodeIndex, ObjectNode, Part, Plan};
+use super::plan::{KnownFields, Node, NodeIndex, ObjectNode, Part, Plan};
 
 /// An object in a kind that has unions, with the steps from the root to it.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ impl Plan {
             Some(Node::Object(object)) => {
                 let unions = self.unions_of(object);
                 let way = Way {
-                    untyped: way.untyped || object.described == Described::Nothing,
+                    untyped: way.untyped || object.known == KnownFields::Nothing,
                     nullable: way.nullable || object.nullable,
                 };
                 if !unions.is_empty() {
@@ -87,7 +87,7 @@ impl Plan {
                     let in_collection = steps.iter().any(|step| !matches!(step, UnionStep::Field(_)));
                     // Null may stand for a list, or for an item.
                     let typed = typed && !(in_collection && way.nullable);
-                    let (nullable, has_others) = (object.nullable, object.described != Described::Unions);
+                    let (nullable, has_others) = (object.nullable, object.known != KnownFields::Unions);
                     found.push(UnionPlace { steps: steps.clone(), unions, typed, nullable, has_others });
                 }
                 for field in &object.fields {

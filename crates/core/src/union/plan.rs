@@ -49,12 +49,12 @@ pub(super) struct ObjectNode {
     pub(super) atomic: bool,
     /// True if the object may be null.
     pub(super) nullable: bool,
-    pub(super) described: Described,
+    pub(super) known: KnownFields,
 }
 
 /// What the schema says of an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Described {
+pub(super) enum KnownFields {
     /// Nothing, not even its type.
     Nothing,
     /// The fields of its unions and the keys that identify it in its list, and no other field.
