@@ -3,15 +3,15 @@
 SITE := $(TARGET)/site
 SITE_TOOLS := $(TARGET)/tools
 MDBOOK_VERSION := 0.5.4
-ENGINE := $(TARGET)/wasm32-unknown-unknown/wasm/kube_unions_playground.wasm
+ENGINE := $(TARGET)/wasm32-unknown-unknown/playground/kube_unions_playground.wasm
 # The largest compressed size of the engine, in bytes.
-LARGEST_ENGINE := 1050000
+LARGEST_ENGINE := 1000000
 SITE_PORT ?= 8000
 
 .PHONY: site
 site: site/node_modules/.package-lock.json ## Build the guide as a book and the playground, target/site, and print the size of its engine (needs Node.js)
 	rustup target add wasm32-unknown-unknown
-	$(CARGO) build --locked --profile wasm --target wasm32-unknown-unknown --package kube-unions-playground
+	$(CARGO) build --locked --profile playground --target wasm32-unknown-unknown --package kube-unions-playground
 	$(CARGO) run --locked --quiet --manifest-path site/bindgen/Cargo.toml --target-dir $(TARGET)/bindgen -- $(ENGINE) site/engine engine
 	@[ "$$($(SITE_TOOLS)/bin/mdbook --version 2>/dev/null)" = "mdbook v$(MDBOOK_VERSION)" ] || \
 	  $(CARGO_INSTALL) --force --root $(SITE_TOOLS) --no-default-features --features search --version $(MDBOOK_VERSION) mdbook
