@@ -5,7 +5,7 @@ SITE_TOOLS := $(TARGET)/tools
 MDBOOK_VERSION := 0.5.4
 ENGINE := $(TARGET)/wasm32-unknown-unknown/playground/kube_unions_playground.wasm
 # The largest compressed size of the engine, in bytes.
-LARGEST_ENGINE := 1000000
+LARGEST_ENGINE := 900000
 SITE_PORT ?= 8000
 
 .PHONY: site
