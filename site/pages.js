@@ -1,4 +1,4 @@
-// What the book adds to the pages of mdBook.
+// Additions to the pages of mdBook.
 
 // Highlights the YAML of heredocs, which mdBook highlights as text of the shell.
 for (const code of document.querySelectorAll("code.language-sh")) {

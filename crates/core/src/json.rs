@@ -445,7 +445,7 @@ mod tests {
         Ok(())
     }
 
-    /// What `visit` returns of a text, read by `serde_json`.
+    /// Collects the same as `visit`, by `serde_json`.
     struct Visited<'o>(&'o mut Vec<String>);
 
     impl<'de> serde::de::DeserializeSeed<'de> for Visited<'_> {

@@ -26,11 +26,11 @@ pub struct Reviewed {
     pub json_patch: Option<String>,
 }
 
-/// What the API server and the client tell of the write.
+/// The answer of the API server and the client to the write.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewVerdict {
-    /// What becomes of the write.
+    /// The fate of the write.
     pub outcome: PlaygroundOutcome,
     /// True if there is an old object.
     pub is_update: bool,
@@ -44,7 +44,7 @@ pub struct ReviewVerdict {
     pub audit: Vec<String>,
 }
 
-/// What becomes of the write.
+/// The fate of a write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PlaygroundOutcome {

@@ -235,7 +235,7 @@ type PlacedTest<'t, 'p> = (&'t [Step<'p>], &'t Test<'p>);
 /// Returns true if a test holds for an object at the end of its way.
 fn any_holds(tests: &[PlacedTest<'_, '_>], root: &str, word: &str) -> String {
     let mut alternatives: Vec<String> = Vec::new();
-    // What is tested for the root and for items of its lists is written once: the root stands beside the items.
+    // A test of both the root and the items of its lists is written once: the root stands beside the items.
     let is_item = |(own, same): &PlacedTest<'_, '_>| {
         let is_own = |(way, test): &PlacedTest<'_, '_>| {
             std::ptr::eq(*test, *same) && matches!(way, [Step::AnyOf(_), Step::Items(_), rest @ ..] if rest == *own)

@@ -1,4 +1,4 @@
-//! What the ways of clients to apply a new manifest make of a live object.
+//! The ways of clients to apply a new manifest to a live object.
 
 use crate::error::PatchError;
 use crate::json_merge::{merge, three_way};

@@ -52,14 +52,14 @@ pub(super) struct ObjectNode {
     pub(super) known: KnownFields,
 }
 
-/// What the schema says of an object.
+/// The fields of an object that its schema names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum KnownFields {
-    /// Nothing, not even its type.
+    /// None, and not even its type.
     Nothing,
     /// The fields of its unions and the keys that identify it in its list, and no other field.
     Unions,
-    /// Other fields, too.
+    /// Fields of no union, too.
     #[default]
     OtherFields,
 }

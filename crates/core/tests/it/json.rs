@@ -1,4 +1,4 @@
-//! What a review says does not depend on how its JSON is written.
+//! Reviews whose JSON is written in several ways get the same answer.
 
 use fixtures::reviews::{answer, catalog_of};
 use kube_unions_core::admission::{Phase, Ratcheting, ReviewError, StoredObject, StoredObjectError, review};

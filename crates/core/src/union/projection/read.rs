@@ -1,4 +1,4 @@
-//! What is left of a value that was read.
+//! The remains of a value that was read.
 
 /// A value after reading.
 #[derive(Debug, Clone, Copy)]
