@@ -7,6 +7,7 @@ mod check;
 mod fault;
 mod misplaced;
 mod missing;
+mod surroundings;
 mod template;
 mod written;
 
@@ -16,12 +17,13 @@ pub(crate) use missing::not_beside;
 use super::Union;
 use super::plan::{FieldNode, ItemKeyDefault, KnownFields, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
 use crate::declaration::FaultKind;
-use crate::schema::{Declared, DefaultValue, Extension, ListUnion, Origin, Place, PlaceStep, Schema, Severity, Source};
+use crate::schema::{Declared, DefaultValue, Extension, ListUnion, Origin, Place, Schema, Severity, Source};
 use check::{Faults, NO_MEMBERS, PreparedObject};
 use fault::Flaw;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use surroundings::{SchemaStep, Surroundings};
 use template::TemplateNotes;
 use written::Written;
 
@@ -90,48 +92,6 @@ impl MoreFaults {
     fn into_fault(self) -> PlaceFault {
         let PlaceFault { place, source, origin, .. } = self.first;
         Flaw::more(self.severity, self.count).at(place, source, origin)
-    }
-}
-
-/// A step into a schema that borrows its names.
-#[derive(Debug, Clone, Copy)]
-enum SchemaStep<'s> {
-    Property(&'s str),
-    Items,
-    Values,
-}
-
-/// The position of the compiler, with the attributes that matter to unions. Its [`Place`] is built only for a union or a
-/// fault, since most nodes have neither.
-#[derive(Debug, Clone, Copy, Default)]
-struct Surroundings<'s> {
-    around: Option<(&'s Self, SchemaStep<'s>)>,
-    /// An upper bound of the length of its path.
-    length: usize,
-    /// The keys of the list, if the node is its item.
-    keys: &'s [Box<str>],
-    /// The outermost list without keys around the node.
-    keyless: Option<&'s Self>,
-}
-
-impl<'s> Surroundings<'s> {
-    fn inwards(&'s self, step: SchemaStep<'s>) -> Self {
-        let more = if let SchemaStep::Property(name) = step { name.len().saturating_add(1) } else { "[*]".len() };
-        let length = self.length.saturating_add(more);
-        Self { around: Some((self, step)), length, keys: &[], keyless: self.keyless }
-    }
-
-    fn place(&self) -> Place {
-        let outwards = std::iter::successors(self.around, |(at, _)| at.around);
-        let mut steps: Vec<PlaceStep> = outwards
-            .map(|(_, step)| match step {
-                SchemaStep::Property(name) => PlaceStep::Property(name.into()),
-                SchemaStep::Items => PlaceStep::Items,
-                SchemaStep::Values => PlaceStep::Values,
-            })
-            .collect();
-        steps.reverse();
-        steps.into_iter().collect()
     }
 }
 
