@@ -3,21 +3,9 @@
 #![no_main]
 
 use kube_unions_core::admission::{Phase, Ratcheting, StoredObject, StoredObjectError, review};
-use kube_unions_core::catalog::{Builder, Catalog};
-use kube_unions_core::declaration::{Declaration, Definition};
+use kube_unions_fuzz::CATALOG;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::sync::LazyLock;
-
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    let mut definition = Definition::from_json(include_str!("../corpus/definition/everything.json")).unwrap();
-    let (declaration, faults) =
-        Declaration::from_json(include_str!("../corpus/declaration/required-and-empty.json")).unwrap();
-    assert!(definition.declare(&declaration) && faults.is_empty());
-    let mut builder = Builder::new();
-    builder.apply(definition);
-    builder.build()
-});
 
 fn update(new: &str, old: &str) -> String {
     format!(

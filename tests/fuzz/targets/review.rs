@@ -2,19 +2,7 @@
 #![no_main]
 
 use kube_unions_core::admission::{Phase, Ratcheting, review};
-use kube_unions_core::catalog::{Builder, Catalog};
-use kube_unions_core::declaration::{Declaration, Definition};
-use std::sync::LazyLock;
-
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    let mut definition = Definition::from_json(include_str!("../corpus/definition/everything.json")).unwrap();
-    let (declaration, faults) =
-        Declaration::from_json(include_str!("../corpus/declaration/required-and-empty.json")).unwrap();
-    assert!(definition.declare(&declaration) && faults.is_empty());
-    let mut builder = Builder::new();
-    builder.apply(definition);
-    builder.build()
-});
+use kube_unions_fuzz::CATALOG;
 
 libfuzzer_sys::fuzz_target!(|body: &[u8]| {
     for phase in [Phase::Mutate, Phase::Validate, Phase::Both] {
