@@ -29,7 +29,7 @@ const CLIENTS: [(&str, &str); 6] =
 /// The label of objects in a new rendering.
 const NEW: &str = "preview.example.com/new";
 
-/// What enforces unions on the cluster.
+/// The way in which the cluster enforces unions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum EnforcedBy {
     Nothing,

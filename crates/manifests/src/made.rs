@@ -1,7 +1,7 @@
 //! CRDs that others make: Crossplane from a `CompositeResourceDefinition`, kro from a `ResourceGraphDefinition`.
 //!
-//! Such a document is read as the CRD that it will become, so that the rest of the program sees only CRDs. Positions and edits are those of the
-//! document. [`simple_schema`](crate::simple_schema) reads the schemas of kro.
+//! The rest of the program sees the CRD that such a document will become. Positions and edits are those of the document.
+//! [`simple_schema`](crate::simple_schema) reads the schemas of kro.
 
 use crate::crd_maker::{CrdMaker, MadeCrd};
 use crate::document::Document;

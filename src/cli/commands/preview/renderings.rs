@@ -131,7 +131,7 @@ impl<'d> Renderings<'d> {
     /// Returns the objects by their identity. Those without one, and the second of two, are problems.
     fn index(&mut self, documents: &'d [Document]) -> BTreeMap<ObjectKey<'d>, &'d Document> {
         let mut found: BTreeMap<ObjectKey<'d>, &'d Document> = BTreeMap::new();
-        // What makes CRDs is an object, too.
+        // An XRD or a ResourceGraphDefinition is an object, too.
         for document in documents.iter().filter(|it| !it.describes_kinds() || it.makes_definitions()) {
             let problem = |message: String| Problem::of_document(document, "", message).to_string();
             let (Some(kind), Some(name), true) = (&document.kind, &document.name, document.api_version.is_some())
