@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::agreement::{Outcome, Subject, differences};
 use super::{Native, policy_message, warning};
 use crate::cluster::say;
-use fixtures::crds::{annotated, version};
+use fixtures::crds::{annotated, crd, version};
 
 const GROUP: &str = "limits.example";
 
@@ -52,6 +52,21 @@ pub(super) fn table(group: &str) -> Value {
     annotated(group, "Table", &[version("v1", &schema)], &json!({"v1": union}).to_string())
 }
 
+/// Returns the schema of twenty different unions, each in three places.
+fn sixty() -> Value {
+    let fields: Map<_, _> = (0..60).map(|number| (format!("p{number}"), map_form(2 + number % 20))).collect();
+    spec(&json!({"type": "object", "properties": fields}))
+}
+
+/// Returns the CRDs of large kinds, each with its name in a table.
+pub(super) fn large_kinds() -> [(&'static str, Value); 2] {
+    let of_schema = |kind: &str, schema: &Value| crd(GROUP, kind, &[version("v1", schema)]);
+    [
+        ("60 unions", of_schema("Sixty", &sixty())),
+        ("a union of 128 members", of_schema("Wide128", &spec(&map_form(128)))),
+    ]
+}
+
 fn spec(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": schema}})
 }
@@ -89,9 +104,7 @@ fn policies_of_large_kinds_are_accepted_and_work() {
     selecting.write("a switch", Some(before), json!({"spec": {"type": "V1", "m1": "v", "m5": "v"}}));
     selecting.write("a contradiction", None, json!({"spec": {"type": "V63", "m62": "v", "m63": "v", "m64": "v"}}));
     subjects.push(selecting);
-    // Twenty different unions, each in three places.
-    let fields: Map<_, _> = (0..60).map(|number| (format!("p{number}"), map_form(2 + number % 20))).collect();
-    let mut sixty = Subject::new(GROUP, "Sixty", &spec(&json!({"type": "object", "properties": fields})));
+    let mut sixty = Subject::new(GROUP, "Sixty", &sixty());
     for number in [0, 20, 59] {
         let field = format!("p{number}");
         switch(&mut sixty, |value| json!({"spec": {&field: value}}));
