@@ -1,6 +1,6 @@
 //! The client: from a kubeconfig, the environment or a pod's service account.
 
-use super::deadline::Deadlines;
+use super::deadline::Bounded;
 use super::server_clock::ServerClock;
 use hyper::Uri;
 use hyper::rt::{Read, Write};
@@ -157,7 +157,7 @@ where
 {
     let encrypted = config.rustls_https_connector_with_connector(connector)?;
     let service = ServiceBuilder::new()
-        .layer(Deadlines(clock.clone()))
+        .layer_fn(|inner| Bounded { inner, clock: clock.clone() })
         .layer(config.base_uri_layer())
         .layer(RetryLayer::new(RetryPolicy::server_retry()))
         .option_layer(config.auth_layer()?)

@@ -15,7 +15,7 @@ use std::error::Error;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
-use tower::{Layer, Service};
+use tower::Service;
 
 /// Wait for the headers of the answer to a read, with all retries of the client.
 const READ_HEADERS: Duration = Duration::from_secs(15);
@@ -35,20 +35,16 @@ const LONGEST: u64 = 64 << 20;
 /// Maximum size of an event of a watch, in bytes. An event is a line.
 const LONGEST_EVENT: u64 = 16 << 20;
 
-/// The layer. It also compares the clocks at each answer.
+/// A client with deadlines. It also compares the clocks at each answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Deadlines(pub(crate) ServerClock);
-
-/// A client with deadlines.
-#[derive(Debug, Clone)]
-pub(crate) struct Bounded<S> {
-    inner: S,
-    clock: ServerClock,
+pub(super) struct Bounded<S> {
+    pub(super) inner: S,
+    pub(super) clock: ServerClock,
 }
 
 /// The API server was too slow, or sent too much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum DeadlineError {
+enum DeadlineError {
     #[error("the API server did not answer within {} s", .0.as_secs())]
     NoAnswer(Duration),
     #[error("the API server sent nothing more for {} s", PROGRESS.as_secs())]
@@ -76,14 +72,6 @@ enum BodyBounds {
         /// Bytes since the end of the last event.
         event: u64,
     },
-}
-
-impl<S> Layer<S> for Deadlines {
-    type Service = Bounded<S>;
-
-    fn layer(&self, inner: S) -> Bounded<S> {
-        Bounded { inner, clock: self.0.clone() }
-    }
 }
 
 impl<S, B, T> Service<Request<T>> for Bounded<S>
@@ -197,11 +185,8 @@ mod tests {
             }
         });
         let request = Request::builder().method(method).uri(path).body(Empty::new()).unwrap();
-        let answer = Deadlines(ServerClock::default())
-            .layer(server)
-            .oneshot(request)
-            .await
-            .map_err(|error| error.to_string())?;
+        let client = Bounded { inner: server, clock: ServerClock::default() };
+        let answer = client.oneshot(request).await.map_err(|error| error.to_string())?;
         let body = answer.into_body().collect().await.map_err(|error| error.to_string())?;
         Ok(body.to_bytes().len())
     }

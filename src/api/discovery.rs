@@ -2,7 +2,7 @@
 
 use super::refusal::LiveError;
 use kube::Client;
-use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
+use kube::core::discovery::v2::APIResourceDiscovery;
 use kube_unions_core::catalog::KindNames;
 use std::fmt;
 
@@ -78,15 +78,15 @@ pub async fn resource(client: &Client, asked: &str) -> Result<DiscoveredResource
 pub async fn resources(client: &Client) -> Result<Vec<DiscoveredResource>, LiveError> {
     let core = client.list_core_api_versions_aggregated().await?;
     let groups = client.list_api_groups_aggregated().await?;
-    Ok(core.items.iter().chain(&groups.items).flat_map(of_group).collect())
-}
-
-fn of_group(group: &APIGroupDiscovery) -> impl Iterator<Item = DiscoveredResource> + '_ {
-    let name = group.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default();
-    group.versions.iter().flat_map(move |version| {
-        let of = version.version.as_deref().unwrap_or_default();
-        version.resources.iter().filter_map(move |resource| aggregated(name, of, resource))
-    })
+    let mut all = Vec::new();
+    for group in core.items.iter().chain(&groups.items) {
+        let name = group.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default();
+        for version in &group.versions {
+            let of = version.version.as_deref().unwrap_or_default();
+            all.extend(version.resources.iter().filter_map(|resource| aggregated(name, of, resource)));
+        }
+    }
+    Ok(all)
 }
 
 fn aggregated(group: &str, version: &str, resource: &APIResourceDiscovery) -> Option<DiscoveredResource> {

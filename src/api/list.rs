@@ -8,6 +8,7 @@ use super::object::{RESERVED, collection};
 use super::refusal::LiveError;
 use super::request::{RequestError, bounded_text};
 use super::retry::Retry;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
 use kube::core::Status;
 use percent_encoding::utf8_percent_encode;
@@ -32,7 +33,7 @@ const WEIGHT: usize = 1 << 20;
 const HEAVIEST: usize = 8 << 20;
 
 /// Attempts at a page if the server fails or the connection breaks. The client itself also retries 429, 503 and 504.
-const TRIES: u32 = 5;
+const TRIES: usize = 5;
 
 /// Maximum number of expiries of a list between two objects.
 const EXPIRIES: u32 = 3;
@@ -93,13 +94,6 @@ impl Page {
     }
 }
 
-/// The result of a request for a page.
-enum FetchedPage {
-    Page(String),
-    TooHeavy,
-    Expired(Box<Status>),
-}
-
 impl Pages {
     /// Returns the objects of a resource as they are stored, in one namespace or in all. The namespace of a cluster-scoped
     /// resource is ignored. Sends nothing.
@@ -116,48 +110,39 @@ impl Pages {
     /// Returns the next page that has objects, `None` at the end. Do not continue after an error.
     pub async fn next(&mut self) -> Result<Option<Page>, LiveError> {
         while let Some(token) = &self.next {
-            match self.fetch(token).await? {
-                FetchedPage::TooHeavy => self.limit = (self.limit / 8).max(1),
-                FetchedPage::Expired(status) => self.next = Some(self.after_expiry(&status)?),
-                FetchedPage::Page(text) => {
+            match self.fetch(token).await {
+                Ok(Some(text)) => {
                     let page = self.read(text)?;
                     if !page.objects.is_empty() {
                         return Ok(Some(page));
                     }
                 }
+                Ok(None) => self.limit = (self.limit / 8).max(1),
+                // The first page has no token to continue from.
+                Err(RequestError::Status(status)) if status.code == 410 && !token.is_empty() => {
+                    self.next = Some(self.after_expiry(&status)?);
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(None)
     }
 
-    /// Requests a page, with retries.
-    async fn fetch(&self, token: &str) -> Result<FetchedPage, RequestError> {
-        let mut waits = Retry::default();
-        for _ in 1..TRIES {
-            let fetched = self.fetch_once(token).await;
-            match (fetched, waits.next()) {
-                (Err(error), Some(wait)) if !error.is_final() => tokio::time::sleep(wait).await,
-                (fetched, _) => return fetched,
-            }
-        }
-        self.fetch_once(token).await
-    }
-
-    async fn fetch_once(&self, token: &str) -> Result<FetchedPage, RequestError> {
+    /// Requests a page, with retries. Returns `None` if it is too heavy.
+    async fn fetch(&self, token: &str) -> Result<Option<String>, RequestError> {
         let mut uri = format!("{}?limit={}", self.path, self.limit);
         if !token.is_empty() {
             uri.push_str("&continue=");
             uri.extend(utf8_percent_encode(token, RESERVED));
         }
         let heaviest = if self.limit > 1 { HEAVIEST } else { usize::MAX };
-        match bounded_text(&self.client, &uri, heaviest).await {
-            Ok(Some(text)) => Ok(FetchedPage::Page(text)),
-            Ok(None) => Ok(FetchedPage::TooHeavy),
-            // The first page has no token to continue from.
-            Err(RequestError::Status(status)) if status.code == 410 && !token.is_empty() => {
-                Ok(FetchedPage::Expired(status))
+        let mut waits = Retry::default().take(TRIES - 1);
+        loop {
+            let fetched = bounded_text(&self.client, &uri, heaviest).await;
+            match (fetched, waits.next()) {
+                (Err(error), Some(wait)) if !error.is_final() => tokio::time::sleep(wait).await,
+                (fetched, _) => return fetched,
             }
-            Err(error) => Err(error),
         }
     }
 
@@ -179,7 +164,7 @@ impl Pages {
 
     fn read(&mut self, text: String) -> Result<Page, RequestError> {
         let list: RawList<'_> = serde_json::from_str(&text)?;
-        let (items, ListMetadata { next, remaining }) = (list.items.unwrap_or_default(), list.metadata);
+        let (items, ListMeta { continue_, remaining_item_count, .. }) = (list.items.unwrap_or_default(), list.metadata);
         self.measure(items.len(), text.len());
         let mut objects = Vec::with_capacity(items.len());
         for item in items {
@@ -193,7 +178,8 @@ impl Pages {
             self.last = Some(key);
             self.expiries = 0;
         }
-        self.next = next.filter(|token| !token.is_empty()).map(Cow::into_owned);
+        self.next = continue_.filter(|token| !token.is_empty());
+        let remaining = remaining_item_count.and_then(|count| u64::try_from(count).ok());
         Ok(Page { text, objects, remaining, last: self.next.is_none() })
     }
 
@@ -217,18 +203,10 @@ impl NamespacedName {
 
 #[derive(Deserialize)]
 struct RawList<'a> {
-    #[serde(borrow, default)]
-    metadata: ListMetadata<'a>,
+    #[serde(default)]
+    metadata: ListMeta,
     #[serde(borrow)]
     items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Default, Deserialize)]
-struct ListMetadata<'a> {
-    #[serde(borrow, rename = "continue")]
-    next: Option<Cow<'a, str>>,
-    #[serde(rename = "remainingItemCount")]
-    remaining: Option<u64>,
 }
 
 #[derive(Deserialize)]
