@@ -158,6 +158,10 @@ impl Controller for CertificateController {
         }
     }
 
+    fn is_conflict(error: &SecretError) -> bool {
+        error.is_conflict()
+    }
+
     /// Reads the Secret, adopts its certificates and writes what is missing.
     async fn step(&mut self, now: Instant) -> Result<Reconciled, SecretError> {
         let check = now + self.timing.check;

@@ -6,7 +6,7 @@
 //! reads and writes by [`object`](super::object), and [`pace`](super::pace) tells it when. `supervision` ends the program if
 //! the loop ends.
 
-use crate::api::{RequestError, doubling};
+use crate::api::doubling;
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all, unfold};
 use kube::runtime::utils::Backoff;
@@ -25,7 +25,7 @@ pub(crate) trait Controller: Send {
     /// A change that calls for a step.
     type Event: Send;
     /// The reason why a step failed.
-    type Error: StepError + Send;
+    type Error: Send;
 
     /// First and longest wait after a failure.
     fn waits(&self) -> [Duration; 2] {
@@ -38,22 +38,17 @@ pub(crate) trait Controller: Send {
     /// Reads the stored objects, and writes those that are due.
     fn step(&mut self, now: Instant) -> impl Future<Output = Result<Reconciled, Self::Error>> + Send;
 
+    /// Returns true if a step failed because an object has changed since it was read.
+    fn is_conflict(_: &Self::Error) -> bool {
+        false
+    }
+
     /// Notes that a step failed. It is tried again.
     fn failed(&mut self, error: &Self::Error);
 
     /// Notes that a step left nothing to do.
     fn in_sync(&mut self);
 }
-
-/// The reason why a step failed.
-pub(crate) trait StepError {
-    /// Returns true if an object has changed since it was read.
-    fn is_conflict(&self) -> bool {
-        false
-    }
-}
-
-impl StepError for RequestError {}
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +102,7 @@ pub(crate) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream
                         }
                         step.next
                     }
-                    Err(error) if error.is_conflict() => now,
+                    Err(error) if C::is_conflict(&error) => now,
                     Err(error) => {
                         controller.failed(&error);
                         let wait = waits.next().unwrap_or(longest);

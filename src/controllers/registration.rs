@@ -20,20 +20,17 @@
 
 mod desired;
 mod differences;
-mod entries;
-mod error;
 mod foreign;
 mod intent;
 mod options;
 mod registrar;
 mod rules;
-mod settings;
 mod stored;
 
+pub use intent::{Registering, Registration, Signals};
 pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError};
 #[cfg(test)]
 pub(super) use registrar::RESYNC;
-pub use settings::{Registering, Registration, Signals};
 pub(crate) use stored::{NAME, other_installation};
 
 use super::reconciler::{changes, merged, news, run};

@@ -7,18 +7,14 @@ use crate::api::{ObjectPath, RequestError};
 use crate::authority::AuthorityError;
 use crate::controllers::ServiceReference;
 use crate::controllers::object::MANAGER;
-use crate::controllers::reconciler::StepError;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// Type of a Secret with a certificate.
 const TLS: &str = "kubernetes.io/tls";
-
-const NAME_LABEL: &str = "app.kubernetes.io/name";
-const NAME: &str = "kube-unions";
 
 /// An error of reading, deciding on or writing the Secret.
 #[derive(Debug, thiserror::Error)]
@@ -41,11 +37,9 @@ impl SecretError {
             _ => None,
         }
     }
-}
 
-impl StepError for SecretError {
     /// Returns true if another writer changed, created or deleted the Secret.
-    fn is_conflict(&self) -> bool {
+    pub(super) fn is_conflict(&self) -> bool {
         let Self::Request { action, source, .. } = self else { return false };
         matches!((*action, source.code()), (_, Some(409)) | ("update", Some(404)))
     }
@@ -69,7 +63,8 @@ impl SharedSecret {
     /// Returns the Secret, `None` if it does not exist.
     pub(super) async fn read(&self) -> Result<Option<Secret>, SecretError> {
         let read = self.path.read(&self.client).await;
-        read.and_then(|secret| secret.map(parsed).transpose()).map_err(self.failed_to("read"))
+        let read = read.and_then(|secret| Ok(secret.map(serde_json::from_value).transpose()?));
+        read.map_err(self.failed_to("read"))
     }
 
     /// Writes `data` into the Secret as it was read, and returns it as it is stored.
@@ -82,23 +77,18 @@ impl SharedSecret {
         secret.metadata.name = Some(self.name.clone());
         secret.metadata.namespace = Some(self.namespace.clone());
         let labels = secret.metadata.labels.get_or_insert_with(BTreeMap::new);
-        labels.entry(NAME_LABEL.to_owned()).or_insert_with(|| NAME.to_owned());
+        labels.entry("app.kubernetes.io/name".to_owned()).or_insert_with(|| "kube-unions".to_owned());
         let (action, written) = if exists {
             ("update", self.path.replace(&self.client, &json!(secret), MANAGER).await)
         } else {
             ("create", self.path.create(&self.client, &json!(secret), MANAGER).await)
         };
-        written.and_then(parsed).map_err(self.failed_to(action))
+        written.and_then(|secret| Ok(serde_json::from_value(secret)?)).map_err(self.failed_to(action))
     }
 
     fn failed_to(&self, action: &'static str) -> impl Fn(RequestError) -> SecretError {
         move |source| SecretError::Request { action, secret: self.to_string(), source }
     }
-}
-
-fn parsed(secret: Value) -> Result<Secret, RequestError> {
-    serde_json::from_value(secret)
-        .map_err(|error| RequestError::Unanswered(format!("its answer is malformed: {error}")))
 }
 
 impl fmt::Display for SharedSecret {

@@ -8,7 +8,7 @@ use super::settings::{PolicyEnforcement, PolicySignals};
 use super::stored::{PolicyFrame, StoredPolicy};
 use crate::api::{ListProgress, RequestError, code, reason};
 use crate::controllers::object::MANAGER;
-use crate::controllers::reconciler::{Controller, Reconciled, StepError, publish};
+use crate::controllers::reconciler::{Controller, Reconciled, publish};
 use futures::StreamExt;
 use kube::Client;
 use kube::core::DynamicObject;
@@ -69,8 +69,6 @@ enum WriteOutcome {
 
 /// The API server does not answer a write.
 pub(super) struct Unanswered;
-
-impl StepError for Unanswered {}
 
 impl<'s> PolicyController<'s> {
     pub(super) fn new(

@@ -2,27 +2,35 @@
 //!
 //! Foreign parts of the stored object are written back unchanged: entries, labels, annotations and owners of other writers,
 //! and fields that this version does not know. Our own parts are set regardless of `managedFields`. The object is replaced
-//! whole, so no other field manager can keep a part of it.
+//! whole, so no other field manager can keep a part of it. Every field of an entry that the API server would default is written
+//! out: another field manager could own an omitted field.
 
-use super::entries::WantedEntry;
-use super::intent::Intent;
-use super::rules::RegistrationRules;
-use super::settings::Registration;
+use super::intent::{Intent, Registration};
+use super::options::{FailurePolicy, LabelSelector};
+use super::rules::{RegistrationRules, rule};
 use super::stored::{
-    ConfigurationKind, ConfigurationPair, NAME, bundle_of, calls, entries, inspection_token, is_ours, name_of,
+    ConfigurationKind, ConfigurationPair, DECLARATIONS, DEFINITIONS, NAME, bundle_of, calls, entries, inspection_token,
+    is_ours, name_of, ours,
 };
-use crate::controllers::ServiceReference;
 use crate::controllers::handover::Trust;
 use crate::controllers::object::{INSTALLATION, Owner, merge_metadata, object_at};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
-use serde_json::{Value, json};
+use kube_unions_core::declaration::ANNOTATION;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Annotation that makes cert-manager write `caBundle`.
 const INJECT: &str = "cert-manager.io/inject-ca-from";
+
+/// Timeout of an inspection, in seconds.
+const INSPECTION_TIMEOUT: u8 = 5;
+
+/// The fields of a wanted entry, but for its bundle.
+type WantedEntry = Map<String, Value>;
 
 /// Returns the object to write, `None` if the stored one is as wanted. `bundle`: PEM; `None` if cert-manager writes it.
 pub(super) fn desired(
@@ -74,6 +82,94 @@ impl Intent {
         [(ConfigurationKind::Mutating, mutating), (ConfigurationKind::Validating, validating)]
             .map(|(kind, stored)| desired(kind, stored.as_ref(), self, bundle))
     }
+
+    /// Returns the wanted entries of a configuration, in the order of their names. Without entries it is not created.
+    fn entries(&self, kind: ConfigurationKind, stored: &Value) -> Vec<WantedEntry> {
+        let options = &self.settings.entries;
+        let (path, custom, builtin) = match kind {
+            ConfigurationKind::Mutating => ("/mutate", "mutate.kube-unions.dev", "mutate.builtin.kube-unions.dev"),
+            ConfigurationKind::Validating => {
+                ("/validate", "validate.kube-unions.dev", "validate.builtin.kube-unions.dev")
+            }
+        };
+        let mut entries = Vec::new();
+        for (name, rules, policy) in
+            [(custom, &self.rules.custom, options.custom), (builtin, &self.rules.builtin, options.builtin)]
+        {
+            let mut rules = json!(rules);
+            if self.keeps_rules && is_set(Some(&rules)) {
+                let kept = ours(stored).find(|(of, _)| *of == name).and_then(|(_, entry)| entry.get("rules"));
+                rules = kept.filter(|rules| rules.is_array()).cloned().unwrap_or_default();
+            }
+            if !is_set(Some(&rules)) {
+                continue;
+            }
+            let mut entry = self.entry(name, path, policy, rules, options.timeout_seconds, &options.namespace_selector);
+            entry.insert("objectSelector".to_owned(), json!(options.object_selector));
+            if !options.match_conditions.is_empty() {
+                entry.insert("matchConditions".to_owned(), json!(options.match_conditions));
+            }
+            if kind == ConfigurationKind::Mutating {
+                entry.insert("reinvocationPolicy".to_owned(), "IfNeeded".into());
+            }
+            entries.push(entry);
+        }
+        if kind == ConfigurationKind::Mutating {
+            return entries;
+        }
+        // An inspection never fails a write: a declaration that was not inspected is judged when it is read, and its condition
+        // reports faults.
+        let path = inspection_token(stored).as_ref().unwrap_or(&self.fresh).path();
+        let inspection = |name: &str, group: &str, version: &str, plural: &str| {
+            let rules = json!([rule((group, vec![version], "Cluster"), [plural])]);
+            self.entry(name, &path, FailurePolicy::Ignore, rules, INSPECTION_TIMEOUT, &LabelSelector::default())
+        };
+        if self.inspects_declarations {
+            entries.push(inspection(DECLARATIONS, "kube-unions.dev", "v1alpha1", "uniondeclarations"));
+        }
+        if self.inspects_definitions {
+            let mut entry = inspection(DEFINITIONS, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
+            // The API server evaluates this expression instead of calling for a CRD without the annotation.
+            let expression =
+                format!("has(object.metadata.annotations) && \"{ANNOTATION}\" in object.metadata.annotations");
+            let conditions = json!([{"name": "declares-unions", "expression": expression}]);
+            entry.insert("matchConditions".to_owned(), conditions);
+            entries.push(entry);
+        }
+        entries
+    }
+
+    fn entry(
+        &self,
+        name: &str,
+        path: &str,
+        policy: FailurePolicy,
+        rules: Value,
+        timeout_seconds: u8,
+        namespaces: &LabelSelector,
+    ) -> WantedEntry {
+        let Registration { service, .. } = &self.settings;
+        let exempt: BTreeSet<&str> = self.settings.exempt_namespaces().collect();
+        // The API server ignores the selector for cluster-scoped objects, and matches a Namespace by its own labels.
+        let namespaces = namespaces.excluding([
+            ("kubernetes.io/metadata.name", exempt.into_iter().map(str::to_owned).collect()),
+            ("kube-unions.dev/enforcement", vec!["disabled".to_owned()]),
+        ]);
+        let called = json!({"namespace": service.namespace, "name": service.name, "path": path, "port": service.port});
+        let fields = [
+            ("name", name.into()),
+            ("rules", rules),
+            ("matchPolicy", "Equivalent".into()),
+            ("namespaceSelector", json!(namespaces)),
+            ("objectSelector", json!({})),
+            ("sideEffects", "None".into()),
+            ("timeoutSeconds", timeout_seconds.into()),
+            ("admissionReviewVersions", json!(["v1"])),
+            ("clientConfig", json!({"service": called})),
+            ("failurePolicy", json!(policy)),
+        ];
+        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
 }
 
 impl Registration {
@@ -114,61 +210,45 @@ pub(super) fn with_bundle(stored: &Value, pem: &str) -> Option<Value> {
 
 /// Returns all entries: the stored ones in their order, then the missing ones.
 fn webhooks(stored: &Value, mut missing: Vec<WantedEntry>, intent: &Intent, bundle: Option<&str>) -> Vec<Value> {
-    let inspections = inspection_token(stored).as_ref().unwrap_or(&intent.fresh).path();
-    let completed = |stored: &Value, entry| completed(stored, entry, &intent.settings.service, bundle, &inspections);
     let mut webhooks = Vec::new();
     for entry in entries(stored) {
         let name = name_of(entry).unwrap_or_default();
-        if let Some(position) = missing.iter().position(|wanted| wanted.name == name) {
-            webhooks.push(completed(entry, missing.remove(position)));
+        if let Some(position) = missing.iter().position(|wanted| wanted.get("name").is_some_and(|it| it == name)) {
+            webhooks.push(completed(entry, missing.remove(position), bundle));
         // A foreign entry that calls our Service would send us objects that we do not expect.
         } else if !is_ours(name) && !calls(entry, &intent.settings.service) {
             webhooks.push(entry.clone());
         }
     }
-    webhooks.extend(missing.into_iter().map(|entry| completed(&Value::Null, entry)));
+    webhooks.extend(missing.into_iter().map(|entry| completed(&Value::Null, entry, bundle)));
     webhooks
 }
 
-fn completed(
-    stored: &Value,
-    entry: WantedEntry,
-    service: &ServiceReference,
-    bundle: Option<&str>,
-    inspections: &str,
-) -> Value {
-    let mut fields = stored.as_object().cloned().unwrap_or_default();
-    fields.insert("name".to_owned(), entry.name.into());
-    // The only field that is not always written out. A stored one would narrow the rules.
-    if !entry.fields.contains_key("matchConditions") && is_set(fields.get("matchConditions")) {
-        fields.shift_remove("matchConditions");
-    }
-    fields.extend(entry.fields);
-    let mut client = object_at(&fields, "clientConfig");
+/// Returns the entry to write in place of a stored one.
+fn completed(stored: &Value, wanted: WantedEntry, bundle: Option<&str>) -> Value {
+    let mut entry = stored.as_object().cloned().unwrap_or_default();
+    let mut client = object_at(&entry, "clientConfig");
     if is_set(client.get("url")) {
         client.shift_remove("url");
     }
-    let ServiceReference { namespace, name, port } = service;
     let mut service = object_at(&client, "service");
-    for (field, value) in [
-        ("namespace", json!(namespace)),
-        ("name", json!(name)),
-        ("path", entry.path.unwrap_or(inspections).into()),
-        ("port", json!(port)),
-    ] {
-        service.insert(field.to_owned(), value);
-    }
+    service.extend(object_at(&object_at(&wanted, "clientConfig"), "service"));
     client.insert("service".to_owned(), service.into());
     // Without a bundle of ours, the stored one stays until cert-manager writes another one.
     if let Some(pem) = bundle {
         client.insert("caBundle".to_owned(), BASE64_STANDARD.encode(pem).into());
     }
-    let is_trusted = bundle.is_some() || !bundle_of(stored).is_empty();
-    fields.insert("clientConfig".to_owned(), client.into());
+    // The only field that is not always written out. A stored one would narrow the rules.
+    if !wanted.contains_key("matchConditions") && is_set(entry.get("matchConditions")) {
+        entry.shift_remove("matchConditions");
+    }
+    entry.extend(wanted);
+    entry.insert("clientConfig".to_owned(), client.into());
     // Without a bundle the API server cannot call the entry, and every write would fail.
-    let policy = if is_trusted { entry.failure_policy.as_str() } else { "Ignore" };
-    fields.insert("failurePolicy".to_owned(), policy.into());
-    fields.into()
+    if bundle.is_none() && bundle_of(stored).is_empty() {
+        entry.insert("failurePolicy".to_owned(), json!(FailurePolicy::Ignore));
+    }
+    entry.into()
 }
 
 /// Returns true if a field has a value other than null or an empty list.

@@ -1,17 +1,82 @@
-//! The content that this replica wants in the configurations, whatever is stored.
+//! The content that this replica wants in the configurations, whatever is stored: its settings, its inputs, and the intent that
+//! follows from them.
 
-use super::error::{ConfigurationError, request};
+use super::options::EntryOptions;
 use super::rules::RegistrationRules;
-use super::settings::{Registering, Registration, Signals};
-use crate::controllers::handover::Coverage;
-use crate::controllers::handover::Trust;
+use super::stored::ConfigurationError;
+use crate::api::ServerClock;
+use crate::controllers::ServiceReference;
+use crate::controllers::handover::{Coverage, RegisteredBundle, RegisteredKinds, Trust};
 use crate::controllers::object::{Owner, OwnerReader};
+use crate::telemetry::RegistrationMetrics;
 use kube::Client;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupVersionKind;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Settings of the registration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// Extent of the registration.
+    pub registering: Registering,
+    /// Service that the API server calls.
+    pub service: ServiceReference,
+    /// Settings of the entries for objects.
+    pub entries: EntryOptions,
+    /// Name of the `ClusterRole` that owns the configurations. They are deleted with it.
+    pub owner: Option<String>,
+    /// Namespaces that are exempt, beside kube-system and the Service's own.
+    pub excluded_namespaces: Vec<String>,
+    /// False registers no entry for objects, only those for inspections.
+    pub enforcing: bool,
+    /// Time for which this replica must have been ready before it registers for the first time.
+    pub delay: Duration,
+}
+
+impl Registration {
+    /// Returns the namespaces that are exempt.
+    pub(super) fn exempt_namespaces(&self) -> impl Iterator<Item = &str> {
+        let always = ["kube-system", &*self.service.namespace];
+        self.excluded_namespaces.iter().map(String::as_str).chain(always)
+    }
+}
+
+/// Extent of the registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registering {
+    /// Both configurations.
+    Everything,
+    /// Only the `caBundle` of entries that have our names and were registered by other means.
+    Bundles,
+}
+
+/// Inputs and outputs of the registration.
+pub struct Signals {
+    /// Catalog in force.
+    pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+    /// True while the cluster has the CRD of `UnionDeclaration`.
+    pub declarable: watch::Receiver<bool>,
+    /// CAs to register. Nothing is registered before they are known.
+    pub trust: watch::Receiver<Option<Trust>>,
+    /// Kinds that policies enforce.
+    pub coverage: watch::Receiver<Coverage>,
+    /// Receives the kinds that are registered.
+    pub registered: watch::Sender<RegisteredKinds>,
+    /// Receives the CAs that the configurations hold.
+    pub held: watch::Sender<RegisteredBundle>,
+    /// Receives the registered token of the path for inspections; `None` while no entry has a well-formed one.
+    pub inspection: watch::Sender<Option<InspectionToken>>,
+    /// Returns true while this replica can answer.
+    pub ready: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Clock by which certificates expire.
+    pub clock: ServerClock,
+    /// Metrics of the registration.
+    pub metrics: RegistrationMetrics,
+}
 
 /// The wanted content of both configurations.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +152,8 @@ impl KnownInputs {
         let Some(catalog) = signals.catalogs.borrow().clone() else { return Ok(None) };
         if let Some(name) = &settings.owner {
             let doing = || format!("read the ClusterRole `{name}`, the owner of the configurations");
-            intent.owner = self.owner.read(client, name).await.map_err(|error| request(doing(), error))?;
+            intent.owner =
+                self.owner.read(client, name).await.map_err(|error| ConfigurationError::unread(doing(), error))?;
         }
         let coverage = signals.coverage.borrow().clone();
         if !namespace_ends && coverage != Coverage::Everything {

@@ -35,7 +35,7 @@ pub struct EntryOptions {
 }
 
 /// Fate of a write when the webhook cannot be called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum FailurePolicy {
     /// Fail the write.
@@ -128,16 +128,6 @@ impl Default for EntryOptions {
             match_conditions: Vec::new(),
             object_selector: LabelSelector::default(),
             namespace_selector: LabelSelector::default(),
-        }
-    }
-}
-
-impl FailurePolicy {
-    /// Returns the policy's name in the API.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Fail => "Fail",
-            Self::Ignore => "Ignore",
         }
     }
 }

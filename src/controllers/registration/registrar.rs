@@ -2,20 +2,18 @@
 
 use super::desired::desired;
 use super::differences::{differences, differences_of, divergence, log_write};
-use super::error::{ConfigurationError, request};
 use super::foreign::ForeignAuthorities;
-use super::intent::{Intent, KnownInputs};
-use super::settings::{Registering, Registration, Signals};
+use super::intent::{Intent, KnownInputs, Registering, Registration, Signals};
 use super::stored::{
-    ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation, our_entries,
+    ConfigurationError, ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation,
+    our_entries,
 };
 use crate::api::{code, reason};
 use crate::controllers::bundle::CaBundle;
-use crate::controllers::handover::RegisteredKinds;
-use crate::controllers::handover::{RegisteredBundle, Trust};
+use crate::controllers::handover::{RegisteredBundle, RegisteredKinds, Trust};
 use crate::controllers::object::{MANAGER, shortened};
 use crate::controllers::pace::{Divergence, Pace};
-use crate::controllers::reconciler::{Controller, Reconciled, StepError, publish};
+use crate::controllers::reconciler::{Controller, Reconciled, publish};
 use crate::telemetry::LogOnce;
 use kube::Client;
 use kube::runtime::watcher;
@@ -97,11 +95,13 @@ impl Registrar {
     }
 
     async fn reconcile(&mut self, now: Instant) -> Result<Reconciled, ConfigurationError> {
-        let resync = now + if self.is_unwatched() { RESYNC_UNWATCHED } else { RESYNC };
+        let is_unwatched = self.watch_failed.is_some_and(|since| since.elapsed() < UNWATCHED);
+        let resync = now + if is_unwatched { RESYNC_UNWATCHED } else { RESYNC };
         let mut stored: ConfigurationPair = [None, None];
         for (kind, stored) in ConfigurationKind::BOTH.into_iter().zip(&mut stored) {
             let read = kind.path().read(&self.client).await;
-            *stored = read.map_err(|error| request(format!("read {}/{NAME}", kind.kind()), error))?;
+            *stored =
+                read.map_err(|error| ConfigurationError::unread(format!("read {}/{NAME}", kind.kind()), error))?;
         }
         if self.is_of_another_installation(&stored) {
             return Ok(Reconciled::pending(resync));
@@ -284,10 +284,6 @@ impl Registrar {
         publish(&self.signals.held, held.map_or(RegisteredBundle::Nothing, RegisteredBundle::Bundle));
         publish(&self.signals.inspection, stored.iter().flatten().find_map(inspection_token));
     }
-
-    fn is_unwatched(&self) -> bool {
-        self.watch_failed.is_some_and(|since| since.elapsed() < UNWATCHED)
-    }
 }
 
 impl Controller for Registrar {
@@ -313,6 +309,10 @@ impl Controller for Registrar {
                 }
             }
         }
+    }
+
+    fn is_conflict(error: &ConfigurationError) -> bool {
+        error.is_conflict()
     }
 
     async fn step(&mut self, now: Instant) -> Result<Reconciled, ConfigurationError> {

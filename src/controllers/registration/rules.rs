@@ -3,7 +3,7 @@
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::is_exempt;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
-use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most bytes of all rules of a configuration, as JSON. etcd stores at most 1.5 MiB.
@@ -16,24 +16,13 @@ const RULE: usize = 120;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RegistrationRules {
     /// Rules for custom resources.
-    pub(super) custom: Vec<RegistrationRule>,
+    pub(super) custom: Vec<Value>,
     /// Rules for built-in types and for the types of aggregated API servers.
-    pub(super) builtin: Vec<RegistrationRule>,
+    pub(super) builtin: Vec<Value>,
     /// Kinds that have unions and are never registered, sorted, each with the reason.
     pub(super) excluded: Vec<(GroupVersionKind, &'static str)>,
     /// Kinds that the rules name.
     pub(super) kinds: BTreeSet<GroupKind>,
-}
-
-/// A rule of an entry, with every field written out.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RegistrationRule {
-    api_groups: [Box<str>; 1],
-    api_versions: Vec<Box<str>>,
-    operations: [&'static str; 2],
-    resources: Vec<Box<str>>,
-    scope: &'static str,
 }
 
 /// The part of the rules that one kind needs.
@@ -47,8 +36,11 @@ struct RegisteredKind<'c> {
     versions: BTreeSet<&'c str>,
 }
 
-/// Resources and subresources, by the other fields of a rule: group, versions, scope.
-type Grouped<'c> = BTreeMap<(&'c str, Vec<&'c str>, &'static str), BTreeSet<String>>;
+/// Group, versions and scope of a rule.
+type RuleKey<'c> = (&'c str, Vec<&'c str>, &'static str);
+
+/// Resources and subresources, by the other fields of a rule.
+type Grouped<'c> = BTreeMap<RuleKey<'c>, BTreeSet<String>>;
 
 impl RegistrationRules {
     pub(super) fn of(catalog: &Catalog) -> Self {
@@ -102,8 +94,8 @@ impl RegistrationRules {
             groups.entry((&registered.gvk.group, versions, registered.scope)).or_default().extend(registered.paths);
         }
         rules.excluded.sort();
-        rules.custom = custom.into_iter().map(RegistrationRule::new).collect();
-        rules.builtin = builtin.into_iter().map(RegistrationRule::new).collect();
+        [rules.custom, rules.builtin] =
+            [custom, builtin].map(|groups| groups.into_iter().map(|(key, resources)| rule(key, resources)).collect());
         rules
     }
 }
@@ -116,18 +108,19 @@ impl RegisteredKind<'_> {
     }
 }
 
-impl RegistrationRule {
-    pub(super) fn new(
-        ((group, versions, scope), resources): ((&str, Vec<&str>, &'static str), BTreeSet<String>),
-    ) -> Self {
-        Self {
-            api_groups: [group.into()],
-            api_versions: versions.into_iter().map(Into::into).collect(),
-            operations: ["CREATE", "UPDATE"],
-            resources: resources.into_iter().map(Into::into).collect(),
-            scope,
-        }
-    }
+/// Returns a rule of an entry, with every field written out.
+pub(super) fn rule<R: Into<Value>>(
+    (group, versions, scope): RuleKey<'_>,
+    resources: impl IntoIterator<Item = R>,
+) -> Value {
+    let resources: Value = resources.into_iter().collect();
+    json!({
+        "apiGroups": [group],
+        "apiVersions": versions,
+        "operations": ["CREATE", "UPDATE"],
+        "resources": resources,
+        "scope": scope,
+    })
 }
 
 #[cfg(test)]
@@ -135,7 +128,6 @@ mod tests {
     use super::*;
     use kube_unions_core::catalog::Builder;
     use kube_unions_core::declaration::{Declaration, Definition, OpenApi, Severity};
-    use serde_json::{Value, json};
 
     /// Returns a schema with unions at `spec`, at `status`, or at both.
     fn schema(at: &[&str]) -> Value {
@@ -176,11 +168,15 @@ mod tests {
     }
 
     /// Returns each rule as `group versions resources scope`.
-    fn short(rules: &[RegistrationRule]) -> Vec<String> {
-        let line = |rule: &RegistrationRule| {
-            assert_eq!(rule.operations, ["CREATE", "UPDATE"]);
-            let [group] = &rule.api_groups;
-            format!("{group} {} {} {}", rule.api_versions.join(","), rule.resources.join(","), rule.scope)
+    fn short(rules: &[Value]) -> Vec<String> {
+        let line = |rule: &Value| {
+            assert_eq!(rule["operations"], json!(["CREATE", "UPDATE"]));
+            let joined = |field: &str| {
+                let texts = rule[field].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
+                texts.collect::<Vec<_>>().join(",")
+            };
+            let (group, scope) = (joined("apiGroups"), rule["scope"].as_str().unwrap());
+            format!("{group} {} {} {scope}", joined("apiVersions"), joined("resources"))
         };
         rules.iter().map(line).collect()
     }
@@ -249,7 +245,7 @@ mod tests {
         turned.reverse();
         assert_eq!(rules(turned), found);
         assert_eq!(
-            serde_json::to_value(&found.custom[3]).unwrap(),
+            found.custom[3],
             json!({"apiGroups": ["b.example"], "apiVersions": ["v1beta1"], "operations": ["CREATE", "UPDATE"],
                    "resources": ["plums", "plums/status"], "scope": "Namespaced"})
         );

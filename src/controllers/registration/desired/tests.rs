@@ -1,8 +1,7 @@
 use super::super::differences::differences;
+use super::super::intent::Registering;
 use super::super::options::EntryOptions;
-use super::super::rules::RegistrationRule;
-use super::super::settings::Registering;
-use super::super::stored::{other_installation, ours};
+use super::super::stored::other_installation;
 use super::*;
 use rcgen::{CertificateParams, KeyPair};
 use std::time::Duration;
@@ -46,7 +45,7 @@ fn wanted_of(kind: ConfigurationKind, entries: EntryOptions, trust: Trust) -> Wa
         delay: Duration::ZERO,
     };
     let bundle = if let Trust::Agreed(pem) = &trust { Some(&*pem.to_string().leak()) } else { None };
-    let rule = RegistrationRule::new((("g", vec!["v1"], "Cluster"), ["things".to_owned()].into()));
+    let rule = rule(("g", vec!["v1"], "Cluster"), ["things"]);
     let mut intent = Intent::empty(settings, trust, token(1));
     intent.rules = Arc::new(RegistrationRules { custom: vec![rule], ..RegistrationRules::default() });
     (intent.inspects_declarations, intent.inspects_definitions) = (true, true);
@@ -348,7 +347,7 @@ fn crds_that_declare_unions_are_inspected_with_the_policy_ignore() {
 #[test]
 fn options_apply_to_the_entries_for_objects_alone() {
     let options = EntryOptions {
-        custom: super::super::FailurePolicy::Ignore,
+        custom: FailurePolicy::Ignore,
         timeout_seconds: 7,
         match_conditions:
             r#"[{"name": "a", "expression": "true"}]"#.parse::<super::super::MatchConditions>().unwrap().0,
