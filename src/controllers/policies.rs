@@ -19,7 +19,6 @@ mod api;
 mod controller;
 mod desired;
 mod ledger;
-mod log;
 mod settings;
 mod stored;
 

@@ -1,14 +1,14 @@
 //! One replica's side of the policies: notes what is stored, compiles catalogs, and writes what [`ledger`](super::ledger) says.
 
 use super::api::{PolicyEvent, PolicyKey, PolicyResource, ServedPolicies};
-use super::desired::CatalogCompiler;
+use super::desired::{CatalogCompiler, DesiredPolicies};
 use super::ledger::{PolicyReconciler, PolicyWrite};
-use super::log::PolicyLog;
-use super::settings::{PolicyEnforcement, PolicySignals};
+use super::settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
 use super::stored::{PolicyFrame, StoredPolicy};
 use crate::api::{ListProgress, RequestError, code, reason};
-use crate::controllers::object::MANAGER;
+use crate::controllers::object::{MANAGER, shortened};
 use crate::controllers::reconciler::{Controller, Reconciled, publish};
+use crate::telemetry::LogOnce;
 use futures::StreamExt;
 use kube::Client;
 use kube::core::DynamicObject;
@@ -16,7 +16,7 @@ use kube::runtime::watcher::Event;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_policies::policy_difference;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
@@ -52,7 +52,13 @@ pub(super) struct PolicyController<'s> {
     catalog: Option<Arc<Catalog>>,
     /// The lists of the served resources.
     lists: BTreeMap<PolicyResource, ListProgress>,
-    log: PolicyLog,
+    write_failure: LogOnce,
+    /// The reasons for which lists are refused, as they were logged.
+    unlistable: BTreeSet<String>,
+    /// Names of other writers' objects that were logged.
+    foreign: HashSet<PolicyKey>,
+    /// The unions that policies leave out, as they were logged.
+    refusals: BTreeSet<String>,
 }
 
 /// The result of a write.
@@ -88,7 +94,10 @@ impl<'s> PolicyController<'s> {
             compiler: None,
             catalog: None,
             lists: served.resources().map(|resource| (resource, ListProgress::default())).collect(),
-            log: PolicyLog::default(),
+            write_failure: LogOnce::default(),
+            unlistable: BTreeSet::new(),
+            foreign: HashSet::new(),
+            refusals: BTreeSet::new(),
         };
         controller.note_lists();
         controller
@@ -110,14 +119,26 @@ impl<'s> PolicyController<'s> {
         // A panic is logged where it happens.
         let Ok((compiler, desired)) = work.await else { return };
         self.compiler = Some(compiler);
-        self.log.refused_kinds(&desired, self.enforcement.duty);
+        self.log_refusals(&desired);
         self.reconciler.want(desired);
+    }
+
+    fn log_refusals(&mut self, desired: &DesiredPolicies) {
+        let now: BTreeSet<String> = desired.values().flat_map(|kind| kind.refusals.iter().cloned()).collect();
+        for refusal in now.difference(&self.refusals) {
+            if self.enforcement.duty == PolicyDuty::Alone {
+                tracing::warn!(refusal, "a union is not enforced, because policies cannot express it");
+            } else {
+                tracing::info!(refusal, "the webhook enforces a kind, because policies cannot express it");
+            }
+        }
+        self.refusals = now;
     }
 
     fn note_lists(&mut self) {
         if self.lists.values().all(ListProgress::is_complete) {
             self.reconciler.listed(Instant::now());
-            self.log.listable();
+            self.unlistable.clear();
         }
     }
 
@@ -151,7 +172,7 @@ impl<'s> PolicyController<'s> {
                     if is_kept {
                         written += 1;
                         self.reconciler.wrote(&key);
-                        self.log.written(&key);
+                        self.foreign.remove(&key);
                         continue;
                     }
                     Some(NOT_KEPT.to_owned())
@@ -167,7 +188,13 @@ impl<'s> PolicyController<'s> {
                     continue;
                 }
                 Ok(WriteOutcome::Foreign) => {
-                    self.log.foreign(&key);
+                    if self.foreign.insert(key.clone()) {
+                        tracing::error!(
+                            object = %key,
+                            "an object of this name belongs to another writer and is left alone: delete it, or choose \
+                             another --policy-name-prefix"
+                        );
+                    }
                     None
                 }
                 // The object has changed since it was read.
@@ -196,8 +223,10 @@ impl<'s> PolicyController<'s> {
         if written + deleted > 0 {
             tracing::info!(written, deleted, "the admission policies were written");
         }
-        if let Some((key, reason)) = first {
-            self.log.write_failed(&key, &reason, failed);
+        if let Some((key, reason)) = first
+            && self.write_failure.is_new(&reason)
+        {
+            tracing::warn!(object = %key, reason, failed, "cannot write admission policies; retrying");
         }
         result
     }
@@ -258,7 +287,13 @@ impl Controller for PolicyController<'_> {
             Err(error) => {
                 if matches!(code(&error), Some(401 | 403)) {
                     self.reconciler.list_refused(Instant::now());
-                    self.log.unlistable(&reason(&error), self.enforcement.duty);
+                    let reason = reason(&error);
+                    if self.unlistable.insert(reason.clone()) {
+                        let is_beside = self.enforcement.duty == PolicyDuty::BesideWebhook;
+                        let consequence =
+                            if is_beside { "the webhook enforces all kinds" } else { "they stay as they are" };
+                        tracing::warn!(reason, consequence, "may not list admission policies; retrying");
+                    }
                 }
             }
         }
@@ -280,7 +315,11 @@ impl Controller for PolicyController<'_> {
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
         publish(&self.signals.coverage, self.reconciler.coverage(now));
-        PolicyLog::corrected(&step.corrected);
+        if !step.corrected.is_empty() {
+            let objects = shortened(&step.corrected.iter().map(ToString::to_string).collect::<Vec<_>>());
+            let count = step.corrected.len();
+            tracing::warn!(objects, count, "admission policies were changed by others and are corrected");
+        }
         if step.writes.is_empty() {
             let wake = step.wake.into_iter().chain(self.reconciler.next_coverage_at(now)).min();
             let next = wake.map_or(now + RESYNC, |wake| wake.min(now + RESYNC));
@@ -295,6 +334,8 @@ impl Controller for PolicyController<'_> {
     fn failed(&mut self, _: &Unanswered) {}
 
     fn in_sync(&mut self) {
-        self.log.recovered();
+        if self.write_failure.is_over() {
+            tracing::info!("the admission policies are in sync again");
+        }
     }
 }
