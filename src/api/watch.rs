@@ -50,22 +50,36 @@ pub(crate) struct ListProgress {
     is_complete: bool,
 }
 
+/// A change of one object.
+pub(crate) enum WatchChange<K> {
+    Set(K),
+    /// The object of this name does not exist any more.
+    Gone(Box<str>),
+}
+
 impl ListProgress {
-    pub(crate) fn begin(&mut self) {
-        self.seen = Some(HashSet::new());
-    }
-
-    pub(crate) fn see(&mut self, name: &str) {
-        if let Some(seen) = &mut self.seen {
-            seen.insert(name.into());
+    /// Returns the changes that an event brings. At the end of a list, objects of `known` that it has not brought are gone.
+    pub(crate) fn changes<'k, K: Resource>(
+        &mut self,
+        event: Event<K>,
+        known: impl Iterator<Item = &'k str>,
+    ) -> Vec<WatchChange<K>> {
+        let name = |object: &K| Box::from(object.meta().name.as_deref().unwrap_or_default());
+        match event {
+            Event::Init => self.seen = Some(HashSet::new()),
+            Event::InitApply(object) | Event::Apply(object) => {
+                self.seen.as_mut().map(|seen| seen.insert(name(&object)));
+                return vec![WatchChange::Set(object)];
+            }
+            Event::InitDone => {
+                self.is_complete = true;
+                let Some(seen) = self.seen.take() else { return Vec::new() };
+                let gone = known.filter(|name| !seen.contains(*name));
+                return gone.map(|name| WatchChange::Gone(name.into())).collect();
+            }
+            Event::Delete(object) => return vec![WatchChange::Gone(name(&object))],
         }
-    }
-
-    /// Ends the list. Returns the known names that it has not brought.
-    pub(crate) fn end<'k>(&mut self, known: impl Iterator<Item = &'k str>) -> Vec<Box<str>> {
-        self.is_complete = true;
-        let Some(seen) = self.seen.take() else { return Vec::new() };
-        known.filter(|name| !seen.contains(*name)).map(Into::into).collect()
+        Vec::new()
     }
 
     /// Gives up a list that cannot be read. The known objects stay.

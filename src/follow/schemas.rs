@@ -6,7 +6,7 @@
 //! Knows nothing of declarations: [`documents`](super::documents) decides what to read, and when.
 
 use super::raw::RawDefinition;
-use super::services::{self, FromDefinitions};
+use super::services::{self, GroupVersions};
 use crate::api::{self, ObjectPath, RequestError, found};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Client, Resource};
@@ -50,7 +50,7 @@ pub(super) struct Schemas {
     /// The kinds that publish unions.
     publishing: CachedByUrl<Vec<GroupKind>>,
     /// Groups and versions whose documents repeat the schemas of CRDs.
-    from_definitions: Mutex<FromDefinitions>,
+    from_definitions: Mutex<GroupVersions>,
 }
 
 /// Contents of documents, each with the URL of the document, by path in the index.
@@ -79,11 +79,9 @@ impl Schemas {
 
     /// Ignores the documents of these groups and versions from now on: only an accepted CRD defines its kind. Returns true if they
     /// differ from before.
-    pub(super) fn set_from_definitions(&self, from_definitions: FromDefinitions) -> bool {
-        let mut known = self.from_definitions.lock();
-        let changed = *known != from_definitions;
-        *known = from_definitions;
-        changed
+    pub(super) fn set_from_definitions(&self, from_definitions: GroupVersions) -> bool {
+        let before = std::mem::replace(&mut *self.from_definitions.lock(), from_definitions.clone());
+        before != from_definitions
     }
 
     /// Reads a CRD, `None` if the cluster does not have it.
@@ -108,8 +106,10 @@ impl Schemas {
         let index: WireIndex = serde_json::from_str(&text)
             .map_err(|error| SchemaFetchError::Malformed { what: what(), source: Arc::new(error) })?;
         let from_definitions = self.from_definitions.lock();
-        let counts =
-            |path: &str| group_version(path).is_none_or(|(group, version)| !from_definitions.has(group, version));
+        let counts = |path: &str| {
+            group_version(path)
+                .is_none_or(|(group, version)| !from_definitions.contains(&(group.into(), version.into())))
+        };
         let paths = index.paths.into_iter().filter(|(path, _)| counts(path));
         Ok(DocumentIndex(paths.map(|(path, entry)| (path, entry.url)).collect()))
     }

@@ -5,8 +5,9 @@
 //!
 //! Knows nothing of CRDs; [`state`](super::state) applies the groups to them.
 
-use crate::api::ListProgress;
+use crate::api::{ListProgress, WatchChange};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::ResourceExt;
 use kube::runtime::watcher::Event;
 use kube_unions_core::declaration::BuiltinGroups;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,56 +18,36 @@ const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 /// The value of the label for versions that come from CRDs. It is `onstart` for those of the API server's own code.
 const FROM_DEFINITIONS: &str = "true";
 
-/// The server of a group and version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GroupServer {
-    /// The API server, from its own code.
-    Own,
-    /// The API server, from CRDs.
-    Definitions,
-    /// Another server, to which requests are passed on.
-    Aggregated,
+/// A group and version that the API server itself serves: from CRDs, or from its own code.
+#[derive(Debug)]
+struct ServedVersion {
+    group: Box<str>,
+    version: Box<str>,
+    from_definitions: bool,
 }
 
-/// Group, version and server of one object.
-type Served = (Box<str>, Box<str>, GroupServer);
-
-/// The `APIService` objects of a cluster.
+/// The `APIService` objects of a cluster. Those of other servers, to which requests are passed on, do not matter.
 #[derive(Debug, Default)]
 pub(super) struct Services {
     /// By the object's name.
-    known: BTreeMap<Box<str>, Served>,
-    list: ListProgress,
+    known: BTreeMap<Box<str>, ServedVersion>,
+    pub(super) list: ListProgress,
 }
 
-/// The groups and versions that come from CRDs. Their OpenAPI documents repeat the schemas of the CRDs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct FromDefinitions(BTreeSet<(Box<str>, Box<str>)>);
-
-impl FromDefinitions {
-    /// Returns true if a group and version comes from CRDs.
-    pub(super) fn has(&self, group: &str, version: &str) -> bool {
-        self.0.contains(&(group.into(), version.into()))
-    }
-}
+/// Groups and versions.
+pub(super) type GroupVersions = BTreeSet<(Box<str>, Box<str>)>;
 
 impl Services {
     /// Takes in an event of the watch.
     pub(super) fn heard(&mut self, event: Event<APIService>) {
-        match event {
-            Event::Init => self.list.begin(),
-            Event::InitApply(service) | Event::Apply(service) => {
-                let Some((name, served)) = read(&service) else { return };
-                self.list.see(&name);
-                self.known.insert(name, served);
-            }
-            Event::InitDone => {
-                for name in self.list.end(self.known.keys().map(AsRef::as_ref)) {
-                    self.known.remove(&name);
-                }
-            }
-            Event::Delete(service) => {
-                self.known.remove(service.metadata.name.as_deref().unwrap_or_default());
+        for change in self.list.changes(event, self.known.keys().map(AsRef::as_ref)) {
+            let (name, served) = match change {
+                WatchChange::Set(service) => (service.name_any().into(), read(&service)),
+                WatchChange::Gone(name) => (name, None),
+            };
+            match served {
+                Some(served) => drop(self.known.insert(name, served)),
+                None => drop(self.known.remove(&name)),
             }
         }
     }
@@ -76,47 +57,36 @@ impl Services {
         self.list.is_complete()
     }
 
-    /// Returns true during a list. Its objects count at its end.
-    pub(super) fn are_listed_now(&self) -> bool {
-        self.list.is_in_progress()
-    }
-
     /// Returns the groups that the API server serves from its own code.
     pub(super) fn builtin_groups(&self) -> BuiltinGroups {
         if !self.are_known() {
             return BuiltinGroups::Guessed;
         }
-        BuiltinGroups::Listed(self.served_by(GroupServer::Own).map(|(group, ..)| group.clone()).collect())
+        let own = self.known.values().filter(|served| !served.from_definitions);
+        BuiltinGroups::Listed(own.map(|served| served.group.clone()).collect())
     }
 
-    /// Returns the groups and versions that come from CRDs.
-    pub(super) fn defined(&self) -> FromDefinitions {
-        let defined = self.served_by(GroupServer::Definitions).filter(|_| self.are_known());
-        FromDefinitions(defined.map(|(group, version, _)| (group.clone(), version.clone())).collect())
-    }
-
-    fn served_by(&self, server: GroupServer) -> impl Iterator<Item = &Served> {
-        self.known.values().filter(move |(.., it)| *it == server)
+    /// Returns the groups and versions that come from CRDs. Their OpenAPI documents repeat the schemas of the CRDs.
+    pub(super) fn defined(&self) -> GroupVersions {
+        let defined = self.known.values().filter(|served| served.from_definitions && self.are_known());
+        defined.map(|served| (served.group.clone(), served.version.clone())).collect()
     }
 }
 
 /// Returns true if the API server serves the group and version of an object from its own code.
 pub(super) fn is_own(service: &APIService) -> bool {
-    read(service).is_some_and(|(_, (_, _, server))| server == GroupServer::Own)
+    read(service).is_some_and(|served| !served.from_definitions)
 }
 
-fn read(service: &APIService) -> Option<(Box<str>, Served)> {
-    let name = service.metadata.name.as_deref()?.into();
-    let spec = service.spec.as_ref()?;
-    let label = service.metadata.labels.as_ref().and_then(|labels| labels.get(MANAGED));
-    let server = match (&spec.service, label.map(String::as_str)) {
-        (Some(_), _) => GroupServer::Aggregated,
-        (None, Some(FROM_DEFINITIONS)) => GroupServer::Definitions,
+/// Returns the group and version of an object, `None` if another server serves them.
+fn read(service: &APIService) -> Option<ServedVersion> {
+    let spec = service.spec.as_ref().filter(|spec| spec.service.is_none())?;
+    Some(ServedVersion {
+        group: spec.group.as_deref().unwrap_or_default().into(),
+        version: spec.version.as_deref().unwrap_or_default().into(),
         // Without the label it was made by hand, and tells that the API server serves the group.
-        (None, _) => GroupServer::Own,
-    };
-    let group = spec.group.as_deref().unwrap_or_default().into();
-    Some((name, (group, spec.version.as_deref().unwrap_or_default().into(), server)))
+        from_definitions: service.labels().get(MANAGED).is_some_and(|label| label == FROM_DEFINITIONS),
+    })
 }
 
 #[cfg(test)]
@@ -155,8 +125,9 @@ mod tests {
         services.heard(Event::InitDone);
         let own = ["", "by-hand.example", "networking.k8s.io"].map(Box::from);
         assert_eq!(services.builtin_groups(), BuiltinGroups::Listed(own.into()));
-        let from_definitions = services.defined();
-        assert!(from_definitions.has("networking.k8s.io", "v1foo") && !from_definitions.has("networking.k8s.io", "v1"));
+        let from_definitions = [("gateway.networking.k8s.io", "v1"), ("networking.k8s.io", "v1foo")]
+            .map(|(group, version)| (group.into(), version.into()));
+        assert_eq!(services.defined(), from_definitions.into());
 
         services.heard(Event::Delete(service("by-hand.example", "v1", None, &Value::Null)));
         assert!(!services.builtin_groups().has("by-hand.example"));

@@ -13,19 +13,16 @@
 use super::documents::{DocumentFetch, DocumentSchedule, Fetched, FetchedDocuments};
 use super::publication::{Publication, StoredDeclaration};
 use super::raw::{RawDeclaration, RawDefinition};
-use super::schemas::Schemas;
 use super::services::Services;
 use super::status::StatusWriter;
 use super::{BuiltinUnions, Cluster};
-use crate::api::ListProgress;
+use crate::api::{ListProgress, WatchChange};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::runtime::watcher::Event;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Workspace};
-use parking_lot::Mutex;
-use prometheus_client::metrics::gauge::Gauge;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,7 +33,7 @@ pub(super) const OWN_DEFINITION: &str = "uniondeclarations.kube-unions.dev";
 
 /// The inputs of a cluster, the unions that follow from them, and the work that is left to do.
 pub(super) struct ClusterState {
-    workspace: Arc<Mutex<Workspace>>,
+    cluster: Cluster,
     /// The `APIService`s.
     pub(super) services: Services,
     definitions: ListProgress,
@@ -47,10 +44,6 @@ pub(super) struct ClusterState {
     /// Documents are being fetched.
     fetching: bool,
     pub(super) publication: Publication,
-    schemas: Arc<Schemas>,
-    own_groups_known: Gauge,
-    /// Tells whether the CRD of declarations is installed.
-    declarable: watch::Sender<bool>,
 }
 
 /// The receiver of catalogs is gone.
@@ -59,7 +52,7 @@ pub(super) struct NoReceiver;
 impl ClusterState {
     pub(super) fn new(cluster: &Cluster) -> Self {
         Self {
-            workspace: Arc::clone(&cluster.workspace),
+            cluster: cluster.clone(),
             services: Services::default(),
             definitions: ListProgress::default(),
             declarations: ListProgress::default(),
@@ -67,20 +60,17 @@ impl ClusterState {
             documents: DocumentSchedule::new(cluster.builtin_unions == BuiltinUnions::OpenApi),
             fetching: false,
             publication: Publication::new(),
-            schemas: Arc::clone(&cluster.schemas),
-            own_groups_known: cluster.own_groups_known.clone(),
-            declarable: cluster.declarable.clone(),
         }
     }
 
     /// Takes in an event of the `APIService`s: CRDs in the groups that the API server serves from its own code do not count.
     pub(super) fn service_heard(&mut self, event: Event<APIService>) {
         self.services.heard(event);
-        if self.services.are_listed_now() {
+        if self.services.list.is_in_progress() {
             return;
         }
-        self.own_groups_known.set(i64::from(self.services.are_known()));
-        if self.schemas.set_from_definitions(self.services.defined()) {
+        self.cluster.own_groups_known.set(i64::from(self.services.are_known()));
+        if self.cluster.schemas.set_from_definitions(self.services.defined()) {
             self.documents.poll_soon();
         }
         let groups = self.services.builtin_groups();
@@ -89,62 +79,44 @@ impl ClusterState {
 
     /// Takes in an event of the CRDs. The end of a list forgets those that it has not brought.
     pub(super) fn definition_heard(&mut self, event: Event<RawDefinition>) {
-        match event {
-            Event::Init => self.definitions.begin(),
-            Event::InitApply(raw) | Event::Apply(raw) => {
-                let name = raw.name();
-                if name.is_empty() {
+        let was_complete = self.definitions.is_complete();
+        let changes = self.definitions.changes(event, self.cluster.workspace.lock().crds());
+        if self.definitions.is_complete() && !was_complete {
+            self.publication.mark_changed();
+        }
+        for change in changes {
+            match change {
+                WatchChange::Set(raw) if raw.name().is_empty() => {
                     let reason = raw.parts().err().unwrap_or("it has no name");
                     tracing::warn!(reason, "ignoring a CRD without a name");
-                    return;
                 }
-                self.definitions.see(name);
-                self.change(|workspace| workspace.set_crd(name, raw.crd()));
+                WatchChange::Set(raw) => self.change(|workspace| workspace.set_crd(raw.name(), raw.crd())),
+                WatchChange::Gone(name) => self.change(|workspace| workspace.remove_crd(&name)),
             }
-            Event::InitDone => {
-                if !self.definitions.is_complete() {
-                    self.publication.mark_changed();
-                }
-                let gone = self.definitions.end(self.workspace.lock().crds());
-                for name in gone {
-                    self.change(|workspace| workspace.remove_crd(&name));
-                }
-            }
-            Event::Delete(raw) => self.change(|workspace| workspace.remove_crd(raw.name())),
         }
     }
 
     pub(super) fn has_definition(&self, name: &str) -> bool {
-        self.workspace.lock().has_crd(name)
+        self.cluster.workspace.lock().has_crd(name)
     }
 
     /// Takes in an event of the declarations. The end of a list forgets those that it has not brought.
     pub(super) fn declaration_heard(&mut self, event: Event<RawDeclaration>) {
-        match event {
-            Event::Init => self.declarations.begin(),
-            Event::InitApply(raw) | Event::Apply(raw) => {
-                let name = raw.name();
-                if name.is_empty() {
-                    return;
+        for change in self.declarations.changes(event, self.stored.keys().map(AsRef::as_ref)) {
+            match change {
+                WatchChange::Set(raw) if raw.name().is_empty() => {}
+                WatchChange::Set(raw) => {
+                    self.stored.insert(raw.name().into(), StoredDeclaration::read(&raw));
+                    self.publication.mark_verdict(raw.name());
+                    self.change(|workspace| workspace.set_declaration(raw.name(), raw.declaration()));
                 }
-                self.declarations.see(name);
-                self.stored.insert(name.into(), StoredDeclaration::read(&raw));
-                self.publication.mark_verdict(name);
-                self.change(|workspace| workspace.set_declaration(name, raw.declaration()));
-            }
-            Event::InitDone => {
-                for name in self.declarations.end(self.stored.keys().map(AsRef::as_ref)) {
-                    self.remove_declaration(&name);
+                WatchChange::Gone(name) => {
+                    self.stored.remove(&name);
+                    self.publication.mark_verdict(&name);
+                    self.change(|workspace| workspace.remove_declaration(&name));
                 }
             }
-            Event::Delete(raw) => self.remove_declaration(raw.name()),
         }
-    }
-
-    fn remove_declaration(&mut self, name: &str) {
-        self.stored.remove(name);
-        self.publication.mark_verdict(name);
-        self.change(|workspace| workspace.remove_declaration(name));
     }
 
     /// Waits for declarations no longer, since they cannot be listed. `none`: the cluster has none; otherwise those that are
@@ -173,7 +145,7 @@ impl ClusterState {
         if !self.definitions.is_complete() || !self.declarations.is_complete() {
             return None;
         }
-        let fetch = self.documents.start(&self.workspace.lock());
+        let fetch = self.documents.start(&self.cluster.workspace.lock());
         self.fetching = fetch.is_some();
         fetch
     }
@@ -208,7 +180,7 @@ impl ClusterState {
             let kinds = kinds.len();
             tracing::warn!(first, kinds, reason, "cannot read OpenAPI documents; unions in force stay, retrying");
         }
-        self.schemas.retain(&self.workspace.lock().documented().map(|kind| &*kind.group).collect());
+        self.cluster.schemas.retain(&self.cluster.workspace.lock().documented().map(|kind| &*kind.group).collect());
     }
 
     /// Takes in the documents of a kind. Returns a reason to log if they could not be fetched.
@@ -216,7 +188,7 @@ impl ClusterState {
         if !self.documents.finish(kind) {
             return None;
         }
-        let mut workspace = self.workspace.lock();
+        let mut workspace = self.cluster.workspace.lock();
         for declaration in workspace.declarations_of(kind) {
             self.publication.mark_verdict(declaration.name());
         }
@@ -229,16 +201,16 @@ impl ClusterState {
 
     /// Returns the next subject to compile. The result goes to [`compiled`](Self::compiled).
     pub(super) fn next_job(&mut self) -> Option<CompileJob> {
-        self.workspace.lock().next_job()
+        self.cluster.workspace.lock().next_job()
     }
 
     /// Puts the result of a job in force.
     pub(super) fn compiled(&mut self, compiled: Result<CompiledSubject, JobTicket>) {
         let not_described = match compiled {
-            Ok(compiled) => self.workspace.lock().finish(compiled),
+            Ok(compiled) => self.cluster.workspace.lock().finish(compiled),
             Err(ticket) => {
                 tracing::error!(subject = %ticket, "compiling panicked; the unions in force of the kind stay");
-                self.workspace.lock().give_up(&ticket);
+                self.cluster.workspace.lock().give_up(&ticket);
                 false
             }
         };
@@ -251,12 +223,12 @@ impl ClusterState {
 
     /// Returns true if every input that is needed was read and compiled, or cannot be.
     pub(super) fn is_settled(&self) -> bool {
-        self.documents.is_settled() && self.workspace.lock().is_idle()
+        self.documents.is_settled() && self.cluster.workspace.lock().is_idle()
     }
 
     /// Returns the time of the next publication if no event arrives.
     pub(super) fn next_publication_at(&self) -> Option<Instant> {
-        self.publication.next(self.workspace.lock().is_idle())
+        self.publication.next(self.cluster.workspace.lock().is_idle())
     }
 
     /// Publishes the changes, unless CRDs are being listed, or the first inputs are not settled.
@@ -269,14 +241,14 @@ impl ClusterState {
         if !self.definitions.is_complete() || self.definitions.is_in_progress() {
             return Ok(());
         }
-        let workspace = self.workspace.lock();
+        let workspace = self.cluster.workspace.lock();
         if !self.publication.may_begin(settled, workspace.is_idle()) {
             return Ok(());
         }
         let start = Instant::now();
         if self.publication.take_changed() {
             let declarable = workspace.has_crd(OWN_DEFINITION);
-            self.declarable.send_if_modified(|known| std::mem::replace(known, declarable) != declarable);
+            self.cluster.declarable.send_if_modified(|known| std::mem::replace(known, declarable) != declarable);
             let catalog = Arc::new(workspace.catalog_for_admission());
             catalogs.send(Some(Arc::clone(&catalog))).map_err(|_| NoReceiver)?;
             self.publication.published(catalog, self.stored.keys());
@@ -288,12 +260,12 @@ impl ClusterState {
 
     /// Returns the catalog as it is now.
     pub(super) fn catalog(&self) -> Catalog {
-        self.workspace.lock().catalog()
+        self.cluster.workspace.lock().catalog()
     }
 
     /// Changes the workspace, and schedules the documents of the kinds that the change affects.
     fn change(&mut self, change: impl FnOnce(&mut Workspace) -> Vec<GroupKind>) {
-        let mut workspace = self.workspace.lock();
+        let mut workspace = self.cluster.workspace.lock();
         for kind in change(&mut workspace) {
             if workspace.wants_documents(&kind) {
                 // The documents may be newer, or of other versions.

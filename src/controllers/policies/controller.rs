@@ -5,17 +5,17 @@ use super::desired::{CatalogCompiler, DesiredPolicies};
 use super::ledger::{PolicyReconciler, PolicyWrite};
 use super::settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
 use super::stored::{PolicyFrame, StoredPolicy};
-use crate::api::{ListProgress, RequestError, code, reason};
+use crate::api::{ListProgress, RequestError, WatchChange, code, reason};
 use crate::controllers::object::{MANAGER, shortened};
 use crate::controllers::reconciler::{Controller, Reconciled, publish};
 use crate::telemetry::LogOnce;
 use futures::StreamExt;
-use kube::Client;
-use kube::core::DynamicObject;
-use kube::runtime::watcher::Event;
+use kube::core::{DynamicObject, ObjectMeta};
+use kube::runtime::watcher::{self, Event};
+use kube::{Client, ResourceExt};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_policies::policy_difference;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -142,12 +142,20 @@ impl<'s> PolicyController<'s> {
         }
     }
 
-    fn put(&mut self, key: PolicyKey, mut object: DynamicObject) {
-        object.metadata.managed_fields = None;
-        self.put_value(key, serde_json::to_value(&object).unwrap_or_default());
+    fn watch_failed(&mut self, error: &watcher::Error) {
+        if !matches!(code(error), Some(401 | 403)) {
+            return;
+        }
+        self.reconciler.list_refused(Instant::now());
+        let reason = reason(error);
+        if self.unlistable.insert(reason.clone()) {
+            let is_beside = self.enforcement.duty == PolicyDuty::BesideWebhook;
+            let consequence = if is_beside { "the webhook enforces all kinds" } else { "they stay as they are" };
+            tracing::warn!(reason, consequence, "may not list admission policies; retrying");
+        }
     }
 
-    fn put_value(&mut self, key: PolicyKey, object: Value) {
+    fn put(&mut self, key: PolicyKey, object: Value) {
         match StoredPolicy::of_this_installation(object, &self.frame) {
             Some(stored) => self.reconciler.put(key, stored),
             None => self.reconciler.remove(&key),
@@ -168,7 +176,7 @@ impl<'s> PolicyController<'s> {
                 Ok(WriteOutcome::Stored(object)) => {
                     let wanted = self.reconciler.wanted(&key);
                     let is_kept = wanted.is_some_and(|wanted| policy_difference(wanted, &object).is_none());
-                    self.put_value(key.clone(), object);
+                    self.put(key.clone(), object);
                     if is_kept {
                         written += 1;
                         self.reconciler.wrote(&key);
@@ -178,7 +186,7 @@ impl<'s> PolicyController<'s> {
                     Some(NOT_KEPT.to_owned())
                 }
                 Ok(WriteOutcome::Found(object)) => {
-                    self.put_value(key, object);
+                    self.put(key, object);
                     continue;
                 }
                 Ok(WriteOutcome::Gone) => {
@@ -265,37 +273,25 @@ impl Controller for PolicyController<'_> {
     fn heard(&mut self, change: PolicyChange) {
         let PolicyChange::Stored(event) = change else { return };
         let (resource, event) = *event;
-        let key = |object: &DynamicObject| {
-            let name = object.metadata.name.as_deref().unwrap_or_default();
-            PolicyKey { resource, name: name.into() }
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => return self.watch_failed(&error),
         };
+        let ends = matches!(event, Event::InitDone);
         let list = self.lists.entry(resource).or_default();
-        match event {
-            Ok(Event::Init) => list.begin(),
-            Ok(Event::InitApply(object) | Event::Apply(object)) => {
-                let key = key(&object);
-                list.see(&key.name);
-                self.put(key, object);
-            }
-            Ok(Event::InitDone) => {
-                for name in list.end(self.reconciler.stored_names(resource)) {
-                    self.reconciler.remove(&PolicyKey { resource, name });
+        for change in list.changes(event, self.reconciler.stored_names(resource)) {
+            match change {
+                WatchChange::Set(object) => {
+                    let key = PolicyKey { resource, name: object.name_any().into() };
+                    let object =
+                        DynamicObject { metadata: ObjectMeta { managed_fields: None, ..object.metadata }, ..object };
+                    self.put(key, json!(object));
                 }
-                self.note_lists();
+                WatchChange::Gone(name) => self.reconciler.remove(&PolicyKey { resource, name }),
             }
-            Ok(Event::Delete(object)) => self.reconciler.remove(&key(&object)),
-            Err(error) => {
-                if matches!(code(&error), Some(401 | 403)) {
-                    self.reconciler.list_refused(Instant::now());
-                    let reason = reason(&error);
-                    if self.unlistable.insert(reason.clone()) {
-                        let is_beside = self.enforcement.duty == PolicyDuty::BesideWebhook;
-                        let consequence =
-                            if is_beside { "the webhook enforces all kinds" } else { "they stay as they are" };
-                        tracing::warn!(reason, consequence, "may not list admission policies; retrying");
-                    }
-                }
-            }
+        }
+        if ends {
+            self.note_lists();
         }
     }
 
