@@ -57,24 +57,9 @@ impl<K> Raw<K> {
 
     /// Reads an object from its JSON text.
     pub(super) fn read(text: &str) -> Self {
-        let nameless = |message| Self { metadata: ObjectMeta::default(), parts: Err(message), resource: PhantomData };
-        let envelope = match serde_json::from_str::<RawEnvelope<'_>>(text) {
-            Ok(envelope) => envelope,
-            Err(error) => return nameless(error.to_string()),
-        };
-        let fields = envelope.metadata.map(RawValue::get).map(serde_json::from_str::<RawMetadata<'_>>);
-        let fields = match fields.transpose() {
-            Ok(fields) => fields.unwrap_or_default(),
-            Err(error) => return nameless(format!("`metadata`: {error}")),
-        };
-        let metadata = ObjectMeta {
-            name: fields.name.and_then(read),
-            resource_version: fields.resource_version.and_then(read),
-            generation: fields.generation.and_then(read),
-            ..ObjectMeta::default()
-        };
-        let status = envelope.status.map(ToOwned::to_owned);
-        Self { metadata, parts: parts(fields.annotations, envelope.spec, status), resource: PhantomData }
+        let mut metadata = ObjectMeta::default();
+        let parts = parts(text, &mut metadata);
+        Self { metadata, parts, resource: PhantomData }
     }
 }
 
@@ -175,19 +160,19 @@ fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
-fn parts(
-    annotations: Option<&RawValue>,
-    spec: Option<&RawValue>,
-    status: Option<Box<RawValue>>,
-) -> Result<ObjectParts, String> {
-    let annotations = match annotations {
-        None => BTreeMap::new(),
-        Some(raw) => serde_json::from_str::<Option<_>>(raw.get())
-            .map_err(|error| format!("`metadata.annotations`: {error}"))?
-            .unwrap_or_default(),
-    };
+/// Returns the parts of an object, and sets its metadata as far as it can be read.
+fn parts(text: &str, metadata: &mut ObjectMeta) -> Result<ObjectParts, String> {
+    let RawEnvelope { metadata: fields, spec, status } =
+        serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let fields = fields.map(|raw| serde_json::from_str::<RawMetadata<'_>>(raw.get())).transpose();
+    let fields = fields.map_err(|error| format!("`metadata`: {error}"))?.unwrap_or_default();
+    metadata.name = fields.name.and_then(read);
+    metadata.resource_version = fields.resource_version.and_then(read);
+    metadata.generation = fields.generation.and_then(read);
+    let annotations = fields.annotations.map(|raw| serde_json::from_str::<Option<_>>(raw.get())).transpose();
+    let annotations = annotations.map_err(|error| format!("`metadata.annotations`: {error}"))?.flatten();
     let spec = spec.ok_or("it has no `spec`")?.to_owned();
-    Ok(ObjectParts { annotations, spec, status })
+    Ok(ObjectParts { annotations: annotations.unwrap_or_default(), spec, status: status.map(ToOwned::to_owned) })
 }
 
 #[cfg(test)]
