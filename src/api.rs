@@ -26,4 +26,4 @@ pub use request::RequestError;
 pub(crate) use request::{JSON, MERGE, send, text, write};
 pub(crate) use retry::{code, doubling};
 pub use server_clock::ServerClock;
-pub(crate) use watch::{ListProgress, ObjectSelection, WatchChange, list_and_watch};
+pub(crate) use watch::{ListProgress, WatchChange, by_name, list_and_watch};

@@ -4,10 +4,11 @@
 //! an event or bookmark comes from a server that does not follow this history: a connection that is half open, a proxy in
 //! between, or an etcd that was restored, whose versions begin again below the last one. Then everything is listed anew.
 
-use super::retry::persistent;
+use super::retry::{CALM, Retry};
 use futures::stream::{BoxStream, StreamExt, unfold};
 use kube::api::{ListParams, WatchParams};
-use kube::core::WatchEvent;
+use kube::core::{Status, WatchEvent};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Error, Event, Result};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -26,20 +27,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Factor by which pages shrink after one that did not arrive as a whole.
 const SHRINKING: u32 = 8;
 
-/// The objects to list and watch.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ObjectSelection {
-    pub(crate) fields: Option<String>,
-    pub(crate) labels: Option<String>,
-    /// Objects in a page of a list, which is held as a whole.
-    pub(crate) page: Option<u32>,
-}
-
-impl ObjectSelection {
-    /// Selects one object. With the name in the selector, a right by name is enough.
-    pub(crate) fn by_name(name: &str) -> Self {
-        Self { fields: Some(format!("metadata.name={name}")), ..Self::default() }
-    }
+/// Selects one object. With the name in the selector, a right by name is enough.
+pub(crate) fn by_name(name: &str) -> ListParams {
+    ListParams::default().fields(&format!("metadata.name={name}"))
 }
 
 /// The first and later lists of a resource: tells which objects are gone at the end of a list.
@@ -98,18 +88,18 @@ impl ListProgress {
     }
 }
 
-/// Yields the events of a resource, with back-off after each error. Calls `proven` whenever the API server proves to be followed:
+/// Yields the events of a resource, with back-off after each error. A page of a list is held as a whole. Calls `proven` whenever the API server proves to be followed:
 /// a watch begins, or has an event or bookmark.
 pub(crate) fn list_and_watch<K>(
     api: Api<K>,
-    selection: ObjectSelection,
+    selection: ListParams,
     proven: impl Fn() + Send + 'static,
 ) -> BoxStream<'static, Result<Event<K>>>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let shrunk = selection.page;
-    let follower = Follower { api, selection, proven, shrunk, stage: WatchStage::Start };
+    let shrunk = selection.limit;
+    let follower = Follower { api, selection, proven, shrunk, stage: WatchStage::Start, last_expiry: None };
     let events = unfold(follower, async |mut follower| {
         loop {
             if let Some(event) = follower.step().await {
@@ -117,16 +107,18 @@ where
             }
         }
     });
-    persistent(events).boxed()
+    events.backoff(Retry::default()).boxed()
 }
 
 struct Follower<K, F> {
     api: Api<K>,
-    selection: ObjectSelection,
+    selection: ListParams,
     proven: F,
     /// Objects in the next page.
     shrunk: Option<u32>,
     stage: WatchStage<K>,
+    /// The time at which the API server has last forgotten the version of a watch.
+    last_expiry: Option<Instant>,
 }
 
 enum WatchStage<K> {
@@ -164,7 +156,7 @@ where
                 match (next, version) {
                     (None, Some(version)) => {
                         self.stage = WatchStage::Listed { version };
-                        self.shrunk = self.selection.page;
+                        self.shrunk = self.selection.limit;
                         Some(Ok(Event::InitDone))
                     }
                     (next, _) => self.page(next).await.err().map(Err),
@@ -189,14 +181,7 @@ where
     }
 
     async fn page(&mut self, next: Option<String>) -> Result<()> {
-        let ObjectSelection { fields, labels, .. } = &self.selection;
-        let parameters = ListParams {
-            field_selector: fields.clone(),
-            label_selector: labels.clone(),
-            limit: self.shrunk,
-            continue_token: next,
-            ..ListParams::default()
-        };
+        let parameters = ListParams { limit: self.shrunk, continue_token: next, ..self.selection.clone() };
         let list = self.api.list(&parameters).await.map_err(|error| {
             if !matches!(error, kube::Error::Api(_)) {
                 self.shrunk = self.shrunk.map(|page| (page / SHRINKING).max(1));
@@ -213,10 +198,9 @@ where
     }
 
     async fn watch(&mut self, version: String) -> Result<()> {
-        let ObjectSelection { fields, labels, .. } = &self.selection;
         let parameters = WatchParams {
-            field_selector: fields.clone(),
-            label_selector: labels.clone(),
+            field_selector: self.selection.field_selector.clone(),
+            label_selector: self.selection.label_selector.clone(),
             timeout: u32::try_from(WATCH.as_secs()).ok(),
             ..WatchParams::default()
         };
@@ -246,6 +230,10 @@ where
                 (object.resource_version(), Some(Event::Apply(object)))
             }
             Ok(WatchEvent::Deleted(object)) => (object.resource_version(), Some(Event::Delete(object))),
+            // The API server has forgotten the version, as after its restart. A wait would hide the changes meanwhile.
+            Ok(WatchEvent::Error(status)) if is_first_expiry(&status, &mut self.last_expiry, Instant::now()) => {
+                return None;
+            }
             Ok(WatchEvent::Error(status)) => return Some(Err(Error::WatchError(status))),
             Err(error @ kube::Error::ReadEvents(_)) => {
                 // If a watch breaks before its first event, the event itself may be too long. A list goes past it.
@@ -267,5 +255,28 @@ where
         (watch.version, watch.heard) = (version, true);
         self.stage = WatchStage::Watching(watch);
         event.map(Ok)
+    }
+}
+
+/// Returns true if the version of a watch expired, and has not expired shortly before.
+fn is_first_expiry(status: &Status, last: &mut Option<Instant>, now: Instant) -> bool {
+    const GONE: u16 = 410;
+    let again = |last: Instant| now.saturating_duration_since(last) < CALM;
+    status.code == GONE && !last.replace(now).is_some_and(again)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expired_watch_is_relisted_at_once_and_not_again_and_again() {
+        let error = |code| Status { code, ..Status::default() };
+        let (mut last, now) = (None, Instant::now());
+        assert!(!is_first_expiry(&error(500), &mut last, now));
+        assert!(is_first_expiry(&error(410), &mut last, now));
+        assert!(!is_first_expiry(&error(410), &mut last, now + CALM / 2));
+        assert!(!is_first_expiry(&error(410), &mut last, now + CALM), "it has expired again meanwhile");
+        assert!(is_first_expiry(&error(410), &mut last, now + CALM * 2));
     }
 }

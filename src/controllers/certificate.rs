@@ -19,7 +19,7 @@ mod state;
 use super::ServiceReference;
 use super::handover::{RegisteredBundle, Trust};
 use super::reconciler::{Controller, Reconciled, changes, news, publish, run};
-use crate::api::{ObjectSelection, list_and_watch};
+use crate::api::{by_name, list_and_watch};
 use crate::authority::{AuthorityError, ServingCertificate, since_1970};
 use contents::{Contents, bundle_of};
 use futures::StreamExt;
@@ -95,7 +95,7 @@ pub async fn share_certificate(
     signals: CertificateSignals,
 ) {
     let secrets = Api::<Secret>::namespaced(client.clone(), &service.namespace);
-    let watched = list_and_watch(secrets, ObjectSelection::by_name(name), || {});
+    let watched = list_and_watch(secrets, by_name(name), || {});
     let watched = watched.filter_map(|event| ready(changes(event).map(Some)));
     let held = news(&signals.held).map(|()| None);
     let offers = signals.offers.clone();

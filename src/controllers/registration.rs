@@ -34,7 +34,7 @@ pub(super) use registrar::RESYNC;
 pub(crate) use stored::{NAME, other_installation};
 
 use super::reconciler::{changes, merged, news, run};
-use crate::api::{ObjectSelection, list_and_watch};
+use crate::api::{by_name, list_and_watch};
 use futures::StreamExt;
 use futures::future::ready;
 use futures::stream::BoxStream;
@@ -81,14 +81,14 @@ fn watched<K>(api: Api<K>) -> BoxStream<'static, RegistrationEvent>
 where
     K: kube::Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let events = list_and_watch(api, ObjectSelection::by_name(NAME), || {});
+    let events = list_and_watch(api, by_name(NAME), || {});
     events.filter_map(|event| ready(changes(event).map(RegistrationEvent::Watched))).boxed()
 }
 
 /// Yields an event when the namespace is being deleted. Without the right to watch it, it never yields.
 fn namespace_end(client: &Client, namespace: &str) -> BoxStream<'static, RegistrationEvent> {
     let namespaces = Api::<PartialObjectMeta<Namespace>>::all(client.clone());
-    let events = list_and_watch(namespaces, ObjectSelection::by_name(namespace), || {});
+    let events = list_and_watch(namespaces, by_name(namespace), || {});
     let ends = events.filter_map(|event| async {
         let Ok(Event::InitApply(object) | Event::Apply(object)) = event else { return None };
         object.metadata.deletion_timestamp.map(|_| RegistrationEvent::NamespaceEnds)

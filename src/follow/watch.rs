@@ -11,13 +11,14 @@ use super::link::Link;
 use super::raw::{RawDeclaration, RawDefinition};
 use super::state::{ClusterState, OWN_DEFINITION, run};
 use super::status::StatusWriter;
-use crate::api::{ObjectSelection, code, list_and_watch, reason};
+use crate::api::{code, list_and_watch, reason};
 use crate::telemetry::LogOnce;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::Api;
+use kube::api::ListParams;
 use kube::runtime::watcher::{self, Event};
 use kube_unions_core::catalog::Catalog;
 use std::sync::Arc;
@@ -37,12 +38,12 @@ const CONCURRENT_JOBS: usize = 4;
 impl Cluster {
     /// Follows the cluster until nobody receives `catalogs` any more.
     pub async fn follow(&self, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
-        let all = |page| ObjectSelection { page: Some(page), ..ObjectSelection::default() };
+        let pages = |size| ListParams::default().limit(size);
         let client = &self.client;
         let (definitions, proof) = (Api::<RawDefinition>::all(client.clone()), link.clone());
-        let mut definitions = list_and_watch(definitions, all(DEFINITIONS_PAGE), move || proof.up());
-        let mut declarations = list_and_watch(Api::<RawDeclaration>::all(client.clone()), all(PAGE), || {});
-        let mut services = list_and_watch(Api::<APIService>::all(client.clone()), all(PAGE), || {});
+        let mut definitions = list_and_watch(definitions, pages(DEFINITIONS_PAGE), move || proof.up());
+        let mut declarations = list_and_watch(Api::<RawDeclaration>::all(client.clone()), pages(PAGE), || {});
+        let mut services = list_and_watch(Api::<APIService>::all(client.clone()), pages(PAGE), || {});
 
         let mut state = ClusterState::new(self);
         let mut statuses = StatusWriter::new(client.clone());

@@ -3,10 +3,11 @@
 //! It knows nothing of their content; see [`super::desired`] and [`super::stored`].
 
 use super::stored::SELECTOR;
-use crate::api::{self, ObjectPath, ObjectSelection, RequestError, found, list_and_watch};
+use crate::api::{self, ObjectPath, RequestError, found, list_and_watch};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use hyper::Method;
+use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
@@ -144,8 +145,7 @@ impl ServedPolicies {
                 kind: resource.kind().to_owned(),
                 plural: resource.plural().to_owned(),
             };
-            let selection =
-                ObjectSelection { labels: Some(SELECTOR.to_owned()), page: Some(PAGE), ..ObjectSelection::default() };
+            let selection = ListParams::default().labels(SELECTOR).limit(PAGE);
             let events = list_and_watch(Api::<DynamicObject>::all_with(client.clone(), &api), selection, || {});
             Some(events.map(move |event| (resource, event)).boxed())
         });
