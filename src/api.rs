@@ -17,12 +17,11 @@ mod watch;
 pub use client::{ConnectError, connect};
 pub use discovery::{DiscoveredResource, find, no_resource, resource, resources};
 pub use list::{ListedObject, Page, Pages};
+pub use object::ObjectPath;
 pub(crate) use object::found;
-pub use object::{ObjectPath, PatchResponse};
-
 pub use refusal::LiveError;
 pub(crate) use refusal::reason;
-pub use request::RequestError;
+pub use request::{ApiAnswer, RequestError};
 pub(crate) use request::{JSON, MERGE, send, text, write};
 pub(crate) use retry::{code, doubling};
 pub use server_clock::ServerClock;

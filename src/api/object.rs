@@ -4,9 +4,8 @@
 
 use super::discovery::DiscoveredResource;
 use super::refusal::LiveError;
-use super::request::{APPLY, JSON, JSON_PATCH, RequestError, exchange, send, text, write};
+use super::request::{APPLY, ApiAnswer, JSON, JSON_PATCH, RequestError, exchange, send, text, write};
 use hyper::Method;
-use hyper::header::HeaderMap;
 use kube::Client;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -20,15 +19,6 @@ pub(super) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.
 pub struct ObjectPath {
     collection: String,
     path: String,
-}
-
-/// The answer to a patch.
-#[derive(Debug)]
-pub struct PatchResponse {
-    /// The object, as JSON text.
-    pub text: String,
-    /// The API server's warnings, each once.
-    pub warnings: Vec<String>,
 }
 
 impl ObjectPath {
@@ -104,12 +94,11 @@ impl ObjectPath {
         patch: String,
         field_manager: &str,
         dry_run: bool,
-    ) -> Result<PatchResponse, RequestError> {
+    ) -> Result<ApiAnswer, RequestError> {
         let dry_run = if dry_run { "&dryRun=All" } else { "" };
         let manager = utf8_percent_encode(field_manager, RESERVED);
         let uri = format!("{}?fieldManager={manager}{dry_run}", self.path);
-        let answer = exchange(client, Method::PATCH, &uri, Some((JSON_PATCH, patch))).await?;
-        Ok(PatchResponse { warnings: warnings(&answer.headers), text: answer.text })
+        exchange(client, Method::PATCH, &uri, Some((JSON_PATCH, patch))).await
     }
 }
 
@@ -142,39 +131,9 @@ fn checked(name: &str) -> Result<String, LiveError> {
     Ok(utf8_percent_encode(name, RESERVED).to_string())
 }
 
-/// Returns the API server's warnings, each once: `299 - "text"` (RFC 7234, section 5.5).
-fn warnings(headers: &HeaderMap) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for value in headers.get_all("warning").iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok()) {
-        let Some((_, quoted)) = value.split_once('"') else { continue };
-        let mut text = String::new();
-        let mut characters = quoted.chars();
-        while let Some(character) = characters.next() {
-            match character {
-                '"' => break,
-                '\\' => text.extend(characters.next()),
-                other => text.push(other),
-            }
-        }
-        if !warnings.contains(&text) {
-            warnings.push(text);
-        }
-    }
-    warnings
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn warnings_are_unquoted_and_listed_once() {
-        let mut headers = HeaderMap::new();
-        for value in [r#"299 - "unknown field \"spec.x\"""#, r#"299 - "b""#, r#"299 - "b""#, "299"] {
-            headers.append("warning", value.parse().unwrap());
-        }
-        assert_eq!(warnings(&headers), [r#"unknown field "spec.x""#, "b"]);
-    }
 
     #[test]
     fn a_name_never_leads_to_another_path() {

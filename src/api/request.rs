@@ -28,9 +28,12 @@ pub enum RequestError {
 }
 
 /// A successful answer.
-pub(super) struct ApiAnswer {
-    pub(super) headers: HeaderMap,
-    pub(super) text: String,
+#[derive(Debug)]
+pub struct ApiAnswer {
+    /// The body.
+    pub text: String,
+    /// The API server's warnings, each once.
+    pub warnings: Vec<String>,
 }
 
 impl RequestError {
@@ -152,5 +155,40 @@ async fn answer(
     if !head.status.is_success() {
         return Err(RequestError::read(head.status.as_u16(), &text));
     }
-    Ok(Some(ApiAnswer { headers: head.headers, text }))
+    Ok(Some(ApiAnswer { text, warnings: warnings(&head.headers) }))
+}
+
+/// Returns the API server's warnings, each once: `299 - "text"` (RFC 7234, section 5.5).
+fn warnings(headers: &HeaderMap) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for value in headers.get_all("warning").iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok()) {
+        let Some((_, quoted)) = value.split_once('"') else { continue };
+        let mut text = String::new();
+        let mut characters = quoted.chars();
+        while let Some(character) = characters.next() {
+            match character {
+                '"' => break,
+                '\\' => text.extend(characters.next()),
+                other => text.push(other),
+            }
+        }
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_unquoted_and_listed_once() {
+        let mut headers = HeaderMap::new();
+        for value in [r#"299 - "unknown field \"spec.x\"""#, r#"299 - "b""#, r#"299 - "b""#, "299"] {
+            headers.append("warning", value.parse().unwrap());
+        }
+        assert_eq!(warnings(&headers), [r#"unknown field "spec.x""#, "b"]);
+    }
 }

@@ -6,7 +6,7 @@
 use super::difference::{JsonPatchOperation, difference};
 use super::input::{self, ChangeArgs, PatchInput, RejectedPatch};
 use super::kind_patcher::KindPatcher;
-use crate::api::{self, DiscoveredResource, LiveError, ObjectPath, PatchResponse};
+use crate::api::{self, ApiAnswer, DiscoveredResource, LiveError, ObjectPath};
 use crate::cli::input::connection::{ClusterArgs, block_on};
 use crate::cli::input::manifest::{self, Edit};
 use crate::cli::input::values::Subresource;
@@ -237,7 +237,7 @@ impl LivePatch<'_> {
                 .collect();
             let sent = serde_json::to_string(&guarded)?;
             match self.place.patch(&self.client, sent, self.field_manager, self.dry_run == DryRun::Server).await {
-                Ok(PatchResponse { text, warnings: more }) => {
+                Ok(ApiAnswer { text, warnings: more }) => {
                     warnings.extend(more);
                     let changed = is_another(&before, &text)?;
                     return Ok(LivePatchResult { object: text, changed, warnings });
