@@ -18,19 +18,12 @@ pub(super) type DesiredPolicies = BTreeMap<GroupKind, Arc<DesiredKind>>;
 /// The policies of one kind.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct DesiredKind {
-    /// The objects, in the order in which they are written.
-    pub(super) objects: Vec<DesiredObject>,
+    /// The policies and bindings, in the order in which they are written.
+    pub(super) objects: BTreeMap<PolicyKey, Arc<Value>>,
     /// The unions that the policies leave out, with the reason.
     pub(super) refusals: Vec<String>,
     /// True if the webhook can be registered for the kind.
     pub(super) is_registrable: bool,
-}
-
-/// A policy or a binding.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct DesiredObject {
-    pub(super) key: PolicyKey,
-    pub(super) body: Arc<Value>,
 }
 
 /// Compiles catalogs, and keeps the policies of kinds that have not changed.
@@ -115,7 +108,7 @@ impl CatalogCompiler {
     /// Returns the objects of a kind from what was compiled.
     fn assembled(&self, kind: &GroupKind, compiled: &CompiledPolicies) -> DesiredKind {
         let mut refusals: Vec<String> = compiled.refusals.iter().map(ToString::to_string).collect();
-        let mut objects = Vec::new();
+        let mut objects = BTreeMap::new();
         for object in &compiled.objects {
             let resource = PolicyResource::of(object);
             let version = object.api_version().rsplit('/').next();
@@ -127,7 +120,8 @@ impl CatalogCompiler {
                 }
                 continue;
             }
-            objects.push(self.object(kind, object));
+            let key = PolicyKey { resource, name: object.name().into() };
+            objects.entry(key).or_insert_with(|| Arc::new(self.object(kind, object, resource)));
         }
         if self.enforcement.duty.is_enforcing() && objects.is_empty() && refusals.is_empty() {
             refusals.push(format!("{kind}: no policy expresses its unions"));
@@ -136,19 +130,16 @@ impl CatalogCompiler {
         if self.enforcement.duty == PolicyDuty::BesideWebhook && !refusals.is_empty() {
             objects.clear();
         }
-        objects.sort_by(|one, other| one.key.cmp(&other.key));
-        objects.dedup_by(|next, kept| next.key == kept.key);
         DesiredKind { objects, refusals, is_registrable: true }
     }
 
-    fn object(&self, kind: &GroupKind, object: &PolicyObject) -> DesiredObject {
-        let resource = PolicyResource::of(object);
+    fn object(&self, kind: &GroupKind, object: &PolicyObject, resource: PolicyResource) -> Value {
         let mut body = object.to_json();
         self.frame.complete(&mut body, kind);
         if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
             self.restrict(spec, resource);
         }
-        DesiredObject { key: PolicyKey { resource, name: object.name().into() }, body: Arc::new(body) }
+        body
     }
 
     /// Restricts a policy or a binding to the objects that the user selected.

@@ -3,7 +3,7 @@
 //! Pure: it knows no clock and no API server. [`controller`](super::controller) tells it what is stored and passes the time in.
 
 use super::api::{PolicyKey, PolicyResource};
-use super::desired::{DesiredKind, DesiredObject, DesiredPolicies};
+use super::desired::{DesiredKind, DesiredPolicies};
 use super::settings::PolicyDuty;
 use super::stored::StoredPolicy;
 use crate::controllers::handover::Coverage;
@@ -105,7 +105,7 @@ impl PolicyReconciler {
     /// Notes the objects that are wanted from now on.
     pub(super) fn want(&mut self, desired: DesiredPolicies) {
         let objects = desired.values().flat_map(|kind| &kind.objects);
-        self.wanted = objects.map(|object| (object.key.clone(), Arc::clone(&object.body))).collect();
+        self.wanted = objects.map(|(key, body)| (key.clone(), Arc::clone(body))).collect();
         self.settled.retain(|key, _| self.wanted.contains_key(key));
         self.progress.retain(|kind, _| desired.contains_key(kind));
         // A changed object deserves an attempt at once.
@@ -192,7 +192,7 @@ impl PolicyReconciler {
         now: Instant,
     ) {
         let (mut is_blocked, mut is_refused) = (false, false);
-        for DesiredObject { key, body } in &desired.objects {
+        for (key, body) in &desired.objects {
             let is_settled = self.settled.get(key) == Some(body);
             if self.stored.get_mut(key).is_some_and(|stored| stored.is_as(body)) {
                 step.in_sync += 1;

@@ -6,7 +6,7 @@
 use crate::controllers::object::{INSTALLATION, Owner, merge_metadata, named_installation, object_at};
 use kube_unions_core::names::GroupKind;
 use kube_unions_policies::policy_difference;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -94,15 +94,11 @@ impl PolicyFrame {
     /// Completes the metadata of a compiled object.
     pub(super) fn complete(&self, object: &mut Value, kind: &GroupKind) {
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-        let mut annotations = object_at(metadata, "annotations");
-        annotations.insert(KIND.to_owned(), format!("{}/{}", kind.group, kind.kind).into());
+        let mut annotations = Map::from_iter([(KIND.to_owned(), format!("{}/{}", kind.group, kind.kind).into())]);
         if let Some(installation) = &self.installation {
             annotations.insert(INSTALLATION.to_owned(), installation.as_str().into());
         }
-        metadata.insert("annotations".to_owned(), annotations.into());
-        if let Some(owner) = &self.owner {
-            metadata.insert("ownerReferences".to_owned(), json!([owner.reference()]));
-        }
+        merge_metadata(metadata, &json!({"annotations": annotations}), self.owner.as_ref());
     }
 
     /// Returns the object to write in place of a stored one: the parts of other writers stay.

@@ -57,11 +57,11 @@ fn compiled() -> CompiledPolicies {
 fn a_policy_comes_before_its_binding_and_names_its_kind_and_installation() {
     let compiler = compiler(enforcement(PolicyDuty::BesideWebhook), served());
     let desired = compiler.assembled(&GroupKind::new("g", "Thing"), &compiled());
-    let kinds: Vec<_> = desired.objects.iter().map(|object| object.key.resource.kind()).collect();
+    let kinds: Vec<_> = desired.objects.keys().map(|key| key.resource.kind()).collect();
     assert_eq!(kinds, ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]);
     assert!(desired.is_expressible());
     assert_eq!(
-        desired.objects[0].body["metadata"]["annotations"],
+        desired.objects.values().next().unwrap()["metadata"]["annotations"],
         json!({"kube-unions.dev/kind": "g/Thing", "kube-unions.dev/installation": "ns/name"})
     );
 }
@@ -97,7 +97,7 @@ fn the_users_conditions_and_selectors_restrict_policies_and_bindings() {
     enforcement.entries.match_conditions =
         r#"[{"name": "mine", "expression": "true"}]"#.parse::<crate::controllers::MatchConditions>().unwrap().0;
     let desired = compiler(enforcement, served()).assembled(&GroupKind::new("g", "Thing"), &compiled());
-    let [policy, binding] = [0, 1].map(|index: usize| &desired.objects[index].body["spec"]);
+    let [policy, binding] = [0, 1].map(|index| &desired.objects.values().nth(index).unwrap()["spec"]);
     assert_eq!(policy["matchConditions"], json!([{"name": "mine", "expression": "true"}]));
     assert_eq!(binding["matchResources"], json!({"objectSelector": {"matchLabels": {"a": "b"}}}));
 }

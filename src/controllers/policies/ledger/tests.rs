@@ -21,13 +21,13 @@ fn body(version: u64) -> Value {
 
 /// A kind with two objects in this version.
 fn desired(name: &str, version: u64) -> DesiredKind {
-    let object = |resource| DesiredObject { key: key(resource, name), body: Arc::new(body(version)) };
+    let object = |resource| (key(resource, name), Arc::new(body(version)));
     let resources = [PolicyResource::ValidatingPolicy, PolicyResource::ValidatingBinding];
     DesiredKind { objects: resources.map(object).into(), refusals: Vec::new(), is_registrable: true }
 }
 
 fn refused() -> DesiredKind {
-    DesiredKind { objects: Vec::new(), refusals: vec!["no".to_owned()], is_registrable: true }
+    DesiredKind { objects: BTreeMap::new(), refusals: vec!["no".to_owned()], is_registrable: true }
 }
 
 /// A reconciler, and the kinds that the webhook is registered for.
