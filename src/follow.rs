@@ -6,11 +6,9 @@
 //!
 //! Knows nothing of the webhook that serves the catalog. Start with `watch`.
 
-mod described;
 mod documents;
 mod inspect;
 mod learn;
-mod link;
 mod publication;
 mod raw;
 mod schemas;
@@ -20,12 +18,11 @@ mod status;
 mod verdict;
 mod watch;
 
-pub use described::{DescribeError, KindDescription, described};
 pub use inspect::InspectError;
 pub use kube_unions_manifests::BuiltinUnions;
-pub use learn::{Learnt, learn};
-pub use link::Link;
+pub use learn::{DescribeError, KindDescription, Learnt, described, learn};
 pub use schemas::SchemaFetchError;
+pub use watch::Link;
 
 use kube::Client;
 use kube_unions_core::declaration::BuiltinGroups;

@@ -43,13 +43,12 @@ const REREAD: Duration = Duration::from_mins(1);
 
 /// Keeps the policies in sync until the sender of catalogs is dropped.
 pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: PolicySignals) {
-    let owner =
+    let mut owner =
         OwnerReader::new("the policies: they stay after an uninstallation until `kube-unions unregister` deletes them");
-    let mut surroundings = PolicySurroundings { client: &client, enforcement: &enforcement, owner };
     let [first, longest] = WAITS;
     let (mut waits, mut failure) = (doubling(first, longest), LogOnce::default());
     loop {
-        let (served, frame) = match surroundings.read().await {
+        let known = match surroundings(&client, &enforcement, &mut owner).await {
             Ok(known) => known,
             Err(error) => {
                 let reason = error.to_string();
@@ -62,6 +61,7 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
         };
         failure.is_over();
         waits.reset();
+        let (served, frame) = known.clone();
         tracing::info!(
             version = %served.version,
             mutating = served.mutating.unwrap_or("none"),
@@ -73,38 +73,32 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
         let inputs = inputs.map(|input| input.map(|()| PolicyChange::Input).boxed());
         let stored = served.watch(&client).map(|event| PolicyChange::Stored(Box::new(event))).boxed();
         let changes = merged(&signals.catalogs, inputs.into_iter().chain([stored]));
-        let mut controller = PolicyController::new(client.clone(), &enforcement, &signals, served, frame.clone());
+        let mut controller = PolicyController::new(client.clone(), &enforcement, &signals, served, frame);
+        let changed = async {
+            loop {
+                tokio::time::sleep(REREAD).await;
+                if surroundings(&client, &enforcement, &mut owner).await.is_ok_and(|now| now != known) {
+                    return;
+                }
+            }
+        };
         tokio::select! {
             () = run(&mut controller, changes) => return,
-            () = surroundings.change(&served, &frame) => {}
+            () = changed => {}
         }
     }
 }
 
-/// The sources of the policies beside the catalog: the APIs of the API server, and the owner.
-struct PolicySurroundings<'e> {
-    client: &'e Client,
-    enforcement: &'e PolicyEnforcement,
-    owner: OwnerReader,
-}
-
-impl PolicySurroundings<'_> {
-    /// Returns when they have changed.
-    async fn change(&mut self, served: &ServedPolicies, frame: &PolicyFrame) {
-        loop {
-            tokio::time::sleep(REREAD).await;
-            if self.read().await.is_ok_and(|(now, owner)| now != *served || owner != *frame) {
-                return;
-            }
-        }
+/// Returns the sources of the policies beside the catalog: the APIs of the API server, and the metadata of every object.
+async fn surroundings(
+    client: &Client,
+    enforcement: &PolicyEnforcement,
+    owner: &mut OwnerReader,
+) -> Result<(ServedPolicies, PolicyFrame), RequestError> {
+    let served = ServedPolicies::read(client).await?;
+    let mut frame = PolicyFrame { installation: enforcement.installation.clone(), owner: None };
+    if let Some(name) = enforcement.owner.as_ref().filter(|_| enforcement.duty.is_enforcing()) {
+        frame.owner = owner.read(client, name).await?;
     }
-
-    async fn read(&mut self) -> Result<(ServedPolicies, PolicyFrame), RequestError> {
-        let served = ServedPolicies::read(self.client).await?;
-        let mut frame = PolicyFrame { installation: self.enforcement.installation.clone(), owner: None };
-        if let Some(name) = self.enforcement.owner.as_ref().filter(|_| self.enforcement.duty.is_enforcing()) {
-            frame.owner = self.owner.read(self.client, name).await?;
-        }
-        Ok((served, frame))
-    }
+    Ok((served, frame))
 }

@@ -1,17 +1,21 @@
-//! Reads the unions of a cluster once, with the [`state`](super::state) that the webhook uses while it watches.
+//! Reads a cluster once, for a command: all of its unions, with the [`state`](super::state) that the webhook uses while it watches,
+//! or the schema of one kind, with the unions that `UnionDeclaration`s declare.
 
 use super::raw::{RawDeclaration, RawDefinition};
+use super::schemas::{SchemaFetchError, Schemas};
 use super::state::{ClusterState, run};
 use super::{BuiltinUnions, Cluster};
-use crate::api::{LiveError, Pages};
+use crate::api::{DiscoveredResource, LiveError, Pages};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::runtime::watcher::Event;
 use kube::{Client, Resource};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
-use kube_unions_core::declaration::BuiltinGroups;
+use kube_unions_core::declaration::{BuiltinGroups, Declaration, Definition, DefinitionError, OpenApi};
+use kube_unions_core::names::GroupKind;
+use kube_unions_core::workspace::Workspace;
 use prometheus_client::metrics::gauge::Gauge;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The unions of a cluster, and the gaps.
@@ -21,6 +25,37 @@ pub struct Learnt {
     pub catalog: Catalog,
     /// Objects that could not be read and may declare unions, with the reason.
     pub lacking: BTreeMap<String, String>,
+}
+
+/// The schema of a kind.
+#[derive(Debug)]
+pub enum KindDescription {
+    /// From its CRD, with the unions of `UnionDeclaration`s.
+    Custom(Definition),
+    /// From the API server's own document: the document, and the definition with the unions of `UnionDeclaration`s.
+    BuiltIn(Arc<OpenApi>, Definition),
+}
+
+/// A kind that cannot be described.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DescribeError {
+    /// A request failed.
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    /// The schema cannot be read.
+    #[error(transparent)]
+    Schema(#[from] SchemaFetchError),
+    /// The CRD, or the OpenAPI document, is malformed.
+    #[error("cannot use the definition `{name}`: {message}")]
+    Definition {
+        /// The name of the CRD or the kind.
+        name: Box<str>,
+        message: String,
+    },
+    /// Neither a CRD nor a document describes the kind.
+    #[error("the server does not describe {0}: neither by a CustomResourceDefinition nor in its OpenAPI documents")]
+    NotDescribed(Box<DiscoveredResource>),
 }
 
 /// Returns the unions that the webhook would enforce on a cluster. Calls `read` for each CRD.
@@ -96,6 +131,51 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
     Ok(Learnt { catalog: state.catalog(), lacking })
 }
 
+/// Returns the schema of a resource, from its CRD or from the OpenAPI document of a built-in type.
+pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result<KindDescription, DescribeError> {
+    let schemas = Schemas::new(client.clone());
+    let declarations = declarations(client).await?;
+    let name = format!("{}.{}", resource.plural, resource.group);
+    let raw = if resource.group.is_empty() { None } else { schemas.definition(&name).await? };
+    // Anybody who may create CRDs may name one as a built-in resource.
+    let reserved = BuiltinGroups::Guessed.has(&resource.group);
+    let raw =
+        if raw.is_some() && reserved && schemas.is_own(&resource.group, &resource.version).await { None } else { raw };
+    if let Some(raw) = raw {
+        let fail = |message: String| DescribeError::Definition { name: name.as_str().into(), message };
+        let parts = raw.parts().map_err(|message| fail(message.to_owned()))?;
+        let definition = Definition::from_parts(raw.name(), &parts.annotations, parts.spec.get())
+            .map_err(|error| fail(error.to_string()))?;
+        return Ok(KindDescription::Custom(declarations.declared(definition)));
+    }
+    let kind = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
+    let version = BTreeSet::from([resource.version.to_string()]);
+    let edition = schemas.documents(&schemas.index().await?, &kind, Some(&version)).await?;
+    let not_described = || DescribeError::NotDescribed(Box::new(resource.clone()));
+    let document = edition.into_iter().next().ok_or_else(not_described)?;
+    match Definition::from_openapi([&*document], &kind.group, &kind.kind, false) {
+        Ok(definition) => Ok(KindDescription::BuiltIn(document, declarations.declared(definition))),
+        Err(DefinitionError::NotDescribed(_)) => Err(not_described()),
+        Err(error) => Err(DescribeError::Definition { name: kind.to_string().into(), message: error.to_string() }),
+    }
+}
+
+/// Returns all `UnionDeclaration`s; none if the cluster lacks their CRD, or the user may not list them.
+async fn declarations(client: &Client) -> Result<Workspace, LiveError> {
+    let mut declarations = Workspace::of_files();
+    let read = each(client, RawDeclaration::url_path(&(), None), |text| {
+        // A malformed declaration declares nothing; its status has the reason.
+        if let Ok(read) = Declaration::from_json(text) {
+            let name = read.0.name().to_owned();
+            declarations.set_declaration(&name, Ok(read));
+        }
+    });
+    match read.await {
+        Err(error) if !matches!(error.code(), Some(403 | 404)) => Err(error),
+        _ => Ok(declarations),
+    }
+}
+
 /// Compiles every subject whose inputs changed.
 async fn compile(state: &mut ClusterState) {
     while let Some(job) = state.next_job() {
@@ -104,7 +184,7 @@ async fn compile(state: &mut ClusterState) {
 }
 
 /// Calls `see` with each object of a collection.
-pub(super) async fn each(client: &Client, path: String, mut see: impl FnMut(&str)) -> Result<(), LiveError> {
+async fn each(client: &Client, path: String, mut see: impl FnMut(&str)) -> Result<(), LiveError> {
     let mut pages = Pages::at(client, path);
     while let Some(page) = pages.next().await? {
         page.objects().for_each(|object| see(object.text));
