@@ -67,7 +67,8 @@ impl DocumentFetch {
 pub(super) struct DocumentSchedule {
     /// The kinds to fetch next.
     due: BTreeSet<GroupKind>,
-    in_progress: BTreeSet<GroupKind>,
+    /// The kinds of the fetch in progress, without those that were cancelled.
+    in_progress: Option<BTreeSet<GroupKind>>,
     failed: BTreeMap<GroupKind, FailedFetch>,
     next_poll: Instant,
     /// Find the kinds whose documents publish unions, with the next fetch.
@@ -86,7 +87,7 @@ impl DocumentSchedule {
     pub(super) fn new(published_unions: bool) -> Self {
         Self {
             due: BTreeSet::new(),
-            in_progress: BTreeSet::new(),
+            in_progress: None,
             failed: BTreeMap::new(),
             next_poll: Instant::now() + POLL,
             publishing_due: published_unions,
@@ -102,18 +103,19 @@ impl DocumentSchedule {
     /// Forgets a kind. The result of a fetch in progress does not count.
     pub(super) fn cancel(&mut self, kind: &GroupKind) {
         self.due.remove(kind);
-        self.in_progress.remove(kind);
+        self.in_progress.as_mut().map(|kinds| kinds.remove(kind));
         self.failed.remove(kind);
     }
 
     /// Returns true if the documents of a kind may be older than its declarations.
     pub(super) fn is_behind(&self, kind: &GroupKind) -> bool {
-        self.due.contains(kind) || self.in_progress.contains(kind) || self.failed.contains_key(kind)
+        let is_in_progress = self.in_progress.as_ref().is_some_and(|kinds| kinds.contains(kind));
+        self.due.contains(kind) || is_in_progress || self.failed.contains_key(kind)
     }
 
     /// Returns true if every kind was fetched at least once, or failed.
     pub(super) fn is_settled(&self) -> bool {
-        self.due.is_empty() && self.in_progress.is_empty() && !self.publishing_due
+        self.due.is_empty() && self.in_progress.is_none() && !self.publishing_due
     }
 
     /// Polls the index within a second, because it may have changed.
@@ -121,14 +123,15 @@ impl DocumentSchedule {
         self.next_poll = self.next_poll.min(Instant::now() + Duration::from_secs(1));
     }
 
-    /// Returns the time of the next fetch if no event arrives.
-    pub(super) fn next(&self) -> Instant {
-        self.failed.values().map(|failed| failed.retry_at).fold(self.next_poll, Instant::min)
+    /// Returns the time of the next fetch if no event arrives; `None` while one is in progress.
+    pub(super) fn next(&self) -> Option<Instant> {
+        let next = self.failed.values().map(|failed| failed.retry_at).fold(self.next_poll, Instant::min);
+        self.in_progress.is_none().then_some(next)
     }
 
     /// Returns the fetch to start now, if any.
     pub(super) fn start(&mut self, workspace: &Workspace) -> Option<DocumentFetch> {
-        if !self.in_progress.is_empty() {
+        if self.in_progress.is_some() {
             return None;
         }
         let now = Instant::now();
@@ -139,16 +142,20 @@ impl DocumentSchedule {
         }
         let again = self.failed.iter().filter(|(_, failed)| now >= failed.retry_at);
         self.due.extend(again.map(|(kind, _)| kind.clone()));
-        self.in_progress = std::mem::take(&mut self.due);
-        let versions = |kind: &GroupKind| if self.published_unions { None } else { workspace.versions_of(kind) };
-        let kinds: Vec<_> = self.in_progress.iter().map(|kind| (kind.clone(), versions(kind))).collect();
+        let due = std::mem::take(&mut self.due);
         let publishing = std::mem::take(&mut self.publishing_due);
-        (publishing || !kinds.is_empty()).then_some(DocumentFetch { kinds, publishing })
+        if !publishing && due.is_empty() {
+            return None;
+        }
+        let versions = |kind: &GroupKind| if self.published_unions { None } else { workspace.versions_of(kind) };
+        let kinds = due.iter().map(|kind| (kind.clone(), versions(kind))).collect();
+        self.in_progress = Some(due);
+        Some(DocumentFetch { kinds, publishing })
     }
 
-    /// Notes that the fetch of a kind ended. Returns true if it was not cancelled.
-    pub(super) fn finish(&mut self, kind: &GroupKind) -> bool {
-        self.in_progress.remove(kind)
+    /// Notes that the fetch in progress ended. Returns its kinds, without those that were cancelled.
+    pub(super) fn finish(&mut self) -> BTreeSet<GroupKind> {
+        self.in_progress.take().unwrap_or_default()
     }
 
     /// Backs off after an error, and forgets an earlier one otherwise. Returns the error if it differs from the last one.

@@ -41,8 +41,6 @@ pub(super) struct ClusterState {
     /// The parts of `UnionDeclaration`s that no union follows from, by name.
     stored: BTreeMap<Box<str>, StoredDeclaration>,
     documents: DocumentSchedule,
-    /// Documents are being fetched.
-    fetching: bool,
     pub(super) publication: Publication,
 }
 
@@ -58,7 +56,6 @@ impl ClusterState {
             declarations: ListProgress::default(),
             stored: BTreeMap::new(),
             documents: DocumentSchedule::new(cluster.builtin_unions == BuiltinUnions::OpenApi),
-            fetching: false,
             publication: Publication::new(),
         }
     }
@@ -145,19 +142,16 @@ impl ClusterState {
         if !self.definitions.is_complete() || !self.declarations.is_complete() {
             return None;
         }
-        let fetch = self.documents.start(&self.cluster.workspace.lock());
-        self.fetching = fetch.is_some();
-        fetch
+        self.documents.start(&self.cluster.workspace.lock())
     }
 
     /// Returns the time of the next fetch if no event arrives.
     pub(super) fn next_fetch_at(&self) -> Option<Instant> {
-        (self.definitions.is_complete() && self.declarations.is_complete()).then(|| self.documents.next())
+        self.documents.next().filter(|_| self.definitions.is_complete() && self.declarations.is_complete())
     }
 
     /// Takes in fetched documents.
     pub(super) fn fetched(&mut self, fetched: FetchedDocuments) {
-        self.fetching = false;
         match fetched.publishing {
             None => {}
             Some(Ok(publishing)) => self.change(|workspace| workspace.set_publishing(publishing)),
@@ -169,8 +163,9 @@ impl ClusterState {
                 self.documents.poll_soon();
             }
         }
+        let current = self.documents.finish();
         let mut failed: BTreeMap<String, Vec<GroupKind>> = BTreeMap::new();
-        for (kind, documents) in fetched.kinds {
+        for (kind, documents) in fetched.kinds.into_iter().filter(|(kind, _)| current.contains(kind)) {
             if let Some(reason) = self.kind_fetched(&kind, documents) {
                 failed.entry(reason).or_default().push(kind);
             }
@@ -185,9 +180,6 @@ impl ClusterState {
 
     /// Takes in the documents of a kind. Returns a reason to log if they could not be fetched.
     fn kind_fetched(&mut self, kind: &GroupKind, documents: Fetched) -> Option<String> {
-        if !self.documents.finish(kind) {
-            return None;
-        }
         let mut workspace = self.cluster.workspace.lock();
         for declaration in workspace.declarations_of(kind) {
             self.publication.mark_verdict(declaration.name());
@@ -237,7 +229,7 @@ impl ClusterState {
         catalogs: &watch::Sender<Option<Arc<Catalog>>>,
         statuses: &StatusWriter,
     ) -> Result<(), NoReceiver> {
-        let settled = self.declarations.is_complete() && !self.fetching && self.is_settled();
+        let settled = self.declarations.is_complete() && self.is_settled();
         if !self.definitions.is_complete() || self.definitions.is_in_progress() {
             return Ok(());
         }

@@ -132,8 +132,8 @@ impl Cluster {
         // Everything that has arrived is handled before a catalog is built: a change of many objects costs one catalog.
         let mut all_handled = false;
         loop {
-            if all_handled && fetch.is_none() {
-                fetch = state.next_fetch().map(|fetch| fetch.run(Arc::clone(&self.schemas)).boxed());
+            if all_handled && let Some(next) = state.next_fetch() {
+                fetch = Some(next.run(Arc::clone(&self.schemas)).boxed());
             }
             if (all_handled || state.publication.is_overdue()) && state.publish(&catalogs, &statuses).is_err() {
                 return;
@@ -144,8 +144,7 @@ impl Cluster {
                 jobs.push(run(job));
             }
             let ready = tried_declarations && tried_services;
-            let next_fetch = state.next_fetch_at().filter(|_| fetch.is_none());
-            let wake = next_fetch.into_iter().chain(state.next_publication_at()).min();
+            let wake = state.next_fetch_at().into_iter().chain(state.next_publication_at()).min();
             tokio::select! {
                 biased;
                 Some(compiled) = jobs.next(), if !jobs.is_empty() => state.compiled(compiled),
