@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use hyper::Method;
 use kube::api::ListParams;
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use kube_unions_policies::{KubernetesVersion, PolicyObject};
@@ -138,13 +138,8 @@ impl ServedPolicies {
     pub(super) fn watch(&self, client: &Client) -> BoxStream<'static, PolicyEvent> {
         let watches = PolicyResource::ALL.into_iter().filter_map(|resource| {
             let version = self.version_of(resource)?;
-            let api = ApiResource {
-                group: GROUP.to_owned(),
-                version: version.to_owned(),
-                api_version: format!("{GROUP}/{version}"),
-                kind: resource.kind().to_owned(),
-                plural: resource.plural().to_owned(),
-            };
+            let gvk = GroupVersionKind::gvk(GROUP, version, resource.kind());
+            let api = ApiResource::from_gvk_with_plural(&gvk, resource.plural());
             let selection = ListParams::default().labels(SELECTOR).limit(PAGE);
             let events = list_and_watch(Api::<DynamicObject>::all_with(client.clone(), &api), selection, || {});
             Some(events.map(move |event| (resource, event)).boxed())

@@ -88,33 +88,24 @@ pub struct MatchConditions(pub Vec<MatchCondition>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionError {
-    /// The text is not JSON of the right shape.
     #[error("{0}: use JSON, for example {1}")]
     Json(String, &'static str),
-    /// A text that is not a label key.
     #[error(
         "invalid label key `{0}`: use letters, digits, `-`, `_` and `.`, with an optional DNS prefix before one `/`"
     )]
     Key(String),
-    /// A text that is not a label value.
     #[error("invalid label value `{0}`: use at most 63 letters, digits, `-`, `_` and `.`")]
     Value(String),
-    /// `In` or `NotIn` without values.
     #[error("`{0}`: `In` and `NotIn` need at least one value")]
     NoValues(String),
-    /// `Exists` or `DoesNotExist` with values.
     #[error("`{0}`: `Exists` and `DoesNotExist` take no values")]
     Values(String),
-    /// A text that is not a name for a condition.
     #[error("invalid condition name `{0}`: use letters, digits, `-`, `_` and `.`")]
     ConditionName(String),
-    /// Two conditions with one name.
     #[error("duplicate condition name `{0}`: give each condition its own name")]
     DuplicateCondition(String),
-    /// A condition without an expression.
     #[error("the condition `{0}` has no expression: give it one in CEL")]
     NoExpression(String),
-    /// More conditions than the API server accepts.
     #[error("{0} conditions are too many: the API server accepts {MOST_CONDITIONS}")]
     TooManyConditions(usize),
 }
