@@ -1,8 +1,7 @@
 //! Enforcement by policies: keeps the compiled policies of every kind true in the cluster, instead of a webhook.
 //!
 //! A controller without a write path: it compiles the catalog in force to policies and their bindings, and creates, replaces and
-//! deletes them. Every replica does so. Replicas compute the same objects from the same inputs, so the first write spares the
-//! others theirs. An object is created, or replaced under the `resourceVersion` that was read.
+//! deletes them.
 //!
 //! It must not know how a union becomes a policy (`kube_unions_policies`) or how the webhook is registered. Start at [`ledger`]
 //! for the decisions, at [`desired`] for the objects, at [`controller`] for a step, at [`reconciler`](super::reconciler) for the

@@ -1,10 +1,8 @@
 //! Registration: keeps the two webhook configurations in line with the catalog in force, so that the API server sends the
 //! webhook exactly the resources that have unions.
 //!
-//! Every replica reconciles the configurations. Replicas compute the same objects from the same inputs, so the first write
-//! spares the others theirs. There is one writer with one shape: the pure function [`desired`] makes the whole object from
-//! the stored one, and a replica replaces the object under the `resourceVersion` that it read. After a conflict it reads
-//! again. Only a missing configuration is created, by server-side apply.
+//! There is one writer with one shape: the pure function [`desired`] makes the whole object from the stored one, and a replica
+//! replaces the object. Only a missing configuration is created, by server-side apply.
 //!
 //! It must not know how certificates are made or reviews are answered. Start at [`desired`] for the object, [`intent`] for
 //! its inputs, [`registrar`] for a step, [`reconciler`](super::reconciler) for the loop.

@@ -20,15 +20,9 @@ const REST: u32 = 4;
 
 /// The parts of a `UnionDeclaration` that no union follows from.
 #[derive(Debug)]
-pub(super) struct StoredDeclaration {
+struct StoredDeclaration {
     generation: Option<i64>,
     status: UnionDeclarationStatus,
-}
-
-impl StoredDeclaration {
-    pub(super) fn read(raw: &RawDeclaration) -> Self {
-        Self { generation: raw.metadata.generation, status: raw.status() }
-    }
 }
 
 /// The last catalog, and the changes since.
@@ -41,11 +35,14 @@ pub(super) struct Publication {
     not_before: Instant,
     /// Declarations whose verdict may have changed.
     due_verdicts: BTreeSet<Box<str>>,
+    /// The `UnionDeclaration`s, by name.
+    stored: BTreeMap<Box<str>, StoredDeclaration>,
 }
 
 impl Publication {
     pub(super) fn new() -> Self {
-        Self { catalog: None, changed: None, not_before: Instant::now(), due_verdicts: BTreeSet::new() }
+        let (due_verdicts, stored) = (BTreeSet::new(), BTreeMap::new());
+        Self { catalog: None, changed: None, not_before: Instant::now(), due_verdicts, stored }
     }
 
     pub(super) fn mark_changed(&mut self) {
@@ -55,6 +52,24 @@ impl Publication {
     /// Reconsiders the verdict on a declaration.
     pub(super) fn mark_verdict(&mut self, declaration: &str) {
         self.due_verdicts.insert(declaration.into());
+    }
+
+    /// Takes in a declaration.
+    pub(super) fn declared(&mut self, raw: &RawDeclaration) {
+        let stored = StoredDeclaration { generation: raw.metadata.generation, status: raw.status() };
+        self.stored.insert(raw.name().into(), stored);
+        self.mark_verdict(raw.name());
+    }
+
+    /// Forgets a declaration.
+    pub(super) fn undeclared(&mut self, name: &str) {
+        self.stored.remove(name);
+        self.mark_verdict(name);
+    }
+
+    /// Returns the names of the declarations.
+    pub(super) fn declarations(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.stored.keys().map(AsRef::as_ref)
     }
 
     /// Returns true if a change has waited too long.
@@ -83,9 +98,9 @@ impl Publication {
     }
 
     /// Notes a new catalog. The verdicts on all declarations may follow from it.
-    pub(super) fn published<'n>(&mut self, catalog: Arc<Catalog>, declarations: impl Iterator<Item = &'n Box<str>>) {
+    pub(super) fn published(&mut self, catalog: Arc<Catalog>) {
         self.catalog = Some(catalog);
-        self.due_verdicts.extend(declarations.cloned());
+        self.due_verdicts.extend(self.stored.keys().cloned());
     }
 
     /// Publishes the verdicts that follow from the published catalog. A declaration whose kind is being fetched or compiled gets
@@ -94,10 +109,9 @@ impl Publication {
         &mut self,
         workspace: &Workspace,
         documents: &DocumentSchedule,
-        stored: &BTreeMap<Box<str>, StoredDeclaration>,
         statuses: &StatusWriter,
     ) {
-        let Self { catalog: Some(catalog), due_verdicts, .. } = self else { return };
+        let Self { catalog: Some(catalog), due_verdicts, stored, .. } = self else { return };
         if due_verdicts.is_empty() {
             return;
         }

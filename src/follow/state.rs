@@ -11,7 +11,7 @@
 //! [`publication`](super::publication) decides when a catalog is published.
 
 use super::documents::{DocumentFetch, DocumentSchedule, Fetched, FetchedDocuments};
-use super::publication::{Publication, StoredDeclaration};
+use super::publication::Publication;
 use super::raw::{RawDeclaration, RawDefinition};
 use super::services::Services;
 use super::status::StatusWriter;
@@ -38,8 +38,6 @@ pub(super) struct ClusterState {
     pub(super) services: Services,
     definitions: ListProgress,
     declarations: ListProgress,
-    /// The parts of `UnionDeclaration`s that no union follows from, by name.
-    stored: BTreeMap<Box<str>, StoredDeclaration>,
     documents: DocumentSchedule,
     pub(super) publication: Publication,
 }
@@ -54,7 +52,6 @@ impl ClusterState {
             services: Services::default(),
             definitions: ListProgress::default(),
             declarations: ListProgress::default(),
-            stored: BTreeMap::new(),
             documents: DocumentSchedule::new(cluster.builtin_unions == BuiltinUnions::OpenApi),
             publication: Publication::new(),
         }
@@ -99,17 +96,15 @@ impl ClusterState {
 
     /// Takes in an event of the declarations. The end of a list forgets those that it has not brought.
     pub(super) fn declaration_heard(&mut self, event: Event<RawDeclaration>) {
-        for change in self.declarations.changes(event, self.stored.keys().map(AsRef::as_ref)) {
+        for change in self.declarations.changes(event, self.publication.declarations()) {
             match change {
                 WatchChange::Set(raw) if raw.name().is_empty() => {}
                 WatchChange::Set(raw) => {
-                    self.stored.insert(raw.name().into(), StoredDeclaration::read(&raw));
-                    self.publication.mark_verdict(raw.name());
+                    self.publication.declared(&raw);
                     self.change(|workspace| workspace.set_declaration(raw.name(), raw.declaration()));
                 }
                 WatchChange::Gone(name) => {
-                    self.stored.remove(&name);
-                    self.publication.mark_verdict(&name);
+                    self.publication.undeclared(&name);
                     self.change(|workspace| workspace.remove_declaration(&name));
                 }
             }
@@ -128,7 +123,7 @@ impl ClusterState {
     }
 
     pub(super) fn has_declarations(&self) -> bool {
-        !self.stored.is_empty()
+        self.publication.declarations().len() > 0
     }
 
     /// Polls the index of documents soon: the API server may have been replaced.
@@ -243,9 +238,9 @@ impl ClusterState {
             self.cluster.declarable.send_if_modified(|known| std::mem::replace(known, declarable) != declarable);
             let catalog = Arc::new(workspace.catalog_for_admission());
             catalogs.send(Some(Arc::clone(&catalog))).map_err(|_| NoReceiver)?;
-            self.publication.published(catalog, self.stored.keys());
+            self.publication.published(catalog);
         }
-        self.publication.publish_verdicts(&workspace, &self.documents, &self.stored, statuses);
+        self.publication.publish_verdicts(&workspace, &self.documents, statuses);
         self.publication.rest(start);
         Ok(())
     }

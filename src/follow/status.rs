@@ -1,8 +1,7 @@
 //! Writes the status of each `UnionDeclaration` when its verdict changes.
 //!
-//! Every replica writes. Replicas compute equal verdicts from equal objects, so the first write spares the others theirs.
-//! During an upgrade two versions of the program may disagree; they do not fight, because a replica writes a verdict once,
-//! and again only if a part of it disappears.
+//! Every replica writes, on the loop of all controllers. During an upgrade two versions of the program may disagree; they do not
+//! fight, because a replica writes a verdict once, and again only if a part of it disappears.
 //!
 //! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a status.
 
