@@ -77,14 +77,14 @@ impl OwnerReader {
 pub(super) fn merge_metadata(metadata: &mut Map<String, Value>, wanted: &Value, owner: Option<&Owner>) {
     for part in ["labels", "annotations"] {
         let mut all = object_at(metadata, part);
-        all.extend(wanted.get(part).and_then(Value::as_object).cloned().unwrap_or_default());
+        set(&mut all, wanted.get(part).cloned().unwrap_or_default());
         metadata.insert(part.to_owned(), all.into());
     }
     if let Some(owner) = owner {
         let stored = metadata.get("ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
         let mut owners: Vec<Value> = stored.into_iter().filter(|it| !owner.is_at(it)).collect();
         owners.push(owner.reference());
-        metadata.insert("ownerReferences".to_owned(), owners.into());
+        set(metadata, json!({"ownerReferences": owners}));
     }
 }
 
@@ -97,6 +97,13 @@ pub(crate) fn named_installation(stored: &Value) -> Option<&str> {
 /// Returns the object in a field, an empty one if there is none.
 pub(super) fn object_at(object: &Map<String, Value>, field: &str) -> Map<String, Value> {
     object.get(field).and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// Sets the fields of an object. Its other fields stay.
+pub(super) fn set(object: &mut Map<String, Value>, fields: Value) {
+    if let Value::Object(fields) = fields {
+        object.extend(fields);
+    }
 }
 
 /// Joins the first few of many texts for the log.

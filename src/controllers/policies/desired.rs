@@ -3,6 +3,7 @@
 use super::api::{PolicyKey, PolicyResource, ServedPolicies};
 use super::settings::{PolicyDuty, PolicyEnforcement};
 use super::stored::{PolicyFrame, labels};
+use crate::controllers::object::set;
 use crate::controllers::registration::LabelSelector;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupKind;
@@ -149,15 +150,15 @@ impl CatalogCompiler {
             let selectors =
                 [("namespaceSelector", &entries.namespace_selector), ("objectSelector", &entries.object_selector)];
             let selectors = selectors.into_iter().filter(|(_, selector)| **selector != LabelSelector::default());
-            let selectors: Map<_, _> = selectors.map(|(field, selector)| (field.to_owned(), json!(selector))).collect();
+            let selectors: BTreeMap<_, _> = selectors.collect();
             if !selectors.is_empty() {
-                spec.insert("matchResources".to_owned(), selectors.into());
+                set(spec, json!({"matchResources": selectors}));
             }
         } else if !entries.match_conditions.is_empty() {
             let compiled = spec.get("matchConditions").and_then(Value::as_array).cloned();
             let own = entries.match_conditions.iter().map(|condition| json!(condition));
             let all: Vec<Value> = own.chain(compiled.unwrap_or_default()).collect();
-            spec.insert("matchConditions".to_owned(), all.into());
+            set(spec, json!({"matchConditions": all}));
         }
     }
 }

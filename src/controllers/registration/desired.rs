@@ -12,8 +12,9 @@ use super::stored::{
     ConfigurationKind, ConfigurationPair, DECLARATIONS, DEFINITIONS, NAME, bundle_of, calls, entries, inspection_token,
     is_ours, name_of, ours,
 };
+use crate::controllers::ServiceReference;
 use crate::controllers::handover::Trust;
-use crate::controllers::object::{INSTALLATION, Owner, merge_metadata, object_at};
+use crate::controllers::object::{INSTALLATION, Owner, merge_metadata, object_at, set};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kube_unions_core::admission::InspectionToken;
@@ -49,10 +50,8 @@ pub(super) fn desired(
         return None;
     }
     let mut object = before.as_object().cloned().unwrap_or_default();
-    object.insert("apiVersion".to_owned(), "admissionregistration.k8s.io/v1".into());
-    object.insert("kind".to_owned(), kind.kind().into());
     let mut metadata = object_at(&object, "metadata");
-    metadata.insert("name".to_owned(), NAME.into());
+    set(&mut metadata, json!({"name": NAME}));
     let installation = intent.settings.service.installation();
     let annotations = if let Trust::InjectedFrom(certificate) = &intent.trust {
         json!({INSTALLATION: installation, INJECT: &**certificate})
@@ -63,13 +62,14 @@ pub(super) fn desired(
     let labels = json!({"app.kubernetes.io/name": NAME, "app.kubernetes.io/managed-by": NAME});
     let ours = json!({"labels": labels, "annotations": annotations});
     merge_metadata(&mut metadata, &ours, intent.owner.as_ref());
-    object.insert("metadata".to_owned(), metadata.into());
+    let (version, kind) = ("admissionregistration.k8s.io/v1", kind.kind());
+    set(&mut object, json!({"apiVersion": version, "kind": kind, "metadata": metadata}));
     let webhooks = webhooks(before, wanted, intent, bundle);
     // The API server omits an empty list.
     if webhooks.is_empty() && is_set(object.get("webhooks")) {
         object.shift_remove("webhooks");
     } else if !webhooks.is_empty() {
-        object.insert("webhooks".to_owned(), webhooks.into());
+        set(&mut object, json!({"webhooks": webhooks}));
     }
     let desired = Value::from(object);
     (desired != *before).then_some(desired)
@@ -105,12 +105,12 @@ impl Intent {
                 continue;
             }
             let mut entry = self.entry(name, path, policy, rules, options.timeout_seconds, &options.namespace_selector);
-            entry.insert("objectSelector".to_owned(), json!(options.object_selector));
+            set(&mut entry, json!({"objectSelector": options.object_selector}));
             if !options.match_conditions.is_empty() {
-                entry.insert("matchConditions".to_owned(), json!(options.match_conditions));
+                set(&mut entry, json!({"matchConditions": options.match_conditions}));
             }
             if kind == ConfigurationKind::Mutating {
-                entry.insert("reinvocationPolicy".to_owned(), "IfNeeded".into());
+                set(&mut entry, json!({"reinvocationPolicy": "IfNeeded"}));
             }
             entries.push(entry);
         }
@@ -132,8 +132,8 @@ impl Intent {
             // The API server evaluates this expression instead of calling for a CRD without the annotation.
             let expression =
                 format!("has(object.metadata.annotations) && \"{ANNOTATION}\" in object.metadata.annotations");
-            let conditions = json!([{"name": "declares-unions", "expression": expression}]);
-            entry.insert("matchConditions".to_owned(), conditions);
+            let condition = json!({"name": "declares-unions", "expression": expression});
+            set(&mut entry, json!({"matchConditions": [condition]}));
             entries.push(entry);
         }
         entries
@@ -148,27 +148,28 @@ impl Intent {
         timeout_seconds: u8,
         namespaces: &LabelSelector,
     ) -> WantedEntry {
-        let Registration { service, .. } = &self.settings;
+        let ServiceReference { namespace, name: service, port } = &self.settings.service;
         let exempt: BTreeSet<&str> = self.settings.exempt_namespaces().collect();
         // The API server ignores the selector for cluster-scoped objects, and matches a Namespace by its own labels.
         let namespaces = namespaces.excluding([
             ("kubernetes.io/metadata.name", exempt.into_iter().map(str::to_owned).collect()),
             ("kube-unions.dev/enforcement", vec!["disabled".to_owned()]),
         ]);
-        let called = json!({"namespace": service.namespace, "name": service.name, "path": path, "port": service.port});
-        let fields = [
-            ("name", name.into()),
-            ("rules", rules),
-            ("matchPolicy", "Equivalent".into()),
-            ("namespaceSelector", json!(namespaces)),
-            ("objectSelector", json!({})),
-            ("sideEffects", "None".into()),
-            ("timeoutSeconds", timeout_seconds.into()),
-            ("admissionReviewVersions", json!(["v1"])),
-            ("clientConfig", json!({"service": called})),
-            ("failurePolicy", json!(policy)),
-        ];
-        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        let mut entry = WantedEntry::new();
+        let fields = json!({
+            "name": name,
+            "rules": rules,
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": namespaces,
+            "objectSelector": {},
+            "sideEffects": "None",
+            "timeoutSeconds": timeout_seconds,
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"namespace": namespace, "name": service, "path": path, "port": port}},
+            "failurePolicy": policy,
+        });
+        set(&mut entry, fields);
+        entry
     }
 }
 
@@ -233,20 +234,20 @@ fn completed(stored: &Value, wanted: WantedEntry, bundle: Option<&str>) -> Value
     }
     let mut service = object_at(&client, "service");
     service.extend(object_at(&object_at(&wanted, "clientConfig"), "service"));
-    client.insert("service".to_owned(), service.into());
+    set(&mut client, json!({"service": service}));
     // Without a bundle of ours, the stored one stays until cert-manager writes another one.
     if let Some(pem) = bundle {
-        client.insert("caBundle".to_owned(), BASE64_STANDARD.encode(pem).into());
+        set(&mut client, json!({"caBundle": BASE64_STANDARD.encode(pem)}));
     }
     // The only field that is not always written out. A stored one would narrow the rules.
     if !wanted.contains_key("matchConditions") && is_set(entry.get("matchConditions")) {
         entry.shift_remove("matchConditions");
     }
     entry.extend(wanted);
-    entry.insert("clientConfig".to_owned(), client.into());
+    set(&mut entry, json!({"clientConfig": client}));
     // Without a bundle the API server cannot call the entry, and every write would fail.
     if bundle.is_none() && bundle_of(stored).is_empty() {
-        entry.insert("failurePolicy".to_owned(), json!(FailurePolicy::Ignore));
+        set(&mut entry, json!({"failurePolicy": FailurePolicy::Ignore}));
     }
     entry.into()
 }
