@@ -66,7 +66,6 @@ struct WireIndex {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct WireEntry {
     #[serde(rename = "serverRelativeURL")]
     url: String,
@@ -123,8 +122,11 @@ impl Schemas {
         versions: Option<&BTreeSet<String>>,
     ) -> Result<Vec<Arc<OpenApi>>, SchemaFetchError> {
         let mut found = Vec::new();
-        for (path, url) in index.of(&kind.group, versions) {
-            found.push(self.document(path, url).await?);
+        for (path, url) in &index.0 {
+            let Some((group, version)) = group_version(path) else { continue };
+            if *group == *kind.group && versions.is_none_or(|versions| versions.contains(version)) {
+                found.push(self.document(path, url).await?);
+            }
         }
         Ok(found)
     }
@@ -183,21 +185,6 @@ impl Schemas {
     async fn document_text(&self, path: &str, url: &str) -> Result<String, SchemaFetchError> {
         let text = api::text(&self.client, url).await;
         text.map_err(|source| SchemaFetchError::Unread { what: document(path), source })
-    }
-}
-
-impl DocumentIndex {
-    /// Returns path and URL of the documents of a group for these versions, `None` for all.
-    fn of<'i>(
-        &'i self,
-        group: &'i str,
-        versions: Option<&'i BTreeSet<String>>,
-    ) -> impl Iterator<Item = (&'i str, &'i str)> {
-        self.0.iter().filter_map(move |(path, url)| {
-            let (of, version) = group_version(path)?;
-            let wanted = of == group && versions.is_none_or(|versions| versions.contains(version));
-            wanted.then_some((path.as_str(), url.as_str()))
-        })
     }
 }
 
