@@ -3,7 +3,6 @@
 //! It must not know how catalogs are made or reviews are answered: catalogs enter through channels. Start with `registration` for
 //! the webhook configurations, with `policies` for the policies, and with `certificate` for the Secret.
 
-mod bundle;
 mod certificate;
 mod handover;
 mod object;
@@ -13,9 +12,8 @@ mod reconciler;
 mod registration;
 mod service_reference;
 
-pub use bundle::CaBundle;
 pub use certificate::{CertificateSignals, Timing, renewed, share_certificate};
-pub use handover::{Coverage, RegisteredBundle, RegisteredKinds, Trust};
+pub use handover::{CaBundle, Coverage, RegisteredBundle, RegisteredKinds, Trust};
 pub(crate) use object::named_installation;
 pub(crate) use policies::{MAINTAINED_BY, PolicyResource, SELECTOR};
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals, enforce};

@@ -9,7 +9,7 @@ use super::state::{
     StoredAuthority, StoredLeaf, find, make_room,
 };
 use crate::authority::{AuthorityError, CertificateAuthority, CertificatePair, Validity, valid_seconds};
-use crate::controllers::bundle::certificate_to_pem;
+use crate::controllers::handover::certificate_to_pem;
 use k8s_openapi::ByteString;
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;

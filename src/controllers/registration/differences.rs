@@ -4,8 +4,7 @@
 use super::desired::with_bundle;
 use super::rules::RegistrationRules;
 use super::stored::{ConfigurationKind, ConfigurationPair, bundle_of, entries, name_of, ours};
-use crate::controllers::bundle::CaBundle;
-use crate::controllers::handover::Trust;
+use crate::controllers::handover::{CaBundle, Trust};
 use crate::controllers::object::shortened;
 use crate::controllers::pace::Divergence;
 use serde_json::{Map, Value};

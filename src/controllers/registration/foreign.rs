@@ -3,7 +3,7 @@
 //! Replicas with a mounted certificate may see a new CA at different times. A foreign CA therefore stays for some minutes.
 
 use crate::authority::{since_1970, valid_seconds};
-use crate::controllers::bundle::CaBundle;
+use crate::controllers::handover::CaBundle;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 

@@ -9,8 +9,7 @@ use super::stored::{
     our_entries,
 };
 use crate::api::{code, reason};
-use crate::controllers::bundle::CaBundle;
-use crate::controllers::handover::{RegisteredBundle, RegisteredKinds, Trust};
+use crate::controllers::handover::{CaBundle, RegisteredBundle, RegisteredKinds, Trust};
 use crate::controllers::object::{MANAGER, shortened};
 use crate::controllers::pace::{Divergence, Pace};
 use crate::controllers::reconciler::{Controller, Reconciled, publish};

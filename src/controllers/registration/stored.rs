@@ -4,7 +4,7 @@
 
 use crate::api::{ObjectPath, RequestError};
 use crate::controllers::ServiceReference;
-use crate::controllers::bundle::CaBundle;
+use crate::controllers::handover::CaBundle;
 use crate::controllers::object::named_installation;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
