@@ -73,7 +73,7 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
         let stored = served.watch(&client).map(|event| PolicyChange::Stored(Box::new(event))).boxed();
         let changes = merged(&signals.catalogs, inputs.into_iter().chain([stored]));
         let mut controller = PolicyController::new(client.clone(), &enforcement, &signals, served, frame);
-        let changed = async {
+        let other_surroundings = async {
             loop {
                 tokio::time::sleep(REREAD).await;
                 if surroundings(&client, &enforcement, &mut owner).await.is_ok_and(|now| now != known) {
@@ -83,7 +83,7 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
         };
         tokio::select! {
             () = run(&mut controller, changes) => return,
-            () = changed => {}
+            () = other_surroundings => {}
         }
     }
 }

@@ -79,8 +79,10 @@ impl Schemas {
     /// Ignores the documents of these groups and versions from now on: only an accepted CRD defines its kind. Returns true if they
     /// differ from before.
     pub(super) fn set_from_definitions(&self, from_definitions: GroupVersions) -> bool {
-        let before = std::mem::replace(&mut *self.from_definitions.lock(), from_definitions.clone());
-        before != from_definitions
+        let mut known = self.from_definitions.lock();
+        let changed = *known != from_definitions;
+        *known = from_definitions;
+        changed
     }
 
     /// Reads a CRD, `None` if the cluster does not have it.

@@ -104,7 +104,8 @@ impl Intent {
             if !is_set(Some(&rules)) {
                 continue;
             }
-            let mut entry = self.entry(name, path, policy, rules, options.timeout_seconds, &options.namespace_selector);
+            let mut entry =
+                self.entry(name, path, policy, &rules, options.timeout_seconds, &options.namespace_selector);
             set(&mut entry, json!({"objectSelector": options.object_selector}));
             if !options.match_conditions.is_empty() {
                 set(&mut entry, json!({"matchConditions": options.match_conditions}));
@@ -122,7 +123,7 @@ impl Intent {
         let path = inspection_token(stored).as_ref().unwrap_or(&self.fresh).path();
         let inspection = |name: &str, group: &str, version: &str, plural: &str| {
             let rules = json!([rule((group, vec![version], "Cluster"), [plural])]);
-            self.entry(name, &path, FailurePolicy::Ignore, rules, INSPECTION_TIMEOUT, &LabelSelector::default())
+            self.entry(name, &path, FailurePolicy::Ignore, &rules, INSPECTION_TIMEOUT, &LabelSelector::default())
         };
         if self.inspects_declarations {
             entries.push(inspection(DECLARATIONS, "kube-unions.dev", "v1alpha1", "uniondeclarations"));
@@ -144,7 +145,7 @@ impl Intent {
         name: &str,
         path: &str,
         policy: FailurePolicy,
-        rules: Value,
+        rules: &Value,
         timeout_seconds: u8,
         namespaces: &LabelSelector,
     ) -> WantedEntry {
