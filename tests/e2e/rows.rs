@@ -6,8 +6,9 @@ use crate::cluster::Cluster;
 use crate::http::Answer;
 use crate::kind::{annotate, forget_unions, parse};
 use crate::native::Api;
-use crate::native::player::{Installed, Installer, Phase, Played, play};
+use crate::native::player::{Installed, Installer, Played, play};
 use crate::webhook::Webhook;
+use fixtures::cases::Alone;
 
 const GROUP: &str = "webhook.rows.example";
 
@@ -30,8 +31,8 @@ impl Installer for Webhooks<'_> {
         let mut registration = webhook.registration_of(&format!("{plural}.{GROUP}"), &[rule], "Fail");
         let [mutating, validating] = [0, 1].map(|phase| registration["items"][phase].take());
         let mut policies: Vec<Value> = played.declarations().collect();
-        policies.extend((played.suite.phase != Some(Phase::Validate)).then_some(mutating));
-        policies.extend((played.suite.phase != Some(Phase::Mutate)).then_some(validating));
+        policies.extend((played.suite.phase != Some(Alone::Validate)).then_some(mutating));
+        policies.extend((played.suite.phase != Some(Alone::Mutate)).then_some(validating));
         Ok(Installed { definition: annotated(played.authored()), policies })
     }
 
@@ -61,5 +62,5 @@ fn the_rows_hold_through_the_webhook_except_the_listed_ones() {
     let Some(cluster) = Cluster::own() else { return };
     let strict = Webhook::of_cluster(&cluster.control_plane.webhook_kubeconfig(), &["--ratcheting=disabled"]).unwrap();
     let webhooks = Webhooks { ratcheting: &cluster.webhook, strict: &strict };
-    play(&Api::new(cluster.client()), &webhooks, "tests/cases/native/webhook.yaml");
+    play(&Api::new(cluster.client()), &webhooks, "webhook");
 }

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Api, IN_FORCE, fields_of_kind, policy_message, policy_warnings, sorted, without_nulls};
 use crate::cluster::say;
 use crate::http::Answer;
 use crate::kind::forget_unions;
-use fixtures::crds::{ANNOTATION, crd};
-use fixtures::files::{files, parse, root};
-use fixtures::reviews::{Cause, declaration, declared_catalog, version};
+use fixtures::cases::{Alone, EXCEPTIONS, Mode, Row, Suite, suites};
+use fixtures::files::{parse, root};
+use fixtures::reviews::{Cause, declaration};
 use fixtures::wait::eventually;
 use kube_unions_core::catalog::Catalog;
 
@@ -63,52 +63,12 @@ struct PlayedRow<'s> {
     stored: Option<Value>,
 }
 
-/// A schema and writes under it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Suite {
-    pub(crate) schema: Value,
-    annotation: Option<Value>,
-    last_applied: Option<Value>,
-    /// The specs of `UnionDeclaration`s of the kind, by name, without their target.
-    #[serde(default)]
-    declarations: BTreeMap<String, Value>,
-    #[serde(default)]
-    status_subresource: bool,
-    /// Runs only this phase.
-    pub(crate) phase: Option<Phase>,
-    rows: Vec<Row>,
-}
-
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Phase {
-    Mutate,
-    Validate,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    description: String,
-    operation: Option<String>,
-    #[serde(default)]
-    subresource: String,
-    ratcheting: Option<String>,
-    old: Option<Value>,
-    #[serde(default)]
-    new: Value,
-    want: Option<Value>,
-    want_causes: Option<Vec<Cause>>,
-    #[serde(default)]
-    want_warnings: Vec<String>,
-}
-
-/// The rows that a way to enforce unions cannot hold, with a reason.
+/// The rows that ways to enforce unions cannot hold, with a reason.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exception {
     reason: String,
+    r#in: Vec<String>,
     /// The descriptions of rows, by file.
     rows: BTreeMap<String, Vec<String>>,
 }
@@ -119,10 +79,11 @@ type RowName = (String, String);
 /// The query of every write that is compared.
 const QUERY: &str = "dryRun=All&fieldValidation=Ignore";
 
-/// Plays every row. Fails unless exactly the rows of the list do not hold.
-pub(crate) fn play(native: &Api, installer: &dyn Installer, list: &str) {
-    let exceptions = exceptions(list);
-    let suites = suites();
+/// Plays every row. Fails unless exactly the rows do not hold that the list has for this way.
+pub(crate) fn play(native: &Api, installer: &dyn Installer, way: &str) {
+    let exceptions = exceptions(way);
+    // Real applies are played by `crate::applied`.
+    let suites: Vec<_> = suites().into_iter().filter(|(path, _)| !path.starts_with("applied/")).collect();
     let (mut failed, mut kinds) = (BTreeMap::new(), Vec::new());
     for played in played(installer, &suites) {
         match installer.compile(&played) {
@@ -152,7 +113,7 @@ pub(crate) fn play(native: &Api, installer: &dyn Installer, list: &str) {
     let count = rows.clone().count();
     // Each row is played until it holds, so that the policies are in force for the rows that hold without them, too.
     let is_expected = |(played, row): &(&Played<'_>, &PlayedRow<'_>)| {
-        row.row.tells() && !exceptions.contains_key(&played.row_name(row))
+        tells(row.row) && !exceptions.contains_key(&played.row_name(row))
     };
     let (mut telling, others): (Vec<_>, Vec<_>) = rows.partition(is_expected);
     eventually(IN_FORCE, || {
@@ -179,32 +140,27 @@ pub(crate) fn play(native: &Api, installer: &dyn Installer, list: &str) {
             wrong.push(format!("holds, or is gone: {path}: {row}\n    listed because: {reason}"));
         }
     }
-    assert!(wrong.is_empty(), "{list} is wrong about {} rows:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{EXCEPTIONS} is wrong about {} rows in {way}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Reads the list of the rows that do not hold, with their reasons.
-fn exceptions(list: &str) -> BTreeMap<RowName, String> {
-    let text = std::fs::read_to_string(root().join(list)).unwrap_or_else(|error| panic!("{list}: {error}"));
-    let groups: Vec<Exception> = parse(list, &text);
+/// Reads the rows that do not hold in a way, with their reasons.
+fn exceptions(way: &str) -> BTreeMap<RowName, String> {
+    let path = root().join("tests/cases").join(EXCEPTIONS);
+    let groups: Vec<Exception> = parse(EXCEPTIONS, &std::fs::read_to_string(path).expect("the list can be read"));
     let mut all = BTreeMap::new();
-    for group in groups {
-        assert!(group.reason.ends_with('.') && !group.rows.is_empty(), "{list}: a reason is a sentence about rows");
+    for group in groups.into_iter().filter(|group| group.r#in.iter().any(|it| it == way)) {
+        assert!(
+            group.reason.ends_with('.') && !group.rows.is_empty(),
+            "{EXCEPTIONS}: a reason is a sentence about rows"
+        );
         for (path, rows) in group.rows {
             for row in rows {
                 let again = all.insert((path.clone(), row.clone()), group.reason.clone());
-                assert!(again.is_none(), "{list}: {path}: {row}: listed twice");
+                assert!(again.is_none(), "{EXCEPTIONS}: {path}: {row}: listed twice for {way}");
             }
         }
     }
     all
-}
-
-fn suites() -> Vec<(String, Suite)> {
-    // Real applies are played by `crate::applied`.
-    const ELSEWHERE: [&str; 6] = ["applied/", "check-cel/", "declarations/", "go/", "strategic/", "native/"];
-    let files = files("tests/cases", "yaml").into_iter();
-    let files = files.filter(|(path, _)| path != "matrix.yaml" && !ELSEWHERE.iter().any(|it| path.starts_with(it)));
-    files.map(|(path, text)| (path.clone(), parse(&path, &text))).collect()
 }
 
 /// Returns a kind for each suite and mode of ratcheting.
@@ -212,7 +168,7 @@ fn played<'s>(installer: &dyn Installer, suites: &'s [(String, Suite)]) -> Vec<P
     let mut kinds = Vec::new();
     for (path, suite) in suites {
         for ratchet in [true, false] {
-            let of_mode = |row: &&Row| (row.ratcheting.as_deref() != Some("disabled")) == ratchet;
+            let of_mode = |row: &&Row| (row.ratcheting == Mode::Enabled) == ratchet;
             let rows: Vec<&Row> = suite.rows.iter().filter(of_mode).collect();
             if rows.is_empty() {
                 continue;
@@ -238,37 +194,9 @@ pub(crate) fn loose(definition: &Value) -> Value {
     loose
 }
 
-impl Suite {
-    fn definition(&self, group: &str, kind: &str, schema: &Value) -> Value {
-        crd(group, kind, &[version("v1", schema, self.status_subresource)])
-    }
-
-    /// Returns the CRD with its unions, as its author applies it.
-    fn authored(&self, group: &str, kind: &str) -> Value {
-        let mut annotations = Map::new();
-        if let Some(declared) = &self.annotation {
-            annotations.insert(ANNOTATION.to_owned(), json!(json!({"v1": declared}).to_string()));
-        }
-        if let Some(schema) = &self.last_applied {
-            let applied = self.definition(group, kind, schema).to_string();
-            annotations.insert("kubectl.kubernetes.io/last-applied-configuration".to_owned(), json!(applied));
-        }
-        let mut definition = self.definition(group, kind, &self.schema);
-        definition["metadata"]["annotations"] = Value::Object(annotations);
-        definition
-    }
-
-    fn catalog(&self, group: &str, kind: &str) -> Catalog {
-        let declarations = self.declarations.iter().map(|(name, spec)| declaration(name, group, kind, spec));
-        declared_catalog(&self.authored(group, kind), &declarations.collect::<Vec<_>>())
-    }
-}
-
-impl Row {
-    /// Returns true if the row cannot hold before the unions are enforced.
-    fn tells(&self) -> bool {
-        self.want.is_some() || self.want_causes.is_some() || !self.want_warnings.is_empty()
-    }
+/// Returns true if a row cannot hold before the unions are enforced.
+fn tells(row: &Row) -> bool {
+    row.want.is_some() || row.want_causes.is_some() || row.want_warnings.iter().any(|all| !all.is_empty())
 }
 
 impl Played<'_> {
@@ -337,14 +265,19 @@ impl Played<'_> {
     /// Writes the object of a row without storing it, and compares the result.
     fn hold(&self, native: &Api, installer: &dyn Installer, played: &PlayedRow<'_>) -> Result<(), String> {
         let PlayedRow { row, name, stored } = played;
+        let new = row.new.as_ref().unwrap_or(&Value::Null);
         let answer = if row.operation.as_deref() == Some("DELETE") {
             native.send("DELETE", &format!("{}?dryRun=All", self.url(name, "")), &json!({}))
         } else if let Some(resource_version) = stored {
-            let mut object = self.object(name, &row.new);
+            let mut object = self.object(name, new);
             object["metadata"]["resourceVersion"] = resource_version.clone();
-            native.send("PUT", &format!("{}?{QUERY}", self.url(name, &row.subresource)), &object)
+            native.send(
+                "PUT",
+                &format!("{}?{QUERY}", self.url(name, row.subresource.as_deref().unwrap_or_default())),
+                &object,
+            )
         } else {
-            native.send("POST", &format!("{}?{QUERY}", self.url("", "")), &self.object(name, &row.new))
+            native.send("POST", &format!("{}?{QUERY}", self.url("", "")), &self.object(name, new))
         };
         match (&row.want_causes, answer.is_success()) {
             (Some(causes), false) => installer.same_causes(&answer, causes),
@@ -352,20 +285,26 @@ impl Played<'_> {
             (None, false) => Err(format!("{}: {}", answer.status, answer.body["message"])),
             (None, true) if row.operation.as_deref() == Some("DELETE") => Ok(()),
             (None, true) => self.same_object(row, &answer.body).and_then(|()| {
-                let is_judged = self.suite.phase != Some(Phase::Mutate);
-                if is_judged { installer.same_warnings(&answer, &row.want_warnings) } else { Ok(()) }
+                let is_judged = self.suite.phase != Some(Alone::Mutate);
+                if is_judged {
+                    installer.same_warnings(&answer, row.want_warnings.as_deref().unwrap_or_default())
+                } else {
+                    Ok(())
+                }
             }),
         }
     }
 
     fn same_object(&self, row: &Row, body: &Value) -> Result<(), String> {
-        let (mut got, mut want) =
-            (without_nulls(&fields_of_kind(body)), without_nulls(row.want.as_ref().unwrap_or(&row.new)));
+        let (mut got, mut want) = (
+            without_nulls(&fields_of_kind(body)),
+            without_nulls(row.want.as_ref().or(row.new.as_ref()).unwrap_or(&Value::Null)),
+        );
         // A write of one part leaves the other as it is stored.
         if self.suite.status_subresource {
             let part = |object: &mut Value| {
                 let fields = object.as_object_mut().expect("an object");
-                fields.retain(|name, _| (name == "status") == (row.subresource == "status"));
+                fields.retain(|name, _| (name == "status") == (row.subresource.as_deref() == Some("status")));
             };
             part(&mut got);
             part(&mut want);

@@ -1,8 +1,9 @@
 //! The rows of `tests/cases` through compiled policies.
 
 use super::Native;
-use super::player::{Installed, Installer, Phase, Played, loose, play, same_policy_warnings};
+use super::player::{Installed, Installer, Played, loose, play, same_policy_warnings};
 use crate::http::Answer;
+use fixtures::cases::Alone;
 use fixtures::reviews::{declaration, declared_catalog};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::union::{Choice, Form, Part, SelectedMember, Union, UnionStep};
@@ -22,8 +23,8 @@ impl Installer for Policies {
 
     fn compile(&self, played: &Played<'_>) -> Result<Installed, String> {
         let options = PolicyOptions {
-            mutate: played.suite.phase != Some(Phase::Validate),
-            validate: played.suite.phase != Some(Phase::Mutate),
+            mutate: played.suite.phase != Some(Alone::Validate),
+            validate: played.suite.phase != Some(Alone::Mutate),
             ratcheting: if played.ratchet { PolicyRatcheting::Warn } else { PolicyRatcheting::Disabled },
             ..PolicyOptions::default()
         };
@@ -125,11 +126,11 @@ fn declared(union: &Union, keys: &Map<String, Value>) -> Value {
 #[test]
 fn the_rows_hold_through_policies_except_the_listed_ones() {
     let Some(native) = Native::start() else { return };
-    play(&native, &Policies { loose: false }, "tests/cases/native/policies.yaml");
+    play(&native, &Policies { loose: false }, "policies");
 }
 
 #[test]
 fn the_rows_hold_through_policies_where_no_schema_refuses_what_they_should_judge() {
     let Some(native) = Native::start() else { return };
-    play(&native, &Policies { loose: true }, "tests/cases/native/policies-without-schema.yaml");
+    play(&native, &Policies { loose: true }, "policies-without-schema");
 }

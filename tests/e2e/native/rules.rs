@@ -6,8 +6,9 @@ pub(super) mod keywords;
 mod limits;
 
 use super::Native;
-use super::player::{Installed, Installer, Phase, Played, play, same_causes};
+use super::player::{Installed, Installer, Played, play, same_causes};
 use crate::http::Answer;
+use fixtures::cases::Alone;
 use fixtures::reviews::Cause;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::Plan;
@@ -34,10 +35,10 @@ impl Installer for Rules {
     }
 
     fn compile(&self, played: &Played<'_>) -> Result<Installed, String> {
-        if played.suite.phase == Some(Phase::Mutate) {
+        if played.suite.phase == Some(Alone::Mutate) {
             return Err("the row is played without validation".to_owned());
         }
-        let mutate = self.mutate && played.suite.phase != Some(Phase::Validate);
+        let mutate = self.mutate && played.suite.phase != Some(Alone::Validate);
         let ratcheting = if played.ratchet { PolicyRatcheting::Enabled } else { PolicyRatcheting::Disabled };
         let rules = self.form;
         let options = PolicyOptions { mutate, validate: false, ratcheting, rules, ..PolicyOptions::default() };
@@ -84,17 +85,17 @@ fn embed(schema: &mut Value, gvk: &GroupVersionKind, plan: &Plan, options: &Poli
 #[test]
 fn the_rows_hold_through_rules_except_the_listed_ones() {
     let Some(native) = Native::start() else { return };
-    play(&native, &Rules { form: RuleForm::Cel, mutate: false }, "tests/cases/native/rules.yaml");
+    play(&native, &Rules { form: RuleForm::Cel, mutate: false }, "rules");
 }
 
 #[test]
 fn the_rows_hold_through_rules_beside_mutating_policies_except_the_listed_ones() {
     let Some(native) = Native::start() else { return };
-    play(&native, &Rules { form: RuleForm::Cel, mutate: true }, "tests/cases/native/rules-and-mutation.yaml");
+    play(&native, &Rules { form: RuleForm::Cel, mutate: true }, "rules-and-mutation");
 }
 
 #[test]
 fn the_rows_hold_through_keywords_except_the_listed_ones() {
     let Some(native) = Native::start() else { return };
-    play(&native, &Rules { form: RuleForm::OpenApi, mutate: false }, "tests/cases/native/keywords.yaml");
+    play(&native, &Rules { form: RuleForm::OpenApi, mutate: false }, "keywords");
 }

@@ -1,62 +1,18 @@
 //! The rows of `tests/cases` through JSON schemas: a schema refuses an object if an audit does.
 
-use fixtures::crds::{ANNOTATION, crd};
-use fixtures::files::{files, parse};
-use fixtures::reviews::{declaration, declared_catalog, thing, version};
+use fixtures::cases::{Row, Suite, suites};
+use fixtures::reviews::{GROUP, thing};
 use jsonschema::{Validator, draft7};
 use kube_unions_core::admission::StoredObject;
-use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::union::Plan;
 use kube_unions_policies::{PolicyOptions, RulesTarget, json_schema};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-
-const GROUP: &str = "cases.example.com";
-
-/// The suites without rows of their own, and those that are about more than one object.
-const ELSEWHERE: [&str; 6] = ["applied/", "check-cel/", "declarations/", "go/", "strategic/", "native/"];
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The rows that a JSON schema judges otherwise: the schema of the CRD does not describe the object with the union.
 const UNDESCRIBED: [(&str, &str); 1] = [("places/schemaless.yaml", "an undeclared value is refused")];
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Suite {
-    schema: Value,
-    annotation: Option<Value>,
-    last_applied: Option<Value>,
-    #[serde(default)]
-    declarations: BTreeMap<String, Value>,
-    rows: Vec<Row>,
-}
-
-#[derive(Deserialize)]
-struct Row {
-    description: String,
-    old: Option<Value>,
-    new: Option<Value>,
-}
-
-impl Suite {
-    fn catalog(&self) -> Catalog {
-        let definition = |schema| crd(GROUP, "Thing", &[version("v1", schema, false)]);
-        let mut annotations = Map::new();
-        if let Some(declared) = &self.annotation {
-            annotations.insert(ANNOTATION.to_owned(), json!(json!({"v1": declared}).to_string()));
-        }
-        if let Some(schema) = &self.last_applied {
-            let applied = definition(schema).to_string();
-            annotations.insert("kubectl.kubernetes.io/last-applied-configuration".to_owned(), json!(applied));
-        }
-        let mut authored = definition(&self.schema);
-        authored["metadata"]["annotations"] = Value::Object(annotations);
-        let declarations = self.declarations.iter().map(|(name, spec)| declaration(name, GROUP, "Thing", spec));
-        declared_catalog(&authored, &declarations.collect::<Vec<_>>())
-    }
-}
-
-/// Returns the validator of a JSON schema, and the places that it leaves out.
 fn validator(entry: &CatalogEntry, plan: &Plan, schema: &Value) -> (Validator, Vec<String>) {
     let target = RulesTarget { gvk: entry.gvk(), plan, schema };
     let (document, refusals) = json_schema(&target, &PolicyOptions::default());
@@ -68,12 +24,9 @@ fn validator(entry: &CatalogEntry, plan: &Plan, schema: &Value) -> (Validator, V
 fn a_json_schema_refuses_what_an_audit_does() {
     let (mut compared, mut refused, mut wrong) = (0, 0, Vec::new());
     let mut left_out = BTreeSet::new();
-    for (path, text) in files("tests/cases", "yaml") {
-        if path == "matrix.yaml" || ELSEWHERE.iter().any(|it| path.starts_with(it)) {
-            continue;
-        }
-        let suite: Suite = parse(&path, &text);
-        let catalog = suite.catalog();
+    // Those of applies are about more than one object.
+    for (path, suite) in suites().into_iter().filter(|(path, _)| !path.starts_with("applied/")) {
+        let catalog = suite.catalog(GROUP, "Thing");
         let entry = &catalog.entries()[0];
         let (with_unions, refusals) = validator(entry, entry.plan(), &suite.schema);
         left_out.extend(refusals.into_iter().map(|refusal| format!("{path}: {refusal}")));
@@ -112,8 +65,9 @@ fn a_schema_of_a_crd_says_the_same_in_the_keywords_of_a_json_schema() {
             "a": {"type": "string"}, "b": {"type": "string"}},
             "allOf": [{"properties": {"a": {"minLength": 2}}}],
             "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]}}});
-    let suite: Suite = serde_json::from_value(json!({"schema": schema, "rows": []})).unwrap();
-    let catalog = suite.catalog();
+    let suite: Suite =
+        serde_json::from_value(json!({"description": "one kind", "schema": schema, "rows": []})).unwrap();
+    let catalog = suite.catalog(GROUP, "Thing");
     let entry = &catalog.entries()[0];
     let (validator, _) = validator(entry, entry.plan(), &schema);
     let told =
