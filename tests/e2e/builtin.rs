@@ -1,11 +1,17 @@
 //! Built-in types under test: a cluster whose writes of them are sent to a webhook, and `UnionDeclaration`s to switch on and
-//! off. Presets change what built-in types do, so whoever switches them needs a cluster of its own.
+//! off. Presets change what built-in types do: a test that switches them needs a cluster of its own, and the others share one
+//! without presets, one with them in the webhook, and one with them as policies.
+
+use std::ops::Deref;
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::{AnyCluster, Cluster, is_left_out};
 use crate::http::{Answer, Client};
 use crate::kubectl::Kubectl;
+use crate::presets::switch_policies_on;
+use crate::version::{Feature, lacks};
 use fixtures::api_server::DECLARATIONS;
 use fixtures::wait::{SETTLED, eventually, for_some};
 
@@ -45,10 +51,16 @@ const WITHOUT_PRESETS: [(&str, &str, &str, &str, bool); 9] = [
     ("rbac.authorization.k8s.io", "v1", "Role", "roles", true),
 ];
 
+/// Objects of the kinds above on an API server.
+pub(crate) struct Objects {
+    client: Client,
+    pub(crate) kubectl: Kubectl,
+}
+
 /// A cluster whose webhook can be sent every write of the kinds above.
 pub(crate) struct BuiltIn {
     pub(crate) cluster: Cluster,
-    pub(crate) kubectl: Kubectl,
+    objects: Objects,
 }
 
 /// A condition of a `UnionDeclaration` for its present generation.
@@ -63,8 +75,27 @@ impl BuiltIn {
     /// A cluster for one test alone. Nothing is declared yet, and no write is sent to the webhook.
     pub(crate) fn own() -> Option<Self> {
         let cluster = Cluster::own()?;
-        let kubectl = cluster.control_plane.kubectl("built-in");
-        Some(Self { cluster, kubectl })
+        let objects = Objects::of(&cluster);
+        Some(Self { cluster, objects })
+    }
+
+    /// Returns the cluster with the presets in the webhook, which tests share: each keeps to objects of its own. `None`: these tests
+    /// are skipped.
+    pub(crate) fn with_presets() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<BuiltIn>> = OnceLock::new();
+        if is_left_out() {
+            return None;
+        }
+        SHARED.get_or_init(|| Self::own().inspect(Self::switch_presets_on)).as_ref()
+    }
+
+    /// Returns the cluster with the presets as policies, which tests share in the same way. No write is sent to its webhook.
+    pub(crate) fn with_policies() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<BuiltIn>> = OnceLock::new();
+        if is_left_out() || lacks(Feature::MutatingPolicies) {
+            return None;
+        }
+        SHARED.get_or_init(|| Self::own().inspect(|built_in| switch_policies_on(built_in))).as_ref()
     }
 
     /// Sends writes of the kinds above to the webhook, as the shipped registration does: when it is down, they pass.
@@ -114,12 +145,30 @@ impl BuiltIn {
         let items = list.body["items"].as_array().expect("a list has items");
         items.iter().map(|item| item["metadata"]["name"].as_str().expect("an object has a name").to_owned()).collect()
     }
+}
+
+impl Deref for BuiltIn {
+    type Target = Objects;
+
+    fn deref(&self) -> &Objects {
+        &self.objects
+    }
+}
+
+impl Objects {
+    pub(crate) fn of(cluster: &AnyCluster) -> Self {
+        Self { client: cluster.client().clone(), kubectl: cluster.kubectl("built-in") }
+    }
+
+    /// Returns those of the cluster that tests share, which has no presets. `None`: these tests are skipped.
+    pub(crate) fn without_presets() -> Option<Self> {
+        Some(Self::of(Cluster::shared()?))
+    }
 
     #[track_caller]
     pub(crate) fn send(&self, method: &str, path: &str, content_type: &str, body: &Value) -> Answer {
         let body = if method == "GET" { String::new() } else { body.to_string() };
-        let client = self.cluster.control_plane.client();
-        client.send(method, path, content_type, body.as_bytes()).expect("the API server answers")
+        self.client.send(method, path, content_type, body.as_bytes()).expect("the API server answers")
     }
 
     #[track_caller]

@@ -4,17 +4,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::builtin::{BuiltIn, PRESETS, collection, wait_for_verdict};
+use crate::builtin::{BuiltIn, Objects, PRESETS, collection, path, wait_for_verdict};
 use crate::kind::documents;
 use crate::kubectl::Output;
 use crate::version::Feature;
 use fixtures::reviews::declaration;
-use fixtures::wait::eventually;
+use fixtures::wait::{SETTLED, eventually, for_some};
 
 const PROMISED: Duration = Duration::from_secs(1);
 
+/// A patch with another source of a volume.
+const OTHER_VOLUME: &str =
+    r#"{"spec": {"template": {"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]}}}}"#;
+
 /// A kind with a strategy, and the API server's message about fields that another strategy left behind.
-struct Workload {
+pub(crate) struct Workload {
     kind: &'static str,
     resource: &'static str,
     strategy: &'static str,
@@ -22,7 +26,7 @@ struct Workload {
     today: Option<&'static str>,
 }
 
-const WORKLOADS: [Workload; 3] = [
+pub(crate) const WORKLOADS: [Workload; 3] = [
     Workload {
         kind: "Deployment",
         resource: "deployment",
@@ -41,17 +45,23 @@ const WORKLOADS: [Workload; 3] = [
     Workload { kind: "DaemonSet", resource: "daemonset", strategy: "updateStrategy", other: "OnDelete", today: None },
 ];
 
-#[test]
-fn five_commands_fail_without_the_presets_and_work_with_them() {
-    let Some(cluster) = BuiltIn::own() else { return };
-    for workload in &WORKLOADS {
-        for attempt in workload.switch(&cluster, "without") {
+/// The way in which presets are in force.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PresetsIn {
+    Webhook,
+    Policies,
+}
+
+/// Runs the five commands on a cluster without presets, and expects what the API server says of each.
+pub(crate) fn five_commands_fail(objects: &Objects, workloads: &[Workload], round: &str) {
+    for workload in workloads {
+        for attempt in workload.switch(objects, round) {
             match workload.today {
                 Some(today) => drop(attempt.output.refused(today)),
                 None => assert!(attempt.output.accepted().warned(&[]).succeeded()),
             }
         }
-        let output = workload.switch_volume(&cluster, "without").output;
+        let output = workload.switch_volume(objects, round).output;
         if workload.kind == "StatefulSet" && !Feature::StatefulSetTemplateValidation.is_served() {
             output.accepted();
         } else {
@@ -59,31 +69,50 @@ fn five_commands_fail_without_the_presets_and_work_with_them() {
                 .refused("spec.template.spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type");
         }
     }
-    cluster.switch_presets_on();
-    for workload in &WORKLOADS {
+}
+
+/// Runs the five commands on a cluster with presets, and expects what each leaves. Only the webhook warns.
+pub(crate) fn five_commands_work(objects: &Objects, workloads: &[Workload], round: &str, presets: PresetsIn) {
+    let cleared = |output: Output, warning: &str| {
+        let warnings = [warning].into_iter().filter(|_| presets == PresetsIn::Webhook).collect::<Vec<_>>();
+        output.accepted().warned(&warnings)
+    };
+    for workload in workloads {
         let (strategy, other) = (workload.strategy, workload.other);
-        for attempt in workload.switch(&cluster, "with") {
-            let output = attempt.output.accepted();
-            let stored = &cluster.stored(&attempt.object)["spec"][strategy];
+        for attempt in workload.switch(objects, round) {
+            let stored = &objects.stored(&attempt.object)["spec"][strategy];
             if workload.today.is_some() {
                 let warning = format!("spec.{strategy}.rollingUpdate: cleared because `type` changed to \"{other}\"");
-                output.warned(&[&warning]);
+                cleared(attempt.output, &warning);
                 assert_eq!(*stored, json!({"type": other}));
             } else {
-                output.warned(&[]);
+                attempt.output.accepted().warned(&[]);
                 assert_eq!(*stored, json!({"type": other, "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}));
             }
         }
-        let attempt = workload.switch_volume(&cluster, "with");
-        attempt
-            .output
-            .accepted()
-            .warned(&["spec.template.spec.volumes[0].emptyDir: cleared because `hostPath` was set"]);
+        let attempt = workload.switch_volume(objects, round);
+        cleared(attempt.output, "spec.template.spec.volumes[0].emptyDir: cleared because `hostPath` was set");
         assert_eq!(
-            cluster.stored(&attempt.object)["spec"]["template"]["spec"]["volumes"],
-            json!([{"name": "v", "hostPath": {"path": "/x", "type": ""}}])
+            objects.stored(&attempt.object)["spec"]["template"]["spec"]["volumes"],
+            json!([
+                {"name": "v", "hostPath": {"path": "/x", "type": ""}},
+                {"name": "w", "configMap": {"name": "w", "defaultMode": 420}},
+            ])
         );
     }
+}
+
+#[test]
+fn five_commands_fail_without_the_presets_and_work_with_them() {
+    let (Some(bare), Some(cluster)) = (Objects::without_presets(), BuiltIn::with_presets()) else { return };
+    five_commands_fail(&bare, &WORKLOADS, "without");
+    five_commands_work(cluster, &WORKLOADS, "with", PresetsIn::Webhook);
+}
+
+#[test]
+fn five_commands_work_with_the_presets_as_policies() {
+    let Some(cluster) = BuiltIn::with_policies() else { return };
+    five_commands_work(cluster, &WORKLOADS, "policies", PresetsIn::Policies);
 }
 
 /// A command that was run, and the object it was about.
@@ -102,7 +131,7 @@ impl Workload {
                     "metadata": {"labels": {"app": "x"}},
                     "spec": {
                         "containers": [{"name": "main", "image": "example.com/app:1"}],
-                        "volumes": [{"name": "v", "emptyDir": {}}],
+                        "volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "configMap": {"name": "w"}}],
                     },
                 },
             },
@@ -114,20 +143,34 @@ impl Workload {
     }
 
     /// Creates an object for which the server chooses the strategy.
-    fn fresh(&self, cluster: &BuiltIn, name: &str) -> Value {
+    fn fresh(&self, objects: &Objects, name: &str) -> Value {
         let object = self.object(name);
-        let created = cluster.create(&object);
+        let created = objects.create(&object);
         assert!(created.is_success(), "{created:?}");
         assert_eq!(created.body["spec"][self.strategy]["type"], "RollingUpdate");
         object
     }
 
+    /// Waits until the strategy of a fresh object, and its volume, can be changed.
+    pub(crate) fn wait_until_switched(&self, objects: &Objects, name: &str) {
+        let path = format!("{}?dryRun=All", path(&self.fresh(objects, name)));
+        let works =
+            |patch: &Value| objects.send("PATCH", &path, "application/strategic-merge-patch+json", patch).is_success();
+        let volume = serde_json::from_str(OTHER_VOLUME).expect("a patch is JSON");
+        let reached = eventually(SETTLED, || works(&self.other_strategy()) && works(&volume));
+        assert!(reached, "the presets of {} are not in force", self.kind);
+    }
+
+    fn other_strategy(&self) -> Value {
+        json!({"spec": {self.strategy: {"type": self.other}}})
+    }
+
     /// Changes the strategy in four ways, each for a fresh object.
-    fn switch(&self, cluster: &BuiltIn, round: &str) -> Vec<Attempt> {
-        let kubectl = &cluster.kubectl;
-        let merge = json!({"spec": {self.strategy: {"type": self.other}}}).to_string();
+    fn switch(&self, objects: &Objects, round: &str) -> Vec<Attempt> {
+        let kubectl = &objects.kubectl;
+        let merge = self.other_strategy().to_string();
         let run = |way: &str, command: &dyn Fn(&str, &Value) -> Output| {
-            let object = self.fresh(cluster, &format!("{way}-{round}"));
+            let object = self.fresh(objects, &format!("{way}-{round}"));
             let output = command(object["metadata"]["name"].as_str().unwrap(), &object);
             Attempt { object, output }
         };
@@ -141,28 +184,30 @@ impl Workload {
                 kubectl.run_with(&args, &manifest.to_string())
             }),
             run("replace", &|name, _| {
-                let mut read = kubectl.run(&["get", self.resource, name, "-o", "json"]).accepted().json();
-                read["spec"][self.strategy]["type"] = json!(self.other);
-                kubectl.run_with(&["replace", "-f", "-"], &read.to_string())
+                // Where controllers run, they may write in between.
+                let replaced = || {
+                    let mut read = kubectl.run(&["get", self.resource, name, "-o", "json"]).accepted().json();
+                    read["spec"][self.strategy]["type"] = json!(self.other);
+                    let output = kubectl.run_with(&["replace", "-f", "-"], &read.to_string());
+                    (!output.stderr.contains("the object has been modified")).then_some(output)
+                };
+                for_some(SETTLED, replaced).expect("no other write all the time")
             }),
         ]
     }
 
     /// The fifth command: another source for a volume.
-    fn switch_volume(&self, cluster: &BuiltIn, round: &str) -> Attempt {
-        let object = self.fresh(cluster, &format!("volume-{round}"));
+    fn switch_volume(&self, objects: &Objects, round: &str) -> Attempt {
+        let object = self.fresh(objects, &format!("volume-{round}"));
         let name = object["metadata"]["name"].as_str().unwrap();
-        let volume = json!({"name": "v", "hostPath": {"path": "/x"}});
-        let patch = json!({"spec": {"template": {"spec": {"volumes": [volume]}}}}).to_string();
-        let output = cluster.kubectl.run(&["patch", self.resource, name, "-p", &patch]);
+        let output = objects.kubectl.run(&["patch", self.resource, name, "-p", OTHER_VOLUME]);
         Attempt { object, output }
     }
 }
 
 #[test]
 fn a_rollout_goes_to_recreate_and_back_and_applying_again_changes_nothing() {
-    let Some(cluster) = BuiltIn::own() else { return };
-    cluster.switch_presets_on();
+    let Some(cluster) = BuiltIn::with_presets() else { return };
     let client_side: &[&str] = &["apply", "-f", "-"];
     let server_side: &[&str] = &["apply", "--server-side", "-f", "-"];
     for (name, apply) in [("client-side", client_side), ("server-side", server_side)] {

@@ -7,10 +7,10 @@ use kube_unions_core::catalog::Builder;
 use kube_unions_core::declaration::{Declaration, Definition, OpenApi, Severity};
 use serde_json::{Value, json};
 
-use crate::builtin::{BuiltIn, POLICIES, PRESETS, WITH_PRESETS, path};
+use crate::builtin::{BuiltIn, Objects, POLICIES, PRESETS, WITH_PRESETS, path};
 use crate::cluster::AnyCluster;
 use crate::kind::documents;
-use crate::version::{Feature, lacks};
+use crate::version::Feature;
 use fixtures::wait::{SETTLED, eventually};
 
 /// The path of the pod's spec in each kind that has one.
@@ -91,7 +91,7 @@ fn notes() -> Vec<String> {
 
 #[test]
 fn with_the_presets_a_change_of_a_union_is_one_request() {
-    let Some(cluster) = BuiltIn::own() else { return };
+    let (Some(bare), Some(cluster)) = (Objects::without_presets(), BuiltIn::with_presets()) else { return };
     let mut rows = rows();
     let names: BTreeSet<String> = presets().iter().map(|preset| name_of(preset).to_owned()).collect();
     let shown: BTreeSet<String> = rows.iter().map(|row| row.preset.clone()).collect();
@@ -99,7 +99,7 @@ fn with_the_presets_a_change_of_a_union_is_one_request() {
 
     for row in &mut rows {
         row.object["metadata"]["name"] = json!(format!("{}-without", name_of(&row.object)));
-        let (status, body) = row.run(&cluster);
+        let (status, body) = row.run(&bare);
         let Some(today) = &row.today else {
             assert_eq!(status, 200, "{}: {body}", row.preset);
             continue;
@@ -107,10 +107,9 @@ fn with_the_presets_a_change_of_a_union_is_one_request() {
         assert_eq!(status, 422, "{}: {body}", row.preset);
         assert!(message(&body).contains(today), "{}: not `{today}` but {body}", row.preset);
     }
-    cluster.switch_presets_on();
     for row in &mut rows {
         row.object["metadata"]["name"] = json!(name_of(&row.object).replace("-without", "-with"));
-        let (status, body) = row.run(&cluster);
+        let (status, body) = row.run(cluster);
         match &row.then {
             Then::Stored(pointer, after) => {
                 assert_eq!(status, 200, "{}: {body}", row.preset);
@@ -126,14 +125,10 @@ fn with_the_presets_a_change_of_a_union_is_one_request() {
 
 #[test]
 fn with_the_policies_a_change_of_a_union_is_one_request_without_a_webhook() {
-    if lacks(Feature::MutatingPolicies) {
-        return;
-    }
-    let Some(cluster) = BuiltIn::own() else { return };
-    switch_policies_on(&cluster);
+    let Some(cluster) = BuiltIn::with_policies() else { return };
     for mut row in rows() {
         row.object["metadata"]["name"] = json!(format!("{}-policies", name_of(&row.object)));
-        let (status, body) = row.run(&cluster);
+        let (status, body) = row.run(cluster);
         match &row.then {
             Then::Stored(pointer, after) => {
                 assert_eq!(status, 200, "{}: {body}", row.preset);
@@ -146,7 +141,7 @@ fn with_the_policies_a_change_of_a_union_is_one_request_without_a_webhook() {
 }
 
 /// Applies `manifests/policies`, and waits until each policy is in force.
-pub(crate) fn switch_policies_on(cluster: &BuiltIn) {
+pub(crate) fn switch_policies_on(cluster: &Objects) {
     cluster.kubectl.run(&["apply", "-f", POLICIES]).accepted();
     for mut row in rows().into_iter().filter(|row| matches!(row.then, Then::Stored(..))) {
         row.object["metadata"]["name"] = json!(format!("{}-probe", name_of(&row.object)));
@@ -176,7 +171,7 @@ pub(crate) enum Then {
 
 impl Row {
     /// Creates the object and sends the patch. Returns status and body of the answer to the patch.
-    fn run(&self, cluster: &BuiltIn) -> (u16, Value) {
+    fn run(&self, cluster: &Objects) -> (u16, Value) {
         let created = cluster.create(&self.object);
         assert!(created.is_success(), "{}: {created:?}", self.preset);
         let answer = cluster.patch(&self.object, &self.content_type, &self.patch);

@@ -1,6 +1,7 @@
 //! `preview` against a real API server: each prediction equals its answer, without kube-unions, and with its webhook or its policies.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::Command;
 
 use kube_unions::cli::with_built_in_defaults;
@@ -8,12 +9,12 @@ use kube_unions_policies::KubernetesVersion;
 use serde_json::{Value, json};
 
 use crate::assets;
-use crate::builtin::{BuiltIn, collection, path};
-use crate::cluster::say;
+use crate::builtin::{BuiltIn, Objects, collection, path};
+use crate::cluster::{AnyCluster, Cluster, say};
 use crate::kubectl::{self, Output};
-use crate::presets::{Then, is_validated, list, rows, switch_policies_on};
+use crate::presets::{Then, is_validated, list, rows};
 use crate::process::Workspace;
-use crate::version::{Feature, lacks, version};
+use crate::version::version;
 use crate::webhook::kube_unions;
 use fixtures::wait::{SETTLED, eventually};
 
@@ -98,25 +99,24 @@ fn items<'v>(objects: impl IntoIterator<Item = &'v Value>) -> String {
 
 /// A cluster, and every upgrade that is applied to it.
 struct Upgrades {
-    cluster: BuiltIn,
+    by: EnforcedBy,
+    objects: Objects,
+    kubeconfig: PathBuf,
     workspace: Workspace,
     crds: Vec<Value>,
     all: Vec<Upgrade>,
-    /// The number of refused upgrades.
-    refused: BTreeMap<(EnforcedBy, &'static str), usize>,
-    failures: Vec<String>,
 }
 
 impl Upgrades {
-    /// Starts a cluster for the incidents and for every preset.
-    fn start() -> Option<Self> {
-        let cluster = BuiltIn::own()?;
+    /// Installs the kinds of the incidents in a cluster with every preset, or without any.
+    fn of(cluster: &AnyCluster, by: EnforcedBy) -> Self {
+        let objects = Objects::of(cluster);
         let incidents = list(INCIDENTS);
         let crds: Vec<Value> = incidents.iter().filter_map(|it| it.get("crd").cloned()).collect();
         for crd in &crds {
-            cluster.kubectl.apply(&crd.to_string()).accepted();
+            objects.kubectl.apply(&crd.to_string()).accepted();
             let name = crd["metadata"]["name"].as_str().unwrap();
-            cluster.kubectl.run(&["wait", "--for=condition=Established", &format!("crd/{name}")]).accepted();
+            objects.kubectl.run(&["wait", "--for=condition=Established", &format!("crd/{name}")]).accepted();
         }
         let of_incidents = incidents.iter().map(|incident| Upgrade {
             title: incident["incident"].as_str().unwrap().to_owned(),
@@ -134,11 +134,13 @@ impl Upgrades {
         });
         let all = of_incidents.chain(of_presets).collect();
         let workspace = Workspace::new("preview");
-        Some(Self { cluster, workspace, crds, all, refused: BTreeMap::new(), failures: Vec::new() })
+        Self { by, objects, kubeconfig: cluster.kubeconfig().to_owned(), workspace, crds, all }
     }
 
-    /// Applies every upgrade by every client, and compares the answers with the predictions.
-    fn play(&mut self, by: EnforcedBy) {
+    /// Applies every upgrade by every client. Fails the test if an answer is not as predicted, or if nothing was refused.
+    fn play(self) {
+        let by = self.by;
+        let (mut refused, mut failures): (BTreeMap<_, usize>, Vec<_>) = (BTreeMap::new(), Vec::new());
         for (client, way) in CLIENTS {
             let named = |(number, upgrade): (usize, &Upgrade)| {
                 let mut upgrade = upgrade.clone();
@@ -156,27 +158,32 @@ impl Upgrades {
             let predicted = predict(&self.workspace, way, &upgrades, &self.crds);
             let said = self.apply(client, &format!("{client}-{by:?}").to_lowercase(), &upgrades);
             let get = ["get", "-f", "-", "-o", "json"];
-            let held = self.cluster.kubectl.run_with(&get, &items(upgrades.iter().map(|it| &it.new))).accepted().json();
+            let held = self.objects.kubectl.run_with(&get, &items(upgrades.iter().map(|it| &it.new))).accepted().json();
             let held = held["items"].as_array().unwrap();
             assert_eq!(held.len(), upgrades.len());
             for ((upgrade, predicted), held) in upgrades.iter().zip(predicted).zip(held) {
                 assert_eq!(held["metadata"]["name"], upgrade.new["metadata"]["name"]);
                 let is_stored = held["metadata"]["labels"].get(NEW).is_some();
-                *self.refused.entry((by, client)).or_default() += usize::from(!is_stored);
+                *refused.entry(client).or_default() += usize::from(!is_stored);
                 if is_stored != predicted.is_stored(by) {
                     let name = upgrade.new["metadata"]["name"].as_str().unwrap();
                     let said = said.lines().find(|line| line.contains(name)).unwrap_or_default();
-                    self.failures.push(format!("{}, {name}: stored: {is_stored}: {said}", upgrade.title));
+                    failures.push(format!("{}, {name}: stored: {is_stored}: {said}", upgrade.title));
                 }
             }
         }
+        say(&format!("{} upgrades by each client, {by:?}, refused: {refused:?}", self.all.len()));
+        assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
+        let some = |refused: usize| (1..self.all.len()).contains(&refused);
+        assert!(by != EnforcedBy::Nothing || refused.values().all(|refused| some(*refused)), "{refused:?}");
+        assert!(refused.values().any(|refused| *refused > 0), "{refused:?}");
     }
 
     /// Has a client apply all old objects, then all new ones. Returns what it says about the new ones.
     fn apply(&self, client: &str, release: &str, upgrades: &[Upgrade]) -> String {
         let [old, new] = [|it: &Upgrade| it.old.clone(), |it: &Upgrade| it.new.clone()]
             .map(|side| upgrades.iter().map(side).collect::<Vec<Value>>());
-        let kubectl = |arguments: &[&str], objects: &[Value]| self.cluster.kubectl.run_with(arguments, &items(objects));
+        let kubectl = |arguments: &[&str], objects: &[Value]| self.objects.kubectl.run_with(arguments, &items(objects));
         let (first, second): (&[&str], &[&str]) = match client {
             "ssa" => (&["apply", "--server-side", "-f", "-"], &["apply", "--server-side", "-f", "-"]),
             "csa" => (&["apply", "-f", "-"], &["apply", "-f", "-"]),
@@ -192,7 +199,7 @@ impl Upgrades {
             return kubectl(second, &new).stderr;
         }
         let patch = |object: &Value| {
-            let answer = self.cluster.send("PATCH", &path_of(object), "application/merge-patch+json", object);
+            let answer = self.objects.send("PATCH", &path_of(object), "application/merge-patch+json", object);
             format!("{} {}: {}\n", path_of(object), answer.status, answer.body["message"])
         };
         new.iter().map(patch).collect()
@@ -206,57 +213,48 @@ impl Upgrades {
         let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
         workspace.write("chart/templates/objects.yaml", &documents.join("\n---\n"));
         let mut helm = Command::new(assets::tool(tool).unwrap_or_else(|message| panic!("{message}")));
-        let kubeconfig = self.cluster.cluster.control_plane.admin_kubeconfig();
-        helm.env_clear().env("HOME", workspace.path()).env("KUBECONFIG", kubeconfig).current_dir(workspace.path());
+        helm.env_clear()
+            .env("HOME", workspace.path())
+            .env("KUBECONFIG", &self.kubeconfig)
+            .current_dir(workspace.path());
         helm.args(command).args(["chart", "--namespace=default"]);
         kubectl::run(helm, &format!("{tool} {}", command.join(" ")), "")
     }
 
     /// Waits until an object with two members is refused.
-    fn wait_for(&self, by: EnforcedBy) {
+    fn wait_until_enforced(&self) {
         let both = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Shifter", "metadata": {"name": "probe"},
             "spec": {"disk": {}, "net": {}}});
         let dry_run = ["create", "--dry-run=server", "-f", "-"];
-        let refused = || !self.cluster.kubectl.run_with(&dry_run, &both.to_string()).succeeded();
-        assert!(eventually(SETTLED, refused), "{by:?} does not enforce the unions of {GROUP}");
-    }
-
-    /// Fails the test if an answer is not as predicted, or if nothing was refused.
-    fn finish(self) {
-        let Self { refused, failures, all, .. } = self;
-        say(&format!("{} upgrades by each client, refused: {refused:?}", all.len()));
-        assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
-        let mut without = refused.iter().filter(|((by, _), _)| *by == EnforcedBy::Nothing);
-        assert!(without.all(|(_, refused)| (1..all.len()).contains(refused)), "{refused:?}");
-        assert!(refused.values().any(|refused| *refused > 0), "{refused:?}");
+        let refused = || !self.objects.kubectl.run_with(&dry_run, &both.to_string()).succeeded();
+        assert!(eventually(SETTLED, refused), "{:?} does not enforce the unions of {GROUP}", self.by);
     }
 }
 
 #[test]
-fn every_upgrade_is_predicted_without_kube_unions_and_with_the_webhook() {
-    let Some(mut upgrades) = Upgrades::start() else { return };
-    upgrades.play(EnforcedBy::Nothing);
-    upgrades.cluster.switch_presets_on();
-    let registration = upgrades.cluster.cluster.webhook.registration(GROUP);
-    upgrades.cluster.kubectl.apply(&registration.to_string()).accepted();
-    upgrades.wait_for(EnforcedBy::Webhook);
-    upgrades.play(EnforcedBy::Webhook);
-    upgrades.finish();
+fn every_upgrade_is_predicted_without_kube_unions() {
+    let Some(cluster) = Cluster::shared() else { return };
+    Upgrades::of(cluster, EnforcedBy::Nothing).play();
+}
+
+#[test]
+fn every_upgrade_is_predicted_with_the_webhook() {
+    let Some(BuiltIn { cluster, .. }) = BuiltIn::with_presets() else { return };
+    let upgrades = Upgrades::of(cluster, EnforcedBy::Webhook);
+    upgrades.objects.kubectl.apply(&cluster.webhook.registration(GROUP).to_string()).accepted();
+    upgrades.wait_until_enforced();
+    upgrades.play();
 }
 
 #[test]
 fn every_upgrade_is_predicted_with_the_policies() {
-    if lacks(Feature::MutatingPolicies) {
-        return;
-    }
-    let Some(mut upgrades) = Upgrades::start() else { return };
-    switch_policies_on(&upgrades.cluster);
+    let Some(BuiltIn { cluster, .. }) = BuiltIn::with_policies() else { return };
+    let upgrades = Upgrades::of(cluster, EnforcedBy::Policies);
     let crds = upgrades.workspace.write("crds.json", &items(&upgrades.crds));
     let compiled = kube_unions(&["compile", "--from", crds.to_str().unwrap()], "").accepted();
-    upgrades.cluster.kubectl.apply(&compiled.stdout).accepted();
-    upgrades.wait_for(EnforcedBy::Policies);
-    upgrades.play(EnforcedBy::Policies);
-    upgrades.finish();
+    upgrades.objects.kubectl.apply(&compiled.stdout).accepted();
+    upgrades.wait_until_enforced();
+    upgrades.play();
 }
 
 /// Returns the path of an object, also of a custom resource of the incidents.
@@ -282,11 +280,11 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
 
 #[test]
 fn the_table_of_defaults_is_that_of_the_server() {
-    let Some(cluster) = BuiltIn::own() else { return };
+    let Some(objects) = Objects::without_presets() else { return };
     let mut compared = 0;
     for row in list(include_str!("preview/defaults.yaml")) {
         let object = &row["object"];
-        let created = cluster.create(object);
+        let created = objects.create(object);
         assert!(created.is_success(), "{} {created:?}", collection(object));
         let predicted = with_built_in_defaults(&object.to_string()).unwrap();
         for at in row["at"].as_array().unwrap() {
@@ -300,12 +298,12 @@ fn the_table_of_defaults_is_that_of_the_server() {
 
 #[test]
 fn the_schemas_of_built_in_kinds_are_those_of_the_server() {
-    let Some(cluster) = BuiltIn::own() else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     let shipped: Value = serde_json::from_str(include_str!("../../src/cli/commands/preview/schemas.json")).unwrap();
     let shipped = shipped["components"]["schemas"].as_object().unwrap();
     let mut served = BTreeMap::new();
     for path in ["api/v1", "apis/apps/v1", "apis/batch/v1", "apis/autoscaling/v2", "apis/networking.k8s.io/v1"] {
-        let answer = cluster.cluster.client().get(&format!("/openapi/v3/{path}")).unwrap();
+        let answer = cluster.client().get(&format!("/openapi/v3/{path}")).unwrap();
         for (name, schema) in answer.body["components"]["schemas"].as_object().unwrap() {
             served.insert(name.clone(), schema.clone());
         }

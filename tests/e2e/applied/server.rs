@@ -14,9 +14,7 @@ use crate::contrib::definitions_of;
 use crate::http::{Answer, Client};
 use crate::kind::{annotate, documents};
 use crate::kubectl::Kubectl;
-use crate::presets::switch_policies_on;
 use crate::process::Workspace;
-use crate::version::{Feature, lacks};
 use crate::webhook::kube_unions;
 use fixtures::crds::crd;
 use fixtures::reviews::version;
@@ -33,7 +31,7 @@ const CONTRIBUTED: [(&str, &str, &str, &str); 2] = [
 
 /// An API server on which unions are enforced, with the presets.
 pub(super) struct Server {
-    built_in: BuiltIn,
+    built_in: &'static BuiltIn,
 }
 
 impl Server {
@@ -41,8 +39,7 @@ impl Server {
     pub(super) fn with_webhook() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Server>> = OnceLock::new();
         let start = || {
-            let server = Self { built_in: BuiltIn::own()? };
-            server.built_in.switch_presets_on();
+            let server = Self { built_in: BuiltIn::with_presets()? };
             server.enforce_by_webhook();
             Some(server)
         };
@@ -53,11 +50,7 @@ impl Server {
     pub(super) fn with_policies() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Server>> = OnceLock::new();
         let start = || {
-            if lacks(Feature::MutatingPolicies) {
-                return None;
-            }
-            let server = Self { built_in: BuiltIn::own()? };
-            switch_policies_on(&server.built_in);
+            let server = Self { built_in: BuiltIn::with_policies()? };
             server.enforce_by_policies();
             Some(server)
         };

@@ -7,14 +7,13 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{SETTLED, names};
-use crate::builtin::{POLICIES, PRESETS};
+use crate::builtin::{BuiltIn, POLICIES, PRESETS};
 use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use crate::kind::documents;
-use crate::kubectl::{Kubectl, Output};
 use crate::version::{Feature, lacks};
 use crate::webhook::{binary, run_program};
-use fixtures::wait::{eventually, for_some};
+use fixtures::wait::eventually;
 
 /// The groups and versions of the kinds that presets are about, as paths.
 const DOCUMENTS: [&str; 5] =
@@ -65,14 +64,14 @@ fn the_policies_of_the_presets_are_up_to_date() {
     if lacks(Feature::MutatingPolicies) {
         return;
     }
-    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    let Some(Cluster { control_plane, .. }) = Cluster::shared() else { return };
     let update = env::var_os("KUBE_UNIONS_UPDATE").is_some_and(|set| set == "1");
     let program = binary().unwrap();
     for (file, presets) in FILES {
         let text = format!(
             "# Made from manifests/presets/{} by `make manifests`.\n{}",
             presets.join(", "),
-            compiled(&program, &control_plane, file, presets)
+            compiled(&program, control_plane, file, presets)
         );
         let path = Path::new(POLICIES).join(file);
         if update {
@@ -98,158 +97,9 @@ fn the_policies_of_the_presets_are_up_to_date() {
     known.push("kustomization.yaml");
     known.sort_unstable();
     assert_eq!(manifests(PRESETS), known, "a preset has no policies, and WITHOUT_POLICIES does not list it");
-}
-
-#[test]
-fn presets_that_cannot_clear_anything_have_no_policies() {
-    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    // The other file has no kind that can be changed.
     let file = WITHOUT_POLICIES[0];
-    assert_eq!(compiled(&binary().unwrap(), &control_plane, file, &[file]), "");
-}
-
-/// A kind with a strategy: its kind, its strategy's field, and the type without parameters.
-pub(crate) const WORKLOADS: [(&str, &str, &str); 2] =
-    [("Deployment", "strategy", "Recreate"), ("StatefulSet", "updateStrategy", "OnDelete")];
-
-/// An everyday command: the object that it was run for, its output, and what the command is to leave at a place.
-#[derive(Debug)]
-pub(crate) struct Attempt {
-    object: String,
-    output: Output,
-    at: String,
-    wanted: Value,
-}
-
-impl Attempt {
-    /// Returns true if the command succeeded and left what it is to leave.
-    pub(crate) fn worked(&self, kubectl: &Kubectl) -> bool {
-        let stored = kubectl.run(&["get", &self.object, "-o", "json"]).accepted().json();
-        self.output.succeeded() && stored.pointer(&self.at) == Some(&self.wanted)
-    }
-}
-
-/// Creates an object whose strategy the API server chooses.
-pub(crate) fn fresh(kubectl: &Kubectl, kind: &str, name: &str) -> Value {
-    let mut object = json!({
-        "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name},
-        "spec": {
-            "selector": {"matchLabels": {"app": "x"}},
-            "template": {
-                "metadata": {"labels": {"app": "x"}},
-                "spec": {
-                    "containers": [{"name": "main", "image": "example.com/app:1"}],
-                    "volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "configMap": {"name": "w"}}],
-                },
-            },
-        },
-    });
-    if kind == "StatefulSet" {
-        object["spec"]["serviceName"] = "x".into();
-    }
-    kubectl.run_with(&["create", "-f", "-"], &object.to_string()).accepted();
-    object
-}
-
-/// Runs five everyday commands, each for an object of its own: four ways to change a strategy, and another source for a volume.
-pub(crate) fn five_commands(kubectl: &Kubectl, (kind, field, other): (&str, &str, &str), round: &str) -> Vec<Attempt> {
-    let strategy = json!({"type": other});
-    let patch = json!({"spec": {field: strategy}}).to_string();
-    let volume = json!({"name": "v", "hostPath": {"path": "/x"}});
-    let volumes = json!({"spec": {"template": {"spec": {"volumes": [volume]}}}}).to_string();
-    let attempt = |way: &str, command: &dyn Fn(&str, &Value) -> Output| {
-        let name = format!("{way}-{round}");
-        let object = fresh(kubectl, kind, &name);
-        let of = format!("{}/{name}", kind.to_lowercase());
-        let output = command(&of, &object);
-        Attempt { object: of, output, at: format!("/spec/{field}"), wanted: strategy.clone() }
-    };
-    let apply = |_: &str, object: &Value| {
-        let mut manifest = object.clone();
-        manifest["spec"][field] = strategy.clone();
-        let args = ["apply", "--server-side", "--field-manager=x", "--force-conflicts", "-f", "-"];
-        kubectl.run_with(&args, &manifest.to_string())
-    };
-    let replace = |of: &str, _: &Value| {
-        // Where controllers run, they may write in between.
-        let replaced = || {
-            let mut read = kubectl.run(&["get", of, "-o", "json"]).accepted().json();
-            read["spec"][field]["type"] = other.into();
-            let output = kubectl.run_with(&["replace", "-f", "-"], &read.to_string());
-            (!output.stderr.contains("the object has been modified")).then_some(output)
-        };
-        for_some(SETTLED, replaced).expect("no other write all the time")
-    };
-    vec![
-        attempt("merge", &|of, _| kubectl.run(&["patch", of, "--type=merge", "-p", &patch])),
-        attempt("strategic", &|of, _| kubectl.run(&["patch", of, "-p", &patch])),
-        attempt("apply", &apply),
-        attempt("replace", &replace),
-        Attempt {
-            at: "/spec/template/spec/volumes".to_owned(),
-            wanted: json!([
-                {"name": "v", "hostPath": {"path": "/x", "type": ""}},
-                {"name": "w", "configMap": {"name": "w", "defaultMode": 420}},
-            ]),
-            ..attempt("volume", &|of, _| kubectl.run(&["patch", of, "-p", &volumes]))
-        },
-    ]
-}
-
-#[test]
-fn five_commands_fail_on_a_bare_api_server_and_work_with_the_policies_of_the_presets() {
-    if lacks(Feature::MutatingPolicies) {
-        return;
-    }
-    let Some(control_plane) = Cluster::control_plane_alone() else { return };
-    let kubectl = control_plane.kubectl("five");
-    for workload in WORKLOADS {
-        let attempts = five_commands(&kubectl, workload, "before");
-        let failed = attempts.iter().filter(|attempt| !attempt.worked(&kubectl)).count();
-        assert_eq!(failed, 5, "{}", workload.0);
-    }
-    let applied = kubectl.run(&["apply", "-f", POLICIES]).accepted();
-    assert_eq!(applied.stdout.lines().count(), applied.stdout.matches(" created\n").count());
-
-    // A new policy is in force after about a second.
-    for (kind, field, other) in WORKLOADS {
-        let name = fresh(&kubectl, kind, "probe")["metadata"]["name"].as_str().unwrap().to_owned();
-        let works = |patch: &Value| {
-            let patch = patch.to_string();
-            let of = kind.to_lowercase();
-            kubectl.run(&["patch", &of, &name, "--dry-run=server", "-p", &patch]).succeeded()
-        };
-        let volume = json!({"name": "v", "hostPath": {"path": "/x"}});
-        let strategy = json!({"spec": {field: {"type": other}}});
-        let volumes = json!({"spec": {"template": {"spec": {"volumes": [volume]}}}});
-        assert!(eventually(SETTLED, || works(&strategy) && works(&volumes)), "the policies of {kind} are in force");
-    }
-    for workload in WORKLOADS {
-        for attempt in five_commands(&kubectl, workload, "after") {
-            assert!(attempt.worked(&kubectl), "{}: {:#?}", attempt.object, attempt.output);
-        }
-    }
-}
-
-#[test]
-fn the_policies_change_nothing_that_the_api_server_accepts_as_it_is() {
-    if lacks(Feature::MutatingPolicies) {
-        return;
-    }
-    let Some(control_plane) = Cluster::control_plane_alone() else { return };
-    let kubectl = control_plane.kubectl("unchanged");
-    let object = fresh(&kubectl, "Deployment", "a");
-    let before = kubectl.run(&["get", "deployment", "a", "-o", "json"]).accepted().json();
-    kubectl.run(&["apply", "-f", POLICIES]).accepted();
-    fresh(&kubectl, "Deployment", "probe");
-    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}}).to_string();
-    let works = || kubectl.run(&["patch", "deployment", "probe", "--dry-run=server", "-p", &recreate]).succeeded();
-    assert!(eventually(SETTLED, works), "the policies are in force");
-    kubectl
-        .run_with(&["apply", "--server-side", "--field-manager=kubectl-create", "-f", "-"], &object.to_string())
-        .accepted();
-    kubectl.run(&["label", "deployment", "a", "x=y"]).accepted().warned(&[]);
-    let after = kubectl.run(&["get", "deployment", "a", "-o", "json"]).accepted().json();
-    assert_eq!(after["spec"], before["spec"]);
+    assert_eq!(compiled(&program, control_plane, file, &[file]), "", "{file} cannot clear anything");
 }
 
 /// A kind with a pod template: its API version, its kind, and the fields that lead to the specification of its pods.
@@ -280,12 +130,8 @@ fn with_pods(api_version: &str, kind: &str, name: &str, pods: &Value) -> Value {
 
 #[test]
 fn one_policy_serves_every_kind_that_has_a_pod_template() {
-    if lacks(Feature::MutatingPolicies) {
-        return;
-    }
-    let Some(control_plane) = Cluster::control_plane_alone() else { return };
-    let kubectl = control_plane.kubectl("templates");
-    kubectl.run(&["apply", "-f", POLICIES]).accepted();
+    let Some(cluster) = BuiltIn::with_policies() else { return };
+    let kubectl = &cluster.kubectl;
     let http = |path: &str| json!({"httpGet": {"path": path, "port": 80}});
     let exec = json!({"exec": {"command": ["x"]}});
     let field = json!({"fieldRef": {"fieldPath": "metadata.name"}});
