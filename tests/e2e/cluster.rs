@@ -64,7 +64,7 @@ impl Cluster {
         if is_left_out() {
             return None;
         }
-        match SHARED.get_or_init(|| Self::try_start(&[])) {
+        match SHARED.get_or_init(Self::try_start) {
             Ok(cluster) => Some(cluster),
             Err(message) => panic!("{message}"),
         }
@@ -72,15 +72,10 @@ impl Cluster {
 
     /// Starts a cluster for one test alone, which may stop and restart its parts.
     pub(crate) fn own() -> Option<Self> {
-        Self::own_with(&[])
-    }
-
-    /// Starts a cluster for one test alone, with more flags for the API server.
-    pub(crate) fn own_with(flags: &[String]) -> Option<Self> {
         if is_left_out() {
             return None;
         }
-        Some(Self::try_start(flags).unwrap_or_else(|message| panic!("{message}")))
+        Some(Self::try_start().unwrap_or_else(|message| panic!("{message}")))
     }
 
     /// Starts a cluster for one test alone, whose webhook registers itself. `setup` may give it the rights.
@@ -89,7 +84,7 @@ impl Cluster {
             return None;
         }
         let start = || {
-            let control_plane = Self::control_plane_with(&[])?;
+            let control_plane = Self::control_plane()?;
             let kubectl = control_plane.kubectl("setup");
             kubectl.run(&["delete", "clusterrolebinding", "kube-unions-registration-under-test"]).accepted();
             kubectl.apply(setup).accepted();
@@ -106,18 +101,18 @@ impl Cluster {
         if is_left_out() {
             return None;
         }
-        Some(Self::control_plane_with(&[]).unwrap_or_else(|message| panic!("{message}")))
+        Some(Self::control_plane().unwrap_or_else(|message| panic!("{message}")))
     }
 
-    fn control_plane_with(flags: &[String]) -> Result<Lent, String> {
+    fn control_plane() -> Result<Lent, String> {
         webhook::binary()?;
-        let control_plane = ControlPlane::start_with(flags)?;
+        let control_plane = ControlPlane::with_rights()?;
         control_plane.kubectl("setup").run(&["apply", "-f", DECLARATIONS]).accepted();
         Ok(control_plane)
     }
 
-    fn try_start(flags: &[String]) -> Result<Self, String> {
-        let control_plane = Self::control_plane_with(flags)?;
+    fn try_start() -> Result<Self, String> {
+        let control_plane = Self::control_plane()?;
         let webhook = Webhook::of_cluster(&control_plane.webhook_kubeconfig(), &[])?;
         Ok(Self::new(webhook, control_plane))
     }

@@ -17,6 +17,7 @@ use crate::http::Client;
 use crate::kind::documents;
 use crate::kubectl::Kubectl;
 use crate::lending::Lent;
+use crate::observability::AuditLog;
 use crate::pki::ServingCertificate;
 use crate::process::{self, Process, Workspace};
 use fixtures::certificates::{TestAuthority, signing_key_pair};
@@ -30,6 +31,14 @@ const SHUTDOWN: Duration = Duration::from_secs(90);
 
 /// The version of the older API server.
 const OLDER: &str = "1.33";
+
+/// Logs the metadata of writes, as most clusters do.
+const AUDIT_POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: None, verbs: [get, list, watch]}, {level: Metadata}]
+";
 
 const ADMIN_TOKEN: &str = "admin-token";
 const WEBHOOK_TOKEN: &str = "webhook-token";
@@ -56,17 +65,26 @@ struct Layout {
 }
 
 impl ControlPlane {
-    /// Starts etcd and an API server with additional flags, and waits until they answer. Without flags, the API server may have been one
-    /// of another test.
-    pub(crate) fn start_with(flags: &[String]) -> Result<Lent, String> {
-        let control_plane = Self::start_bare(flags)?;
+    /// Returns a control plane on which the webhook has its rights.
+    pub(crate) fn with_rights() -> Result<Lent, String> {
+        let control_plane = Self::start_bare(&[])?;
         control_plane.kubectl("setup").apply(&rights_of_the_webhook().to_string()).accepted();
         Ok(control_plane)
     }
 
-    /// Starts a control plane without anything that an installation of the webhook brings along.
+    /// Starts etcd and an API server with additional flags, and waits until they answer. Without flags, the API server may have been one
+    /// of another test.
     pub(crate) fn start_bare(flags: &[String]) -> Result<Lent, String> {
-        if flags.is_empty() { Lent::again(|| Self::start(flags)) } else { Self::start(flags).map(Lent::once) }
+        if flags.is_empty() { Self::start_again(flags) } else { Self::start(flags).map(Lent::once) }
+    }
+
+    /// Returns an API server with flags that other tests need, too.
+    pub(crate) fn start_again(flags: &[String]) -> Result<Lent, String> {
+        Lent::again(flags, || Self::start(flags))
+    }
+
+    pub(crate) fn flags(&self) -> &[String] {
+        &self.layout.flags
     }
 
     fn start(flags: &[String]) -> Result<Self, String> {
@@ -207,6 +225,11 @@ impl ControlPlane {
         let _ = fs::remove_dir_all(self.layout.file("kubectl"));
     }
 
+    /// Returns the audit log from now on. A write is in it before it is answered.
+    pub(crate) fn audit_log(&self) -> AuditLog {
+        AuditLog::from_now(self.layout.file("audit.log"))
+    }
+
     /// Returns the server's address on loopback.
     pub(crate) fn port(&self) -> u16 {
         self.layout.api_port
@@ -220,6 +243,14 @@ impl ControlPlane {
     /// The kubeconfig of a user with all rights.
     pub(crate) fn admin_kubeconfig(&self) -> PathBuf {
         self.layout.file("admin.kubeconfig")
+    }
+
+    /// Returns the kubeconfig of an API server that does not answer: nobody listens there.
+    pub(crate) fn kubeconfig_of_nobody(&self) -> PathBuf {
+        let [port] = free_ports();
+        let kubeconfig = self.layout.kubeconfig("admin", ADMIN_TOKEN).to_string();
+        let kubeconfig = kubeconfig.replace(&self.layout.api_url(), &format!("https://127.0.0.1:{port}"));
+        self.layout.workspace.write("nobody.kubeconfig", &kubeconfig)
     }
 
     /// Returns a kubeconfig with a token of a `ServiceAccount`, as its pods have it.
@@ -264,6 +295,7 @@ impl Layout {
         self.workspace.write("service-accounts.key", &private);
         self.workspace.write("service-accounts.pub", &public);
         self.workspace.write("ca.crt", self.authority.pem());
+        self.workspace.write("audit-policy.yaml", AUDIT_POLICY);
         self.workspace.write(
             "tokens.csv",
             &format!("{ADMIN_TOKEN},admin,admin,\"system:masters\"\n{WEBHOOK_TOKEN},kube-unions,kube-unions\n"),
@@ -324,6 +356,9 @@ impl Layout {
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
             // Without this, an open watch delays the end of the server by a minute.
             "--shutdown-watch-termination-grace-period=2s".to_owned(),
+            format!("--audit-policy-file={}", self.file("audit-policy.yaml").display()),
+            format!("--audit-log-path={}", self.file("audit.log").display()),
+            "--audit-log-mode=blocking".to_owned(),
             // It refuses to advertise loopback to pods.
             "--endpoint-reconciler-type=none".to_owned(),
         ];

@@ -2,47 +2,43 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::kind::{Kind, annotate};
-use crate::process::Workspace;
 use fixtures::wait::{SETTLED, eventually};
 
 /// A text in every value of an object here, and in nothing else.
 const SECRET: &str = "s3cret";
 
-/// An audit policy that logs the metadata of writes, as most clusters have it.
-const POLICY: &str = "\
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules: [{level: Metadata}]
-";
-
-/// Returns flags of an API server that logs every write in the workspace, and the path of the log.
-pub(crate) fn audit_log(workspace: &Workspace) -> (Vec<String>, PathBuf) {
-    let (policy, log) = (workspace.write("policy.yaml", POLICY), workspace.path().join("audit.log"));
-    let flags = [
-        format!("--audit-policy-file={}", policy.display()),
-        format!("--audit-log-path={}", log.display()),
-        "--audit-log-mode=blocking".to_owned(),
-    ];
-    (flags.to_vec(), log)
+/// The part of an API server's audit log that begins at some time.
+pub(crate) struct AuditLog {
+    path: PathBuf,
+    start: usize,
 }
 
-/// The audit events about an object, in the order in which they happened; each is in the log before its answer is sent.
-pub(crate) fn audited(log: &Path, resource: &str, name: &str) -> Vec<Value> {
-    let text = fs::read_to_string(log).unwrap();
-    // The last line may be incomplete.
-    let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let events = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
-    events
-        .filter(|event| event["objectRef"]["resource"] == resource && event["objectRef"]["name"] == name)
-        .filter(|event| event["verb"] != "get")
-        .collect()
+impl AuditLog {
+    pub(crate) fn from_now(path: PathBuf) -> Self {
+        let start = fs::metadata(&path).map_or(0, |file| file.len());
+        Self { path, start: usize::try_from(start).expect("a length of memory") }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        fs::read_to_string(&self.path).unwrap()[self.start..].to_owned()
+    }
+
+    /// Returns the events about an object, in the order in which they happened.
+    pub(crate) fn events(&self, resource: &str, name: &str) -> Vec<Value> {
+        // The last line may be incomplete.
+        let text = self.text();
+        let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n') && line.contains(resource));
+        let events = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+        events
+            .filter(|event| event["objectRef"]["resource"] == resource && event["objectRef"]["name"] == name)
+            .collect()
+    }
 }
 
 /// Returns the annotations of the two webhooks of a group.
@@ -62,9 +58,8 @@ pub(crate) fn said<const N: usize>(annotations: [(&str, &str); N]) -> BTreeMap<S
 
 #[test]
 fn the_audit_log_says_what_was_cleared_denied_and_let_through_and_no_values() {
-    let workspace = Workspace::new("audit");
-    let (flags, log) = audit_log(&workspace);
-    let Some(cluster) = Cluster::own_with(&flags) else { return };
+    let Some(cluster) = Cluster::own() else { return };
+    let log = cluster.control_plane.audit_log();
     let kind = Kind::new(&cluster, "rollout");
     kind.apply_definition();
     // An object that is stored invalid before there is a webhook.
@@ -91,7 +86,7 @@ fn the_audit_log_says_what_was_cleared_denied_and_let_through_and_no_values() {
     let (resource, _) =
         kind.resource().split_once('.').map(|(plural, rest)| (plural.to_owned(), rest.to_owned())).unwrap();
     let of = |name: &str| -> Vec<_> {
-        audited(&log, &resource, name).iter().map(|event| annotations(event, kind.group())).collect()
+        log.events(&resource, name).iter().map(|event| annotations(event, kind.group())).collect()
     };
     let denied = "spec.strategy.blueGreen: FieldValueForbidden, spec.strategy.canary: FieldValueForbidden";
     let let_through = "spec.strategy.blueGreen: FieldValueForbidden (the union did not change)";
@@ -99,7 +94,7 @@ fn the_audit_log_says_what_was_cleared_denied_and_let_through_and_no_values() {
     assert_eq!(of("bad"), [said([("validate/denied", denied)])]);
     assert_eq!(of("old"), [said([]), said([("validate/warned", let_through)])]);
 
-    let text = fs::read_to_string(&log).unwrap();
+    let text = log.text();
     assert!(!text.contains(SECRET), "{:?}", text.lines().find(|line| line.contains(SECRET)));
     let log = cluster.webhook.log();
     assert!(log.contains("\"denied\"") && !log.contains(SECRET), "{log}");

@@ -1,16 +1,13 @@
 //! Declarations that only observe: a controller that writes several members of a union keeps them, and the audit log and a metric
 //! tell of it.
 
-use std::fs;
-
 use serde_json::{Value, json};
 
 use crate::builtin::wait_for_verdict;
 use crate::cluster::Cluster;
 use crate::http::Answer;
 use crate::kind::Kind;
-use crate::observability::{annotations, audit_log, audited, said};
-use crate::process::Workspace;
+use crate::observability::{annotations, said};
 use fixtures::reviews::declaration;
 use fixtures::wait::{SETTLED, eventually};
 
@@ -87,9 +84,8 @@ fn with_spec(object: &Value, spec: &Value) -> Value {
 
 #[test]
 fn a_controller_that_writes_two_members_loses_nothing_while_they_are_only_observed() {
-    let workspace = Workspace::new("observe");
-    let (flags, log) = audit_log(&workspace);
-    let Some(cluster) = Cluster::own_with(&flags) else { return };
+    let Some(cluster) = Cluster::own() else { return };
+    let log = cluster.control_plane.audit_log();
     let kind = Kind::new(&cluster, "source");
     kind.apply_definition_without_unions();
     kind.kubectl().apply(&cluster.webhook.registration(kind.group()).to_string()).accepted();
@@ -124,7 +120,7 @@ fn a_controller_that_writes_two_members_loses_nothing_while_they_are_only_observ
     assert_eq!(cluster.webhook.metric(&series), i64::try_from(ROUNDS).unwrap());
     let plural = kind.resource().split_once('.').map(|(plural, _)| plural.to_owned()).unwrap();
     let annotated = || -> Vec<_> {
-        let events = audited(&log, &plural, "x");
+        let events = log.events(&plural, "x");
         let all = events.iter().map(|event| annotations(event, kind.group()));
         all.filter(|all| all.contains_key("validate/audited")).collect()
     };
@@ -144,7 +140,7 @@ fn a_controller_that_writes_two_members_loses_nothing_while_they_are_only_observ
     let warned = ("validate/warned", "spec.bucket: FieldValueForbidden (its declaration only warns)");
     assert!(eventually(SETTLED, || annotated().last() == Some(&said([audited, warned]))), "{:?}", annotated().last());
 
-    let text = fs::read_to_string(&log).unwrap();
+    let text = log.text();
     assert!(!text.contains("mirror-"), "{:?}", text.lines().find(|line| line.contains("mirror-")));
 }
 

@@ -25,6 +25,7 @@ pub(super) struct Network {
     routes: Arc<Mutex<Routes>>,
     runtime: Option<Runtime>,
     configuration: PathBuf,
+    _folder: Workspace,
 }
 
 #[derive(Default)]
@@ -37,8 +38,9 @@ struct Routes {
 }
 
 impl Network {
-    /// Starts the proxy, whose socket and configuration are in `folder`.
-    pub(super) fn start(folder: &Workspace) -> Self {
+    /// Starts the proxy, with a folder for its socket and its configuration.
+    pub(super) fn start() -> Self {
+        let folder = Workspace::new("network");
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("network")
@@ -53,7 +55,7 @@ impl Network {
             UnixListener::bind(&socket).expect("a socket can be made")
         };
         runtime.spawn(accept(listener, Arc::clone(&routes)));
-        Self { routes, runtime: Some(runtime), configuration }
+        Self { routes, runtime: Some(runtime), configuration, _folder: folder }
     }
 
     /// Returns the flag with which the API server uses the proxy.

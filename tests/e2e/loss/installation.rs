@@ -74,7 +74,7 @@ impl Installation {
             return None;
         }
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let control_plane = ControlPlane::start_with(&[]).unwrap_or_else(|message| panic!("{message}"));
+        let control_plane = ControlPlane::with_rights().unwrap_or_else(|message| panic!("{message}"));
         let kubectl = control_plane.kubectl("loss");
         kubectl.run(&["apply", "-f", DECLARATIONS]).accepted();
         kubectl.apply(&backups_of(SAMPLES_GROUP)).accepted();

@@ -3,8 +3,6 @@
 use serde_json::{Value, json};
 
 use super::{IN_FORCE, Native, policy_warnings};
-use crate::observability::{audit_log, audited};
-use crate::process::Workspace;
 use fixtures::crds;
 use fixtures::reviews::{declaration, declared_catalog};
 use fixtures::wait::eventually;
@@ -17,9 +15,8 @@ const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
 
 #[test]
 fn policies_of_a_declaration_that_audits_leave_the_annotation_to_the_api_server() {
-    let workspace = Workspace::new("native-audit");
-    let (flags, log) = audit_log(&workspace);
-    let Some(native) = Native::start_with(&flags) else { return };
+    let Some(native) = Native::start() else { return };
+    let log = native.control_plane().audit_log();
     let part = json!({"type": "object", "properties": {"note": {"type": "string"}}});
     let spec = json!({"type": "object", "properties": {"a": part, "b": part}});
     let schema = json!({"type": "object", "properties": {"spec": spec}});
@@ -44,7 +41,7 @@ fn policies_of_a_declaration_that_audits_leave_the_annotation_to_the_api_server(
             json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": {"name": name}, "spec": both})
         };
         let failures = |name: &str| -> Vec<Value> {
-            let events = audited(&log, &resource, name);
+            let events = log.events(&resource, name);
             let texts = events.iter().filter_map(|event| event["annotations"][FAILURE].as_str());
             texts.map(|text| serde_json::from_str(text).unwrap()).collect()
         };
@@ -63,6 +60,6 @@ fn policies_of_a_declaration_that_audits_leave_the_annotation_to_the_api_server(
         assert_eq!(failure[0]["validationActions"], actions, "{failure}");
         assert_eq!(failure.as_array().map(Vec::len), Some(1), "{failure}");
     }
-    let text = std::fs::read_to_string(&log).unwrap();
+    let text = log.text();
     assert!(!text.contains("s3cret"), "{:?}", text.lines().find(|line| line.contains("s3cret")));
 }
