@@ -1,7 +1,7 @@
-//! Work that goes on behind a test until it is told to stop.
+//! Work beside a test: until it is told to stop, or for many items at the same time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// Threads that each do one thing again and again. Dropping it tells them to stop.
@@ -38,4 +38,19 @@ impl Drop for Background {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
+}
+
+/// Calls the function for every item, for some at the same time.
+pub(crate) fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
+    const WORKERS: usize = 4;
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(item);
+                }
+            });
+        }
+    });
 }

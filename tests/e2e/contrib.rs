@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::cases::definitions_of;
 use self::cases::{Kind, Outcome, Row, Way, kinds, rows};
+use crate::background::in_parallel;
 use crate::cluster::{Cluster, is_left_out, say};
 use crate::http::{Answer, Client};
 use crate::kubectl::{Kubectl, Output};
@@ -29,9 +30,6 @@ const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/presets/co
 const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// Requests that are under way at the same time.
-const WORKERS: usize = 4;
 
 /// A row that is played in one way on one kind.
 struct Switch<'r> {
@@ -400,16 +398,6 @@ fn target(preset: &Value) -> String {
 
 fn of_way<'s, 'r>(switches: &'s [Switch<'r>], way: Way) -> Vec<&'s Switch<'r>> {
     switches.iter().filter(|switch| switch.way == way).collect()
-}
-
-/// Calls the function for every switch, some at the same time.
-fn in_parallel<'r>(switches: &[Switch<'r>], work: impl Fn(&Switch<'r>) + Sync) {
-    let work = &work;
-    thread::scope(|scope| {
-        for worker in 0..WORKERS {
-            scope.spawn(move || switches.iter().skip(worker).step_by(WORKERS).for_each(work));
-        }
-    });
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {

@@ -1,6 +1,7 @@
 //! Replicas come to the same catalog whatever each of them has seen on the way.
 
 use fixtures::crds;
+use fixtures::dice::Dice;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,22 +24,13 @@ const SEED: &str = "KUBE_UNIONS_E2E_SEED";
 
 const STEPS: usize = 60;
 
-/// Numbers that look random and follow from a seed.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new() -> Self {
-        let given = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
-        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
-        let seed = given.unwrap_or_else(|| u64::from(now()));
-        say(&format!("{SEED}={seed}"));
-        Self(seed.wrapping_mul(2).wrapping_add(1))
-    }
-
-    pub(crate) fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % sides
-    }
+/// Returns dice of the seed that is given, or of one that is told.
+pub(crate) fn dice() -> Dice {
+    let given = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+    let seed = given.unwrap_or_else(|| u64::from(now()));
+    say(&format!("{SEED}={seed}"));
+    Dice(seed)
 }
 
 /// Creates or changes an object, or tries to: what is wrong is refused while a webhook looks at it.
@@ -85,14 +77,14 @@ fn declaration(name: usize, kind: usize, content: usize) -> Value {
 }
 
 fn change(client: &Client, dice: &mut Dice) {
-    match dice.roll(8) {
-        0..4 => apply(client, DEFINITIONS, &definition(dice.roll(3), dice.roll(6))),
+    match dice.below(8) {
+        0..4 => apply(client, DEFINITIONS, &definition(dice.below(3), dice.below(6))),
         4 => {
-            client.delete(&format!("{DEFINITIONS}/kind{}s.{GROUP}", dice.roll(3))).unwrap();
+            client.delete(&format!("{DEFINITIONS}/kind{}s.{GROUP}", dice.below(3))).unwrap();
         }
-        5 | 6 => apply(client, DECLARATIONS, &declaration(dice.roll(4), dice.roll(4), dice.roll(3))),
+        5 | 6 => apply(client, DECLARATIONS, &declaration(dice.below(4), dice.below(4), dice.below(3))),
         _ => {
-            client.delete(&format!("{DECLARATIONS}/declaration-{}", dice.roll(4))).unwrap();
+            client.delete(&format!("{DECLARATIONS}/declaration-{}", dice.below(4))).unwrap();
         }
     }
 }
@@ -137,7 +129,7 @@ fn replicas_agree_once_changes_stop_and_write_no_registration_any_more() {
     let Some(mut cluster) = Cluster::registering(&with_rights(), &["--registration-delay=0s"]) else { return };
     let mut second = cluster.webhook.replica(&[]).unwrap();
     let client = cluster.control_plane.new_client();
-    let mut dice = Dice::new();
+    let mut dice = dice();
     // The attack itself: an annotation that was good, is broken, and one replica has seen nothing but the broken one.
     apply(&client, DEFINITIONS, &definition(0, 1));
     assert!(eventually(SETTLED, || cluster.webhook.metric("kube_unions_registered") == 1));
@@ -148,11 +140,11 @@ fn replicas_agree_once_changes_stop_and_write_no_registration_any_more() {
     assert!(agree(&cluster.webhook, &second), "{}\n---\n{}", cluster.webhook.log(), second.log());
 
     for _ in 0..STEPS {
-        match dice.roll(12) {
+        match dice.below(12) {
             // The faulty object is stored while that replica is away.
             0 | 1 => {
                 cluster.webhook.stop();
-                for _ in 0..=dice.roll(4) {
+                for _ in 0..=dice.below(4) {
                     change(&client, &mut dice);
                 }
                 cluster.webhook.resume().unwrap();

@@ -9,7 +9,6 @@ use std::env;
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use serde_json::{Map, Value, json};
 
@@ -18,12 +17,14 @@ use super::place::Place as At;
 use super::player::{APPLIER, OTHER, Round, State, classify, refusal};
 use super::rows::{Answer, Enforcement, Way};
 use super::server::{Server, compile};
+use crate::background::in_parallel;
 use crate::builtin::wait_for_verdict;
 use crate::cluster::say;
 use crate::http;
-use crate::native::random::{Place, Random};
+use crate::native::random::Place;
 use crate::native::without_nulls;
 use fixtures::crds::crd;
+use fixtures::dice::Dice;
 use fixtures::reviews::{declaration, lift_unions, version};
 
 /// Kinds of a round, and the cases of a round.
@@ -31,8 +32,6 @@ const KINDS: usize = 6;
 const CASES: usize = 1_000;
 /// Fields with unions in the `spec` of a kind.
 const PLACES: usize = 8;
-const WORKERS: usize = 4;
-
 /// A random kind.
 struct RandomKind {
     definition: Value,
@@ -94,7 +93,7 @@ fn hold(server: &Server, enforcement: Enforcement) {
 
 /// Runs the cases of a round. Returns the number of cases for each answer.
 fn run(server: &Server, enforcement: Enforcement, seed: u64, count: usize) -> BTreeMap<String, usize> {
-    let mut random = Random::new(seed);
+    let mut random = Dice(seed);
     let group = format!("s{seed}.{enforcement:?}.law.example").to_lowercase();
     let kinds: Vec<_> = (0..KINDS).map(|number| RandomKind::new(&group, number, &mut random)).collect();
     for kind in &kinds {
@@ -182,7 +181,7 @@ fn enforce(server: &Server, enforcement: Enforcement, group: &str, kinds: &[Rand
 }
 
 impl RandomKind {
-    fn new(group: &str, number: usize, random: &mut Random) -> Self {
+    fn new(group: &str, number: usize, random: &mut Dice) -> Self {
         let name = format!("Kind{number}");
         let places: Vec<Place> = (0..PLACES).map(|_| Place::random(random, 0)).collect();
         let fields = places.iter().enumerate().map(|(number, place)| (format!("p{number}"), place.schema()));
@@ -212,7 +211,7 @@ impl RandomKind {
 }
 
 impl Case {
-    fn new(number: usize, kinds: &[RandomKind], random: &mut Random) -> Self {
+    fn new(number: usize, kinds: &[RandomKind], random: &mut Dice) -> Self {
         let kind = random.below(kinds.len());
         let place = random.below(PLACES);
         let unions = &kinds[kind].places[place];
@@ -304,18 +303,4 @@ impl Case {
         }
         told
     }
-}
-
-/// Calls the function for every case, some at the same time.
-fn in_parallel(cases: &[Case], work: impl Fn(&Case) + Sync) {
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    work(case);
-                }
-            });
-        }
-    });
 }

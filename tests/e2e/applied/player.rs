@@ -11,12 +11,11 @@ use super::cells::{Author, Cell};
 use super::helm::Helm;
 use super::rows::{Answer, Way};
 use super::server::Server;
+use crate::background::in_parallel;
 use crate::http;
 use crate::kubectl::Output;
 use crate::native::without_nulls;
 
-/// Requests that are under way at the same time.
-const WORKERS: usize = 4;
 const APPLIES: usize = 3;
 
 /// The field manager of a cell.
@@ -273,13 +272,8 @@ impl Stage<'_> {
 
     /// Calls the function for every cell, some at the same time.
     fn in_parallel(&self, work: impl Fn(usize, &Cell) + Sync) {
-        let work = &work;
-        thread::scope(|scope| {
-            for worker in 0..WORKERS {
-                let cells = self.cells.iter().enumerate().skip(worker).step_by(WORKERS);
-                scope.spawn(move || cells.for_each(|(position, cell)| work(position, cell)));
-            }
-        });
+        let cells: Vec<_> = self.cells.iter().enumerate().collect();
+        in_parallel(&cells, |(position, cell)| work(*position, cell));
     }
 }
 

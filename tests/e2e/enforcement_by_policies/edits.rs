@@ -9,8 +9,9 @@ use super::{ADMISSION, SETTLED, create, inexpressible, policies, registered, set
 use crate::cluster::{Cluster, say};
 use crate::http::Client;
 use crate::kind::Kind;
-use crate::replicas::Dice;
+use crate::replicas::dice;
 use fixtures::crds;
+use fixtures::dice::Dice;
 use fixtures::wait::eventually;
 
 const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
@@ -137,27 +138,27 @@ fn put(object: &mut Value, pointer: &str, value: &str) {
 
 /// Changes a random part of a value.
 fn edit(dice: &mut Dice, value: &mut Value) {
-    let goes_down = dice.roll(4) > 0;
+    let goes_down = dice.below(4) > 0;
     match value {
         Value::Object(fields) if goes_down && !fields.is_empty() => {
-            let position = dice.roll(fields.len());
+            let position = dice.below(fields.len());
             edit(dice, fields.values_mut().nth(position).unwrap());
         }
         Value::Array(items) if goes_down && !items.is_empty() => {
-            let position = dice.roll(items.len());
+            let position = dice.below(items.len());
             edit(dice, &mut items[position]);
         }
-        Value::Object(fields) if dice.roll(3) == 0 && !fields.is_empty() => {
-            let field = fields.keys().nth(dice.roll(fields.len())).unwrap().clone();
+        Value::Object(fields) if dice.below(3) == 0 && !fields.is_empty() => {
+            let field = fields.keys().nth(dice.below(fields.len())).unwrap().clone();
             fields.remove(&field);
         }
         Value::Object(fields) => {
-            let (field, value) = FIELDS[dice.roll(FIELDS.len())];
+            let (field, value) = FIELDS[dice.below(FIELDS.len())];
             fields.insert(field.to_owned(), serde_json::from_str(value).unwrap());
         }
-        Value::Array(items) => match dice.roll(3) {
+        Value::Array(items) => match dice.below(3) {
             0 => items.clear(),
-            1 if !items.is_empty() => drop(items.remove(dice.roll(items.len()))),
+            1 if !items.is_empty() => drop(items.remove(dice.below(items.len()))),
             _ => {
                 let mut more = items.first().cloned().unwrap_or_default();
                 edit(dice, &mut more);
@@ -165,8 +166,8 @@ fn edit(dice: &mut Dice, value: &mut Value) {
             }
         },
         Value::Bool(is) => *is = !*is,
-        Value::Number(_) => *value = json!(1 + dice.roll(30)),
-        Value::Null | Value::String(_) => *value = json!(WORDS[dice.roll(WORDS.len())]),
+        Value::Number(_) => *value = json!(1 + dice.below(30)),
+        Value::Null | Value::String(_) => *value = json!(WORDS[dice.below(WORDS.len())]),
     }
 }
 
@@ -229,7 +230,7 @@ fn every_edit_is_put_right_by_one_write_and_names_never_meet() {
     wait(&cluster, "policies enforce the kinds that they can", || covered(2));
     let wanted = kept(client);
 
-    let mut dice = Dice::new();
+    let mut dice = dice();
     let before = writes(&cluster);
     let mut edits = [0, 0];
     let mut rows: Vec<_> = ROWS.to_vec();

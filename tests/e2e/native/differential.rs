@@ -7,17 +7,17 @@
 use std::env;
 use std::fmt::Write as _;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use serde_json::{Map, Value, json};
 
 use super::agreement::{Outcome, part_of};
-use super::random::{Place, Random};
+use super::random::Place;
 use super::{IN_FORCE, Native, fields_of_kind, policy_message, policy_warnings, warning};
+use crate::background::in_parallel;
 use crate::cluster::say;
 use crate::http::Answer;
 use fixtures::crds::crd;
+use fixtures::dice::Dice;
 use fixtures::reviews::{self, Verdict, Write, declaration, declared_catalog, lift_unions, version};
 use fixtures::wait::eventually;
 use kube_unions_core::admission::Phase;
@@ -121,7 +121,7 @@ impl Tally {
 
 /// Compares writes of random kinds until there are enough transitions, or each kind has had its writes.
 fn run(native: &Native, seed: u64, wanted: usize) -> Tally {
-    let mut random = Random::new(seed);
+    let mut random = Dice(seed);
     let kinds: Vec<_> = (0..KINDS).map(|number| RandomKind::new(seed, number, &mut random)).collect();
     for kind in &kinds {
         native.apply(&kind.definition);
@@ -155,18 +155,12 @@ fn run(native: &Native, seed: u64, wanted: usize) -> Tally {
         kind.ask(native, write, write.stored.map(|number| &stored[write.kind][number].object))
     };
     wait_until_in_force(&kinds, &writes, &ask);
-    let (next, differences) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(write) = writes.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let (expected, answer) = (write.outcome(), ask(write));
-                    let got = Outcome::of_answer(&answer, write.part());
-                    if got.as_ref() != Ok(&expected) {
-                        differences.lock().unwrap().push((write, expected, got));
-                    }
-                }
-            });
+    let differences = Mutex::new(Vec::new());
+    in_parallel(&writes.iter().collect::<Vec<_>>(), |write| {
+        let (expected, answer) = (write.outcome(), ask(write));
+        let got = Outcome::of_answer(&answer, write.part());
+        if got.as_ref() != Ok(&expected) {
+            differences.lock().unwrap().push((*write, expected, got));
         }
     });
     let differences = differences.into_inner().unwrap();
@@ -231,11 +225,11 @@ impl RandomWrite {
 }
 
 impl RandomKind {
-    fn new(seed: u64, number: usize, random: &mut Random) -> Self {
+    fn new(seed: u64, number: usize, random: &mut Dice) -> Self {
         // The runs share an API server.
         let name = format!("Kind{seed}n{number}");
         let has_status = random.chance(50);
-        let places = |count: usize, random: &mut Random| -> Vec<(String, Place)> {
+        let places = |count: usize, random: &mut Dice| -> Vec<(String, Place)> {
             (0..count).map(|number| (format!("p{number}"), Place::random(random, 0))).collect()
         };
         let status = if has_status { places(STATUS_PLACES, random) } else { Vec::new() };
@@ -271,8 +265,8 @@ impl RandomKind {
         json!({"apiVersion": format!("{GROUP}/v1"), "kind": self.name, "metadata": {"name": name, "namespace": "default"}})
     }
 
-    fn store(&self, native: &Native, name: &str, random: &mut Random) -> Stored {
-        let fields = |places: &[(String, Place)], random: &mut Random| -> Value {
+    fn store(&self, native: &Native, name: &str, random: &mut Dice) -> Stored {
+        let fields = |places: &[(String, Place)], random: &mut Dice| -> Value {
             let values = places.iter().filter_map(|(name, place)| Some((name.clone(), place.value(random)?)));
             Value::Object(values.collect())
         };
@@ -290,7 +284,7 @@ impl RandomKind {
     }
 
     /// Returns a write of a stored object, or the creation of one.
-    fn write(&self, kind: usize, number: usize, stored: &[Stored], random: &mut Random) -> RandomWrite {
+    fn write(&self, kind: usize, number: usize, stored: &[Stored], random: &mut Dice) -> RandomWrite {
         let status = !self.status.is_empty() && random.chance(35);
         let creates = !status && random.chance(15);
         let old = (!creates).then(|| stored[number].object.clone());

@@ -1,43 +1,7 @@
 //! Random kinds with unions, and random objects of them.
 
+use fixtures::dice::Dice;
 use serde_json::{Map, Value, json};
-
-/// Numbers that follow from a seed (`SplitMix64`).
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Returns a number below this one.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(end).unwrap()).unwrap()
-    }
-
-    /// Returns true in as many of a hundred cases.
-    pub(crate) fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-
-    fn pick<'i, T>(&mut self, items: &'i [T]) -> &'i T {
-        &items[self.below(items.len())]
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for end in (1..items.len()).rev() {
-            items.swap(end, self.below(end + 1));
-        }
-    }
-}
 
 /// A part of an object that has unions: a field of `spec` or `status`.
 #[derive(Debug, Clone)]
@@ -123,7 +87,7 @@ const ODD_VALUES: [&str; 6] = ["a\"b", "c\\d", "${e}", "f g", "ß", "h'i"];
 const KEYS: [&str; 3] = ["name", "port", "key-3"];
 
 impl Place {
-    pub(crate) fn random(random: &mut Random, depth: usize) -> Self {
+    pub(crate) fn random(random: &mut Dice, depth: usize) -> Self {
         let item = Item::random(random, depth);
         match random.below(if depth == 0 { 11 } else { 8 }) {
             0..=2 => Self::Struct { depth: random.below(3), item },
@@ -157,7 +121,7 @@ impl Place {
     }
 
     /// Returns a value of the field. `None`: the field is missing.
-    pub(crate) fn value(&self, random: &mut Random) -> Option<Value> {
+    pub(crate) fn value(&self, random: &mut Dice) -> Option<Value> {
         if random.chance(8) {
             return None;
         }
@@ -184,7 +148,7 @@ impl Place {
     }
 
     /// Returns the field after a write: often only one union differs.
-    pub(crate) fn changed(&self, old: Option<&Value>, random: &mut Random) -> Option<Value> {
+    pub(crate) fn changed(&self, old: Option<&Value>, random: &mut Dice) -> Option<Value> {
         let Some(old) = old.filter(|_| random.chance(80)) else { return self.value(random) };
         if random.chance(10) {
             return Some(old.clone());
@@ -253,7 +217,7 @@ impl Place {
 }
 
 impl Item {
-    fn random(random: &mut Random, depth: usize) -> Self {
+    fn random(random: &mut Dice, depth: usize) -> Self {
         let mut names: Vec<String> = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(str::to_owned).into();
         for name in &mut names {
             if random.chance(15) {
@@ -295,7 +259,7 @@ impl Item {
         schema
     }
 
-    fn value(&self, random: &mut Random) -> Map<String, Value> {
+    fn value(&self, random: &mut Dice) -> Map<String, Value> {
         let mut fields = Map::new();
         for union in &self.unions {
             union.fill(&mut fields, random);
@@ -311,7 +275,7 @@ impl Item {
         fields
     }
 
-    fn change(&self, fields: &mut Map<String, Value>, random: &mut Random) {
+    fn change(&self, fields: &mut Map<String, Value>, random: &mut Dice) {
         for union in &self.unions {
             if random.chance(70) {
                 union.change(fields, random);
@@ -337,7 +301,7 @@ impl Item {
 }
 
 impl Choices {
-    fn random(number: usize, names: &mut Vec<String>, random: &mut Random) -> Self {
+    fn random(number: usize, names: &mut Vec<String>, random: &mut Dice) -> Self {
         let has_map_form = random.chance(45);
         let has_discriminator = has_map_form || random.chance(60);
         let count = (2 + random.below(3)).min(names.len());
@@ -438,7 +402,7 @@ impl Choices {
     }
 
     /// Returns a value of the discriminator, as the union names it.
-    fn choice(&self, random: &mut Random) -> String {
+    fn choice(&self, random: &mut Dice) -> String {
         match random.below(20) {
             0 | 1 if self.boolean => random.pick(&["true", "false"]).to_string(),
             0 => String::new(),
@@ -451,7 +415,7 @@ impl Choices {
     }
 
     /// Sets the fields at random. About half of the unions are valid.
-    fn fill(&self, fields: &mut Map<String, Value>, random: &mut Random) {
+    fn fill(&self, fields: &mut Map<String, Value>, random: &mut Dice) {
         let choice = self.discriminator.as_ref().filter(|_| random.chance(80)).map(|_| self.choice(random));
         let is_valid = random.chance(60);
         for (position, member) in self.members.iter().enumerate() {
@@ -487,7 +451,7 @@ impl Choices {
     }
 
     /// Changes the fields as a client would: switches the discriminator, sets or unsets a member, or both.
-    fn change(&self, fields: &mut Map<String, Value>, random: &mut Random) {
+    fn change(&self, fields: &mut Map<String, Value>, random: &mut Dice) {
         let what = random.below(10);
         if let Some(name) = self.discriminator.as_ref().filter(|_| what < 5) {
             if random.chance(10) {
@@ -513,7 +477,7 @@ impl Choices {
 }
 
 impl Member {
-    fn random(name: String, random: &mut Random) -> Self {
+    fn random(name: String, random: &mut Dice) -> Self {
         const KINDS: [MemberKind; 6] = [
             MemberKind::Text,
             MemberKind::Number,
@@ -540,7 +504,7 @@ impl MemberKind {
         }
     }
 
-    fn value(self, random: &mut Random) -> Value {
+    fn value(self, random: &mut Dice) -> Value {
         match self {
             Self::Text => (*random.pick(&["1", "2", ""])).into(),
             Self::Number => random.below(2).into(),
@@ -552,7 +516,7 @@ impl MemberKind {
     }
 }
 
-fn change_one<'f>(item: &Item, items: impl Iterator<Item = &'f mut Map<String, Value>>, random: &mut Random) {
+fn change_one<'f>(item: &Item, items: impl Iterator<Item = &'f mut Map<String, Value>>, random: &mut Dice) {
     for fields in items {
         if random.chance(60) {
             item.change(fields, random);
@@ -560,7 +524,7 @@ fn change_one<'f>(item: &Item, items: impl Iterator<Item = &'f mut Map<String, V
     }
 }
 
-fn list(random: &mut Random, mut item: impl FnMut(&mut Random) -> Value) -> Value {
+fn list(random: &mut Dice, mut item: impl FnMut(&mut Dice) -> Value) -> Value {
     let count = random.below(3);
     Value::Array((0..count).map(|_| item(random)).collect())
 }
@@ -570,7 +534,7 @@ fn wrap(depth: usize, value: Value) -> Value {
 }
 
 /// Returns the keys of as many distinct items.
-fn identities(keys: &[String], count: usize, random: &mut Random) -> Vec<Map<String, Value>> {
+fn identities(keys: &[String], count: usize, random: &mut Dice) -> Vec<Map<String, Value>> {
     let mut all: Vec<Map<String, Value>> = vec![Map::new()];
     for key in keys {
         let values =

@@ -7,8 +7,9 @@
 
 pub(crate) mod explain;
 
-use super::generate::{self, Dice};
+use super::generate;
 use explain::Difference;
+use fixtures::dice::Dice;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};

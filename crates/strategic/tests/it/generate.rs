@@ -1,37 +1,7 @@
 //! Random schemas, objects and patches for the tests.
 
+use fixtures::dice::Dice;
 use serde_json::{Map, Value, json};
-
-/// A generator of random numbers (`SplitMix64`). One seed reproduces a case.
-pub(super) struct Dice(pub(super) u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound as u64).unwrap()
-    }
-
-    /// Returns true with a probability of `of_a_thousand` / 1000.
-    pub(super) fn odds(&mut self, of_a_thousand: u64) -> bool {
-        self.next() % 1000 < of_a_thousand
-    }
-
-    pub(super) fn pick<'v, T>(&mut self, values: &'v [T]) -> &'v T {
-        &values[self.below(values.len())]
-    }
-
-    pub(super) fn shuffle<T>(&mut self, values: &mut [T]) {
-        for end in (1..values.len()).rev() {
-            values.swap(end, self.below(end + 1));
-        }
-    }
-}
 
 const FIELDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const WORDS: [&str; 7] = ["x", "y", "z", "10", "9", "1", "é"];

@@ -2,7 +2,8 @@
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "JSON has no further kinds of values")]
 
-use super::generate::{self, Dice, field, key, merges};
+use super::generate::{self, field, key, merges};
+use fixtures::dice::Dice;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use strategic_merge_patch::{Conflicts, PatchError, Patcher, ThreeWay};

@@ -4,7 +4,7 @@
 
 use super::generate::{self, Objects};
 use crate::differential::{Reference, wanted};
-use crate::generate::Dice;
+use fixtures::dice::Dice;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use strategic_merge_patch::{ApplyError, Conflicts, Managers, Schema, ServerSideApply};

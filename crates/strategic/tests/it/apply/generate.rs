@@ -1,6 +1,6 @@
 //! Random schemas, objects and configurations for server-side apply.
 
-use crate::generate::Dice;
+use fixtures::dice::Dice;
 use serde_json::{Map, Value, json};
 
 const FIELDS: [&str; 5] = ["a", "b", "c", "d", "e"];

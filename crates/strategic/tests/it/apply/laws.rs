@@ -1,7 +1,7 @@
 //! Laws of server-side apply, for every schema, object and configuration.
 
 use super::generate::{self, Objects};
-use crate::generate::Dice;
+use fixtures::dice::Dice;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use strategic_merge_patch::{ApplyError, Conflicts, Managers, Schema, ServerSideApply};
