@@ -1,16 +1,13 @@
 //! `kube-unions audit` of a real cluster that was used before anybody enforced unions there.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::io::Read as _;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -33,8 +30,6 @@ const SOURCES: usize = 1000;
 
 /// Connections that objects are created through.
 const CONNECTIONS: usize = 8;
-
-const KIB: usize = 1024;
 
 /// A control plane without a webhook, and what was stored there: Rollouts, a few of them invalid; Backups, a few to be
 /// changed; Sources, all of them invalid; a `DaemonSet` that an update has left behind.
@@ -245,57 +240,6 @@ fn of_2000_stored_objects_exactly_the_37_invalid_ones_are_found_in_every_format(
     assert_eq!(results, invalid_rollouts());
 }
 
-#[test]
-fn the_memory_of_an_audit_of_few_and_of_many_objects_is_printed() {
-    let Some(stored) = Stored::shared() else { return };
-    let few = Measured::of(stored, &[&stored.rollouts(), "-n", "few", "-o", "json"]);
-    let all = Measured::of(stored, &[&stored.rollouts(), "-A", "-o", "json"]);
-    assert_eq!((&few.report["summary"]["objects"], &all.report["summary"]["objects"]), (&json!(FEW), &json!(ROLLOUTS)));
-    let millis = usize::try_from(all.took.as_millis()).expect("it ends").max(1);
-    say(&format!(
-        "peak memory of an audit: {} KiB for {FEW} objects, {} KiB for {ROLLOUTS}; {millis} ms, {} objects/s",
-        few.peak / KIB,
-        all.peak / KIB,
-        ROLLOUTS * 1000 / millis
-    ));
-}
-
-/// An audit, and what it took.
-struct Measured {
-    report: Value,
-    peak: usize,
-    took: Duration,
-}
-
-impl Measured {
-    /// Looks at the process when all is done but the last line on stderr, which waits until somebody reads there.
-    fn of(stored: &Stored, arguments: &[&str]) -> Self {
-        let (mut unread, mut full) = UnixStream::pair().expect("a pair of sockets can be made");
-        full.set_nonblocking(true).expect("a socket can be told not to wait");
-        let mut filling = 0;
-        while let Ok(written) = full.write(&[b'\n'; 1024]) {
-            filling += written;
-        }
-        full.set_nonblocking(false).expect("a socket can be told to wait");
-        let begun = Instant::now();
-        let mut command = stored.command(arguments);
-        command.stdout(Stdio::piped()).stderr(OwnedFd::from(full));
-        let mut child = command.spawn().expect("the binary can be started");
-        // It holds the other end of the sockets.
-        drop(command);
-        let mut stdout = child.stdout.take().expect("stdout is piped");
-        let mut printed = String::new();
-        read_until(&mut stdout, &mut printed, |printed| printed.ends_with("\n}\n"));
-        let took = begun.elapsed();
-        let peak = peak(&child);
-        let mut said = String::new();
-        unread.read_to_string(&mut said).expect("stderr is text");
-        assert!(said.len() > filling && said.trim().starts_with("audited "), "{said}");
-        assert_eq!(child.wait().expect("a child can be waited for").code(), Some(1), "{said}");
-        Self { report: serde_json::from_str(&printed).expect("the report is JSON"), peak, took }
-    }
-}
-
 /// Reads on until what was read is enough.
 fn read_until(stdout: &mut ChildStdout, printed: &mut String, enough: impl Fn(&str) -> bool) {
     let mut bytes = [0; 4096];
@@ -304,13 +248,6 @@ fn read_until(stdout: &mut ChildStdout, printed: &mut String, enough: impl Fn(&s
         assert_ne!(count, 0, "it ended: {printed}");
         printed.push_str(std::str::from_utf8(&bytes[..count]).expect("the report is ASCII"));
     }
-}
-
-/// The most memory that a process has had, in bytes.
-fn peak(child: &Child) -> usize {
-    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("the process is there");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it has memory");
-    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number of KiB") * KIB
 }
 
 #[test]

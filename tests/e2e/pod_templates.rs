@@ -253,48 +253,6 @@ fn data_of_any_type_where_the_schema_describes_nothing_is_stored_as_it_is() {
     }
 }
 
-#[test]
-fn a_union_in_a_list_without_a_schema_is_found_by_the_keys_that_its_declaration_names() {
-    let Some(cluster) = AnyCluster::shared() else { return };
-    let spec = json!({"type": "object", "properties": {"config": {"x-kubernetes-preserve-unknown-fields": true}}});
-    let kind = install(cluster, "Proxy", &spec);
-    let union = |path: &str, more: Value| {
-        let mut union =
-            json!({"path": path, "schemaless": true, "fieldsToDiscriminateBy": {"tcp": "TCP", "http": "HTTP"}});
-        json_patch::merge(&mut union, &more);
-        union
-    };
-    let ports = |ports: Value| json!({"config": {"ports": ports}});
-    let [first, second] =
-        [json!({"host": "h", "port": 1, "tcp": {"a": 1}}), json!({"host": "h", "port": "1", "http": {}})];
-    let write = |name: &str, spec: &Value| {
-        let created = kind.create(name, &ports(json!([first, second])));
-        assert!(created.is_success(), "{created:?}");
-        let mut object = created.body;
-        object["spec"] = spec.clone();
-        cluster.client().send("PUT", &kind.path(name), "application/json", object.to_string().as_bytes()).unwrap()
-    };
-    // The items come in another order, and the second one has both members.
-    let switched = ports(json!([second, {"host": "h", "port": 1, "tcp": {"a": 1}, "http": {"b": 2}}]));
-    let answer = write("before", &switched);
-    assert!(answer.warnings.is_empty() && answer.body["spec"] == switched, "{answer:?}");
-
-    let keyed = union("spec.config.ports[*]", json!({"listKeys": {"spec.config.ports": ["host", "port"]}}));
-    let keyless = union("spec.config.rules[*]", json!({}));
-    let rules = |rule: Value| kind.object("x", &json!({"config": {"rules": [rule]}}));
-    let both = rules(json!({"tcp": {}, "http": {}}));
-    let dry = |object: &Value| cluster.client().post(&format!("{}?dryRun=All", kind.path("")), object).unwrap();
-    kind.declare("Proxy", &json!({"unions": [keyed, keyless]}), "ports", || dry(&both).status == 422);
-
-    let answer = write("after", &switched);
-    assert_eq!(answer.warnings, ["spec.config.ports[1].tcp: cleared because `http` was set"], "{answer:?}");
-    assert_eq!(kind.stored("after")["spec"], ports(json!([second, {"host": "h", "port": 1, "http": {"b": 2}}])));
-    let refused = dry(&both);
-    let cause = &refused.body["details"]["causes"][0];
-    assert_eq!(cause["field"], "spec.config.rules[0].tcp", "{refused:?}");
-    assert!(dry(&rules(json!({"tcp": {}}))).is_success());
-}
-
 fn fixture(name: &str) -> String {
     let path = format!("{}/tests/e2e/pod_templates/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"))
