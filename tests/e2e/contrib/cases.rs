@@ -63,11 +63,16 @@ pub(super) struct Row {
     pub(super) from: Value,
     /// The contents of the place that is switched to.
     pub(super) to: Value,
+    /// The usual ones without a preset, if it is empty: the new member joins the old one, or is rejected for it if there is a refusal.
+    #[serde(default)]
     pub(super) before: BTreeMap<Way, Outcome>,
+    /// The usual ones with a preset, if it is empty: the new member clears the old one.
+    #[serde(default)]
     pub(super) after: BTreeMap<Way, Outcome>,
     /// Part of the message of a rejection.
     pub(super) refusal: Option<String>,
-    /// The warnings about the members that are cleared, one in a line, if a way clears one.
+    /// The warnings about the members that are cleared, one in a line, if a way clears one. The usual one, if none is given: one member
+    /// was set, and one cleared.
     pub(super) warning: Option<String>,
 }
 
@@ -188,5 +193,36 @@ pub(crate) fn definitions_of(group: &str) -> Vec<Value> {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    cases().flat_map(|case| case.switches).collect()
+    cases().flat_map(|case| case.switches).map(Row::completed).collect()
+}
+
+impl Row {
+    /// Adds what is usual.
+    fn completed(mut self) -> Self {
+        if self.before.is_empty() {
+            self.before = usual(if self.refusal.is_some() { Outcome::Rejected } else { Outcome::Both });
+        }
+        if self.after.is_empty() {
+            self.after = usual(Outcome::Cleared);
+        }
+        if self.warning.is_none() && self.after.values().any(|outcome| *outcome == Outcome::Cleared) {
+            let alone = |members: &Value, others: &Value| {
+                let mut names = members.as_object().expect("members").keys().filter(|name| others.get(name).is_none());
+                let name = names.next().filter(|_| names.next().is_none());
+                name.unwrap_or_else(|| panic!("{}: a switch of several fields has a warning", self.at)).clone()
+            };
+            let (cleared, set) = (alone(&self.from, &self.to), alone(&self.to, &self.from));
+            self.warning = Some(format!("{}.{cleared}: cleared because `{set}` was set", self.at));
+        }
+        self
+    }
+}
+
+/// Returns this outcome for each way, but for those that also say what is gone.
+fn usual(outcome: Outcome) -> BTreeMap<Way, Outcome> {
+    let of = |way| match way {
+        Way::ApplyThenApply | Way::SameManager => Outcome::Switched,
+        Way::Patch | Way::CreateThenApply | Way::OtherManager | Way::CreateThenServerSide => outcome,
+    };
+    Way::ALL.into_iter().map(|way| (way, of(way))).collect()
 }
