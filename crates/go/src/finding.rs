@@ -1,9 +1,10 @@
 //! Findings: what was left out and why, and what may surprise.
 
-use super::finding_kind::FindingKind;
-use super::position::Position;
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::schema::Place;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 
 /// A message about the Go sources, with the position that caused it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +29,7 @@ impl GoFinding {
     }
 
     /// Returns a finding whose message says that a union or a member is left out.
-    pub(super) fn left_out(at: &Position, kind: FindingKind, message: impl std::fmt::Display) -> Self {
+    pub(super) fn left_out(at: &Position, kind: FindingKind, message: impl fmt::Display) -> Self {
         Self::new(at, kind, format!("{message}; left out"))
     }
 
@@ -43,5 +44,139 @@ impl GoFinding {
     pub fn names(&self) -> Vec<&str> {
         let quoted = self.message.split('`').skip(1).step_by(2);
         quoted.filter(|name| !name.starts_with('+')).collect()
+    }
+}
+
+macro_rules! finding_kinds {
+    ($($variant:ident $name:literal $severity:ident $meaning:literal,)*) => {
+        /// Kind of a finding. Its name never changes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum FindingKind {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl FindingKind {
+            /// Every kind, sorted by subject.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Returns the name, for example `unmarked-member`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// Returns the severity of every finding of this kind.
+            pub fn severity(self) -> Severity {
+                match self {
+                    $(Self::$variant => Severity::$severity,)*
+                }
+            }
+
+            /// Returns the meaning as a sentence.
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $meaning,)*
+                }
+            }
+        }
+    };
+}
+
+finding_kinds! {
+    KindNotFound "kind-not-found" Error "No Go file that was given has a struct for the kind.",
+    VersionNotFound "version-not-found" Warning "The kind has a struct, and one of its versions has none.",
+    DuplicateKind "duplicate-kind" Error "Two structs fit the kind equally well.",
+    OtherType "other-type" Error "The CRD was made from another Go type.",
+    DuplicateType "duplicate-type" Error "Two files of the build declare a type.",
+    RecursiveType "recursive-type" Error "A type contains itself without end.",
+    MissingPackage "missing-package" Note "The sources of an imported package were not given.",
+    UnreachedStruct "unreached-struct" Note "A struct has union markers, and no kind uses it.",
+    InvalidMarker "invalid-marker" Error "A marker has a syntax error or unknown arguments.",
+    MisplacedMarker "misplaced-marker" Error "A marker has no effect at its position.",
+    UnsupportedMarker "unsupported-marker" Note "A marker of unions that is not used.",
+    ConditionalMarker "conditional-marker" Note "A marker depends on an option, and the union is declared without it.",
+    ContradictoryMarkers "contradictory-markers" Error "The markers of a struct contradict each other.",
+    UnmarkedUnion "unmarked-union" Error "A struct has `+union`, and nothing tells its members.",
+    UnmarkedMember "unmarked-member" Error "A field looks like a member, and no value of the discriminator has its name.",
+    AmbiguousMember "ambiguous-member" Error "A value may select several members, or a member may have several values.",
+    AmbiguousUnion "ambiguous-union" Error "A member may belong to several unions, or a discriminator has no members.",
+    UnknownValues "unknown-values" Error "The values of a discriminator are unknown.",
+    ContradictoryValues "contradictory-values" Error "The values of a discriminator differ between constants and markers, and the schema has none.",
+    UnknownValue "unknown-value" Error "A marker names a value that the discriminator does not have.",
+    DuplicateValue "duplicate-value" Error "Two members have one value, or a member has two values.",
+    DiscriminatorType "discriminator-type" Error "The discriminator is not a string in the schema.",
+    DiscriminatorAlone "discriminator-alone" Note "A struct has a discriminator, no `+union`, and no field that could be a member.",
+    RefusedUnion "refused-union" Error "The schema does not allow the union.",
+    SurprisingUnion "surprising-union" Warning "The union is declared, and may surprise.",
+    MissingField "missing-field" Note "The schema lacks a discriminator or a member.",
+    DeclaredInCrd "declared-in-crd" Note "The markers are ambiguous, and the CRD itself declares the union.",
+    OtherValues "other-values" Warning "The Go sources have other values than the `enum` of the schema, which decides.",
+    MissingType "missing-type" Warning "A type that the kind needs is not declared in its package, whose sources were given.",
+    UnreadableType "unreadable-type" Error "The parser cannot read a declaration of types.",
+    EmbeddedUnion "embedded-union" Note "The union is in an embedded resource, which is an object of another kind.",
+    OverlappingGroup "overlapping-group" Warning "A group of `ExactlyOneOf`, `AtMostOneOf` or `dependentForbidden` shares a field with another union.",
+    UnknownField "unknown-field" Error "A marker names something that is not a field.",
+    RefusedCrd "refused-crd" Error "The CRD cannot be changed.",
+}
+
+impl FindingKind {
+    /// Returns the kind with a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+
+    /// Returns true if the markers allow more than one reading. The union is left out rather than guessed.
+    pub fn is_ambiguous(self) -> bool {
+        matches!(
+            self,
+            Self::DuplicateType
+                | Self::UnmarkedUnion
+                | Self::UnmarkedMember
+                | Self::AmbiguousMember
+                | Self::AmbiguousUnion
+                | Self::UnknownValues
+                | Self::ContradictoryValues
+        )
+    }
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A position in a Go file. It displays as `file:line:column`, which editors understand.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// Path of the file, as the caller gave it.
+    pub file: Arc<Path>,
+    /// Line, counted from 1.
+    pub line: usize,
+    /// Column in bytes, counted from 1, as the Go tools count.
+    pub column: usize,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file.display(), self.line, self.column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_in_kebab_case() {
+        for (position, kind) in FindingKind::ALL.iter().enumerate() {
+            let name = kind.name();
+            assert!(name.chars().all(|c| c == '-' || c.is_ascii_lowercase()), "{name}");
+            assert_eq!(FindingKind::ALL.iter().position(|other| other.name() == name), Some(position), "{name}");
+            assert_eq!(FindingKind::named(name), Some(*kind));
+        }
+        assert_eq!(FindingKind::named("ambiguous"), None);
     }
 }

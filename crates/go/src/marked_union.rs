@@ -1,6 +1,6 @@
 //! Unions that markers declare.
 
-use super::position::Position;
+use super::finding::Position;
 use kube_unions_core::schema::Place;
 use kube_unions_core::union::Form;
 use serde::Serialize;

@@ -6,20 +6,17 @@
 //! - Validation by controller-gen: `+kubebuilder:validation:ExactlyOneOf` and `AtMostOneOf`.
 //!
 //! This module knows the text of one comment line. It does not know which declaration the comment belongs to
-//! ([`comments`](crate::syntax)), nor what several markers mean together ([`rules`](crate::rules)). [`table`] has the names of all
-//! markers.
+//! ([`comments`](crate::syntax)), nor what several markers mean together ([`rules`](crate::rules)). [`meaning`] has the
+//! names of all markers.
 
 mod arguments;
 mod meaning;
-mod table;
-mod validation;
 
 pub(super) use self::meaning::{Family, Meaning, MemberMarker, OneOfMarker, Presence};
 
-use self::arguments::{listed, proposal_marker, whole};
-use self::table::{Reader, find, has_union_behind, misspelt};
-use self::validation::{read, split_name};
-use super::position::Position;
+use self::arguments::{listed, proposal_marker, read_line, split_name, whole};
+use self::meaning::{Reader, find, has_union_behind, misspelt};
+use super::finding::Position;
 use std::collections::BTreeSet;
 
 /// A marker in the sources.
@@ -53,7 +50,7 @@ impl Marker {
             Some(Reader::GroupName) => whole(name, rest.trim_start_matches('=')).map(Meaning::GroupName),
             Some(Reader::VersionName) => whole(name, rest.trim_start_matches('=')).map(Meaning::VersionName),
             None if !name.starts_with("k8s:") || !has_union_behind(rest) => Err(misspelt(name)?),
-            Some(_) | None => match read(text) {
+            Some(_) | None => match read_line(text, 1) {
                 Ok(line) => {
                     (spelling, condition) = (line.name, line.condition.map(Into::into));
                     Ok(line.meaning?)

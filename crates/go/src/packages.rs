@@ -1,16 +1,11 @@
-//! Packages and their types.
-//!
-//! [`names`] finds a name in its package or through an import, [`resolve`] follows the names in a type to the type behind them,
-//! [`constants`] evaluates constants.
+//! Packages and their types: finds a name in its package or through an import, follows the names in a type to the type behind them,
+//! and evaluates constants, as far as they are texts.
 
-mod constants;
-mod names;
-mod resolve;
-
-pub(super) use self::names::UnknownType;
-pub(super) use self::resolve::{ResolvedType, Underlying};
-
-use super::types::{ConstantType, GoFile, Type, TypeDeclaration};
+use crate::finding::Position;
+use crate::types::{
+    BrokenDeclaration, Constant, ConstantExpression, ConstantType, GoFile, Import, Struct, Type, TypeDeclaration,
+    is_predeclared,
+};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -157,5 +152,256 @@ impl Package {
 
     pub(super) fn types(&self) -> impl Iterator<Item = &TypeDeclaration> {
         self.files.iter().flat_map(|file| &file.types)
+    }
+}
+
+/// The reason why the type behind a name is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum UnknownType<'p> {
+    /// The sources of its package, by import path, were not given.
+    NotGiven(&'p str),
+    /// The package at this index, whose sources were given, does not declare the name.
+    Undeclared(usize),
+    /// The name is declared in Go that the parser cannot read.
+    Broken(&'p BrokenDeclaration),
+}
+
+impl Packages {
+    /// Looks up a type name. Returns `None` for a predeclared type.
+    fn find<'p>(
+        &'p self,
+        scope: &Scope<'p>,
+        qualifier: Option<&'p str>,
+        name: &str,
+    ) -> Result<Option<TypeId>, UnknownType<'p>> {
+        if let Some(qualifier) = qualifier {
+            let path = self.import(scope, qualifier).ok_or(UnknownType::NotGiven(qualifier))?;
+            let package = self.imported(path).ok_or(UnknownType::NotGiven(path))?;
+            return self.find_in(package, name).map(Some);
+        }
+        let own = self.find_in(scope.package, name);
+        if !matches!(own, Err(UnknownType::Undeclared(_))) {
+            return own.map(Some);
+        }
+        let joined = self.imports(scope).filter(|import| import.alias.as_deref() == Some("."));
+        let mut not_given = None;
+        for import in joined {
+            match self.imported(&import.path).map(|package| self.find_in(package, name)) {
+                Some(Err(UnknownType::Undeclared(_))) => {}
+                Some(found) => return found.map(Some),
+                None => not_given = Some(&*import.path),
+            }
+        }
+        if is_predeclared(name) {
+            return Ok(None);
+        }
+        not_given.map_or(own.map(Some), |path| Err(UnknownType::NotGiven(path)))
+    }
+
+    /// Returns the declaration of a type name, if the sources have it.
+    fn find_declared(&self, scope: &Scope<'_>, qualifier: Option<&str>, name: &str) -> Option<TypeId> {
+        self.find(scope, qualifier, name).ok().flatten()
+    }
+
+    fn find_in(&self, package: usize, name: &str) -> Result<TypeId, UnknownType<'_>> {
+        let declared = self.declared(package, name).first().copied();
+        declared.ok_or_else(|| self.broken(package, name).map_or(UnknownType::Undeclared(package), UnknownType::Broken))
+    }
+
+    /// Returns the broken declaration of a type name in a package.
+    pub(crate) fn broken(&self, package: usize, name: &str) -> Option<&BrokenDeclaration> {
+        let broken = self.all.get(package)?.files.iter().flat_map(|file| &file.broken);
+        broken.into_iter().find(|broken| broken.types.iter().any(|declared| **declared == *name))
+    }
+
+    fn imports(&self, scope: &Scope<'_>) -> impl Iterator<Item = &Import> {
+        let file = self.all.get(scope.package).and_then(|package| package.files.get(scope.file));
+        file.into_iter().flat_map(|file| &file.imports)
+    }
+
+    /// Returns the path that a file imports under a name.
+    fn import(&self, scope: &Scope<'_>, name: &str) -> Option<&str> {
+        let is_called = |import: &&Import| match import.alias.as_deref() {
+            Some(alias) => alias == name,
+            // The package clause decides. Without the sources, only the path is known.
+            None => match self.imported(&import.path).and_then(|index| self.package(index)) {
+                Some(package) => *package.name == *name,
+                None => may_be_named(&import.path, name),
+            },
+        };
+        self.imports(scope).find(is_called).map(|import| &*import.path)
+    }
+
+    /// Returns the package with an import path.
+    fn imported(&self, path: &str) -> Option<usize> {
+        if let Some(&index) = self.by_path.get(path) {
+            return Some(index);
+        }
+        // Without a module (in GOPATH), the path of the folder ends with the import path.
+        let is_at = |index: &usize| self.package(*index).is_some_and(|package| package.folder.ends_with(path));
+        self.without_path.iter().copied().find(is_at)
+    }
+}
+
+/// Guesses whether the package at an import path is named `name`: by the last segment, or the one before a major version.
+fn may_be_named(path: &str, name: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    let last = parts.next().unwrap_or(path);
+    let is_major = last.strip_prefix('v').is_some_and(|digits| digits.parse::<u32>().is_ok());
+    let before = parts.next().filter(|_| is_major);
+    // The package of `gopkg.in/inf.v0` is `inf`.
+    [Some(last), before].into_iter().flatten().any(|part| part == name || part.split(".v").next() == Some(name))
+}
+
+/// A type whose names have been followed.
+#[derive(Debug, Clone)]
+pub(crate) struct ResolvedType<'p> {
+    /// A pointer was on the way.
+    pub(crate) pointer: bool,
+    /// The declared types on the way, outermost first.
+    pub(crate) names: Vec<TypeId>,
+    pub(crate) underlying: Underlying<'p>,
+}
+
+/// The type behind all names and pointers.
+#[derive(Debug, Clone)]
+pub(crate) enum Underlying<'p> {
+    Struct {
+        fields: &'p Struct,
+        scope: Scope<'p>,
+    },
+    List(ScopedType<'p>),
+    Map(ScopedType<'p>),
+    /// A predeclared type, or one that no JSON object contains.
+    Plain,
+    /// A type that cannot be followed.
+    Unknown {
+        name: &'p str,
+        reason: UnknownType<'p>,
+    },
+    /// A type that is defined by itself.
+    Cycle,
+}
+
+impl Packages {
+    /// Returns true if declarative validation takes the zero value of a type as not set. A pointer to one is set.
+    pub(crate) fn is_unset_if_empty(&self, typed: &ScopedType<'_>) -> bool {
+        let ResolvedType { pointer, underlying, .. } = self.resolve(typed);
+        !pointer && matches!(underlying, Underlying::List(_) | Underlying::Map(_) | Underlying::Plain)
+    }
+
+    /// Follows the names and pointers of a type.
+    pub(crate) fn resolve<'p>(&'p self, typed: &ScopedType<'p>) -> ResolvedType<'p> {
+        let mut resolved = ResolvedType { pointer: false, names: Vec::new(), underlying: Underlying::Cycle };
+        let mut typed = typed.clone();
+        for _ in 0..LONGEST {
+            let inner = |written| ScopedType { written, scope: typed.scope.clone() };
+            resolved.underlying = match typed.written {
+                Type::Pointer(target) => {
+                    resolved.pointer = true;
+                    typed = inner(target);
+                    continue;
+                }
+                Type::List(element) => Underlying::List(inner(element)),
+                Type::Map(value) => Underlying::Map(inner(value)),
+                Type::Struct(fields) => Underlying::Struct { fields, scope: typed.scope.clone() },
+                Type::Other => Underlying::Plain,
+                Type::Named { qualifier, name, arguments } => {
+                    if let Some(argument) = qualifier.is_none().then(|| typed.scope.arguments.get(&**name)).flatten() {
+                        typed = argument.clone();
+                        continue;
+                    }
+                    match self.find(&typed.scope, qualifier.as_deref(), name) {
+                        Ok(Some(id)) => {
+                            resolved.names.push(id);
+                            let Some(next) = self.instance(id, arguments, &typed.scope) else { break };
+                            typed = next;
+                            continue;
+                        }
+                        Ok(None) => Underlying::Plain,
+                        Err(reason) => Underlying::Unknown { name, reason },
+                    }
+                }
+            };
+            break;
+        }
+        resolved
+    }
+
+    /// Returns the definition of a declared type, with its type arguments in scope.
+    fn instance<'p>(&'p self, id: TypeId, arguments: &'p [Type], scope: &Scope<'p>) -> Option<ScopedType<'p>> {
+        let declaration = self.declaration(id)?;
+        let typed = arguments.iter().map(|written| ScopedType { written, scope: scope.clone() });
+        let arguments = declaration.parameters.iter().map(|name| &**name).zip(typed).collect();
+        let scope = Scope { package: id.package, file: id.file, arguments: Rc::new(arguments) };
+        Some(ScopedType { written: &declaration.definition, scope })
+    }
+}
+
+impl Packages {
+    /// Returns the text of a constant expression and the type that its conversions give it. `None` if it is not a text that
+    /// the sources determine.
+    fn text(
+        &self,
+        package: usize,
+        file: usize,
+        value: &ConstantExpression,
+        depth: usize,
+    ) -> Option<(Option<TypeId>, String)> {
+        if depth > LONGEST {
+            return None;
+        }
+        let scope = Scope { package, file, arguments: Rc::default() };
+        match value {
+            ConstantExpression::Text(text) => Some((None, text.to_string())),
+            ConstantExpression::Sum(left, right) => {
+                let (one, left) = self.text(package, file, left, depth + 1)?;
+                let (other, right) = self.text(package, file, right, depth + 1)?;
+                Some((one.or(other), left + &right))
+            }
+            ConstantExpression::Conversion { to: Type::Named { qualifier, name, .. }, value } => {
+                let (_, text) = self.text(package, file, value, depth + 1)?;
+                let to = self.find_declared(&scope, qualifier.as_deref(), name);
+                (to.is_some() || &**name == "string").then_some((to, text))
+            }
+            ConstantExpression::Name { qualifier, name } => {
+                let package = match qualifier.as_deref() {
+                    None => package,
+                    Some(qualifier) => self.imported(self.import(&scope, qualifier)?)?,
+                };
+                let held = self.package(package)?;
+                let &(file, position) = held.constants.get(name)?;
+                let constant = held.files.get(file)?.constants.get(position)?;
+                let (converted, text) = self.text(package, file, &constant.value, depth + 1)?;
+                Some((self.type_of(package, file, constant).or(converted), text))
+            }
+            ConstantExpression::Conversion { .. } | ConstantExpression::Other => None,
+        }
+    }
+
+    /// Returns the type in the declaration of a constant.
+    fn type_of(&self, package: usize, file: usize, constant: &Constant) -> Option<TypeId> {
+        let Some(Type::Named { qualifier, name, .. }) = &constant.written else { return None };
+        self.find_declared(&Scope { package, file, arguments: Rc::default() }, qualifier.as_deref(), name)
+    }
+
+    /// Returns the constants of a type in its own package: their text, if the sources determine it, and their position.
+    pub(crate) fn constants_of(&self, id: TypeId) -> Vec<(Option<String>, &Position)> {
+        let (Some(package), Some(declaration)) = (self.package(id.package), self.declaration(id)) else {
+            return Vec::new();
+        };
+        let typed = package.typed_constants.get(&declaration.name).into_iter().flatten();
+        let candidates = typed.chain(&package.derived_constants);
+        let constant = |&(file, position): &(usize, usize)| {
+            let constant = package.files.get(file)?.constants.get(position)?;
+            let text = self.text(id.package, file, &constant.value, 0);
+            let converted = text.as_ref().and_then(|(converted, _)| *converted);
+            let of_type = self.type_of(id.package, file, constant).or(converted) == Some(id);
+            of_type.then_some((text.map(|(_, text)| text), &constant.at))
+        };
+        // A declaration that the parser cannot read may have any constant of the types that it names.
+        let broken = package.files.iter().flat_map(|file| &file.broken);
+        let broken = broken.filter(|broken| broken.names.contains(&declaration.name));
+        candidates.filter_map(constant).chain(broken.map(|broken| (None, &broken.at))).collect()
     }
 }

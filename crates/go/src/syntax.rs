@@ -1,34 +1,26 @@
 //! Parses Go files with tree-sitter.
 //!
-//! [`declarations`] reads the top level of a file, [`type_expressions`] its types and fields, [`expressions`] the values of its
-//! constants. [`comments`] finds the markers of each declaration and [`fitting`] refuses those that do not fit it. In a file with
-//! a syntax error, [`chunks`] separates the declarations, and those with an error are left out: Go may be newer than the grammar,
-//! and the parser would only guess their types.
+//! [`declarations`] reads the top level of a file, its types and fields, and the values of its constants. [`comments`] finds the
+//! markers of each declaration and refuses those that do not fit it. In a file with a syntax error, [`chunks`] separates the
+//! declarations, and those with an error are left out: Go may be newer than the grammar, and the parser would only guess their
+//! types.
 
 mod chunks;
 mod comments;
 mod declarations;
-mod error;
-mod expressions;
-mod fitting;
 mod source;
-mod tags;
-mod type_expressions;
 
-pub use self::error::GoSyntaxError;
+pub use self::source::GoSyntaxError;
 
 use self::chunks::{Chunk, chunks};
 use self::declarations::FileReader;
 use self::source::SourceText;
-use super::position::Position;
+use super::finding::Position;
 use super::types::GoFile;
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use tree_sitter::{Node, Parser, Tree};
-
-/// Deepest nesting of types and expressions.
-const DEEPEST: usize = 200;
 
 /// A parser of Go files. One parser serves many files.
 pub struct GoParser {

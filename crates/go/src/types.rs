@@ -2,11 +2,15 @@
 //!
 //! [`syntax`](crate::syntax) makes them from text; [`packages`](crate::packages) resolves the names in them.
 
-use super::finding::GoFinding;
-use super::marker::Marker;
-use super::position::Position;
+use crate::finding::{GoFinding, Position};
+use crate::marker::Marker;
+use crate::quoting::quoted;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// The predeclared types of Go. None of them contains fields.
+const PREDECLARED: &str = "any bool byte comparable complex128 complex64 error float32 float64 int int16 int32 int64 int8 rune \
+                           string uint uint16 uint32 uint64 uint8 uintptr";
 
 /// A parsed Go file.
 #[derive(Debug, Default)]
@@ -140,6 +144,11 @@ pub(super) enum ConstantType<'c> {
     Other,
 }
 
+/// Returns true for a type of Go itself.
+pub(super) fn is_predeclared(name: &str) -> bool {
+    PREDECLARED.split(' ').any(|predeclared| predeclared == name)
+}
+
 impl BrokenDeclaration {
     /// Returns the message about a type that it declares.
     pub(super) fn describe(&self, name: &str) -> String {
@@ -185,6 +194,47 @@ impl Constant {
             | (None, ConstantExpression::Text(_) | ConstantExpression::Conversion { .. } | ConstantExpression::Other) => {
                 ConstantType::Other
             }
+        }
+    }
+}
+
+/// Returns the `json` key of a tag, for example of `protobuf:"…" json:"name,omitempty"`.
+pub(super) fn json_tag(tag: &str) -> JsonTag {
+    let mut rest = tag.trim_start();
+    while let Some((key, after)) = rest.split_once(':') {
+        let Some(Ok((value, after))) = quoted(after) else { break };
+        if key.trim() == "json" {
+            let (name, options) = value.split_once(',').unwrap_or((&value, ""));
+            return JsonTag {
+                name: Some(name).filter(|name| !name.is_empty()).map(Into::into),
+                inline: options.split(',').any(|option| option == "inline"),
+                skipped: value == "-",
+            };
+        }
+        rest = after.trim_start();
+    }
+    JsonTag::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_json_key_among_others() {
+        let tag = |name: Option<&str>, inline, skipped| JsonTag { name: name.map(Into::into), inline, skipped };
+        let rows = [
+            (r#"json:"canary,omitempty""#, tag(Some("canary"), false, false)),
+            (r#"protobuf:"bytes,1,opt,name=\"x\"" json:"canary""#, tag(Some("canary"), false, false)),
+            (r#"json:",inline""#, tag(None, true, false)),
+            (r#"json:"-""#, tag(Some("-"), false, true)),
+            (r#"json:"-,""#, tag(Some("-"), false, false)),
+            (r#"yaml:"x""#, tag(None, false, false)),
+            ("json:\"x", tag(None, false, false)),
+            ("", tag(None, false, false)),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(json_tag(text), expected, "{text}");
         }
     }
 }

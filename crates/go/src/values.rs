@@ -3,7 +3,7 @@
 //! The schema's `enum` decides, because the API server enforces it: a Go source that differs is worth a warning. Without it, the
 //! Go sources must agree. The empty string needs no constant, because it is the zero value of a Go string.
 
-use super::finding_kind::FindingKind;
+use super::finding::FindingKind;
 use super::marker::{Marker, Meaning};
 use super::packages::{Packages, ScopedType, Underlying, UnknownType};
 use kube_unions_core::schema::Schema;

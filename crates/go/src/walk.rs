@@ -1,26 +1,22 @@
 //! Follows the fields of a kind's struct beside the schema of its CRD, and applies the rules at every struct on the way.
 //!
 //! The walk visits what both have: a field that the schema lacks is skipped, because the sources may have feature gates or a
-//! newer version. [`layers`] joins a struct with those inlined into it, [`subfields`] has the
-//! markers on a struct that belong to its fields, [`unresolved`] collects the types that cannot be followed.
+//! newer version. [`subfields`] has the markers on a struct that belong to its fields, [`unresolved`] collects the types that cannot be followed.
 
-mod layers;
 mod subfields;
 mod unresolved;
 
 use self::subfields::{Subfield, Subfields, VisibleFields};
 use self::unresolved::Unresolved;
-use super::finding::GoFinding;
-use super::finding_kind::FindingKind;
+use super::finding::{FindingKind, GoFinding, Position};
 use super::marked_union::MarkedUnion;
 use super::marker::{Marker, Meaning};
 use super::packages::{Packages, ResolvedType, Scope, ScopedType, TypeId, Underlying};
-use super::position::Position;
 use super::rules::{MarkedStruct, OneOfGroup, OneOfObject, StructField};
 use super::types::{Field, Struct, TypeDeclaration};
 use kube_unions_core::schema::{Place, PlaceStep, Schema};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Fields of every object.
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -36,6 +32,9 @@ pub(super) struct KindWalk<'p> {
     /// The JSON of the schema, with the rules that somebody wrote.
     json: &'p Value,
 }
+
+/// Most structs that are inlined into one object. Real types have far fewer; types that embed each other repeatedly have more.
+const MOST_INLINED: usize = 1_000;
 
 /// Most unions that a note about an embedded resource names.
 const MOST_NAMED: usize = 10;
@@ -54,11 +53,13 @@ struct Layer<'p> {
     names: Vec<TypeId>,
     fields: &'p Struct,
     scope: Scope<'p>,
-    /// Markers of the field with the struct.
-    markers: &'p [Marker],
-    /// The struct is that of the field, and not that of its items or values.
-    direct: bool,
-    at: &'p Position,
+    site: Site<'p>,
+}
+
+impl<'p> Site<'p> {
+    fn of(field: &'p Field) -> Self {
+        Self { at: &field.at, markers: &field.markers, direct: true }
+    }
 }
 
 impl<'p> KindWalk<'p> {
@@ -155,9 +156,7 @@ impl<'p> KindWalk<'p> {
         self.reached.extend(&names);
         match underlying {
             Underlying::Struct { fields, scope } => {
-                let Site { at, markers, direct } = site;
-                let layer = Layer { names, fields, scope, markers, direct, at };
-                self.visit_object(layer, schema, place);
+                self.visit_object(Layer { names, fields, scope, site }, schema, place);
             }
             Underlying::List(element) => {
                 let Some(items) = &schema.items else { return };
@@ -224,9 +223,46 @@ impl<'p> KindWalk<'p> {
             let Some(property) = schema.properties.get(name) else { continue };
             let (typed, place) = (ScopedType { written: &field.written, scope }, place.property(name));
             self.refuse_subfields(field, &typed, &place);
-            let site = Site { at: &field.at, markers: &field.markers, direct: true };
-            self.visit(&typed, site, property, &place);
+            self.visit(&typed, Site::of(field), property, &place);
         }
+    }
+
+    /// Returns the struct and all structs inlined into it, by depth.
+    fn inlined(&mut self, layer: Layer<'p>, schema: &Schema, place: &Place) -> BTreeMap<usize, Vec<Layer<'p>>> {
+        let mut layers: BTreeMap<usize, Vec<Layer<'p>>> = BTreeMap::new();
+        // Each struct comes with the types around it, so that one that contains itself is recognized.
+        let within: BTreeSet<TypeId> = layer.names.iter().copied().collect();
+        let mut waiting = vec![(0, layer, within)];
+        let mut count = 0;
+        while let Some((depth, layer, within)) = waiting.pop() {
+            count += 1;
+            if count > MOST_INLINED {
+                self.report_cycle(layer.site.at, place);
+                break;
+            }
+            for field in layer.fields.fields.iter().filter(|field| field.is_inlined()) {
+                let typed = ScopedType { written: &field.written, scope: layer.scope.clone() };
+                let ResolvedType { names, underlying, .. } = self.packages.resolve(&typed);
+                if self.is_declared_twice(&names, place) {
+                    continue;
+                }
+                match underlying {
+                    Underlying::Struct { fields, scope } if !names.iter().any(|name| within.contains(name)) => {
+                        self.reached.extend(&names);
+                        let within = within.iter().copied().chain(names.iter().copied()).collect();
+                        waiting.push((depth + 1, Layer { names, fields, scope, site: Site::of(field) }, within));
+                    }
+                    Underlying::Struct { .. } | Underlying::Cycle => self.report_cycle(&field.at, place),
+                    // If the struct explains every field of the schema, nothing is missing.
+                    Underlying::Unknown { name, reason } if has_unexplained(layer.fields, schema) => {
+                        self.unresolved.add(name, reason, &field.at, place);
+                    }
+                    Underlying::Unknown { .. } | Underlying::List(_) | Underlying::Map(_) | Underlying::Plain => {}
+                }
+            }
+            layers.entry(depth).or_default().push(layer);
+        }
+        layers
     }
 
     fn derive_unions(
@@ -247,10 +283,11 @@ impl<'p> KindWalk<'p> {
             Some(StructField { field, meanings, name, scope, schema: schema.properties.get(name), required })
         });
         // A field's markers apply to its anonymous struct.
-        let of_field = layer.markers.iter().filter(|marker| layer.names.is_empty() && marker.meaning == Meaning::Union);
+        let of_field =
+            layer.site.markers.iter().filter(|marker| layer.names.is_empty() && marker.meaning == Meaning::Union);
         let marked = MarkedStruct {
             title: self.title(layer),
-            at: declaration.map_or(layer.at, |declaration| &declaration.at),
+            at: declaration.map_or(layer.site.at, |declaration| &declaration.at),
             markers: self.type_markers(layer).chain(of_field).collect(),
             fields: own.collect(),
             place,
@@ -296,7 +333,8 @@ impl<'p> KindWalk<'p> {
     fn subfields(&self, layers: &[Vec<Layer<'p>>]) -> Subfields<'p> {
         let layers = || layers.iter().flatten();
         let of_types = layers().flat_map(|layer| self.type_markers(layer)).filter_map(Subfield::of);
-        let of_site = layers().filter(|layer| layer.direct).flat_map(|layer| layer.markers).filter_map(Subfield::of);
+        let of_site =
+            layers().filter(|layer| layer.site.direct).flat_map(|layer| layer.site.markers).filter_map(Subfield::of);
         let title = layers().next().map_or_else(String::new, |layer| self.title(layer));
         Subfields { of_types: of_types.collect(), of_site: of_site.collect(), title }
     }
@@ -348,4 +386,10 @@ impl<'p> KindWalk<'p> {
         let names = layer.names.clone();
         names.into_iter().filter_map(|id| packages.declaration(id)).flat_map(|declaration| &declaration.markers)
     }
+}
+
+/// Returns true if the schema has fields that the struct does not declare itself.
+fn has_unexplained(fields: &Struct, schema: &Schema) -> bool {
+    let own: BTreeSet<&str> = fields.fields.iter().filter_map(Field::json_name).chain(ENVELOPE).collect();
+    schema.properties.keys().any(|name| !own.contains(&**name))
 }

@@ -5,12 +5,10 @@
 //! those that go together: a field that excludes two others is apart from both. Otherwise they are left out: no two unions can
 //! share a field.
 
-use crate::finding::GoFinding;
-use crate::finding_kind::FindingKind;
+use crate::finding::{FindingKind, GoFinding, Position};
 use crate::marked_union::{FoundBy, MarkedUnion, Selection};
 use crate::marker::{Marker, Meaning, OneOfMarker};
 use crate::packages::{Packages, Scope, ScopedType};
-use crate::position::Position;
 use crate::types::Field;
 use kube_unions_core::schema::{Place, Schema};
 use kube_unions_core::union::Form;

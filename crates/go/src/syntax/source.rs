@@ -1,7 +1,6 @@
-//! The text behind the nodes of a syntax tree.
+//! The text behind the nodes of a syntax tree, and the error of a file that is left out.
 
-use crate::finding::GoFinding;
-use crate::position::Position;
+use crate::finding::{GoFinding, Position};
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,4 +37,29 @@ impl<'s> SourceText<'s> {
 /// Returns the named children of a node, without the comments between them.
 pub(super) fn operands(node: Node<'_>) -> Vec<Node<'_>> {
     node.named_children(&mut node.walk()).filter(|child| !child.is_extra()).collect()
+}
+
+/// A file without a readable package clause or import, or without an end. Displays without its position.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
+#[non_exhaustive]
+pub enum GoSyntaxError {
+    /// The package clause or an import has a syntax error, or a comment or raw string has no end.
+    #[error("invalid Go: {message}; the file is left out")]
+    InvalidGo { position: Position, message: String },
+    /// The file is not UTF-8.
+    #[error("invalid UTF-8; the file is left out")]
+    InvalidUtf8 {
+        /// Position of the first invalid byte.
+        position: Position,
+    },
+}
+
+impl GoSyntaxError {
+    /// Returns the position of the error.
+    pub fn position(&self) -> &Position {
+        match self {
+            Self::InvalidGo { position, .. } | Self::InvalidUtf8 { position } => position,
+        }
+    }
 }

@@ -1,10 +1,8 @@
 //! Markers behind `+k8s:subfield`: on a type or on a field, for the fields of its struct.
 
-use crate::finding::GoFinding;
-use crate::finding_kind::FindingKind;
+use crate::finding::{FindingKind, GoFinding, Position};
 use crate::marker::{Marker, Meaning};
 use crate::packages::Scope;
-use crate::position::Position;
 use crate::rules::StructField;
 use crate::types::Field;
 use kube_unions_core::schema::Schema;

@@ -1,9 +1,7 @@
 //! Types on the way that cannot be followed: the sources lack them, or the parser cannot read them.
 
-use crate::finding::GoFinding;
-use crate::finding_kind::FindingKind;
+use crate::finding::{FindingKind, GoFinding, Position};
 use crate::packages::{Packages, UnknownType};
-use crate::position::Position;
 use kube_unions_core::schema::Place;
 use std::collections::BTreeMap;
 
