@@ -13,7 +13,6 @@ mod install_crd;
 mod lint;
 mod man;
 mod normalize;
-mod openapi;
 mod patch;
 mod preview;
 mod review;
@@ -56,7 +55,7 @@ pub(super) enum Command {
     /// Compile unions to admission policies and rules in CRDs, which need no webhook
     Compile(Box<compile::CompileArgs>),
     /// Print the OpenAPI document from which kustomize learns how custom resources merge
-    Openapi(openapi::OpenapiArgs),
+    Openapi(compile::OpenapiArgs),
     /// Show the unions of a kind as a tree
     Explain(explain::ExplainArgs),
     /// Predict which unions an upgrade leaves invalid, without a cluster
@@ -127,7 +126,7 @@ impl Command {
             Self::Generate(arguments) => generate::run(&arguments)?,
             Self::CheckCel(arguments) => check_cel::run(&arguments)?,
             Self::Compile(arguments) => compile::run(&arguments)?,
-            Self::Openapi(arguments) => openapi::run(&arguments)?,
+            Self::Openapi(arguments) => compile::openapi(&arguments)?,
             Self::Explain(arguments) => explain::run(&arguments)?,
             Self::Patch(arguments) => patch::run(&arguments)?,
             Self::Certs(arguments) => certs::run(&arguments)?,

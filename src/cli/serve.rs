@@ -1,26 +1,30 @@
 //! `serve`: runs the webhook.
 //!
 //! This is the one place where the cluster and the webhook meet: [`Wiring`]. Catalogs pass from the cluster to the server through a channel,
-//! and the server asks the cluster about declarations through a function. `arguments` has the flags, `certificate` connects the
-//! sources of the serving certificate.
+//! and the server asks the cluster about declarations through a function. [`Supply`] connects the source of
+//! the serving certificate to the server, and its CA to the registration. `arguments` has the flags.
 
 mod arguments;
-mod certificate;
-mod values;
 
-pub(super) use arguments::ServeArgs;
-pub(super) use values::{duration, namespace};
+pub(super) use arguments::{ServeArgs, duration, namespace};
 
+use super::signals::StopSignals;
 use crate::api::{self, ServerClock};
-use crate::cli::signals::StopSignals;
-use crate::controllers::{self, Coverage, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds};
+use crate::authority::ServingCertificate;
+use crate::controllers::{
+    self, CaBundle, CertificateSignals, Coverage, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds,
+    ServiceReference, Timing, Trust, share_certificate,
+};
 use crate::follow::{Cluster, Link};
 use crate::supervision::{ServeTask, Supervised};
 use crate::telemetry::{self, Metrics, Spans};
-use crate::webhook::{CatalogEvidence, CertificateSource, Clock, Config, Inspector, Server};
+use crate::webhook::{Announcer, CatalogEvidence, CertificateSource, Clock, Config, Inspector, Server};
 use anyhow::Context;
-use certificate::Supply;
+use futures::FutureExt;
+use kube::Client;
 use kube_unions_core::catalog::Catalog;
+use prometheus_client::metrics::gauge::Gauge;
+use std::future::pending;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -196,4 +200,85 @@ fn inspector(cluster: &Cluster) -> Inspector {
         let cluster = cluster.clone();
         Box::pin(async move { Ok(cluster.inspect(&object).await?) })
     })
+}
+
+/// Time in which API servers learn of a changed webhook configuration.
+const PROPAGATION: Duration = Duration::from_secs(2);
+
+/// Reason for the missing certificate before the first read of the Secret.
+const NOT_READ: &str = "the Secret has not been read yet";
+
+/// The source of a server's certificate, and the channels of its CA.
+struct Supply {
+    source: CertificateSource,
+    /// The shared Secret, with --tls-secret.
+    shared: Option<SharedSource>,
+    trust: watch::Sender<Option<Trust>>,
+    held: watch::Receiver<RegisteredBundle>,
+    register: bool,
+}
+
+struct SharedSource {
+    service: ServiceReference,
+    secret: String,
+    offers: watch::Sender<ServingCertificate>,
+}
+
+impl Supply {
+    fn new(
+        arguments: &ServeArgs,
+        trust: watch::Sender<Option<Trust>>,
+        held: watch::Receiver<RegisteredBundle>,
+    ) -> Self {
+        let shared = arguments.service.clone().zip(arguments.tls_secret.clone());
+        let (source, shared) = match (shared, &arguments.tls_cert_dir) {
+            (Some((service, secret)), _) => {
+                let (offers, offered) = watch::channel(Err(NOT_READ.into()));
+                (CertificateSource::Offered(offered), Some(SharedSource { service, secret, offers }))
+            }
+            (None, Some(directory)) => (CertificateSource::Directory(directory.clone()), None),
+            (None, None) => (CertificateSource::SelfSigned { ca_file: arguments.ca_file() }, None),
+        };
+        if let Some(certificate) = &arguments.inject_ca_from {
+            trust.send_replace(Some(Trust::InjectedFrom(certificate.as_str().into())));
+        }
+        // With --inject-ca-from cert-manager writes `caBundle`.
+        let register = arguments.service.is_some() && arguments.register && arguments.inject_ca_from.is_none();
+        Self { source, shared, trust, held, register }
+    }
+
+    /// Returns the announcer of a directory's `ca.crt`, if this replica registers it.
+    fn announcer(&self) -> Option<Announcer> {
+        if !self.register || !matches!(self.source, CertificateSource::Directory(_)) {
+            return None;
+        }
+        let (trust, held) = (self.trust.clone(), self.held.clone());
+        Some(Arc::new(move |authorities| {
+            trust.send_replace(Some(Trust::Local(authorities.as_str().into())));
+            let announced = CaBundle::from_pem(&authorities);
+            let mut held = held.clone();
+            async move {
+                if held.wait_for(|held| held.holds(&announced)).await.is_err() {
+                    // The registration has ended and reports nothing more.
+                    return pending().await;
+                }
+                tokio::time::sleep(PROPAGATION).await;
+            }
+            .boxed()
+        }))
+    }
+
+    /// Keeps the certificate and the channels for ever.
+    async fn keep(self, client: Option<Client>, clock: ServerClock, authority_expiry: Gauge) {
+        let Self { shared, trust, held, .. } = self;
+        if let (Some(SharedSource { service, secret, offers }), Some(client)) = (shared, client) {
+            let timing = Timing { clock: Arc::new(move || clock.now()), ..Timing::default() };
+            let signals = CertificateSignals { offers, trust, held, expiry: authority_expiry };
+            share_certificate(client, &service, &secret, timing, signals).await;
+        } else {
+            // The registration waits for changes of `trust`, which must stay open.
+            pending::<()>().await;
+            drop(trust);
+        }
+    }
 }

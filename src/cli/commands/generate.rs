@@ -5,14 +5,13 @@
 
 mod arguments;
 mod baseline;
-mod finding;
 mod from_crd;
 mod report;
 mod sources;
 
 pub(super) use self::arguments::GenerateArgs;
 
-use self::finding::{CrdSubject, ReportedFinding};
+use self::baseline::{CrdSubject, ReportedFinding};
 use self::report::Report;
 use crate::cli::input::crd::EditableCrd;
 use crate::cli::input::manifest::{self, Document, Edit, EditedFile, Problem, Stream};

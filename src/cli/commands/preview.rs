@@ -1,18 +1,16 @@
 //! `preview`: predicts which unions an apply of a new rendering leaves invalid, without a cluster.
 //!
-//! [`kind_rules`] has what the API server does to a kind, [`way`] what a client does, and [`prediction`] joins them.
+//! [`kind_rules`] has what the API server does to a kind, and what a client does, and [`prediction`] joins them.
 //! [`renderings`] pairs the objects, and [`report`] prints.
 
 mod kind_rules;
 mod prediction;
 mod renderings;
 mod report;
-mod way;
 
-use self::kind_rules::{ApiServerAnswer, Kinds};
+use self::kind_rules::{ApiServerAnswer, ApplyWay, Kinds};
 use self::prediction::PredictedUnion;
 use self::renderings::Renderings;
-use self::way::ApplyWay;
 use crate::cli::input::manifest::{self, Document, ManifestFiles};
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::FindingsFormat;

@@ -1,6 +1,5 @@
-//! The arguments of `serve`, and the configurations that follow from them.
+//! The arguments of `serve`, the parsers of their values, and the configurations that follow from them.
 
-use super::values;
 use crate::cli::input::kinds::{SourceArgs, or_cluster};
 use crate::cli::input::values::{RatchetingArg, only};
 use crate::controllers::{
@@ -11,6 +10,7 @@ use crate::telemetry::{LogFormat, Spans};
 use crate::webhook::{CertificateSource, ClientPolicy, Config, Limits};
 use anyhow::bail;
 use clap::{ArgAction, ArgGroup, Args, ValueEnum, ValueHint};
+use kube_unions_core::names::{is_dns_label, is_dns_subdomain};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub(in crate::cli) struct ServeArgs {
     /// Share a CA and a certificate with the other replicas in this Secret of the Service's namespace, and renew them
     #[arg(
         long, value_name = "NAME", group = "certificate", requires = "service", conflicts_with = "from",
-        value_parser = values::secret_name
+        value_parser = secret_name
     )]
     pub(super) tls_secret: Option<String>,
 
@@ -81,21 +81,21 @@ pub(in crate::cli) struct ServeArgs {
     ratcheting: RatchetingArg,
 
     /// Keep serving this long after SIGTERM, unready, while the cluster sends its requests elsewhere
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(super) shutdown_delay: Duration,
 
     /// Keep at most this many connections to the webhook; one more closes another that is idle or slow
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections, value_parser = values::connections)]
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections, value_parser = connections)]
     max_connections: usize,
 
     /// Keep at most this many connections to the webhook from one address [default: no limit]
     ///
     /// API servers behind one gateway or konnectivity agent share an address: allow 100 for each of them.
-    #[arg(long, value_name = "COUNT", value_parser = values::connections)]
+    #[arg(long, value_name = "COUNT", value_parser = connections)]
     max_connections_per_source: Option<usize>,
 
     /// Use at most this much memory for all requests in flight; refuse more with 429
-    #[arg(long, value_name = "SIZE", default_value = "64Mi", value_parser = values::budget)]
+    #[arg(long, value_name = "SIZE", default_value = "64Mi", value_parser = budget)]
     max_bytes_in_flight: usize,
 
     /// Write the log in this format
@@ -116,21 +116,21 @@ pub(in crate::cli) struct ServeArgs {
     /// Let cert-manager inject `caBundle` from this Certificate
     #[arg(
         long, value_name = "NAMESPACE/NAME", requires_all = ["service", "tls_cert_dir"],
-        conflicts_with_all = ["from", "tls_self_signed"], value_parser = values::certificate_name
+        conflicts_with_all = ["from", "tls_self_signed"], value_parser = certificate_name
     )]
     pub(super) inject_ca_from: Option<String>,
 
     /// Never review objects of this namespace, of kube-system and of the Service's namespace; repeat for more namespaces
     #[arg(
         long, value_name = "NAME", requires = "service", conflicts_with_all = ["from", "tls_self_signed"],
-        value_parser = values::namespace
+        value_parser = namespace
     )]
     pub(super) exclude_namespace: Vec<String>,
 
     /// Make this `ClusterRole` the owner of the webhook configurations, so that they are deleted with it
     #[arg(
         long, value_name = "NAME", requires = "service", conflicts_with_all = ["from", "tls_self_signed"],
-        value_parser = values::cluster_role_name
+        value_parser = cluster_role_name
     )]
     owner_cluster_role: Option<String>,
 
@@ -171,7 +171,7 @@ pub(in crate::cli) struct ServeArgs {
     webhook: Option<WebhookPart>,
 
     /// With --enforcement=policies, begin the names of policies so [default: unions-]
-    #[arg(long, value_name = "PREFIX", value_parser = values::name_prefix)]
+    #[arg(long, value_name = "PREFIX", value_parser = name_prefix)]
     policy_name_prefix: Option<String>,
 
     /// Without --enforcement=policies, delete the policies that it made, once the webhook is registered for their kinds
@@ -179,11 +179,11 @@ pub(in crate::cli) struct ServeArgs {
     remove_policies: bool,
 
     /// Between policies and webhook, let both enforce a kind this long, so that every API server learns of the change
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     handover_delay: Duration,
 
     /// Be ready this long before the first registration in a cluster, so that the Service can find this replica
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = values::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub(super) registration_delay: Duration,
 
     /// Send a span of every review to the collector at this URL, by OTLP over HTTP to its /v1/traces
@@ -341,5 +341,149 @@ impl ServeArgs {
                  policies with `kube-unions unregister`"
             ),
         }
+    }
+}
+
+/// Parses `10s`, `500ms`, `1m30s`, `2h`, or `0`.
+pub(in crate::cli) fn duration(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    humantime::parse_duration(text)
+        .map_err(|_| format!("invalid duration {text:?}: use a number and a unit, for example 10s"))
+}
+
+/// Parses `64Mi`, `512Ki`, `1Gi`, or a number of bytes. The budget must hold one body at least.
+pub(super) fn budget(text: &str) -> Result<usize, String> {
+    let (number, unit) = text.split_at(text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len()));
+    let factor: Option<usize> = match unit {
+        "" => Some(1),
+        "Ki" => Some(1 << 10),
+        "Mi" => Some(1 << 20),
+        "Gi" => Some(1 << 30),
+        _ => None,
+    };
+    let (Ok(number), Some(factor)) = (number.parse::<usize>(), factor) else {
+        return Err(format!("invalid size {text:?}: use a number and Ki, Mi or Gi, for example 64Mi"));
+    };
+    let (least, most) = (Limits::default().body, tokio::sync::Semaphore::MAX_PERMITS);
+    match number.checked_mul(factor) {
+        Some(size) if size < least => Err(format!("invalid size {text:?}: use {least} bytes or more, for one request")),
+        Some(size) if size <= most => Ok(size),
+        Some(_) | None => Err(format!("invalid size {text:?}: use {most} bytes or less")),
+    }
+}
+
+/// Parses the name of a namespace. The API server refuses a whole selector for one invalid name.
+pub(in crate::cli) fn namespace(text: &str) -> Result<String, String> {
+    accept(text, is_dns_label(text), "namespace", "use one name of lower-case letters, digits and `-`")
+}
+
+/// Parses the beginning of the names of policies. A hash and a suffix follow it.
+pub(super) fn name_prefix(text: &str) -> Result<String, String> {
+    let valid = text.len() <= 40 && is_dns_subdomain(&format!("{text}a"));
+    accept(
+        text,
+        valid,
+        "prefix",
+        "use at most 40 lower-case letters, digits, `-` and `.`, beginning with a letter or digit",
+    )
+}
+
+/// Parses NAMESPACE/NAME.
+pub(super) fn certificate_name(text: &str) -> Result<String, String> {
+    let parts = text.split_once('/');
+    let valid =
+        parts.is_some_and(|(namespace, name)| is_dns_label(namespace) && !name.is_empty() && !name.contains('/'));
+    accept(text, valid, "Certificate", "use NAMESPACE/NAME")
+}
+
+/// Parses the name of a Secret, which is a DNS subdomain (RFC 1123).
+pub(super) fn secret_name(text: &str) -> Result<String, String> {
+    accept(text, is_dns_subdomain(text), "Secret name", "use lower-case letters, digits, `-` and `.`")
+}
+
+/// Parses the name of a `ClusterRole`, which is any one segment of a path.
+pub(super) fn cluster_role_name(text: &str) -> Result<String, String> {
+    let allowed = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | ':' | '_');
+    let valid = (1..=253).contains(&text.len()) && text != "." && text != ".." && text.chars().all(allowed);
+    accept(text, valid, "ClusterRole name", "use letters, digits, `-`, `.`, `:` and `_`")
+}
+
+/// Parses a number of connections.
+pub(super) fn connections(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1_000_000;
+    match text.parse() {
+        Ok(count) if (1..=MOST).contains(&count) => Ok(count),
+        Ok(_) | Err(_) => Err(format!("invalid number {text:?}: use a number from 1 to {MOST}")),
+    }
+}
+
+fn accept(text: &str, valid: bool, what: &str, hint: &str) -> Result<String, String> {
+    if valid { Ok(text.to_owned()) } else { Err(format!("invalid {what} {text:?}: {hint}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asserts that the parser refuses each text and names it.
+    fn assert_refused<T: std::fmt::Debug>(parse: fn(&str) -> Result<T, String>, texts: &[&str]) {
+        for text in texts {
+            let error = parse(text).unwrap_err();
+            assert!(error.starts_with("invalid ") && error.contains(&format!("{text:?}: use ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_duration_has_a_unit() {
+        for (text, want) in [
+            ("10s", 10_000),
+            ("500ms", 500),
+            ("2m", 120_000),
+            ("0", 0),
+            ("0s", 0),
+            ("007s", 7_000),
+            ("2h", 7_200_000),
+            ("1m30s", 90_000),
+            ("1.5s", 1_500),
+        ] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(want)), "{text}");
+        }
+        assert_eq!(duration("18446744073709551615s"), Ok(Duration::from_secs(u64::MAX)));
+        assert_refused(duration, &["", "10", "s", "-1s", "5q", "18446744073709551615m", "99999999999999999999s"]);
+    }
+
+    #[test]
+    fn a_budget_holds_at_least_one_request() {
+        for (text, want) in [("64Mi", 64 << 20), ("7340032", 7 << 20), ("8192Ki", 8 << 20), ("1Gi", 1 << 30)] {
+            assert_eq!(budget(text), Ok(want), "{text}");
+        }
+        let refused = ["", "6Mi", "64MB", "64M", "64m", "-1", "17179869184Gi", "9007199254740992Ki"];
+        assert_refused(budget, &refused);
+    }
+
+    #[test]
+    fn a_name_that_the_api_server_would_refuse_is_refused() {
+        assert_eq!(namespace("team-a1"), Ok("team-a1".to_owned()));
+        assert_refused(namespace, &["", "A", "-a", "a-", "a,b", "a/b", "a.b", &"a".repeat(64)]);
+        assert_eq!(certificate_name("a/b.c"), Ok("a/b.c".to_owned()));
+        assert_refused(certificate_name, &["", "a", "a/", "/b", "a/b/c", "A/b"]);
+        assert_eq!(cluster_role_name("system:a_b.c-d"), Ok("system:a_b.c-d".to_owned()));
+        assert_refused(cluster_role_name, &["", ".", "..", "a/b", "a b", &"a".repeat(254)]);
+    }
+
+    #[test]
+    fn a_secret_has_the_name_of_an_object() {
+        for text in ["a", "kube-unions-tls", "a.b-c.0"] {
+            assert_eq!(secret_name(text).as_deref(), Ok(text));
+        }
+        assert_refused(secret_name, &["", "A", "a_b", "-a", "a-", "a..b", "a/b", &"a".repeat(254)]);
+    }
+
+    #[test]
+    fn there_is_room_for_at_least_one_connection() {
+        assert_eq!(connections("1"), Ok(1));
+        assert_refused(connections, &["0", "-1", "x", "1000001"]);
     }
 }

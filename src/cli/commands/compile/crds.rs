@@ -1,29 +1,36 @@
-//! `--to cel` and `--to openapi`: puts rules into the schemas of CRDs.
+//! `--to cel` and `--to openapi`: puts rules into the schemas of CRDs. `--to json-schema`: writes a JSON schema for each kind and version
+//! that a CRD serves.
 //!
 //! The CRDs of files are edited as text, so comments and order stay as they are. Only CRDs are printed, of a cluster only those
-//! with unions or with our rules. The crate `kube-unions-policies` has the rules.
+//! with unions or with our rules. The crate `kube-unions-policies` has the rules. JSON schemas have the names that kubeconform and the
+//! catalogues of schemas use: `example.com/widget_v1.json`.
+
+pub(super) use crate::cli::commands::explain::NO_UNIONS;
 
 use super::arguments::CompileArgs;
 use super::source::CompileSource;
 use crate::cli::input::crd::{self, EditableCrd};
 use crate::cli::input::manifest::{self, Document, Edit, EditedFile, ItemChanges, ManifestFile, Stream};
 use crate::cli::report::{Verdict, output};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use kube::Client;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::{AnnotationContent, LAST_APPLIED};
 use kube_unions_core::field_path::pointer_tokens;
-use kube_unions_core::names::{GroupKind, GroupVersionKind};
+use kube_unions_core::names::{GroupKind, GroupVersionKind, is_dns_label, is_dns_subdomain};
 use kube_unions_core::union::Plan;
 use kube_unions_manifests::CrdMaker;
-use kube_unions_policies::{PolicyOptions, Refusal, RefusalReason, RulesTarget, SchemaEdit, compile_rules};
+use kube_unions_manifests::counts::count;
+use kube_unions_policies::{
+    PolicyOptions, Refusal, RefusalReason, RulesTarget, SchemaEdit, compile_rules, json_schema,
+};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
 /// The message if no declaration is in force.
-pub(super) use crate::cli::commands::explain::NO_UNIONS;
 
 /// The fields of `metadata` that an API server writes.
 const WRITTEN_BY_SERVER: [&str; 6] =
@@ -178,7 +185,7 @@ impl RulesCompiler<'_> {
 }
 
 /// Returns the served versions of a CRD: the position, the kind, and the schema.
-pub(super) fn served_versions(crd: &Value) -> impl Iterator<Item = (usize, GroupVersionKind, &Value)> {
+fn served_versions(crd: &Value) -> impl Iterator<Item = (usize, GroupVersionKind, &Value)> {
     let text = |pointer| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
     let is_served = |position| crd.pointer(&format!("/spec/versions/{position}/served")) == Some(&Value::Bool(true));
@@ -189,10 +196,7 @@ pub(super) fn served_versions(crd: &Value) -> impl Iterator<Item = (usize, Group
 }
 
 /// Returns a refusal for each kind with unions that no CRD defines.
-pub(super) fn kinds_without_crd<'c>(
-    catalog: &'c Catalog,
-    seen: &'c BTreeSet<GroupVersionKind>,
-) -> impl Iterator<Item = Refusal> {
+fn kinds_without_crd<'c>(catalog: &'c Catalog, seen: &'c BTreeSet<GroupVersionKind>) -> impl Iterator<Item = Refusal> {
     let kinds = catalog.entries().iter().map(CatalogEntry::gvk).filter(|gvk| !seen.contains(*gvk));
     kinds.map(|gvk| Refusal { gvk: gvk.clone(), place: None, reason: RefusalReason::NotACustomResource })
 }
@@ -226,4 +230,92 @@ fn last_applied(crd: &Value) -> AnnotationContent {
         }
     }
     content
+}
+
+/// Writes the schemas of the CRDs of files or of a cluster to a directory, or prints the only one.
+pub(super) async fn write_schemas(
+    arguments: &CompileArgs,
+    source: &CompileSource,
+    options: &PolicyOptions,
+) -> anyhow::Result<Verdict> {
+    let mut schemas = JsonSchemas { catalog: &source.catalog, options, files: BTreeMap::new(), refusals: Vec::new() };
+    if let Some(client) = &source.client {
+        crd::for_each_stored(client, |object| {
+            let crd = serde_json::from_str(object.text);
+            schemas.add(&crd.with_context(|| format!("cannot read the CRD `{}`", object.name))?)
+        })
+        .await?;
+    }
+    let documents = source.files.iter().flat_map(ManifestFile::documents);
+    for document in documents.filter(Document::is_definition) {
+        let crd = serde_json::from_str(&document.text);
+        schemas.add(&crd.with_context(|| format!("{}: cannot be read", document.file.display()))?)?;
+    }
+    let JsonSchemas { files, mut refusals, .. } = schemas;
+    let seen: BTreeSet<_> = files.values().map(|(gvk, _)| gvk.clone()).collect();
+    refusals.extend(kinds_without_crd(&source.catalog, &seen));
+    refusals.sort();
+    Refusal::lines(&refusals).iter().for_each(output::note);
+    match (&arguments.output_dir, files.values().next()) {
+        (Some(directory), _) => {
+            for (name, (_, schema)) in &files {
+                write(&directory.join(name), schema)?;
+            }
+            output::note(format_args!("wrote {} to {}", count(files.len(), "schema"), directory.display()));
+        }
+        (None, Some((_, schema))) if files.len() == 1 => output::print(text(schema)?)?,
+        (None, None) => {}
+        (None, Some(_)) => bail!(
+            "{} are more than one document: name a directory with --output-dir",
+            count(files.len(), "version of a kind")
+        ),
+    }
+    let nothing = source.catalog.entries().is_empty();
+    if nothing {
+        output::note(NO_UNIONS);
+    }
+    let partial = !refusals.is_empty() || source.has_errors;
+    Ok(Verdict::rejected_if(nothing || (partial && !arguments.allow_partial)))
+}
+
+struct JsonSchemas<'c> {
+    catalog: &'c Catalog,
+    options: &'c PolicyOptions,
+    /// By the path of the file.
+    files: BTreeMap<String, (GroupVersionKind, Value)>,
+    refusals: Vec<Refusal>,
+}
+
+impl JsonSchemas<'_> {
+    /// Adds the versions of a CRD.
+    fn add(&mut self, crd: &Value) -> anyhow::Result<()> {
+        let without_unions = Plan::default();
+        for (_, gvk, schema) in served_versions(crd) {
+            let kind = gvk.kind.to_lowercase();
+            // Names become paths.
+            if !is_dns_subdomain(&gvk.group) || !is_dns_label(&kind) || !is_dns_label(&gvk.version) {
+                bail!("{gvk}: no API server takes a CRD with such names");
+            }
+            let entry = self.catalog.lookup(&gvk.group, &gvk.version, &gvk.kind);
+            let plan = entry.map_or(&without_unions, |entry| entry.plan());
+            let (document, refusals) = json_schema(&RulesTarget { gvk: &gvk, plan, schema }, self.options);
+            self.refusals.extend(refusals);
+            let name = format!("{}/{kind}_{}.json", gvk.group, gvk.version);
+            if let Some((known, _)) = self.files.insert(name, (gvk, document)) {
+                bail!("{known}: defined more than once");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text(schema: &Value) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(schema)? + "\n")
+}
+
+fn write(path: &Path, schema: &Value) -> anyhow::Result<()> {
+    let text = text(schema)?;
+    let folder = path.parent().unwrap_or(path);
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
+    written.with_context(|| format!("cannot write `{}`", path.display()))
 }

@@ -1,17 +1,23 @@
-//! Patches the objects of one kind. The webhook's code clears and judges their unions.
+//! Patches the objects of one kind. The webhook's code clears and judges their unions. Reads the objects and patches, also from
+//! `--patch` and `--patch-file`, and locates errors in their files.
 
-use super::input::{self, PatchInput, RejectedPatch};
 use crate::cli::input::manifest::{self, Document, Problem};
+use crate::cli::report::{Verdict, output};
+use anyhow::bail;
+use clap::Args;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::Definition;
+use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Schema;
 use kube_unions_manifests::normalized::own_edits;
 use kube_unions_manifests::request::ReviewedObject;
 use std::borrow::Cow;
-use std::path::Path;
-use strategic_merge_patch::{DocumentRole, PatchError, Patcher};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use strategic_merge_patch::{BrokenRule, DocumentRole, PatchError, PatchSide, Patcher};
 
 /// Patches the objects of one kind at one version.
 pub(super) struct KindPatcher {
@@ -65,7 +71,7 @@ impl KindPatcher {
             check_identity(object, patch)?;
         }
         let given = [(DocumentRole::Original, original), (DocumentRole::Patch, patch)];
-        let fail = |error: PatchError| input::faulty(&error, &given);
+        let fail = |error: PatchError| faulty(&error, &given);
         let text = self.engine.apply(original.text(), patch.text()).map_err(fail)?;
         if self.unions.union_count() == 0 {
             return Ok(PatchedObject { text, document: None, review: None });
@@ -104,4 +110,129 @@ fn check_identity(object: &Document, patch: &Document) -> Result<(), RejectedPat
         }
     }
     Ok(())
+}
+
+/// The text of an absent document.
+const ABSENT: &str = "null";
+
+/// A file with one document, or none.
+#[derive(Debug)]
+pub(super) struct PatchInput {
+    file: PathBuf,
+    document: Option<Document>,
+}
+
+impl PatchInput {
+    /// Reads a file, or standard input for `-`. A null document and an empty file are an absent object.
+    pub(super) fn read(file: &Path) -> anyhow::Result<Self> {
+        Self::of(file, manifest::bytes(file)?)
+    }
+
+    /// Reads text. `file` is the name for error messages.
+    pub(super) fn of(file: &Path, bytes: Vec<u8>) -> anyhow::Result<Self> {
+        let mut documents = manifest::parse(file, bytes)?.into_iter();
+        let document = documents.next();
+        if let Some(second) = documents.next() {
+            bail!(Problem::of_document(
+                &second,
+                "",
+                "more than one document: put each object into a file of its own".to_owned()
+            ));
+        }
+        Ok(Self { file: file.to_owned(), document })
+    }
+
+    pub(super) fn document(&self) -> Option<&Document> {
+        self.document.as_ref()
+    }
+
+    pub(super) fn into_document(self) -> Option<Document> {
+        self.document
+    }
+
+    /// Returns the document as JSON text.
+    pub(super) fn text(&self) -> &str {
+        self.document.as_ref().map_or(ABSENT, |document| &document.text)
+    }
+
+    /// Returns the document, which must not be absent.
+    pub(super) fn present(&self, what: &str) -> anyhow::Result<&Document> {
+        match &self.document {
+            Some(document) => Ok(document),
+            None => bail!("no {what} in `{}`: it is empty or null", self.file.display()),
+        }
+    }
+}
+
+/// The flags of the patch. Exactly one is given.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ChangeArgs {
+    /// The patch, as JSON or YAML
+    #[arg(short, long, value_name = "PATCH")]
+    patch: Option<String>,
+    /// A file with the patch; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    patch_file: Option<PathBuf>,
+}
+
+impl ChangeArgs {
+    /// Reads the patch, which must not be absent.
+    pub(super) fn read(&self) -> anyhow::Result<PatchInput> {
+        let patch = match (&self.patch, &self.patch_file) {
+            (Some(text), _) if Path::new(text).is_file() => {
+                bail!("--patch takes the patch itself, and `{text}` is a file: give --patch-file {text}")
+            }
+            (Some(text), _) => PatchInput::of(Path::new("--patch"), text.clone().into_bytes())?,
+            (None, Some(file)) => PatchInput::read(file)?,
+            (None, None) => bail!("give --patch or --patch-file"),
+        };
+        patch.present("patch")?;
+        Ok(patch)
+    }
+}
+
+/// A patch that is refused for its content.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct RejectedPatch(pub(super) String);
+
+/// Prints the reason why a patch is rejected, and returns the verdict.
+pub(super) fn reject(reason: impl Display) -> Verdict {
+    output::error(reason);
+    Verdict::Rejected
+}
+
+/// An input and its part in the operation.
+pub(super) type GivenInput<'d> = (DocumentRole, &'d PatchInput);
+
+/// Returns an error of the engine with the file and the position that it is about.
+pub(super) fn faulty(error: &PatchError, given: &[GivenInput<'_>]) -> anyhow::Error {
+    let (role, path) = match error {
+        PatchError::Unreadable { document, .. } | PatchError::NotAnObject { document, .. } => (Some(*document), None),
+        PatchError::Refused { path, rule } => (at_fault(rule), Some(path)),
+        PatchError::Conflict { .. } | PatchError::Precondition { .. } => (None, None),
+    };
+    let of_role = |object: &GivenInput<'_>| role.is_none_or(|role| role == object.0);
+    // If the error does not name a document, it is about the last one, which contains the change.
+    let found = given.iter().rev().filter(|it| of_role(it)).chain(given.iter().rev()).find_map(|it| it.1.document());
+    match found {
+        Some(document) => {
+            let pointer = path.map(FieldPath::to_pointer).unwrap_or_default();
+            Problem::of_document(document, &pointer, with_causes(error)).into()
+        }
+        None => anyhow::anyhow!("{}", with_causes(error)),
+    }
+}
+
+/// Returns the document that breaks the rule, unless it is the change.
+fn at_fault(rule: &BrokenRule) -> Option<DocumentRole> {
+    let in_the_object = matches!(
+        rule,
+        BrokenRule::NoMergeKey { side: PatchSide::Live, .. }
+            | BrokenRule::KeyType { side: PatchSide::Live, .. }
+            | BrokenRule::DirectiveTarget { side: PatchSide::Live, .. }
+            | BrokenRule::NullItem(PatchSide::Live)
+    );
+    in_the_object.then_some(DocumentRole::Original)
 }

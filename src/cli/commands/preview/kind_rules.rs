@@ -1,11 +1,12 @@
-//! What the API server does to the objects of a kind: how it patches them, which defaults it adds, and what it refuses.
+//! What the API server does to the objects of a kind: how it patches them, which defaults it adds, and what it refuses. And the ways to
+//! apply a rendering.
 
-use super::way::ApplyWay;
 use crate::cli::commands::check_cel::subjects::{fields_of, schema_step};
 use crate::cli::input::crd;
 use crate::cli::input::kinds::{self, Assembly, BuiltinUnionsArg};
 use crate::cli::input::manifest::{self, Document};
 use anyhow::Context;
+use clap::ValueEnum;
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::Segment;
 use kube_unions_core::names::GroupVersionKind;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use strategic_merge_patch::json_merge::{merge, two_way};
 use strategic_merge_patch::{ApplyEngines, ApplySides, Patcher, ServerSideApply};
 
 /// The schemas of built-in kinds with unions, as Kubernetes publishes them.
@@ -216,4 +218,64 @@ fn leads_to(steps: &[UnionStep<'_>], path: &[Segment]) -> bool {
         _ => false,
     };
     (steps.len() == path.len() || steps.len() + 1 == path.len()) && steps.iter().zip(path).all(fits)
+}
+
+/// A way to apply the new rendering.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ApplyWay {
+    /// Server-side apply: `kubectl apply --server-side --force-conflicts`, Flux, and Helm 4 for releases that it installed
+    Ssa,
+    /// Client-side apply: `kubectl apply`, and Argo CD by default
+    #[default]
+    Csa,
+    /// The three-way merge of Helm 3, and of Helm 4 for releases that Helm 3 installed
+    Helm,
+    /// `kubectl patch --type=merge` with the new rendering
+    Merge,
+    /// `kubectl replace`
+    Replace,
+}
+
+impl ApplyWay {
+    /// Returns the name in the option and in JSON.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// Returns the words of reports.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Ssa => "server-side apply",
+            Self::Csa => "client-side apply",
+            Self::Helm => "Helm 3",
+            Self::Merge => "a merge patch",
+            Self::Replace => "a replace",
+        }
+    }
+
+    /// Returns true if the API server tells admission which fields the author sets.
+    pub(super) fn tells_manifest(self) -> bool {
+        match self {
+            Self::Ssa | Self::Csa => true,
+            Self::Helm | Self::Merge | Self::Replace => false,
+        }
+    }
+
+    /// Returns the object before the API server adds defaults.
+    pub(super) fn apply(self, engines: &ApplyEngines, apply: ApplySides<'_>) -> anyhow::Result<Value> {
+        let ApplySides { old, new, live, .. } = apply;
+        let merged = |patch: &Value| {
+            let mut after = live.clone();
+            merge(&mut after, patch);
+            after
+        };
+        Ok(match self {
+            Self::Ssa => engines.server_side(apply)?,
+            // Helm does not read the live object of a custom resource.
+            Self::Helm if engines.strategic.is_none() => merged(&two_way(old, new)),
+            Self::Csa | Self::Helm => engines.client_side(apply)?,
+            Self::Merge => merged(new),
+            Self::Replace => new.clone(),
+        })
+    }
 }

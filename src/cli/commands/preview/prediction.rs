@@ -1,7 +1,6 @@
 //! Predicts what becomes of the unions of one object.
 
-use super::kind_rules::{ApiServerAnswer, Kinds, UnionAt, union_at};
-use super::way::ApplyWay;
+use super::kind_rules::{ApiServerAnswer, ApplyWay, Kinds, UnionAt, union_at};
 use crate::cli::input::manifest::Document;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;

@@ -1,9 +1,8 @@
 //! The report of predictions: lines for people, JSON, or SARIF.
 
-use super::kind_rules::ApiServerAnswer;
+use super::kind_rules::{ApiServerAnswer, ApplyWay};
 use super::prediction::{MemberOrigin, PredictedUnion, Remedy};
 use super::renderings::PreviewCounts;
-use super::way::ApplyWay;
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::diagnostic::painted;
 use crate::cli::report::json_list::{JsonList, present};
