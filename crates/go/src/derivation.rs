@@ -61,7 +61,7 @@ impl Derivation {
 ///
 /// Unions are added one by one, so that a faulty one does not affect the rest. Declarations that the schema already has at
 /// their places are dropped.
-pub(super) fn allowed(version: &mut DefinitionVersion, unions: Vec<MarkedUnion>) -> (Vec<MarkedUnion>, Vec<GoFinding>) {
+fn allowed(version: &mut DefinitionVersion, unions: Vec<MarkedUnion>) -> (Vec<MarkedUnion>, Vec<GoFinding>) {
     let (mut allowed, mut findings) = (Vec::new(), Vec::new());
     for union in &unions {
         version.put(&union.declared_at(), Vec::new());
@@ -167,7 +167,7 @@ pub struct KindVersion<'a> {
 }
 
 /// Returns the struct of a kind, or `None` if no package has it. Fails if two fit equally well.
-pub(super) fn find_struct(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<TypeId>, GoFinding> {
+fn find_struct(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<TypeId>, GoFinding> {
     let mut found: Vec<(Fit, TypeId, &Position)> = Vec::new();
     let mut broken = None;
     for (index, package) in packages.packages() {

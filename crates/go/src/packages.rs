@@ -62,6 +62,47 @@ pub(super) struct ScopedType<'p> {
     pub(super) scope: Scope<'p>,
 }
 
+/// The reason why the type behind a name is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum UnknownType<'p> {
+    /// The sources of its package, by import path, were not given.
+    NotGiven(&'p str),
+    /// The package at this index, whose sources were given, does not declare the name.
+    Undeclared(usize),
+    /// The name is declared in Go that the parser cannot read.
+    Broken(&'p BrokenDeclaration),
+}
+
+/// A type whose names have been followed.
+#[derive(Debug, Clone)]
+pub(crate) struct ResolvedType<'p> {
+    /// A pointer was on the way.
+    pub(crate) pointer: bool,
+    /// The declared types on the way, outermost first.
+    pub(crate) names: Vec<TypeId>,
+    pub(crate) underlying: Underlying<'p>,
+}
+
+/// The type behind all names and pointers.
+#[derive(Debug, Clone)]
+pub(crate) enum Underlying<'p> {
+    Struct {
+        fields: &'p Struct,
+        scope: Scope<'p>,
+    },
+    List(ScopedType<'p>),
+    Map(ScopedType<'p>),
+    /// A predeclared type, or one that no JSON object contains.
+    Plain,
+    /// A type that cannot be followed.
+    Unknown {
+        name: &'p str,
+        reason: UnknownType<'p>,
+    },
+    /// A type that is defined by itself.
+    Cycle,
+}
+
 impl Packages {
     /// Adds all files of a folder. `path` is its import path, if it is known.
     ///
@@ -119,54 +160,7 @@ impl Packages {
         let written = &self.declaration(id)?.definition;
         Some(ScopedType { written, scope: Scope { package: id.package, file: id.file, arguments: Rc::default() } })
     }
-}
 
-impl Package {
-    fn add(&mut self, file: GoFile) {
-        let number = self.files.len();
-        for (position, declaration) in file.types.iter().enumerate() {
-            self.types.entry(declaration.name.clone()).or_default().push((number, position));
-        }
-        for (position, constant) in file.constants.iter().enumerate() {
-            self.constants.entry(constant.name.clone()).or_insert((number, position));
-            match constant.declared_type() {
-                ConstantType::Named(name) => {
-                    self.typed_constants.entry(name.into()).or_default().push((number, position));
-                }
-                ConstantType::FromValue => self.derived_constants.push((number, position)),
-                ConstantType::Other => {}
-            }
-        }
-        self.files.push(file);
-    }
-
-    /// Returns the API group of `+groupName`.
-    pub(super) fn group(&self) -> Option<&str> {
-        self.files.iter().find_map(|file| file.group.as_deref())
-    }
-
-    /// Returns the API version: the value of `+versionName`, or the name of the package.
-    pub(super) fn version(&self) -> &str {
-        self.files.iter().find_map(|file| file.version.as_deref()).unwrap_or(&self.name)
-    }
-
-    pub(super) fn types(&self) -> impl Iterator<Item = &TypeDeclaration> {
-        self.files.iter().flat_map(|file| &file.types)
-    }
-}
-
-/// The reason why the type behind a name is not known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum UnknownType<'p> {
-    /// The sources of its package, by import path, were not given.
-    NotGiven(&'p str),
-    /// The package at this index, whose sources were given, does not declare the name.
-    Undeclared(usize),
-    /// The name is declared in Go that the parser cannot read.
-    Broken(&'p BrokenDeclaration),
-}
-
-impl Packages {
     /// Looks up a type name. Returns `None` for a predeclared type.
     fn find<'p>(
         &'p self,
@@ -241,49 +235,7 @@ impl Packages {
         let is_at = |index: &usize| self.package(*index).is_some_and(|package| package.folder.ends_with(path));
         self.without_path.iter().copied().find(is_at)
     }
-}
 
-/// Guesses whether the package at an import path is named `name`: by the last segment, or the one before a major version.
-fn may_be_named(path: &str, name: &str) -> bool {
-    let mut parts = path.rsplit('/');
-    let last = parts.next().unwrap_or(path);
-    let is_major = last.strip_prefix('v').is_some_and(|digits| digits.parse::<u32>().is_ok());
-    let before = parts.next().filter(|_| is_major);
-    // The package of `gopkg.in/inf.v0` is `inf`.
-    [Some(last), before].into_iter().flatten().any(|part| part == name || part.split(".v").next() == Some(name))
-}
-
-/// A type whose names have been followed.
-#[derive(Debug, Clone)]
-pub(crate) struct ResolvedType<'p> {
-    /// A pointer was on the way.
-    pub(crate) pointer: bool,
-    /// The declared types on the way, outermost first.
-    pub(crate) names: Vec<TypeId>,
-    pub(crate) underlying: Underlying<'p>,
-}
-
-/// The type behind all names and pointers.
-#[derive(Debug, Clone)]
-pub(crate) enum Underlying<'p> {
-    Struct {
-        fields: &'p Struct,
-        scope: Scope<'p>,
-    },
-    List(ScopedType<'p>),
-    Map(ScopedType<'p>),
-    /// A predeclared type, or one that no JSON object contains.
-    Plain,
-    /// A type that cannot be followed.
-    Unknown {
-        name: &'p str,
-        reason: UnknownType<'p>,
-    },
-    /// A type that is defined by itself.
-    Cycle,
-}
-
-impl Packages {
     /// Returns true if declarative validation takes the zero value of a type as not set. A pointer to one is set.
     pub(crate) fn is_unset_if_empty(&self, typed: &ScopedType<'_>) -> bool {
         let ResolvedType { pointer, underlying, .. } = self.resolve(typed);
@@ -336,9 +288,7 @@ impl Packages {
         let scope = Scope { package: id.package, file: id.file, arguments: Rc::new(arguments) };
         Some(ScopedType { written: &declaration.definition, scope })
     }
-}
 
-impl Packages {
     /// Returns the text of a constant expression and the type that its conversions give it. `None` if it is not a text that
     /// the sources determine.
     fn text(
@@ -404,4 +354,48 @@ impl Packages {
         let broken = broken.filter(|broken| broken.names.contains(&declaration.name));
         candidates.filter_map(constant).chain(broken.map(|broken| (None, &broken.at))).collect()
     }
+}
+
+impl Package {
+    fn add(&mut self, file: GoFile) {
+        let number = self.files.len();
+        for (position, declaration) in file.types.iter().enumerate() {
+            self.types.entry(declaration.name.clone()).or_default().push((number, position));
+        }
+        for (position, constant) in file.constants.iter().enumerate() {
+            self.constants.entry(constant.name.clone()).or_insert((number, position));
+            match constant.declared_type() {
+                ConstantType::Named(name) => {
+                    self.typed_constants.entry(name.into()).or_default().push((number, position));
+                }
+                ConstantType::FromValue => self.derived_constants.push((number, position)),
+                ConstantType::Other => {}
+            }
+        }
+        self.files.push(file);
+    }
+
+    /// Returns the API group of `+groupName`.
+    pub(super) fn group(&self) -> Option<&str> {
+        self.files.iter().find_map(|file| file.group.as_deref())
+    }
+
+    /// Returns the API version: the value of `+versionName`, or the name of the package.
+    pub(super) fn version(&self) -> &str {
+        self.files.iter().find_map(|file| file.version.as_deref()).unwrap_or(&self.name)
+    }
+
+    pub(super) fn types(&self) -> impl Iterator<Item = &TypeDeclaration> {
+        self.files.iter().flat_map(|file| &file.types)
+    }
+}
+
+/// Guesses whether the package at an import path is named `name`: by the last segment, or the one before a major version.
+fn may_be_named(path: &str, name: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    let last = parts.next().unwrap_or(path);
+    let is_major = last.strip_prefix('v').is_some_and(|digits| digits.parse::<u32>().is_ok());
+    let before = parts.next().filter(|_| is_major);
+    // The package of `gopkg.in/inf.v0` is `inf`.
+    [Some(last), before].into_iter().flatten().any(|part| part == name || part.split(".v").next() == Some(name))
 }

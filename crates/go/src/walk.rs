@@ -1,7 +1,8 @@
 //! Follows the fields of a kind's struct beside the schema of its CRD, and applies the rules at every struct on the way.
 //!
 //! The walk visits what both have: a field that the schema lacks is skipped, because the sources may have feature gates or a
-//! newer version. [`subfields`] has the markers on a struct that belong to its fields, [`unresolved`] collects the types that cannot be followed.
+//! newer version. [`subfields`] has the markers on a struct that belong to its fields, [`unresolved`] collects the types that cannot be
+//! followed.
 
 mod subfields;
 mod unresolved;

@@ -16,7 +16,6 @@ pub(super) use self::kustomize::{OpenapiArgs, run as openapi};
 
 use self::arguments::Writes;
 use self::source::CompileSource;
-
 use crate::api::{DiscoveredResource, Pages};
 use crate::cli::input::connection::block_on;
 use crate::cli::input::manifest::{self, Document};

@@ -1,7 +1,7 @@
 //! `patch`: creates and applies strategic merge patches, from files or on a cluster.
 //!
-//! This module has `patch create` and `patch apply`, which need no cluster, and `live` has `patch live`. The engine is the crate `strategic-merge-patch`;
-//! `kind_patcher` joins it with the unions of a kind.
+//! This module has `patch create` and `patch apply`, which need no cluster, and `live` has `patch live`. The engine is the crate
+//! `strategic-merge-patch`; `kind_patcher` joins it with the unions of a kind.
 
 mod kind_patcher;
 mod live;
@@ -9,7 +9,6 @@ mod schema;
 
 use self::kind_patcher::{ChangeArgs, GivenInput, PatchInput, RejectedPatch};
 use self::schema::SchemaArgs;
-
 use super::normalize;
 use crate::cli::input::manifest::{self, Document, Format};
 use crate::cli::input::values::ObjectFormat;

@@ -12,7 +12,6 @@ pub use self::suite::suite_schema;
 
 use self::run::{SuiteRun, SuitesRun, TestResult};
 use self::suite::SuiteTest;
-
 use crate::cli::input::manifest::{self, PathArgs, Problem};
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::only;

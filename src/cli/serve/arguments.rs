@@ -391,7 +391,7 @@ pub(super) fn name_prefix(text: &str) -> Result<String, String> {
 }
 
 /// Parses NAMESPACE/NAME.
-pub(super) fn certificate_name(text: &str) -> Result<String, String> {
+fn certificate_name(text: &str) -> Result<String, String> {
     let parts = text.split_once('/');
     let valid =
         parts.is_some_and(|(namespace, name)| is_dns_label(namespace) && !name.is_empty() && !name.contains('/'));
@@ -399,12 +399,12 @@ pub(super) fn certificate_name(text: &str) -> Result<String, String> {
 }
 
 /// Parses the name of a Secret, which is a DNS subdomain (RFC 1123).
-pub(super) fn secret_name(text: &str) -> Result<String, String> {
+fn secret_name(text: &str) -> Result<String, String> {
     accept(text, is_dns_subdomain(text), "Secret name", "use lower-case letters, digits, `-` and `.`")
 }
 
 /// Parses the name of a `ClusterRole`, which is any one segment of a path.
-pub(super) fn cluster_role_name(text: &str) -> Result<String, String> {
+fn cluster_role_name(text: &str) -> Result<String, String> {
     let allowed = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | ':' | '_');
     let valid = (1..=253).contains(&text.len()) && text != "." && text != ".." && text.chars().all(allowed);
     accept(text, valid, "ClusterRole name", "use letters, digits, `-`, `.`, `:` and `_`")

@@ -62,7 +62,7 @@ struct JsonArguments {
 }
 
 /// Parses a marker with the arguments `={"union": "u", "memberName": "M"}`.
-pub(super) fn with_json(name: &str, rest: &str) -> Result<Meaning, String> {
+fn with_json(name: &str, rest: &str) -> Result<Meaning, String> {
     let JsonArguments { union, member_name } = serde_json::from_str(rest.trim_start_matches('=')).map_err(|error| {
         let error = error.to_string();
         let problem = error.split(" at line ").next().unwrap_or_default();
@@ -72,11 +72,7 @@ pub(super) fn with_json(name: &str, rest: &str) -> Result<Meaning, String> {
 }
 
 /// Returns the meaning of a marker with the names of its union and of its value.
-pub(super) fn with_names(
-    name: &str,
-    union: Option<Box<str>>,
-    member_name: Option<Box<str>>,
-) -> Result<Meaning, String> {
+fn with_names(name: &str, union: Option<Box<str>>, member_name: Option<Box<str>>) -> Result<Meaning, String> {
     if [&union, &member_name].into_iter().any(|argument| argument.as_deref().is_some_and(str::is_empty)) {
         return Err(format!("an argument of `+{name}` is empty: give it a value or remove it"));
     }
@@ -121,7 +117,7 @@ pub(super) fn whole(name: &str, text: &str) -> Result<Box<str>, String> {
 }
 
 /// Splits a text in quotes, or the one before the next of the separators, from what follows it.
-pub(super) fn leading_text<'t>(name: &str, text: &'t str, separators: &[char]) -> Result<(Box<str>, &'t str), String> {
+fn leading_text<'t>(name: &str, text: &'t str, separators: &[char]) -> Result<(Box<str>, &'t str), String> {
     if let Some(read) = quoted(text) {
         let (value, rest) = read.map_err(|error| format!("{error} in `+{name}`"))?;
         return Ok((value.into(), rest.trim_start()));

@@ -181,7 +181,7 @@ impl SourceText<'_> {
 
 impl SourceText<'_> {
     /// Reads a type expression, and reports markers in it that have no effect.
-    pub(super) fn type_expression(&self, node: Node<'_>, depth: usize) -> Type {
+    fn type_expression(&self, node: Node<'_>, depth: usize) -> Type {
         if depth > DEEPEST {
             return Type::Other;
         }

@@ -246,7 +246,7 @@ impl CompileForm {
 }
 
 /// Returns the names of the forms that write this.
-pub(super) fn forms_that(fit: impl Fn(Writes) -> bool) -> String {
+fn forms_that(fit: impl Fn(Writes) -> bool) -> String {
     names(FORMS.into_iter().filter(|(_, writes, _)| fit(*writes)))
 }
 

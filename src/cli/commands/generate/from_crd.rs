@@ -5,7 +5,7 @@
 
 use super::arguments::GenerateArgs;
 use crate::cli::input::crd;
-use crate::cli::input::manifest::{self, Document, ManifestFile, Problem};
+use crate::cli::input::manifest::{self, Document, ManifestFile, ManifestFiles, Problem};
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::tree::{ChoiceItem, MemberItem};
 use crate::cli::report::{Verdict, output};
@@ -18,13 +18,6 @@ use kube_unions_manifests::counts::count;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
-
-/// The CRDs to search.
-#[derive(Default)]
-struct SearchedCrds {
-    files: Vec<ManifestFile>,
-    problems: Vec<Problem>,
-}
 
 /// The proposals of the versions of a CRD that are alike.
 struct VersionProposals<'d> {
@@ -44,7 +37,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     if arguments.output == FindingsFormat::Sarif {
         bail!("--from-crd has no findings: use -o text or -o json");
     }
-    let SearchedCrds { files, mut problems } = SearchedCrds::read(arguments)?;
+    let ManifestFiles { files, mut problems } = read(arguments)?;
     let selected = match arguments.selected(&files) {
         Err(_) if !problems.is_empty() => return manifest::fail_on(&problems).map(|()| Verdict::Accepted),
         selected => selected?,
@@ -93,29 +86,26 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::Accepted)
 }
 
-impl SearchedCrds {
-    /// Reads files, or the cluster if there is no path.
-    fn read(arguments: &GenerateArgs) -> anyhow::Result<Self> {
-        let paths = arguments.paths.all();
-        if !paths.is_empty() {
-            arguments.cluster.refuse_beside_files()?;
-            let manifest::ManifestFiles { files, problems } = manifest::files(&paths);
-            return Ok(Self { files, problems });
-        }
-        let mut found = Self::default();
-        arguments.cluster.run(async |client| {
-            crd::for_each_stored(&client, |object| {
-                let read = || format!("cannot read the CRD `{}`", object.name);
-                let mut fields: Map<String, Value> = serde_json::from_str(object.text).with_context(read)?;
-                crd::add_type(&mut fields);
-                let text = Value::Object(fields).to_string();
-                found.files.push(manifest::file(Path::new(object.name), text.into_bytes())?);
-                Ok(())
-            })
-            .await
-        })?;
-        Ok(found)
+/// Reads the CRDs to search: those of files, or of the cluster if there is no path.
+fn read(arguments: &GenerateArgs) -> anyhow::Result<ManifestFiles> {
+    let paths = arguments.paths.all();
+    if !paths.is_empty() {
+        arguments.cluster.refuse_beside_files()?;
+        return Ok(manifest::files(&paths));
     }
+    let mut found = ManifestFiles::default();
+    arguments.cluster.run(async |client| {
+        crd::for_each_stored(&client, |object| {
+            let read = || format!("cannot read the CRD `{}`", object.name);
+            let mut fields: Map<String, Value> = serde_json::from_str(object.text).with_context(read)?;
+            crd::add_type(&mut fields);
+            let text = Value::Object(fields).to_string();
+            found.files.push(manifest::file(Path::new(object.name), text.into_bytes())?);
+            Ok(())
+        })
+        .await
+    })?;
+    Ok(found)
 }
 
 /// Returns the proposals for the served versions of a CRD.

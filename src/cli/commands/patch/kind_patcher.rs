@@ -146,7 +146,7 @@ impl PatchInput {
         self.document.as_ref()
     }
 
-    pub(super) fn into_document(self) -> Option<Document> {
+    fn into_document(self) -> Option<Document> {
         self.document
     }
 

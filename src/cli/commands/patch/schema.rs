@@ -40,14 +40,6 @@ enum SchemaCandidate<'s> {
     OfOpenApi(&'s Document, &'s OpenApi, &'s GroupVersionKind),
 }
 
-/// The known parts of a kind.
-#[derive(Debug, Default)]
-struct WantedKind<'w> {
-    kind: Option<&'w str>,
-    group: Option<&'w str>,
-    version: Option<&'w str>,
-}
-
 impl SchemaArgs {
     /// Returns the patcher of the objects. Without `--kind` it uses the kind of the first object that has one.
     pub(super) fn patcher<'d>(&self, objects: impl IntoIterator<Item = &'d Document>) -> anyhow::Result<KindPatcher> {
@@ -60,19 +52,30 @@ impl SchemaArgs {
         if candidates.is_empty() {
             return self.of_plain(&plain, object);
         }
-        let own = object.map(WantedKind::of).unwrap_or_default();
-        let (named, wanted) = match &self.kind {
-            Some(asked) => (self.named(&candidates, asked)?, WantedKind::default()),
-            None => (candidates.iter().collect(), WantedKind { kind: own.kind, ..WantedKind::default() }),
+        let (named, kind) = match &self.kind {
+            Some(asked) => (self.named(&candidates, asked)?, None),
+            None => (candidates.iter().collect(), object.and_then(|object| object.kind.as_deref())),
         };
-        let wanted = WantedKind { version: self.version.as_deref(), ..wanted };
-        let fit: Vec<_> = named.iter().copied().filter(|it| wanted.is_met_by(&it.kind())).collect();
+        let is_wanted = |it: &GroupVersionKind| {
+            kind.is_none_or(|kind| *it.kind == *kind)
+                && self.version.as_ref().is_none_or(|version| *it.version == **version)
+        };
+        let is_own = |it: &GroupVersionKind, object: &Document| {
+            object.kind.as_deref() == Some(&*it.kind)
+                && (object.api_version.is_none() || object.group_version() == (&*it.group, &*it.version))
+        };
+        let fit: Vec<_> = named.iter().copied().filter(|it| is_wanted(&it.kind())).collect();
         // The group and version of the object decide between several kinds with the same name.
-        let closer: Vec<_> = fit.iter().copied().filter(|it| own.is_met_by(&it.kind())).collect();
+        let closer = fit.iter().copied().filter(|it| object.is_none_or(|object| is_own(&it.kind(), object)));
+        let closer: Vec<_> = closer.collect();
         match (fit.as_slice(), closer.as_slice()) {
             ([only], _) | (_, [only]) => only.patcher(&described),
             ([], _) => {
-                bail!("nothing in {} describes {wanted}; it describes {}", manifest::list(&self.from), titles(&named))
+                let kind = kind.map_or_else(|| "a kind".to_owned(), |kind| format!("the kind `{kind}`"));
+                let version =
+                    self.version.as_ref().map(|version| format!(" at version `{version}`")).unwrap_or_default();
+                let (from, all) = (manifest::list(&self.from), titles(&named));
+                bail!("nothing in {from} describes {kind}{version}; it describes {all}")
             }
             (several, _) => bail!(
                 "{} describes more than one matching kind: select one with --kind or --version: {}",
@@ -155,31 +158,6 @@ impl SchemaCandidate<'_> {
                 Ok(KindPatcher::new((*kind).clone(), patcher, Some(described.declared(definition)), None))
             }
         }
-    }
-}
-
-impl<'w> WantedKind<'w> {
-    fn of(object: &'w Document) -> Self {
-        let parts = object.api_version.as_deref().map(|it| it.split_once('/').unwrap_or(("", it)));
-        Self { kind: object.kind.as_deref(), group: parts.map(|it| it.0), version: parts.map(|it| it.1) }
-    }
-
-    fn is_met_by(&self, kind: &GroupVersionKind) -> bool {
-        let met = |wanted: Option<&str>, is: &str| wanted.is_none_or(|wanted| wanted == is);
-        met(self.kind, &kind.kind) && met(self.group, &kind.group) && met(self.version, &kind.version)
-    }
-}
-
-impl std::fmt::Display for WantedKind<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.kind {
-            Some(kind) => write!(f, "the kind `{kind}`")?,
-            None => f.write_str("a kind")?,
-        }
-        if let Some(group) = self.group {
-            write!(f, " of the group `{group}`")?;
-        }
-        self.version.map_or(Ok(()), |version| write!(f, " at version `{version}`"))
     }
 }
 

@@ -205,12 +205,12 @@ impl TestFiles {
     }
 
     /// Leaves out the tests of other names.
-    pub(super) fn keep_only(&mut self, name: &str) {
+    fn keep_only(&mut self, name: &str) {
         self.0.retain(|own, _| own == name);
     }
 
     /// Returns true if the names leave no doubt. Files of other tools may begin with `valid-`.
-    pub(super) fn are_certain(&self) -> bool {
+    fn are_certain(&self) -> bool {
         self.0.values().flatten().any(|(part, _)| *part != TestPart::Valid)
     }
 
@@ -219,7 +219,7 @@ impl TestFiles {
     }
 
     /// Returns the suite of a folder whose unions are in the files `from`.
-    pub(super) fn into_suite(self, folder: &Path, from: Vec<PathBuf>) -> Suite {
+    fn into_suite(self, folder: &Path, from: Vec<PathBuf>) -> Suite {
         let name = named(folder);
         let tests = self.0.into_iter().map(|(name, files)| test(name, files)).collect();
         let (name, file) = (name.display().to_string(), name.to_owned());
