@@ -15,7 +15,6 @@
 //! | [`authority`] | issues certificates | |
 //! | `escape` | escapes text of strangers for a terminal | |
 //! | `files` | reads and replaces files as a whole | |
-//! | [`guide`] | the guide for users, as documentation | |
 //!
 //! [`webhook`] and [`follow`] never name each other. `cli/serve` creates both and connects them by channels. A test holds the
 //! table.
@@ -29,7 +28,6 @@ pub mod controllers;
 mod escape;
 mod files;
 pub mod follow;
-pub mod guide;
 pub mod supervision;
 pub mod telemetry;
 pub mod webhook;
@@ -45,24 +43,12 @@ mod tests {
         ("authority", &[]),
         (
             "cli",
-            &[
-                "api",
-                "authority",
-                "controllers",
-                "escape",
-                "files",
-                "follow",
-                "guide",
-                "supervision",
-                "telemetry",
-                "webhook",
-            ],
+            &["api", "authority", "controllers", "escape", "files", "follow", "supervision", "telemetry", "webhook"],
         ),
         ("controllers", &["api", "authority", "telemetry"]),
         ("escape", &[]),
         ("files", &[]),
         ("follow", &["api", "controllers", "telemetry"]),
-        ("guide", &[]),
         ("supervision", &[]),
         ("telemetry", &["escape"]),
         ("webhook", &["authority", "files", "supervision", "telemetry"]),

@@ -32,21 +32,6 @@ fn every_link_leads_to_a_file_and_a_heading() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// docs.rs has no files beside a page, so `links.md` overrides each link of the guide. A link that it lacks would be dead there.
-#[test]
-fn docs_rs_has_every_link_of_the_guide() {
-    let text = fs::read_to_string(root().join("src/guide/links.md")).unwrap();
-    let overrides: BTreeMap<&str, &str> = definitions(&text).collect();
-    let heading = |link: &str| link.split_once('#').map(|(_, heading)| heading.to_owned());
-    for (path, text) in pages().iter().filter(|(path, _)| path.starts_with("docs/guide")) {
-        for (label, target) in definitions(text) {
-            let place = format!("[{label}] of {}", path.display());
-            let there = overrides.get(label).unwrap_or_else(|| panic!("src/guide/links.md has no {place}"));
-            assert_eq!(heading(there), heading(target), "{place}");
-        }
-    }
-}
-
 /// Every page, by its path in the repository.
 fn pages() -> BTreeMap<PathBuf, String> {
     let within = FOLDERS.into_iter().flat_map(|folder| {
