@@ -8,7 +8,8 @@ use crate::place::{Evidence, PlaceValidations};
 use crate::proposed_union::{ProposedChoice, ProposedUnion};
 use crate::rule::ValidationRule;
 use crate::selection::FieldSelection;
-use crate::union_fields::UnionFields;
+use crate::table::{OtherMembers, TableRow, TruthTable};
+use crate::union_fields::{Combination, UnionFields};
 use cel::common::ast::operators as op;
 use cel::common::ast::{Expr, IdedExpr};
 use kube_unions_core::schema::cel_name::unescape;
@@ -76,6 +77,56 @@ impl CandidateFields<'_> {
     pub(crate) fn are_related(&self, one: &str, other: &str) -> bool {
         let of = |field: &str| self.validations.get(field);
         of(one).zip(of(other)).is_some_and(|(one, other)| !one.is_disjoint(other))
+    }
+
+    /// Returns true if an object without any of these members is rejected, whatever else it has.
+    pub(crate) fn requires_one(&self, members: &[String], env: &Rc<CelEnv>) -> bool {
+        let union = UnionFields { members: members.to_vec(), ..UnionFields::default() };
+        let table = TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Absent, env);
+        table.is_some_and(|table| table.row(None, &[]).is_some_and(|row| table.is_rejection(row)))
+    }
+
+    /// Returns the validations that reject a field without another one, if they accept both.
+    pub(crate) fn requirement(&self, field: &str, other: &str, env: &Rc<CelEnv>) -> Option<Vec<Evidence>> {
+        if !self.are_related(field, other) {
+            return None;
+        }
+        let union = UnionFields { members: vec![field.to_owned(), other.to_owned()], ..UnionFields::default() };
+        let table = TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Absent, env)?;
+        let (alone, both) = (table.row(None, &[field])?, table.row(None, &[field, other])?);
+        let is_required = table.is_rejection(alone) && both.is_allowed();
+        is_required.then(|| Self::evidence(&table, &[alone]))
+    }
+
+    /// Returns the members that matter only if they are not empty, by the rows of a table that count.
+    pub(crate) fn empty_is_unset<'t>(
+        &self,
+        rows: impl Iterator<Item = &'t TableRow>,
+        union: UnionFields,
+        rest: OtherMembers,
+        env: &Rc<CelEnv>,
+    ) -> BTreeSet<String> {
+        let open: BTreeSet<&Combination> =
+            rows.filter(|row| !row.rejected_unless_empty.is_empty()).map(|row| &row.combination).collect();
+        let mut union = UnionFields { empty_is_unset: BTreeSet::new(), ..union };
+        union.empty_is_unset.extend(open.iter().flat_map(|combination| combination.members.iter().cloned()));
+        for member in union.empty_is_unset.clone() {
+            let mut fewer = union.clone();
+            fewer.empty_is_unset.remove(&member);
+            let table = TruthTable::make(self.object.schema, &self.object.place, &fewer, rest, env).unwrap_or_default();
+            let is_open = |row: &TableRow| open.contains(&row.combination) && !row.rejected_unless_empty.is_empty();
+            if !table.rows().iter().any(is_open) {
+                union = fewer;
+            }
+        }
+        union.empty_is_unset
+    }
+
+    /// Returns the validations that reject these combinations.
+    pub(crate) fn evidence(table: &TruthTable, rows: &[&TableRow]) -> Vec<Evidence> {
+        let positions: BTreeSet<usize> = rows.iter().flat_map(|row| row.rejecting()).copied().collect();
+        let evidence = positions.into_iter().filter_map(|at| table.evidence().get(at));
+        evidence.filter(|evidence| evidence.is_about_fields()).cloned().collect()
     }
 }
 

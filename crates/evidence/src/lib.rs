@@ -2,8 +2,10 @@
 
 mod bounds;
 mod candidates;
+mod discriminated;
 mod env;
 mod exclusion_graph;
+mod exclusions;
 mod expression;
 mod facts;
 mod format;

@@ -78,6 +78,16 @@ impl Evidence {
     pub fn is_about_fields(&self) -> bool {
         !matches!(&self.kind, EvidenceKind::Keyword(keyword) if matches!(keyword.as_str(), "required" | "enum" | "type"))
     }
+
+    /// Returns evidence with more, each piece once.
+    pub(crate) fn with_others(mut evidence: Vec<Self>, others: impl Iterator<Item = Self>) -> Vec<Self> {
+        for other in others {
+            if evidence.iter().all(|known| known.position() != other.position()) {
+                evidence.push(other);
+            }
+        }
+        evidence
+    }
 }
 
 /// A place with the validations that reach it.

@@ -72,6 +72,22 @@ pub(crate) enum OtherMembers {
     Unknown,
 }
 
+impl TableRow {
+    /// Returns the validations that reject the combination if its members are not empty.
+    pub(crate) fn rejecting(&self) -> &[usize] {
+        match &self.decision {
+            Decision::Rejected { by } => by,
+            Decision::Allowed => &self.rejected_unless_empty,
+            Decision::Undecided { .. } => &[],
+        }
+    }
+
+    /// Returns true if no validation rejects the combination, whatever its members are.
+    pub(crate) fn is_allowed(&self) -> bool {
+        self.decision == Decision::Allowed && self.rejected_unless_empty.is_empty()
+    }
+}
+
 impl TruthTable {
     /// Makes the table of a union from the schema of the object that has its fields.
     pub fn of(node: &Value, union: &UnionFields) -> Self {
@@ -174,6 +190,16 @@ impl TruthTable {
             by_value.then_with(|| of_row.members.iter().map(String::as_str).cmp(members.iter().copied()))
         });
         found.ok().and_then(|position| self.rows.get(position))
+    }
+
+    /// Returns true if a rule or keyword about several fields rejects the combination of a row whose members are not empty.
+    pub(crate) fn is_rejection(&self, row: &TableRow) -> bool {
+        row.rejecting().iter().filter_map(|&at| self.evidence.get(at)).any(Evidence::is_about_fields)
+    }
+
+    /// Returns [`Self::is_rejection`] of a combination.
+    pub(crate) fn is_rejected(&self, value: Option<&str>, members: &[&str]) -> bool {
+        self.row(value, members).is_some_and(|row| self.is_rejection(row))
     }
 
     /// Returns if a member must be set when the discriminator has a value.
