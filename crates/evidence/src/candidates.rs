@@ -79,6 +79,15 @@ impl CandidateFields<'_> {
         of(one).zip(of(other)).is_some_and(|(one, other)| !one.is_disjoint(other))
     }
 
+    /// Returns true if two fields are rejected together, and neither is alone, whatever else is set.
+    pub(crate) fn excludes(&self, one: &str, other: &str, env: &Rc<CelEnv>) -> bool {
+        let union = UnionFields { members: vec![one.to_owned(), other.to_owned()], ..UnionFields::default() };
+        let table = || TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Unknown, env);
+        let table = self.are_related(one, other).then(table).flatten();
+        let is_rejected = |members: &[&str]| table.as_ref().is_some_and(|table| table.is_rejected(None, members));
+        is_rejected(&[one, other]) && !is_rejected(&[one]) && !is_rejected(&[other])
+    }
+
     /// Returns true if an object without any of these members is rejected, whatever else it has.
     pub(crate) fn requires_one(&self, members: &[String], env: &Rc<CelEnv>) -> bool {
         let union = UnionFields { members: members.to_vec(), ..UnionFields::default() };

@@ -78,14 +78,35 @@ impl Proposals {
         }
         // A field that excludes another one is a member beside it, and not the only member of a discriminator.
         let (several, single): (Vec<_>, Vec<_>) = with_discriminator.into_iter().partition(|it| it.members.len() > 1);
+        self.examine_taken(candidate, &several, env);
         for union in several {
             self.propose(candidate, union, env);
         }
         let before = self.unions.len();
         self.examine_pairs(candidate, rest, env);
         let paired: BTreeSet<String> = self.unions.iter().skip(before).flat_map(|it| it.members.clone()).collect();
-        for union in single.into_iter().filter(|union| !union.members.iter().any(|member| paired.contains(member))) {
-            self.propose(candidate, union, env);
+        for union in single {
+            let taken = union.members.iter().find(|member| paired.contains(*member));
+            if let Some(why) = taken.map(|member| taken_twice(&union, member, "a union without a discriminator")) {
+                self.doubt(candidate, union.discriminator.into_iter().chain(union.members).collect(), why);
+            } else {
+                self.propose(candidate, union, env);
+            }
+        }
+    }
+
+    /// Doubts the pairs of fields that exclude each other, of which a discriminator selects one.
+    fn examine_taken(&mut self, candidate: &CandidateFields<'_>, unions: &[ProposedUnion], env: &Rc<CelEnv>) {
+        let union_of = |field: &String| unions.iter().position(|union| union.members.contains(field));
+        for (length, one) in candidate.fields.iter().enumerate() {
+            for other in candidate.fields.iter().take(length) {
+                let (of_one, of_other) = (union_of(one), union_of(other));
+                let taken = of_other.map(|union| (union, other)).or(of_one.map(|union| (union, one)));
+                let Some((union, member)) = taken.filter(|_| of_one != of_other) else { continue };
+                if let Some(union) = unions.get(union).filter(|_| candidate.excludes(one, other, env)) {
+                    self.doubt(candidate, vec![other.clone(), one.clone()], taken_twice(union, member, "this pair"));
+                }
+            }
         }
     }
 
@@ -158,4 +179,12 @@ impl Proposals {
     fn doubt(&mut self, candidate: &CandidateFields<'_>, fields: Vec<String>, why: String) {
         self.doubts.push(DoubtfulGroup { path: candidate.object.place.to_string(), fields, why });
     }
+}
+
+/// Returns the reason why a member of a union with a discriminator is not a member of another one.
+fn taken_twice(union: &ProposedUnion, member: &str, other: &str) -> String {
+    let discriminator = union.discriminator.as_deref().unwrap_or_default();
+    format!(
+        "`{member}` is a member of the union of `{discriminator}` and of {other}, and a field can be in one union only"
+    )
 }
