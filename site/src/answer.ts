@@ -15,6 +15,13 @@ export interface Problem {
   message: string;
 }
 
+/** A place in an input. Line and column are counted from 1. */
+export interface Place {
+  input: InputName;
+  line: number;
+  column: number;
+}
+
 export interface Answer {
   problems: Problem[];
   /** False if the text of an input cannot be read: perhaps a line is half written. */
@@ -23,7 +30,7 @@ export interface Answer {
   unions: { kind: string; api_version: string; unions: Union[] }[];
   /** The object after an apply, as YAML. Null if the new object is written as it is. */
   applied: string | null;
-  normalized: { text: string; changes: { path: string; reason: string; line: number | null }[]; rewritten: boolean } | null;
+  normalized: { text: string; changes: { path: string; reason: string; place: Place | null }[]; rewritten: boolean } | null;
   jsonPatch: string | null;
   strategicPatch: { patch: string } | { error: string } | null;
   policies: { yaml: string; refusals: string[] } | null;
@@ -39,7 +46,7 @@ export interface Verdict {
   outcome: "allowed" | "denied" | "notJudged";
   isUpdate: boolean;
   message: string | null;
-  causes: { path: string; message: string; line: number | null; column: number | null }[];
+  causes: { path: string; message: string; place: Place | null }[];
   warnings: string[];
   audit: string[];
 }

@@ -26,7 +26,7 @@ const EMPTY: Question = { definitions: "", old: "", new: "", way: "replace" };
 const samples = element("sample") as HTMLSelectElement;
 const way = element("way") as HTMLSelectElement;
 const tabs = new Tabs((name) => editors?.[name].view.requestMeasure());
-const results = new Results((input, line, column) => {
+const results = new Results(({ input, line, column }) => {
   tabs.show(input);
   editors[input].goTo(line, column);
 });

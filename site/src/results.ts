@@ -1,11 +1,11 @@
 // Shows an answer. Texts of the engine become text nodes, never HTML.
 
-import { TITLES, type Answer, type InputName, type Problem, type Question, type Union, type Verdict } from "./answer.js";
+import { TITLES, type Answer, type Place, type Problem, type Question, type Union, type Verdict } from "./answer.js";
 import { commands } from "./commands.js";
 import { Viewer } from "./editor.js";
 import { element, outputs } from "./page.js";
 
-type Jump = (input: InputName, line: number, column: number) => void;
+type Jump = (place: Place) => void;
 
 export class Results {
   private readonly applied = new Viewer(element("applied"), "Object after the write");
@@ -55,7 +55,7 @@ export class Results {
     this.applied.show(answer.applied ?? "");
     element("applied-panel").hidden = answer.applied === null;
     const changes = answer.normalized?.changes ?? [];
-    list("changes", changes.map((change) => this.place("new", change.line, 1, `${change.path}: ${change.reason}`)));
+    list("changes", changes.map((change) => this.place(change.place, `${change.path}: ${change.reason}`)));
     text("normalized-note", normalizedNote(answer));
     if (answer.normalized && answer.normalized.text !== before) this.normalized.compare(before, answer.normalized.text);
     else this.normalized.show(answer.normalized?.text ?? "");
@@ -84,7 +84,7 @@ export class Results {
     list("problems", problems.map((problem) => {
       const { input, line, column, severity, message } = problem;
       const place = line === null ? TITLES[input] : `${TITLES[input]}:${line}:${column}`;
-      const found = this.place(input, line, column ?? 1, `${place}: ${severity}: ${message}`);
+      const found = this.place(line === null ? null : { input, line, column: column ?? 1 }, `${place}: ${severity}: ${message}`);
       found.className = severity;
       return found;
     }));
@@ -103,19 +103,19 @@ export class Results {
     // A reader hears only what changes.
     if (output.textContent !== shown) output.textContent = shown;
     element("verdict-bar").className = outcome;
-    list("causes", causes.map((cause) => this.place("new", cause.line, cause.column ?? 1, `${cause.path}: ${cause.message}`)));
+    list("causes", causes.map((cause) => this.place(cause.place, `${cause.path}: ${cause.message}`)));
     list("warnings", warnings.map((warning) => item(`Warning: ${warning}`)));
     list("audit", audit.map((violation) => item(`Audit: ${violation}`)));
   }
 
   /** An item of a list that leads to a line of an input. */
-  private place(input: InputName, line: number | null, column: number, label: string): HTMLLIElement {
-    if (line === null) return item(label);
+  private place(place: Place | null, label: string): HTMLLIElement {
+    if (place === null) return item(label);
     const button = document.createElement("button");
     button.type = "button";
     button.className = "place";
     button.textContent = label;
-    button.addEventListener("click", () => this.jump(input, line, column));
+    button.addEventListener("click", () => this.jump(place));
     const found = document.createElement("li");
     found.append(button);
     return found;

@@ -3,13 +3,14 @@
 //! [`answer()`] reads a [`Question`] and returns an [`Answer`]. The page `site/` calls it in a worker of the browser. It knows no
 //! browser, and uses the code of the command line and of the webhook.
 //!
-//! `inputs` reads the texts, `write` predicts an apply, `verdict` judges the write, `patches` creates the patches, `unions` lists the unions, and `policies`
-//! compiles them.
+//! `inputs` reads the texts, `write` predicts an apply, `verdict` judges the write, and `place` finds its values in the texts.
+//! `patches` creates the patches, `unions` lists the unions, and `policies` compiles them.
 
 mod answer;
 mod described;
 mod inputs;
 mod patches;
+mod place;
 mod policies;
 mod question;
 mod unions;
@@ -18,6 +19,7 @@ mod write;
 
 pub use answer::Answer;
 pub use inputs::{InputName, PlaygroundProblem};
+pub use place::InputPlace;
 pub use question::{LARGEST_INPUT, Question, WriteWay};
 pub use verdict::{PlaygroundOutcome, ReviewVerdict, Reviewed};
 

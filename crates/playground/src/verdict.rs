@@ -5,13 +5,14 @@ use crate::write::Write;
 use kube_unions_core::admission::{Phase, Ratcheting, Review, ReviewOutcome};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::union::{Part, UnionPlace};
 use kube_unions_manifests::edit;
 use kube_unions_manifests::normalized::own_edits;
 use kube_unions_manifests::request::ReviewedObject;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The results of a review, all missing without a write. A change and a cause have their places in the new object.
+/// The results of a review, all missing without a write. A change and a cause have an [`InputPlace`](crate::InputPlace).
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reviewed {
@@ -117,21 +118,23 @@ fn reviewed(inputs: &PlaygroundInputs, kind: &GroupVersionKind, write: &Write) -
     // A denial has no changes. The mutating phase shows those that precede it.
     let mutated = (both.outcome() == ReviewOutcome::Denied).then(|| answer(Phase::Mutate)).transpose()?;
     let mutated = mutated.as_ref().unwrap_or(&both);
+    let entry = inputs.kinds.catalog.lookup(&kind.group, &kind.version, &kind.kind);
+    let places = entry.map(|entry| entry.plan().places(Part::Main)).unwrap_or_default();
     Ok(Reviewed {
-        applied: write.is_applied.then(|| write.shown.section.text.clone()),
-        normalized: Some(normalized(write, mutated)?),
+        applied: write.applied.is_some().then(|| write.shown.section.text.clone()),
+        normalized: Some(normalized(write, &places, mutated)?),
         json_patch: Some(json_patch(mutated)),
-        verdict: Some(verdict(write, &both)),
+        verdict: Some(verdict(write, &places, &both)),
     })
 }
 
 /// Returns the object with the changes. It is rewritten, without its comments, if anchors reach the changed fields.
-fn normalized(write: &Write, review: &Review) -> Result<Value, String> {
+fn normalized(write: &Write, places: &[UnionPlace<'_>], review: &Review) -> Result<Value, String> {
     let object = &write.shown;
     let edits = own_edits(object, review);
     let changes = review.changes().map(|change| {
-        let line = position(write, &change.path.to_pointer()).map(|(line, _)| line);
-        json!({"path": change.path.to_string(), "reason": change.reason.to_string(), "line": line})
+        let place = write.place(places, &change.path);
+        json!({"path": change.path.to_string(), "reason": change.reason.to_string(), "place": place})
     });
     let changes: Vec<Value> = changes.collect();
     if edits.is_empty() {
@@ -147,16 +150,10 @@ fn json_patch(review: &Review) -> String {
     if operations.is_empty() { String::new() } else { serde_json::to_string_pretty(&operations).unwrap_or_default() }
 }
 
-/// Returns the place of a value in the new object. The object after an apply has other lines.
-fn position(write: &Write, pointer: &str) -> Option<(usize, usize)> {
-    if write.is_applied { None } else { write.shown.position(pointer) }
-}
-
-fn verdict(write: &Write, review: &Review) -> ReviewVerdict {
-    let causes = review.violations().kept().iter().map(|it| {
-        let (line, column) = position(write, &it.path.to_pointer()).unzip();
-        json!({"path": it.path.to_string(), "message": it.message(), "line": line, "column": column})
-    });
+fn verdict(write: &Write, places: &[UnionPlace<'_>], review: &Review) -> ReviewVerdict {
+    let causes = review.violations().kept().iter().map(
+        |it| json!({"path": it.path.to_string(), "message": it.message(), "place": write.place(places, &it.path)}),
+    );
     let is_denied = review.outcome() == ReviewOutcome::Denied;
     ReviewVerdict {
         outcome: if is_denied { PlaygroundOutcome::Denied } else { PlaygroundOutcome::Allowed },

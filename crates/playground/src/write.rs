@@ -1,7 +1,8 @@
 //! The write that admission sees: the new object, or what an apply of it makes of the old one.
 
 use crate::described::DescribedKind;
-use crate::inputs::PlaygroundInputs;
+use crate::inputs::{InputName, PlaygroundInputs};
+use crate::place::{AppliedObject, ApplySource};
 use crate::question::WriteWay;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::names::GroupVersionKind;
@@ -19,8 +20,8 @@ pub(crate) struct Write {
     pub(crate) old: Option<Document>,
     /// The fields that the author sets, if the API server tells them admission.
     pub(crate) manifest: Option<String>,
-    /// True if an apply made the object, so that its lines are not those of the input.
-    pub(crate) is_applied: bool,
+    /// The origin of an object that an apply made, so that its lines are not those of an input.
+    pub(crate) applied: Option<AppliedObject>,
 }
 
 impl Write {
@@ -42,7 +43,7 @@ impl Write {
         let completed =
             |document: &Document| inputs.kinds.completed_document(document).map_err(|error| error.to_string());
         let old = old.map(completed).transpose()?;
-        Ok(Self { shown: new.clone(), new: completed(new)?, old, manifest: None, is_applied: false })
+        Ok(Self { shown: new.clone(), new: completed(new)?, old, manifest: None, applied: None })
     }
 
     fn applied(
@@ -89,8 +90,10 @@ impl Write {
         let text = to_yaml(&after.to_string()).map_err(|error| error.to_string())?;
         let file = ManifestFile::read("object after the write".into(), text.into_bytes());
         let shown = file.map_err(|error| error.to_string())?.documents().pop().ok_or("no object is left")?;
-        let old = old.with_text(live.to_string());
-        Ok(Self { new: shown.clone(), shown, old: Some(old), manifest, is_applied: true })
+        let source = |input, document: &Document, value| ApplySource { input, document: document.clone(), value };
+        let sources = [source(InputName::New, new, new_value), source(InputName::Old, old, old_value)];
+        let (old, applied) = (old.with_text(live.to_string()), AppliedObject { after, sources });
+        Ok(Self { new: shown.clone(), shown, old: Some(old), manifest, applied: Some(applied) })
     }
 }
 

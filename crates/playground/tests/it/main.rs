@@ -175,6 +175,57 @@ fn an_apply_leaves_what_the_way_does_not_remove_and_normalisation_removes_it() {
 }
 
 #[test]
+fn what_is_told_of_an_applied_object_has_its_place_in_the_new_or_in_the_old_object() {
+    let definitions = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boxes.example.com, annotations: {kube-unions.dev/unions: '{"v1": {"/properties/spec/properties/items/items": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]}}'}}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Box, plural: boxes}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              items:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items: {type: object, required: [name], properties: {name: {type: string}, a: {type: integer}, b: {type: integer}}}
+"#;
+    let object = |items: &[&str]| {
+        let items: String = items.iter().map(|item| format!("  - {item}\n")).collect();
+        // Nobody owns the fields of the old object, so an apply leaves them.
+        format!(
+            "apiVersion: example.com/v1\nkind: Box\nmetadata: {{name: x, managedFields: []}}\nspec:\n  items:\n{items}"
+        )
+    };
+    for (way, old, new, told, input, line) in [
+        // Only the old object has the field.
+        ("ssa", &["{name: one}", "{name: two, a: 1}"][..], &["{name: two, b: 2}"][..], "changes", "old", 7),
+        // The new object has it, at another index than the result.
+        ("ssa", &["{name: one, a: 1}"], &["{name: two, a: 1, b: 2}"], "causes", "new", 6),
+        // A list of a merge patch takes the place of the old one.
+        ("merge", &["{name: one}"], &["{name: two}", "{name: three, a: 1, b: 2}"], "causes", "new", 7),
+        ("replace", &["{name: one, a: 1}"], &["{name: two}", "{name: one, a: 1, b: 2}"], "changes", "new", 7),
+    ] {
+        let new = object(new).replace(", managedFields: []", "");
+        let answer = ask_by(way, definitions, &object(old), &new);
+        let told = if told == "causes" { &answer["verdict"]["causes"] } else { &answer["normalized"]["changes"] };
+        let place = &told[0]["place"];
+        assert_eq!((&place["input"], &place["line"]), (&json!(input), &json!(line)), "{way}, {input}: {answer:#}");
+    }
+}
+
+#[test]
 fn client_side_apply_of_a_custom_resource_removes_what_its_author_removed() {
     let (definitions, old, new) = (sample("issuer", "definitions"), sample("issuer", "old"), sample("issuer", "new"));
     for way in ["csa", "ssa"] {

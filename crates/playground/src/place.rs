@@ -1,0 +1,95 @@
+//! Finds values of the written object in the inputs.
+
+use crate::inputs::InputName;
+use crate::write::Write;
+use kube_unions_core::field_path::{FieldPath, pointer_tokens, push_token};
+use kube_unions_core::union::{UnionPlace, UnionStep};
+use kube_unions_manifests::Document;
+use serde::Serialize;
+use serde_json::Value;
+use std::iter;
+
+/// A place in the text of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct InputPlace {
+    /// The input.
+    pub input: InputName,
+    /// Counted from 1, as is the column.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+}
+
+/// An object that an apply made, and what it was made of.
+pub(crate) struct AppliedObject {
+    pub(crate) after: Value,
+    /// The new object and the old one.
+    pub(crate) sources: [ApplySource; 2],
+}
+
+/// An input of an apply.
+pub(crate) struct ApplySource {
+    pub(crate) input: InputName,
+    pub(crate) document: Document,
+    pub(crate) value: Value,
+}
+
+impl Write {
+    /// Returns the place of a value of the object, or of its nearest parent that an input has. A value after an apply comes from the
+    /// new object, or from the old one if only that has it.
+    pub(crate) fn place(&self, places: &[UnionPlace<'_>], path: &FieldPath) -> Option<InputPlace> {
+        let pointer = path.to_pointer();
+        let at = |input: InputName, document: &Document, pointer: &str| {
+            document.position(pointer).map(|(line, column)| InputPlace { input, line, column })
+        };
+        let Some(AppliedObject { after, sources }) = &self.applied else {
+            return at(InputName::New, &self.shown, &pointer);
+        };
+        let tokens = pointer_tokens(&pointer)?;
+        let steps = steps_to(places, &tokens);
+        (0..=tokens.len()).rev().filter_map(|length| tokens.get(..length)).find_map(|tokens| {
+            let find = |it: &ApplySource| at(it.input, &it.document, &counterpart(after, &it.value, tokens, steps)?);
+            sources.iter().find_map(find)
+        })
+    }
+}
+
+/// Returns the steps to the innermost object with unions on a path.
+fn steps_to<'p>(places: &'p [UnionPlace<'p>], tokens: &[String]) -> &'p [UnionStep<'p>] {
+    let is_on_path = |place: &&UnionPlace<'_>| {
+        let mut steps = place.steps.iter().zip(tokens);
+        place.steps.len() <= tokens.len()
+            && steps.all(|(step, token)| !matches!(step, UnionStep::Field(name) if name != token))
+    };
+    places.iter().filter(is_on_path).max_by_key(|place| place.steps.len()).map_or(&[], |place| &place.steps)
+}
+
+/// Returns the JSON Pointer in another version of an object of a value at a path. An item of a list with keys may have another
+/// index there.
+fn counterpart(mut object: &Value, mut other: &Value, tokens: &[String], steps: &[UnionStep<'_>]) -> Option<String> {
+    let mut pointer = String::new();
+    for (token, step) in tokens.iter().zip(steps.iter().map(Some).chain(iter::repeat(None))) {
+        object = child(object, token)?;
+        let name = match (step, other) {
+            (Some(UnionStep::Items { keys }), Value::Array(items)) if !keys.is_empty() => {
+                // A key that is missing has its default.
+                let is_same = |item: &Value| {
+                    keys.iter().all(|key| item.get(key.name).is_none_or(|value| object.get(key.name) == Some(value)))
+                };
+                items.iter().position(is_same)?.to_string()
+            }
+            _ => token.clone(),
+        };
+        other = child(other, &name)?;
+        pointer.push('/');
+        push_token(&mut pointer, &name);
+    }
+    Some(pointer)
+}
+
+fn child<'v>(value: &'v Value, token: &str) -> Option<&'v Value> {
+    match value {
+        Value::Array(items) => items.get(token.parse::<usize>().ok()?),
+        other => other.get(token),
+    }
+}
