@@ -12,6 +12,7 @@ mod declarations;
 mod defaults;
 mod generate;
 mod grammar;
+mod grouped;
 mod hooks;
 mod hostile;
 mod in_place;
