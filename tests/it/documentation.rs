@@ -32,6 +32,34 @@ fn every_link_leads_to_a_file_and_a_heading() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
+#[test]
+fn every_picture_has_words() {
+    let pages = pages();
+    let lines = || pages.iter().flat_map(|(path, text)| prose(text).map(move |line| (path, line)));
+    let pictures = lines().filter(|(_, line)| line.contains("![")).count();
+    assert!(pictures >= 5, "only {pictures} pictures");
+    let silent: Vec<_> = lines().filter(|(_, line)| line.contains("![]")).collect();
+    assert!(silent.is_empty(), "{silent:#?}");
+}
+
+#[test]
+fn the_readme_is_short() {
+    let lines = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
+    assert!(lines <= 120, "{lines} lines: move some into the guide");
+}
+
+/// Other sites read this file, and follow its links.
+#[test]
+fn each_file_that_security_insights_names_exists() {
+    let text = fs::read_to_string(root().join("security-insights.yml")).unwrap();
+    let files = text
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("https://github.com/kube-unions/kube-unions/blob/main/"));
+    let files: Vec<&str> = files.map(|file| file.split('#').next().unwrap_or(file)).collect();
+    assert!(files.len() >= 5, "only {files:?}");
+    assert_eq!(files.iter().filter(|file| !root().join(file).exists()).collect::<Vec<_>>(), [&""; 0]);
+}
+
 /// Every page, by its path in the repository.
 fn pages() -> BTreeMap<PathBuf, String> {
     let within = FOLDERS.into_iter().flat_map(|folder| {
