@@ -1,7 +1,6 @@
 //! Finds values of the written object in the inputs.
 
 use crate::inputs::InputName;
-use crate::write::Write;
 use kube_unions_core::field_path::{FieldPath, pointer_tokens, push_token};
 use kube_unions_core::union::{UnionPlace, UnionStep};
 use kube_unions_manifests::Document;
@@ -20,8 +19,9 @@ pub struct InputPlace {
     pub column: usize,
 }
 
-/// An object that an apply made, and what it was made of.
-pub(crate) struct AppliedObject {
+/// The origin of an object that an apply made.
+pub(crate) struct ObjectOrigin {
+    /// The object.
     pub(crate) after: Value,
     /// The new object and the old one.
     pub(crate) sources: [ApplySource; 2],
@@ -34,22 +34,24 @@ pub(crate) struct ApplySource {
     pub(crate) value: Value,
 }
 
-impl Write {
-    /// Returns the place of a value of the object, or of its nearest parent that an input has. A value after an apply comes from the
-    /// new object, or from the old one if only that has it.
+impl InputPlace {
+    /// Returns the place of a value in an input, or of its nearest parent there.
+    pub(crate) fn of(input: InputName, document: &Document, pointer: &str) -> Option<Self> {
+        document.position(pointer).map(|(line, column)| Self { input, line, column })
+    }
+}
+
+impl ObjectOrigin {
+    /// Returns the place of a value: in the new object, or in the old one if only that has it. If neither has it, the place is that
+    /// of its nearest parent.
     pub(crate) fn place(&self, places: &[UnionPlace<'_>], path: &FieldPath) -> Option<InputPlace> {
-        let pointer = path.to_pointer();
-        let at = |input: InputName, document: &Document, pointer: &str| {
-            document.position(pointer).map(|(line, column)| InputPlace { input, line, column })
-        };
-        let Some(AppliedObject { after, sources }) = &self.applied else {
-            return at(InputName::New, &self.shown, &pointer);
-        };
-        let tokens = pointer_tokens(&pointer)?;
+        let tokens = pointer_tokens(&path.to_pointer())?;
         let steps = steps_to(places, &tokens);
         (0..=tokens.len()).rev().filter_map(|length| tokens.get(..length)).find_map(|tokens| {
-            let find = |it: &ApplySource| at(it.input, &it.document, &counterpart(after, &it.value, tokens, steps)?);
-            sources.iter().find_map(find)
+            let find = |it: &ApplySource| {
+                InputPlace::of(it.input, &it.document, &counterpart(&self.after, &it.value, tokens, steps)?)
+            };
+            self.sources.iter().find_map(find)
         })
     }
 }

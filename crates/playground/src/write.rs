@@ -2,10 +2,12 @@
 
 use crate::described::DescribedKind;
 use crate::inputs::{InputName, PlaygroundInputs};
-use crate::place::{AppliedObject, ApplySource};
+use crate::place::{ApplySource, InputPlace, ObjectOrigin};
 use crate::question::WriteWay;
 use kube_unions_core::causes::with_causes;
+use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::union::UnionPlace;
 use kube_unions_manifests::{BuiltInDefaults, Document, ManifestFile, to_yaml};
 use serde_json::Value;
 use strategic_merge_patch::{ApplyEngines, ApplySides, json_merge, server_side_manifest};
@@ -21,7 +23,7 @@ pub(crate) struct Write {
     /// The fields that the author sets, if the API server tells them admission.
     pub(crate) manifest: Option<String>,
     /// The origin of an object that an apply made, so that its lines are not those of an input.
-    pub(crate) applied: Option<AppliedObject>,
+    pub(crate) applied: Option<ObjectOrigin>,
 }
 
 impl Write {
@@ -37,6 +39,14 @@ impl Write {
             (Some(old), Some(described)) => Self::applied(inputs, &kind, &described, old, new),
             (old, _) => Self::whole(inputs, old.as_ref(), new),
         })
+    }
+
+    /// Returns the place of a value of the object in the inputs, or of its nearest parent there.
+    pub(crate) fn place(&self, places: &[UnionPlace<'_>], path: &FieldPath) -> Option<InputPlace> {
+        match &self.applied {
+            Some(origin) => origin.place(places, path),
+            None => InputPlace::of(InputName::New, &self.shown, &path.to_pointer()),
+        }
     }
 
     fn whole(inputs: &PlaygroundInputs, old: Option<&Document>, new: &Document) -> Result<Self, String> {
@@ -92,7 +102,7 @@ impl Write {
         let shown = file.map_err(|error| error.to_string())?.documents().pop().ok_or("no object is left")?;
         let source = |input, document: &Document, value| ApplySource { input, document: document.clone(), value };
         let sources = [source(InputName::New, new, new_value), source(InputName::Old, old, old_value)];
-        let (old, applied) = (old.with_text(live.to_string()), AppliedObject { after, sources });
+        let (old, applied) = (old.with_text(live.to_string()), ObjectOrigin { after, sources });
         Ok(Self { new: shown.clone(), shown, old: Some(old), manifest, applied: Some(applied) })
     }
 }
