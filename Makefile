@@ -179,6 +179,21 @@ semver: ## Compare the API of each published crate with the last release
 	command -v cargo-semver-checks >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-semver-checks; \
 	$(CARGO) semver-checks --baseline-rev "$$release" $(addprefix --package ,$(PACKAGES))
 
+# The tool reads one version of rustdoc's JSON, which is unstable: the one that the pinned tool chain writes. Another tool chain may
+# need another version of the tool.
+EXTERNAL_TYPES_VERSION := 0.5.0
+EXTERNAL_TYPES := $(TARGET)/external-types-$(EXTERNAL_TYPES_VERSION)
+
+.PHONY: external-types
+external-types: ## Check that the API of each published crate has only those types of other crates that its Cargo.toml allows
+	@[ -x $(EXTERNAL_TYPES)/bin/cargo-check-external-types ] || \
+	  $(CARGO_INSTALL) --root $(EXTERNAL_TYPES) --version $(EXTERNAL_TYPES_VERSION) cargo-check-external-types
+	for package in $(PACKAGES); do \
+	  manifest=$$($(CARGO) pkgid --package "$$package" | sed 's,^path+file://,,; s,#.*,/Cargo.toml,'); \
+	  RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$(EXTERNAL_TYPES) $(EXTERNAL_TYPES)/bin/cargo-check-external-types check-external-types \
+	    --all-features --manifest-path "$$manifest"; \
+	done
+
 .PHONY: msrv
 msrv: ## Compile everything with the oldest Rust that Cargo.toml promises
 	version=$$(sed -n 's/^rust-version = "\(.*\)"$$/\1/p' Cargo.toml); \

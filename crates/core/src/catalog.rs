@@ -16,8 +16,8 @@ use crate::declaration::{Fault, OriginEntry, Resource};
 use crate::names::GroupVersionKind;
 use crate::union::{Part, Plan, Union};
 use digest::digest_of_all;
-use hashbrown::HashMap;
-use std::collections::BTreeSet;
+use hashbrown::{Equivalent, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The kinds that have unions, each with its plan.
@@ -43,6 +43,16 @@ pub struct CatalogEntry {
     digest: u64,
 }
 
+/// Group, version and kind. Looks up a [`GroupVersionKind`] without building one: both have the same hash.
+#[derive(Hash)]
+struct LookedUpKind<'k>(&'k str, &'k str, &'k str);
+
+impl Equivalent<GroupVersionKind> for LookedUpKind<'_> {
+    fn equivalent(&self, key: &GroupVersionKind) -> bool {
+        (self.0, self.1, self.2) == (&*key.group, &*key.version, &*key.kind)
+    }
+}
+
 impl Catalog {
     /// If two entries have the same kind, the first one wins.
     fn new(entries: impl IntoIterator<Item = CatalogEntry>, mut faults: Vec<Fault>) -> Self {
@@ -62,7 +72,7 @@ impl Catalog {
 
     /// Returns the entry of a kind, `None` if the kind has no unions.
     pub fn lookup(&self, group: &str, version: &str, kind: &str) -> Option<&CatalogEntry> {
-        self.entries.get(*self.index.get(&(group, version, kind))?)
+        self.entries.get(*self.index.get(&LookedUpKind(group, version, kind))?)
     }
 
     /// Returns every kind that has unions, sorted.
@@ -83,8 +93,8 @@ impl Catalog {
 
     /// Returns the unions in force, by the name of their `UnionDeclaration`. A union counts if it is in
     /// force in one version of its target, also if another source declares the same.
-    pub fn in_force(&self) -> HashMap<&str, BTreeSet<OriginEntry>> {
-        let mut in_force: HashMap<&str, BTreeSet<OriginEntry>> = HashMap::new();
+    pub fn in_force(&self) -> BTreeMap<&str, BTreeSet<OriginEntry>> {
+        let mut in_force: BTreeMap<&str, BTreeSet<OriginEntry>> = BTreeMap::new();
         for origin in self.entries.iter().flat_map(|entry| entry.plan.unions()).flat_map(Union::origins) {
             in_force.entry(&*origin.declaration).or_default().insert(origin.entry);
         }

@@ -1,6 +1,5 @@
 //! Names as Kubernetes defines them: kinds with their group and version, DNS labels and subdomains.
 
-use hashbrown::Equivalent;
 use serde::Deserialize;
 use std::fmt;
 
@@ -62,13 +61,6 @@ impl GroupVersionKind {
 impl fmt::Display for GroupVersionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, Kind={}", self.api_version(), self.kind)
-    }
-}
-
-/// Looks up a kind without building a key: the tuple hashes like the three fields.
-impl Equivalent<GroupVersionKind> for (&str, &str, &str) {
-    fn equivalent(&self, key: &GroupVersionKind) -> bool {
-        (&*key.group, &*key.version, &*key.kind) == *self
     }
 }
 
