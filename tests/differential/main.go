@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -26,7 +27,7 @@ type request struct {
 	Current   json.RawMessage `json:"current"`
 	Overwrite bool            `json:"overwrite"`
 	Manager   string          `json:"manager"`
-	// Rounds asks for the best time of so many instead of the result.
+	// Rounds asks for the least processor time of so many instead of the result.
 	Rounds int `json:"rounds"`
 	// Runs asks for everything that comes of so many: the package goes through maps in the order in which Go does, another
 	// one each time, and now and then the result depends on it.
@@ -82,13 +83,22 @@ func serve(asked request, schema lookup) answer {
 	}
 	best := time.Duration(1<<63 - 1)
 	for range asked.Rounds {
-		start := time.Now()
+		start := processorTime()
 		if got := once(asked, schema); got.Error != "" || got.Panic != "" {
 			return got
 		}
-		best = min(best, time.Since(start))
+		best = min(best, processorTime()-start)
 	}
 	return answer{Nanoseconds: best.Nanoseconds()}
+}
+
+// processorTime gives the time that all threads of the process have run.
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // outcomes gives each outcome once. All errors are one, and all panics.
