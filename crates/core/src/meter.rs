@@ -88,12 +88,15 @@ impl<'m, T> Buffer<'m, T> {
     }
 
     /// Makes room for `more` items.
+    #[inline]
     pub(crate) fn reserve(&mut self, more: usize) -> Result<(), Exhausted> {
         let needed = self.items.len().checked_add(more).ok_or(Exhausted)?;
+        if needed <= self.items.capacity() { Ok(()) } else { self.grow(needed) }
+    }
+
+    #[cold]
+    fn grow(&mut self, needed: usize) -> Result<(), Exhausted> {
         let capacity = self.items.capacity();
-        if needed <= capacity {
-            return Ok(());
-        }
         let growth =
             if bytes::<T>(capacity) < DOUBLED { capacity.max(LEAST / size_of::<T>().max(1)) } else { capacity / 4 };
         let target = needed.max(capacity.saturating_add(growth));
@@ -130,7 +133,10 @@ impl io::Write for Buffer<'_, u8> {
 
 impl<T> Drop for Buffer<'_, T> {
     fn drop(&mut self) {
-        self.meter.release(bytes::<T>(self.items.capacity()));
+        // Most buffers of a walk stay empty.
+        if self.items.capacity() > 0 {
+            self.meter.release(bytes::<T>(self.items.capacity()));
+        }
     }
 }
 

@@ -265,6 +265,18 @@ impl<'s> ObjectRef<'s> {
         })
     }
 
+    /// Returns true if two items have the same keys. An item that repeats another one has its words.
+    pub(super) fn has_keys_of(self, other: ObjectRef<'_>) -> bool {
+        let repeats = std::ptr::eq(self.arena, other.arena) && self.key_words() == other.key_words();
+        repeats || self.keys().eq(other.keys())
+    }
+
+    fn key_words(self) -> &'s [u32] {
+        let (first, count) = self.keys;
+        let first = index(first);
+        self.arena.words.get(first..first.saturating_add(index(3 * count))).unwrap_or_default()
+    }
+
     /// Returns true if the keys identify the item. A missing key counts as a value, because the API server fills in
     /// defaults. An item without any key has no identity.
     pub(super) fn has_keys(self) -> bool {

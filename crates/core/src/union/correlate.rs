@@ -3,10 +3,11 @@
 //! Fields and map values correspond by name, and items of keyed lists by their keys, in any order. Items of other lists
 //! have no identity: the old list only tells whether it had an equal union somewhere.
 
-use super::arena::{Arena, NONE, NodeRef, ObjectRef, UnionState};
+use super::arena::{Arena, NodeRef, ObjectRef, UnionState};
 use super::plan::{Node, NodeIndex, ObjectNode, Plan};
 use crate::meter::{Buffer, Exhausted, Meter};
-use hashbrown::DefaultHashBuilder;
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use std::cell::OnceCell;
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -217,9 +218,9 @@ impl<'s> Pairs<'s> {
     pub(super) fn new(new: NodeRef<'s>, old: NodeRef<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
         let mut both = new.items().zip(old.items());
         let in_order = new.count() == old.count()
-            && both.all(|((_, new), (_, old))| new.object().has_keys() && new.object().keys().eq(old.object().keys()));
+            && both.all(|((_, new), (_, old))| new.object().has_keys() && new.object().has_keys_of(old.object()));
         let new = KeyedItems::new(new, meter)?;
-        if in_order && new.are_distinct() {
+        if in_order && new.are_distinct {
             return Ok(Self::InOrder);
         }
         Ok(Self::InAnyOrder { new, old: KeyedItems::new(old, meter)? })
@@ -246,10 +247,16 @@ impl<'s> Pairs<'s> {
 #[derive(Debug)]
 pub(super) struct KeyedItems<'s> {
     arena: &'s Arena<'s>,
-    /// The hash of the keys in the upper half, the offset of the item in the lower half. Sorted.
-    items: Buffer<'s, u64>,
+    /// The offset of the first item with some keys, and [`TWICE`].
+    items: HashTable<u32>,
     hasher: DefaultHashBuilder,
+    are_distinct: bool,
+    meter: &'s dyn Meter,
+    charged: usize,
 }
+
+/// The bit of an offset that is set if other items have the same keys. The longest text is too short for offsets of 31 bits.
+const TWICE: u32 = 1 << 31;
 
 pub(super) enum KeyMatch<'s> {
     Never,
@@ -258,57 +265,63 @@ pub(super) enum KeyMatch<'s> {
 }
 
 impl<'s> KeyedItems<'s> {
-    /// Sorts the items of a list.
+    /// Indexes the items of a list.
     pub(super) fn new(list: NodeRef<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
+        let (arena, count) = (list.arena, list.count());
+        // An eighth of the places stays free, their number is a power of two, and each has a byte more.
+        let places = count.saturating_add(count / 7).max(16).next_power_of_two();
+        let charged = places.saturating_mul(size_of::<u32>().saturating_add(1)).saturating_add(32);
+        meter.charge(charged)?;
+        let items = HashTable::with_capacity(count);
+        debug_assert!(items.allocation_size() <= charged, "{} bytes for {count} items", items.allocation_size());
         // The seed is random, so that no client can make keys whose hashes are the same.
-        let mut keyed = Self { arena: list.arena, items: Buffer::new(meter), hasher: DefaultHashBuilder::default() };
-        keyed.items.reserve(list.count())?;
+        let hasher = DefaultHashBuilder::default();
+        let mut keyed = Self { arena, items, hasher, are_distinct: true, meter, charged };
         for (_, item) in list.items() {
-            let object = item.object();
-            if object.has_keys() {
-                keyed.items.push(keyed.hash(object) | u64::from(item.at))?;
+            keyed.insert(item);
+        }
+        Ok(keyed)
+    }
+
+    fn insert(&mut self, item: NodeRef<'s>) {
+        let Self { arena, items, hasher, .. } = self;
+        let object = item.object();
+        if !object.has_keys() {
+            return;
+        }
+        let same = |known: &u32| item_at(arena, *known).object().has_keys_of(object);
+        match items.entry(hash(hasher, object), same, |known| hash(hasher, item_at(arena, *known).object())) {
+            Entry::Vacant(place) => drop(place.insert(item.at)),
+            Entry::Occupied(mut known) => {
+                *known.get_mut() |= TWICE;
+                self.are_distinct = false;
             }
         }
-        keyed.items.sort_unstable();
-        Ok(keyed)
     }
 
     /// Returns the item that has the keys of `wanted`.
     pub(super) fn find(&self, wanted: ObjectRef<'_>) -> KeyMatch<'s> {
-        let hash = self.hash(wanted);
-        let first = self.items.partition_point(|item| *item < hash);
-        let rest = self.items.get(first..).unwrap_or_default().iter();
-        let mut same = rest
-            .take_while(|item| is_same_hash(**item, hash))
-            .map(|item| self.item(*item))
-            .filter(|item| item.object().keys().eq(wanted.keys()));
-        match (same.next(), same.next()) {
-            (None, _) => KeyMatch::Never,
-            (Some(once), None) => KeyMatch::Once(once),
-            (Some(_), Some(_)) => KeyMatch::Twice,
+        let same = |known: &u32| item_at(self.arena, *known).object().has_keys_of(wanted);
+        match self.items.find(hash(&self.hasher, wanted), same) {
+            None => KeyMatch::Never,
+            Some(known) if known & TWICE != 0 => KeyMatch::Twice,
+            Some(known) => KeyMatch::Once(item_at(self.arena, *known)),
         }
-    }
-
-    /// Returns true if no two items have the same keys.
-    fn are_distinct(&self) -> bool {
-        let mut neighbours = self.items.iter().zip(self.items.iter().skip(1));
-        // Items with the same hash are rare. They need not be neighbours.
-        neighbours.all(|(one, next)| {
-            !is_same_hash(*one, *next) || matches!(self.find(self.item(*one).object()), KeyMatch::Once(_))
-        })
-    }
-
-    fn item(&self, item: u64) -> NodeRef<'s> {
-        NodeRef { arena: self.arena, at: u32::try_from(item & u64::from(u32::MAX)).unwrap_or(NONE) }
-    }
-
-    fn hash(&self, object: ObjectRef<'_>) -> u64 {
-        let mut hasher = self.hasher.build_hasher();
-        object.keys().for_each(|key| key.hash(&mut hasher));
-        hasher.finish() >> 32 << 32
     }
 }
 
-fn is_same_hash(one: u64, other: u64) -> bool {
-    one >> 32 == other >> 32
+impl Drop for KeyedItems<'_> {
+    fn drop(&mut self) {
+        self.meter.release(self.charged);
+    }
+}
+
+fn item_at<'s>(arena: &'s Arena<'s>, known: u32) -> NodeRef<'s> {
+    NodeRef { arena, at: known & !TWICE }
+}
+
+fn hash(hasher: &DefaultHashBuilder, object: ObjectRef<'_>) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    object.keys().for_each(|key| key.hash(&mut hasher));
+    hasher.finish()
 }
