@@ -70,7 +70,7 @@ impl Budget {
     }
 
     /// Returns the bytes that requests hold.
-    fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         let kept = self.kept.lock().bytes;
         self.bytes - self.free.load(Ordering::Relaxed).saturating_add(kept).min(self.bytes)
     }

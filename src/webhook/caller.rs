@@ -7,6 +7,7 @@ use super::budget::{Exhausted, Reserved};
 use super::refusal::RequestRefusal;
 use crate::telemetry::LabelledCounters;
 use kube_unions_core::admission::Meter;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -76,20 +77,56 @@ impl Drop for Attendance<'_> {
     }
 }
 
+/// Bytes that a review charges in advance, because each change of the budget costs several atomic operations.
+const BLOCK: usize = 4 * 1024;
+
 /// The memory of a review. It refuses everything once the caller no longer waits.
 #[derive(Debug)]
 pub(super) struct AttendedMemory<'a> {
-    pub(super) memory: &'a Reserved,
-    pub(super) waits: &'a AtomicBool,
+    memory: &'a Reserved,
+    waits: &'a AtomicBool,
+    /// Bytes that are charged in advance. They return when this is dropped.
+    spare: Cell<usize>,
+}
+
+impl<'a> AttendedMemory<'a> {
+    pub(super) fn new(memory: &'a Reserved, waits: &'a AtomicBool) -> Self {
+        Self { memory, waits, spare: Cell::new(0) }
+    }
 }
 
 impl Meter for AttendedMemory<'_> {
     fn charge(&self, bytes: usize) -> Result<(), Exhausted> {
-        if self.waits.load(Ordering::Relaxed) { self.memory.charge(bytes) } else { Err(Exhausted) }
+        if !self.waits.load(Ordering::Relaxed) {
+            return Err(Exhausted);
+        }
+        let spare = self.spare.get();
+        if let Some(rest) = spare.checked_sub(bytes) {
+            self.spare.set(rest);
+            return Ok(());
+        }
+        let lacking = bytes - spare;
+        let in_advance = self.memory.charge(lacking.saturating_add(BLOCK)).is_ok();
+        if !in_advance {
+            self.memory.charge(lacking)?;
+        }
+        self.spare.set(if in_advance { BLOCK } else { 0 });
+        Ok(())
     }
 
     fn release(&self, bytes: usize) {
-        self.memory.release(bytes);
+        let spare = self.spare.get().saturating_add(bytes);
+        let kept = if spare > 2 * BLOCK { BLOCK } else { spare };
+        if kept < spare {
+            self.memory.release(spare - kept);
+        }
+        self.spare.set(kept);
+    }
+}
+
+impl Drop for AttendedMemory<'_> {
+    fn drop(&mut self) {
+        self.memory.release(self.spare.get());
     }
 }
 
@@ -101,6 +138,7 @@ fn timeout(query: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::budget::Budget;
     use super::*;
 
     #[test]
@@ -135,5 +173,30 @@ mod tests {
             assert!((before + want..=after + want).contains(&deadline), "{query}");
         }
         assert_eq!(Caller::new(Some("x"), &LabelledCounters::<1>::default()).deadline, None);
+    }
+
+    #[test]
+    fn a_review_charges_in_blocks_as_long_as_there_are_any() {
+        let budget = Budget::new(10 * BLOCK, BLOCK);
+        let body = Reserved::new(&budget);
+        let waits = AtomicBool::new(true);
+        let memory = AttendedMemory::new(&body, &waits);
+        for _ in 0..=BLOCK {
+            memory.charge(1).unwrap();
+        }
+        assert_eq!(budget.held(), BLOCK + 1, "one block");
+        memory.charge(1).unwrap();
+        assert_eq!(budget.held(), 2 * BLOCK + 2, "and the next");
+        memory.charge(7 * BLOCK).unwrap();
+        assert_eq!(budget.held(), 9 * BLOCK + 2);
+        memory.charge(BLOCK - 1).unwrap();
+        assert_eq!((memory.charge(BLOCK), budget.held()), (Err(Exhausted), 9 * BLOCK + 2), "there is no more");
+        memory.charge(1).unwrap();
+        memory.release(7 * BLOCK);
+        assert_eq!(budget.held(), 3 * BLOCK + 2, "a block is kept");
+        waits.store(false, Ordering::Relaxed);
+        assert_eq!(memory.charge(1), Err(Exhausted), "nobody waits");
+        drop(memory);
+        assert_eq!(budget.held(), 2 * BLOCK + 2);
     }
 }

@@ -251,7 +251,8 @@ fn attempt(
     start: Option<SpanStart>,
     waits: &AtomicBool,
 ) -> Result<ReviewAttempt, RequestRefusal> {
-    match reviews.answer(phase, body.as_ref(), &AttendedMemory { memory: &body, waits }, start) {
+    let answer = reviews.answer(phase, body.as_ref(), &AttendedMemory::new(&body, waits), start);
+    match answer {
         None => Err(RequestRefusal::NotReady),
         Some(Ok(json)) => body.replace(json).map(ReviewAttempt::Answered).map_err(|_| RequestRefusal::Budget),
         // The caller is gone and does not read this refusal.
