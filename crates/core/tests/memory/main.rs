@@ -1,9 +1,10 @@
 //! Compares the charged memory of a review with the memory that the allocator handed out.
 //!
-//! This test has a binary of its own, because the allocator counts for the whole process.
+//! These tests have a binary of their own, and take turns, because the allocator counts for the whole process.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test that meets what it did not expect is meant to stop there"
 )]
@@ -17,9 +18,16 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// Returns the turn of a test.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A meter that counts charges.
 #[derive(Debug, Default)]
@@ -229,8 +237,44 @@ fn review(new: &str, old: Option<&str>, evidence: Evidence) -> String {
     )
 }
 
+/// Reviews a body. Returns the most bytes that were charged, and the most that the allocator gave.
+fn memory_of(catalog: &Catalog, phase: Phase, body: &str) -> (usize, usize) {
+    let meter = Counting::default();
+    ALLOCATOR.reset_peak_usage();
+    let before = ALLOCATOR.current_usage();
+    let answer = review_within(catalog, phase, Ratcheting::Enabled, body.as_bytes(), &meter)
+        .and_then(|review| Ok((review.write(&meter)?, review)));
+    let given = ALLOCATOR.peak_usage().saturating_sub(before);
+    answer.unwrap_or_else(|error| panic!("{error}: {body:.300}"));
+    (meter.most.get(), given)
+}
+
+#[test]
+fn what_is_skipped_needs_no_memory_however_long_or_deep_it_is() {
+    const MOST: usize = 16 * 1024;
+    let _turn = turn();
+    let kind = MeteredKind { members: 2, map_form: false, discriminated: true, place: UnionPlace::List };
+    let catalog = kind.catalog();
+    for value in [
+        format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)),
+        format!("{}1{}", r#"{"a":"#.repeat(10_000), "}".repeat(10_000)),
+        format!(r#"{{"{}":1}}"#, "k".repeat(1 << 20)),
+        "7".repeat(1_000_000),
+        format!("[{}]", vec!["{}"; 1_000_000].join(",")),
+    ] {
+        let spec = format!(r#"{{"x":{value},"at":[{{"m0":{value},"y":{value}}}]}}"#);
+        let other = format!(r#"{{"at":[{{"m0": {value}}}],"x":{value} }}"#);
+        for old in [None, Some(&spec), Some(&other)] {
+            let body = review(&spec, old.map(String::as_str), Evidence::None);
+            let (charged, given) = memory_of(&catalog, Phase::Both, &body);
+            assert!(charged <= MOST && given <= MOST, "{charged} charged, {given} given: {body:.300}");
+        }
+    }
+}
+
 #[test]
 fn the_charge_is_never_less_than_half_of_what_the_allocator_gave() {
+    let _turn = turn();
     let mut runner = TestRunner::new(Config { cases: 192, failure_persistence: None, ..Config::default() });
     let least = Cell::new(f64::INFINITY);
     let evidence = vec![Evidence::None, Evidence::Annotation, Evidence::FieldSet, Evidence::FieldSets];
@@ -243,15 +287,7 @@ fn the_charge_is_never_less_than_half_of_what_the_allocator_gave() {
             let old = old.map(|old| kind.spec(&old, count));
             let body = review(&new, old.as_deref(), evidence);
             for phase in [Phase::Mutate, Phase::Validate, Phase::Both] {
-                let meter = Counting::default();
-                ALLOCATOR.reset_peak_usage();
-                let before = ALLOCATOR.current_usage();
-                let answer = review_within(&catalog, phase, Ratcheting::Enabled, body.as_bytes(), &meter)
-                    .and_then(|review| Ok((review.write(&meter)?, review)));
-                let given = ALLOCATOR.peak_usage().saturating_sub(before);
-                prop_assert!(answer.is_ok(), "{answer:?}");
-                drop(answer);
-                let charged = meter.most.get();
+                let (charged, given) = memory_of(&catalog, phase, &body);
                 prop_assert!(2 * charged >= given, "{charged} charged, {given} given: {phase:?} {kind:?} {body:.300}");
                 #[allow(clippy::cast_precision_loss, reason = "printed")]
                 least.set(least.get().min(charged as f64 / given as f64));
