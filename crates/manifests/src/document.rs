@@ -9,7 +9,7 @@ use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An object of a manifest.
@@ -89,6 +89,35 @@ impl Document {
         Self::of(head, self.file.clone(), text, &self.section, format!("{}{pointer}", self.pointer))
     }
 
+    /// Returns the documents of one section, with the items of lists. `list` is the list that has the section as an item.
+    pub(crate) fn all_in(file: &Path, section: &Arc<Section>, list: Option<&ObjectHead>) -> Vec<Self> {
+        let mut documents = Vec::new();
+        // A list may contain lists. The stack has the values that are not read yet.
+        let mut waiting = vec![(section.json(), String::new(), list.cloned())];
+        while let Some((text, pointer, list)) = waiting.pop() {
+            if text == "null" {
+                continue;
+            }
+            let (mut head, items) = ObjectHead::read(text);
+            if let Some(items) = items {
+                let below = |index: usize| format!("{pointer}/items/{index}");
+                let items = items.into_iter().enumerate().rev();
+                waiting.extend(items.map(|(index, item)| (item.get(), below(index), Some(head.clone()))));
+                continue;
+            }
+            let text = if head.take_type(list) { head.with_type(text) } else { text.to_owned() };
+            documents.push(Self::of(head, file.to_owned(), text, section, pointer));
+        }
+        documents
+    }
+
+    /// Returns an item of a list that has no type of its own, without its content. `None` if the list gives no type.
+    pub(crate) fn item_of(file: &Path, section: &Arc<Section>, list: &ObjectHead) -> Option<Self> {
+        let mut head = ObjectHead::default();
+        let is_typed = head.take_type(Some(list.clone()));
+        is_typed.then(|| Self::of(head, file.to_owned(), String::new(), section, String::new()))
+    }
+
     fn of(head: ObjectHead, file: PathBuf, text: String, section: &Arc<Section>, pointer: String) -> Self {
         let ObjectHead { kind, api_version, name, namespace, openapi } = head;
         Self {
@@ -156,6 +185,15 @@ impl Document {
         GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
+    /// Returns the text at a path of the object.
+    pub fn text_at(&self, path: &[&str]) -> Option<String> {
+        let mut value = self.text.as_str();
+        for name in path {
+            value = members(value)?.get(*name)?.get();
+        }
+        serde_json::from_str(value).ok()
+    }
+
     /// Returns its name in messages, for example `Rollout/web`.
     pub fn title(&self) -> String {
         format!("{}/{}", self.kind.as_deref().unwrap_or("?"), self.name.as_deref().unwrap_or("?"))
@@ -177,30 +215,13 @@ impl ManifestFile {
 
     /// Returns the documents of one section, with the items of lists.
     pub(crate) fn documents_of(&self, section: &Arc<Section>) -> Vec<Document> {
-        let mut documents = Vec::new();
-        // A list may contain lists. The stack has the values that are not read yet.
-        let mut waiting = vec![(section.json(), String::new(), None::<ObjectHead>)];
-        while let Some((text, pointer, list)) = waiting.pop() {
-            if text == "null" {
-                continue;
-            }
-            let (mut head, items) = ObjectHead::read(text);
-            if let Some(items) = items {
-                let below = |index: usize| format!("{pointer}/items/{index}");
-                let items = items.into_iter().enumerate().rev();
-                waiting.extend(items.map(|(index, item)| (item.get(), below(index), Some(head.clone()))));
-                continue;
-            }
-            let text = if head.take_type(list) { head.with_type(text) } else { text.to_owned() };
-            documents.push(Document::of(head, self.path.clone(), text, section, pointer));
-        }
-        documents
+        Document::all_in(&self.path, section, None)
     }
 }
 
 /// The fields that identify an object. A missing field, or one of a wrong type, is `None`.
 #[derive(Debug, Clone, Default)]
-struct ObjectHead {
+pub(crate) struct ObjectHead {
     kind: Option<String>,
     api_version: Option<String>,
     name: Option<String>,
@@ -210,7 +231,7 @@ struct ObjectHead {
 
 impl ObjectHead {
     /// Reads the fields of an object, and the items of a list.
-    fn read(text: &str) -> (Self, Option<Vec<&RawValue>>) {
+    pub(crate) fn read(text: &str) -> (Self, Option<Vec<&RawValue>>) {
         let object = members(text).unwrap_or_default();
         let metadata = object.get("metadata").and_then(|metadata| members(metadata.get())).unwrap_or_default();
         let kind = string(&object, "kind");

@@ -30,8 +30,8 @@ pub struct Section {
     /// The JSON of a YAML text, `None` for JSON.
     json: Option<String>,
     /// The position of the text in its file, counted from 1.
-    line: usize,
-    column: usize,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
     tree: OnceLock<Option<Tree>>,
 }
 
@@ -158,13 +158,13 @@ impl Section {
 }
 
 /// A message and its position.
-type Located = ((usize, usize), String);
+pub(crate) type Located = ((usize, usize), String);
 
 fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
-fn yaml_documents(text: &str) -> Result<Vec<Range<usize>>, Located> {
+pub(crate) fn yaml_documents(text: &str) -> Result<Vec<Range<usize>>, Located> {
     syntax::documents(text).map_err(|error| {
         let message = error.info().replace("recursion limit exceeded", "nested too deeply");
         ((error.marker().line(), error.marker().col() + 1), message)
@@ -193,7 +193,7 @@ fn shift((line, column): (usize, usize), start: (usize, usize)) -> (usize, usize
     if line <= 1 { (start.0, start.1 + column - 1) } else { (start.0 + line - 1, column) }
 }
 
-fn position_after(text: &str, start: (usize, usize)) -> (usize, usize) {
+pub(crate) fn position_after(text: &str, start: (usize, usize)) -> (usize, usize) {
     match text.rsplit_once('\n') {
         None => (start.0, start.1 + text.chars().count()),
         Some((before, last)) => (start.0 + 1 + before.matches('\n').count(), 1 + last.chars().count()),

@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+/// Maximum size of one text that is held in memory, in bytes: a document, an item of a long list, or a file that cannot be cut into
+/// these.
+pub const LARGEST: u64 = 512 << 20;
+
 /// The argument for standard input.
 pub const STDIN: &str = "-";
 

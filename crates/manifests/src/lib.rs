@@ -10,6 +10,7 @@ mod document;
 mod edit;
 mod file;
 mod foreign;
+mod index;
 pub mod input;
 mod layout;
 mod made;
@@ -30,6 +31,7 @@ pub use crd_maker::{CrdMaker, MadeCrd};
 pub use document::{Document, IdentityField};
 pub use edit::{Edit, EditError, EditedDocument, EditedFile, ItemChanges, applied, edit, edit_crds, edited_value};
 pub use file::{Format, ManifestFile, Section};
+pub use index::{DocumentRole, IndexedDocuments, ObjectIndex};
 pub use layout::pretty;
 
 pub use problem::Problem;

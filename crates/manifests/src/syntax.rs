@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// Deepest nesting of flow collections, and so of JSON. A deeper text has no positions.
-const DEEPEST_FLOW: usize = 20_000;
+pub(super) const DEEPEST_FLOW: usize = 20_000;
 
 /// An index into [`Tree::nodes`].
 pub(super) type SyntaxNodeId = usize;
