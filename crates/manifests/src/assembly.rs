@@ -31,9 +31,32 @@ pub enum BuiltinUnions {
 
 /// Compiles the declarations of documents. A problem with one document leaves the others in force.
 pub fn assemble(documents: Vec<Document>, builtin: BuiltinUnions) -> Assembly {
-    let mut assembly = Assembly { builtin, ..schemas(documents) };
+    assemble_beside(documents, builtin, CompiledAlone::default())
+}
+
+/// Compiles the documents that are left after others were compiled. [`alone`](crate::alone) tells which.
+pub(crate) fn assemble_beside(documents: Vec<Document>, builtin: BuiltinUnions, alone: CompiledAlone) -> Assembly {
+    let mut assembly = Assembly { alone, builtin, ..schemas(documents) };
     assembly.compile();
     assembly
+}
+
+/// Counts of the documents that were compiled before, and what they describe.
+#[derive(Debug, Default)]
+pub(crate) struct CompiledAlone {
+    kinds: BTreeSet<GroupKind>,
+    definitions: usize,
+    declarations: usize,
+    unions: usize,
+}
+
+impl CompiledAlone {
+    pub(crate) fn add(&mut self, assembly: &Assembly) {
+        self.kinds.extend(assembly.parts.workspace.defined().cloned());
+        self.definitions += assembly.parts.definitions.len();
+        self.declarations += assembly.parts.declarations.len();
+        self.unions += assembly.catalog.union_count();
+    }
 }
 
 /// Reads the schemas of documents, and compiles nothing: the catalog is empty.
@@ -54,6 +77,7 @@ pub struct Assembly {
     /// The number of documents of all kinds. A caller that assembles some of its documents adds the others.
     pub documents: usize,
     parts: KindParts,
+    alone: CompiledAlone,
     builtin: BuiltinUnions,
     /// The kinds that the documents describe, with unions or without: the served versions of CRDs, and those of built-in types.
     kinds: BTreeSet<GroupVersionKind>,
@@ -80,7 +104,7 @@ impl Assembly {
             }
         }
         // If a schema is unreadable or none was given, it may be the missing target.
-        if self.problems.is_empty() && !(self.parts.definitions.is_empty() && self.parts.openapi.is_empty()) {
+        if self.problems.is_empty() && !(self.has_no_definitions() && self.parts.openapi.is_empty()) {
             self.report_missing_targets();
         }
         self.catalog = self.parts.workspace.catalog();
@@ -116,7 +140,7 @@ impl Assembly {
         let workspace = &mut self.parts.workspace;
         let missing = workspace.missing();
         let defined = workspace.defined().chain(workspace.documented().filter(|kind| !missing.contains(*kind)));
-        let described: BTreeSet<GroupKind> = defined.cloned().collect();
+        let described: BTreeSet<GroupKind> = defined.chain(&self.alone.kinds).cloned().collect();
         let without = missing.iter().filter(|kind| !kind.kind.is_empty());
         let without: Vec<_> = without.flat_map(|kind| workspace.declarations_of(kind)).collect();
         for declaration in without {
@@ -169,13 +193,24 @@ impl Assembly {
         self.kinds.iter()
     }
 
+    /// Returns the number of unions in force.
+    pub fn union_count(&self) -> usize {
+        self.catalog.union_count() + self.alone.unions
+    }
+
+    fn has_no_definitions(&self) -> bool {
+        self.parts.definitions.is_empty() && self.alone.definitions == 0
+    }
+
     /// Returns the number of CRDs, of other documents that describe kinds, and of unions in force: `3 CRDs, 5 unions`.
     pub fn summary(&self) -> String {
         let KindParts { definitions, declarations, openapi, .. } = &self.parts;
-        let others = [(declarations.len(), "UnionDeclaration"), (openapi.len(), "OpenAPI document")];
+        let declarations = declarations.len() + self.alone.declarations;
+        let others = [(declarations, "UnionDeclaration"), (openapi.len(), "OpenAPI document")];
         let others: Vec<_> = others.into_iter().filter(|(number, _)| *number > 0).collect();
-        let crds = (!definitions.is_empty() || others.is_empty()).then_some((definitions.len(), "CRD"));
-        let unions = (self.catalog.union_count(), "union");
+        let definitions = definitions.len() + self.alone.definitions;
+        let crds = (definitions > 0 || others.is_empty()).then_some((definitions, "CRD"));
+        let unions = (self.union_count(), "union");
         let all = crds.into_iter().chain(others).chain([unions]);
         all.map(|(number, noun)| count(number, noun)).collect::<Vec<_>>().join(", ")
     }
@@ -244,7 +279,7 @@ impl Assembly {
 
     /// Returns the message of [`Self::missing`] where `option` uses the unions that OpenAPI documents publish.
     pub fn missing_beside(&self, paths: &[PathBuf], option: &str) -> Option<String> {
-        if !self.parts.definitions.is_empty() {
+        if !self.has_no_definitions() {
             return None;
         }
         if self.documents == 0 {

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod alone;
 mod assembly;
 mod builtin_defaults;
 pub mod counts;
@@ -25,6 +26,7 @@ mod syntax;
 pub mod union_details;
 mod yaml;
 
+pub use alone::StandaloneKinds;
 pub use assembly::{Assembly, BuiltinUnions, assemble, schemas};
 pub use builtin_defaults::BuiltInDefaults;
 pub use crd_maker::{CrdMaker, MadeCrd};
