@@ -1,22 +1,68 @@
-//! Reads files, and replaces them as a whole: a reader sees the old contents or the new ones, never a part of either.
+//! Reads files and pipes, and replaces them as a whole: a reader sees the old contents or the new ones, never a part of either.
 
-use std::fs::{self, File, Permissions};
-use std::io::{self, Read, Write as _};
+use kube_unions_manifests::input::LARGEST;
+use std::fs::{self, File, FileType, Permissions};
+use std::io::{self, Read, Seek, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, fchown};
-use std::path::Path;
-use tempfile::Builder;
+use std::path::{Path, PathBuf};
+use tempfile::{Builder, SpooledTempFile};
 
-/// Maximum size of a file, or of what a pipe brings, in bytes.
-const LARGEST: u64 = 512 << 20;
+/// What a pipe brings is kept in memory up to this size, in bytes, and in a temporary file above it.
+const LARGEST_IN_MEMORY: usize = 1 << 20;
 
-/// Reads a file, or a pipe that the user names, as a shell's `<(…)` does. Links are followed. A device or a socket is refused:
-/// some have no end.
+/// Maximum size of what a pipe brings into a temporary file, in bytes.
+const LARGEST_PIPE: u64 = 16 << 30;
+
+/// A text that is read more than once, in parts.
+pub(crate) enum Rereadable {
+    /// A file, which is open only while it is read.
+    File(PathBuf),
+    /// The content of a pipe.
+    Piped(SpooledTempFile),
+}
+
+/// A place where a text is read from its beginning.
+pub(crate) trait SeekRead: Read + Seek + Send {}
+
+impl<S: Read + Seek + Send> SeekRead for S {}
+
+impl Rereadable {
+    /// Takes a file, or the content of a pipe that the user names.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        if file_or_pipe(path)?.is_file() { Ok(Self::File(path.to_owned())) } else { Self::of_pipe(File::open(path)?) }
+    }
+
+    /// Takes a stream up to its end.
+    pub(crate) fn of_pipe(stream: impl Read) -> io::Result<Self> {
+        let mut kept = SpooledTempFile::new(LARGEST_IN_MEMORY);
+        if io::copy(&mut stream.take(LARGEST_PIPE + 1), &mut kept)? > LARGEST_PIPE {
+            return Err(io::Error::other(format!("it has more than {LARGEST_PIPE} bytes")));
+        }
+        Ok(Self::Piped(kept))
+    }
+
+    pub(crate) fn open(&mut self) -> io::Result<Box<dyn SeekRead + '_>> {
+        Ok(match self {
+            Self::File(path) => Box::new(File::open(path)?),
+            Self::Piped(kept) => Box::new(kept),
+        })
+    }
+}
+
+/// Reads a file, or a pipe that the user names.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    file_or_pipe(path)?;
+    read_bounded(File::open(path)?)
+}
+
+/// Returns the type of a file, or of a pipe as a shell's `<(…)` makes it. Links are followed. A device or a socket is refused: some
+/// have no end.
+fn file_or_pipe(path: &Path) -> io::Result<FileType> {
     let kind = fs::metadata(path)?.file_type();
     if kind.is_char_device() || kind.is_block_device() || kind.is_socket() {
         return Err(io::Error::other("it is neither a file nor a pipe"));
     }
-    read_bounded(File::open(path)?)
+    Ok(kind)
 }
 
 /// Reads a stream up to its end, within the limit.

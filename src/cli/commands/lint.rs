@@ -4,9 +4,10 @@
 
 mod against;
 
+use self::against::OlderFiles;
 use super::check_cel;
 use crate::cli::input::kinds::{self, Assembly, DeclarationArgs};
-use crate::cli::input::manifest;
+use crate::cli::input::manifest::{self, Document, DocumentRole, IndexedFiles};
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::Verdict;
@@ -18,7 +19,7 @@ use anyhow::bail;
 use clap::Args;
 use kube_unions_core::declaration::FaultKind;
 use kube_unions_manifests::counts::count;
-use kube_unions_manifests::misspelt;
+use kube_unions_manifests::{StandaloneKinds, misspelt};
 use std::path::PathBuf;
 
 /// Arguments of `lint`.
@@ -71,21 +72,13 @@ pub(crate) struct LintArgs {
 
 pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let paths = arguments.declarations.paths();
-    let manifests = manifest::files(&paths);
-    let documents: Vec<_> = manifests.documents().collect();
-    let misspelt = documents.iter().filter_map(|document| {
-        let message = misspelt::kind_of_declaration(document)?;
-        Some(Diagnostic::of_misspelt_kind(document, message))
-    });
-    let mut diagnostics: Vec<Diagnostic> = misspelt.collect();
-    let older = against::read(&arguments.against, &documents, arguments.declarations.sources.builtin_unions);
-    let assembly = kinds::assemble(documents, arguments.declarations.sources.builtin_unions);
-    diagnostics.extend(manifests.problems.iter().chain(&older.problems).map(Diagnostic::of_problem));
-    diagnostics.extend(diagnostic::diagnose(&assembly));
-    diagnostics.extend(check_cel::diagnostics(&assembly));
+    let mut files = manifest::index(&paths);
+    let mut diagnostics = Vec::new();
+    let (assembly, older) = check(arguments, &mut files, &mut diagnostics);
+    diagnostics.extend(files.problems.iter().chain(&older.problems).map(Diagnostic::of_problem));
     let compared = older.compare(&assembly, &mut diagnostics);
     diagnostics.sort();
-    let unread = manifests.problems.len() + assembly.problems.len() + older.problems.len();
+    let unread = files.problems.len() + assembly.problems.len() + older.problems.len();
     // A file that cannot be read may have what is missing.
     let missing = if unread > 0 || arguments.partial { None } else { assembly.missing(&paths) };
     let missing = missing.or_else(|| compared.as_ref().err().filter(|_| unread == 0).cloned());
@@ -93,10 +86,10 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
         diagnostics.retain(|diagnostic| diagnostic.rule != LintRule::Fault(FaultKind::MissingTarget));
     }
     let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
-    let nothing = diagnostics.is_empty() && assembly.catalog.union_count() == 0;
+    let nothing = diagnostics.is_empty() && assembly.union_count() == 0;
     let verdict =
         if nothing { arguments.require.verdict() } else { Verdict::rejected_if(diagnostics.iter().any(is_rejected)) };
-    let unread_files = manifests.problems.iter().chain(&assembly.problems).chain(&older.problems);
+    let unread_files = files.problems.iter().chain(&assembly.problems).chain(&older.problems);
     let problems: Vec<String> = unread_files.map(ToString::to_string).chain(missing.clone()).collect();
     let code = if problems.is_empty() { verdict.code() } else { FAILED };
     print(&diagnostics, arguments.output, &problems, code)?;
@@ -112,6 +105,40 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
         bail!("{} kept something from being checked", count(unread, "problem"));
     }
     Ok(verdict)
+}
+
+/// Adds the diagnostics of all documents. Each CRD that stands alone is forgotten before the next is read, unless there are older files
+/// to compare with. Returns the assembly of the others, and the older files.
+fn check(arguments: &LintArgs, files: &mut IndexedFiles, diagnostics: &mut Vec<Diagnostic>) -> (Assembly, OlderFiles) {
+    let builtin = arguments.declarations.sources.builtin_unions;
+    let (mut kinds, mut compared) = (StandaloneKinds::new(builtin.into()), Vec::new());
+    files.each(DocumentRole::Kinds, |document| {
+        let misspelt = misspelt::kind_of_declaration(&document);
+        diagnostics.extend(misspelt.map(|message| Diagnostic::of_misspelt_kind(&document, message)));
+        match document.describes_kinds() {
+            true if arguments.against.is_empty() => kinds.survey(&document),
+            true => compared.push(document),
+            false => {}
+        }
+    });
+    let older = against::read(&arguments.against, &compared, builtin);
+    let mut judge = |assembly: &Assembly| {
+        diagnostics.extend(diagnostic::diagnose(assembly));
+        diagnostics.extend(check_cel::diagnostics(assembly));
+    };
+    let mut assembly = if arguments.against.is_empty() {
+        files.each(DocumentRole::Kinds, |document| {
+            let assembly =
+                Some(document).filter(Document::describes_kinds).and_then(|document| kinds.compile(document));
+            assembly.iter().for_each(&mut judge);
+        });
+        kinds.finish()
+    } else {
+        kinds::assemble(compared, builtin)
+    };
+    assembly.documents += files.objects();
+    judge(&assembly);
+    (assembly, older)
 }
 
 /// Returns the summary, for example `3 CRDs, 5 unions, 1 problem, 2 notes`, and the number of versions that were compared.

@@ -58,7 +58,11 @@ impl From<BuiltinUnionsArg> for BuiltinUnions {
 impl SourceArgs {
     /// Returns the catalog of the kinds in the files, with their schemas. Skips documents of other kinds.
     pub(crate) fn assembly(&self) -> anyhow::Result<Assembly> {
-        let assembly = assemble(manifest::read(&self.from)?, self.builtin_unions);
+        let mut files = manifest::index(&self.from);
+        let kinds = files.kinds();
+        manifest::fail_on(&files.problems)?;
+        let mut assembly = assemble(kinds, self.builtin_unions);
+        assembly.documents += files.objects();
         manifest::fail_on(&assembly.problems)?;
         match assembly.missing(&self.from) {
             Some(missing) => bail!(missing),

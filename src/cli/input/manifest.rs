@@ -4,16 +4,17 @@
 
 pub(crate) use kube_unions_manifests::input::{empty, list};
 pub(crate) use kube_unions_manifests::{
-    Document, Edit, EditedFile, Format, ItemChanges, ManifestFile, Problem, Stream, applied, edit, edited_value,
-    pretty, to_yaml,
+    Document, DocumentRole, Edit, EditedFile, Format, ItemChanges, ManifestFile, Problem, Stream, applied, edit,
+    edited_value, pretty, to_yaml,
 };
 
 use crate::cli::report::output::Lines;
-use crate::files::{self, FileAccess};
+use crate::files::{self, FileAccess, Rereadable};
 use anyhow::Context;
 use clap::Args;
+use kube_unions_manifests::ObjectIndex;
 use kube_unions_manifests::input::{STDIN, named};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, StdinLock};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,25 +49,84 @@ impl ManifestFiles {
     }
 }
 
+/// Files whose objects are read one after the other, and the problems with the others.
+#[derive(Default)]
+pub(crate) struct IndexedFiles {
+    files: Vec<(Rereadable, ObjectIndex)>,
+    pub(crate) problems: Vec<Problem>,
+}
+
 /// Reads files and folders, and standard input for `-`. A folder without manifests is a problem, an empty file is not.
 pub(crate) fn files(paths: &[PathBuf]) -> ManifestFiles {
-    let mut read = ManifestFiles::default();
+    let (files, problems) = each_file(paths, |path| bytes(path).and_then(|bytes| file(path, bytes)));
+    ManifestFiles { files, problems }
+}
+
+/// Finds the objects of files and folders, as [`files`] does, and keeps their places.
+pub(crate) fn index(paths: &[PathBuf]) -> IndexedFiles {
+    let (files, problems) = each_file(paths, |path| {
+        let mut content = input(path, Rereadable::of, |stdin| Rereadable::of_pipe(stdin))?;
+        let opened = content.open().map_err(|error| of_reading(path, &error))?;
+        let index = ObjectIndex::read(named(path), opened)?;
+        Ok((content, index))
+    });
+    IndexedFiles { files, problems }
+}
+
+fn each_file<T>(paths: &[PathBuf], mut read: impl FnMut(&Path) -> Result<T, Problem>) -> (Vec<T>, Vec<Problem>) {
+    let (mut files, mut problems) = (Vec::new(), Vec::new());
     for path in paths {
-        let paths = match manifests(path) {
-            Ok(paths) => paths,
-            Err(problem) => {
-                read.problems.push(problem);
-                continue;
-            }
-        };
-        for path in paths {
-            match bytes(&path).and_then(|bytes| file(&path, bytes)) {
-                Ok(file) => read.files.push(file),
-                Err(problem) => read.problems.push(problem),
+        let found = manifests(path).unwrap_or_else(|problem| {
+            problems.push(problem);
+            Vec::new()
+        });
+        for path in found {
+            match read(&path) {
+                Ok(file) => files.push(file),
+                Err(problem) => problems.push(problem),
             }
         }
     }
-    read
+    (files, problems)
+}
+
+impl IndexedFiles {
+    /// Returns the number of documents that describe no kinds.
+    pub(crate) fn objects(&self) -> usize {
+        self.files.iter().map(|(_, index)| index.objects()).sum()
+    }
+
+    /// Reads the documents of a role, and some of the other.
+    pub(crate) fn documents(&mut self, role: DocumentRole) -> impl Iterator<Item = Result<Document, Problem>> {
+        let files = self.files.iter_mut().filter(move |(_, index)| index.has(role));
+        files.flat_map(move |(content, index)| {
+            let opened = content.open().map_err(|error| of_reading(index.path(), &error));
+            let (problem, documents) = match opened {
+                Ok(source) => (None, Some(index.documents(source, role))),
+                Err(problem) => (Some(Err(problem)), None),
+            };
+            problem.into_iter().chain(documents.into_iter().flatten())
+        })
+    }
+
+    /// Shows the documents of a role, and some of the other, one after the other. What cannot be read is one more problem.
+    pub(crate) fn each(&mut self, role: DocumentRole, mut see: impl FnMut(Document)) {
+        let mut problems = Vec::new();
+        for document in self.documents(role) {
+            match document {
+                Ok(document) => see(document),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        self.problems.append(&mut problems);
+    }
+
+    /// Reads the documents that describe kinds.
+    pub(crate) fn kinds(&mut self) -> Vec<Document> {
+        let mut kinds = Vec::new();
+        self.each(DocumentRole::Kinds, |document| kinds.extend(Some(document).filter(Document::describes_kinds)));
+        kinds
+    }
 }
 
 /// Returns the documents of files and folders. Fails with the problems of all files.
@@ -88,15 +148,23 @@ pub(crate) fn parse(file: &Path, bytes: Vec<u8>) -> Result<Vec<Document>, Proble
 
 /// Reads a file, or standard input for `-`, which can be read only once in a run.
 pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, Problem> {
+    input(file, files::read, |stdin| files::read_bounded(stdin))
+}
+
+fn input<T>(
+    file: &Path,
+    of_file: impl FnOnce(&Path) -> io::Result<T>,
+    of_stdin: impl FnOnce(StdinLock<'_>) -> io::Result<T>,
+) -> Result<T, Problem> {
     static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
     let read = if file == Path::new(STDIN) {
         if STDIN_IS_READ.swap(true, Ordering::Relaxed) {
             let message = "only one file can be `-`: standard input can be read only once";
             return Err(Problem::of_file(&named(file), message.to_owned()));
         }
-        files::read_bounded(std::io::stdin().lock())
+        of_stdin(io::stdin().lock())
     } else {
-        files::read(file)
+        of_file(file)
     };
     read.map_err(|error| of_reading(&named(file), &error))
 }
@@ -198,7 +266,7 @@ pub(crate) fn is_manifest(path: &Path) -> bool {
 }
 
 /// Returns the problem of a file that cannot be read.
-pub(crate) fn of_reading(file: &Path, error: &std::io::Error) -> Problem {
+pub(crate) fn of_reading(file: &Path, error: &io::Error) -> Problem {
     let message = if error.kind() == ErrorKind::NotFound {
         "no such file or folder".to_owned()
     } else {

@@ -1,6 +1,7 @@
 //! Audits the objects of files by the kinds that the same files describe.
 //!
-//! Objects are judged as admission sees them, with the defaults of their schema. All files are read before the first object is judged: a CRD may be in the last of them, and standard input can be read only once.
+//! Objects are judged as admission sees them, with the defaults of their schema. All files are read before the first object is
+//! judged: a CRD may be in the last of them. Objects are read once more then, one after the other.
 
 use super::AuditArgs;
 use super::auditor::{Auditor, warn_of_faults};
@@ -8,7 +9,7 @@ use super::report::AuditReport;
 use crate::api::ListedObject;
 use crate::cli::commands::explain;
 use crate::cli::input::kinds::{self, entry_of};
-use crate::cli::input::manifest::{self, Document};
+use crate::cli::input::manifest::{self, Document, DocumentRole};
 use crate::cli::report::progress;
 use crate::cli::report::sarif::FilePlace;
 use crate::cli::report::{Verdict, output};
@@ -22,12 +23,11 @@ use std::collections::BTreeSet;
 /// Audits every object of the files.
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let paths = [&*arguments.sources.from, &arguments.filename].concat();
-    let manifests = manifest::files(&paths);
-    let documents = manifests.documents();
-    let (kinds, objects): (Vec<Document>, Vec<Document>) = documents.partition(Document::describes_kinds);
-    let mut assembly = kinds::assemble(kinds, arguments.sources.builtin_unions);
-    assembly.documents += objects.len();
-    let problems: Vec<_> = manifests.problems.iter().chain(&assembly.problems).cloned().collect();
+    let mut files = manifest::index(&paths);
+    let mut assembly = kinds::assemble(files.kinds(), arguments.sources.builtin_unions);
+    let total = files.objects();
+    assembly.documents += total;
+    let problems: Vec<_> = files.problems.iter().chain(&assembly.problems).cloned().collect();
     if assembly.catalog.entries().is_empty() {
         manifest::fail_on(&problems)?;
         match assembly.missing(&paths) {
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     }
     let place = format!("with unions in {}", manifest::list(&paths));
     let kinds = kinds::asked::entries(assembly.catalog.entries(), &arguments.kinds, &place)?;
-    if objects.is_empty() && problems.is_empty() {
+    if total == 0 && problems.is_empty() {
         bail!("no objects in {}: only what describes kinds", manifest::list(&paths));
     }
     warn_of_faults(&assembly.catalog, "`kube-unions lint` names them");
@@ -49,13 +49,21 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     }
     // From here on an interrupt must close the report. Before, it ends the process as usual.
     let stop = StopFlag::new()?;
-    let total = objects.len() as u64;
+    let total = total as u64;
     let progress = progress::bar(Some(total), "objects");
     let mut seen = BTreeSet::new();
     let (mut done, mut passed_over) = (0, 0);
     let mut interrupted = None;
     let (mut known, mut near_misses) = (KnownKinds::new(assembly.kinds()), Vec::new());
-    for document in &objects {
+    for document in files.documents(DocumentRole::Objects) {
+        let document = match document {
+            Ok(document) if document.describes_kinds() => continue,
+            Ok(document) => document,
+            Err(problem) => {
+                auditor.problem(problem, Some(&progress));
+                continue;
+            }
+        };
         if stop.is_asked() {
             interrupted = Some(format!("after {} of {} documents", grouped(done), grouped(total)));
             break;
@@ -63,14 +71,14 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         done += 1;
         progress.inc(1);
         progress.set_message(document.file.display().to_string());
-        let Some(entry) = entry_of(&assembly.catalog, document) else {
+        let Some(entry) = entry_of(&assembly.catalog, &document) else {
             passed_over += 1;
-            near_misses.extend(known.warning(document));
+            near_misses.extend(known.warning(&document));
             continue;
         };
-        if kinds.iter().any(|kind| kind.gvk() == entry.gvk()) && is_within(arguments, entry, document) {
+        if kinds.iter().any(|kind| kind.gvk() == entry.gvk()) && is_within(arguments, entry, &document) {
             seen.insert(entry.gvk().group_kind());
-            let text = match assembly.completed(document) {
+            let text = match assembly.completed(&document) {
                 Ok(text) => text,
                 Err(error) => {
                     auditor.problem(format_args!("{}: {}: {error}", document.file.display(), document.title()), None);

@@ -6,7 +6,6 @@ use crate::cli::report::diagnostic::{self, Diagnostic, LintRule};
 use crate::cli::report::output;
 use kube_unions_core::declaration::{FaultKind, Severity};
 use kube_unions_manifests::counts::count;
-use serde_json::Value;
 use std::path::PathBuf;
 
 /// The older files.
@@ -21,16 +20,16 @@ pub(super) struct OlderFiles {
 pub(super) fn read(paths: &[PathBuf], new: &[Document], builtin: BuiltinUnionsArg) -> OlderFiles {
     let manifests = manifest::files(paths);
     let mut documents: Vec<Document> = manifests.documents().collect();
-    let at = |document: &Document, pointers: [&str; 2]| {
-        let value: Value = serde_json::from_str(&document.text).ok()?;
-        let [group, kind] = pointers.map(|pointer| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned));
-        Some((group.unwrap_or_default(), kind?))
+    let defined = |document: &Document| {
+        Some((document.text_at(&["spec", "group"])?, document.text_at(&["spec", "names", "kind"])?))
     };
-    let defined = |document: &Document| at(document, ["/spec/group", "/spec/names/kind"]);
     let of_old = documents.iter().filter(|document| document.is_definition());
     let known: Vec<_> = of_old.filter_map(defined).collect();
     let declared = documents.iter().filter(|document| document.is_declaration());
-    let targets = declared.filter_map(|document| at(document, ["/spec/target/group", "/spec/target/kind"]));
+    let targets = declared.filter_map(|document| {
+        let group = document.text_at(&["spec", "target", "group"]).unwrap_or_default();
+        Some((group, document.text_at(&["spec", "target", "kind"])?))
+    });
     let targets: Vec<_> = targets.filter(|target| !known.contains(target)).collect();
     let has_openapi = documents.iter().any(Document::is_openapi);
     let serves_both = |document: &&Document| {
