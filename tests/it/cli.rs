@@ -2,6 +2,7 @@
 
 mod annotate;
 mod audit;
+mod bounded;
 mod check_cel;
 mod commands;
 mod compile;

@@ -1,0 +1,116 @@
+//! `audit` and `lint` hold one object at a time: they run with a data segment that has no room for all of them.
+//!
+//! The limit of 24 to 64 MiB counts the stack of the thread that parses YAML, 16 MiB. A reader that holds every object ends with an
+//! abort.
+
+use super::{Folder, Run, binary, run};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::process::Command;
+
+/// Every object with a number that this divides is invalid.
+const EACH: usize = 10;
+
+/// Runs with a limit of the data segment, in MiB.
+fn limited(folder: &Folder, limit: usize, arguments: &[&str], stdin: &str) -> Run {
+    let limit = format!("ulimit -d {} && exec \"$0\" \"$@\"", limit << 10);
+    let mut shell = Command::new("sh");
+    run(shell.args(["-c", &limit]).arg(binary()).args(arguments).current_dir(folder.path()), stdin.as_bytes())
+}
+
+/// Counts the findings of an audit, which has `objects`.
+#[track_caller]
+fn counted(run: Run, objects: usize, summary: &str) {
+    let run = run.code(1).says(&[summary]);
+    // The table begins with its titles.
+    assert_eq!(run.stdout.lines().count(), 1 + objects / EACH);
+    let last = format!("web-{} ", objects - EACH);
+    assert!(run.stdout.lines().last().unwrap().contains(&last), "{:?}", run.stdout.lines().last());
+}
+
+fn folder() -> Folder {
+    Folder::new(&[("crd.yaml", include_str!("../../../manifests/samples/rollout/crd.yaml"))])
+}
+
+/// Returns an object in YAML, in block style.
+fn rollout(number: usize) -> String {
+    let invalid = if number.is_multiple_of(EACH) { "      rollingUpdate: {maxSurge: 1}\n" } else { "" };
+    format!(
+        "\
+- apiVersion: samples.kube-unions.dev/v1
+  kind: Rollout
+  metadata:
+    name: web-{number}
+    namespace: shop
+  spec:
+    strategy:
+      type: Recreate
+{invalid}"
+    )
+}
+
+#[test]
+fn a_hundred_thousand_objects_of_a_list_in_json_are_audited_in_64_mib() {
+    const OBJECTS: usize = 100_000;
+    let mut list = "{\"apiVersion\":\"v1\",\"items\":[".to_owned();
+    for number in 0..OBJECTS {
+        let comma = if number == 0 { "" } else { ",\n" };
+        let invalid = if number.is_multiple_of(EACH) { ",\"rollingUpdate\":{\"maxSurge\":1}" } else { "" };
+        let _ = write!(
+            list,
+            "{comma}{{\"apiVersion\":\"samples.kube-unions.dev/v1\",\"kind\":\"Rollout\",\"metadata\":{{\"name\":\"web-{number}\",\
+             \"namespace\":\"shop\"}},\"spec\":{{\"strategy\":{{\"type\":\"Recreate\"{invalid}}}}}}}"
+        );
+    }
+    list.push_str("],\"kind\":\"List\"}");
+    let run = limited(&folder(), 64, &["audit", "--from", "crd.yaml", "-f", "-"], &list);
+    assert!(run.stdout.contains("<stdin>:11:"), "each object has a line");
+    counted(run, OBJECTS, "audited 100,000 objects of 1 kind: 10,000 invalid");
+}
+
+#[test]
+fn objects_in_yaml_are_audited_in_less_memory_than_they_would_take_together() {
+    const OBJECTS: usize = 10_000;
+    let folder = folder();
+    let (mut list, mut documents) = ("apiVersion: v1\nitems:\n".to_owned(), String::new());
+    for number in 0..OBJECTS {
+        let rollout = rollout(number);
+        list.push_str(&rollout);
+        documents.push_str("---\n");
+        for line in rollout.lines() {
+            let _ = writeln!(documents, "{}", &line[2..]);
+        }
+    }
+    list.push_str("kind: List\n");
+    for (name, text) in [("list.yaml", list), ("documents.yaml", documents)] {
+        folder.write(name, text);
+        let run = limited(&folder, 32, &["audit", "--from", "crd.yaml", "-f", name], "");
+        counted(run, OBJECTS, "audited 10,000 objects of 1 kind: 1,000 invalid");
+    }
+}
+
+#[test]
+fn a_crd_is_compiled_and_forgotten() {
+    const CRDS: usize = 400;
+    let crd = |number: usize| -> Value {
+        let union = json!({"discriminator": "type", "fields-to-discriminateBy": {"git": "Git", "none": "None"}});
+        let members = json!({"type": {"type": "string"}, "git": {"type": "object"}});
+        let spec = json!({"type": "object", "description": "x".repeat(20_000), "properties": members, "x-kubernetes-unions": [union]});
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("widget{number}s.example.com")},
+            "spec": {"group": "example.com", "scope": "Namespaced",
+                "names": {"kind": format!("Widget{number}"), "plural": format!("widget{number}s")},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}]},
+        })
+    };
+    let folder = Folder::new(&[]);
+    for number in 0..CRDS {
+        folder.write(&format!("crds/{number:03}.json"), crd(number).to_string());
+    }
+    let run = limited(&folder, 32, &["lint", "crds"], "").code(1).says(&["400 CRDs, 0 unions, 400 problems"]);
+    let last = run.stdout.lines().last().unwrap();
+    assert!(last.starts_with("crds/399.json:1:") && last.contains("`none`"), "{last}");
+    assert_eq!(run.stdout.lines().count(), CRDS);
+}
