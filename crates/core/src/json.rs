@@ -10,6 +10,7 @@ mod tests;
 
 use crate::field_path::Printable;
 use crate::meter::{Exhausted, Meter};
+pub use crate::meter::Unmetered;
 use serde::de::{Deserializer, IgnoredAny, Visitor};
 use serde_json::de::StrRead;
 use skip::{number, skip, string_end, white_space};
@@ -19,23 +20,19 @@ use std::fmt::{self, Display};
 const LONGEST_REASON: usize = 200;
 
 /// A text cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unreadable {
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
     /// The meter refused memory.
-    Exhausted(Exhausted),
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
     /// The text is not JSON, or a value of another type. The reason is short and printable.
+    #[error("{0}")]
     Malformed(Box<str>),
-}
-
-impl From<Exhausted> for Unreadable {
-    fn from(exhausted: Exhausted) -> Self {
-        Self::Exhausted(exhausted)
-    }
 }
 
 /// A position in a text.
 #[derive(Debug)]
-pub(crate) struct TextReader<'a> {
+pub struct TextReader<'a> {
     text: &'a str,
     at: usize,
     meter: &'a dyn Meter,
@@ -43,7 +40,7 @@ pub(crate) struct TextReader<'a> {
 
 /// A string, or the name of a field, as it is written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum JsonString<'a> {
+pub enum JsonString<'a> {
     /// The text between the quotes, which has no escapes.
     Plain(&'a str),
     /// A string with escapes, and its quotes.
@@ -52,14 +49,14 @@ pub(crate) enum JsonString<'a> {
 
 /// True before the first item of a list or field of an object.
 #[derive(Debug)]
-pub(crate) struct First(bool);
+pub struct First(bool);
 
 /// The deserializer of the rest of a text.
 type Rest<'a> = serde_json::Deserializer<StrRead<'a>>;
 
 impl<'a> TextReader<'a> {
     /// Reads a text. Memory for strings with escapes is charged to `meter`, and released when they are read.
-    pub(crate) fn new(text: &'a str, meter: &'a dyn Meter) -> Self {
+    pub fn new(text: &'a str, meter: &'a dyn Meter) -> Self {
         Self { text, at: 0, meter }
     }
 
@@ -77,7 +74,7 @@ impl<'a> TextReader<'a> {
 
     /// Moves to the next value, and returns its first byte.
     #[inline]
-    pub(crate) fn peek(&mut self) -> Result<u8, Unreadable> {
+    pub fn peek(&mut self) -> Result<u8, Unreadable> {
         match white_space(self.bytes(), self.at) {
             Some((byte, at)) => {
                 self.at = at;
@@ -89,7 +86,7 @@ impl<'a> TextReader<'a> {
 
     /// Skips a value, and returns its text.
     #[inline]
-    pub(crate) fn skip(&mut self) -> Result<&'a str, Unreadable> {
+    pub fn skip(&mut self) -> Result<&'a str, Unreadable> {
         self.peek()?;
         let start = self.at;
         self.at = match skip(self.bytes(), start) {
@@ -145,7 +142,8 @@ impl<'a> TextReader<'a> {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    pub(crate) fn position(&self) -> usize {
+    /// Returns the number of bytes before this position.
+    pub fn position(&self) -> usize {
         self.at
     }
 
@@ -165,7 +163,7 @@ impl<'a> TextReader<'a> {
     }
 
     /// Reads a string.
-    pub(crate) fn string(&mut self) -> Result<JsonString<'a>, Unreadable> {
+    pub fn string(&mut self) -> Result<JsonString<'a>, Unreadable> {
         match self.peek()? {
             b'"' => self.written(),
             _ => Err(self.explain(|rest| rest.deserialize_str(ExpectedValue("a string")))),
@@ -188,7 +186,7 @@ impl<'a> TextReader<'a> {
     }
 
     /// Passes a string to a function. It may not have lone surrogates, which are not Unicode.
-    pub(crate) fn unicode<T>(&self, string: JsonString<'_>, then: impl FnOnce(&str) -> T) -> Result<T, Unreadable> {
+    pub fn unicode<T>(&self, string: JsonString<'_>, then: impl FnOnce(&str) -> T) -> Result<T, Unreadable> {
         let JsonString::Escaped(quoted) = string else { return Ok(then(string.as_written())) };
         let text = |bytes: &[u8]| then(str::from_utf8(bytes).unwrap_or_default());
         self.unescape(quoted, |rest| rest.deserialize_str(Unescaped(text)))
@@ -223,13 +221,13 @@ impl<'a> TextReader<'a> {
     }
 
     /// Begins to read a list or an object, at its first bracket.
-    pub(crate) fn enter(&mut self) -> First {
+    pub fn enter(&mut self) -> First {
         self.at = self.at.saturating_add(1);
         First(true)
     }
 
     /// Reads the name of the next field of an object, and moves to its value. Returns `None` behind the last one.
-    pub(crate) fn name(&mut self, first: &mut First) -> Result<Option<JsonString<'a>>, Unreadable> {
+    pub fn name(&mut self, first: &mut First) -> Result<Option<JsonString<'a>>, Unreadable> {
         self.name_that(first, |reader, name| reader.unicode(name, |_| ()))
     }
 
@@ -271,7 +269,7 @@ impl<'a> TextReader<'a> {
     }
 
     /// Moves to the next item of a list. Returns false behind the last one.
-    pub(crate) fn item(&mut self, first: &mut First) -> Result<bool, Unreadable> {
+    pub fn item(&mut self, first: &mut First) -> Result<bool, Unreadable> {
         Ok(self.next(first, b']', "list", "expected `,` or `]`")?.is_some())
     }
 
@@ -298,7 +296,7 @@ impl<'a> TextReader<'a> {
     }
 
     /// Returns an error unless the text ends here.
-    pub(crate) fn end(&mut self) -> Result<(), Unreadable> {
+    pub fn end(&mut self) -> Result<(), Unreadable> {
         match white_space(self.bytes(), self.at) {
             Some((_, at)) => Err(self.malformed(at.saturating_add(1), &"trailing characters")),
             None => Ok(()),
@@ -346,7 +344,7 @@ impl<'a> TextReader<'a> {
 
     /// Returns an error behind the byte before `at`.
     #[cold]
-    pub(crate) fn malformed(&self, at: usize, reason: &dyn Display) -> Unreadable {
+    pub fn malformed(&self, at: usize, reason: &dyn Display) -> Unreadable {
         let before = self.bytes().get(..at.min(self.text.len())).unwrap_or_default();
         let mut lines = before.split(|byte| *byte == b'\n');
         let (line, column) = (lines.clone().count(), lines.next_back().map_or(0, <[u8]>::len));

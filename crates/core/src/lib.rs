@@ -5,7 +5,7 @@ pub mod catalog;
 pub mod causes;
 pub mod declaration;
 pub mod field_path;
-mod json;
+pub mod json;
 pub mod json_patch;
 mod listed;
 mod meter;

@@ -23,7 +23,7 @@ pub struct Exhausted;
 
 /// A meter without a limit.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Unmetered;
+pub struct Unmetered;
 
 impl Meter for Unmetered {
     fn charge(&self, _: usize) -> Result<(), Exhausted> {

@@ -26,7 +26,7 @@ pub use kube_unions_core::field_path::FieldPath;
 pub use kube_unions_core::names::GroupVersionKind;
 pub use kube_unions_core::schema::{OpenApi, Place, PlaceStep, Schema};
 pub use patcher::{Conflicts, Patcher, PatcherError, ThreeWay};
-pub use read::{SyntaxError, SyntaxFault};
+pub use read::SyntaxError;
 pub use schema::{MergeRule, MergeStrategy, SchemaError};
 pub use server_side_apply::{
     AppliedObject, ApplyError, FieldConflict, ManagedFieldsError, Managers, ServerSideApply, TypeFault,
