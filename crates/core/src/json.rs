@@ -9,8 +9,8 @@ mod skip;
 mod tests;
 
 use crate::field_path::Printable;
-use crate::meter::{Exhausted, Meter};
 pub use crate::meter::Unmetered;
+use crate::meter::{Exhausted, Meter};
 use serde::de::{Deserializer, IgnoredAny, Visitor};
 use serde_json::de::StrRead;
 use skip::{number, skip, string_end, white_space};

@@ -90,8 +90,8 @@ fn counterpart(mut object: &Value, mut other: &Value, tokens: &[String], steps: 
 }
 
 fn child<'v>(value: &'v Value, token: &str) -> Option<&'v Value> {
-    match value {
-        Value::Array(items) => items.get(token.parse::<usize>().ok()?),
-        other => other.get(token),
+    match value.as_array() {
+        Some(items) => items.get(token.parse::<usize>().ok()?),
+        None => value.get(token),
     }
 }

@@ -81,7 +81,7 @@ fn best<T>(mut work: impl FnMut() -> T) -> Duration {
     for round in 0.. {
         let start_of_round = processor_time();
         black_box(work());
-        best = best.min(processor_time() - start_of_round);
+        best = best.min(processor_time().saturating_sub(start_of_round));
         if round >= 4 && start.elapsed() > Duration::from_millis(400) {
             break;
         }

@@ -336,20 +336,20 @@ fn doubtful_groups_say_why() {
 #[test]
 fn a_pair_of_which_one_field_is_in_another_union_is_in_doubt() {
     let (of_a, of_b) = ("!has(self.a) || self.type == 'A'", "!has(self.b) || self.type == 'B'");
-    let rows: [(&[&str], &[&str], &[&[&str]]); 4] = [
-        (&[of_a, of_b, "!has(self.a) || !has(self.c)"], &["spec: type: A=a? B=b? N=-"], &[&["a", "c"]]),
+    let rows: [(&[&str], &[&str], &[&str]); 4] = [
+        (&[of_a, of_b, "!has(self.a) || !has(self.c)"], &["spec: type: A=a? B=b? N=-"], &["a c"]),
         (
             &[of_a, of_b, "!has(self.c) || !has(self.b)", "!has(self.c) || !has(self.d)"],
             &["spec: type: A=a? B=b? N=-", "spec: c d"],
-            &[&["b", "c"]],
+            &["b c"],
         ),
         (&[of_a, of_b, "!has(self.a) || !has(self.b)"], &["spec: type: A=a? B=b? N=-"], &[]),
-        (&[of_a, "!has(self.a) || !has(self.c)"], &["spec: a c"], &[&["type", "a"]]),
+        (&[of_a, "!has(self.a) || !has(self.c)"], &["spec: a c"], &["type a"]),
     ];
     for (rules, unions, doubts) in rows {
         let found = Proposals::of(&schema(rules, &json!({"required": ["type"]})));
         assert_eq!(found.unions.iter().map(short).collect::<Vec<_>>(), unions, "{rules:?}");
-        assert_eq!(found.doubts.iter().map(|it| &it.fields).collect::<Vec<_>>(), doubts, "{rules:?}");
+        assert_eq!(found.doubts.iter().map(|it| it.fields.join(" ")).collect::<Vec<_>>(), doubts, "{rules:?}");
         assert!(found.doubts.iter().all(|it| it.why.ends_with("and a field can be in one union only")), "{found:?}");
     }
 }

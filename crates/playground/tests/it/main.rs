@@ -202,7 +202,8 @@ spec:
                 items: {type: object, required: [name], properties: {name: {type: string}, a: {type: integer}, b: {type: integer}}}
 "#;
     let object = |items: &[&str]| {
-        let items: String = items.iter().map(|item| format!("  - {item}\n")).collect();
+        let items: Vec<String> = items.iter().map(|item| format!("  - {item}\n")).collect();
+        let items = items.concat();
         // Nobody owns the fields of the old object, so an apply leaves them.
         format!(
             "apiVersion: example.com/v1\nkind: Box\nmetadata: {{name: x, managedFields: []}}\nspec:\n  items:\n{items}"

@@ -126,7 +126,11 @@ fn documents_may_be_nested_512_levels_deep_on_the_stack_of_a_thread() {
         let open = Patcher::from_json_schema("T", "{}").unwrap();
         assert_eq!(open.apply("{}", &*nested(512)).unwrap(), nested(512));
         let error = open.apply(&*nested(513), "{}").unwrap_err();
-        assert!(message(&error).ends_with("nested deeper than 512 levels at line 1 column 2561"), "{}", message(&error));
+        assert!(
+            message(&error).ends_with("nested deeper than 512 levels at line 1 column 2561"),
+            "{}",
+            message(&error)
+        );
         // The macro `json!` would copy what is inside at each level.
         let json = |levels| {
             (0..levels).fold(json!(1), |inner, _| Value::Object([("m".to_owned(), inner)].into_iter().collect()))

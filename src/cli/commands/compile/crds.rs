@@ -30,8 +30,6 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// The message if no declaration is in force.
-
 /// The fields of `metadata` that an API server writes.
 const WRITTEN_BY_SERVER: [&str; 6] =
     ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
