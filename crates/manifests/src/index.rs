@@ -45,7 +45,7 @@ pub struct ObjectIndex {
 
 /// The role of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DocumentRole {
+pub enum ManifestRole {
     /// The documents that [describe kinds](Document::describes_kinds), and those that [resemble](misspelt::kind_of_declaration)
     /// them.
     Kinds,
@@ -67,9 +67,9 @@ struct Extent {
     list: Option<u32>,
     /// True if the type of the object is that of its list.
     is_untyped: bool,
-    /// True if it has documents of [`DocumentRole::Kinds`].
+    /// True if it has documents of [`ManifestRole::Kinds`].
     has_kinds: bool,
-    /// True if it has documents of [`DocumentRole::Objects`].
+    /// True if it has documents of [`ManifestRole::Objects`].
     has_objects: bool,
 }
 
@@ -78,10 +78,10 @@ struct Extent {
 struct Uncut;
 
 impl Extent {
-    fn has(&self, role: DocumentRole) -> bool {
+    fn has(&self, role: ManifestRole) -> bool {
         match role {
-            DocumentRole::Kinds => self.has_kinds,
-            DocumentRole::Objects => self.has_objects,
+            ManifestRole::Kinds => self.has_kinds,
+            ManifestRole::Objects => self.has_objects,
         }
     }
 }
@@ -165,12 +165,12 @@ impl ObjectIndex {
     }
 
     /// Returns true if there are documents of a role.
-    pub fn has(&self, role: DocumentRole) -> bool {
+    pub fn has(&self, role: ManifestRole) -> bool {
         self.extents.iter().any(|extent| extent.has(role))
     }
 
     /// Returns the documents of a role, and their neighbours in short lists, in the order of the file.
-    pub fn documents<S: Read + Seek + Send>(&self, source: S, role: DocumentRole) -> IndexedDocuments<'_, S> {
+    pub fn documents<S: Read + Seek + Send>(&self, source: S, role: ManifestRole) -> IndexedDocuments<'_, S> {
         IndexedDocuments { index: self, source, role, next: 0, ready: VecDeque::new() }
     }
 
@@ -255,7 +255,7 @@ impl ObjectIndex {
 pub struct IndexedDocuments<'i, S> {
     index: &'i ObjectIndex,
     source: S,
-    role: DocumentRole,
+    role: ManifestRole,
     /// The next extent.
     next: usize,
     /// Documents that were read together.

@@ -33,7 +33,7 @@ pub use crd_maker::{CrdMaker, MadeCrd};
 pub use document::{Document, IdentityField};
 pub use edit::{Edit, EditError, EditedDocument, EditedFile, ItemChanges, applied, edit, edit_crds, edited_value};
 pub use file::{Format, ManifestFile, Section};
-pub use index::{DocumentRole, IndexedDocuments, ObjectIndex};
+pub use index::{IndexedDocuments, ManifestRole, ObjectIndex};
 pub use layout::pretty;
 
 pub use problem::Problem;

@@ -7,7 +7,7 @@ mod against;
 use self::against::OlderFiles;
 use super::check_cel;
 use crate::cli::input::kinds::{self, Assembly, DeclarationArgs};
-use crate::cli::input::manifest::{self, Document, DocumentRole, IndexedFiles};
+use crate::cli::input::manifest::{self, Document, IndexedFiles, ManifestRole};
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::Verdict;
@@ -112,7 +112,7 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
 fn check(arguments: &LintArgs, files: &mut IndexedFiles, diagnostics: &mut Vec<Diagnostic>) -> (Assembly, OlderFiles) {
     let builtin = arguments.declarations.sources.builtin_unions;
     let (mut kinds, mut compared) = (StandaloneKinds::new(builtin.into()), Vec::new());
-    files.each(DocumentRole::Kinds, |document| {
+    files.each(ManifestRole::Kinds, |document| {
         let misspelt = misspelt::kind_of_declaration(&document);
         diagnostics.extend(misspelt.map(|message| Diagnostic::of_misspelt_kind(&document, message)));
         match document.describes_kinds() {
@@ -127,7 +127,7 @@ fn check(arguments: &LintArgs, files: &mut IndexedFiles, diagnostics: &mut Vec<D
         diagnostics.extend(check_cel::diagnostics(assembly));
     };
     let mut assembly = if arguments.against.is_empty() {
-        files.each(DocumentRole::Kinds, |document| {
+        files.each(ManifestRole::Kinds, |document| {
             let assembly =
                 Some(document).filter(Document::describes_kinds).and_then(|document| kinds.compile(document));
             assembly.iter().for_each(&mut judge);

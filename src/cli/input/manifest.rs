@@ -4,7 +4,7 @@
 
 pub(crate) use kube_unions_manifests::input::{empty, list};
 pub(crate) use kube_unions_manifests::{
-    Document, DocumentRole, Edit, EditedFile, Format, ItemChanges, ManifestFile, Problem, Stream, applied, edit,
+    Document, Edit, EditedFile, Format, ItemChanges, ManifestFile, ManifestRole, Problem, Stream, applied, edit,
     edited_value, pretty, to_yaml,
 };
 
@@ -97,7 +97,7 @@ impl IndexedFiles {
     }
 
     /// Reads the documents of a role, and some of the other.
-    pub(crate) fn documents(&mut self, role: DocumentRole) -> impl Iterator<Item = Result<Document, Problem>> {
+    pub(crate) fn documents(&mut self, role: ManifestRole) -> impl Iterator<Item = Result<Document, Problem>> {
         let files = self.files.iter_mut().filter(move |(_, index)| index.has(role));
         files.flat_map(move |(content, index)| {
             let opened = content.open().map_err(|error| of_reading(index.path(), &error));
@@ -110,7 +110,7 @@ impl IndexedFiles {
     }
 
     /// Shows the documents of a role, and some of the other, one after the other. What cannot be read is one more problem.
-    pub(crate) fn each(&mut self, role: DocumentRole, mut see: impl FnMut(Document)) {
+    pub(crate) fn each(&mut self, role: ManifestRole, mut see: impl FnMut(Document)) {
         let mut problems = Vec::new();
         for document in self.documents(role) {
             match document {
@@ -124,7 +124,7 @@ impl IndexedFiles {
     /// Reads the documents that describe kinds.
     pub(crate) fn kinds(&mut self) -> Vec<Document> {
         let mut kinds = Vec::new();
-        self.each(DocumentRole::Kinds, |document| kinds.extend(Some(document).filter(Document::describes_kinds)));
+        self.each(ManifestRole::Kinds, |document| kinds.extend(Some(document).filter(Document::describes_kinds)));
         kinds
     }
 }

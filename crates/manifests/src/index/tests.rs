@@ -1,6 +1,6 @@
 //! A file that is read object by object has the objects that it has as a whole.
 
-use super::{DocumentRole, Extent, ObjectIndex};
+use super::{Extent, ManifestRole, ObjectIndex};
 use crate::document::Document;
 use crate::file::ManifestFile;
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn same(path: &str, text: &str) -> usize {
             (whole, index) => panic!("{whole:?} as a whole, and {index:?} in parts"),
         };
         let documents = whole.documents();
-        for (role, describes) in [(DocumentRole::Kinds, true), (DocumentRole::Objects, false)] {
+        for (role, describes) in [(ManifestRole::Kinds, true), (ManifestRole::Objects, false)] {
             let read = index.documents(Cursor::new(text.to_owned()), role).map(Result::unwrap);
             let read: Vec<_> = read.filter(|document| document.describes_kinds() == describes).collect();
             let wanted = documents.iter().filter(|document| document.describes_kinds() == describes);

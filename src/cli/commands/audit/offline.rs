@@ -9,7 +9,7 @@ use super::report::AuditReport;
 use crate::api::ListedObject;
 use crate::cli::commands::explain;
 use crate::cli::input::kinds::{self, entry_of};
-use crate::cli::input::manifest::{self, Document, DocumentRole};
+use crate::cli::input::manifest::{self, Document, ManifestRole};
 use crate::cli::report::progress;
 use crate::cli::report::sarif::FilePlace;
 use crate::cli::report::{Verdict, output};
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let (mut done, mut passed_over) = (0, 0);
     let mut interrupted = None;
     let (mut known, mut near_misses) = (KnownKinds::new(assembly.kinds()), Vec::new());
-    for document in files.documents(DocumentRole::Objects) {
+    for document in files.documents(ManifestRole::Objects) {
         let document = match document {
             Ok(document) if document.describes_kinds() => continue,
             Ok(document) => document,
