@@ -36,7 +36,7 @@ fn refuses_an_invalid_patch_with_the_path_and_the_rule() {
 7 => the patch is a number; it must be an object
 { => cannot read the patch as JSON: EOF while parsing an object at line 1 column 1
 {"a": 01} => invalid number at line 1 column 8
-{"a": "\ud800"} => lone leading surrogate in hex escape at line 1 column
+{"a": "\ud800"} => unexpected end of hex escape at line 1 column 14
 {"spec": {"$patch": "odd"}} => spec: `$patch` is "odd"; it must be "replace" or "delete"
 {"spec": {"$patch": 1}} => spec: `$patch` is a number
 {"spec": {"$odd": 1}} => spec.$odd: unknown directive `$odd`, and the schema has no field with this name
