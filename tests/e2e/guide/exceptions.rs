@@ -60,7 +60,7 @@ fn every_exception_is_on_its_page_and_is_run_where_its_reason_says() {
         assert_eq!(found, 1, "{page}: {command}");
         match reason {
             Step(target) => {
-                let is_run = run.lines().any(|line| line.trim_start().strip_prefix("step ") == Some(target));
+                let is_run = run.lines().any(|line| line.strip_prefix("step ") == Some(target));
                 let is_hosted = hosted.lines().any(|line| line.strip_prefix("make ") == Some(target));
                 assert!(is_run || is_hosted, "{command}: neither .ci/run nor .ci/hosted has the step {target}");
             }
