@@ -75,16 +75,7 @@ impl ControlPlane {
     /// Starts etcd and an API server with additional flags, and waits until they answer. Without flags, the API server may have been one
     /// of another test.
     pub(crate) fn start_bare(flags: &[String]) -> Result<Lent, String> {
-        if flags.is_empty() { Self::start_again(flags) } else { Self::start(flags).map(Lent::once) }
-    }
-
-    /// Returns an API server with flags that other tests need, too.
-    pub(crate) fn start_again(flags: &[String]) -> Result<Lent, String> {
-        Lent::again(flags, || Self::start(flags))
-    }
-
-    pub(crate) fn flags(&self) -> &[String] {
-        &self.layout.flags
+        if flags.is_empty() { Lent::again(|| Self::start(flags)) } else { Self::start(flags).map(Lent::once) }
     }
 
     fn start(flags: &[String]) -> Result<Self, String> {

@@ -1,8 +1,7 @@
 //! API servers that tests have for themselves, one after the other, because the start of one takes longer than most tests.
 //!
 //! A test that ends gives its API server back. If it answers, all that the test left could be removed, and nothing else has changed,
-//! the next test gets it that needs the same flags. One whose flags no other test needs, or that its test stopped for good, ends with
-//! the test.
+//! the next test gets it. One that was started with flags, or that its test stopped for good, ends with the test.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -59,17 +58,12 @@ impl Lent {
         Self { control_plane: Some(control_plane), start: None }
     }
 
-    /// Returns an API server with these flags that is free, or the one that `start` starts.
-    pub(crate) fn again(
-        flags: &[String],
-        start: impl FnOnce() -> Result<ControlPlane, String>,
-    ) -> Result<Self, String> {
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(position) = free.iter().position(|(control_plane, _)| control_plane.flags() == flags) {
-            let (control_plane, start) = free.swap_remove(position);
+    /// Returns an API server that is free, or the one that `start` starts.
+    pub(crate) fn again(start: impl FnOnce() -> Result<ControlPlane, String>) -> Result<Self, String> {
+        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some((control_plane, start)) = free {
             return Ok(Self { control_plane: Some(control_plane), start: Some(start) });
         }
-        drop(free);
         let control_plane = start()?;
         let start = Inventory::of_start(control_plane.client());
         Ok(Self { control_plane: Some(control_plane), start })

@@ -23,8 +23,9 @@ const HALF_OPEN: usize = 5_000;
 /// Files that the tests of this module have open at a time, all together, with room for the others.
 const OPEN_FILES: u64 = 13_000;
 
-/// Reviews of each kind that are answered while the pressure stands.
-const REVIEWS: usize = 200;
+/// Reviews of each kind that are answered while the pressure stands. The clients that connect again and again take a processor for as
+/// long.
+const REVIEWS: usize = 50;
 
 /// The time that a stopping webhook grants to requests in flight.
 const FINISH: Duration = Duration::from_secs(10);

@@ -25,7 +25,6 @@ pub(super) struct Network {
     routes: Arc<Mutex<Routes>>,
     runtime: Option<Runtime>,
     configuration: PathBuf,
-    _folder: Workspace,
 }
 
 #[derive(Default)]
@@ -38,9 +37,8 @@ struct Routes {
 }
 
 impl Network {
-    /// Starts the proxy, with a folder for its socket and its configuration.
-    pub(super) fn start() -> Self {
-        let folder = Workspace::new("network");
+    /// Starts the proxy, whose socket and configuration are in `folder`.
+    pub(super) fn start(folder: &Workspace) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("network")
@@ -55,7 +53,7 @@ impl Network {
             UnixListener::bind(&socket).expect("a socket can be made")
         };
         runtime.spawn(accept(listener, Arc::clone(&routes)));
-        Self { routes, runtime: Some(runtime), configuration, _folder: folder }
+        Self { routes, runtime: Some(runtime), configuration }
     }
 
     /// Returns the flag with which the API server uses the proxy.

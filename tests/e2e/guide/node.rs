@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -38,15 +38,9 @@ pub(super) struct ClusterWithNode {
     kubelet: Kubelet,
     _controllers: Process,
     control_plane: Arc<Lent>,
-    _network: LentNetwork,
+    _network: Arc<Network>,
     _folder: Arc<Workspace>,
 }
-
-/// The networks that no cluster has at the moment. The next one gets them with the API server that was started on them.
-static FREE: Mutex<Vec<Arc<Network>>> = Mutex::new(Vec::new());
-
-/// The networks of one cluster.
-struct LentNetwork(Arc<Network>);
 
 /// The thread of the node.
 struct Kubelet {
@@ -70,10 +64,8 @@ impl ClusterWithNode {
             return None;
         }
         let folder = Arc::new(Workspace::new("node"));
-        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let network = free.unwrap_or_else(|| Arc::new(Network::start()));
-        let lent = LentNetwork(Arc::clone(&network));
-        let control_plane = ControlPlane::start_again(&[network.flag()]).unwrap_or_else(|message| panic!("{message}"));
+        let network = Arc::new(Network::start(&folder));
+        let control_plane = ControlPlane::start_bare(&[network.flag()]).unwrap_or_else(|message| panic!("{message}"));
         let Some(controllers) = control_plane.start_controllers(CONTROLLERS) else {
             say(
                 "no kube-controller-manager beside the API server: that the pages which install the chart can be followed IS NOT TESTED; \
@@ -92,19 +84,13 @@ impl ClusterWithNode {
         };
         node.join();
         let kubelet = Kubelet::start(node);
-        Some(Self { kubelet, _controllers: controllers, control_plane, _network: lent, _folder: folder })
+        Some(Self { kubelet, _controllers: controllers, control_plane, _network: network, _folder: folder })
     }
 
     /// Returns the control plane. Fails if the node has failed.
     pub(super) fn control_plane(&self) -> &ControlPlane {
         assert!(!self.kubelet.thread.as_ref().is_some_and(JoinHandle::is_finished), "the node runs");
         &self.control_plane
-    }
-}
-
-impl Drop for LentNetwork {
-    fn drop(&mut self) {
-        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&self.0));
     }
 }
 
