@@ -1,7 +1,7 @@
 //! Reads a JSON text: what is used as `serde_json` reads it, and the rest without memory.
 //!
 //! A [`TextReader`] accepts and refuses the texts that `serde_json` accepts and refuses. What is unusual is left to `serde_json`
-//! itself: strings with escapes, nesting of more than 10,240 levels, and the message of every error. [`skip`](mod@skip) skips
+//! itself: strings with escapes, nesting of more than 10,240 levels, and the message of every error. The module `skip` skips
 //! values. This module must not know what a text means.
 
 mod skip;
