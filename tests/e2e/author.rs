@@ -156,3 +156,31 @@ fn objects_of_the_sample_are_accepted_or_rejected_as_their_unions_say() {
         rollouts.apply(name, &spec).rejected(&rollouts.invalid(name, causes));
     }
 }
+
+#[test]
+fn changing_the_type_of_the_sample_clears_the_settings_of_the_old_one() {
+    let Some(rollouts) = rollouts() else { return };
+    let before = json!({"replicas": 3, "strategy": {"type": "Canary", "canary": {"weight": 5}, "stableService": "s"}});
+    rollouts.apply("switch", &before).accepted();
+    rollouts.merge("switch", &json!({"spec": {"strategy": {"type": "Recreate"}}})).accepted().warned(&[
+        "spec.strategy.canary: cleared because `type` changed to \"Recreate\"",
+        "spec.strategy.stableService: cleared because `type` changed to \"Recreate\"",
+    ]);
+    assert_eq!(rollouts.spec("switch"), json!({"replicas": 3, "strategy": {"type": "Recreate"}}));
+    rollouts.merge("switch", &json!({"spec": {"strategy": {"canary": {"weight": 1}}}})).rejected(&rollouts.invalid(
+        "switch",
+        &["spec.strategy.canary: Forbidden: may only be specified when `type` is \"Canary\"; remove it, or change `type` to switch the member"],
+    ));
+}
+
+/// Its schema wants exactly one variant, and is asked after the union has been normalised.
+#[test]
+fn setting_another_variant_of_the_samples_enum_clears_the_old_one() {
+    let Some(rollouts) = rollouts() else { return };
+    rollouts.apply("variant", &json!({"source": {"git": {"url": "u"}}})).accepted();
+    rollouts
+        .merge("variant", &json!({"spec": {"source": {"bucket": {"name": "b"}}}}))
+        .accepted()
+        .warned(&["spec.source.git: cleared because `bucket` was set"]);
+    assert_eq!(rollouts.spec("variant"), json!({"source": {"bucket": {"name": "b"}}}));
+}

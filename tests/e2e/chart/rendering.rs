@@ -139,11 +139,16 @@ fn the_same_values_render_to_the_same_bytes() {
     }
 }
 
-/// The other objects of the default rendering are in `manifests/webhook`.
+/// The other objects of the default rendering are in `manifests/webhook`, without the labels of Helm.
 #[test]
 fn the_default_hooks_are_the_golden_ones() {
     let Some(helm) = Helm::offline() else { return };
-    let hooks = helm.render(&Value::Null).into_iter().filter(is_hook).collect();
+    let (hooks, others): (Vec<_>, Vec<_>) = helm.render(&Value::Null).into_iter().partition(is_hook);
+    for label in ["app.kubernetes.io/managed-by", "helm.sh/chart"] {
+        for object in &others {
+            assert_eq!(object["metadata"]["labels"][label], hooks[0]["metadata"]["labels"][label], "{}", id(object));
+        }
+    }
     assert_generated("tests/e2e/chart/hooks.yaml", &compact(hooks), "make manifests");
 }
 
