@@ -23,9 +23,12 @@ const HALF_OPEN: usize = 5_000;
 /// Files that the tests of this module have open at a time, all together, with room for the others.
 const OPEN_FILES: u64 = 13_000;
 
-/// Reviews of each kind that are answered while the pressure stands. The clients that connect again and again take a processor for as
-/// long.
-const REVIEWS: usize = 50;
+/// Reviews of each kind that are answered while the pressure stands.
+const REVIEWS: usize = 200;
+
+/// Clients that connect for each review. A connection waits behind all half-open ones, so one client alone would take minutes beside
+/// other tests.
+const CONNECTING: usize = 4;
 
 /// The time that a stopping webhook grants to requests in flight.
 const FINISH: Duration = Duration::from_secs(10);
@@ -55,10 +58,12 @@ fn half_open_connections_and_slow_clients_keep_nobody_waiting_and_memory_bounded
     let at_rest = memory(&webhook);
 
     let crowd = Crowd::gather(&webhook, &Slow { half_open: HALF_OPEN, headers: 200, bodies: 200, readers: 40 });
-    let connecting = Reviews::start(&webhook, |port, ca, body| {
-        let mut connection = Connection::try_open(port, ca, ROOM)?;
-        connection.try_post("/mutate", body)?;
-        connection.answer()
+    let connecting = [(); CONNECTING].map(|()| {
+        Reviews::start(&webhook, |port, ca, body| {
+            let mut connection = Connection::try_open(port, ca, ROOM)?;
+            connection.try_post("/mutate", body)?;
+            connection.answer()
+        })
     });
     let staying = Reviews::start(&webhook, {
         let mut connection = Connection::open(&webhook);
@@ -67,13 +72,15 @@ fn half_open_connections_and_slow_clients_keep_nobody_waiting_and_memory_bounded
             connection.answer()
         }
     });
-    while connecting.count().min(staying.count()) < REVIEWS {
+    while connecting.iter().map(Reviews::count).sum::<usize>().min(staying.count()) < REVIEWS {
         assert_eq!(webhook.ops().get("/readyz").expect("the ops port answers").status, 200);
     }
-    let (connecting, staying) = (connecting.finish(), staying.finish());
+    let (connecting, staying) = (connecting.map(Reviews::finish), staying.finish());
     let evicted = webhook.metric(HALF_OPEN_EVICTED);
     eprintln!("half-open {HALF_OPEN}, {crowd}, driven out {evicted}");
-    eprintln!("a connection for each review: {connecting}");
+    for client in &connecting {
+        eprintln!("a connection for each review: {client}");
+    }
     eprintln!("one connection for all: {staying}");
     let under_pressure = memory(&webhook);
     eprintln!("memory at rest {at_rest}, under pressure {under_pressure}");
@@ -83,8 +90,7 @@ fn half_open_connections_and_slow_clients_keep_nobody_waiting_and_memory_bounded
         assert_eq!(kept.answer().expect("the idle connection is still open").status, 200);
     }
     drop(crowd);
-    connecting.assert_answered();
-    staying.assert_answered();
+    connecting.iter().chain([&staying]).for_each(Answers::assert_answered);
     assert!(evicted > 0, "there was no pressure");
     webhook.process().assert_running();
     assert_eq!(webhook.metric("kube_unions_panics_total"), 0, "{}", webhook.log());
