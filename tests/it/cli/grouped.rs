@@ -1,7 +1,7 @@
 //! Every command on groups: several fields of a value, fields that values share, and a boolean discriminator.
 
 use super::{Folder, yaml};
-use fixtures::crds::{crd, version};
+use fixtures::crds::{crd, custom_resource, version};
 use fixtures::files::{files, parse};
 use fixtures::reviews::declaration;
 use serde::Deserialize;
@@ -88,11 +88,7 @@ impl GroupRow {
 }
 
 fn job(name: &str, fields: &Value) -> Value {
-    let mut job = fields.clone();
-    job["apiVersion"] = json!(format!("{GROUP}/v1"));
-    job["kind"] = json!("Job");
-    job["metadata"] = json!({"name": name, "namespace": "default"});
-    job
+    custom_resource(GROUP, "Job", name, fields)
 }
 
 #[test]

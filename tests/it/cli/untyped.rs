@@ -1,7 +1,7 @@
 //! Every command on unions where the schema keeps unknown fields: `schemaless` and `podTemplates`.
 
 use super::{Folder, Run, yaml};
-use fixtures::crds::{crd, version};
+use fixtures::crds::{crd, custom_resource, version};
 use fixtures::files::{parse, root};
 use fixtures::reviews::declaration;
 use serde::Deserialize;
@@ -50,11 +50,7 @@ impl Suite {
 }
 
 fn job(name: &str, fields: &Value) -> Value {
-    let mut job = fields.clone();
-    job["apiVersion"] = json!(format!("{GROUP}/v1"));
-    job["kind"] = json!("Job");
-    job["metadata"] = json!({"name": name, "namespace": "default"});
-    job
+    custom_resource(GROUP, "Job", name, fields)
 }
 
 /// A job with this spec of its pod.
