@@ -7,10 +7,10 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _,
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, SpooledTempFile};
 
-/// What a pipe brings is kept in memory up to this size, in bytes, and in a temporary file above it.
+/// Maximum size of the content of a pipe in memory, in bytes. A larger one goes to a temporary file.
 const LARGEST_IN_MEMORY: usize = 1 << 20;
 
-/// Maximum size of what a pipe brings into a temporary file, in bytes.
+/// Maximum size of the content of a pipe, in bytes.
 const LARGEST_PIPE: u64 = 16 << 30;
 
 /// A text that is read more than once, in parts.

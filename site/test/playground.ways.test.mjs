@@ -33,7 +33,7 @@ test("a change and a cause of an applied object lead to the input that has the f
   await answers(page, before + 1);
   const [old, text] = [await textOf(page, "old"), await textOf(page, "new")];
   const shown = () => page.locator('[role="tabpanel"]:visible').evaluate((panel) => panel.id);
-  // Nobody owns the fields of the old object, so the apply leaves them.
+  // The old object has no managers, so the apply leaves its fields.
   const stored = old.replace("  name: web\nspec:", "  name: web\n  managedFields: []\nspec:");
   await paste(page, "old", stored.replace("      volumes:\n      - name: settings\n", "      volumes:\n      - name: first\n      - name: settings\n        emptyDir: {}\n"));
   // Only the old object has the field.

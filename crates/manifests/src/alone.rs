@@ -73,7 +73,7 @@ impl StandaloneKinds {
             self.alone.add(&assembly);
             return Some(assembly);
         }
-        // What describes the kind may be another document.
+        // Another document may describe the kind.
         self.others.extend(documents);
         None
     }

@@ -140,7 +140,7 @@ impl<R: Read + Seek> YamlLines<R> {
     }
 }
 
-/// What a line is to its document.
+/// The next line of a document, or the reason why it has no more.
 enum NextLine {
     Blank,
     Content,

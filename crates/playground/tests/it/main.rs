@@ -204,7 +204,7 @@ spec:
     let object = |items: &[&str]| {
         let items: Vec<String> = items.iter().map(|item| format!("  - {item}\n")).collect();
         let items = items.concat();
-        // Nobody owns the fields of the old object, so an apply leaves them.
+        // The old object has no managers, so an apply leaves its fields.
         format!(
             "apiVersion: example.com/v1\nkind: Box\nmetadata: {{name: x, managedFields: []}}\nspec:\n  items:\n{items}"
         )

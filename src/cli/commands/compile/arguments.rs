@@ -213,7 +213,7 @@ pub(super) enum CompileForm {
     Kustomize,
 }
 
-/// What a form writes.
+/// The documents that a form writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writes {
     Policies { mutate: bool, validate: bool },

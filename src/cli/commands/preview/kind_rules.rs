@@ -1,5 +1,4 @@
-//! What the API server does to the objects of a kind: how it patches them, which defaults it adds, and what it refuses. And the ways to
-//! apply a rendering.
+//! The rules of a kind in the API server: its patches, its defaults and its refusals. The ways to apply a rendering use them.
 
 use crate::cli::commands::check_cel::subjects::{fields_of, schema_step};
 use crate::cli::input::crd;
