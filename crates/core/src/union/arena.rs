@@ -145,6 +145,10 @@ impl<'s> UnionState<'s> {
 impl TextRange {
     /// A number or boolean is never empty.
     pub(super) const UNFIT: Self = Self { offset: 0, tagged: (TextKind::Literal as u32) << TAG };
+
+    pub(super) fn is_unfit(self) -> bool {
+        self.tagged == Self::UNFIT.tagged
+    }
 }
 
 impl<'s> NodeRef<'s> {
@@ -195,16 +199,21 @@ impl<'s> ObjectRef<'s> {
 
     /// Returns the unions with something set, and those at these positions even if nothing of them is set. `required` is
     /// sorted.
-    pub(super) fn states_with(self, required: &[u8]) -> impl Iterator<Item = (u8, UnionState<'s>)> {
-        let mut set = self.states().peekable();
-        let mut required = required.iter().copied().peekable();
+    pub(super) fn states_with(self, mut required: &[u8]) -> impl Iterator<Item = (u8, UnionState<'s>)> {
+        let mut set = self.state_offsets().map(move |at| (position_of(self.arena.word(at)), at));
+        let mut next = set.next();
         std::iter::from_fn(move || {
-            let next_set = set.peek().map(|(position, _)| *position);
-            let unset = required.next_if(|position| next_set.is_none_or(|next| *position <= next));
-            match unset {
-                Some(position) if Some(position) != next_set => Some((position, UnionState::default())),
-                _ => set.next(),
+            if let Some((position, rest)) = required.split_first()
+                && next.is_none_or(|(next, _)| *position <= next)
+            {
+                required = rest;
+                if next.is_none_or(|(next, _)| *position < next) {
+                    return Some((*position, UnionState::default()));
+                }
             }
+            let (position, at) = next?;
+            next = set.next();
+            Some((position, self.arena.state(at)))
         })
     }
 

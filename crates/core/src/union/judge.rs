@@ -18,7 +18,7 @@ use super::correlate::{Old, Pair, Pairs, Witnesses};
 use super::manifest::{Claims, ItemClaims, Manifests, map_values, value_claims};
 use super::normalize::{ClearingCause, Normalized, normalize};
 use super::plan::{ListNode, Node, NodeIndex, ObjectNode, Part, Plan, Role};
-use super::validate::{validate, validate_alone};
+use super::validate::{is_settled, validate, validate_alone};
 use super::violation::{Capped, Violation};
 use super::{Form, MemberSet, Union};
 use crate::meter::{Buffer, Exhausted, Meter};
@@ -136,7 +136,13 @@ impl<'w> Walk<'w> {
         claims: Option<&Claims<'o>>,
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
-        let meter = self.meter;
+        let (plan, meter) = (self.plan, self.meter);
+        let mut beside = old.known().into_iter().flat_map(NodeRef::items).map(|(_, item)| item);
+        let items = new.items().map(|(index, item)| (index, item, beside.next()));
+        let mut unsettled = items.filter(|(_, item, _)| !plan.is_settled(node.items, *item)).peekable();
+        if unsettled.peek().is_none() {
+            return Ok(());
+        }
         // Nothing of a manifest belongs to an item without an identity.
         let claims = match claims {
             Some(claims) if node.keyed => Some(ItemClaims::new(*claims, meter)?),
@@ -146,16 +152,14 @@ impl<'w> Walk<'w> {
         let Old::Known(before) = old else {
             // Without an old list every item is new. Inside a list without identities, its witnesses apply to everything
             // below.
-            for (index, item) in new.items() {
+            for (index, item, _) in unsettled {
                 self.shape(node.items, item, old, claims_of(item).as_ref(), &here.then(Inwards::Index(index)))?;
             }
             return Ok(());
         };
-        let witnesses = Witnesses::new(self.plan, node.items, before, meter);
+        let witnesses = Witnesses::new(plan, node.items, before, meter);
         let pairs = if node.keyed { Some(Pairs::new(new, before, meter)?) } else { None };
-        let mut beside = before.items().map(|(_, item)| item);
-        for (index, item) in new.items() {
-            let beside = beside.next();
+        for (index, item, beside) in unsettled {
             let pair = pairs.as_ref().map_or(Pair::Uncertain, |pairs| pairs.of(item.object(), beside));
             let old = match pair {
                 Pair::Same(old) => Old::Known(old),
@@ -179,6 +183,9 @@ impl<'w> Walk<'w> {
         let mut before = map_values(old.known());
         let mut claims_of = claims.map(|claims| value_claims(*claims));
         for (key, value) in new.entries() {
+            if self.plan.is_settled(values, value) {
+                continue;
+            }
             let same = before(key);
             let claims = claims_of.as_mut().map(|claims_of| claims_of(key));
             self.shape(values, value, old.inside(|_| same), claims.as_ref(), &here.then(Inwards::Key(key)))?;
@@ -245,6 +252,7 @@ impl<'w> Walk<'w> {
             }
         }
         let silent = finding.clear.is_empty() && finding.deduced.is_none() && finding.faults.is_empty();
+        debug_assert!(silent || !is_settled(union, &state), "findings in a union that is settled");
         Ok((!silent).then_some(finding))
     }
 
@@ -335,6 +343,26 @@ impl<'w> Walk<'w> {
             Fate::Denied => self.violations.leave_out(number),
             Fate::LetThrough(_) => self.let_through.leave_out(number),
             Fate::Observed => self.observed.leave_out(number),
+        }
+    }
+}
+
+impl Plan {
+    /// Returns true if there is nothing to find in the unions of a part, whatever it was before.
+    fn is_settled(&self, node: NodeIndex, new: NodeRef<'_>) -> bool {
+        match self.node(node) {
+            Some(Node::Object(node)) => {
+                let (object, unions) = (new.object(), self.unions_of(node));
+                let union_is_settled = |(position, state): (u8, _)| {
+                    unions.get(usize::from(position)).is_none_or(|union| is_settled(union, &state))
+                };
+                let child_is_settled =
+                    |(position, child)| node.child(position).is_none_or(|id| self.is_settled(id, child));
+                object.states_with(&node.required).all(union_is_settled) && object.children().all(child_is_settled)
+            }
+            Some(Node::List(list)) => new.items().all(|(_, item)| self.is_settled(list.items, item)),
+            Some(Node::Map(map)) => new.entries().all(|(_, value)| self.is_settled(map.values, value)),
+            None => true,
         }
     }
 }

@@ -1,8 +1,30 @@
 //! Validation of a union as it will be stored.
 
-use super::arena::UnionState;
+use super::arena::{ScalarRef, UnionState};
 use super::breach::{Breaches, DiscriminatorBreach};
 use super::{Form, MemberSet, Union};
+
+/// Returns true if neither normalisation nor validation finds anything in a union, whatever it was before and whatever a manifest sets
+/// of it.
+pub(super) fn is_settled(union: &Union, new: &UnionState<'_>) -> bool {
+    if new.is_wrong_type() {
+        return false;
+    }
+    match (union.form, new.members.first()) {
+        (Form::List, None) => !union.is_required(),
+        (Form::List, Some(first)) => {
+            let selects = |value: &str| union.values_of(first).first().is_some_and(|first| **first == *value);
+            let agrees = match new.discriminator {
+                ScalarRef::Text(value) => selects(value),
+                ScalarRef::Absent | ScalarRef::Literal(_) | ScalarRef::Unfit => union.discriminator.is_none(),
+            };
+            agrees && new.members.less(union.group_of(first)).is_empty()
+        }
+        (Form::Map, _) => union.choice(new.value()).is_some_and(|choice| {
+            new.members.less(choice.selected).is_empty() && choice.required.less(new.members).is_empty()
+        }),
+    }
+}
 
 /// Validates one union. `old` only tells which members were added and if the discriminator changed.
 pub(super) fn validate(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Breaches {

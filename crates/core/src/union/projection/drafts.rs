@@ -5,7 +5,7 @@ use super::repeats::Repeats;
 use crate::json::{JsonString, TextReader, Unreadable};
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
-use crate::union::arena::{Arena, NONE, ScalarRef, TextRange, object_head};
+use crate::union::arena::{Arena, NONE, TextRange, object_head};
 use crate::union::plan::{ItemKeyDefault, Part, Plan};
 
 /// Reads the unions of objects of one text into one arena. The drafts of incomplete objects are bounded by the plan, except for
@@ -200,10 +200,10 @@ impl<'a> Projector<'_, 'a> {
 
     /// Sorts the drafts of an object and drops the empty ones. Returns true if a member or a discriminator is set.
     fn settle(&mut self, first: Drafts) -> bool {
-        let Self { states, children, keys, arena, .. } = self;
+        let Self { states, children, keys, .. } = self;
         let own = keys.get_mut(first.keys..).unwrap_or_default();
         own.sort_unstable_by_key(|(position, _)| *position);
-        if own.iter().any(|(_, key)| arena.scalar(*key) == ScalarRef::Unfit) {
+        if own.iter().any(|(_, key)| key.is_unfit()) {
             keys.truncate(first.keys);
         }
         let own = states.get_mut(first.states..).unwrap_or_default();
