@@ -179,6 +179,7 @@ impl Webhook {
             ("OPEN_FILES", self.open_files),
             // As in the image.
             ("MALLOC_MMAP_THRESHOLD_", "131072"),
+            ("MALLOC_TRIM_THRESHOLD_", "1048576"),
             ("MALLOC_ARENA_MAX", "2"),
         ];
         let envs: Vec<_> = envs.into_iter().chain(self.envs.iter().map(|(name, value)| (*name, &**value))).collect();
