@@ -21,6 +21,10 @@ use base64::prelude::BASE64_STANDARD;
 use base64::write::{EncoderStringWriter, StrConsumer};
 use serde::{Serialize, Serializer};
 use std::fmt::{self, Display};
+use std::io::BufWriter;
+
+/// Bytes of a patch that are encoded at a time.
+const WRITTEN: usize = 512;
 
 /// The response to one review.
 #[derive(Debug)]
@@ -103,10 +107,12 @@ impl Serialize for Patch<'_> {
 
 impl Display for Patch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut encoder = EncoderStringWriter::from_consumer(PatchText { f, result: Ok(()) }, &BASE64_STANDARD);
+        let encoder = EncoderStringWriter::from_consumer(PatchText { f, result: Ok(()) }, &BASE64_STANDARD);
+        // serde_json writes single tokens, and the encoder does much for each write.
+        let mut encoder = BufWriter::with_capacity(WRITTEN, encoder);
         let operations = self.0.iter().map(|change| change.operation());
         serde_json::Serializer::new(&mut encoder).collect_seq(operations).map_err(|_| fmt::Error)?;
-        encoder.into_inner().result
+        encoder.into_inner().map_err(|_| fmt::Error)?.into_inner().result
     }
 }
 
