@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// The comments of a policy.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct PolicyComments {
+pub(crate) struct PolicyComments {
     /// The lines before the policy: what it does, and its unions.
     pub(crate) head: Vec<String>,
     /// The meaning of each variable, by its name. Line breaks separate several lines.

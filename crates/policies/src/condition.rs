@@ -125,11 +125,11 @@ impl<'p> Conditions<'p> {
         self.add(&format!("{name}-changed"), expression);
     }
 
-    /// Returns the conditions of a mutating policy, of which all have to be true.
-    pub(crate) fn into_all(mut self) -> Vec<RequestCondition> {
+    /// Returns the condition of a mutating policy.
+    pub(crate) fn into_all(mut self) -> Option<RequestCondition> {
         if self.all.len().saturating_add(self.tests.len()) > MOST {
             if self.deduces {
-                return Vec::new();
+                return None;
             }
             self.all.clear();
             self.tests.clear();
@@ -138,8 +138,8 @@ impl<'p> Conditions<'p> {
         self.joined()
     }
 
-    /// Returns the conditions of a validating policy.
-    pub(crate) fn into_changes(mut self) -> Vec<RequestCondition> {
+    /// Returns the condition of a validating policy.
+    pub(crate) fn into_changes(mut self) -> Option<RequestCondition> {
         self.add_changes();
         self.joined()
     }
@@ -158,7 +158,7 @@ impl<'p> Conditions<'p> {
         }
     }
 
-    fn joined(mut self) -> Vec<RequestCondition> {
+    fn joined(self) -> Option<RequestCondition> {
         let is_object = self.trunks.iter().all(Vec::is_empty);
         let root = if is_object { "object" } else { "pod" };
         let tests: Vec<PlacedTest<'_, 'p>> =
@@ -168,9 +168,9 @@ impl<'p> Conditions<'p> {
         let mut names: Vec<&str> = names.collect();
         names.dedup();
         let name = match names[..] {
-            [] => return Vec::new(),
-            [name] => name,
-            _ => "a-union-may-change",
+            [] => return None,
+            [name] => name.to_owned(),
+            _ => "a-union-may-change".to_owned(),
         };
         let mut expressions: Vec<String> = self.all.iter().map(|condition| condition.expression.clone()).collect();
         if !is_object && !tests.is_empty() {
@@ -180,9 +180,7 @@ impl<'p> Conditions<'p> {
         } else if !tests.is_empty() {
             expressions.push(expression);
         }
-        let name = name.to_owned();
-        self.all.clear();
-        vec![RequestCondition { name, expression: fold(&expressions.join(" ||\n")) }]
+        Some(RequestCondition { name, expression: fold(&expressions.join(" ||\n")) })
     }
 }
 

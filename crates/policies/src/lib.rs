@@ -1,12 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+mod body;
 mod cel;
 mod claims;
 mod comments;
-mod compare;
 mod condition;
 mod group;
-mod kinds;
 mod layout;
 mod manifests;
 mod members;
@@ -22,19 +21,15 @@ mod root;
 mod rows;
 mod rules;
 mod target;
-mod treatment;
 mod validation;
 mod variables;
 mod version;
 mod walk;
 mod yaml;
 
-pub use comments::PolicyComments;
-pub use compare::policy_difference;
-pub use kinds::CompiledKinds;
-pub use object::PolicyObject;
+pub use object::{PolicyObject, policy_difference};
 pub use options::{PolicyOptions, PolicyRatcheting, RuleForm, STATIC_SUFFIX};
-pub use policy::{CompiledPolicies, EXEMPT_LABEL, compile};
+pub use policy::{CompiledKinds, CompiledPolicies, EXEMPT_LABEL, compile};
 pub use refusal::{Refusal, RefusalReason};
 pub use rules::{CompiledRules, RulesTarget, SchemaEdit, compile_rules, json_schema};
 pub use target::{PolicyTarget, VersionScope};

@@ -2,32 +2,18 @@
 //!
 //! It follows [`normalize`](kube_unions_core::union) rule by rule.
 
+use crate::body::{PolicyBody, PolicyInputs};
 use crate::cel::{all, any, concat, pointer, text};
 use crate::claims::{self, ClaimExpressions};
-use crate::condition::{Conditions, RequestCondition};
-use crate::group::{self, PlaceGroup, PlacedUnion};
+use crate::condition::Conditions;
+use crate::group::PlaceGroup;
 use crate::layout::fold;
-use crate::manifests::{self, ManifestNeeds};
 use crate::members::{Algorithm, Members};
 use crate::place::UnionObjects;
-use crate::root::{PodOwner, Purpose, Root};
+use crate::root::{PodOwner, Purpose};
 use crate::rows::PolicyFacts;
 use crate::variables::Variables;
 use kube_unions_core::union::{Part, Union};
-
-/// A mutating policy, without its frame.
-#[derive(Debug)]
-pub(crate) struct Mutation<'g, 'u> {
-    /// The unions that are normalised.
-    pub(crate) unions: Vec<PlacedUnion<'g, 'u>>,
-    pub(crate) variables: Variables,
-    /// The JSON Patch.
-    pub(crate) expression: String,
-    /// True if the creation of an object may change it.
-    pub(crate) on_create: bool,
-    /// False for a request that changes nothing.
-    pub(crate) conditions: Vec<RequestCondition>,
-}
 
 /// Compiles the normalisation of places. Returns `None` if nothing can be cleared or deduced.
 pub(crate) fn compile<'g, 'u>(
@@ -35,39 +21,21 @@ pub(crate) fn compile<'g, 'u>(
     groups: &'g [PlaceGroup<'u>],
     owners: &[PodOwner<'u>],
     custom: bool,
-) -> Option<Mutation<'g, 'u>> {
+) -> Option<PolicyBody<'g, 'u>> {
     let mut deepest_first: Vec<&'g PlaceGroup<'u>> = groups.iter().collect();
     // The deepest places come first: a member takes what is in it along.
     deepest_first.sort_by_key(|group| std::cmp::Reverse(group.depth()));
-    let unions: Vec<PlacedUnion<'g, 'u>> = deepest_first
-        .into_iter()
-        .flat_map(|group| group.unions.iter().map(move |union| (group, union)))
-        .filter(|(group, union)| can_normalize(group, union))
-        .collect();
-    if unions.is_empty() {
-        return None;
-    }
-    let is_deduced = |union: &Union| matches!(Algorithm::of(union), Algorithm::Discriminated(_));
-    let tables = group::joined(&unions, true);
-    let facts = PolicyFacts { purpose: Purpose::Mutation, custom, list_functions: true, several: tables.len() > 1 };
+    let facts = PolicyFacts { purpose: Purpose::Mutation, custom, list_functions: true, several: false };
     let mut variables = Variables::default();
-    let root = Root::new(owners, Purpose::Mutation, &mut variables);
-    let evidence = ManifestNeeds::of(unions.iter().map(|(_, union)| *union));
-    manifests::add(part, evidence, &root.trunks, facts.list_functions, &mut variables);
-    let (mut cleared, mut deduced, mut conditions) = (Vec::new(), Vec::new(), Conditions::new(&root, custom));
-    for (group, union) in &unions {
+    let inputs = PolicyInputs::new(part, deepest_first.into_iter(), can_normalize, owners, facts, &mut variables)?;
+    let (mut cleared, mut deduced, mut conditions) = (Vec::new(), Vec::new(), Conditions::new(&inputs.root, custom));
+    for (group, union) in &inputs.unions {
         conditions.of_mutation(group, union);
     }
-    for table in &tables {
-        let Some(objects) = UnionObjects::new(
-            table,
-            &root,
-            facts,
-            |members, set, value| Some(suspects(members, set, value)),
-            &mut variables,
-        ) else {
-            continue;
-        };
+    for table in &inputs.tables {
+        let suspects = |members: &Members<'_>, set: &str, value: &str| Some(suspects(members, set, value));
+        let objects = UnionObjects::new(table, &inputs.root, inputs.facts, suspects, &mut variables);
+        let Some(objects) = objects else { continue };
         let normalization = UnionNormalization { objects: &objects, claims: ClaimExpressions::of(part) };
         match Algorithm::of(objects.members.union) {
             Algorithm::Map(discriminator) => {
@@ -81,14 +49,11 @@ pub(crate) fn compile<'g, 'u>(
             }
         }
     }
+    let on_create = !deduced.is_empty();
     deduced.extend(cleared);
-    Some(Mutation {
-        variables,
-        expression: fold(&deduced.join(" +\n")),
-        on_create: unions.iter().any(|(_, union)| is_deduced(union)),
-        conditions: conditions.into_all(),
-        unions,
-    })
+    let expression = fold(&deduced.join(" +\n"));
+    let condition = conditions.into_all();
+    Some(PolicyBody { unions: inputs.unions, variables, expression, message: None, on_create, condition })
 }
 
 /// Returns true if a policy has something to do for a union. In a list without keys nothing is known to be changed, so nothing is

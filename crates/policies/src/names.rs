@@ -14,34 +14,23 @@ const ESCAPE: &str = "-x";
 /// Precedes the version of a policy for one version.
 const ONLY: &str = "-only-";
 
-/// The parts of a policy's work. Each is a policy of its own, because a policy has one binding and one set of actions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
-    Normalize,
-    Validate(Actions),
-}
-
-impl Work {
-    fn name(self) -> String {
-        match self {
-            Self::Normalize => "normalize".to_owned(),
-            Self::Validate(actions) => actions.names().join("-").to_ascii_lowercase(),
-        }
-    }
-}
-
 /// Returns the name of a policy, for example `unions-rollouts.example.com-status-deny`. It depends only on the arguments.
 ///
 /// Names of different targets, parts and works differ. `None` if such a name is not one of an object: it is a DNS subdomain of at
 /// most 253 characters.
-pub(crate) fn policy_name(prefix: &str, target: &PolicyTarget<'_>, part: Part, work: Work) -> Option<String> {
+pub(crate) fn policy_name(
+    prefix: &str,
+    target: &PolicyTarget<'_>,
+    part: Part,
+    work: Option<Actions>,
+) -> Option<String> {
     let group = &target.gvk.group;
     let dot = if group.is_empty() { "" } else { "." };
     let part = match part {
         Part::Main => "",
         Part::Status => "-status",
     };
-    let work = work.name();
+    let work = name_of(work);
     let version = match &target.scope {
         VersionScope::Only(_) if reads_as_an_end(&target.gvk.version) => return None,
         VersionScope::Only(_) => format!("{ONLY}{}", target.gvk.version),
@@ -55,8 +44,14 @@ pub(crate) fn policy_name(prefix: &str, target: &PolicyTarget<'_>, part: Part, w
 
 /// Returns the name of a policy for the pod templates of several kinds. No resource of the API server has it: resources of the core group
 /// have no hyphen, and others end with their group.
-pub(crate) fn name_for_pod_templates(prefix: &str, work: Work) -> Option<String> {
-    Some(format!("{prefix}pod-templates-{}", work.name())).filter(|name| is_dns_subdomain(name))
+pub(crate) fn name_for_pod_templates(prefix: &str, work: Option<Actions>) -> Option<String> {
+    Some(format!("{prefix}pod-templates-{}", name_of(work))).filter(|name| is_dns_subdomain(name))
+}
+
+/// Returns the name of the work of a policy, see [`PolicyBody`](crate::body::PolicyBody). Each is a policy of its own, because a policy has
+/// one binding and one set of actions.
+fn name_of(work: Option<Actions>) -> String {
+    work.map_or_else(|| "normalize".to_owned(), |actions| actions.names().join("-").to_ascii_lowercase())
 }
 
 /// Returns true if a version could be read as one with a part of an end behind it.
@@ -77,9 +72,9 @@ mod tests {
     use kube_unions_core::union::Plan;
     use std::collections::HashMap;
 
-    const DENY: Work = Work::Validate(Actions::DENY);
+    const DENY: Option<Actions> = Some(Actions::DENY);
 
-    fn named(plural: &str, group: &str, part: Part, work: Work) -> Option<String> {
+    fn named(plural: &str, group: &str, part: Part, work: Option<Actions>) -> Option<String> {
         let gvk = GroupVersionKind { group: group.into(), version: "v1".into(), kind: "Kind".into() };
         let plan = Plan::default();
         let scope = VersionScope::AllExcept(Vec::new());
@@ -131,7 +126,7 @@ mod tests {
             let of_this_length: Vec<_> = tails.iter().filter(|tail| parts(tail) == length).cloned().collect();
             tails.extend(of_this_length.iter().flat_map(|tail| pieces.map(|piece| format!("{tail}{piece}"))));
         }
-        let works = || Actions::ALL.map(Work::Validate).into_iter().chain([Work::Normalize]);
+        let works = || Actions::ALL.map(Some).into_iter().chain([None]);
         let mut all = HashMap::new();
         let mut count = 0;
         for (plural, group) in

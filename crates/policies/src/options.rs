@@ -73,3 +73,36 @@ pub enum PolicyRatcheting {
     /// It is denied.
     Disabled,
 }
+
+/// The faults of a union that a binding reacts to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WantedFaults {
+    All,
+    /// Those of a choice that the request made.
+    New,
+    /// Those of a choice that was there before.
+    Old,
+}
+
+impl PolicyRatcheting {
+    /// Returns the faults of a union that a binding reacts to, and the end of their text. `None` if the binding is not for this union.
+    pub(crate) fn wanted(self, declared: Actions, binding: Actions) -> Option<(WantedFaults, &'static str)> {
+        let lets_through = self != Self::Disabled;
+        match (declared, binding) {
+            (Actions::Deny { .. }, Actions::Deny { .. }) if declared == binding => {
+                Some((if lets_through { WantedFaults::New } else { WantedFaults::All }, ""))
+            }
+            // A fault that was there before is a warning. The audit log has it in any case.
+            (Actions::Deny { audit }, Actions::Warn { audit: audits })
+                if audit == audits && (self == Self::Warn || audit && lets_through) =>
+            {
+                Some((WantedFaults::Old, "; let through because the union did not change"))
+            }
+            (Actions::Warn { .. }, Actions::Warn { .. }) if declared == binding => {
+                Some((WantedFaults::All, "; let through because its declaration only warns"))
+            }
+            (Actions::Audit, Actions::Audit) => Some((WantedFaults::All, "")),
+            (Actions::Deny { .. } | Actions::Warn { .. } | Actions::Audit, _) => None,
+        }
+    }
+}

@@ -1,30 +1,25 @@
-//! Assembles the policies of a kind.
+//! Assembles the policies of kinds.
 
+use crate::body::PolicyBody;
 use crate::cel::texts;
 use crate::comments::{self, PolicyComments};
 use crate::condition::RequestCondition;
 use crate::group::PlaceGroup;
-use crate::mutation::{self, Mutation};
-use crate::names::{Work, name_for_pod_templates, policy_name};
-use crate::object::{PolicyApi, PolicyObject};
+use crate::mutation;
+use crate::names::{name_for_pod_templates, policy_name};
+use crate::object::PolicyObject;
 use crate::options::{PolicyOptions, PolicyRatcheting, STATIC_SUFFIX};
 use crate::pod_templates::PodTemplates;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::root::PodOwner;
 use crate::target::{MOST_GROUPS, PolicyTarget, VersionScope};
-use crate::treatment::Treatment;
-use crate::validation::{self, Validation};
-use k8s_openapi::api::admissionregistration::v1::{
-    JSONPatch, MatchCondition, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
-    MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation as PolicyMutation,
-    NamedRuleWithOperations, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-    ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation as PolicyValidation,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
+use crate::validation;
+use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::is_exempt;
 use kube_unions_core::names::is_dns_subdomain;
 use kube_unions_core::schema::Actions;
 use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The policies of a kind, and the unions that they leave out.
@@ -34,6 +29,17 @@ pub struct CompiledPolicies {
     pub objects: Vec<PolicyObject>,
     /// Everything that is left out, with the reason, sorted.
     pub refusals: Vec<Refusal>,
+}
+
+/// The policies of all kinds, and the unions that they leave out.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CompiledKinds {
+    /// The policies and their bindings, sorted by kind and name.
+    pub objects: Vec<PolicyObject>,
+    /// Everything that is left out, with the reason, sorted.
+    pub refusals: Vec<Refusal>,
+    /// The number of kinds that have policies.
+    pub kinds: usize,
 }
 
 /// A namespace with this label and the value `disabled` is left alone, by the webhook as well.
@@ -47,26 +53,44 @@ const LARGEST_POLICY: usize = 1_000_000;
 
 /// Compiles the unions of a kind to policies and their bindings.
 pub fn compile(target: &PolicyTarget<'_>, options: &PolicyOptions) -> CompiledPolicies {
-    compile_except(target, options, &|_| false)
-}
-
-/// Compiles the unions of a kind, without the places that another policy is about.
-pub(crate) fn compile_except(
-    target: &PolicyTarget<'_>,
-    options: &PolicyOptions,
-    is_excepted: &dyn Fn(&UnionPlace<'_>) -> bool,
-) -> CompiledPolicies {
     let mut compiler = PolicyCompiler::new(vec![target], Vec::new(), options);
-    compiler.of_kind(target, is_excepted);
+    compiler.of_kind(target, &|_| false);
     compiler.compiled
 }
 
-/// Compiles the unions of the pod templates of several kinds.
-pub(crate) fn compile_pod_templates(pods: &PodTemplates<'_>, options: &PolicyOptions) -> CompiledPolicies {
-    let (targets, owners) = pods.owners.iter().cloned().unzip();
-    let mut compiler = PolicyCompiler::new(targets, owners, options);
-    compiler.part(Part::Main, pods.places.clone());
-    compiler.compiled
+impl CompiledKinds {
+    /// Compiles the kinds of a catalog.
+    pub fn of(catalog: &Catalog, options: &PolicyOptions) -> Self {
+        let mut all = Self::default();
+        let mut kinds = BTreeSet::new();
+        let targets = PolicyTarget::of_catalog(catalog);
+        // Without functions for lists, each kind has its own refusals.
+        let pods = PodTemplates::of_most(&targets).filter(|_| options.server.has_list_functions());
+        let mut add = |compiled: CompiledPolicies, of: &[&PolicyTarget<'_>]| {
+            if !compiled.objects.is_empty() {
+                kinds.extend(of.iter().map(|target| target.gvk.group_kind()));
+            }
+            all.objects.extend(compiled.objects);
+            all.refusals.extend(compiled.refusals);
+        };
+        for target in &targets {
+            let is_shared = |place: &UnionPlace<'_>| pods.as_ref().is_some_and(|pods| pods.contain(target, place));
+            let mut compiler = PolicyCompiler::new(vec![target], Vec::new(), options);
+            compiler.of_kind(target, &is_shared);
+            add(compiler.compiled, &[target]);
+        }
+        if let Some(pods) = &pods {
+            let (kinds, owners): (Vec<_>, _) = pods.owners.iter().cloned().unzip();
+            let mut compiler = PolicyCompiler::new(kinds.clone(), owners, options);
+            compiler.part(Part::Main, pods.places.clone());
+            add(compiler.compiled, &kinds);
+        }
+        all.kinds = kinds.len();
+        all.objects.sort_by(|one, other| (one.kind(), one.name()).cmp(&(other.kind(), other.name())));
+        all.refusals.sort();
+        all.refusals.dedup();
+        all
+    }
 }
 
 struct PolicyCompiler<'c> {
@@ -112,11 +136,11 @@ impl<'c> PolicyCompiler<'c> {
         let options = self.options;
         let groups = PlaceGroup::of_places(&self.expressible(places), options.server.has_list_functions());
         if options.mutate && options.server.has_mutating_policies() {
-            self.mutation(part, &groups);
+            self.policy(part, &groups, None);
         }
         if options.validate && options.server.has_validating_policies() {
             for actions in Actions::ALL {
-                self.validation(part, &groups, actions);
+                self.policy(part, &groups, Some(actions));
             }
         }
     }
@@ -128,11 +152,6 @@ impl<'c> PolicyCompiler<'c> {
             reason: reason.clone(),
         };
         self.compiled.refusals.extend(self.targets.iter().map(refusal));
-    }
-
-    /// Returns true if a CRD defines the kind.
-    fn is_custom(&self) -> bool {
-        self.targets.iter().any(|target| target.custom)
     }
 
     /// Returns the words for what the policies are about.
@@ -167,139 +186,93 @@ impl<'c> PolicyCompiler<'c> {
             .collect()
     }
 
-    fn mutation<'g>(&mut self, part: Part, groups: &[PlaceGroup<'g>])
+    /// Adds a policy and its binding, unless an API server could not store them: one that normalises, or one that validates for a
+    /// binding with these actions.
+    fn policy<'g>(&mut self, part: Part, groups: &[PlaceGroup<'g>], work: Option<Actions>)
     where
         'c: 'g,
     {
-        let Some(api) = self.options.server.mutating_api().map(PolicyApi) else { return };
-        let Some(Mutation { unions, variables, expression, on_create, conditions }) =
-            mutation::compile(part, groups, &self.owners, self.is_custom())
-        else {
-            return;
+        let (options, custom) = (self.options, self.targets.iter().any(|target| target.custom));
+        let body = match work {
+            None => mutation::compile(part, groups, &self.owners, custom),
+            Some(actions) => validation::compile(part, groups, &self.owners, actions, options, custom),
         };
+        let Some(PolicyBody { unions, variables, expression, message, on_create, condition }) = body else { return };
         if variables.longest().max(expression.len()) > LONGEST_EXPRESSION {
             return self.refuse(None, &RefusalReason::TooLong);
         }
-        let (variables, of_variables) = variables.into_needed(&expression);
-        let does = if on_create {
-            "The discriminator is set to the member that the request chooses, and members that it does not name are cleared."
-        } else {
-            "On update, members that are no longer chosen are cleared."
-        };
-        let comments = PolicyComments {
-            head: comments::head(&self.whose(part), does, &unions),
-            variables: of_variables,
-            failure: "what it leaves as it was sent is judged as it was sent",
-        };
-        let Some(name) = self.name(part, Work::Normalize) else { return };
-        let spec = MutatingAdmissionPolicySpec {
-            failure_policy: Some("Ignore".to_owned()),
-            match_conditions: self.conditions(conditions),
-            match_constraints: Some(self.constraints(part, on_create)),
-            mutations: Some(vec![PolicyMutation {
-                json_patch: Some(JSONPatch { expression: Some(expression) }),
-                patch_type: "JSONPatch".to_owned(),
-                ..PolicyMutation::default()
-            }]),
-            // A later policy or webhook may set a member that this one has cleared.
-            reinvocation_policy: Some("IfNeeded".to_owned()),
-            variables: Some(variables),
-            ..MutatingAdmissionPolicySpec::default()
-        };
-        let binding = MutatingAdmissionPolicyBindingSpec { policy_name: Some(name.clone()), ..Default::default() };
-        self.push([
-            PolicyObject::MutatingPolicy(
-                Box::new(MutatingAdmissionPolicy { metadata: self.metadata(&name), spec: Some(spec) }),
-                api,
-                comments,
+        let read = format!("{expression} {}", message.as_deref().unwrap_or_default());
+        let (variables, of_variables) = variables.into_needed(&read);
+        let (does, failure) = match work {
+            None => (
+                if on_create {
+                    "The discriminator is set to the member that the request chooses, and members that it does not name are cleared."
+                } else {
+                    "On update, members that are no longer chosen are cleared."
+                },
+                "what it leaves as it was sent is judged as it was sent",
             ),
-            PolicyObject::MutatingBinding(
-                Box::new(MutatingAdmissionPolicyBinding { metadata: self.metadata(&name), spec: Some(binding) }),
-                api,
-            ),
-        ]);
-    }
-
-    fn validation<'g>(&mut self, part: Part, groups: &[PlaceGroup<'g>], actions: Actions)
-    where
-        'c: 'g,
-    {
-        let treatment = Treatment {
-            ratcheting: self.options.ratcheting,
-            actions: self.options.actions,
-            server: self.options.server,
-            custom: self.is_custom(),
-            deduces: self.options.mutate && self.options.server.has_mutating_policies(),
-        };
-        let Some(compiled) = validation::compile(part, groups, &self.owners, actions, treatment) else { return };
-        let Validation { unions, variables, expression, message, on_create, conditions } = compiled;
-        if variables.longest().max(expression.len()) > LONGEST_EXPRESSION {
-            return self.refuse(None, &RefusalReason::TooLong);
-        }
-        let (variables, of_variables) = variables.into_needed(&format!("{expression} {message}"));
-        let (does, failure) = match (actions, treatment.ratcheting != PolicyRatcheting::Disabled) {
-            (Actions::Deny { .. }, true) => (
-                "An object that violates one is rejected, unless it did so before and the choice is the same.",
+            Some(Actions::Deny { .. }) => (
+                if options.ratcheting == PolicyRatcheting::Disabled {
+                    "An object that violates one is rejected."
+                } else {
+                    "An object that violates one is rejected, unless it did so before and the choice is the same."
+                },
                 "an object that nobody could judge is not stored",
             ),
-            (Actions::Deny { .. }, false) => {
-                ("An object that violates one is rejected.", "an object that nobody could judge is not stored")
-            }
-            (Actions::Warn { .. }, _) => {
+            Some(Actions::Warn { .. }) => {
                 ("A violation that is let through is a warning.", "nothing is rejected for want of a warning")
             }
-            (Actions::Audit, _) => {
+            Some(Actions::Audit) => {
                 ("A violation is written to the audit log.", "nothing is rejected for want of an audit annotation")
             }
         };
-        let comments =
-            PolicyComments { head: comments::head(&self.whose(part), does, &unions), variables: of_variables, failure };
-        let Some(name) = self.name(part, Work::Validate(actions)) else { return };
-        let spec = ValidatingAdmissionPolicySpec {
-            failure_policy: Some(if actions.denies() { "Fail" } else { "Ignore" }.to_owned()),
-            match_conditions: self.conditions(conditions),
-            match_constraints: Some(self.constraints(part, on_create)),
-            validations: Some(vec![PolicyValidation {
-                expression,
-                message: Some("a union is not valid".to_owned()),
-                message_expression: Some(message),
-                reason: Some("Invalid".to_owned()),
-            }]),
-            variables: Some(variables),
-            ..ValidatingAdmissionPolicySpec::default()
-        };
-        let binding = ValidatingAdmissionPolicyBindingSpec {
-            policy_name: name.clone(),
-            validation_actions: actions.names().iter().map(|name| (*name).to_owned()).collect(),
-            ..ValidatingAdmissionPolicyBindingSpec::default()
-        };
-        self.push([
-            PolicyObject::ValidatingPolicy(
-                Box::new(ValidatingAdmissionPolicy {
-                    metadata: self.metadata(&name),
-                    spec: Some(spec),
-                    ..ValidatingAdmissionPolicy::default()
+        let head = comments::head(&self.whose(part), does, &unions);
+        let comments = PolicyComments { head, variables: of_variables, failure };
+        let Some(name) = self.name(part, work) else { return };
+        let (conditions, constraints) = (self.conditions(condition), self.constraints(part, on_create));
+        let (kind, version, spec, binding) = match work {
+            None => (
+                "MutatingAdmissionPolicy",
+                options.server.mutating_api().unwrap_or("v1"),
+                json!({
+                    "failurePolicy": "Ignore", "matchConditions": conditions, "matchConstraints": constraints,
+                    "mutations": [{"jsonPatch": {"expression": expression}, "patchType": "JSONPatch"}],
+                    // A later policy or webhook may set a member that this one has cleared.
+                    "reinvocationPolicy": "IfNeeded", "variables": variables,
                 }),
-                comments,
+                json!({"policyName": name}),
             ),
-            PolicyObject::ValidatingBinding(Box::new(ValidatingAdmissionPolicyBinding {
-                metadata: self.metadata(&name),
-                spec: binding,
-            })),
-        ]);
-    }
-
-    /// Adds a policy and its binding, unless an API server could not store them.
-    fn push(&mut self, objects: [PolicyObject; 2]) {
-        let size: usize = objects.iter().map(|object| object.to_json().to_string().len()).sum();
-        if size > LARGEST_POLICY {
+            Some(actions) => (
+                "ValidatingAdmissionPolicy",
+                "v1",
+                json!({
+                    "failurePolicy": if actions.denies() { "Fail" } else { "Ignore" },
+                    "matchConditions": conditions, "matchConstraints": constraints,
+                    "validations": [{
+                        "expression": expression, "message": "a union is not valid", "messageExpression": message,
+                        "reason": "Invalid",
+                    }],
+                    "variables": variables,
+                }),
+                json!({"policyName": name, "validationActions": actions.names()}),
+            ),
+        };
+        let labels = Some(&options.labels).filter(|labels| !labels.is_empty());
+        let object = |kind: &str, spec: Value| {
+            json!({"apiVersion": format!("admissionregistration.k8s.io/{version}"), "kind": kind,
+                "metadata": {"labels": labels, "name": name}, "spec": spec})
+        };
+        let objects =
+            [PolicyObject::new(object(kind, spec), Some(comments)), object(&format!("{kind}Binding"), binding).into()];
+        if objects.iter().map(|object| object.to_json().to_string().len()).sum::<usize>() > LARGEST_POLICY {
             return self.refuse(None, &RefusalReason::TooLong);
         }
         self.compiled.objects.extend(objects);
     }
 
     /// Returns the name of a policy; reports that there is none.
-    fn name(&mut self, part: Part, work: Work) -> Option<String> {
+    fn name(&mut self, part: Part, work: Option<Actions>) -> Option<String> {
         let prefix = &self.options.name_prefix;
         let name = match &self.targets[..] {
             [target] if self.owners.is_empty() => policy_name(prefix, target, part, work),
@@ -313,82 +286,55 @@ impl<'c> PolicyCompiler<'c> {
         name
     }
 
-    fn metadata(&self, name: &str) -> ObjectMeta {
-        let labels = self.options.labels.clone();
-        ObjectMeta {
-            name: Some(name.to_owned()),
-            labels: (!labels.is_empty()).then_some(labels),
-            ..ObjectMeta::default()
-        }
-    }
-
     /// Returns the conditions for the version of a request and for what it changed.
-    fn conditions(&self, changed: Vec<RequestCondition>) -> Option<Vec<MatchCondition>> {
+    fn conditions(&self, changed: Option<RequestCondition>) -> Vec<Value> {
         // Several kinds have no such versions.
         let of_version = self.targets.iter().find_map(|target| match &target.scope {
-            VersionScope::AllExcept(others) if !others.is_empty() => {
-                Some(format!("!(request.requestKind.version in {})", texts(others.iter().copied())))
-            }
+            VersionScope::AllExcept(others) if !others.is_empty() => Some(RequestCondition {
+                name: "the-version-has-these-unions".to_owned(),
+                expression: format!("!(request.requestKind.version in {})", texts(others.iter().copied())),
+            }),
             // The rule names the versions.
             VersionScope::AllExcept(_) | VersionScope::Only(_) | VersionScope::TooMany(_) => None,
         });
-        let of_version = of_version
-            .map(|expression| RequestCondition { name: "the-version-has-these-unions".to_owned(), expression });
-        let conditions: Vec<_> = of_version
-            .into_iter()
-            .chain(changed)
-            .map(|RequestCondition { name, expression }| MatchCondition { expression, name })
-            .collect();
-        (!conditions.is_empty()).then_some(conditions)
+        let conditions = of_version.into_iter().chain(changed);
+        conditions.map(|it| json!({"expression": it.expression, "name": it.name})).collect()
     }
 
     /// Returns the requests that a policy sees.
-    fn constraints(&self, part: Part, on_create: bool) -> MatchResources {
+    fn constraints(&self, part: Part, on_create: bool) -> Value {
         let operations = if on_create && part == Part::Main { ["CREATE", "UPDATE"].as_slice() } else { &["UPDATE"] };
-        let not_in = |key: &str, values: Vec<String>| LabelSelectorRequirement {
-            key: key.to_owned(),
-            operator: "NotIn".to_owned(),
-            values: Some(values),
-        };
-        let mut namespaces = vec![not_in(EXEMPT_LABEL, vec!["disabled".to_owned()])];
-        if !self.options.excluded_namespaces.is_empty() {
-            let mut excluded = self.options.excluded_namespaces.clone();
-            excluded.sort();
-            excluded.dedup();
-            namespaces.push(not_in("kubernetes.io/metadata.name", excluded));
+        let not_in = |key: &str, values: Value| json!({"key": key, "operator": "NotIn", "values": values});
+        let mut namespaces = vec![not_in(EXEMPT_LABEL, json!(["disabled"]))];
+        let excluded: BTreeSet<&String> = self.options.excluded_namespaces.iter().collect();
+        if !excluded.is_empty() {
+            namespaces.push(not_in("kubernetes.io/metadata.name", json!(excluded)));
         }
         let mut match_policy = "Equivalent";
         // The groups and the resources of the kinds with the same versions.
-        let mut rules: BTreeMap<Vec<String>, [BTreeSet<String>; 2]> = BTreeMap::new();
+        let mut rules: BTreeMap<Vec<&str>, (BTreeSet<&str>, BTreeSet<String>)> = BTreeMap::new();
         for target in &self.targets {
             let versions = match &target.scope {
                 VersionScope::Only(versions) => {
                     match_policy = "Exact";
-                    versions.iter().map(|&version| version.to_owned()).collect()
+                    versions.clone()
                 }
-                VersionScope::AllExcept(_) | VersionScope::TooMany(_) => vec![target.gvk.version.to_string()],
+                VersionScope::AllExcept(_) | VersionScope::TooMany(_) => vec![&*target.gvk.version],
             };
             let subresource = if part == Part::Status { "/status" } else { "" };
-            let [groups, resources] = rules.entry(versions).or_default();
-            groups.insert(target.gvk.group.to_string());
+            let (groups, resources) = rules.entry(versions).or_default();
+            groups.insert(&*target.gvk.group);
             resources.insert(format!("{}{subresource}", target.plural));
         }
-        let rule = |(versions, [groups, resources]): (Vec<String>, [BTreeSet<String>; 2])| NamedRuleWithOperations {
-            api_groups: Some(groups.into_iter().collect()),
-            api_versions: Some(versions),
-            operations: Some(operations.iter().map(|it| (*it).to_owned()).collect()),
-            resources: Some(resources.into_iter().collect()),
-            scope: Some("*".to_owned()),
-            ..NamedRuleWithOperations::default()
+        let rule = |(versions, (groups, resources)): (Vec<&str>, (BTreeSet<&str>, BTreeSet<String>))| {
+            json!({"apiGroups": groups, "apiVersions": versions, "operations": operations, "resources": resources,
+                "scope": "*"})
         };
-        MatchResources {
-            match_policy: Some(match_policy.to_owned()),
-            namespace_selector: Some(LabelSelector { match_expressions: Some(namespaces), ..LabelSelector::default() }),
+        json!({
+            "matchPolicy": match_policy, "namespaceSelector": {"matchExpressions": namespaces},
             // The API server would fill in this selector and the scope. Written out, no tool reports a difference.
-            object_selector: Some(LabelSelector::default()),
-            resource_rules: Some(rules.into_iter().map(rule).collect()),
-            ..MatchResources::default()
-        }
+            "objectSelector": {}, "resourceRules": rules.into_iter().map(rule).collect::<Vec<_>>(),
+        })
     }
 }
 

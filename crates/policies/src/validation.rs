@@ -3,37 +3,20 @@
 //!
 //! A policy tells only the first of its validations that fails, so each policy has one validation, which joins all faults.
 
+use crate::body::{PolicyBody, PolicyInputs};
 use crate::cel::{self, concat, joined, one_line, printable, text};
 use crate::claims::{self, ClaimExpressions};
-use crate::condition::{Conditions, RequestCondition};
-use crate::group::{self, PlaceGroup, PlacedUnion};
+use crate::condition::Conditions;
+use crate::group::PlaceGroup;
 use crate::layout::fold;
-use crate::manifests::{self, ManifestNeeds};
 use crate::members::Algorithm;
-use crate::options::PolicyRatcheting;
+use crate::options::{PolicyOptions, PolicyRatcheting, WantedFaults};
 use crate::place::UnionObjects;
-use crate::root::{PodOwner, Purpose, Root};
+use crate::root::{PodOwner, Purpose};
 use crate::rows::PolicyFacts;
-use crate::treatment::{Treatment, WantedFaults, wanted};
 use crate::variables::Variables;
 use kube_unions_core::schema::Actions;
 use kube_unions_core::union::{Part, Union};
-
-/// A validating policy, without its frame.
-#[derive(Debug)]
-pub(crate) struct Validation<'g, 'u> {
-    /// The unions that are judged.
-    pub(crate) unions: Vec<PlacedUnion<'g, 'u>>,
-    pub(crate) variables: Variables,
-    /// True if there is no fault.
-    pub(crate) expression: String,
-    /// All faults, in the order of paths.
-    pub(crate) message: String,
-    /// An object that is created may fail.
-    pub(crate) on_create: bool,
-    /// False for a request that cannot fail.
-    pub(crate) conditions: Vec<RequestCondition>,
-}
 
 /// The longest message, in bytes. The API server replaces longer ones by a fixed text.
 const LONGEST_MESSAGE: usize = 5000;
@@ -50,68 +33,52 @@ pub(crate) fn compile<'g, 'u>(
     groups: &'g [PlaceGroup<'u>],
     owners: &[PodOwner<'u>],
     actions: Actions,
-    treatment: Treatment,
-) -> Option<Validation<'g, 'u>> {
-    let wanted = |union: &Union| wanted(treatment.actions.unwrap_or(union.actions()), actions, treatment);
-    let unions: Vec<PlacedUnion<'g, 'u>> = groups
-        .iter()
-        .flat_map(|group| group.unions.iter().map(move |union| (group, union)))
-        .filter(|(_, union)| wanted(union).is_some())
-        .collect();
-    if unions.is_empty() {
-        return None;
-    }
-    let tables = group::joined(&unions, treatment.server.has_list_functions());
-    let facts = PolicyFacts {
-        purpose: Purpose::Validation,
-        custom: treatment.custom,
-        list_functions: treatment.server.has_list_functions(),
-        several: tables.len() > 1,
-    };
+    options: &PolicyOptions,
+    custom: bool,
+) -> Option<PolicyBody<'g, 'u>> {
+    let wanted = |union: &Union| options.ratcheting.wanted(options.actions.unwrap_or(union.actions()), actions);
+    let list_functions = options.server.has_list_functions();
+    let facts = PolicyFacts { purpose: Purpose::Validation, custom, list_functions, several: false };
     let mut variables = Variables::default();
-    let root = Root::new(owners, Purpose::Validation, &mut variables);
-    let evidence = ManifestNeeds::of(unions.iter().map(|(_, union)| *union));
-    manifests::add(part, evidence, &root.trunks, facts.list_functions, &mut variables);
+    let is_wanted = |_: &PlaceGroup<'_>, union: &Union| wanted(union).is_some();
+    let inputs = PolicyInputs::new(part, groups.iter(), is_wanted, owners, facts, &mut variables)?;
+    let unions = &inputs.unions;
     // A choice that is new has no old fault.
     let on_create =
         unions.iter().any(|(_, union)| wanted(union).is_some_and(|(faults, _)| faults != WantedFaults::Old));
-    let (mut found, mut conditions) = (Vec::new(), Conditions::new(&root, facts.custom));
-    for (group, union) in &unions {
+    let (mut found, mut conditions) = (Vec::new(), Conditions::new(&inputs.root, custom));
+    for (group, union) in unions {
         conditions.of_validation(group, union);
     }
-    for table in &tables {
-        let Some(objects) = UnionObjects::new(table, &root, facts, |_, _, _| None, &mut variables) else { continue };
+    for table in &inputs.tables {
+        let objects = UnionObjects::new(table, &inputs.root, inputs.facts, |_, _, _| None, &mut variables);
+        let Some(objects) = objects else { continue };
         let union = objects.members.union;
         let Some((wanted, suffix)) = wanted(union) else { continue };
-        let verifies = treatment.deduces && union.is_normalized() && actions.denies();
+        // A mutating policy deduces discriminators. It may be skipped, so this one refuses what it would have changed.
+        let deduces = options.mutate && options.server.has_mutating_policies();
+        let verifies = deduces && union.is_normalized() && actions.denies();
         let faults = UnionFaults { objects: &objects, claims: ClaimExpressions::of(part), verifies };
         let faults = faults.compile(&mut variables);
+        let mut unchanged = || {
+            let comment = "whether the choice is the one that was there before; an old fault does not stop a write that leaves it alone";
+            objects.define("unchanged", &objects.is_unchanged(), comment, &mut variables)
+        };
         let lines = match wanted {
             WantedFaults::All => objects.collect(&faults),
-            WantedFaults::New | WantedFaults::Old => {
-                let unchanged = objects.define(
-                    "unchanged",
-                    &objects.is_unchanged(),
-                    "whether the choice is the one that was there before; an old fault does not stop a write that leaves it alone",
-                    &mut variables,
-                );
-                match wanted {
-                    // Without a fault it does not matter that the old object may have a list in the place of the object.
-                    WantedFaults::New if objects.is_single() => {
-                        format!("({unchanged} || {faults}.size() == 0 ? [] : {faults})")
-                    }
-                    WantedFaults::New => objects.collect_if(&format!("!{unchanged}"), &faults),
-                    WantedFaults::All | WantedFaults::Old => objects.collect_if(&unchanged, &faults),
-                }
+            // Without a fault it does not matter that the old object may have a list in the place of the object.
+            WantedFaults::New if objects.is_single() => {
+                format!("({} || {faults}.size() == 0 ? [] : {faults})", unchanged())
             }
+            WantedFaults::New => objects.collect_if(&format!("!{}", unchanged()), &faults),
+            WantedFaults::Old => objects.collect_if(&unchanged(), &faults),
         };
         let lines = if suffix.is_empty() { lines } else { format!("{lines}.map(fault, fault + {})", text(suffix)) };
         found.push(lines);
     }
     let all = variables.add("faults", &found.join(" +\n"), "");
     // The values of a map have no order, and unions of one object are judged one by one.
-    let sorts = treatment.server.has_list_functions()
-        && (unions.len() > 1 || unions.iter().any(|(group, ..)| group.is_unordered()));
+    let sorts = list_functions && (unions.len() > 1 || unions.iter().any(|(group, ..)| group.is_unordered()));
     let sorted = if sorts {
         let sorted = format!("{all}.size() > {MOST_SORTED} ? {all} : {all}.sort()");
         variables.add("sorted", &sorted, "more do not fit into a message, and would cost much")
@@ -121,18 +88,14 @@ pub(crate) fn compile<'g, 'u>(
     let told = variables.add("message", &format!("{sorted}.join(\"; \")"), "");
     let message = format!("size(bytes({told})) <= {LONGEST_MESSAGE} ? {told} : {told}.substring(0, {KEPT}) + \"…\"");
     // A fault of a union that the request left as it was never denies.
-    let conditions = if actions.denies() && treatment.ratcheting != PolicyRatcheting::Disabled {
-        conditions.into_changes()
-    } else {
-        Vec::new()
-    };
-    Some(Validation {
-        unions,
+    let is_of_changes = actions.denies() && options.ratcheting != PolicyRatcheting::Disabled;
+    Some(PolicyBody {
         variables,
         expression: fold(&format!("{all}.size() == 0")),
-        message: fold(&message),
+        message: Some(fold(&message)),
         on_create,
-        conditions,
+        condition: is_of_changes.then(|| conditions.into_changes()).flatten(),
+        unions: inputs.unions,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cel::{RESERVED, identifier};
 use crate::layout::fold;
-use k8s_openapi::api::admissionregistration::v1::Variable;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The longest name of a variable, without the number that makes it distinct.
@@ -14,7 +14,8 @@ const SHORT: usize = 90;
 /// The variables of a policy, in the order of their definition. A variable may use the variables before it.
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
-    all: Vec<Variable>,
+    /// Names and expressions.
+    all: Vec<(String, String)>,
     names: BTreeSet<String>,
     /// What each variable is, by its name. Most names say it themselves.
     comments: BTreeMap<String, String>,
@@ -50,7 +51,7 @@ impl Variables {
             self.comments.insert(name.clone(), comment.to_owned());
         }
         self.known.insert(expression.clone(), reference.clone());
-        self.all.push(Variable { name, expression });
+        self.all.push((name, expression));
         reference
     }
 
@@ -61,17 +62,17 @@ impl Variables {
 
     /// Returns the length of the longest expression, in bytes.
     pub(crate) fn longest(&self) -> usize {
-        self.all.iter().map(|variable| variable.expression.len()).max().unwrap_or_default()
+        self.all.iter().map(|(_, expression)| expression.len()).max().unwrap_or_default()
     }
 
     /// Returns the variables that an expression needs, and what they are, by name.
-    pub(crate) fn into_needed(self, expression: &str) -> (Vec<Variable>, BTreeMap<String, String>) {
+    pub(crate) fn into_needed(self, expression: &str) -> (Vec<Value>, BTreeMap<String, String>) {
         let mut needed: BTreeSet<String> = references(expression).map(str::to_owned).collect();
         let mut kept = Vec::new();
-        for variable in self.all.into_iter().rev() {
-            if needed.contains(&variable.name) {
-                needed.extend(references(&variable.expression).map(str::to_owned));
-                kept.push(variable);
+        for (name, expression) in self.all.into_iter().rev() {
+            if needed.contains(&name) {
+                needed.extend(references(&expression).map(str::to_owned));
+                kept.push(json!({"expression": expression, "name": name}));
             }
         }
         kept.reverse();

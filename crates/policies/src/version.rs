@@ -17,15 +17,6 @@ pub struct KubernetesVersion {
 #[error("`{0}` is not a Kubernetes version: write it like 1.36")]
 pub struct KubernetesVersionError(String);
 
-/// The API version of `MutatingAdmissionPolicy`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum MutatingApi {
-    /// `v1beta1`. The API server serves it only if the feature gate and the API are enabled.
-    Beta,
-    /// `v1`.
-    Stable,
-}
-
 impl KubernetesVersion {
     /// The version that is compiled for unless another one is given: the first with stable mutating policies.
     pub const DEFAULT: Self = Self::new(1, 36);
@@ -47,16 +38,13 @@ impl KubernetesVersion {
 
     /// Returns true if `MutatingAdmissionPolicy` is beta in this version, and off unless an administrator enables it.
     pub fn mutating_policies_are_beta(self) -> bool {
-        self.mutating_api() == Some(MutatingApi::Beta)
+        self.mutating_api() == Some("v1beta1")
     }
 
-    /// `MutatingAdmissionPolicy` is beta since 1.34, but the compiled expressions need the list functions.
-    pub(crate) fn mutating_api(self) -> Option<MutatingApi> {
-        match self {
-            it if it >= Self::new(1, 36) => Some(MutatingApi::Stable),
-            it if it.has_list_functions() => Some(MutatingApi::Beta),
-            _ => None,
-        }
+    /// Returns the version of the API of `MutatingAdmissionPolicy`. It is beta since 1.34, but the compiled expressions need the list
+    /// functions.
+    pub(crate) fn mutating_api(self) -> Option<&'static str> {
+        self.has_list_functions().then_some(if self >= Self::new(1, 36) { "v1" } else { "v1beta1" })
     }
 
     /// Returns true if a new policy may use `flatten`, `sort` and `sortBy`. They came with 1.34, and an API server takes an
@@ -117,7 +105,7 @@ mod tests {
     #[test]
     fn what_a_version_has_is_known() {
         let of = |minor| KubernetesVersion::new(1, minor);
-        assert!(of(36).mutating_api() == Some(MutatingApi::Stable) && of(35).mutating_policies_are_beta());
+        assert!(of(36).mutating_api() == Some("v1") && of(35).mutating_policies_are_beta());
         assert!(!of(34).has_mutating_policies() && of(30).has_validating_policies());
         assert!(!of(29).has_validating_policies() && of(29).has_rules());
     }

@@ -55,13 +55,8 @@ impl PolicyResource {
     pub(crate) const ALL: [Self; 4] =
         [Self::MutatingPolicy, Self::MutatingBinding, Self::ValidatingPolicy, Self::ValidatingBinding];
 
-    pub(super) fn of(object: &PolicyObject) -> Self {
-        match object {
-            PolicyObject::MutatingPolicy(..) => Self::MutatingPolicy,
-            PolicyObject::MutatingBinding(..) => Self::MutatingBinding,
-            PolicyObject::ValidatingPolicy(..) => Self::ValidatingPolicy,
-            PolicyObject::ValidatingBinding(_) => Self::ValidatingBinding,
-        }
+    pub(super) fn of(object: &PolicyObject) -> Option<Self> {
+        Self::ALL.into_iter().find(|resource| resource.kind() == object.kind())
     }
 
     /// Returns the kind, and its name in paths.

@@ -112,15 +112,17 @@ impl CatalogCompiler {
         let mut objects = BTreeMap::new();
         for object in &compiled.objects {
             let resource = PolicyResource::of(object);
-            let version = object.api_version().rsplit('/').next();
-            if self.served.version_of(resource).is_none() || self.served.version_of(resource) != version {
+            let served = resource.and_then(|resource| self.served.version_of(resource));
+            let Some(resource) =
+                resource.filter(|_| served.is_some() && served == object.api_version().rsplit('/').next())
+            else {
                 let refusal =
                     format!("{kind}: the API server does not serve {} {}", object.api_version(), object.kind());
                 if !refusals.contains(&refusal) {
                     refusals.push(refusal);
                 }
                 continue;
-            }
+            };
             let key = PolicyKey { resource, name: object.name().into() };
             objects.entry(key).or_insert_with(|| Arc::new(self.object(kind, object, resource)));
         }

@@ -155,7 +155,7 @@ fn options_select_requests_and_treatment() {
         ]
     );
     for object in &compiled.objects {
-        assert_eq!(object.metadata().labels.as_ref().unwrap()["k"], "v");
+        assert_eq!(object.to_json()["metadata"]["labels"]["k"], "v");
     }
     let policy = compiled.objects[2].to_json();
     let namespaces = &policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"];

@@ -1,12 +1,7 @@
 use super::*;
 use crate::controllers::registration::EntryOptions;
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
-    ValidatingAdmissionPolicySpec,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_policies::{KubernetesVersion, PolicyComments, Refusal, RefusalReason};
+use kube_unions_policies::{KubernetesVersion, Refusal, RefusalReason};
 use std::time::Duration;
 
 fn enforcement(duty: PolicyDuty) -> PolicyEnforcement {
@@ -31,25 +26,15 @@ fn compiler(enforcement: PolicyEnforcement, served: ServedPolicies) -> CatalogCo
     CatalogCompiler::new(enforcement, served, frame)
 }
 
-fn metadata(name: &str) -> ObjectMeta {
-    ObjectMeta { name: Some(name.to_owned()), labels: Some(labels()), ..ObjectMeta::default() }
-}
-
 /// A policy and its binding, the binding first.
 fn compiled() -> CompiledPolicies {
-    let policy = ValidatingAdmissionPolicy {
-        metadata: metadata("unions-a"),
-        spec: Some(ValidatingAdmissionPolicySpec::default()),
-        ..ValidatingAdmissionPolicy::default()
+    let object = |kind: &str| {
+        let metadata = json!({"name": "unions-a", "labels": labels()});
+        PolicyObject::from(
+            json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": {}}),
+        )
     };
-    let binding = ValidatingAdmissionPolicyBinding {
-        metadata: metadata("unions-a"),
-        spec: ValidatingAdmissionPolicyBindingSpec::default(),
-    };
-    let objects = vec![
-        PolicyObject::ValidatingBinding(Box::new(binding)),
-        PolicyObject::ValidatingPolicy(Box::new(policy), PolicyComments::default()),
-    ];
+    let objects = ["ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"].map(object).to_vec();
     CompiledPolicies { objects, refusals: Vec::new() }
 }
 

@@ -1,0 +1,61 @@
+//! What normalisation and validation have in common.
+
+use crate::condition::RequestCondition;
+use crate::group::{self, PlaceGroup, PlacedUnion};
+use crate::manifests::{self, ManifestNeeds};
+use crate::root::{PodOwner, Root};
+use crate::rows::PolicyFacts;
+use crate::variables::Variables;
+use kube_unions_core::union::{Part, Union};
+
+/// A policy without its frame: one that normalises, or one that validates for a binding with some actions.
+#[derive(Debug)]
+pub(crate) struct PolicyBody<'g, 'u> {
+    /// The unions that it is about.
+    pub(crate) unions: Vec<PlacedUnion<'g, 'u>>,
+    pub(crate) variables: Variables,
+    /// The JSON Patch, or true if there is no fault.
+    pub(crate) expression: String,
+    /// All faults, in the order of paths.
+    pub(crate) message: Option<String>,
+    /// True if it has something to say about an object that is created.
+    pub(crate) on_create: bool,
+    /// False for a request about which it has nothing to say.
+    pub(crate) condition: Option<RequestCondition>,
+}
+
+/// The unions of a policy, before their expressions are compiled.
+pub(crate) struct PolicyInputs<'g, 'u> {
+    pub(crate) unions: Vec<PlacedUnion<'g, 'u>>,
+    /// The unions that share their rows.
+    pub(crate) tables: Vec<Vec<PlacedUnion<'g, 'u>>>,
+    pub(crate) root: Root<'u>,
+    pub(crate) facts: PolicyFacts,
+}
+
+impl<'g, 'u> PolicyInputs<'g, 'u> {
+    /// Returns the unions of groups that are wanted, and adds the variables that all of them read. `None` without unions.
+    pub(crate) fn new(
+        part: Part,
+        groups: impl Iterator<Item = &'g PlaceGroup<'u>>,
+        is_wanted: impl Fn(&PlaceGroup<'_>, &Union) -> bool,
+        owners: &[PodOwner<'u>],
+        facts: PolicyFacts,
+        variables: &mut Variables,
+    ) -> Option<Self>
+    where
+        'u: 'g,
+    {
+        let unions = groups.flat_map(|group| group.unions.iter().map(move |union| (group, union)));
+        let unions: Vec<PlacedUnion<'g, 'u>> = unions.filter(|(group, union)| is_wanted(group, union)).collect();
+        if unions.is_empty() {
+            return None;
+        }
+        let tables = group::joined(&unions, facts.list_functions);
+        let facts = PolicyFacts { several: tables.len() > 1, ..facts };
+        let root = Root::new(owners, facts.purpose, variables);
+        let evidence = ManifestNeeds::of(unions.iter().map(|(_, union)| *union));
+        manifests::add(part, evidence, &root.trunks, facts.list_functions, variables);
+        Some(Self { unions, tables, root, facts })
+    }
+}
