@@ -1,53 +1,11 @@
 //! Pieces of CEL expressions, as a person writes them.
 
 use kube_unions_core::field_path::push_token;
-
-/// Words that are no names of fields, variables and macros in CEL.
-pub(crate) const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
+use kube_unions_core::schema::cel_name::is_reserved;
 
 /// Names that have a meaning in an admission policy, or that the compiler gives to something else.
-const TAKEN: [&str; 18] = [
-    "all",
-    "authorizer",
-    "claim",
-    "dyn",
-    "exists",
-    "filter",
-    "fault",
-    "has",
-    "key",
-    "map",
-    "namespaceObject",
-    "object",
-    "old",
-    "oldObject",
-    "request",
-    "size",
-    "type",
-    "variables",
-];
+const TAKEN: &str = "all authorizer claim dyn exists filter fault has key map namespaceObject object old oldObject request size type \
+                     variables";
 
 /// Returns a string literal, in single quotes where that saves escapes.
 pub(crate) fn text(text: &str) -> String {
@@ -67,9 +25,7 @@ pub(crate) fn texts<'t>(items: impl IntoIterator<Item = &'t str>) -> String {
 
 /// Returns a map literal of strings.
 pub(crate) fn table<'t>(entries: impl IntoIterator<Item = (&'t str, String)>) -> String {
-    let entries: Vec<String> =
-        entries.into_iter().map(|(key, value)| format!("{}: {}", text(key), text(&value))).collect();
-    format!("{{{}}}", entries.join(", "))
+    lists(entries.into_iter().map(|(key, value)| (key, text(&value))))
 }
 
 /// Returns a map literal of lists, which are literals.
@@ -82,7 +38,7 @@ pub(crate) fn lists<'t>(entries: impl IntoIterator<Item = (&'t str, String)>) ->
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
         && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
-        && !RESERVED.contains(&name)
+        && !is_reserved(name)
 }
 
 /// Returns the field of an object that has it.
@@ -102,8 +58,7 @@ pub(crate) fn chain(object: &str, names: &[&str]) -> String {
 
 /// Returns the first of several optional values that is there. At least one is given.
 pub(crate) fn first_of(values: &[String]) -> String {
-    let (first, others) = values.split_first().map_or(("", &[][..]), |(first, others)| (&**first, others));
-    others.iter().fold(first.to_owned(), |found, other| format!("{found}\n  .or({other})"))
+    values.iter().cloned().reduce(|found, other| format!("{found}\n  .or({other})")).unwrap_or_default()
 }
 
 /// Returns true if a field of an object is there.
@@ -207,7 +162,11 @@ pub(crate) fn singular(name: &str) -> String {
         .or_else(|| name.strip_suffix('s').filter(|stem| !stem.ends_with('s')).map(str::to_owned))
         .unwrap_or_else(|| name.to_owned());
     let word = identifier(&stem);
-    if is_name(&word) && word.len() > 2 && !TAKEN.contains(&&*word) { word } else { "item".to_owned() }
+    if is_name(&word) && word.len() > 2 && !TAKEN.split(' ').any(|taken| taken == word) {
+        word
+    } else {
+        "item".to_owned()
+    }
 }
 
 /// Returns the characters of a name that an identifier may have, with `_` for the others. Two underscores in a row could

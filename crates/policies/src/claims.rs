@@ -42,7 +42,7 @@ impl ClaimExpressions {
     /// Returns true if the manifest of the request names the discriminator, in parentheses.
     pub(crate) fn names_value(self, objects: &UnionObjects<'_>) -> String {
         let name = objects.members.union.discriminator().unwrap_or_default();
-        let own = claims_field(objects, "own", name);
+        let own = claims_value(objects, "own");
         if !self.repeats {
             return format!("({own})");
         }
@@ -60,15 +60,13 @@ impl ClaimExpressions {
 
     /// Returns true if the field manager of the request has set the discriminator by an update. A client-side apply is an update itself.
     pub(crate) fn updates_value(self, objects: &UnionObjects<'_>) -> String {
-        let name = objects.members.union.discriminator().unwrap_or_default();
-        let updated = claims_field(objects, "updated", name);
+        let updated = claims_value(objects, "updated");
         if self.repeats { format!("{updated} && {REPEATED} == \"\"") } else { updated }
     }
 
     /// Returns true if the field manager of the request has set the discriminator by an update, and its manifest does not name it.
     pub(crate) fn only_updates_value(self, objects: &UnionObjects<'_>) -> String {
-        let name = objects.members.union.discriminator().unwrap_or_default();
-        format!("{} && !({})", self.updates_value(objects), claims_field(objects, "own", name))
+        format!("{} && !({})", self.updates_value(objects), claims_value(objects, "own"))
     }
 
     /// Returns the variable that is true if the request changed the discriminator to a value that is not empty. A value that does not
@@ -91,7 +89,7 @@ impl ClaimExpressions {
 
 /// Returns true if the manifest of another field manager sets the discriminator.
 pub(crate) fn others_set_value(objects: &UnionObjects<'_>) -> String {
-    claims_field(objects, "other", objects.members.union.discriminator().unwrap_or_default())
+    claims_value(objects, "other")
 }
 
 /// Returns true if the manifest of another field manager sets the member `m`.
@@ -109,8 +107,9 @@ fn claims(objects: &UnionObjects<'_>, by: &str, member: &str) -> String {
     is_in(objects, &format!("\"{by} f:\" + {member}"))
 }
 
-/// Returns true if manifests set a field.
-fn claims_field(objects: &UnionObjects<'_>, by: &str, name: &str) -> String {
+/// Returns true if manifests set the discriminator.
+fn claims_value(objects: &UnionObjects<'_>, by: &str) -> String {
+    let name = objects.members.union.discriminator().unwrap_or_default();
     is_in(objects, &text(&format!("{by} f:{name}")))
 }
 

@@ -136,7 +136,7 @@ impl<'p> PlaceGroup<'p> {
     /// Returns the only way to a single object.
     pub(crate) fn single(&self) -> Option<Vec<&'p str>> {
         let [way] = &self.ways[..] else { return None };
-        way.iter().map(|step| if let Step::Field(name) = step { Some(*name) } else { None }).collect()
+        way.iter().map(Step::field).collect()
     }
 
     /// Returns true if an object can be recognised after a change: it is in no list without keys.
@@ -205,7 +205,7 @@ pub(crate) fn joined<'g, 'p>(unions: &[PlacedUnion<'g, 'p>], list_functions: boo
 
 /// Returns the fields at the beginning of a way.
 pub(crate) fn trunk<'p>(way: &[Step<'p>]) -> Vec<&'p str> {
-    way.iter().map_while(|step| if let Step::Field(name) = step { Some(*name) } else { None }).collect()
+    way.iter().map_while(Step::field).collect()
 }
 
 /// Returns true if one way may lead through the end of the other one.
@@ -237,6 +237,10 @@ impl<'p> Step<'p> {
             UnionStep::Items { keys } => Self::Items(keys.clone()),
             UnionStep::Values => Self::Values,
         }
+    }
+
+    fn field(&self) -> Option<&'p str> {
+        if let Self::Field(name) = self { Some(name) } else { None }
     }
 
     /// Returns true if two steps may lead to the same.

@@ -108,8 +108,8 @@ impl UnionNormalization<'_, '_> {
     /// manifest sets others as well, or two manifests contest it.
     fn of_addition(&self, variables: &mut Variables) -> String {
         let Self { objects, claims } = self;
-        let UnionObjects { set, had, old_set, members, .. } = objects;
-        let added = objects.define("added", &format!("{set}.filter(m, !(m in {old_set}))"), "", variables);
+        let UnionObjects { set, had, members, .. } = objects;
+        let added = objects.added(variables);
         let is_one = members.is_one_choice(&added);
         let contested = |it: &str| {
             let clashes = members.clashes_with(it);
@@ -144,9 +144,9 @@ impl UnionNormalization<'_, '_> {
     /// tells the choice, unless this would overwrite a field that the manifest sets, or that two manifests contest.
     fn of_choice(&self, discriminator: &str, variables: &mut Variables) -> (String, Option<String>) {
         let Self { objects, claims } = self;
-        let UnionObjects { set, value, old_set, members, .. } = objects;
+        let UnionObjects { set, value, members, .. } = objects;
         let value_of = &members.value;
-        let added = objects.define("added", &format!("{set}.filter(m, !(m in {old_set}))"), "", variables);
+        let added = objects.added(variables);
         let applied = claims.applied(objects, variables);
         let changed = claims.changed(objects, variables);
         let choice = objects.define(

@@ -22,7 +22,7 @@ use crate::group::{PlaceGroup, PlacedUnion, Step};
 use crate::manifests;
 use crate::members::{Algorithm, Members};
 use crate::root::{Purpose, Root};
-use crate::rows::{ObjectsBuilder, PolicyFacts};
+use crate::rows::{ObjectsBuilder, PolicyFacts, Side};
 use crate::variables::{Variables, camel};
 use crate::walk::{FieldRef, RowWalk, collections};
 use kube_unions_core::union::Union;
@@ -119,6 +119,11 @@ impl<'p> UnionObjects<'p> {
                 format!("{}[i]", variables.add(&name, &each, &of_each))
             }
         }
+    }
+
+    /// Returns the variable of the members that the request sets and that were not set before.
+    pub(crate) fn added(&self, variables: &mut Variables) -> String {
+        self.define("added", &format!("{0}.filter(m, !(m in {1}))", self.set, self.old_set), "", variables)
     }
 
     /// Returns the beginning of the names of the union's variables.
@@ -280,9 +285,8 @@ fn rows<'p>(
     let (rows, old) = if let Some(both) = &both {
         (format!("{both}[0]"), format!("{both}[1]"))
     } else {
-        let old = rows_of_side(builders, name, &[table, word], by_key, Side::Old, variables);
-        let lookup = Side::New { lookup: by_key.then_some(&*old) };
-        (rows_of_side(builders, name, &[table, word], by_key, lookup, variables), old)
+        let old = rows_of_side(builders, name, &[table, word], by_key, None, variables);
+        (rows_of_side(builders, name, &[table, word], by_key, Some(&old), variables), old)
     };
     let item = singular(name);
     let value = first.value_field();
@@ -355,53 +359,45 @@ fn rows<'p>(
     })
 }
 
-/// The objects that rows are about.
-#[derive(Debug, Clone, Copy)]
-enum Side<'l> {
-    Old,
-    /// `lookup`: the variable of the old rows, if they are a map by key.
-    New {
-        lookup: Option<&'l str>,
-    },
-}
-
-/// Adds the variable of the rows of one side. `words` name it.
+/// Adds the variable of the rows of one side: the old ones, or the new ones beside `old`, the variable of the old ones. `words` name it.
+/// `by_key`: the old ones are looked up in a map.
 fn rows_of_side(
     builders: &[ObjectsBuilder<'_, '_>],
     name: &str,
     words: &[&str; 2],
     by_key: bool,
-    side: Side<'_>,
+    old: Option<&str>,
     variables: &mut Variables,
 ) -> String {
     let ways = builders.iter().map(|it| it.group.ways.len()).sum::<usize>();
-    let (is_old, lookup) = match side {
-        Side::Old => (true, None),
-        Side::New { lookup } => (false, lookup),
+    let [prefix, comment] = match old {
+        None => ["old", if by_key { "by the keys of the items" } else { "" }],
+        Some(_) => [""; 2],
     };
-    let [old, comment] = if is_old { ["old", if by_key { "by the keys of the items" } else { "" }] } else { [""; 2] };
     let mut lists = Vec::new();
     for builder in builders {
         for way in &builder.group.ways {
             // Rows of different ways have different keys.
             let key = if ways > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
-            let is_map = by_key && is_old && ways == 1 && collections(way) == 1;
-            let object = if is_old { &builder.root.was } else { &builder.root.now };
+            let (object, side) = match old {
+                None => (&builder.root.was, Side::Old { is_map: by_key && ways == 1 && collections(way) == 1 }),
+                Some(old) => (&builder.root.now, Side::New { lookup: by_key.then_some(old) }),
+            };
             let walk = RowWalk::new(builder.root, object, builder.facts.purpose);
-            let list = builder.rows_of(walk, way, &key, is_old, lookup, by_key, is_map);
+            let list = builder.rows_of(walk, way, &key, side);
             let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
-            lists.push(if ways > 1 { variables.add(&camel(&[old, name]), &list, "") } else { list });
+            lists.push(if ways > 1 { variables.add(&camel(&[prefix, name]), &list, "") } else { list });
         }
     }
     let mut list = lists.join(" + ");
     let is_deep = |it: &ObjectsBuilder<'_, '_>| it.group.ways.iter().any(|way| collections(way) > 1);
-    if is_old && by_key && (ways > 1 || builders.iter().any(is_deep)) {
+    if old.is_none() && by_key && (ways > 1 || builders.iter().any(is_deep)) {
         let source = if ways > 1 { format!("({list})") } else { list };
         list = format!("{source}\n  .transformMapEntry(i, old, {{string(old.key): old}})");
     }
     let place = if ways > 1 { "all" } else { "" };
     let [table, word] = words;
-    variables.add(&camel(&[old, place, table, word]), &list, comment)
+    variables.add(&camel(&[prefix, place, table, word]), &list, comment)
 }
 
 /// Adds the variable of the rows of now and of before, a list of two lists. `words` name it.

@@ -6,7 +6,7 @@ use crate::manifests;
 use crate::members::Members;
 use crate::root::{Purpose, Root};
 use crate::variables::Variables;
-use crate::walk::{Descent, FieldRef, RowWalk};
+use crate::walk::{FieldRef, RowWalk};
 
 /// The facts about a policy that decide how its objects are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,15 @@ pub(crate) struct ParentRows<'p> {
     all: String,
     /// The name of one of them.
     item: String,
+}
+
+/// The objects that rows are about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Side<'l> {
+    /// `is_map`: the rows are a map by key, otherwise a list.
+    Old { is_map: bool },
+    /// `lookup`: the variable of the old rows, if they are a map by key.
+    New { lookup: Option<&'l str> },
 }
 
 /// Builds the expressions about the objects of a union.
@@ -78,22 +87,25 @@ impl<'p> ObjectsBuilder<'_, 'p> {
     /// Returns the rows of the places on a way now and before: a list of two lists. `parents`: the rows of the objects around them.
     pub(crate) fn rows_of_both(&self, way: &[Step<'p>], tag: &str, parents: Option<&ParentRows<'p>>) -> String {
         let Root { both, word, .. } = self.root;
-        let Some(ParentRows { way: outer, all, item }) = parents else {
-            let walk = RowWalk::new(self.root, word, self.facts.purpose);
-            let rows = self.rows_of(walk, way, tag, false, None, false, false);
-            return format!("{both}.map({word},\n  {})", rows.replace('\n', "\n  "));
+        let (walk, way) = match parents {
+            None => (RowWalk::new(self.root, word, self.facts.purpose), way),
+            Some(parents) => {
+                let rest = way.get(parents.way.len()..).unwrap_or_default();
+                (RowWalk::below(self.root, &parents.item, self.facts.purpose), rest)
+            }
         };
-        let walk = RowWalk::below(item, self.facts.purpose);
-        let rest = way.get(outer.len()..).unwrap_or_default();
-        let rows = self.rows_of(walk, rest, tag, false, None, false, false);
-        format!("{all}.map(rows, rows.map({item},\n  {}).flatten())", rows.replace('\n', "\n  "))
+        let rows = self.rows_of(walk, way, tag, Side::New { lookup: None }).replace('\n', "\n  ");
+        match parents {
+            None => format!("{both}.map({word},\n  {rows})"),
+            Some(ParentRows { all, item, .. }) => format!("{all}.map(rows, rows.map({item},\n  {rows}).flatten())"),
+        }
     }
 
     /// Adds the variable of the rows of the objects at the end of a way, now and before, from which other ways go on.
     pub(crate) fn parents(&self, way: &[Step<'p>], variables: &mut Variables) -> ParentRows<'p> {
         let Root { both, word, .. } = self.root;
         let mut walk = RowWalk::new(self.root, word, self.facts.purpose);
-        let Descent { code, depth, .. } = walk.descend(way, false, true);
+        let (code, depth, _) = walk.descend(way, false, true);
         let row = walk.row(&"  ".repeat(depth));
         let flatten = if depth > 1 { ".flatten()" } else { "" };
         let rows = format!("{both}.map({word},\n  {code}{row}{}{flatten})", ")".repeat(depth));
@@ -103,21 +115,12 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         ParentRows { way: way.to_vec(), all, item }
     }
 
-    /// Returns the rows of the places on a way. `tag` begins their keys. `is_map`: as a map by key, otherwise as a list.
-    #[expect(clippy::too_many_arguments, reason = "rows differ in each of these")]
-    pub(crate) fn rows_of(
-        &self,
-        mut walk: RowWalk<'p>,
-        way: &[Step<'p>],
-        tag: &str,
-        is_old: bool,
-        lookup: Option<&str>,
-        by_key: bool,
-        is_map: bool,
-    ) -> String {
+    /// Returns the rows of the places on a way. `tag` begins their keys.
+    pub(crate) fn rows_of(&self, mut walk: RowWalk<'p>, way: &[Step<'p>], tag: &str, side: Side<'_>) -> String {
         let typed = self.group.typed;
         walk.begin.splice(..0, (!tag.is_empty()).then(|| tag.to_owned()));
-        let Descent { mut code, depth, has_entries } = walk.descend(way, is_map, typed);
+        let is_map = matches!(side, Side::Old { is_map: true });
+        let (mut code, depth, has_entries) = walk.descend(way, is_map, typed);
         let object = walk.object();
         let claimed = walk.steps_claimed();
         if !typed {
@@ -134,17 +137,17 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         }
         let mut fields: Vec<String> = Vec::new();
         let key = walk.key();
-        if !is_old {
+        if let Side::New { .. } = side {
             fields.push(format!("\"{}\": dyn({})", self.path_field(), walk.path()));
         }
-        if !by_key || is_old && !is_map {
+        if matches!(side, Side::New { lookup: None } | Side::Old { is_map: false }) {
             fields.push(format!("\"key\": dyn({key})"));
         }
         if !self.discriminator().is_empty() {
             fields.push(format!("\"{}\": dyn({})", self.value_field(), self.value(&object)));
         }
         fields.push(format!("\"set\": dyn({})", self.members.set_in(&object)));
-        if !is_old {
+        if let Side::New { lookup } = side {
             if let Some(old) = lookup {
                 fields.push(format!("\"old\": dyn({old}[?{key}].orValue({{}}))"));
             }
@@ -161,10 +164,9 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         code.extend([if has_entries { format!("{{{key}: {row}}})") } else { format!("{row})") }]);
         code.push_str(&")".repeat(depth.saturating_sub(1)));
         match depth {
-            0 | 1 => {}
-            2 => code.push_str(".flatten()"),
-            depth => code.extend([format!(".flatten({})", depth.saturating_sub(1))]),
+            0 | 1 => code,
+            2 => code + ".flatten()",
+            depth => format!("{code}.flatten({})", depth.saturating_sub(1)),
         }
-        code
     }
 }

@@ -128,14 +128,12 @@ impl UnionFaults<'_, '_> {
 
     /// Returns the text of a fault of the field `name`, with the words behind its path: expressions.
     fn of_field(&self, name: &str, words: &[&str]) -> String {
-        let path = self.objects.path_of(name, Purpose::Validation);
-        concat(&path.into_iter().chain(words.iter().map(|&word| word.to_owned())).collect::<Vec<_>>())
+        fault(self.objects.path_of(name, Purpose::Validation), words)
     }
 
     /// Returns the text of a fault of the object, with these words behind its path: expressions. The first one is a text.
     fn of_object(&self, first: &str, words: &[&str]) -> String {
-        let path = self.objects.path_with(first);
-        concat(&path.into_iter().chain(words.iter().map(|&word| word.to_owned())).collect::<Vec<_>>())
+        fault(self.objects.path_with(first), words)
     }
 
     /// Returns a value of the discriminator as messages show it.
@@ -225,8 +223,8 @@ impl UnionFaults<'_, '_> {
     /// Returns the faults of the 2019 form: at most one member is set, and the request does not contradict itself.
     fn of_list(&self, discriminator: Option<&str>, variables: &mut Variables) -> String {
         let objects = self.objects;
-        let UnionObjects { members, set, value, old_set, .. } = objects;
-        let added = objects.define("added", &format!("{set}.filter(m, !(m in {old_set}))"), "", variables);
+        let UnionObjects { members, set, value, .. } = objects;
+        let added = objects.added(variables);
         let number = self.wrong_number(&added, variables);
         let value_of = &members.value;
         let mut faults = String::new();
@@ -378,8 +376,8 @@ impl UnionFaults<'_, '_> {
     /// agree.
     fn of_list_alone(&self, discriminator: &str, variables: &mut Variables) -> String {
         let objects = self.objects;
-        let UnionObjects { members, set, value, had, old_set, old_value, .. } = objects;
-        let added = objects.define("added", &format!("{set}.filter(m, !(m in {old_set}))"), "", variables);
+        let UnionObjects { members, set, value, had, old_value, .. } = objects;
+        let added = objects.added(variables);
         let value_of = &members.value;
         let others = format!("{set}.filter(m, {value_of}[m] != {value})");
         let only = text(&format!(": Forbidden: may only be specified when `{discriminator}` is \""));
@@ -439,4 +437,10 @@ impl UnionFaults<'_, '_> {
         let one_of = if names.len() == 1 { "" } else { "one of " };
         self.of_object(&format!(": Required value: {one_of}{} must be set", names.join(", ")), &[])
     }
+}
+
+/// Returns the text of a fault: the parts of a path, and the words behind it.
+fn fault(path: Vec<String>, words: &[&str]) -> String {
+    let words = words.iter().map(|&word| word.to_owned());
+    concat(&path.into_iter().chain(words).collect::<Vec<_>>())
 }

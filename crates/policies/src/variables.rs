@@ -1,7 +1,8 @@
 //! The variables of a policy.
 
-use crate::cel::{RESERVED, identifier};
+use crate::cel::identifier;
 use crate::layout::fold;
+use kube_unions_core::schema::cel_name::is_reserved;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -37,7 +38,7 @@ impl Variables {
         if !base.starts_with(|first: char| first.is_ascii_alphabetic()) {
             base.insert(0, 'x');
         }
-        if RESERVED.contains(&&*base) {
+        if is_reserved(&base) {
             base.push('_');
         }
         let mut name = base.clone();

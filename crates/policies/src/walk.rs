@@ -48,17 +48,6 @@ pub(crate) struct RowWalk<'p> {
     claimed: String,
 }
 
-/// The calls that lead to the objects of a way.
-#[derive(Debug)]
-pub(crate) struct Descent {
-    /// The calls, to which the row of an object and the closing parentheses are missing.
-    pub(crate) code: String,
-    /// How many there are.
-    pub(crate) depth: usize,
-    /// True if the innermost one wants an entry of a map: a key and a row.
-    pub(crate) has_entries: bool,
-}
-
 impl<'p> RowWalk<'p> {
     pub(crate) fn new(root: &Root<'p>, object: &str, purpose: Purpose) -> Self {
         Self {
@@ -76,19 +65,10 @@ impl<'p> RowWalk<'p> {
     }
 
     /// Returns the way that goes on from a row that [`row`](Self::row) has made.
-    pub(crate) fn below(row: &str, purpose: Purpose) -> Self {
-        Self {
-            purpose,
-            object: format!("{row}.object"),
-            fields: Vec::new(),
-            word: String::new(),
-            path: vec![format!("{row}.path")],
-            keys: Vec::new(),
-            begin: vec![format!("{row}.key")],
-            manifests: format!("{row}.manifests"),
-            keyless: false,
-            claimed: String::new(),
-        }
+    pub(crate) fn below(root: &Root<'p>, row: &str, purpose: Purpose) -> Self {
+        let (path, begin) = (vec![format!("{row}.path")], vec![format!("{row}.key")]);
+        let manifests = format!("{row}.manifests");
+        Self { path, begin, manifests, ..Self::new(root, &format!("{row}.object"), purpose) }
     }
 
     /// Returns a row for the object that was entered last, from which other ways go on.
@@ -96,7 +76,7 @@ impl<'p> RowWalk<'p> {
         let steps = self.steps_claimed();
         let fields = [
             format!("\"path\": dyn({})", self.path()),
-            format!("\"key\": dyn({})", self.outer_keys().join(" + ")),
+            format!("\"key\": dyn({})", self.outer_keys(&self.all_keys()).collect::<Vec<_>>().join(" + ")),
             format!("\"object\": dyn({})", self.object),
             format!(
                 "\"manifests\": dyn({}.map(it, {{\n{indent}    \"by\": it.by, \"fields\": it.fields{steps}.orValue(dyn({{}}))}}))",
@@ -106,8 +86,10 @@ impl<'p> RowWalk<'p> {
         format!("{{\n{indent}  {}\n{indent}}}", fields.join(&format!(",\n{indent}  ")))
     }
 
-    /// Steps into all lists, maps and choices of fields of a way. `is_map`: what is innermost is made a map by key.
-    pub(crate) fn descend(&mut self, way: &[Step<'p>], is_map: bool, typed: bool) -> Descent {
+    /// Steps into all lists, maps and choices of fields of a way. `is_map`: what is innermost is made a map by key. Returns the calls that
+    /// lead to the objects, to which the row of an object and the closing parentheses are missing, their number, and true if the
+    /// innermost one wants an entry of a map: a key and a row.
+    pub(crate) fn descend(&mut self, way: &[Step<'p>], is_map: bool, typed: bool) -> (String, usize, bool) {
         let mut code = String::new();
         let (mut depth, mut lists) = (0_usize, 0_usize);
         let mut names: Vec<String> = Vec::new();
@@ -120,9 +102,7 @@ impl<'p> RowWalk<'p> {
                     (*name).clone_into(&mut self.word);
                     continue;
                 }
-                Step::AnyOf(_) => {
-                    if matches!(next.first(), Some(Step::Items(_))) { "list" } else { "field" }.to_owned()
-                }
+                Step::AnyOf(_) => if kind_of(next) == "list" { "list" } else { "field" }.to_owned(),
                 Step::Items(_) | Step::Values => cel::singular(&self.word),
             };
             while names.contains(&item) {
@@ -148,15 +128,14 @@ impl<'p> RowWalk<'p> {
                 }
                 Step::Items(_) | Step::Values => {
                     let values = matches!(step, Step::Values);
-                    let index = if values && depth == 1 {
-                        "name".to_owned()
-                    } else if values {
-                        format!("name{depth}")
-                    } else {
-                        lists = lists.saturating_add(1);
-                        ["i", "j", "k", "l"]
-                            .get(lists.saturating_sub(1))
-                            .map_or_else(|| format!("i{lists}"), |it| (*it).into())
+                    lists = lists.saturating_add(usize::from(!values));
+                    let index = match (values, depth, lists) {
+                        (true, 1, _) => "name".to_owned(),
+                        (true, ..) => format!("name{depth}"),
+                        (false, _, 1..=4) => {
+                            ["", "i", "j", "k", "l"].get(lists).copied().unwrap_or_default().to_owned()
+                        }
+                        (false, ..) => format!("i{lists}"),
                     };
                     code.push_str(&self.collection(values, typed));
                     let function = match (is_map, values) {
@@ -172,7 +151,7 @@ impl<'p> RowWalk<'p> {
                 }
             }
         }
-        Descent { code, depth, has_entries }
+        (code, depth, has_entries)
     }
 
     /// Returns the object at the end of the fields.
@@ -214,12 +193,12 @@ impl<'p> RowWalk<'p> {
         if typed {
             return format!("{}.orValue({empty})", self.object());
         }
-        let names: Vec<&str> = self.fields.iter().filter_map(FieldRef::name).collect();
-        let (last, outer) = names.split_last().map_or(("", &[][..]), |(last, outer)| (*last, outer));
-        let last = text(last);
+        let name = |field: &FieldRef<'p>| if let FieldRef::Named(name) = field { Some(*name) } else { None };
+        let mut outer: Vec<&str> = self.fields.iter().filter_map(name).collect();
+        let last = text(outer.pop().unwrap_or_default());
         format!(
             "{}.map(o, {last} in o && type(o[{last}]) == {kind}, o[{last}])[?0].orValue({empty})",
-            guarded(&self.object, outer)
+            guarded(&self.object, &outer)
         )
     }
 
@@ -298,8 +277,7 @@ impl<'p> RowWalk<'p> {
     pub(crate) fn key(&self) -> String {
         let mut all = self.all_keys();
         let last = all.pop();
-        let texts: Vec<String> =
-            self.begin.iter().cloned().chain(all.iter().map(|key| outer_key(key))).chain(last).collect();
+        let texts: Vec<String> = self.outer_keys(&all).chain(last).collect();
         if texts.is_empty() { "\"\"".to_owned() } else { texts.join(" + ") }
     }
 
@@ -307,9 +285,9 @@ impl<'p> RowWalk<'p> {
         self.keys.iter().cloned().chain(self.fields.iter().filter_map(FieldRef::key)).collect()
     }
 
-    /// Returns the texts of the keys before others.
-    fn outer_keys(&self) -> Vec<String> {
-        self.begin.iter().cloned().chain(self.all_keys().iter().map(|key| outer_key(key))).collect()
+    /// Returns the texts of keys before others.
+    fn outer_keys(&self, keys: &[String]) -> impl Iterator<Item = String> {
+        self.begin.iter().cloned().chain(keys.iter().map(|key| outer_key(key)))
     }
 }
 
@@ -324,11 +302,7 @@ fn outer_key(key: &str) -> String {
     }
 }
 
-impl<'p> FieldRef<'p> {
-    fn name(&self) -> Option<&'p str> {
-        if let Self::Named(name) = self { Some(name) } else { None }
-    }
-
+impl FieldRef<'_> {
     /// Returns the expression that tells the objects below several fields apart.
     pub(crate) fn key(&self) -> Option<String> {
         match self {

@@ -4,29 +4,9 @@ use crate::comments::PolicyComments;
 use serde_json::{Map, Value};
 
 /// The order of fields. Others follow in alphabetical order.
-const ORDER: [&str; 21] = [
-    "apiVersion",
-    "kind",
-    "metadata",
-    "spec",
-    "name",
-    "policyName",
-    "matchConstraints",
-    "matchConditions",
-    "variables",
-    "mutations",
-    "validations",
-    "patchType",
-    "expression",
-    "messageExpression",
-    "message",
-    "reason",
-    "failurePolicy",
-    "reinvocationPolicy",
-    "apiGroups",
-    "resourceRules",
-    "namespaceSelector",
-];
+const ORDER: &str = "apiVersion kind metadata spec name policyName matchConstraints matchConditions variables mutations validations \
+                     patchType expression messageExpression message reason failurePolicy reinvocationPolicy apiGroups \
+                     resourceRules namespaceSelector";
 
 /// The longest list or map on one line, in characters.
 const WIDTH: usize = 100;
@@ -52,7 +32,7 @@ impl Writer<'_> {
     /// Writes the fields of a map that is the value of the field `parent`. The first line has its indentation already.
     fn map(&mut self, fields: &Map<String, Value>, indent: usize, parent: &str) {
         let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
-        let rank = |name: &str| ORDER.iter().position(|it| *it == name).unwrap_or(ORDER.len());
+        let rank = |name: &str| ORDER.split(' ').position(|it| it == name).unwrap_or(usize::MAX);
         sorted.sort_by(|(one, _), (other, _)| (rank(one), one).cmp(&(rank(other), other)));
         for (position, (name, value)) in sorted.into_iter().enumerate() {
             if position > 0 {
@@ -155,9 +135,8 @@ fn is_block(text: &str) -> bool {
 
 /// Returns a text of one line: plain if YAML reads it as a text, otherwise in quotes.
 fn scalar(text: &str) -> String {
-    const WORDS: [&str; 9] = ["", "~", "false", "n", "no", "null", "off", "on", "true"];
     let lower = text.to_ascii_lowercase();
-    let is_word = WORDS.contains(&&*lower) || matches!(&*lower, "y" | "yes");
+    let is_word = matches!(&*lower, "" | "~" | "false" | "n" | "no" | "null" | "off" | "on" | "true" | "y" | "yes");
     // An expression with a call may have the characters of lists and maps: it stands in none.
     let is_plain = text.starts_with(|it: char| it.is_ascii_alphabetic() || it == '(' || it == '/')
         && !is_word

@@ -64,7 +64,8 @@ pub fn unescape(name: &str) -> Option<String> {
     Some(plain)
 }
 
-fn is_reserved(word: &str) -> bool {
+/// Returns true for a word that CEL reserves.
+pub fn is_reserved(word: &str) -> bool {
     RESERVED.split(' ').any(|reserved| reserved == word)
 }
 
