@@ -5,18 +5,13 @@
 //! member and condition. Every [`RuleForm`] writes the same rules.
 //!
 //! This module must not know files or clusters. `union` has the rules of one union, `expression` their conditions in CEL,
-//! `keywords` their conditions in the keywords of schemas, `schema` the estimate of the API server, `embed` the changes, and
-//! `draft07` the schema of a CRD as a JSON schema.
+//! `keywords` their conditions in the keywords of schemas, `schema` the estimate of the API server, and `draft07` the schema of a CRD as a JSON schema.
 
 mod draft07;
-mod embed;
 mod expression;
 mod keywords;
-mod name;
 mod schema;
 mod union;
-
-pub use embed::SchemaEdit;
 
 use crate::options::{PolicyOptions, PolicyRatcheting, RuleForm};
 use crate::refusal::{Refusal, RefusalReason};
@@ -35,6 +30,12 @@ const MOST_FOR_ALL: u64 = 100_000_000;
 
 /// Longest text of all rules of a version. etcd stores at most 1.5 MiB for a CRD.
 const LONGEST_TEXT: usize = 900 * 1024;
+
+/// A list of rules in a schema: its keyword, and a function that returns true for an item that this crate made.
+type RuleList = (&'static str, fn(&Value) -> bool);
+
+const VALIDATIONS: RuleList = ("x-kubernetes-validations", union::is_ours);
+const ALL_OF: RuleList = ("allOf", keywords::is_ours);
 
 /// One version of a kind that a CRD defines.
 #[derive(Debug, Clone, Copy)]
@@ -56,10 +57,38 @@ pub struct CompiledRules {
     pub refusals: Vec<Refusal>,
 }
 
+/// A change to a list in a schema: some items stay, in their order, and others follow them. Without any item, the list goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SchemaEdit {
+    /// The keys that lead from the schema to the list.
+    pub path: Vec<String>,
+    /// The positions of the items that stay, ascending.
+    pub kept: Vec<usize>,
+    /// The items that follow.
+    pub added: Vec<Value>,
+}
+
 impl CompiledRules {
     /// Makes the changes to a schema.
     pub fn apply(&self, schema: &mut Value) {
         self.edits.iter().for_each(|edit| edit.apply(schema));
+    }
+}
+
+impl SchemaEdit {
+    /// Makes the change to a schema.
+    pub fn apply(&self, schema: &mut Value) {
+        let Some((name, parents)) = self.path.split_last() else { return };
+        let parent = parents.iter().try_fold(schema, |at, key| at.get_mut(key));
+        let Some(parent) = parent.and_then(Value::as_object_mut) else { return };
+        let before = parent.get(name).and_then(Value::as_array);
+        let kept = self.kept.iter().filter_map(|position| before?.get(*position)).cloned();
+        let items: Vec<_> = kept.chain(self.added.iter().cloned()).collect();
+        if items.is_empty() {
+            parent.shift_remove(name);
+        } else {
+            parent.insert(name.clone(), items.into());
+        }
     }
 }
 
@@ -236,10 +265,57 @@ fn edits(schema: &Value, form: RuleForm, accepted: Vec<Candidate<'_>>) -> Vec<Sc
         }
         wanted.entry(keys).or_default().extend(items);
     }
-    let mut edits = embed::edits(schema, form, wanted);
+    let mut edits = list_edits(schema, form, wanted);
     edits.extend(enums);
     edits.sort_by(|one, other| one.path.cmp(&other.path));
     edits
+}
+
+/// Returns the changes that give a schema these rules, by the path of their object, and no others of this crate, in any form.
+fn list_edits(schema: &Value, form: RuleForm, wanted: BTreeMap<Vec<String>, Vec<Value>>) -> Vec<SchemaEdit> {
+    let (list, other) = match form {
+        RuleForm::Cel => (VALIDATIONS, ALL_OF),
+        RuleForm::OpenApi | RuleForm::JsonSchema => (ALL_OF, VALIDATIONS),
+    };
+    let mut edits = edits_of(schema, &list, wanted);
+    edits.extend(edits_of(schema, &other, BTreeMap::new()));
+    edits
+}
+
+fn edits_of(schema: &Value, list: &RuleList, mut wanted: BTreeMap<Vec<String>, Vec<Value>>) -> Vec<SchemaEdit> {
+    for path in objects_with_our_rules(schema, list) {
+        wanted.entry(path).or_default();
+    }
+    let edit = |(mut path, added): (Vec<String>, Vec<Value>)| {
+        let object = path.iter().try_fold(schema, |at, key| at.get(key));
+        let present = object.and_then(|object| object.get(list.0)?.as_array());
+        let (ours, others): (Vec<_>, Vec<_>) =
+            present.into_iter().flatten().enumerate().partition(|(_, it)| (list.1)(it));
+        let is_same = ours.len() == added.len() && ours.iter().zip(&added).all(|((_, one), other)| *one == other);
+        path.push(list.0.to_owned());
+        let kept = others.into_iter().map(|(position, _)| position).collect();
+        (!is_same).then_some(SchemaEdit { path, kept, added })
+    };
+    wanted.into_iter().filter_map(edit).collect()
+}
+
+/// Returns the paths of all objects that have rules of this crate in a list.
+fn objects_with_our_rules(schema: &Value, list: &RuleList) -> Vec<Vec<String>> {
+    let (mut found, mut waiting) = (Vec::new(), vec![(Vec::new(), schema)]);
+    while let Some((path, node)) = waiting.pop() {
+        let below = |keys: &[&str]| -> Vec<String> {
+            path.iter().cloned().chain(keys.iter().map(|&key| key.to_owned())).collect()
+        };
+        let properties = node.get("properties").and_then(Value::as_object);
+        waiting.extend(properties.into_iter().flatten().map(|(name, node)| (below(&["properties", name]), node)));
+        for keyword in ["items", "additionalProperties"] {
+            waiting.extend(node.get(keyword).filter(|node| node.is_object()).map(|node| (below(&[keyword]), node)));
+        }
+        if node.get(list.0).and_then(Value::as_array).is_some_and(|rules| rules.iter().any(list.1)) {
+            found.push(path);
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -14,10 +14,8 @@ pub(super) enum Expression {
     Has(String),
     /// The field is true.
     IsTrue(String),
-    /// The field has this text.
-    Is(TextField, String),
-    /// The field has another text.
-    IsNot(TextField, String),
+    /// The field has this text, or if false another one.
+    Is(TextField, String, bool),
     /// The field is not empty.
     IsFilled(String, Emptiness),
     Not(Box<Expression>),
@@ -78,9 +76,10 @@ impl Expression {
         match self {
             Self::Has(_) => 1,
             Self::IsTrue(_) => 2,
-            Self::Is(field, text) | Self::IsNot(field, text) => {
+            Self::Is(field, text, _) => {
                 let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-                traversal(field.longest.min(length)).saturating_add(2)
+                // A tenth is the cost of reading a string.
+                field.longest.min(length).div_ceil(10).saturating_add(2)
             }
             Self::IsFilled(_, emptiness) => match emptiness {
                 Emptiness::Boolean | Emptiness::Text => 2,
@@ -101,8 +100,7 @@ impl Expression {
             Self::Not(inner) => (**inner).clone(),
             Self::And(all) => Self::Or(negated(all)),
             Self::Or(all) => Self::And(negated(all)),
-            Self::Is(field, text) => Self::IsNot(field.clone(), text.clone()),
-            Self::IsNot(field, text) => Self::Is(field.clone(), text.clone()),
+            Self::Is(field, text, holds) => Self::Is(field.clone(), text.clone(), !holds),
             Self::Has(_) | Self::IsTrue(_) | Self::IsFilled(..) | Self::AtMostOne(_) => self.clone().not(),
         }
     }
@@ -111,7 +109,7 @@ impl Expression {
     pub(super) fn tells_if_empty(&self, name: &str) -> bool {
         match self {
             Self::Has(_) | Self::IsTrue(_) => false,
-            Self::Is(field, text) | Self::IsNot(field, text) => field.name == name && text.is_empty(),
+            Self::Is(field, text, _) => field.name == name && text.is_empty(),
             Self::IsFilled(field, _) => field == name,
             Self::Not(inner) => inner.tells_if_empty(name),
             Self::And(all) | Self::Or(all) | Self::AtMostOne(all) => all.iter().any(|one| one.tells_if_empty(name)),
@@ -124,7 +122,7 @@ impl Expression {
             Self::And(all) if all.len() > 1 => Binding::And,
             Self::Or(all) | Self::And(all) => all.first().map_or(Binding::Tight, Self::binding),
             Self::IsFilled(_, Emptiness::Boolean) | Self::Has(_) | Self::IsTrue(_) => Binding::Tight,
-            Self::Is(..) | Self::IsNot(..) | Self::AtMostOne(_) | Self::IsFilled(..) => Binding::Relation,
+            Self::Is(..) | Self::AtMostOne(_) | Self::IsFilled(..) => Binding::Relation,
             Self::Not(_) => Binding::Unary,
         }
     }
@@ -133,11 +131,6 @@ impl Expression {
     fn write(&self, f: &mut fmt::Formatter<'_>, around: Binding) -> fmt::Result {
         if self.binding() < around { write!(f, "({self})") } else { write!(f, "{self}") }
     }
-}
-
-/// Returns the cost of reading a string.
-fn traversal(size: u64) -> u64 {
-    size.div_ceil(10)
 }
 
 impl fmt::Display for Expression {
@@ -152,18 +145,14 @@ impl fmt::Display for Expression {
             Ok(())
         };
         match self {
-            Self::Has(name) => write!(f, "has({})", Selected(name)),
-            Self::IsTrue(name) | Self::IsFilled(name, Emptiness::Boolean) => write!(f, "{}", Selected(name)),
-            Self::IsFilled(name, Emptiness::Integer) => write!(f, "{} != 0", Selected(name)),
-            Self::IsFilled(name, Emptiness::Real) => write!(f, "{} != 0.0", Selected(name)),
-            Self::IsFilled(name, Emptiness::Text) => write!(f, "{} != \"\"", Selected(name)),
-            Self::IsFilled(name, _) => write!(f, "{}.size() > 0", Selected(name)),
-            Self::Is(field, text) => {
-                write!(f, "{} == ", Selected(&field.name))?;
-                write_literal(f, text)
-            }
-            Self::IsNot(field, text) => {
-                write!(f, "{} != ", Selected(&field.name))?;
+            Self::Has(name) => write!(f, "has({})", selected(name)),
+            Self::IsTrue(name) | Self::IsFilled(name, Emptiness::Boolean) => write!(f, "{}", selected(name)),
+            Self::IsFilled(name, Emptiness::Integer) => write!(f, "{} != 0", selected(name)),
+            Self::IsFilled(name, Emptiness::Real) => write!(f, "{} != 0.0", selected(name)),
+            Self::IsFilled(name, Emptiness::Text) => write!(f, "{} != \"\"", selected(name)),
+            Self::IsFilled(name, _) => write!(f, "{}.size() > 0", selected(name)),
+            Self::Is(field, text, holds) => {
+                write!(f, "{} {} ", selected(&field.name), if *holds { "==" } else { "!=" })?;
                 write_literal(f, text)
             }
             Self::Not(inner) => {
@@ -186,13 +175,8 @@ impl fmt::Display for Expression {
     }
 }
 
-/// `self.name`.
-struct Selected<'n>(&'n str);
-
-impl fmt::Display for Selected<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "self.{}", escape(self.0).as_deref().unwrap_or(self.0))
-    }
+fn selected(name: &str) -> String {
+    format!("self.{}", escape(name).as_deref().unwrap_or(name))
 }
 
 /// Writes a string literal of CEL.
@@ -226,7 +210,7 @@ mod tests {
     #[test]
     fn parentheses_stand_only_where_they_are_needed() {
         let any = Expression::Or(vec![has("a"), has("b")]);
-        let all = Expression::And(vec![has("a"), any.clone(), Expression::IsNot(field(4), "A".to_owned())]);
+        let all = Expression::And(vec![has("a"), any.clone(), Expression::Is(field(4), "A".to_owned(), false)]);
         assert_eq!(all.to_string(), r#"has(self.a) && (has(self.a) || has(self.b)) && self.type != "A""#);
         assert_eq!(all.not().to_string(), r#"!(has(self.a) && (has(self.a) || has(self.b)) && self.type != "A")"#);
         assert_eq!(Expression::And(vec![any.clone()]).not().to_string(), "!(has(self.a) || has(self.b))");
@@ -237,16 +221,16 @@ mod tests {
 
     #[test]
     fn strings_and_names_are_escaped() {
-        let is = Expression::Is(field(4), "a\"\\\n\u{1}ü`'".to_owned());
+        let is = Expression::Is(field(4), "a\"\\\n\u{1}ü`'".to_owned(), true);
         assert_eq!(is.to_string(), "self.type == \"a\\\"\\\\\\n\\u0001ü`'\"");
         assert_eq!(has("x-y").to_string(), "has(self.x__dash__y)");
     }
 
     #[test]
     fn costs_are_those_that_an_api_server_estimates() {
-        let type_is_a = Expression::And(vec![has("type"), Expression::Is(field(4), "A".to_owned())]);
+        let type_is_a = Expression::And(vec![has("type"), Expression::Is(field(4), "A".to_owned(), true)]);
         assert_eq!(Expression::Or(vec![has("a").not(), type_is_a]).cost(), 6);
-        assert_eq!(Expression::IsNot(field(4), String::new()).cost(), 2);
-        assert_eq!(Expression::Is(field(3_000_000), "12345678901".to_owned()).cost(), 4);
+        assert_eq!(Expression::Is(field(4), String::new(), false).cost(), 2);
+        assert_eq!(Expression::Is(field(3_000_000), "12345678901".to_owned(), true).cost(), 4);
     }
 }

@@ -46,13 +46,11 @@ pub(super) fn of_json_schema(rule: &Rule, object: &PlacedSchema<'_>) -> Value {
 }
 
 fn keywords(condition: &Expression, object: &PlacedSchema<'_>) -> Keywords {
-    let each = |all: &[&Expression]| all.iter().map(|one| keywords(one, object)).collect::<Vec<_>>();
     match condition {
         Expression::Has(name) if object.is_nullable(name) => of_one("not", of_property(name, null(object.form))),
         Expression::Has(name) => of_one("required", json!([name])),
         Expression::IsTrue(name) => of_property(name, json!({"enum": [true]})),
-        Expression::Is(field, text) => of_property(&field.name, json!({"enum": [text]})),
-        Expression::IsNot(field, text) => of_property(&field.name, json!({"not": {"enum": [text]}})),
+        Expression::Is(field, text, holds) => of_property(&field.name, one_of(&[text], *holds)),
         Expression::IsFilled(name, emptiness) => of_property(name, filled(*emptiness)),
         Expression::Not(inner) => {
             if let Expression::Has(name) = &**inner
@@ -63,48 +61,41 @@ fn keywords(condition: &Expression, object: &PlacedSchema<'_>) -> Keywords {
                 of_one("not", keywords(inner, object))
             }
         }
-        Expression::And(all) => {
-            let (others, fields) = by_field(all, |one| {
-                let Expression::IsNot(field, text) = one else { return None };
-                Some((&field.name, text))
-            });
-            let is_none = fields.into_iter().map(|(name, texts)| of_property(name, json!({"not": {"enum": texts}})));
-            all_of(each(&others).into_iter().chain(is_none))
-        }
+        Expression::And(all) => all_of(joined(all, false, object).into_iter()),
         Expression::Or(all) => {
-            let (others, fields) = by_field(all, |one| {
-                let Expression::Is(field, text) = one else { return None };
-                Some((&field.name, text))
-            });
-            let is_one = fields.into_iter().map(|(name, texts)| of_property(name, json!({"enum": texts})));
-            let mut any: Vec<Keywords> = each(&others).into_iter().chain(is_one).collect();
+            let mut any = joined(all, true, object);
             if any.len() == 1 { any.remove(0) } else { of_one("anyOf", any) }
         }
         Expression::AtMostOne(all) => {
-            let all: Vec<_> = all.iter().collect();
-            let mut one_of: Vec<Value> = each(&all).into_iter().map(Value::from).collect();
+            let mut one_of: Vec<Value> = all.iter().map(|one| keywords(one, object).into()).collect();
             one_of.push(json!({"not": {"anyOf": one_of}}));
             of_one("oneOf", one_of)
         }
     }
 }
 
-/// Splits off the conditions that name a field and a text: the texts of each field.
-fn by_field<'e>(
-    all: &'e [Expression],
-    named: impl Fn(&'e Expression) -> Option<(&'e String, &'e String)>,
-) -> (Vec<&'e Expression>, Vec<(&'e str, Vec<&'e str>)>) {
-    let (mut others, mut fields) = (Vec::new(), Vec::<(&str, Vec<&str>)>::new());
+/// Returns the keywords of conditions. Those that compare a field with texts, with this result, are joined.
+fn joined(all: &[Expression], result: bool, object: &PlacedSchema<'_>) -> Vec<Keywords> {
+    let (mut parts, mut fields) = (Vec::new(), Vec::<(&str, Vec<&str>)>::new());
     for one in all {
-        match named(one) {
-            None => others.push(one),
-            Some((name, text)) => match fields.iter_mut().find(|(known, _)| known == name) {
+        if let Expression::Is(field, text, holds) = one
+            && *holds == result
+        {
+            match fields.iter_mut().find(|(known, _)| *known == field.name) {
                 Some((_, texts)) => texts.push(text),
-                None => fields.push((name, vec![text])),
-            },
+                None => fields.push((&field.name, vec![text])),
+            }
+        } else {
+            parts.push(keywords(one, object));
         }
     }
-    (others, fields)
+    parts.extend(fields.into_iter().map(|(name, texts)| of_property(name, one_of(&texts, result))));
+    parts
+}
+
+/// Returns a schema that accepts these texts, or if `holds` is false all others.
+fn one_of(texts: &[&str], holds: bool) -> Value {
+    if holds { json!({"enum": texts}) } else { json!({"not": {"enum": texts}}) }
 }
 
 fn of_one(keyword: &str, value: impl Into<Value>) -> Keywords {

@@ -52,48 +52,45 @@ impl<'s> PlacedSchema<'s> {
     pub(super) fn find(form: RuleForm, root: &'s Value, steps: &[UnionStep<'_>]) -> Result<Self, RefusalReason> {
         let missing =
             || if form == RuleForm::Cel { RefusalReason::UntypedPlace } else { RefusalReason::UndescribedPlace };
-        let (mut node, mut path, mut text) = (root, Vec::new(), String::new());
-        let (mut limits, mut unlimited) = (Vec::new(), None);
+        let (mut node, mut path, mut shown) = (root, Vec::new(), String::new());
+        let mut limits: Vec<(Option<u64>, (String, &'static str))> = Vec::new();
         for step in steps {
-            let is_typed = |name| form != RuleForm::Cel || node.get("type").and_then(Value::as_str) == Some(name);
+            let is_typed = |name| form != RuleForm::Cel || text(node, "type") == Some(name);
             let next = match step {
                 UnionStep::Field(name) if is_typed("object") => {
                     path.extend(["properties".to_owned(), (*name).to_owned()]);
-                    let dot = if text.is_empty() { "" } else { "." };
-                    text = format!("{text}{dot}{name}");
+                    let dot = if shown.is_empty() { "" } else { "." };
+                    shown = format!("{shown}{dot}{name}");
                     node.get("properties").and_then(|properties| properties.get(*name))
                 }
                 UnionStep::Items { .. } if is_typed("array") => {
-                    contain(node, "maxItems", &text, &mut limits, &mut unlimited);
+                    limits.push((node.get("maxItems").and_then(limit), (shown.clone(), "maxItems")));
                     path.push("items".to_owned());
-                    text.push_str("[*]");
+                    shown.push_str("[*]");
                     node.get("items")
                 }
                 UnionStep::Values if is_typed("object") => {
-                    contain(node, "maxProperties", &text, &mut limits, &mut unlimited);
+                    limits.push((node.get("maxProperties").and_then(limit), (shown.clone(), "maxProperties")));
                     path.push("additionalProperties".to_owned());
-                    text.push_str(".*");
+                    shown.push_str(".*");
                     node.get("additionalProperties")
                 }
                 UnionStep::Field(_) | UnionStep::Items { .. } | UnionStep::Values => None,
             };
             node = next.filter(|next| next.is_object()).ok_or_else(missing)?;
         }
-        if form == RuleForm::Cel && node.get("type").and_then(Value::as_str) != Some("object") {
+        if form == RuleForm::Cel && text(node, "type") != Some("object") {
             return Err(missing());
         }
-        let bounded = unlimited.is_none();
-        let occurrence = match unlimited {
-            Some(container) => Occurrence {
-                times: LARGEST_REQUEST / smallest_object(node).saturating_add(1),
-                container: Some(container),
-                bounded,
-            },
-            None => Occurrence {
-                times: limits.iter().fold(1, |times: u64, (limit, _)| times.saturating_mul(*limit)),
-                container: limits.into_iter().max_by_key(|(limit, _)| *limit).map(|(_, container)| container),
-                bounded,
-            },
+        let times = limits.iter().try_fold(1, |times: u64, (limit, _)| Some(times.saturating_mul((*limit)?)));
+        let decisive = match times {
+            Some(_) => limits.into_iter().max_by_key(|(limit, _)| *limit),
+            None => limits.into_iter().find(|(limit, _)| limit.is_none()),
+        };
+        let occurrence = Occurrence {
+            times: times.unwrap_or_else(|| LARGEST_REQUEST / smallest_object(node).saturating_add(1)),
+            container: decisive.map(|(_, container)| container),
+            bounded: times.is_some(),
         };
         Ok(Self { form, node, path, occurrence })
     }
@@ -118,12 +115,10 @@ impl<'s> PlacedSchema<'s> {
             return Ok(has);
         }
         let property = self.property(name).unwrap_or(&Value::Null);
-        let has_format = property.get("format").and_then(Value::as_str).is_some_and(|it| NOT_STRINGS.contains(&it));
+        let has_format = text(property, "format").is_some_and(|it| NOT_STRINGS.contains(&it));
         let is_map = property.get("additionalProperties").is_some_and(Value::is_object);
-        let emptiness = match property.get("type").and_then(Value::as_str) {
-            _ if property.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) => {
-                &[Emptiness::Integer, Emptiness::Text][..]
-            }
+        let emptiness = match text(property, "type") {
+            _ if is_true(property, "x-kubernetes-int-or-string") => &[Emptiness::Integer, Emptiness::Text][..],
             Some("boolean") => &[Emptiness::Boolean],
             Some("integer") => &[Emptiness::Integer],
             Some("number") => &[Emptiness::Real],
@@ -140,19 +135,19 @@ impl<'s> PlacedSchema<'s> {
 
     /// Returns true if a field may be null. One that the schema does not describe may.
     pub(super) fn is_nullable(&self, name: &str) -> bool {
-        self.property(name).is_none_or(|property| property.get("nullable") == Some(&Value::Bool(true)))
+        self.property(name).is_none_or(|property| is_true(property, "nullable"))
     }
 
     /// Returns the discriminator.
     pub(super) fn discriminator(&self, name: &str) -> Result<DiscriminatorSchema, RefusalReason> {
         self.readable(name)?;
         let property = self.property(name).unwrap_or(&Value::Null);
-        let format = property.get("format").and_then(Value::as_str).filter(|_| self.form == RuleForm::Cel);
+        let format = text(property, "format").filter(|_| self.form == RuleForm::Cel);
         if let Some(format) = format.filter(|format| NOT_STRINGS.contains(format)) {
             return Err(RefusalReason::DiscriminatorFormat { name: name.to_owned(), format: format.to_owned() });
         }
         let values = property.get("enum").and_then(Value::as_array).filter(|values| !values.is_empty());
-        let is_boolean = property.get("type").and_then(Value::as_str) == Some("boolean");
+        let is_boolean = text(property, "type") == Some("boolean");
         let booleans = is_boolean.then(|| vec!["false".into(), "true".into()]);
         Ok(DiscriminatorSchema {
             longest: property.get("maxLength").and_then(limit).map(|length| length.saturating_mul(4)),
@@ -179,24 +174,16 @@ impl DiscriminatorSchema {
     }
 }
 
-/// Adds the limit of a list or map.
-fn contain(
-    node: &Value,
-    keyword: &'static str,
-    text: &str,
-    limits: &mut Vec<(u64, (String, &'static str))>,
-    unlimited: &mut Option<(String, &'static str)>,
-) {
-    let container = || (text.to_owned(), keyword);
-    match node.get(keyword).and_then(limit) {
-        Some(limit) => limits.push((limit, container())),
-        None if unlimited.is_none() => *unlimited = Some(container()),
-        None => {}
-    }
-}
-
 fn limit(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_i64().map(|_| 0))
+}
+
+fn text<'s>(node: &'s Value, keyword: &str) -> Option<&'s str> {
+    node.get(keyword).and_then(Value::as_str)
+}
+
+fn is_true(node: &Value, keyword: &str) -> bool {
+    node.get(keyword) == Some(&Value::Bool(true))
 }
 
 fn required(node: &Value) -> impl Iterator<Item = &str> {
@@ -206,16 +193,16 @@ fn required(node: &Value) -> impl Iterator<Item = &str> {
 /// Returns the length of the shortest JSON text of a value, as an API server estimates it. Returns `None` if expressions cannot
 /// read the value, because it has no type.
 fn smallest(schema: &Value) -> Option<u64> {
-    if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
+    if is_true(schema, "x-kubernetes-int-or-string") {
         return Some(1);
     }
-    match schema.get("type").and_then(Value::as_str)? {
+    match text(schema, "type")? {
         "array" => smallest(schema.get("items")?).map(|_| 2),
         "object" => match schema.get("additionalProperties").filter(|values| values.is_object()) {
             Some(values) => smallest(values).map(|_| 2),
             None => Some(smallest_object(schema)),
         },
-        "string" => Some(match schema.get("format").and_then(Value::as_str) {
+        "string" => Some(match text(schema, "format") {
             Some("duration") => 3,
             Some("date") => 12,
             Some("date-time") => 21,
@@ -229,7 +216,7 @@ fn smallest(schema: &Value) -> Option<u64> {
 
 /// Returns the length of the shortest JSON text of an object: that of its required fields without defaults.
 fn smallest_object(schema: &Value) -> u64 {
-    let is_resource = schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
+    let is_resource = is_true(schema, "x-kubernetes-embedded-resource");
     required(schema).fold(2, |sum: u64, name| {
         let property = schema.get("properties").and_then(|properties| properties.get(name));
         let size = match property {

@@ -4,7 +4,6 @@
 //! `||` of negations than they could: an API server estimates `!(a && b)` at a cost less than `!a || !b`.
 
 use super::expression::{Expression, TextField};
-use super::name::{field_path, on_one_line};
 use super::schema::{DiscriminatorSchema, PlacedSchema};
 use crate::options::RuleForm;
 use crate::refusal::RefusalReason;
@@ -182,48 +181,48 @@ impl Fields<'_> {
     fn unknown_value(&self, discriminator: &RuleDiscriminator<'_>) -> Rule {
         let values = || self.union.choices().iter().map(Choice::value).filter(|value| !value.is_empty());
         let is_known = std::iter::once("").chain(values()).map(|value| discriminator.is(value));
-        let listed: Vec<_> = values().map(|value| format!("\"{}\"", on_one_line(value))).collect();
-        Rule {
-            condition: Expression::Or(std::iter::once(discriminator.has.clone().not()).chain(is_known).collect()),
-            field: Some(discriminator.name.to_owned()),
-            reason: Reason::Invalid,
-            message: format!("supported values: {}", listed.join(", ")),
-        }
+        Rule::new(
+            Expression::Or(std::iter::once(discriminator.has.clone().not()).chain(is_known).collect()),
+            Some(discriminator.name),
+            Reason::Invalid,
+            format!("supported values: {}", listed(values(), ", ")),
+        )
     }
 
     /// A member is set and the discriminator is not.
     fn discriminator_required(&self, discriminator: &RuleDiscriminator<'_>) -> Rule {
         let any = Expression::Or(self.members.iter().map(|member| member.has.clone()).collect());
         let names = self.named(" or ");
-        Rule {
-            condition: Expression::Or(vec![discriminator.is_set(), any.not()]),
-            field: Some(discriminator.name.to_owned()),
-            reason: Reason::Required,
-            message: format!("must be specified when {names} is set"),
-        }
+        Rule::new(
+            Expression::Or(vec![discriminator.is_set(), any.not()]),
+            Some(discriminator.name),
+            Reason::Required,
+            format!("must be specified when {names} is set"),
+        )
     }
 
     /// Neither the discriminator nor a member is set, and a choice is required.
     fn choice_required(&self, discriminator: &RuleDiscriminator<'_>) -> Rule {
         let any = self.members.iter().map(|member| member.has.clone());
         let values = self.union.choices().iter().map(Choice::value).filter(|value| !value.is_empty());
-        let listed: Vec<_> = values.map(|value| format!("\"{}\"", on_one_line(value))).collect();
-        Rule {
-            condition: Expression::Or(std::iter::once(discriminator.is_set()).chain(any).collect()),
-            field: Some(discriminator.name.to_owned()),
-            reason: Reason::Required,
-            message: format!("must be specified: supported values: {}", listed.join(", ")),
-        }
+        Rule::new(
+            Expression::Or(std::iter::once(discriminator.is_set()).chain(any).collect()),
+            Some(discriminator.name),
+            Reason::Required,
+            format!("must be specified: supported values: {}", listed(values, ", ")),
+        )
     }
 
     /// No member is set, and one is required.
     fn at_least_one(&self) -> Option<Rule> {
         let one_of = if self.members.len() == 1 { "" } else { "one of " };
-        self.union.is_required().then(|| Rule {
-            condition: Expression::Or(self.members.iter().map(|member| member.has.clone()).collect()),
-            field: None,
-            reason: Reason::Required,
-            message: format!("{one_of}{} must be set", self.named(", ")),
+        self.union.is_required().then(|| {
+            Rule::new(
+                Expression::Or(self.members.iter().map(|member| member.has.clone()).collect()),
+                None,
+                Reason::Required,
+                format!("{one_of}{} must be set", self.named(", ")),
+            )
         })
     }
 
@@ -235,12 +234,12 @@ impl Fields<'_> {
         if !self.union.is_required() {
             all.push((!others.is_empty()).then_some(Expression::Or(others))?.not());
         }
-        Some(Rule {
-            condition: Expression::Or(all),
-            field: Some(member.name.to_owned()),
-            reason: Reason::Required,
-            message: format!("must be specified when `{}` is \"\"", on_one_line(discriminator.name)),
-        })
+        Some(Rule::new(
+            Expression::Or(all),
+            Some(member.name),
+            Reason::Required,
+            format!("must be specified when `{}` is \"\"", on_one_line(discriminator.name)),
+        ))
     }
 
     /// Several members are set, and no discriminator tells which one counts: all but the first are wrong.
@@ -254,12 +253,12 @@ impl Fields<'_> {
         if self.members.len() > MOST_NAMED {
             let has = |name: &&str| self.members.iter().find(|member| member.name == *name).map(|it| it.has.clone());
             let is_set = |group: &Vec<&str>| Expression::any(group.iter().filter_map(has).collect());
-            return Box::new(std::iter::once(Rule {
-                condition: unless_chosen(Expression::AtMostOne(self.groups.iter().map(is_set).collect())),
-                field: None,
-                reason: Reason::Forbidden,
+            return Box::new(std::iter::once(Rule::new(
+                unless_chosen(Expression::AtMostOne(self.groups.iter().map(is_set).collect())),
+                None,
+                Reason::Forbidden,
                 message,
-            }));
+            )));
         }
         Box::new(self.members.iter().enumerate().filter_map(move |(position, member)| {
             let group = group_of(member.name);
@@ -267,12 +266,7 @@ impl Fields<'_> {
             let before: Vec<_> = before.map(|before| before.has.clone()).collect();
             let both =
                 Expression::And(vec![member.has.clone(), (!before.is_empty()).then_some(Expression::Or(before))?]);
-            Some(Rule {
-                condition: unless_chosen(both.not()),
-                field: Some(member.name.to_owned()),
-                reason: Reason::Forbidden,
-                message: message.clone(),
-            })
+            Some(Rule::new(unless_chosen(both.not()), Some(member.name), Reason::Forbidden, message.clone()))
         }))
     }
 
@@ -310,7 +304,7 @@ impl RuleDiscriminator<'_> {
     /// The discriminator has a value.
     fn is(&self, value: &str) -> Expression {
         match (self.is_boolean(), value) {
-            (false, _) => Expression::Is(self.field.clone(), value.to_owned()),
+            (false, _) => Expression::Is(self.field.clone(), value.to_owned(), true),
             (true, "true") => Expression::IsTrue(self.name.to_owned()),
             (true, _) => Expression::IsTrue(self.name.to_owned()).not(),
         }
@@ -351,27 +345,34 @@ impl RuleDiscriminator<'_> {
                 Expression::And(self.is_there().into_iter().chain([one]).collect()),
             ])
         };
-        let message = format!("may only be specified when `{}` is {}", on_one_line(self.name), listed(values));
-        let field = Some(member.name.to_owned());
-        Rule { condition, field, reason: Reason::Forbidden, message }
+        let message = format!(
+            "may only be specified when `{}` is {}",
+            on_one_line(self.name),
+            listed(values.iter().copied(), " or ")
+        );
+        Rule::new(condition, Some(member.name), Reason::Forbidden, message)
     }
 
     /// The discriminator has one of these values, and the member is not set.
     fn requires(&self, member: &RuleMember<'_>, values: &[&str]) -> Rule {
         let others = Expression::And(values.iter().map(|value| self.is_not(value)).collect());
         let beginning = format!("must be specified when `{}` is ", on_one_line(self.name));
-        Rule {
-            condition: Expression::Or(
+        Rule::new(
+            Expression::Or(
                 [member.has.clone()].into_iter().chain(self.is_there().map(Expression::not)).chain([others]).collect(),
             ),
-            field: Some(member.name.to_owned()),
-            reason: Reason::Required,
-            message: format!("{beginning}{}", listed(values)),
-        }
+            Some(member.name),
+            Reason::Required,
+            format!("{beginning}{}", listed(values.iter().copied(), " or ")),
+        )
     }
 }
 
 impl Rule {
+    fn new(condition: Expression, field: Option<&str>, reason: Reason, message: String) -> Self {
+        Self { condition, field: field.map(str::to_owned), reason, message }
+    }
+
     /// Returns the estimated cost of an evaluation.
     pub(super) fn cost(&self) -> u64 {
         self.condition.cost()
@@ -405,7 +406,41 @@ pub(super) fn is_ours(item: &Value) -> bool {
     item.get("rule").and_then(Value::as_str).is_some_and(|rule| rule.trim_end().ends_with(MARK))
 }
 
-fn listed(values: &[&str]) -> String {
-    let values: Vec<_> = values.iter().map(|value| format!("\"{}\"", on_one_line(value))).collect();
-    values.join(" or ")
+fn listed<'v>(values: impl Iterator<Item = &'v str>, separator: &str) -> String {
+    values.map(|value| format!("\"{}\"", on_one_line(value))).collect::<Vec<_>>().join(separator)
+}
+
+/// Returns the `fieldPath` of a field that CEL can name.
+fn field_path(name: &str) -> String {
+    // A dot would end the name.
+    if name.contains('.') { format!("['{name}']") } else { format!(".{name}") }
+}
+
+/// Returns a text for a message, which must be on one line.
+fn on_one_line(text: &str) -> String {
+    let is_break = |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
+    text.chars().fold(String::with_capacity(text.len()), |mut line, character| {
+        if is_break(character) {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+        line
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_path_quotes_a_name_with_a_dot() {
+        assert_eq!(field_path("a.b"), "['a.b']");
+        assert_eq!(field_path("a-b/c"), ".a-b/c");
+    }
+
+    #[test]
+    fn a_message_stays_on_one_line() {
+        assert_eq!(on_one_line("a\n\"ü\"\u{2028}"), "a\\n\"ü\"\\u{2028}");
+    }
 }
