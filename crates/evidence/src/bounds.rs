@@ -3,8 +3,8 @@
 //! A member that is not empty has a size of at least one, and is not `''` or `0`. The schema bounds sizes and numbers, too.
 
 use crate::facts::{Content, Fact};
-use crate::format;
 use crate::node::SchemaNode;
+use crate::value;
 use cel::common::ast::operators as op;
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 use serde_json::Value;
@@ -71,7 +71,7 @@ fn sizes(fact: Fact<'_, '_>) -> Bounds {
     let Fact::Present(node, content) = fact else { return (None, None) };
     let keywords = match node.and_then(SchemaNode::type_name) {
         // The size of bytes is another one than that of their text.
-        Some("string") if node.and_then(|node| node.text("format")).is_none_or(|it| format::value(it).is_none()) => {
+        Some("string") if node.and_then(|node| node.text("format")).is_none_or(|it| value::of_format(it).is_none()) => {
             ["minLength", "maxLength"]
         }
         Some("array") => ["minItems", "maxItems"],

@@ -1,13 +1,12 @@
-//! Finds fields that a validation names together.
+//! Finds fields that a validation names together, and recognises pod templates by their shape.
 
-use crate::env::CelEnv;
+use crate::env::{CelEnv, Parsed, children};
 use crate::limits::{DEEPEST_PLACE, MOST_PLACES};
 use crate::node::SchemaNode;
-use crate::parsed::{Parsed, children};
 use crate::place::{Evidence, PlaceValidations};
 use crate::proposed_union::{ProposedChoice, ProposedUnion};
 use crate::rule::ValidationRule;
-use crate::selection::FieldSelection;
+use crate::scene::FieldSelection;
 use crate::table::{OtherMembers, TableRow, TruthTable};
 use crate::union_fields::{Combination, UnionFields};
 use cel::common::ast::operators as op;
@@ -22,6 +21,7 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct CandidateFields<'s> {
     pub(crate) object: VisitedObject<'s>,
+    pub(crate) env: &'s Rc<CelEnv>,
     /// The fields, in the order of the schema.
     pub(crate) fields: Vec<String>,
     /// The fields among them, and beside them, that may be a discriminator.
@@ -48,7 +48,7 @@ pub(crate) struct VisitedObject<'s> {
 type FieldsByPlace = BTreeMap<Place, BTreeSet<String>>;
 
 /// Returns the candidates among the objects of a schema.
-pub(crate) fn of<'s>(objects: &[VisitedObject<'s>], env: &Rc<CelEnv>) -> Vec<CandidateFields<'s>> {
+pub(crate) fn of<'s>(objects: &[VisitedObject<'s>], env: &'s Rc<CelEnv>) -> Vec<CandidateFields<'s>> {
     let mut named = FieldsByPlace::new();
     for object in objects {
         object.names(env, &mut named);
@@ -79,29 +79,34 @@ impl CandidateFields<'_> {
         of(one).zip(of(other)).is_some_and(|(one, other)| !one.is_disjoint(other))
     }
 
+    /// Returns the table of fields of the object.
+    pub(crate) fn table(&self, union: &UnionFields, rest: OtherMembers) -> Option<TruthTable> {
+        TruthTable::make(self.object.schema, &self.object.place, union, rest, self.env)
+    }
+
     /// Returns true if two fields are rejected together, and neither is alone, whatever else is set.
-    pub(crate) fn excludes(&self, one: &str, other: &str, env: &Rc<CelEnv>) -> bool {
-        let union = UnionFields { members: vec![one.to_owned(), other.to_owned()], ..UnionFields::default() };
-        let table = || TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Unknown, env);
+    pub(crate) fn excludes(&self, one: &str, other: &str) -> bool {
+        let union = UnionFields::of_members(&[one, other]);
+        let table = || self.table(&union, OtherMembers::Unknown);
         let table = self.are_related(one, other).then(table).flatten();
         let is_rejected = |members: &[&str]| table.as_ref().is_some_and(|table| table.is_rejected(None, members));
         is_rejected(&[one, other]) && !is_rejected(&[one]) && !is_rejected(&[other])
     }
 
     /// Returns true if an object without any of these members is rejected, whatever else it has.
-    pub(crate) fn requires_one(&self, members: &[String], env: &Rc<CelEnv>) -> bool {
-        let union = UnionFields { members: members.to_vec(), ..UnionFields::default() };
-        let table = TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Absent, env);
+    pub(crate) fn requires_one(&self, members: &[String]) -> bool {
+        let union = UnionFields::of_members(members);
+        let table = self.table(&union, OtherMembers::Absent);
         table.is_some_and(|table| table.row(None, &[]).is_some_and(|row| table.is_rejection(row)))
     }
 
     /// Returns the validations that reject a field without another one, if they accept both.
-    pub(crate) fn requirement(&self, field: &str, other: &str, env: &Rc<CelEnv>) -> Option<Vec<Evidence>> {
+    pub(crate) fn requirement(&self, field: &str, other: &str) -> Option<Vec<Evidence>> {
         if !self.are_related(field, other) {
             return None;
         }
-        let union = UnionFields { members: vec![field.to_owned(), other.to_owned()], ..UnionFields::default() };
-        let table = TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Absent, env)?;
+        let union = UnionFields::of_members(&[field, other]);
+        let table = self.table(&union, OtherMembers::Absent)?;
         let (alone, both) = (table.row(None, &[field])?, table.row(None, &[field, other])?);
         let is_required = table.is_rejection(alone) && both.is_allowed();
         is_required.then(|| Self::evidence(&table, &[alone]))
@@ -113,7 +118,6 @@ impl CandidateFields<'_> {
         rows: impl Iterator<Item = &'t TableRow>,
         union: UnionFields,
         rest: OtherMembers,
-        env: &Rc<CelEnv>,
     ) -> BTreeSet<String> {
         let open: BTreeSet<&Combination> =
             rows.filter(|row| !row.rejected_unless_empty.is_empty()).map(|row| &row.combination).collect();
@@ -122,7 +126,7 @@ impl CandidateFields<'_> {
         for member in union.empty_is_unset.clone() {
             let mut fewer = union.clone();
             fewer.empty_is_unset.remove(&member);
-            let table = TruthTable::make(self.object.schema, &self.object.place, &fewer, rest, env).unwrap_or_default();
+            let table = self.table(&fewer, rest).unwrap_or_default();
             let is_open = |row: &TableRow| open.contains(&row.combination) && !row.rejected_unless_empty.is_empty();
             if !table.rows().iter().any(is_open) {
                 union = fewer;
@@ -198,7 +202,7 @@ impl<'s> VisitedObject<'s> {
         }
     }
 
-    fn candidate(self, named: &BTreeSet<String>, env: &Rc<CelEnv>) -> Option<CandidateFields<'s>> {
+    fn candidate(self, named: &BTreeSet<String>, env: &'s Rc<CelEnv>) -> Option<CandidateFields<'s>> {
         let known = self.node.properties().filter(|(name, _)| named.contains(*name));
         let fields: Vec<String> = known.map(|(name, _)| name.to_owned()).collect();
         let may_choose = |name: &&String| self.node.property(name).is_some_and(SchemaNode::may_discriminate);
@@ -206,10 +210,10 @@ impl<'s> VisitedObject<'s> {
         if fields.len() < 2 {
             return None;
         }
-        let union = UnionFields { members: fields.clone(), ..UnionFields::default() };
+        let union = UnionFields::of_members(&fields);
         let place = PlaceValidations::find(self.schema, &self.place, &union, env)?;
         let validations = fields.iter().map(|field| (field.clone(), place.about(field))).collect();
-        Some(CandidateFields { object: self, fields, discriminators, validations })
+        Some(CandidateFields { object: self, env, fields, discriminators, validations })
     }
 }
 
@@ -288,4 +292,18 @@ fn tested_in(expression: &IdedExpr, variables: &[(&str, Place)], named: &mut Fie
     for part in children(&expression.expr) {
         tested_in(part, variables, named);
     }
+}
+
+/// Returns the paths of pod templates.
+pub(crate) fn pod_template_paths(objects: &[VisitedObject<'_>]) -> Vec<String> {
+    let templates = objects.iter().filter(|it| !it.odd && !it.place.steps().is_empty() && is_pod_template(it.node));
+    templates.map(|object| object.place.to_string()).collect()
+}
+
+/// Returns true for an object whose `spec` has the fields of a pod, with containers.
+fn is_pod_template(node: SchemaNode<'_>) -> bool {
+    let has = |node: SchemaNode<'_>, names: &[&str]| names.iter().all(|name| node.property(name).is_some());
+    let spec = node.property("spec").filter(|spec| has(*spec, &["containers", "restartPolicy", "volumes"]));
+    let containers = spec.and_then(|spec| spec.property("containers")?.get("items"));
+    containers.is_some_and(|it| has(SchemaNode(it), &["env", "image", "livenessProbe", "name", "volumeMounts"]))
 }

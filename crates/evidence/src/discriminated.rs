@@ -1,13 +1,11 @@
 //! Finds the fields that the values of a discriminator select.
 
 use crate::candidates::CandidateFields;
-use crate::env::CelEnv;
 use crate::node::SchemaNode;
 use crate::place::Evidence;
 use crate::proposed_union::{ProposedChoice, ProposedMember, ProposedUnion};
 use crate::table::{OtherMembers, TableRow, TruthTable};
 use crate::union_fields::{Combination, UnionFields};
-use std::rc::Rc;
 
 /// A field that some values of a discriminator select.
 struct CandidateMember<'f> {
@@ -33,13 +31,12 @@ impl CandidateFields<'_> {
         &self,
         discriminator: &str,
         fields: &[String],
-        env: &Rc<CelEnv>,
     ) -> Option<(ProposedUnion, Option<String>)> {
         let related: Vec<&String> = fields.iter().filter(|field| self.are_related(discriminator, field)).collect();
         if related.is_empty() {
             return None;
         }
-        let (all, values) = self.values_of(discriminator, env)?;
+        let (all, values) = self.values_of(discriminator)?;
         let is_only_value = values.len() == 1 && all.len() > 1;
         let table_of = |members: Vec<String>| {
             let union = UnionFields {
@@ -48,8 +45,7 @@ impl CandidateFields<'_> {
                 members,
                 ..UnionFields::default()
             };
-            TruthTable::make(self.object.schema, &self.object.place, &union, OtherMembers::Absent, env)
-                .filter(TruthTable::has_all_validations)
+            self.table(&union, OtherMembers::Absent).filter(TruthTable::has_all_validations)
         };
         // A table of one field has only the rules that name it, so an unreadable rule about others does no harm. The other
         // fields are unknown there.
@@ -71,7 +67,7 @@ impl CandidateFields<'_> {
         for field in fields.iter().filter(|field| found.iter().all(|member| member.name != *field)) {
             let mut requires = Vec::new();
             for member in &found {
-                let Some(evidence) = self.requirement(field, member.name, env) else { continue };
+                let Some(evidence) = self.requirement(field, member.name) else { continue };
                 requirements.extend(evidence);
                 requires.push((member.name, member.table.clone()));
             }
@@ -110,19 +106,18 @@ impl CandidateFields<'_> {
         let decisive: Vec<&TableRow> = table.rows().iter().filter(|row| row.combination.members.len() == 1).collect();
         let fields =
             UnionFields { discriminator: Some(discriminator.to_owned()), values, members, ..UnionFields::default() };
-        let empty_is_unset = self.empty_is_unset(table.rows().iter(), fields, OtherMembers::Absent, env);
+        let empty_is_unset = self.empty_is_unset(table.rows().iter(), fields, OtherMembers::Absent);
         let evidence = Evidence::with_others(Self::evidence(&table, &decisive), requirements.into_iter());
         let union = self.object.union(Some(discriminator), choices, evidence);
         Some((ProposedUnion { empty_is_unset, ..union }, doubt))
     }
 
     /// Returns the values of a discriminator, its `enum`, and those of them that are not rejected whatever else is set.
-    fn values_of(&self, discriminator: &str, env: &Rc<CelEnv>) -> Option<(Vec<String>, Vec<String>)> {
+    fn values_of(&self, discriminator: &str) -> Option<(Vec<String>, Vec<String>)> {
         let values = self.object.node.property(discriminator)?.discriminator_values();
         let discriminator = Some(discriminator.to_owned());
         let union = UnionFields { discriminator, values: values.clone(), ..UnionFields::default() };
-        let place = &self.object.place;
-        let table = TruthTable::make(self.object.schema, place, &union, OtherMembers::Unknown, env)?;
+        let table = self.table(&union, OtherMembers::Unknown)?;
         let kept: Vec<String> = values.iter().filter(|value| !table.is_rejected(Some(value), &[])).cloned().collect();
         (!kept.is_empty()).then_some((values, kept))
     }

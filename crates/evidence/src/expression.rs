@@ -5,11 +5,9 @@
 
 use crate::bounds;
 use crate::facts::Fact;
-use crate::node::SchemaNode;
-use crate::outcome::{Outcome, Outcomes};
+use crate::outcome::Outcomes;
 use crate::rewrite;
-use crate::scene::{BoundVariable, Scene};
-use crate::selection::lacking;
+use crate::scene::{BoundVariable, Scene, lacking};
 use crate::validation::{SchemaLevel, check};
 use cel::common::ast::operators as op;
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
@@ -40,7 +38,7 @@ impl Scene<'_, '_> {
         if !around.is_list || it.iter_var2.is_some() || !is_accumulator(accumulator) || !is_accumulator(&it.result) {
             return None;
         }
-        let item = around.item.fact(around.node.get("items").map(SchemaNode));
+        let item = around.item.fact(around.node.items());
         let binding = BoundVariable { name: &it.iter_var, item, outer: self.bound };
         let outcomes = Scene { bound: Some(&binding), ..*self }.judge(condition);
         match (step.func_name.as_str(), &it.accu_init.expr) {
@@ -110,7 +108,7 @@ impl Scene<'_, '_> {
         path.push(&test.field);
         let reached = root.follow(&path);
         let outcomes = match reached.fact {
-            _ if reached.parent_absent => return Some(Outcomes::only(Outcome::Error)),
+            _ if reached.parent_absent => return Some(Outcomes::error()),
             Fact::Nowhere => return Some(Outcomes::beyond(lacking(&path))),
             Fact::Absent => Outcomes::certain(false),
             Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) => Outcomes::certain(true),

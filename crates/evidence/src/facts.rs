@@ -102,7 +102,7 @@ impl<'f, 's> Fact<'f, 's> {
     /// Returns the knowledge of a field.
     pub(crate) fn plain_field(self, name: &str) -> Self {
         let node = self.node();
-        let below = node.and_then(|node| node.property(name).or(node.map_values()));
+        let below = node.and_then(|node| node.field(name));
         let is_known = matches!(self, Self::Value(value, _) if value.get(name).is_some());
         if let Some(node) = node
             && !is_known

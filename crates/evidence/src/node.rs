@@ -50,11 +50,20 @@ impl<'s> SchemaNode<'s> {
         self.get("additionalProperties").filter(|values| values.is_object()).map(SchemaNode)
     }
 
+    /// Returns the schema of a field of an object, or of a value of a map.
+    pub(crate) fn field(self, name: &str) -> Option<SchemaNode<'s>> {
+        self.property(name).or(self.map_values())
+    }
+
+    pub(crate) fn items(self) -> Option<SchemaNode<'s>> {
+        self.get("items").map(SchemaNode)
+    }
+
     /// Returns the schema below this one.
     pub(crate) fn below(self, step: &PlaceStep) -> Option<SchemaNode<'s>> {
         match step {
             PlaceStep::Property(name) => self.property(name),
-            PlaceStep::Items => self.get("items").map(SchemaNode),
+            PlaceStep::Items => self.items(),
             PlaceStep::Values => self.map_values(),
         }
     }

@@ -2,17 +2,6 @@
 
 use std::rc::Rc;
 
-/// The result of a validation for one object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// The validation holds.
-    Pass,
-    /// The validation does not hold.
-    Fail,
-    /// The evaluation fails. The API server rejects the object.
-    Error,
-}
-
 /// The reason why several results are possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Doubt {
@@ -32,14 +21,13 @@ pub(crate) struct Outcomes {
 }
 
 impl Outcomes {
-    pub(crate) fn only(outcome: Outcome) -> Self {
-        let mut outcomes = Self { pass: false, fail: false, error: false, doubt: None };
-        outcomes.add(outcome);
-        outcomes
+    /// The evaluation fails. The API server rejects the object.
+    pub(crate) fn error() -> Self {
+        Self { pass: false, fail: false, error: true, doubt: None }
     }
 
     pub(crate) fn certain(holds: bool) -> Self {
-        Self::only(if holds { Outcome::Pass } else { Outcome::Fail })
+        Self { pass: holds, fail: !holds, error: false, doubt: None }
     }
 
     /// Any result, because it depends on contents.
@@ -102,24 +90,20 @@ impl Outcomes {
         }
     }
 
-    /// Returns the results of an operation on two results.
-    pub(crate) fn combine(self, other: Self, operation: impl Fn(Outcome, Outcome) -> Outcome) -> Self {
-        let mut results = Self { pass: false, fail: false, error: false, doubt: None };
-        for one in self.all() {
-            for two in other.all() {
-                results.add(operation(one, two));
-            }
-        }
+    /// `&&`: an error is absorbed if the other side is false, whichever side it is.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let results = Self {
+            pass: self.pass && other.pass,
+            fail: self.fail || other.fail,
+            error: (self.error && (other.pass || other.error)) || (other.error && self.pass),
+            doubt: None,
+        };
         results.doubted(merge(self.doubt, other.doubt))
     }
 
-    /// `&&`: an error is absorbed if the other side is false, whichever side it is.
-    pub(crate) fn and(self, other: Self) -> Self {
-        self.combine(other, |one, other| match (one, other) {
-            (Outcome::Fail, _) | (_, Outcome::Fail) => Outcome::Fail,
-            (Outcome::Error, _) | (_, Outcome::Error) => Outcome::Error,
-            (Outcome::Pass, Outcome::Pass) => Outcome::Pass,
-        })
+    /// Returns the results of all validations together.
+    pub(crate) fn all(results: impl Iterator<Item = Self>) -> Self {
+        results.fold(Self::certain(true), Self::and)
     }
 
     /// `||`: an error is absorbed if the other side is true, whichever side it is.
@@ -134,42 +118,28 @@ impl Outcomes {
 
     /// `==` of two booleans.
     pub(crate) fn equal(self, other: Self) -> Self {
-        self.combine(other, |one, other| match (one, other) {
-            (Outcome::Error, _) | (_, Outcome::Error) => Outcome::Error,
-            (one, other) if one == other => Outcome::Pass,
-            _ => Outcome::Fail,
-        })
+        let results = Self {
+            pass: (self.pass && other.pass) || (self.fail && other.fail),
+            fail: (self.pass && other.fail) || (self.fail && other.pass),
+            error: self.error || other.error,
+            doubt: None,
+        };
+        results.doubted(merge(self.doubt, other.doubt))
     }
 
     /// `condition ? self : other`.
     pub(crate) fn choose(condition: &Self, then: Self, otherwise: Self) -> Self {
-        let branches = [
-            condition.pass.then_some(then),
-            condition.fail.then_some(otherwise),
-            condition.error.then(|| Self::only(Outcome::Error)),
-        ];
+        let branches =
+            [condition.pass.then_some(then), condition.fail.then_some(otherwise), condition.error.then(Self::error)];
         let chosen = branches.into_iter().flatten().reduce(Self::either).unwrap_or_else(Self::content);
         let doubt = merge(chosen.doubt.clone(), condition.doubt.clone());
         chosen.doubted(doubt)
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = Outcome> {
-        let all = [(self.pass, Outcome::Pass), (self.fail, Outcome::Fail), (self.error, Outcome::Error)];
-        all.into_iter().filter(|(possible, _)| *possible).map(|(_, outcome)| outcome)
-    }
-
-    fn add(&mut self, outcome: Outcome) {
-        match outcome {
-            Outcome::Pass => self.pass = true,
-            Outcome::Fail => self.fail = true,
-            Outcome::Error => self.error = true,
-        }
-    }
-
     /// Sets the doubt, unless only one result is possible.
     fn doubted(self, doubt: Option<Doubt>) -> Self {
-        let doubt = if self.all().count() > 1 { doubt } else { None };
-        Self { doubt, ..self }
+        let is_one = [self.pass, self.fail, self.error].into_iter().filter(|is_possible| *is_possible).count() == 1;
+        Self { doubt: doubt.filter(|_| !is_one), ..self }
     }
 }
 
@@ -187,7 +157,7 @@ mod tests {
 
     #[test]
     fn an_error_is_absorbed_on_either_side() {
-        let (pass, fail, error) = (Outcomes::certain(true), Outcomes::certain(false), Outcomes::only(Outcome::Error));
+        let (pass, fail, error) = (Outcomes::certain(true), Outcomes::certain(false), Outcomes::error());
         assert_eq!(error.clone().or(pass.clone()), pass);
         assert_eq!(pass.clone().or(error.clone()), pass);
         assert_eq!(error.clone().and(fail.clone()), fail);

@@ -1,13 +1,11 @@
 //! The validations that reach a place: those of the object with the union, and those of the objects around it.
 
-use crate::env::CelEnv;
+use crate::env::{CelEnv, Parsed};
 use crate::facts::{Around, Fact, KnownField, PartialObject};
 use crate::limits::{MOST_EVIDENCE, MOST_LEVELS, TOO_MANY_STEPS};
-use crate::names::mentions;
 use crate::node::SchemaNode;
 use crate::outcome::Outcomes;
-use crate::parsed::Parsed;
-use crate::rule::ValidationRule;
+use crate::rule::{ValidationRule, mentions};
 use crate::scene::Scene;
 use crate::union_fields::UnionFields;
 use crate::validation::{SchemaLevel, check_keyword};
@@ -108,7 +106,7 @@ struct PlacedValidation<'s> {
     /// The position in `nodes`.
     level: usize,
     pointer: String,
-    /// The number of steps to judge it once. The steps of a rule are counted when it is evaluated.
+    /// The number of steps to judge it once.
     size: usize,
     body: Body<'s>,
 }
@@ -116,9 +114,8 @@ struct PlacedValidation<'s> {
 #[derive(Debug)]
 enum Body<'s> {
     Rule(ValidationRule<'s>),
-    Keyword(&'s str, &'s Value),
-    /// The `enum` of the discriminator.
-    Values(String, &'s Value),
+    /// A keyword and its argument. The field is the discriminator whose `enum` it is.
+    Keyword(Option<String>, &'s str, &'s Value),
 }
 
 /// Keywords whose meaning spans several fields.
@@ -144,10 +141,9 @@ impl<'s> PlaceValidations<'s> {
     pub(crate) fn evidence(&self) -> Vec<Evidence> {
         let evidence = self.validations.iter().map(|validation| {
             let (kind, text, message, state) = match &validation.body {
-                Body::Keyword(keyword, _) => {
+                Body::Keyword(_, keyword, _) => {
                     (EvidenceKind::Keyword((*keyword).to_owned()), "", None, EvidenceState::Elsewhere)
                 }
-                Body::Values(..) => (EvidenceKind::Keyword("enum".to_owned()), "", None, EvidenceState::Elsewhere),
                 Body::Rule(rule) => {
                     let state = match &*rule.parsed {
                         Parsed::Expression(_) => EvidenceState::Elsewhere,
@@ -165,12 +161,12 @@ impl<'s> PlaceValidations<'s> {
 
     /// Returns the positions of the validations that may be about a field.
     pub(crate) fn about(&self, field: &str) -> BTreeSet<usize> {
-        let union = UnionFields { members: vec![field.to_owned()], ..UnionFields::default() };
+        let union = UnionFields::of_members(&[field]);
         let is_about = |body: &Body<'_>| match body {
             Body::Rule(rule) => is_named(rule.text, field),
-            Body::Keyword("maxProperties" | "minProperties", _) => true,
-            Body::Keyword("required", _) | Body::Values(..) => false,
-            Body::Keyword(_, argument) => names_members(argument, &union),
+            Body::Keyword(_, "maxProperties" | "minProperties", _) => true,
+            Body::Keyword(_, "required", _) | Body::Keyword(Some(_), ..) => false,
+            Body::Keyword(None, _, argument) => names_members(argument, &union),
         };
         let about = self.validations.iter().enumerate().filter(|(_, validation)| is_about(&validation.body));
         about.map(|(position, _)| position).collect()
@@ -201,12 +197,10 @@ impl<'s> PlaceValidations<'s> {
                 return Outcomes::beyond(TOO_MANY_STEPS);
             }
             match &validation.body {
-                Body::Keyword(keyword, argument) => {
+                Body::Keyword(field, keyword, argument) => {
                     let node = self.nodes.get(validation.level).copied().unwrap_or(self.node());
-                    check_keyword(node, keyword, argument, object, SchemaLevel::ROOT)
-                }
-                Body::Values(field, values) => {
-                    check_keyword(self.node(), "enum", values, object.plain_field(field), SchemaLevel::ROOT)
+                    let fact = field.as_ref().map_or(object, |field| object.plain_field(field));
+                    check_keyword(node, keyword, argument, fact, SchemaLevel::ROOT)
                 }
                 Body::Rule(rule) => match &*rule.parsed {
                     Parsed::Expression(expression) => Scene { object, env: &self.env, bound: None }.judge(expression),
@@ -244,7 +238,11 @@ impl<'s> PlaceValidations<'s> {
     ) -> Vec<PlacedValidation<'s>> {
         let mut found = Vec::new();
         let pointer = object.to_pointer();
-        let validation = |body: Body<'s>| PlacedValidation { level, pointer: pointer.clone(), size: body.size(), body };
+        let validation = |pointer: &str, body: Body<'s>| {
+            // The steps of a rule are counted when it is evaluated.
+            let size = if let Body::Keyword(_, _, argument) = &body { size(argument) } else { 1 };
+            PlacedValidation { level, pointer: pointer.to_owned(), size, body }
+        };
         let searched = union.members.len().saturating_add(1);
         for (keyword, argument) in node.0.as_object().into_iter().flatten() {
             let spans = SPANNING.contains(&keyword.as_str());
@@ -258,20 +256,15 @@ impl<'s> PlaceValidations<'s> {
                 Some(_) => spans && !counts && names_members(argument, union),
             };
             if matters {
-                found.push(validation(Body::Keyword(keyword, argument)));
+                found.push(validation(&pointer, Body::Keyword(None, keyword, argument)));
             }
         }
         if next.is_none()
             && let Some(field) = &union.discriminator
             && let Some(values) = node.property(field).and_then(|field| field.get("enum"))
         {
-            let body = Body::Values(field.clone(), values);
-            found.push(PlacedValidation {
-                level,
-                pointer: object.property(field).to_pointer(),
-                size: body.size(),
-                body,
-            });
+            let body = Body::Keyword(Some(field.clone()), "enum", values);
+            found.push(validation(&object.property(field).to_pointer(), body));
         }
         let is_wanted = |text: &str| {
             if !self.env.take(text.len().saturating_mul(searched) / 64) {
@@ -284,17 +277,8 @@ impl<'s> PlaceValidations<'s> {
             leads_here && union.fields().any(|name| is_named(text, name))
         };
         let rules = ValidationRule::of_those(node, &self.env, MOST_EVIDENCE.saturating_add(1), is_wanted);
-        found.extend(rules.into_iter().map(|rule| validation(Body::Rule(rule))));
+        found.extend(rules.into_iter().map(|rule| validation(&pointer, Body::Rule(rule))));
         found
-    }
-}
-
-impl Body<'_> {
-    fn size(&self) -> usize {
-        match self {
-            Self::Rule(_) => 1,
-            Self::Keyword(_, argument) | Self::Values(_, argument) => size(argument),
-        }
     }
 }
 

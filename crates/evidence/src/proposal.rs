@@ -7,14 +7,11 @@ use crate::candidates::{self, CandidateFields};
 use crate::env::CelEnv;
 use crate::exclusions::Exclusions;
 use crate::limits::MOST_PROPOSALS;
-use crate::metadata;
-use crate::pod_template;
 use crate::proposed_union::ProposedUnion;
-use crate::table::with_stack;
-use crate::transition;
+use crate::rule;
+use crate::table::{with_names, with_stack};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 /// The unions that a schema enforces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,25 +44,25 @@ impl Proposals {
     }
 
     fn find(schema: &Value) -> Self {
-        let (env, schema) = (CelEnv::new(), metadata::with_names(schema));
+        let (env, schema) = (CelEnv::new(), with_names(schema));
         let (objects, complete) = candidates::objects(&schema);
         let mut candidates = candidates::of(&objects, &env);
         let complete = complete && candidates.len() <= MOST_PROPOSALS;
-        let mut found = Self { complete, pod_templates: pod_template::paths(&objects), ..Self::default() };
+        let mut found = Self { complete, pod_templates: candidates::pod_template_paths(&objects), ..Self::default() };
         candidates.truncate(MOST_PROPOSALS);
         for candidate in &candidates {
-            found.examine(candidate, &env);
+            found.examine(candidate);
         }
         found.complete &= !env.is_exhausted();
         found
     }
 
-    fn examine(&mut self, candidate: &CandidateFields<'_>, env: &Rc<CelEnv>) {
+    fn examine(&mut self, candidate: &CandidateFields<'_>) {
         let mut rest = candidate.fields.clone();
         let mut with_discriminator = Vec::new();
         for discriminator in &candidate.discriminators {
             let fields: Vec<String> = rest.iter().filter(|field| *field != discriminator).cloned().collect();
-            if let Some((union, doubt)) = candidate.discriminated(discriminator, &fields, env) {
+            if let Some((union, doubt)) = candidate.discriminated(discriminator, &fields) {
                 if let Some(why) = doubt {
                     self.doubt(candidate, union.members, why);
                     continue;
@@ -78,32 +75,32 @@ impl Proposals {
         }
         // A field that excludes another one is a member beside it, and not the only member of a discriminator.
         let (several, single): (Vec<_>, Vec<_>) = with_discriminator.into_iter().partition(|it| it.members.len() > 1);
-        self.examine_taken(candidate, &several, env);
+        self.examine_taken(candidate, &several);
         for union in several {
-            self.propose(candidate, union, env);
+            self.propose(candidate, union);
         }
         let before = self.unions.len();
-        self.examine_pairs(candidate, rest, env);
+        self.examine_pairs(candidate, rest);
         let paired: BTreeSet<String> = self.unions.iter().skip(before).flat_map(|it| it.members.clone()).collect();
         for union in single {
             let taken = union.members.iter().find(|member| paired.contains(*member));
             if let Some(why) = taken.map(|member| taken_twice(&union, member, "a union without a discriminator")) {
                 self.doubt(candidate, union.discriminator.into_iter().chain(union.members).collect(), why);
             } else {
-                self.propose(candidate, union, env);
+                self.propose(candidate, union);
             }
         }
     }
 
     /// Doubts the pairs of fields that exclude each other, of which a discriminator selects one.
-    fn examine_taken(&mut self, candidate: &CandidateFields<'_>, unions: &[ProposedUnion], env: &Rc<CelEnv>) {
+    fn examine_taken(&mut self, candidate: &CandidateFields<'_>, unions: &[ProposedUnion]) {
         let union_of = |field: &String| unions.iter().position(|union| union.members.contains(field));
         for (length, one) in candidate.fields.iter().enumerate() {
             for other in candidate.fields.iter().take(length) {
                 let (of_one, of_other) = (union_of(one), union_of(other));
                 let taken = of_other.map(|union| (union, other)).or(of_one.map(|union| (union, one)));
                 let Some((union, member)) = taken.filter(|_| of_one != of_other) else { continue };
-                if let Some(union) = unions.get(union).filter(|_| candidate.excludes(one, other, env)) {
+                if let Some(union) = unions.get(union).filter(|_| candidate.excludes(one, other)) {
                     self.doubt(candidate, vec![other.clone(), one.clone()], taken_twice(union, member, "this pair"));
                 }
             }
@@ -111,23 +108,23 @@ impl Proposals {
     }
 
     /// Proposes unions without a discriminator.
-    fn examine_pairs(&mut self, candidate: &CandidateFields<'_>, rest: Vec<String>, env: &Rc<CelEnv>) {
-        let Some(exclusions) = Exclusions::of(candidate, rest, env) else { return };
+    fn examine_pairs(&mut self, candidate: &CandidateFields<'_>, rest: Vec<String>) {
+        let Some(exclusions) = Exclusions::of(candidate, rest) else { return };
         if !exclusions.table.is_complete() {
             let why = "there are too many fields or validations to try every pair".to_owned();
             return self.doubt(candidate, exclusions.graph.fields, why);
         }
         for connected in exclusions.implied.connected() {
             if let Some(groups) = exclusions.implied.split(&connected) {
-                self.propose(candidate, exclusions.union(candidate, &groups, env), env);
+                self.propose(candidate, exclusions.union(candidate, &groups));
                 continue;
             }
             // A consequence of other rules may connect groups that are clear.
             let is_inside = |explicit: &Vec<usize>| explicit.iter().all(|field| connected.contains(field));
             for explicit in exclusions.graph.connected().into_iter().filter(is_inside) {
                 match exclusions.graph.split(&explicit) {
-                    Some(groups) => self.propose(candidate, exclusions.union(candidate, &groups, env), env),
-                    None => self.examine_overlaps(candidate, &exclusions, explicit, env),
+                    Some(groups) => self.propose(candidate, exclusions.union(candidate, &groups)),
+                    None => self.examine_overlaps(candidate, &exclusions, explicit),
                 }
             }
         }
@@ -138,18 +135,12 @@ impl Proposals {
 
     /// Proposes the large groups of fields that exclude each other, and also others. A pair may be a part of any union, so it is a
     /// doubt.
-    fn examine_overlaps(
-        &mut self,
-        candidate: &CandidateFields<'_>,
-        exclusions: &Exclusions,
-        connected: Vec<usize>,
-        env: &Rc<CelEnv>,
-    ) {
+    fn examine_overlaps(&mut self, candidate: &CandidateFields<'_>, exclusions: &Exclusions, connected: Vec<usize>) {
         let graph = &exclusions.graph;
         for group in graph.cliques(connected) {
             if group.len() > 2 {
                 let members: Vec<Vec<usize>> = group.iter().map(|field| vec![*field]).collect();
-                self.propose(candidate, exclusions.union(candidate, &members, env), env);
+                self.propose(candidate, exclusions.union(candidate, &members));
                 continue;
             }
             let outside = graph.outside(&group).join(", ");
@@ -159,7 +150,7 @@ impl Proposals {
     }
 
     /// Adds a union, or a doubt if a declaration of it would have a fault.
-    fn propose(&mut self, candidate: &CandidateFields<'_>, union: ProposedUnion, env: &CelEnv) {
+    fn propose(&mut self, candidate: &CandidateFields<'_>, union: ProposedUnion) {
         let node = candidate.object.node;
         let fixed = union.members.iter().find(|member| node.always_has(member));
         let odd = |name: &str| name.contains(['.', '[', ']', '*']);
@@ -169,7 +160,8 @@ impl Proposals {
             None if union.members.iter().any(|member| odd(member)) => "a member has a name with a dot".to_owned(),
             None => {
                 let fields = union.discriminator.iter().chain(&union.members).map(String::as_str);
-                let immutable = transition::restricts(candidate.object.schema, &candidate.object.place, fields, env);
+                let immutable =
+                    rule::restricts(candidate.object.schema, &candidate.object.place, fields, candidate.env);
                 return self.unions.push(ProposedUnion { immutable, ..union });
             }
         };

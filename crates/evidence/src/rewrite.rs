@@ -3,15 +3,12 @@
 //! A part that needs an unknown value has any result. A part that uses a function whose meaning may differ between the
 //! library and the API server is not evaluated.
 
-mod optional;
-
 use crate::bounds;
+use crate::env::guarded;
 use crate::facts::Fact;
-use crate::guard::guarded;
 use crate::limits::{MOST_OPEN_TESTS, TOO_MANY_STEPS};
-use crate::outcome::{Outcome, Outcomes};
-use crate::scene::Scene;
-use crate::selection::{FieldSelection, lacking};
+use crate::outcome::Outcomes;
+use crate::scene::{FieldSelection, Scene, lacking};
 use crate::value;
 use cel::common::ast::operators as op;
 use cel::common::ast::{
@@ -90,7 +87,7 @@ fn attempt(scene: &Scene<'_, '_>, expression: &IdedExpr, tests: &mut BTreeMap<St
         PartialEvaluator { scene, tests, names: Vec::new(), values: Vec::new(), lazy: 0, unknown: false, beyond: None };
     let closed = match evaluator.close(expression) {
         Ok(closed) => closed,
-        Err(StrictError) => return Outcomes::only(Outcome::Error),
+        Err(StrictError) => return Outcomes::error(),
     };
     let PartialEvaluator { values, unknown, beyond, .. } = evaluator;
     match beyond {
@@ -119,7 +116,7 @@ fn compute(scene: &Scene<'_, '_>, closed: &IdedExpr, values: Vec<(String, Value)
             | ExecutionError::DivisionByZero(_)
             | ExecutionError::RemainderByZero(_)
             | ExecutionError::Overflow(..),
-        )) => Outcomes::only(Outcome::Error),
+        )) => Outcomes::error(),
         Some(Err(_)) | None => Outcomes::beyond("a part of the rule cannot be evaluated"),
     }
 }
@@ -344,6 +341,60 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
 
     fn refuse_because(&mut self, why: String) {
         self.beyond.get_or_insert(why);
+    }
+}
+
+impl PartialEvaluator<'_, '_, '_> {
+    /// Replaces `self.?field.hasValue()` and `self.?field.orValue(other)`, and `oldSelf.hasValue()`, which is false on create.
+    fn optional(&mut self, call: &CallExpr) -> Option<Closed> {
+        let target = call.target.as_deref()?;
+        let (is_test, other) = match (call.func_name.as_str(), &*call.args) {
+            ("hasValue", []) => (true, None),
+            ("orValue", [other]) => (false, Some(other)),
+            _ => return None,
+        };
+        if matches!(&target.expr, Expr::Ident(name) if name == "oldSelf") {
+            return Some(other.map_or_else(|| Ok(boolean(false)), |other| self.close(other)));
+        }
+        let selection = FieldSelection::of(target).filter(FieldSelection::is_optional)?;
+        let root = self.variable(&selection)?;
+        let (names, path) = (selection.names(), selection.fields);
+        let strict: Vec<&str> = path.iter().take_while(|(_, optional)| !optional).map(|(name, _)| *name).collect();
+        match root.follow(&strict).fact {
+            Fact::Absent => return Some(self.error()),
+            Fact::Maybe(_) => {
+                self.unknown = true;
+                return Some(Ok(nothing()));
+            }
+            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) | Fact::Nowhere => {}
+        }
+        // After the first optional step, a plain step on a field that is set fails if the next field is not set.
+        let mut strictly_lacks = false;
+        for (length, (_, optional)) in (1_usize..).zip(&path) {
+            if length <= strict.len() || *optional {
+                continue;
+            }
+            let upto = |length: usize| names.get(..length).unwrap_or_default();
+            let parent = root.follow(upto(length.saturating_sub(1))).fact;
+            let is_set = !matches!(parent, Fact::Absent);
+            strictly_lacks |= is_set && !matches!(root.follow(upto(length)).fact, Fact::Value(..) | Fact::Present(..));
+        }
+        if strictly_lacks {
+            self.refuse("a field after an optional one");
+        }
+        Some(match root.follow(&names).fact {
+            Fact::Nowhere => {
+                self.refuse_because(lacking(&names));
+                Ok(nothing())
+            }
+            Fact::Absent => other.map_or_else(|| Ok(boolean(false)), |other| self.close(other)),
+            Fact::Maybe(_) => {
+                self.unknown = true;
+                Ok(nothing())
+            }
+            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) if is_test => Ok(boolean(true)),
+            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(..) => self.read(root, &names),
+        })
     }
 }
 

@@ -1,11 +1,9 @@
 //! Smallest objects with a combination, and if the validations of a place accept them.
 
-use crate::env::CelEnv;
+use crate::env::{CelEnv, Parsed};
 use crate::facts::Fact;
-use crate::format;
 use crate::limits::{DEEPEST_SCHEMA, MOST_SAMPLES};
 use crate::node::SchemaNode;
-use crate::parsed::Parsed;
 use crate::rule::ValidationRule;
 use crate::scene::Scene;
 use crate::union_fields::{Combination, UnionFields};
@@ -101,7 +99,7 @@ impl<'s> Sampler<'s> {
     fn not_empty(&mut self, node: Option<SchemaNode<'s>>, value: Value) -> Value {
         let Some(node) = node else { return value };
         if value.as_array().is_some_and(Vec::is_empty) {
-            return json!([self.value(node.get("items").map(SchemaNode), 2)]);
+            return json!([self.value(node.items(), 2)]);
         }
         if value.as_object().is_some_and(Map::is_empty) {
             let first = node.properties().next();
@@ -125,7 +123,7 @@ impl<'s> Sampler<'s> {
             Some("boolean") => json!(true),
             Some("integer" | "number") => number(node),
             Some("array") => {
-                let items = node.get("items").map(SchemaNode);
+                let items = node.items();
                 let least = node.get("minItems").and_then(Value::as_u64).unwrap_or(0).min(8);
                 (0..least).map(|_| self.value(items, depth.saturating_add(1))).collect()
             }
@@ -201,11 +199,11 @@ impl<'s> Sampler<'s> {
         holds
             && match value {
                 Value::Object(fields) => fields.iter().all(|(name, value)| {
-                    let node = node.property(name).or(node.map_values());
+                    let node = node.field(name);
                     node.is_none_or(|node| self.rules_accept(node, value, below))
                 }),
                 Value::Array(items) => {
-                    let node = node.get("items").map(SchemaNode);
+                    let node = node.items();
                     items.iter().all(|item| node.is_none_or(|node| self.rules_accept(node, item, below)))
                 }
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
@@ -228,14 +226,14 @@ fn with_defaults(node: SchemaNode<'_>, value: &Value, depth: usize) -> Value {
                 }
             }
             for (name, value) in &mut fields {
-                if let Some(field) = node.property(name).or(node.map_values()) {
+                if let Some(field) = node.field(name) {
                     *value = with_defaults(field, value, below);
                 }
             }
             Value::Object(fields)
         }
         Value::Array(items) => {
-            let node = node.get("items").map(SchemaNode);
+            let node = node.items();
             items
                 .iter()
                 .map(|item| node.map_or_else(|| item.clone(), |node| with_defaults(node, item, below)))
@@ -246,7 +244,7 @@ fn with_defaults(node: SchemaNode<'_>, value: &Value, depth: usize) -> Value {
 }
 
 fn string(node: SchemaNode<'_>) -> String {
-    if let Some(known) = node.text("format").and_then(format::value) {
+    if let Some(known) = node.text("format").and_then(value::of_format) {
         return known.to_owned();
     }
     let count = |keyword: &str| node.get(keyword).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());

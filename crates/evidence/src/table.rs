@@ -3,13 +3,13 @@
 use crate::env::CelEnv;
 use crate::facts::{Content, KnownField};
 use crate::limits::{MOST_JUDGEMENTS, STACK};
-use crate::metadata;
 use crate::node::SchemaNode;
 use crate::place::{Evidence, EvidenceState, PlaceValidations};
+use crate::rule::{RULES, mentions};
 use crate::sample::{Sample, Sampler};
 use crate::union_fields::{Combination, UnionFields};
 use kube_unions_core::schema::Place;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -98,7 +98,7 @@ impl TruthTable {
     ///
     /// Returns `None` if the schema does not have the place.
     pub fn at(schema: &Value, place: &Place, union: &UnionFields) -> Option<Self> {
-        let schema = &*metadata::with_names(schema);
+        let schema = &*with_names(schema);
         // Without the stack, no rule is read.
         with_stack(|| Self::make(schema, place, union, OtherMembers::Absent, &CelEnv::new()))
             .unwrap_or_else(|| Some(Self::undecided(union)))
@@ -146,7 +146,7 @@ impl TruthTable {
     ///
     /// Returns `None` if the schema does not have the place.
     pub fn sample(schema: &Value, place: &Place, union: &UnionFields, combination: &Combination) -> Option<Sample> {
-        let schema = metadata::with_names(schema);
+        let schema = with_names(schema);
         let node = place.steps().iter().try_fold(SchemaNode(&schema), SchemaNode::below)?;
         with_stack(|| {
             let env = CelEnv::new();
@@ -282,4 +282,26 @@ fn decided(evidence: &mut Evidence, state: EvidenceState) {
     if !keep {
         evidence.state = state;
     }
+}
+
+/// Returns the schema of a kind as the API server gives it to CEL: every object has a name. A schema whose rules do not read
+/// `metadata` is returned as it is.
+pub(crate) fn with_names(schema: &Value) -> Cow<'_, Value> {
+    let root = SchemaNode(schema);
+    let rules = root.list(RULES).iter().filter_map(|rule| SchemaNode(rule).text("rule"));
+    let is_kind = root.property("metadata").is_some_and(|it| it.type_name() == Some("object") && !it.is_open());
+    if !is_kind || !rules.into_iter().any(|rule| mentions(rule, "metadata")) {
+        return Cow::Borrowed(schema);
+    }
+    let mut schema = schema.clone();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        let name = json!({"type": "string", "minLength": 1});
+        let names = json!({"name": name, "generateName": {"type": "string"}});
+        properties.insert("metadata".to_owned(), json!({"type": "object", "required": ["name"], "properties": names}));
+    }
+    let required: Vec<Value> = root.required().chain(["metadata"]).map(Value::from).collect();
+    if let Some(fields) = schema.as_object_mut() {
+        fields.insert("required".to_owned(), required.into());
+    }
+    Cow::Owned(schema)
 }

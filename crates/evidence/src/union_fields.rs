@@ -26,6 +26,11 @@ pub struct Combination {
 }
 
 impl UnionFields {
+    /// Returns the fields of a union without a discriminator.
+    pub(crate) fn of_members(members: &[impl AsRef<str>]) -> Self {
+        Self { members: members.iter().map(|member| member.as_ref().to_owned()).collect(), ..Self::default() }
+    }
+
     pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
         self.discriminator.iter().chain(&self.members).map(String::as_str)
     }

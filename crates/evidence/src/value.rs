@@ -1,4 +1,4 @@
-//! Values of samples as values of CEL, and patterns as the API server reads them.
+//! Values of samples as values of CEL, and formats and patterns as the API server reads them.
 
 use crate::node::SchemaNode;
 use kube_unions_core::schema::cel_name::escape;
@@ -29,14 +29,14 @@ pub(crate) fn to_cel(value: &Value, node: Option<SchemaNode<'_>>) -> Option<cel:
             if unordered && items.len() > 1 {
                 return None;
             }
-            let node = node.and_then(|node| node.get("items")).map(SchemaNode);
+            let node = node.and_then(SchemaNode::items);
             let items: Option<Vec<_>> = items.iter().map(|item| to_cel(item, node)).collect();
             items.map(Into::into)
         }
         Value::Object(fields) => {
             let is_struct = node.is_some_and(SchemaNode::has_properties);
             let field = |(name, value): (&String, &Value)| {
-                let below = node.and_then(|node| node.property(name).or(node.map_values()));
+                let below = node.and_then(|node| node.field(name));
                 let name = if is_struct { escape(name)? } else { name.clone() };
                 Some((name, to_cel(value, below)?))
             };
@@ -85,6 +85,25 @@ pub(crate) fn pattern(text: &str) -> Option<Regex> {
         }
     }
     Regex::new(text).ok()
+}
+
+/// Returns a value of a format that the API server checks.
+pub(crate) fn of_format(format: &str) -> Option<&'static str> {
+    Some(match format {
+        "byte" => "eA==",
+        "cidr" => "192.0.2.0/24",
+        "date" => "2020-01-01",
+        "date-time" | "datetime" => "2020-01-01T00:00:00Z",
+        "duration" => "1s",
+        "email" => "a@example.com",
+        "hostname" => "example.com",
+        "ipv4" => "192.0.2.1",
+        "ipv6" => "2001:db8::1",
+        "mac" => "02:00:00:00:00:01",
+        "uri" => "https://example.com",
+        "uuid" => "123e4567-e89b-42d3-a456-426614174000",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
