@@ -4,9 +4,8 @@
 //! The checker of an API server takes time in proportion to the square of the length of an expression, so a policy with many unions
 //! compares whole fields.
 
-use crate::cel::{chain, has, lists, maybe, singular, table, text, texts};
+use crate::cel::{chain, fold, has, lists, maybe, singular, table, text, texts};
 use crate::group::{PlaceGroup, Step, trunk};
-use crate::layout::fold;
 use crate::members::{Algorithm, Members};
 use crate::root::Root;
 use kube_unions_core::union::Union;

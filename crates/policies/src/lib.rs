@@ -3,10 +3,8 @@
 mod body;
 mod cel;
 mod claims;
-mod comments;
 mod condition;
 mod group;
-mod layout;
 mod manifests;
 mod members;
 mod mutation;
@@ -14,7 +12,6 @@ mod names;
 mod object;
 mod options;
 mod place;
-mod pod_templates;
 mod policy;
 mod refusal;
 mod root;
@@ -23,14 +20,14 @@ mod rules;
 mod target;
 mod validation;
 mod variables;
-mod version;
 mod walk;
 mod yaml;
 
 pub use object::{PolicyObject, policy_difference};
-pub use options::{PolicyOptions, PolicyRatcheting, RuleForm, STATIC_SUFFIX};
+pub use options::{
+    KubernetesVersion, KubernetesVersionError, PolicyOptions, PolicyRatcheting, RuleForm, STATIC_SUFFIX,
+};
 pub use policy::{CompiledKinds, CompiledPolicies, EXEMPT_LABEL, compile};
 pub use refusal::{Refusal, RefusalReason};
 pub use rules::{CompiledRules, RulesTarget, SchemaEdit, compile_rules, json_schema};
 pub use target::{PolicyTarget, VersionScope};
-pub use version::{KubernetesVersion, KubernetesVersionError};

@@ -3,11 +3,10 @@
 //! It follows [`normalize`](kube_unions_core::union) rule by rule.
 
 use crate::body::{PolicyBody, PolicyInputs};
-use crate::cel::{all, any, concat, pointer, text};
+use crate::cel::{all, any, concat, fold, pointer, text};
 use crate::claims::{self, ClaimExpressions};
 use crate::condition::Conditions;
 use crate::group::PlaceGroup;
-use crate::layout::fold;
 use crate::members::{Algorithm, Members};
 use crate::place::UnionObjects;
 use crate::root::{PodOwner, Purpose};

@@ -1,7 +1,7 @@
 //! The API objects of policies, and how they differ from stored ones, to which the API server has added its defaults.
 
-use crate::comments::PolicyComments;
 use crate::yaml;
+use crate::yaml::PolicyComments;
 use serde_json::{Map, Value};
 
 /// A policy or its binding. A binding has the name of its policy.

@@ -2,18 +2,17 @@
 
 use crate::body::PolicyBody;
 use crate::cel::texts;
-use crate::comments::{self, PolicyComments};
 use crate::condition::RequestCondition;
 use crate::group::PlaceGroup;
 use crate::mutation;
 use crate::names::{name_for_pod_templates, policy_name};
 use crate::object::PolicyObject;
 use crate::options::{PolicyOptions, PolicyRatcheting, STATIC_SUFFIX};
-use crate::pod_templates::PodTemplates;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::root::PodOwner;
-use crate::target::{MOST_GROUPS, PolicyTarget, VersionScope};
+use crate::target::{MOST_GROUPS, PodTemplates, PolicyTarget, VersionScope};
 use crate::validation;
+use crate::yaml::{self, PolicyComments};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::is_exempt;
 use kube_unions_core::names::is_dns_subdomain;
@@ -227,7 +226,7 @@ impl<'c> PolicyCompiler<'c> {
                 ("A violation is written to the audit log.", "nothing is rejected for want of an audit annotation")
             }
         };
-        let head = comments::head(&self.whose(part), does, &unions);
+        let head = yaml::head(&self.whose(part), does, &unions);
         let comments = PolicyComments { head, variables: of_variables, failure };
         let Some(name) = self.name(part, work) else { return };
         let (conditions, constraints) = (self.conditions(condition), self.constraints(part, on_create));

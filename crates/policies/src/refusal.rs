@@ -1,6 +1,6 @@
 //! Unions that a policy cannot express.
 
-use crate::version::KubernetesVersion;
+use crate::options::KubernetesVersion;
 use kube_unions_core::names::GroupVersionKind;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,8 +1,10 @@
-//! The kinds to compile policies for.
+//! The kinds to compile policies for, and the pod templates that several of them have in common.
 
+use crate::root::PodOwner;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_core::declaration::is_exempt;
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_core::union::{Part, Plan, Union};
+use kube_unions_core::union::{Part, Plan, Union, UnionPlace, UnionStep};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -53,46 +55,31 @@ impl<'p> PolicyTarget<'p> {
 
     fn of_kind(mut entries: Vec<&'p CatalogEntry>) -> Vec<Self> {
         entries.sort_by_key(|entry| Reverse((entry.is_storage_version(), priority(&entry.gvk().version))));
-        let mut targets: Vec<Self> = Vec::new();
         let without_unions = entries.first().map_or(&[][..], |entry| entry.versions_without_unions());
-        let mut differing: Vec<&str> = without_unions.iter().map(|version| &**version).collect();
-        let mut more = 0_usize;
+        let mut groups: Vec<(&CatalogEntry, Vec<&str>)> = Vec::new();
         for entry in entries {
             let version = &*entry.gvk().version;
-            match targets.iter_mut().position(|target| have_same_places(target.plan, entry.plan())) {
-                None if targets.is_empty() => targets.push(Self::of_entry(entry, VersionScope::AllExcept(Vec::new()))),
-                Some(0) => {}
-                Some(position) => {
-                    differing.push(version);
-                    if let Some(VersionScope::Only(versions)) =
-                        targets.get_mut(position).map(|target| &mut target.scope)
-                    {
-                        versions.push(version);
-                    }
-                }
-                None if targets.len() == MOST_GROUPS => more = more.saturating_add(1),
-                None => {
-                    differing.push(version);
-                    targets.push(Self::of_entry(entry, VersionScope::Only(vec![version])));
-                }
+            match groups.iter_mut().find(|(first, _)| have_same_places(first.plan(), entry.plan())) {
+                Some((_, versions)) => versions.push(version),
+                None => groups.push((entry, vec![version])),
             }
         }
-        if more > 0 {
-            targets.truncate(1);
-        }
+        let more: usize = groups.iter().skip(MOST_GROUPS).map(|(_, versions)| versions.len()).sum();
+        let others = groups.iter().skip(1).flat_map(|(_, versions)| versions.iter().copied());
+        let mut differing: Vec<&str> = others.chain(without_unions.iter().map(|version| &**version)).collect();
         differing.sort_unstable();
-        for target in &mut targets {
-            match &mut target.scope {
-                VersionScope::Only(versions) => versions.sort_unstable(),
-                scope @ (VersionScope::AllExcept(_) | VersionScope::TooMany(_)) => {
-                    *scope = match more {
-                        0 => VersionScope::AllExcept(std::mem::take(&mut differing)),
-                        more => VersionScope::TooMany(MOST_GROUPS.saturating_add(more)),
-                    };
-                }
-            }
-        }
-        targets
+        let whole = match more {
+            0 => VersionScope::AllExcept(differing),
+            more => VersionScope::TooMany(MOST_GROUPS.saturating_add(more)),
+        };
+        let only = |mut versions: Vec<&'p str>| {
+            versions.sort_unstable();
+            VersionScope::Only(versions)
+        };
+        let mut groups = groups.into_iter();
+        let first = groups.next().map(|(entry, _)| Self::of_entry(entry, whole));
+        let others = groups.filter(|_| more == 0).map(|(entry, versions)| Self::of_entry(entry, only(versions)));
+        first.into_iter().chain(others).collect()
     }
 
     fn of_entry(entry: &'p CatalogEntry, scope: VersionScope<'p>) -> Self {
@@ -109,14 +96,14 @@ impl<'p> PolicyTarget<'p> {
 
 /// Returns true if policies for the two plans would be the same.
 fn have_same_places(one: &Plan, other: &Plan) -> bool {
-    [Part::Main, Part::Status].into_iter().all(|part| {
-        let (ones, others) = (one.places(part), other.places(part));
-        ones.len() == others.len()
-            && ones
-                .iter()
-                .zip(&others)
-                .all(|(one, other)| one.steps == other.steps && have_same_unions(one.unions, other.unions))
-    })
+    [Part::Main, Part::Status].into_iter().all(|part| are_same(&one.places(part), &other.places(part)))
+}
+
+fn are_same(ones: &[UnionPlace<'_>], others: &[UnionPlace<'_>]) -> bool {
+    let is_same = |(one, other): (&UnionPlace<'_>, &UnionPlace<'_>)| {
+        one.steps == other.steps && have_same_unions(one.unions, other.unions)
+    };
+    ones.len() == others.len() && ones.iter().zip(others).all(is_same)
 }
 
 /// Returns true if two places have the same unions, whoever declares them.
@@ -148,6 +135,71 @@ fn priority(version: &str) -> impl Ord + '_ {
         Some((rank, major.parse::<u32>().ok()?, minor))
     });
     (parsed, Reverse(version))
+}
+
+/// Pod templates with the same unions.
+#[derive(Debug)]
+pub(crate) struct PodTemplates<'p> {
+    /// The kinds that have them, and where. At least two.
+    pub(crate) owners: Vec<(&'p PolicyTarget<'p>, PodOwner<'p>)>,
+    /// The places of the unions in the specification of a pod.
+    pub(crate) places: Vec<UnionPlace<'p>>,
+}
+
+impl<'p> PodTemplates<'p> {
+    /// Returns the pod templates of which most kinds have the same unions.
+    pub(crate) fn of_most(targets: &'p [PolicyTarget<'p>]) -> Option<Self> {
+        let types = |place: &UnionPlace<'_>| (place.typed, place.nullable);
+        let mut found: Vec<Self> = Vec::new();
+        for target in targets.iter().filter(|target| can_share(target)) {
+            let Some((owner, places)) = template_of(target) else { continue };
+            match found
+                .iter_mut()
+                .find(|it| are_same(&it.places, &places) && it.places.iter().map(types).eq(places.iter().map(types)))
+            {
+                Some(same) => same.owners.push((target, owner)),
+                None => found.push(Self { owners: vec![(target, owner)], places }),
+            }
+        }
+        found.into_iter().filter(|it| it.owners.len() > 1).max_by_key(|it| it.owners.len())
+    }
+
+    /// Returns true if a place of a kind is in one of these templates.
+    pub(crate) fn contain(&self, target: &PolicyTarget<'_>, place: &UnionPlace<'_>) -> bool {
+        let mut owners = self.owners.iter().filter(|(owner, _)| owner.gvk == target.gvk);
+        owners.any(|(_, owner)| trunk_of(place).as_ref() == Some(&owner.trunk))
+    }
+}
+
+/// Returns true for a built-in kind whose policies are for all versions.
+fn can_share(target: &PolicyTarget<'_>) -> bool {
+    !target.custom
+        && !target.plural.is_empty()
+        && target.scope == VersionScope::AllExcept(Vec::new())
+        && !is_exempt(&target.gvk.group, Some(target.plural), &target.gvk.kind)
+}
+
+/// Returns the pod template of a kind, and its unions.
+fn template_of<'p>(target: &'p PolicyTarget<'p>) -> Option<(PodOwner<'p>, Vec<UnionPlace<'p>>)> {
+    let places = target.plan.places(Part::Main);
+    let trunk = places.iter().find_map(trunk_of)?;
+    let inside = places.into_iter().filter(|place| trunk_of(place).as_ref() == Some(&trunk));
+    let inside = inside.map(|place| {
+        let steps = place.steps.get(trunk.len()..).unwrap_or_default().to_vec();
+        UnionPlace { steps, ..place }
+    });
+    Some((PodOwner { kind: &target.gvk.kind, trunk: trunk.clone() }, inside.collect()))
+}
+
+/// Returns the fields to the specification of the pods, if a place is in it.
+fn trunk_of<'p>(place: &UnionPlace<'p>) -> Option<Vec<&'p str>> {
+    let fields: Vec<&str> = place
+        .steps
+        .iter()
+        .map_while(|step| if let UnionStep::Field(name) = step { Some(*name) } else { None })
+        .collect();
+    let start = fields.windows(2).position(|pair| pair == ["template", "spec"])?;
+    fields.get(..start.checked_add(2)?).map(<[_]>::to_vec)
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@
 //! A policy tells only the first of its validations that fails, so each policy has one validation, which joins all faults.
 
 use crate::body::{PolicyBody, PolicyInputs};
-use crate::cel::{self, concat, joined, one_line, printable, text};
+use crate::cel::{self, concat, fold, joined, one_line, printable, text};
 use crate::claims::{self, ClaimExpressions};
 use crate::condition::Conditions;
 use crate::group::PlaceGroup;
-use crate::layout::fold;
 use crate::members::Algorithm;
 use crate::options::{PolicyOptions, PolicyRatcheting, WantedFaults};
 use crate::place::UnionObjects;

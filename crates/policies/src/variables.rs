@@ -1,7 +1,6 @@
 //! The variables of a policy.
 
-use crate::cel::identifier;
-use crate::layout::fold;
+use crate::cel::{fold, identifier};
 use kube_unions_core::schema::cel_name::is_reserved;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

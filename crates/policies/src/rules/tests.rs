@@ -1,5 +1,5 @@
 use super::*;
-use crate::version::KubernetesVersion;
+use crate::options::KubernetesVersion;
 use kube_unions_core::schema::{Actions, Schema, Source};
 use serde_json::json;
 
