@@ -11,10 +11,7 @@ use crate::outcome::Outcomes;
 use crate::scene::{FieldSelection, Scene, lacking};
 use crate::value;
 use cel::common::ast::operators as op;
-use cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, ListExpr, LiteralValue, MapEntryExpr,
-    MapExpr, SelectExpr,
-};
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExpr, SelectExpr};
 use cel::{Context, ExecutionError, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -85,10 +82,7 @@ pub(crate) fn evaluate(scene: &Scene<'_, '_>, expression: &IdedExpr) -> Outcomes
 fn attempt(scene: &Scene<'_, '_>, expression: &IdedExpr, tests: &mut BTreeMap<String, bool>) -> Outcomes {
     let mut evaluator =
         PartialEvaluator { scene, tests, names: Vec::new(), values: Vec::new(), lazy: 0, unknown: false, beyond: None };
-    let closed = match evaluator.close(expression) {
-        Ok(closed) => closed,
-        Err(StrictError) => return Outcomes::error(),
-    };
+    let Ok(closed) = evaluator.closed(expression) else { return Outcomes::error() };
     let PartialEvaluator { values, unknown, beyond, .. } = evaluator;
     match beyond {
         _ if unknown => Outcomes::content(),
@@ -142,42 +136,51 @@ struct PartialEvaluator<'c, 'f, 's> {
 type Closed = Result<IdedExpr, StrictError>;
 
 impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
-    fn close(&mut self, expression: &IdedExpr) -> Closed {
+    /// Returns a copy of an expression without fields of `self`.
+    fn closed(&mut self, expression: &IdedExpr) -> Closed {
+        let mut closed = expression.clone();
+        self.close(&mut closed)?;
+        Ok(closed)
+    }
+
+    fn close(&mut self, at: &mut IdedExpr) -> Result<(), StrictError> {
         if !self.scene.env.take(1) {
             self.refuse_because(TOO_MANY_STEPS.to_owned());
-            return Ok(nothing());
+            return Ok(());
         }
-        if let Some((root, selection)) = self.path(expression) {
-            return self.read(root, &selection.names());
+        if let Some((root, selection)) = self.path(at) {
+            let value = self.read(root, &selection.names())?;
+            *at = value;
+            return Ok(());
         }
-        let expr = match &expression.expr {
-            Expr::Literal(_) => expression.expr.clone(),
-            Expr::Ident(name) => {
-                if !self.names.contains(name) {
-                    self.refuse(&format!("the name `{name}`"));
-                }
-                expression.expr.clone()
-            }
-            Expr::Select(select) if select.test => return self.test(select),
-            Expr::Select(select) => {
-                let operand = Box::new(self.close(&select.operand)?);
-                Expr::Select(SelectExpr { operand, field: select.field.clone(), test: false })
-            }
-            Expr::Call(call) => return self.call(call),
+        match &mut at.expr {
+            Expr::Literal(_) => {}
+            Expr::Ident(name) if self.names.contains(name) => {}
+            Expr::Ident(name) => self.refuse(&format!("the name `{name}`")),
+            Expr::Select(select) if select.test => self.test(select)?.into_iter().for_each(|test| *at = test),
+            Expr::Select(select) => self.close(&mut select.operand)?,
+            Expr::Call(call) => self.call(call)?.into_iter().for_each(|value| *at = value),
             Expr::List(list) => {
                 if !list.optional_indices.is_empty() {
                     self.refuse("optional elements");
                 }
-                Expr::List(ListExpr::new(self.close_all(&list.elements)?))
+                self.close_all(&mut list.elements)?;
             }
-            Expr::Map(map) => Expr::Map(MapExpr { entries: self.entries(&map.entries)? }),
+            Expr::Map(map) => {
+                for entry in &mut map.entries {
+                    match &mut entry.expr {
+                        EntryExpr::MapEntry(it) if !it.optional => {
+                            self.close(&mut it.key)?;
+                            self.close(&mut it.value)?;
+                        }
+                        EntryExpr::MapEntry(_) | EntryExpr::StructField(_) => self.refuse("optional entries"),
+                    }
+                }
+            }
             Expr::Comprehension(it) => self.comprehension(it)?,
-            Expr::Struct(_) | Expr::Unspecified => {
-                self.refuse("an object of a named type");
-                expression.expr.clone()
-            }
-        };
-        Ok(plain(expr))
+            Expr::Struct(_) | Expr::Unspecified => self.refuse("an object of a named type"),
+        }
+        Ok(())
     }
 
     /// Returns the way to a value, unless it begins with the variable of a macro that the library evaluates.
@@ -192,8 +195,8 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
         is_free.then(|| self.scene.variable(selection.variable)).flatten()
     }
 
-    fn close_all(&mut self, expressions: &[IdedExpr]) -> Result<Vec<IdedExpr>, StrictError> {
-        expressions.iter().map(|one| self.close(one)).collect()
+    fn close_all(&mut self, expressions: &mut [IdedExpr]) -> Result<(), StrictError> {
+        expressions.iter_mut().try_for_each(|one| self.close(one))
     }
 
     /// Replaces a field.
@@ -216,16 +219,16 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
     }
 
     /// Replaces `has()`.
-    fn test(&mut self, select: &SelectExpr) -> Closed {
+    fn test(&mut self, select: &mut SelectExpr) -> Result<Option<IdedExpr>, StrictError> {
         let Some((root, selection)) = self.path(&select.operand) else {
-            let operand = Box::new(self.close(&select.operand)?);
-            return Ok(plain(Expr::Select(SelectExpr { operand, field: select.field.clone(), test: true })));
+            self.close(&mut select.operand)?;
+            return Ok(None);
         };
         let mut path = selection.names();
         path.push(&select.field);
         let reached = root.follow(&path);
         if reached.parent_absent {
-            return self.error();
+            return self.error().map(Some);
         }
         self.unknown |= reached.parent_maybe;
         let present = match reached.fact {
@@ -240,86 +243,60 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
                 false
             }
         };
-        Ok(boolean(present))
+        Ok(Some(boolean(present)))
     }
 
-    fn call(&mut self, call: &CallExpr) -> Closed {
-        let name = call.func_name.as_str();
+    fn call(&mut self, call: &mut CallExpr) -> Result<Option<IdedExpr>, StrictError> {
         if let Some(closed) = self.optional(call) {
-            return closed;
+            return closed.map(Some);
         }
         let surely_set = |value: &IdedExpr| self.path(value).and_then(|_| self.scene.surely_set(value));
         if let Some(holds) = bounds::compare(call, surely_set) {
-            return Ok(boolean(holds));
+            return Ok(Some(boolean(holds)));
         }
-        let known = SAME.contains(&name) || (name == "matches" && has_plain_pattern(call));
-        if !known {
+        let name = call.func_name.as_str();
+        if !SAME.contains(&name) && (name != "matches" || !has_plain_pattern(call)) {
             self.refuse(&function(name));
         }
         let before = (self.unknown, self.beyond.clone());
-        let target = call.target.as_deref().map(|target| self.close(target)).transpose()?.map(Box::new);
-        let is_lazy = LAZY.contains(&name);
-        let args = if is_lazy && name == op::CONDITIONAL {
-            let (condition, branches) = call.args.split_at(call.args.len().min(1));
-            let mut args = self.close_all(condition)?;
-            args.extend(self.lazily(|this| this.close_all(branches))?);
-            args
-        } else if is_lazy {
-            self.lazily(|this| this.close_all(&call.args))?
-        } else {
-            self.close_all(&call.args)?
+        let comparison = COMPARISONS.contains(&name).then(|| call.clone());
+        let strict = match LAZY.contains(&name) {
+            true if name == op::CONDITIONAL => call.args.len().min(1),
+            true => 0,
+            false => call.args.len(),
         };
-        // Either result of a comparison is possible. In a macro, each item could have another one.
-        if COMPARISONS.contains(&name) && self.unknown && !before.0 && self.names.is_empty() {
-            (self.unknown, self.beyond) = before;
-            return Ok(boolean(*self.tests.entry(format!("{call:?}")).or_insert(false)));
+        if let Some(target) = &mut call.target {
+            self.close(target)?;
         }
-        Ok(plain(Expr::Call(CallExpr { func_name: name.to_owned(), target, args })))
+        let (strict, lazy) = call.args.split_at_mut(strict);
+        self.close_all(strict)?;
+        self.lazily(|this| this.close_all(lazy))?;
+        // Either result of a comparison is possible. In a macro, each item could have another one.
+        if let Some(comparison) = comparison
+            && self.unknown
+            && !before.0
+            && self.names.is_empty()
+        {
+            (self.unknown, self.beyond) = before;
+            return Ok(Some(boolean(*self.tests.entry(format!("{comparison:?}")).or_insert(false))));
+        }
+        Ok(None)
     }
 
-    fn comprehension(&mut self, it: &ComprehensionExpr) -> Result<Expr, StrictError> {
-        let iter_range = self.close(&it.iter_range)?;
+    fn comprehension(&mut self, it: &mut ComprehensionExpr) -> Result<(), StrictError> {
+        self.close(&mut it.iter_range)?;
         if it.iter_var2.is_some() || it.iter_var == "self" {
             self.refuse("a macro with these variables");
         }
         let bound = self.names.len();
         self.names.extend([it.iter_var.clone(), it.accu_var.clone()]);
-        let parts = self.lazily(|this| {
-            let [accu_init, loop_cond, loop_step, result] = [&it.accu_init, &it.loop_cond, &it.loop_step, &it.result];
-            Ok([this.close(accu_init)?, this.close(loop_cond)?, this.close(loop_step)?, this.close(result)?])
-        });
+        let parts = [&mut it.accu_init, &mut it.loop_cond, &mut it.loop_step, &mut it.result];
+        let closed = self.lazily(|this| parts.into_iter().try_for_each(|part| this.close(part)));
         self.names.truncate(bound);
-        let [accu_init, loop_cond, loop_step, result] = parts?;
-        let (iter_var, accu_var) = (it.iter_var.clone(), it.accu_var.clone());
-        let closed = ComprehensionExpr {
-            iter_range,
-            iter_var,
-            iter_var2: None,
-            accu_var,
-            accu_init,
-            loop_cond,
-            loop_step,
-            result,
-        };
-        Ok(Expr::Comprehension(Box::new(closed)))
+        closed
     }
 
-    fn entries(&mut self, entries: &[IdedEntryExpr]) -> Result<Vec<IdedEntryExpr>, StrictError> {
-        let mut closed = Vec::new();
-        for entry in entries {
-            match &entry.expr {
-                EntryExpr::MapEntry(it) if !it.optional => {
-                    let (key, value) = (self.close(&it.key)?, self.close(&it.value)?);
-                    let expr = EntryExpr::MapEntry(MapEntryExpr { key, value, optional: false });
-                    closed.push(IdedEntryExpr { id: 0, expr });
-                }
-                EntryExpr::MapEntry(_) | EntryExpr::StructField(_) => self.refuse("optional entries"),
-            }
-        }
-        Ok(closed)
-    }
-
-    fn lazily<T>(&mut self, close: impl FnOnce(&mut Self) -> Result<T, StrictError>) -> Result<T, StrictError> {
+    fn lazily(&mut self, close: impl FnOnce(&mut Self) -> Result<(), StrictError>) -> Result<(), StrictError> {
         self.lazy = self.lazy.saturating_add(1);
         let closed = close(self);
         self.lazy = self.lazy.saturating_sub(1);
@@ -354,7 +331,7 @@ impl PartialEvaluator<'_, '_, '_> {
             _ => return None,
         };
         if matches!(&target.expr, Expr::Ident(name) if name == "oldSelf") {
-            return Some(other.map_or_else(|| Ok(boolean(false)), |other| self.close(other)));
+            return Some(other.map_or_else(|| Ok(boolean(false)), |other| self.closed(other)));
         }
         let selection = FieldSelection::of(target).filter(FieldSelection::is_optional)?;
         let root = self.variable(&selection)?;
@@ -387,7 +364,7 @@ impl PartialEvaluator<'_, '_, '_> {
                 self.refuse_because(lacking(&names));
                 Ok(nothing())
             }
-            Fact::Absent => other.map_or_else(|| Ok(boolean(false)), |other| self.close(other)),
+            Fact::Absent => other.map_or_else(|| Ok(boolean(false)), |other| self.closed(other)),
             Fact::Maybe(_) => {
                 self.unknown = true;
                 Ok(nothing())
