@@ -30,7 +30,6 @@ pub(crate) fn compare<'f, 's: 'f>(call: &CallExpr, known: impl Fn(&IdedExpr) -> 
     is_decided.then_some(name == op::NOT_EQUALS)
 }
 
-/// Returns the operator with its sides exchanged.
 fn mirrored(name: &str) -> &str {
     match name {
         op::LESS => op::GREATER,
@@ -66,7 +65,6 @@ fn size_of(expression: &IdedExpr) -> Option<&IdedExpr> {
     }
 }
 
-/// Returns the bounds of the size of a value.
 fn sizes(fact: Fact<'_, '_>) -> Bounds {
     let Fact::Present(node, content) = fact else { return (None, None) };
     let keywords = match node.and_then(SchemaNode::type_name) {

@@ -30,7 +30,6 @@ pub(crate) struct CandidateFields<'s> {
     validations: BTreeMap<String, BTreeSet<usize>>,
 }
 
-/// An object on the way through a schema.
 #[derive(Debug, Clone)]
 pub(crate) struct VisitedObject<'s> {
     pub(crate) place: Place,
@@ -38,13 +37,11 @@ pub(crate) struct VisitedObject<'s> {
     pub(crate) odd: bool,
     /// True if the object is in a list without keys.
     pub(crate) keyless: bool,
-    /// The schema of the root.
     pub(crate) schema: &'s Value,
     pub(crate) node: SchemaNode<'s>,
     depth: usize,
 }
 
-/// Fields by the place of their object.
 type FieldsByPlace = BTreeMap<Place, BTreeSet<String>>;
 
 /// Returns the candidates among the objects of a schema.
@@ -79,7 +76,6 @@ impl CandidateFields<'_> {
         of(one).zip(of(other)).is_some_and(|(one, other)| !one.is_disjoint(other))
     }
 
-    /// Returns the table of fields of the object.
     pub(crate) fn table(&self, union: &UnionFields, rest: OtherMembers) -> Option<TruthTable> {
         TruthTable::make(self.object.schema, &self.object.place, union, rest, self.env)
     }
@@ -144,7 +140,6 @@ impl CandidateFields<'_> {
 }
 
 impl<'s> VisitedObject<'s> {
-    /// Returns the objects directly below.
     fn children(&self) -> Vec<Self> {
         let depth = self.depth.saturating_add(1);
         let mut children = Vec::new();
@@ -180,7 +175,6 @@ impl<'s> VisitedObject<'s> {
         }
     }
 
-    /// Returns a union of the object.
     pub(crate) fn union(
         &self,
         discriminator: Option<&str>,

@@ -24,7 +24,6 @@ impl CelEnv {
         Rc::new(Self { library: Arc::new(Env::stdlib()), parsed, left })
     }
 
-    /// Parses a rule, once.
     pub(crate) fn parse(&self, text: &str) -> Rc<Parsed> {
         if let Some(known) = self.parsed.borrow().get(text) {
             return Rc::clone(known);
@@ -54,7 +53,6 @@ impl std::fmt::Debug for CelEnv {
     }
 }
 
-/// The expression of a rule.
 #[derive(Debug)]
 pub(crate) enum Parsed {
     Expression(Box<IdedExpr>),
@@ -124,7 +122,6 @@ pub(crate) fn any(expression: &IdedExpr, has: &mut dyn FnMut(&Expr) -> bool) -> 
     has(&expression.expr) || children(&expression.expr).into_iter().any(|child| any(child, has))
 }
 
-/// Returns the direct parts of an expression.
 pub(crate) fn children(expression: &Expr) -> Vec<&IdedExpr> {
     match expression {
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),

@@ -59,7 +59,6 @@ impl Exclusions {
         Some(Self { table, graph, implied, requirements })
     }
 
-    /// Returns the union of groups that exclude each other.
     pub(crate) fn union(&self, candidate: &CandidateFields<'_>, groups: &[Vec<usize>]) -> ProposedUnion {
         let mut positions = groups.concat();
         positions.sort_unstable();

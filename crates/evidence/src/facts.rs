@@ -23,14 +23,11 @@ pub(crate) enum Content {
     NotEmpty,
 }
 
-/// A known field of a [`PartialObject`].
 #[derive(Debug)]
 pub(crate) enum KnownField<'s> {
-    /// The field is not set.
     Absent,
     /// The field is set, and more is known of its content only if it is not empty.
     Present(Content),
-    /// The field is set to this value.
     Value(Value),
     /// The field is an object with some known fields.
     Object(Box<PartialObject<'s>>),
@@ -50,7 +47,6 @@ pub(crate) struct Around<'s> {
 /// The knowledge of a value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fact<'f, 's> {
-    /// The value is not set.
     Absent,
     /// The whole value is known.
     Value(&'f Value, Option<SchemaNode<'s>>),
@@ -99,7 +95,6 @@ impl<'f, 's> Fact<'f, 's> {
         unescape(name).map_or(Self::Nowhere, |plain| self.plain_field(&plain))
     }
 
-    /// Returns the knowledge of a field.
     pub(crate) fn plain_field(self, name: &str) -> Self {
         let node = self.node();
         let below = node.and_then(|node| node.field(name));

@@ -59,7 +59,6 @@ impl<'s> SchemaNode<'s> {
         self.get("items").map(SchemaNode)
     }
 
-    /// Returns the schema below this one.
     pub(crate) fn below(self, step: &PlaceStep) -> Option<SchemaNode<'s>> {
         match step {
             PlaceStep::Property(name) => self.property(name),
@@ -90,7 +89,6 @@ impl<'s> SchemaNode<'s> {
         !self.is_open() && self.properties().map(|(name, _)| name).eq([name])
     }
 
-    /// Returns true if the field can be a discriminator.
     pub(crate) fn may_discriminate(self) -> bool {
         !self.discriminator_values().is_empty()
     }

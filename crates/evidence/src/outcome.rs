@@ -80,7 +80,6 @@ impl Outcomes {
         }
     }
 
-    /// Returns the results of either.
     pub(crate) fn either(self, other: Self) -> Self {
         Self {
             pass: self.pass || other.pass,
@@ -101,7 +100,6 @@ impl Outcomes {
         results.doubted(merge(self.doubt, other.doubt))
     }
 
-    /// Returns the results of all validations together.
     pub(crate) fn all(results: impl Iterator<Item = Self>) -> Self {
         results.fold(Self::certain(true), Self::and)
     }
@@ -111,7 +109,6 @@ impl Outcomes {
         self.not().and(other.not()).not()
     }
 
-    /// `!`.
     pub(crate) fn not(self) -> Self {
         Self { pass: self.fail, fail: self.pass, ..self }
     }

@@ -88,10 +88,8 @@ impl Evidence {
     }
 }
 
-/// A place with the validations that reach it.
 #[derive(Debug)]
 pub(crate) struct PlaceValidations<'s> {
-    /// The place in the schema.
     place: Place,
     /// The schemas on the way. The last one is that of the place.
     nodes: Vec<SchemaNode<'s>>,
@@ -287,7 +285,6 @@ fn is_named(rule: &str, field: &str) -> bool {
     mentions(rule, &escape(field).unwrap_or_else(|| field.to_owned())) || mentions(rule, field)
 }
 
-/// Returns the number of values in a value.
 fn size(value: &Value) -> usize {
     let below: usize = match value {
         Value::Array(items) => items.iter().map(size).sum(),

@@ -107,7 +107,6 @@ impl Proposals {
         }
     }
 
-    /// Proposes unions without a discriminator.
     fn examine_pairs(&mut self, candidate: &CandidateFields<'_>, rest: Vec<String>) {
         let Some(exclusions) = Exclusions::of(candidate, rest) else { return };
         if !exclusions.table.is_complete() {

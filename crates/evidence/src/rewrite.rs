@@ -43,13 +43,11 @@ const SAME: [&str; 23] = [
     "contains",
 ];
 
-/// Operators that compare.
 const COMPARISONS: [&str; 6] = [op::EQUALS, op::NOT_EQUALS, op::GREATER, op::GREATER_EQUALS, op::LESS, op::LESS_EQUALS];
 
 /// Operators that do not evaluate every operand.
 const LAZY: [&str; 4] = [op::CONDITIONAL, op::LOGICAL_AND, op::LOGICAL_OR, op::NOT_STRICTLY_FALSE];
 
-/// Evaluates an expression.
 pub(crate) fn evaluate(scene: &Scene<'_, '_>, expression: &IdedExpr) -> Outcomes {
     let mut tests = BTreeMap::new();
     let outcomes = attempt(scene, expression, &mut tests);
@@ -91,7 +89,6 @@ fn attempt(scene: &Scene<'_, '_>, expression: &IdedExpr, tests: &mut BTreeMap<St
     }
 }
 
-/// Evaluates an expression without unknown parts.
 fn compute(scene: &Scene<'_, '_>, closed: &IdedExpr, values: Vec<(String, Value)>) -> Outcomes {
     let result = guarded(|| {
         let mut context = Context::with_env(Arc::clone(&scene.env.library));
@@ -125,7 +122,6 @@ struct PartialEvaluator<'c, 'f, 's> {
     tests: &'c mut BTreeMap<String, bool>,
     /// The variables of the macros around the current part.
     names: Vec<String>,
-    /// The values that replace fields.
     values: Vec<(String, Value)>,
     /// The number of lazy operators and macros around the current part.
     lazy: usize,
@@ -199,7 +195,6 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
         expressions.iter_mut().try_for_each(|one| self.close(one))
     }
 
-    /// Replaces a field.
     fn read(&mut self, root: Fact<'_, '_>, path: &[&str]) -> Closed {
         let reached = root.follow(path);
         match reached.fact {
@@ -218,7 +213,6 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
         Ok(nothing())
     }
 
-    /// Replaces `has()`.
     fn test(&mut self, select: &mut SelectExpr) -> Result<Option<IdedExpr>, StrictError> {
         let Some((root, selection)) = self.path(&select.operand) else {
             self.close(&mut select.operand)?;

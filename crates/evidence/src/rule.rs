@@ -9,10 +9,8 @@ use kube_unions_core::schema::{Place, PlaceStep};
 use serde_json::Value;
 use std::rc::Rc;
 
-/// The keyword of rules.
 pub(crate) const RULES: &str = "x-kubernetes-validations";
 
-/// A rule of a schema node.
 #[derive(Debug)]
 pub(crate) struct ValidationRule<'s> {
     /// The position among the rules of its node.
@@ -23,7 +21,6 @@ pub(crate) struct ValidationRule<'s> {
 }
 
 impl<'s> ValidationRule<'s> {
-    /// Returns the rules of a node.
     pub(crate) fn of(node: SchemaNode<'s>, env: &CelEnv) -> Vec<Self> {
         Self::of_those(node, env, usize::MAX, |_| true)
     }
@@ -54,7 +51,6 @@ impl<'s> ValidationRule<'s> {
     }
 }
 
-/// Returns true if an expression names `oldSelf`.
 fn uses_old_object(expression: &IdedExpr) -> bool {
     any(expression, &mut |expr| matches!(expr, Expr::Ident(name) if name == "oldSelf"))
 }

@@ -26,7 +26,6 @@ pub struct Sample {
     pub accepted: bool,
 }
 
-/// Makes values that a schema accepts.
 #[derive(Debug)]
 pub(crate) struct Sampler<'s> {
     env: &'s CelEnv,

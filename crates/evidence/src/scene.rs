@@ -37,7 +37,6 @@ impl<'f, 's> Scene<'f, 's> {
         (!reached.parent_maybe && !reached.parent_absent).then_some(reached.fact)
     }
 
-    /// Returns the knowledge of `self` or of a bound variable.
     pub(crate) fn variable(&self, name: &str) -> Option<Fact<'f, 's>> {
         let mut bound = self.bound;
         while let Some(binding) = bound {

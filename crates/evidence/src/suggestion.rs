@@ -62,15 +62,11 @@ enum SentenceForm {
 pub(crate) enum Statement {
     /// Each field of one set excludes each other field of the other set.
     Excludes(BTreeSet<usize>, BTreeSet<usize>),
-    /// The fields are set together.
     Together(BTreeSet<usize>),
     /// Only these values of a discriminator select the field.
     Selects {
-        /// The values.
         values: Vec<String>,
-        /// The position of the discriminator.
         discriminator: usize,
-        /// The position of the field.
         field: usize,
     },
 }
@@ -177,7 +173,6 @@ fn position(names: &[&str], word: &str) -> Option<usize> {
     exact.or_else(|| names.iter().position(|name| name.eq_ignore_ascii_case(word)))
 }
 
-/// Statements with their evidence.
 type Statements = [(Statement, Evidence)];
 
 impl Proposals {

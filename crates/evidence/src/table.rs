@@ -169,7 +169,6 @@ impl TruthTable {
         self.complete
     }
 
-    /// Returns false if validations were left out.
     pub(crate) fn has_all_validations(&self) -> bool {
         self.has_all_validations
     }
@@ -179,7 +178,6 @@ impl TruthTable {
         self.row(value, members).map(|row| &row.decision)
     }
 
-    /// Returns the row of a combination.
     pub(crate) fn row(&self, value: Option<&str>, members: &[&str]) -> Option<&TableRow> {
         let members: BTreeSet<&str> = members.iter().copied().collect();
         // INVARIANT: the rows are in the order of this comparison, see `UnionFields::combinations`.

@@ -8,7 +8,6 @@ use crate::rule::RULES;
 use crate::value;
 use serde_json::Value;
 
-/// Keywords that do not validate.
 const SILENT: [&str; 8] = [
     "default",
     "description",
@@ -32,7 +31,6 @@ pub(crate) struct SchemaLevel {
 }
 
 impl SchemaLevel {
-    /// The root of a schema.
     pub(crate) const ROOT: Self = Self { depth: 0, structural: true };
 
     fn below(self) -> Self {
@@ -44,7 +42,6 @@ impl SchemaLevel {
     }
 }
 
-/// Returns the results of all validations of a node.
 pub(crate) fn check(node: SchemaNode<'_>, fact: Fact<'_, '_>, level: SchemaLevel) -> Outcomes {
     if level.depth > DEEPEST_SCHEMA {
         return Outcomes::beyond("the schema is nested too deeply");
@@ -53,7 +50,6 @@ pub(crate) fn check(node: SchemaNode<'_>, fact: Fact<'_, '_>, level: SchemaLevel
     Outcomes::all(keywords.iter().map(|(keyword, argument)| check_keyword(node, keyword, argument, fact, level)))
 }
 
-/// Returns the results of one validation of a node.
 pub(crate) fn check_keyword(
     node: SchemaNode<'_>,
     keyword: &str,

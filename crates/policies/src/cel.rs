@@ -61,7 +61,6 @@ pub(crate) fn first_of(values: &[String]) -> String {
     values.iter().cloned().reduce(|found, other| format!("{found}\n  .or({other})")).unwrap_or_default()
 }
 
-/// Returns true if a field of an object is there.
 pub(crate) fn has(object: &str, names: &[&str]) -> String {
     match names {
         [name] if is_name(name) => format!("has({object}.{name})"),

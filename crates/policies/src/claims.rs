@@ -13,7 +13,6 @@ use crate::place::UnionObjects;
 use crate::variables::Variables;
 use kube_unions_core::union::Part;
 
-/// Expressions of what manifests set in the objects of a union.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClaimExpressions {
     /// A client-side apply that is repeated counts: the status has no manifest.
@@ -107,7 +106,6 @@ fn claims(objects: &UnionObjects<'_>, by: &str, member: &str) -> String {
     is_in(objects, &format!("\"{by} f:\" + {member}"))
 }
 
-/// Returns true if manifests set the discriminator.
 fn claims_value(objects: &UnionObjects<'_>, by: &str) -> String {
     let name = objects.members.union.discriminator().unwrap_or_default();
     is_in(objects, &text(&format!("{by} f:{name}")))

@@ -20,7 +20,6 @@ const MOST_NAMES: usize = 4;
 /// The longest condition of an item on the line of its list, in bytes.
 const WIDTH: usize = 100;
 
-/// A match condition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RequestCondition {
     /// The reason for which the policy looks at a request, in words with hyphens.
@@ -35,7 +34,6 @@ type Test<'p> = Box<dyn Fn(&str, bool) -> String + 'p>;
 pub(crate) struct Conditions<'p> {
     /// The fields to the roots of the ways.
     trunks: Vec<Vec<&'p str>>,
-    /// A CRD defines the kind.
     custom: bool,
     all: Vec<RequestCondition>,
     /// Tests of objects: the name of the condition, and the ways to the objects.

@@ -9,13 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A step on the way to several places at once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step<'p> {
-    /// A named field of an object.
     Field(&'p str),
     /// One of several fields of an object, which hold the same. At least two.
     AnyOf(Vec<&'p str>),
     /// The items of a list, and the fields that identify them.
     Items(Vec<ItemKey<'p>>),
-    /// The values of a map.
     Values,
 }
 
@@ -156,7 +154,6 @@ impl<'p> PlaceGroup<'p> {
         self.ways.iter().map(of_way).min().unwrap_or_default()
     }
 
-    /// Returns the length of the longest way.
     pub(crate) fn depth(&self) -> usize {
         self.ways.iter().map(Vec::len).max().unwrap_or_default()
     }

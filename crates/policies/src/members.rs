@@ -24,7 +24,6 @@ pub(crate) struct Members<'u> {
     pub(crate) present_is_set: bool,
 }
 
-/// The algorithm of a union.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Algorithm<'u> {
     /// The 2022 form, with its discriminator.
@@ -223,7 +222,6 @@ impl<'u> Members<'u> {
         }
     }
 
-    /// Returns the members of an object that are set.
     pub(crate) fn set_in(&self, object: &str) -> String {
         format!("{}.filter(m, {})", self.all, self.is_set(object))
     }

@@ -70,7 +70,6 @@ fn suspects(members: &Members<'_>, set: &str, value: &str) -> String {
     }
 }
 
-/// The normalisation of one union.
 struct UnionNormalization<'a, 'p> {
     objects: &'a UnionObjects<'p>,
     claims: ClaimExpressions,

@@ -54,7 +54,6 @@ pub(crate) struct UnionObjects<'p> {
     prefix: String,
 }
 
-/// The rows of a place.
 #[derive(Debug)]
 struct Rows {
     /// The variable of the rows.
@@ -131,7 +130,6 @@ impl<'p> UnionObjects<'p> {
         &self.prefix
     }
 
-    /// Returns the name of a variable of the union.
     pub(crate) fn name(&self, word: &str) -> String {
         camel(&[&self.prefix, word])
     }

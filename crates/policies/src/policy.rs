@@ -153,7 +153,6 @@ impl<'c> PolicyCompiler<'c> {
         self.compiled.refusals.extend(self.targets.iter().map(refusal));
     }
 
-    /// Returns the words for what the policies are about.
     fn whose(&self, part: Part) -> String {
         let kinds: Vec<&str> = self.targets.iter().map(|target| &*target.gvk.kind).collect();
         match (part, &self.owners[..]) {

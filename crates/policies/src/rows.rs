@@ -55,7 +55,6 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         self.members.union.discriminator().unwrap_or_default()
     }
 
-    /// Returns the value of the discriminator of an object.
     pub(crate) fn value(&self, object: &str) -> String {
         self.members.value_in(object, self.group.typed)
     }

@@ -216,7 +216,6 @@ fn candidate<'p>(
     })
 }
 
-/// Returns a rule as an item of a list in the schema.
 fn item(rule: &union::Rule, object: &PlacedSchema<'_>) -> Value {
     match object.form {
         RuleForm::Cel => rule.to_json(),

@@ -137,7 +137,6 @@ fn priority(version: &str) -> impl Ord + '_ {
     (parsed, Reverse(version))
 }
 
-/// Pod templates with the same unions.
 #[derive(Debug)]
 pub(crate) struct PodTemplates<'p> {
     /// The kinds that have them, and where. At least two.

@@ -98,7 +98,6 @@ pub(crate) fn compile<'g, 'u>(
     })
 }
 
-/// The faults of a union: texts.
 struct UnionFaults<'a, 'p> {
     objects: &'a UnionObjects<'p>,
     claims: ClaimExpressions,

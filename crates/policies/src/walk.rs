@@ -16,7 +16,6 @@ pub(crate) fn kind_of(next: &[Step<'_>]) -> &'static str {
     if matches!(next.first(), Some(Step::Items(_))) { "list" } else { "map" }
 }
 
-/// A field below an object.
 #[derive(Debug, Clone)]
 pub(crate) enum FieldRef<'p> {
     Named(&'p str),
@@ -24,7 +23,6 @@ pub(crate) enum FieldRef<'p> {
     AnyOf(String, bool),
 }
 
-/// The way to the objects of a place.
 #[derive(Debug)]
 pub(crate) struct RowWalk<'p> {
     purpose: Purpose,
@@ -258,7 +256,6 @@ impl<'p> RowWalk<'p> {
         parts
     }
 
-    /// Returns the path to the end of the fields.
     pub(crate) fn path(&self) -> String {
         concat(&self.parts())
     }

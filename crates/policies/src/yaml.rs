@@ -173,7 +173,6 @@ fn comment(line: &str) -> String {
     format!("# {line}").trim_end().to_owned() + "\n"
 }
 
-/// The comments of a policy.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct PolicyComments {
     /// The lines before the policy: what it does, and its unions.
@@ -198,7 +197,6 @@ pub(crate) fn head(whose: &str, does: &str, unions: &[(&PlaceGroup<'_>, &Union)]
     lines
 }
 
-/// Describes a union in a few lines.
 fn describe(group: &PlaceGroup<'_>, union: &Union) -> Vec<String> {
     let path = group.path();
     let place = if path.is_empty() { "the object" } else { &path };

@@ -51,7 +51,6 @@ fn add_fields_of_objects(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Translates a schema and those in it.
 fn translate(schema: &mut Value) {
     let Value::Object(schema) = schema else { return };
     let is = |schema: &Map<String, Value>, keyword: &str| schema.get(keyword) == Some(&Value::Bool(true));

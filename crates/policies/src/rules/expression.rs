@@ -12,11 +12,9 @@ use std::fmt::{self, Write};
 pub(super) enum Expression {
     /// The field is there. False for null, too.
     Has(String),
-    /// The field is true.
     IsTrue(String),
     /// The field has this text, or if false another one.
     Is(TextField, String, bool),
-    /// The field is not empty.
     IsFilled(String, Emptiness),
     Not(Box<Expression>),
     /// All hold. Never empty.
@@ -27,7 +25,6 @@ pub(super) enum Expression {
     AtMostOne(Vec<Expression>),
 }
 
-/// A field with texts.
 #[derive(Debug, Clone)]
 pub(super) struct TextField {
     pub(super) name: String,

@@ -129,7 +129,6 @@ fn filled(emptiness: Emptiness) -> Value {
     }
 }
 
-/// Returns keywords that hold if all of these do.
 fn all_of(parts: impl Iterator<Item = Keywords>) -> Keywords {
     let (mut whole, mut rest) = (Keywords::new(), Vec::new());
     for part in parts {

@@ -34,7 +34,6 @@ pub(super) struct Occurrence {
     pub(super) bounded: bool,
 }
 
-/// The discriminator of a union, as rules read it.
 #[derive(Debug)]
 pub(super) struct DiscriminatorSchema {
     /// Length of the longest value, without regard to an enum.
@@ -138,7 +137,6 @@ impl<'s> PlacedSchema<'s> {
         self.property(name).is_none_or(|property| is_true(property, "nullable"))
     }
 
-    /// Returns the discriminator.
     pub(super) fn discriminator(&self, name: &str) -> Result<DiscriminatorSchema, RefusalReason> {
         self.readable(name)?;
         let property = self.property(name).unwrap_or(&Value::Null);

@@ -23,7 +23,6 @@ const LONGEST_EXPRESSION: usize = 90_000;
 /// Longest message, in bytes.
 const LONGEST_MESSAGE: usize = 4096;
 
-/// The rules of one union.
 #[derive(Debug)]
 pub(super) struct UnionRules {
     pub(super) rules: Vec<Rule>,
@@ -49,13 +48,11 @@ pub(super) enum Reason {
     Invalid,
 }
 
-/// A member of the union, as rules read it.
 struct RuleMember<'u> {
     name: &'u str,
     has: Expression,
 }
 
-/// A union with its fields.
 struct Fields<'u> {
     union: &'u Union,
     /// The members by their groups of the 2019 form.
@@ -95,7 +92,6 @@ impl Reason {
 }
 
 impl UnionRules {
-    /// Compiles a union of an object.
     pub(super) fn new(union: &Union, object: &PlacedSchema<'_>) -> Result<Self, RefusalReason> {
         let schema = union.discriminator().map(|name| object.discriminator(name)).transpose()?;
         let values = schema.as_ref().and_then(|schema| new_values(union, schema, object.form));
@@ -289,7 +285,6 @@ impl Fields<'_> {
         self.groups.iter().map(group).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the names of all members.
     fn named(&self, separator: &str) -> String {
         let names: Vec<_> = self.members.iter().map(|member| format!("`{}`", on_one_line(member.name))).collect();
         names.join(separator)
@@ -301,7 +296,6 @@ impl RuleDiscriminator<'_> {
         self.values == AllowedValues::Booleans
     }
 
-    /// The discriminator has a value.
     fn is(&self, value: &str) -> Expression {
         match (self.is_boolean(), value) {
             (false, _) => Expression::Is(self.field.clone(), value.to_owned(), true),
@@ -310,7 +304,6 @@ impl RuleDiscriminator<'_> {
         }
     }
 
-    /// The discriminator has another value.
     fn is_not(&self, value: &str) -> Expression {
         self.is(value).negated()
     }
