@@ -16,7 +16,8 @@ type Bounds = (Option<i64>, Option<i64>);
 pub(crate) fn compare<'f, 's: 'f>(call: &CallExpr, known: impl Fn(&IdedExpr) -> Option<Fact<'f, 's>>) -> Option<bool> {
     let [one, other] = &*call.args else { return None };
     let name = call.func_name.as_str();
-    let (value, literal, name) = if is_literal(other) { (one, other, name) } else { (other, one, mirrored(name)) };
+    let is_literal = matches!(&other.expr, Expr::Literal(_)) || is_empty(other);
+    let (value, literal, name) = if is_literal { (one, other, name) } else { (other, one, mirrored(name)) };
     if let Some(number) = integer(literal) {
         let bounds = match size_of(value) {
             Some(sized) => sizes(known(sized)?),
@@ -26,7 +27,9 @@ pub(crate) fn compare<'f, 's: 'f>(call: &CallExpr, known: impl Fn(&IdedExpr) -> 
             return Some(holds);
         }
     }
-    let is_decided = matches!(name, op::EQUALS | op::NOT_EQUALS) && is_empty(literal) && is_not_empty(known(value)?);
+    let is_decided = matches!(name, op::EQUALS | op::NOT_EQUALS)
+        && is_empty(literal)
+        && sizes(known(value)?).0.is_some_and(|least| least > 0);
     is_decided.then_some(name == op::NOT_EQUALS)
 }
 
@@ -92,17 +95,9 @@ fn numbers(fact: Fact<'_, '_>) -> Option<Bounds> {
     Some((if is_positive { Some(1) } else { least }, most))
 }
 
-fn is_not_empty(fact: Fact<'_, '_>) -> bool {
-    matches!(fact, Fact::Present(_, Content::NotEmpty)) || sizes(fact).0.is_some_and(|least| least > 0)
-}
-
 fn integer(literal: &IdedExpr) -> Option<i64> {
     let Expr::Literal(LiteralValue::Int(number)) = &literal.expr else { return None };
     Some(*number.inner())
-}
-
-fn is_literal(expression: &IdedExpr) -> bool {
-    matches!(&expression.expr, Expr::Literal(_)) || is_empty(expression)
 }
 
 /// Returns true for `''`, `0`, `[]` and `{}`.

@@ -1,11 +1,9 @@
 //! Finds the fields that the values of a discriminator select.
 
+use crate::answer::{Combination, Evidence, ProposedChoice, ProposedMember, ProposedUnion, UnionFields};
 use crate::candidates::CandidateFields;
 use crate::node::SchemaNode;
-use crate::place::Evidence;
-use crate::proposed_union::{ProposedChoice, ProposedMember, ProposedUnion};
 use crate::table::{OtherMembers, TableRow, TruthTable};
-use crate::union_fields::{Combination, UnionFields};
 
 /// A field that some values of a discriminator select.
 struct CandidateMember<'f> {

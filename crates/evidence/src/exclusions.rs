@@ -1,10 +1,8 @@
 //! Finds the pairs of fields that validations exclude.
 
+use crate::answer::{Evidence, ProposedChoice, ProposedUnion, UnionFields};
 use crate::candidates::CandidateFields;
-use crate::place::Evidence;
-use crate::proposed_union::{ProposedChoice, ProposedUnion};
 use crate::table::{Decision, OtherMembers, TableRow, TruthTable};
-use crate::union_fields::UnionFields;
 use std::collections::BTreeSet;
 
 /// The truth table of a group of fields without a discriminator.

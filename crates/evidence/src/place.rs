@@ -1,5 +1,6 @@
 //! The validations that reach a place: those of the object with the union, and those of the objects around it.
 
+use crate::answer::{Evidence, EvidenceKind, EvidenceState, UnionFields};
 use crate::env::{CelEnv, Parsed};
 use crate::facts::{Around, Fact, KnownField, PartialObject};
 use crate::limits::{MOST_EVIDENCE, MOST_LEVELS, TOO_MANY_STEPS};
@@ -7,7 +8,6 @@ use crate::node::SchemaNode;
 use crate::outcome::Outcomes;
 use crate::rule::{ValidationRule, mentions};
 use crate::scene::Scene;
-use crate::union_fields::UnionFields;
 use crate::validation::{SchemaLevel, check_keyword};
 use kube_unions_core::schema::cel_name::escape;
 use kube_unions_core::schema::{Place, PlaceStep};
@@ -15,78 +15,6 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-
-/// A validation that may say something about a union.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Evidence {
-    /// The kind of validation.
-    pub kind: EvidenceKind,
-    /// The JSON Pointer of the schema node, from the schema that the table was made of.
-    pub pointer: String,
-    /// The text of a rule or the sentence of a description, empty for a keyword.
-    pub text: String,
-    /// The message of a rule.
-    pub message: Option<String>,
-    /// The meaning of the validation for the union.
-    pub state: EvidenceState,
-}
-
-/// The kinds of evidence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EvidenceKind {
-    /// The rule of `x-kubernetes-validations` at this position.
-    Rule(usize),
-    /// A keyword of OpenAPI, for example `oneOf`.
-    Keyword(String),
-    /// A sentence of a description, which no validation enforces.
-    Description,
-}
-
-/// The meaning of a validation for a union.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EvidenceState {
-    /// The validation rejects some combination.
-    Decides,
-    /// The validation rejects no combination for its members alone.
-    Elsewhere,
-    /// The rule compares with the old object, so it does not apply to a create.
-    Transition,
-    /// The rule cannot be read, for this reason.
-    Unreadable(String),
-    /// The validation cannot be evaluated for some combination, for this reason.
-    Beyond(String),
-}
-
-impl Evidence {
-    /// Makes evidence of a text that no validation enforces.
-    pub(crate) fn stated(kind: EvidenceKind, pointer: String, text: &str) -> Self {
-        Self { kind, pointer, text: text.to_owned(), message: None, state: EvidenceState::Elsewhere }
-    }
-
-    /// Returns the JSON Pointer of the validation itself.
-    pub fn position(&self) -> String {
-        match &self.kind {
-            EvidenceKind::Rule(index) => format!("{}/{}/{index}", self.pointer, crate::rule::RULES),
-            EvidenceKind::Keyword(keyword) => format!("{}/{keyword}", self.pointer),
-            EvidenceKind::Description => format!("{}/description", self.pointer),
-        }
-    }
-
-    /// Returns true for a rule or keyword that somebody wrote about several fields, unlike `required` and `enum`.
-    pub fn is_about_fields(&self) -> bool {
-        !matches!(&self.kind, EvidenceKind::Keyword(keyword) if matches!(keyword.as_str(), "required" | "enum" | "type"))
-    }
-
-    /// Returns evidence with more, each piece once.
-    pub(crate) fn with_others(mut evidence: Vec<Self>, others: impl Iterator<Item = Self>) -> Vec<Self> {
-        for other in others {
-            if evidence.iter().all(|known| known.position() != other.position()) {
-                evidence.push(other);
-            }
-        }
-        evidence
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct PlaceValidations<'s> {

@@ -3,11 +3,11 @@
 //! [`candidates`](crate::candidates) finds fields that a validation names together. A truth table confirms each group: every
 //! pair of members is rejected together, and each member alone is not. A group that is not confirmed is a doubt.
 
+use crate::answer::ProposedUnion;
 use crate::candidates::{self, CandidateFields};
 use crate::env::CelEnv;
 use crate::exclusions::Exclusions;
 use crate::limits::MOST_PROPOSALS;
-use crate::proposed_union::ProposedUnion;
 use crate::rule;
 use crate::table::{with_names, with_stack};
 use serde_json::Value;

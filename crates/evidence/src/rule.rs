@@ -41,18 +41,15 @@ impl<'s> ValidationRule<'s> {
         let node = SchemaNode(rule);
         let text = node.text("rule").unwrap_or_default();
         let parsed = env.parse(text);
+        let mut is_old = |expr: &Expr| matches!(expr, Expr::Ident(name) if name == "oldSelf");
         let parsed = match &*parsed {
-            Parsed::Expression(expression) if uses_old_object(expression) && !node.flag("optionalOldSelf") => {
+            Parsed::Expression(expression) if any(expression, &mut is_old) && !node.flag("optionalOldSelf") => {
                 Rc::new(Parsed::Transition)
             }
             Parsed::Expression(_) | Parsed::Transition | Parsed::Unreadable(_) => parsed,
         };
         Self { index, text, message: node.text("message"), parsed }
     }
-}
-
-fn uses_old_object(expression: &IdedExpr) -> bool {
-    any(expression, &mut |expr| matches!(expr, Expr::Ident(name) if name == "oldSelf"))
 }
 
 /// Returns true if a rule compares an object, an object above it, or one of its fields with the old one.
@@ -64,9 +61,10 @@ pub(crate) fn restricts<'n>(
 ) -> bool {
     let mut node = SchemaNode(schema);
     let mut way: &[PlaceStep] = place.steps();
+    let is_at = |name: &str, step: &PlaceStep| matches!(step, PlaceStep::Property(property) if **property == *name);
     loop {
         let is_compared = |path: &[String]| {
-            let steps = path.iter().zip(way).take_while(|(name, step)| is_property(step, name)).count();
+            let steps = path.iter().zip(way).take_while(|(name, step)| is_at(name, step)).count();
             match path.get(steps..).unwrap_or_default() {
                 [] => true,
                 [field] => steps == way.len() && fields.clone().any(|name| name == field),
@@ -82,10 +80,6 @@ pub(crate) fn restricts<'n>(
     }
     let mut nodes = fields.filter_map(|name| node.property(name));
     nodes.any(|field| compared(field, env).iter().any(Vec::is_empty))
-}
-
-fn is_property(step: &PlaceStep, name: &str) -> bool {
-    matches!(step, PlaceStep::Property(property) if **property == *name)
 }
 
 /// Returns the paths of the old object that the rules of a node read.

@@ -1,12 +1,12 @@
 //! Smallest objects with a combination, and if the validations of a place accept them.
 
+use crate::answer::{Combination, UnionFields};
 use crate::env::{CelEnv, Parsed};
 use crate::facts::Fact;
 use crate::limits::{DEEPEST_SCHEMA, MOST_SAMPLES};
 use crate::node::SchemaNode;
 use crate::rule::ValidationRule;
 use crate::scene::Scene;
-use crate::union_fields::{Combination, UnionFields};
 use crate::validation::{SchemaLevel, check};
 use crate::value;
 use serde_json::{Map, Value, json};

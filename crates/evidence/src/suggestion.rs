@@ -1,11 +1,10 @@
 //! Suggests unions that no validation enforces: those that a description states, and enums whose values are names of fields.
 
+use crate::answer::{Evidence, EvidenceKind, ProposedChoice, ProposedMember, ProposedUnion};
 use crate::candidates::{VisitedObject, objects};
 use crate::exclusions::ExclusionGraph;
 use crate::node::SchemaNode;
-use crate::place::{Evidence, EvidenceKind};
 use crate::proposal::Proposals;
-use crate::proposed_union::{ProposedChoice, ProposedMember, ProposedUnion};
 use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeSet;

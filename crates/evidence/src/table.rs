@@ -1,13 +1,13 @@
 //! The truth table of a union: which combinations of discriminator value and members the validations of a CRD allow.
 
+use crate::answer::{Combination, Evidence, EvidenceState, UnionFields};
 use crate::env::CelEnv;
 use crate::facts::{Content, KnownField};
 use crate::limits::{MOST_JUDGEMENTS, STACK};
 use crate::node::SchemaNode;
-use crate::place::{Evidence, EvidenceState, PlaceValidations};
+use crate::place::PlaceValidations;
 use crate::rule::{RULES, mentions};
 use crate::sample::{Sample, Sampler};
-use crate::union_fields::{Combination, UnionFields};
 use kube_unions_core::schema::Place;
 use serde_json::{Value, json};
 use std::borrow::Cow;

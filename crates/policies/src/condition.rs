@@ -4,7 +4,7 @@
 //! The checker of an API server takes time in proportion to the square of the length of an expression, so a policy with many unions
 //! compares whole fields.
 
-use crate::cel::{chain, fold, has, lists, maybe, singular, table, text, texts};
+use crate::cel::{chain, fold, has, identifier, lists, maybe, singular, table, text, texts};
 use crate::group::{PlaceGroup, Step, trunk};
 use crate::members::{Algorithm, Members};
 use crate::root::Root;
@@ -320,12 +320,7 @@ fn any_of_items(
 
 /// Returns a name of a condition: letters, digits and hyphens.
 fn hyphenated(name: &str) -> String {
-    let mut hyphenated = String::new();
-    for it in name.chars().map(|it| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' }) {
-        if it != '-' || !hyphenated.ends_with('-') {
-            hyphenated.push(it);
-        }
-    }
-    let name: String = hyphenated.trim_matches('-').chars().take(60).collect();
+    let name = identifier(name).to_ascii_lowercase().replace('_', "-");
+    let name: String = name.trim_matches('-').chars().take(60).collect();
     name.trim_matches('-').to_owned()
 }

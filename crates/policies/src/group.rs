@@ -126,11 +126,6 @@ impl<'p> PlaceGroup<'p> {
         }
     }
 
-    /// Returns true if an object of one group may be in an object of the other one.
-    fn nests_with(&self, other: &PlaceGroup<'p>) -> bool {
-        self.ways.iter().any(|one| other.ways.iter().any(|other| meet(one, other)))
-    }
-
     /// Returns the only way to a single object.
     pub(crate) fn single(&self) -> Option<Vec<&'p str>> {
         let [way] = &self.ways[..] else { return None };
@@ -188,7 +183,10 @@ pub(crate) fn joined<'g, 'p>(unions: &[PlacedUnion<'g, 'p>], list_functions: boo
         can_be_row && Algorithm::of(union) == Algorithm::Undiscriminated && !union.is_required() && !union.has_groups()
     };
     let (alike, others): (Vec<_>, Vec<_>) = unions.iter().copied().partition(is_joined);
-    let nests = |(one, _): &PlacedUnion<'_, 'p>| alike.iter().any(|(other, _)| one.nests_with(other));
+    let nests = |(one, _): &PlacedUnion<'_, 'p>| {
+        let mut others = alike.iter().flat_map(|(other, _)| &other.ways);
+        others.any(|other| one.ways.iter().any(|way| meet(way, other)))
+    };
     let actions = |(_, union): &PlacedUnion<'_, '_>| union.actions();
     if !list_functions
         || alike.len() < 2

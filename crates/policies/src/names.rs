@@ -32,8 +32,11 @@ pub(crate) fn policy_name(
     };
     let work = name_of(work);
     let version = match &target.scope {
-        VersionScope::Only(_) if reads_as_an_end(&target.gvk.version) => return None,
-        VersionScope::Only(_) => format!("{ONLY}{}", target.gvk.version),
+        VersionScope::Only(_) => {
+            // A version could be read as one with a part of an end behind it.
+            let version = format!("{ONLY}{}", target.gvk.version);
+            Some(version).filter(|it| !target.gvk.version.ends_with(ESCAPE) && !ends_like_a_name(it))?
+        }
         VersionScope::AllExcept(_) | VersionScope::TooMany(_) => String::new(),
     };
     // A resource with a dot could be another resource and its group.
@@ -52,11 +55,6 @@ pub(crate) fn name_for_pod_templates(prefix: &str, work: Option<Actions>) -> Opt
 /// one binding and one set of actions.
 fn name_of(work: Option<Actions>) -> String {
     work.map_or_else(|| "normalize".to_owned(), |actions| actions.names().join("-").to_ascii_lowercase())
-}
-
-/// Returns true if a version could be read as one with a part of an end behind it.
-fn reads_as_an_end(version: &str) -> bool {
-    version.ends_with(ESCAPE) || ends_like_a_name(&format!("-{version}"))
 }
 
 /// Returns true if a name could be read as one of a shorter resource, or as an escaped one.

@@ -116,19 +116,18 @@ impl UnionRules {
         let members = union.members().map(member).collect::<Result<_, RefusalReason>>()?;
         let groups = union.groups().map(Iterator::collect).collect();
         let fields = Fields { union, groups, members, discriminator };
-        let rules = match (union.form(), &fields.discriminator) {
+        let rules: Vec<Rule> = match (union.form(), &fields.discriminator) {
             (Form::Map, Some(discriminator)) => fields.map_form(discriminator),
             (Form::List, Some(discriminator)) => {
                 fields.at_most_one().chain(fields.discriminated(discriminator)).chain(fields.at_least_one()).collect()
             }
             (Form::List | Form::Map, None) => fields.at_most_one().chain(fields.at_least_one()).collect(),
         };
-        let rules = Self { rules, values };
-        if object.form == RuleForm::Cel && rules.rules.iter().any(Rule::is_too_long) {
-            Err(RefusalReason::TooLong)
-        } else {
-            Ok(rules)
+        let is_too_long = |rule: &Rule| rule.condition.to_string().len() > LONGEST_EXPRESSION;
+        if object.form == RuleForm::Cel && rules.iter().any(is_too_long) {
+            return Err(RefusalReason::TooLong);
         }
+        Ok(Self { rules, values })
     }
 }
 
@@ -387,10 +386,6 @@ impl Rule {
             ("message", Some(message)),
         ];
         fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?)))).collect()
-    }
-
-    fn is_too_long(&self) -> bool {
-        self.condition.to_string().len() > LONGEST_EXPRESSION
     }
 }
 
