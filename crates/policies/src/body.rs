@@ -6,7 +6,7 @@ use crate::manifests::{self, ManifestNeeds};
 use crate::root::{PodOwner, Root};
 use crate::rows::PolicyFacts;
 use crate::variables::Variables;
-use kube_unions_core::union::{Part, Union};
+use kube_unions_core::union::Union;
 
 /// A policy without its frame: one that normalises, or one that validates for a binding with some actions.
 #[derive(Debug)]
@@ -36,7 +36,6 @@ pub(crate) struct PolicyInputs<'g, 'u> {
 impl<'g, 'u> PolicyInputs<'g, 'u> {
     /// Returns the unions of groups that are wanted, and adds the variables that all of them read. `None` without unions.
     pub(crate) fn new(
-        part: Part,
         groups: impl Iterator<Item = &'g PlaceGroup<'u>>,
         is_wanted: impl Fn(&PlaceGroup<'_>, &Union) -> bool,
         owners: &[PodOwner<'u>],
@@ -55,7 +54,7 @@ impl<'g, 'u> PolicyInputs<'g, 'u> {
         let facts = PolicyFacts { several: tables.len() > 1, ..facts };
         let root = Root::new(owners, facts.purpose, variables);
         let evidence = ManifestNeeds::of(unions.iter().map(|(_, union)| *union));
-        manifests::add(part, evidence, &root.trunks, facts.list_functions, variables);
+        manifests::add(facts.part, evidence, &root.trunks, facts.list_functions, variables);
         Some(Self { unions, tables, root, facts })
     }
 }

@@ -13,109 +13,104 @@ use crate::place::UnionObjects;
 use crate::variables::Variables;
 use kube_unions_core::union::Part;
 
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ClaimExpressions {
-    /// A client-side apply that is repeated counts: the status has no manifest.
-    repeats: bool,
-}
-
-impl ClaimExpressions {
-    pub(crate) fn of(part: Part) -> Self {
-        Self { repeats: part == Part::Main }
+impl UnionObjects<'_> {
+    /// Returns true if a client-side apply that is repeated counts: the status has no manifest.
+    fn repeats(&self) -> bool {
+        self.part == Part::Main
     }
 
     /// Returns true if the manifest of the request sets the member `m`.
-    pub(crate) fn applies(self, objects: &UnionObjects<'_>) -> String {
+    pub(crate) fn applies(&self) -> String {
         // Names as JSON has them.
-        let name = if objects.members.needs_escapes() { "strings.quote(m) + \":\"" } else { "'\"' + m + '\":'" };
-        let repeated = if self.repeats { format!("{REPEATED}.contains({name})") } else { "false".to_owned() };
-        any(&[&claims(objects, "own", "m"), &repeated])
+        let name = if self.members.needs_escapes() { "strings.quote(m) + \":\"" } else { "'\"' + m + '\":'" };
+        let repeated = if self.repeats() { format!("{REPEATED}.contains({name})") } else { "false".to_owned() };
+        any(&[&self.claims("own", "m"), &repeated])
     }
 
     /// Returns the variable with the members that are set and that the manifest of the request sets.
-    pub(crate) fn applied(self, objects: &UnionObjects<'_>, variables: &mut Variables) -> String {
-        let applied = format!("{}.filter(m, {})", objects.set, self.applies(objects));
-        objects.define("applied", &applied, "what the manifest of the request sets of them", variables)
+    pub(crate) fn applied(&self, variables: &mut Variables) -> String {
+        let applied = format!("{}.filter(m, {})", self.set, self.applies());
+        self.define("applied", &applied, "what the manifest of the request sets of them", variables)
     }
 
     /// Returns true if the manifest of the request names the discriminator, in parentheses.
-    pub(crate) fn names_value(self, objects: &UnionObjects<'_>) -> String {
-        let name = objects.members.union.discriminator().unwrap_or_default();
-        let own = claims_value(objects, "own");
-        if !self.repeats {
+    pub(crate) fn names_value(&self) -> String {
+        let name = self.members.union.discriminator().unwrap_or_default();
+        let own = self.claims_value("own");
+        if !self.repeats() {
             return format!("({own})");
         }
         any(&[&own, &format!("{REPEATED}.contains({})", text(&format!("{}:", serde_json::Value::from(name))))])
     }
 
     /// Returns true if the manifest of the request sets the discriminator to a choice.
-    pub(crate) fn sets_value(self, objects: &UnionObjects<'_>) -> String {
-        if objects.members.union.discriminator().is_none() {
+    pub(crate) fn sets_value(&self) -> String {
+        if self.members.union.discriminator().is_none() {
             return "false".to_owned();
         }
-        let names = self.names_value(objects);
-        if objects.members.declares_none() { names } else { format!("({} != \"\" && {names})", objects.value) }
+        let names = self.names_value();
+        if self.members.declares_none() { names } else { format!("({} != \"\" && {names})", self.value) }
     }
 
     /// Returns true if the field manager of the request has set the discriminator by an update. A client-side apply is an update itself.
-    pub(crate) fn updates_value(self, objects: &UnionObjects<'_>) -> String {
-        let updated = claims_value(objects, "updated");
-        if self.repeats { format!("{updated} && {REPEATED} == \"\"") } else { updated }
+    pub(crate) fn updates_value(&self) -> String {
+        let updated = self.claims_value("updated");
+        if self.repeats() { format!("{updated} && {REPEATED} == \"\"") } else { updated }
     }
 
     /// Returns true if the field manager of the request has set the discriminator by an update, and its manifest does not name it.
-    pub(crate) fn only_updates_value(self, objects: &UnionObjects<'_>) -> String {
-        format!("{} && !({})", self.updates_value(objects), claims_value(objects, "own"))
+    pub(crate) fn only_updates_value(&self) -> String {
+        format!("{} && !({})", self.updates_value(), self.claims_value("own"))
     }
 
     /// Returns the variable that is true if the request changed the discriminator to a value that is not empty. A value that does not
     /// select the member of the manifest, and that the field manager does not name, is a default and counts as unchanged.
-    pub(crate) fn changed(self, objects: &UnionObjects<'_>, variables: &mut Variables) -> String {
-        let UnionObjects { value, old_value, members, .. } = objects;
+    pub(crate) fn changed(&self, variables: &mut Variables) -> String {
+        let UnionObjects { value, old_value, members, .. } = self;
         let name = members.union.discriminator().unwrap_or_default();
-        let applied = self.applied(objects, variables);
+        let applied = self.applied(variables);
         let is_default = format!("{applied}.exists(m, {}[m] != {value})", members.value);
-        let updated = format!("({})", self.updates_value(objects));
-        let named = any(&[&self.names_value(objects), &updated, &format!("!{is_default}")]);
-        objects.define(
+        let updated = format!("({})", self.updates_value());
+        let named = any(&[&self.names_value(), &updated, &format!("!{is_default}")]);
+        self.define(
             "changed",
             &format!("{value} != \"\" && {value} != {old_value} && {named}"),
             &format!("whether the request sets a new `{name}`, and not a default"),
             variables,
         )
     }
-}
 
-/// Returns true if the manifest of another field manager sets the discriminator.
-pub(crate) fn others_set_value(objects: &UnionObjects<'_>) -> String {
-    claims_value(objects, "other")
-}
+    /// Returns true if the manifest of another field manager sets the discriminator.
+    pub(crate) fn others_set_value(&self) -> String {
+        self.claims_value("other")
+    }
 
-/// Returns true if the manifest of another field manager sets the member `m`.
-pub(crate) fn others_set(objects: &UnionObjects<'_>) -> String {
-    claims(objects, "other", "m")
-}
+    /// Returns true if the manifest of another field manager sets the member `m`.
+    pub(crate) fn others_set(&self) -> String {
+        self.claims("other", "m")
+    }
 
-/// Returns true if the manifest of the request set a member before, and sets it again. `member` is an expression.
-pub(crate) fn sets_again(objects: &UnionObjects<'_>, member: &str) -> String {
-    format!("{} && {}", claims(objects, "own", member), claims(objects, "earlier own", member))
-}
+    /// Returns true if the manifest of the request set a member before, and sets it again. `member` is an expression.
+    pub(crate) fn sets_again(&self, member: &str) -> String {
+        format!("{} && {}", self.claims("own", member), self.claims("earlier own", member))
+    }
 
-/// Returns true if manifests set a member, an expression.
-fn claims(objects: &UnionObjects<'_>, by: &str, member: &str) -> String {
-    is_in(objects, &format!("\"{by} f:\" + {member}"))
-}
+    /// Returns true if manifests set a member, an expression.
+    fn claims(&self, by: &str, member: &str) -> String {
+        self.is_in(&format!("\"{by} f:\" + {member}"))
+    }
 
-fn claims_value(objects: &UnionObjects<'_>, by: &str) -> String {
-    let name = objects.members.union.discriminator().unwrap_or_default();
-    is_in(objects, &text(&format!("{by} f:{name}")))
-}
+    fn claims_value(&self, by: &str) -> String {
+        let name = self.members.union.discriminator().unwrap_or_default();
+        self.is_in(&text(&format!("{by} f:{name}")))
+    }
 
-fn is_in(objects: &UnionObjects<'_>, claim: &str) -> String {
-    // Nothing of a manifest belongs to an item without an identity.
-    match &objects.claims {
-        None => "false".to_owned(),
-        Some(claims) if objects.has_nested_claims => format!("{claims}.exists(them, {claim} in them)"),
-        Some(claims) => format!("{claim} in {claims}"),
+    fn is_in(&self, claim: &str) -> String {
+        // Nothing of a manifest belongs to an item without an identity.
+        match &self.claims {
+            None => "false".to_owned(),
+            Some(claims) if self.has_nested_claims => format!("{claims}.exists(them, {claim} in them)"),
+            Some(claims) => format!("{claim} in {claims}"),
+        }
     }
 }

@@ -4,7 +4,6 @@
 
 use crate::body::{PolicyBody, PolicyInputs};
 use crate::cel::{all, any, concat, fold, pointer, text};
-use crate::claims::{self, ClaimExpressions};
 use crate::condition::Conditions;
 use crate::group::PlaceGroup;
 use crate::members::{Algorithm, Members};
@@ -24,9 +23,9 @@ pub(crate) fn compile<'g, 'u>(
     let mut deepest_first: Vec<&'g PlaceGroup<'u>> = groups.iter().collect();
     // The deepest places come first: a member takes what is in it along.
     deepest_first.sort_by_key(|group| std::cmp::Reverse(group.depth()));
-    let facts = PolicyFacts { purpose: Purpose::Mutation, custom, list_functions: true, several: false };
+    let facts = PolicyFacts { purpose: Purpose::Mutation, part, custom, list_functions: true, several: false };
     let mut variables = Variables::default();
-    let inputs = PolicyInputs::new(part, deepest_first.into_iter(), can_normalize, owners, facts, &mut variables)?;
+    let inputs = PolicyInputs::new(deepest_first.into_iter(), can_normalize, owners, facts, &mut variables)?;
     let (mut cleared, mut deduced, mut conditions) = (Vec::new(), Vec::new(), Conditions::new(&inputs.root, custom));
     for (group, union) in &inputs.unions {
         conditions.of_mutation(group, union);
@@ -35,14 +34,13 @@ pub(crate) fn compile<'g, 'u>(
         let suspects = |members: &Members<'_>, set: &str, value: &str| Some(suspects(members, set, value));
         let objects = UnionObjects::new(table, &inputs.root, inputs.facts, suspects, &mut variables);
         let Some(objects) = objects else { continue };
-        let normalization = UnionNormalization { objects: &objects, claims: ClaimExpressions::of(part) };
         match Algorithm::of(objects.members.union) {
             Algorithm::Map(discriminator) => {
-                cleared.push(normalization.of_change(discriminator, &mut variables));
+                cleared.push(objects.of_change(discriminator, &mut variables));
             }
-            Algorithm::Undiscriminated => cleared.push(normalization.of_addition(&mut variables)),
+            Algorithm::Undiscriminated => cleared.push(objects.of_addition(&mut variables)),
             Algorithm::Discriminated(discriminator) => {
-                let (sets, clears) = normalization.of_choice(discriminator, &mut variables);
+                let (sets, clears) = objects.of_choice(discriminator, &mut variables);
                 deduced.push(sets);
                 cleared.extend(clears);
             }
@@ -70,84 +68,76 @@ fn suspects(members: &Members<'_>, set: &str, value: &str) -> String {
     }
 }
 
-struct UnionNormalization<'a, 'p> {
-    objects: &'a UnionObjects<'p>,
-    claims: ClaimExpressions,
-}
-
-impl UnionNormalization<'_, '_> {
+impl UnionObjects<'_> {
     /// Returns the operations that remove members, an expression.
     fn removals(&self, members: &str) -> String {
-        format!("{members}.map(m, JSONPatch{{op: \"remove\", path: {}}})", self.objects.pointer_of_member())
+        format!("{members}.map(m, JSONPatch{{op: \"remove\", path: {}}})", self.pointer_of_member())
     }
 
     /// Returns the operations that clear members in the 2022 form: a change of the discriminator wins, unless the manifest sets a member
     /// that the value does not select.
     fn of_change(&self, discriminator: &str, variables: &mut Variables) -> String {
-        let Self { objects, claims } = self;
-        let UnionObjects { set, value, had, old_value, members, .. } = objects;
+        let UnionObjects { set, value, had, old_value, members, .. } = self;
         let comment =
             format!("members that `{discriminator}` does not select; an unknown `{discriminator}` selects nothing");
         let leftovers = format!("{set}.filter(m, {})", members.is_left_over(value));
-        let leftovers = objects.define("leftovers", &leftovers, &comment, variables);
-        let refused = objects.define(
+        let leftovers = self.define("leftovers", &leftovers, &comment, variables);
+        let refused = self.define(
             "refused",
-            &format!("{leftovers}.exists(m, {}) && !({})", claims.applies(objects), claims.only_updates_value(objects)),
+            &format!("{leftovers}.exists(m, {}) && !({})", self.applies(), self.only_updates_value()),
             &format!(
                 "whether the manifest of the request sets one of them: that is refused, unless an update changes `{discriminator}`"
             ),
             variables,
         );
         let clears = all(&[had, &format!("{value} != {old_value}"), &format!("!{refused}")]);
-        objects.collect_if(&clears, &self.removals(&leftovers))
+        self.collect_if(&clears, &self.removals(&leftovers))
     }
 
     /// Returns the operations that clear members in the 2019 form without a discriminator: the one member that was added wins, unless the
     /// manifest sets others as well, or two manifests contest it.
     fn of_addition(&self, variables: &mut Variables) -> String {
-        let Self { objects, claims } = self;
-        let UnionObjects { set, had, members, .. } = objects;
-        let added = objects.added(variables);
+        let UnionObjects { set, had, members, .. } = self;
+        let added = self.added(variables);
         let is_one = members.is_one_choice(&added);
         let contested = |it: &str| {
             let clashes = members.clashes_with(it);
-            let others = format!("{set}.exists(m, {clashes} && {})", claims::others_set(objects));
-            format!("{} && {others}", claims::sets_again(objects, it))
+            let others = format!("{set}.exists(m, {clashes} && {})", self.others_set());
+            format!("{} && {others}", self.sets_again(it))
         };
         let contested = if members.union.has_groups() {
             format!("{is_one} && {}", contested(&format!("{added}[0]")))
         } else {
             format!("{added}.exists(a, {})", contested("a"))
         };
-        let applied = format!("{set}.filter(m, {})", claims.applies(objects));
+        let applied = format!("{set}.filter(m, {})", self.applies());
         let contradicts = if members.union.has_groups() {
-            format!("!({})", members.go_together(&claims.applied(objects, variables)))
+            format!("!({})", members.go_together(&self.applied(variables)))
         } else {
             format!("{applied}.size() > 1")
         };
-        let refused = objects.define(
+        let refused = self.define(
             "refused",
             &format!("{contradicts} ||\n  {contested}"),
             "whether the manifest of the request sets several, or sets the added one again while another one sets another member",
             variables,
         );
         // Only objects with such members have rows.
-        let clash = if objects.is_single() { members.clash(set) } else { "true".to_owned() };
+        let clash = if self.is_single() { members.clash(set) } else { "true".to_owned() };
         let clears = all(&[had, &clash, &is_one, &format!("!{refused}")]);
         let others = members.clashes_with(&format!("{added}[0]"));
-        objects.collect_if(&clears, &self.removals(&format!("{set}.filter(m, {others})")))
+        self.collect_if(&clears, &self.removals(&format!("{set}.filter(m, {others})")))
     }
 
     /// Returns the operations that set a discriminator, and those that clear members, in the 2019 form with one: where the request
     /// tells the choice, unless this would overwrite a field that the manifest sets, or that two manifests contest.
     fn of_choice(&self, discriminator: &str, variables: &mut Variables) -> (String, Option<String>) {
-        let Self { objects, claims } = self;
-        let UnionObjects { set, value, members, .. } = objects;
+        let UnionObjects { set, value, members, .. } = self;
         let value_of = &members.value;
-        let added = objects.added(variables);
-        let applied = claims.applied(objects, variables);
-        let changed = claims.changed(objects, variables);
-        let choice = objects.define(
+        let added = self.added(variables);
+        let applied = self.applied(variables);
+        let changed = self.changed(variables);
+        let choice = self.define(
             "choice",
             &format!(
                 "{changed} ? ({added}.all(m, {value_of}[m] == {value}) ? {value} : \"\") :\n  \
@@ -166,24 +156,24 @@ impl UnionNormalization<'_, '_> {
         let clears_own = clears(&format!("m in {applied}"));
         let overwrites = format!(
             "({} ? {choice} != {value} || {clears_own} : {} && {clears_own})",
-            claims.sets_value(objects),
+            self.sets_value(),
             members.clash(&applied)
         );
-        let overwrites = objects.define(
+        let overwrites = self.define(
             "overwrites",
             &overwrites,
             "whether this would change what the manifest of the request sets: that is refused",
             variables,
         );
-        let contested = if objects.has_identity() {
-            objects.define(
+        let contested = if self.has_identity() {
+            self.define(
                 "contested",
                 &format!(
                     "!{changed} && {set}.exists(m, {value_of}[m] == {choice} && {}) &&\n    \
                  ({} || {choice} != {value} && {value} != \"\" && {})",
-                    claims::sets_again(objects, "m"),
-                    clears(&claims::others_set(objects)),
-                    claims::others_set_value(objects)
+                    self.sets_again("m"),
+                    clears(&self.others_set()),
+                    self.others_set_value()
                 ),
                 "whether the manifest of somebody else sets what this would change, again and again",
                 variables,
@@ -191,20 +181,16 @@ impl UnionNormalization<'_, '_> {
         } else {
             "false".to_owned()
         };
-        let decided = objects.define(
-            "decided",
-            &format!("{choice} != \"\" && !{}", any(&[&overwrites, &contested])),
-            "",
-            variables,
-        );
-        let path = concat(&[objects.path.clone(), text(&pointer(discriminator))]);
+        let decided =
+            self.define("decided", &format!("{choice} != \"\" && !{}", any(&[&overwrites, &contested])), "", variables);
+        let path = concat(&[self.path.clone(), text(&pointer(discriminator))]);
         let deduced = if members.union.is_boolean() { format!("{choice} == \"true\"") } else { choice.clone() };
-        let sets = objects.collect_if(
+        let sets = self.collect_if(
             &format!("{decided} && {choice} != {value}"),
             &format!("[JSONPatch{{op: \"add\", path: {path}, value: {deduced}}}]"),
         );
         // In a list without keys nothing is known to be changed, so nothing is cleared.
         let removals = self.removals(&format!("{set}.filter(m, {value_of}[m] != {choice})"));
-        (sets, objects.has_identity().then(|| objects.collect_if(&decided, &removals)))
+        (sets, self.has_identity().then(|| self.collect_if(&decided, &removals)))
     }
 }

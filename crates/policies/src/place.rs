@@ -25,7 +25,7 @@ use crate::root::{Purpose, Root};
 use crate::rows::{ObjectsBuilder, PolicyFacts, Side};
 use crate::variables::{Variables, camel};
 use crate::walk::{FieldRef, RowWalk, collections};
-use kube_unions_core::union::Union;
+use kube_unions_core::union::{Part, Union};
 
 /// The objects of a place with one of its unions. The expressions are about one object.
 #[derive(Debug)]
@@ -49,6 +49,7 @@ pub(crate) struct UnionObjects<'p> {
     pub(crate) has_nested_claims: bool,
     /// The path of the object: a pointer, or a path for people.
     pub(crate) path: String,
+    pub(crate) part: Part,
     rows: Option<Rows>,
     /// Tells the variables of the union from those of others.
     prefix: String,
@@ -249,6 +250,7 @@ fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Varia
         claims: Some(claims),
         has_nested_claims: nested,
         path: walk.path(),
+        part: it.facts.part,
         rows: None,
         prefix: String::new(),
     }
@@ -352,6 +354,7 @@ fn rows<'p>(
         claims: identified.then(|| format!("{item}.claims")),
         has_nested_claims: false,
         path: format!("{item}.{}", first.path_field()),
+        part: facts.part,
         rows: Some(Rows { all, item, value, old, by_key, identified }),
         prefix: String::new(),
     })

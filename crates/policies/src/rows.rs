@@ -7,11 +7,13 @@ use crate::members::Members;
 use crate::root::{Purpose, Root};
 use crate::variables::Variables;
 use crate::walk::{FieldRef, RowWalk};
+use kube_unions_core::union::Part;
 
 /// The facts about a policy that decide how its objects are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PolicyFacts {
     pub(crate) purpose: Purpose,
+    pub(crate) part: Part,
     /// True if a CRD defines the kind, so that the API server refuses list items with the same keys.
     pub(crate) custom: bool,
     /// The API server knows `flatten`. Where it does not, nothing is in lists and maps.

@@ -224,34 +224,25 @@ fn item(rule: &union::Rule, object: &PlacedSchema<'_>) -> Value {
     }
 }
 
-type TooMuch<'p> = Vec<(&'p str, RefusalReason)>;
-
 /// Splits off the most expensive unions if all together exceed a limit of the API server.
-fn within_limits(mut candidates: Vec<Candidate<'_>>) -> (Vec<Candidate<'_>>, TooMuch<'_>) {
-    let mut by_cost: Vec<_> = candidates.iter().enumerate().map(|(at, it)| (it.cost, at, it.length)).collect();
-    by_cost.sort_unstable();
+fn within_limits(candidates: Vec<Candidate<'_>>) -> (Vec<Candidate<'_>>, Vec<(&str, RefusalReason)>) {
+    let mut by_cost: Vec<_> = candidates.into_iter().enumerate().collect();
+    by_cost.sort_by_key(|(_, candidate)| candidate.cost);
     let (mut cost, mut length) = (0_u64, 0_usize);
-    let mut reasons = BTreeMap::new();
-    for (more, position, longer) in by_cost {
-        if cost.saturating_add(more) > MOST_FOR_ALL {
-            reasons.insert(position, RefusalReason::TooExpensiveTogether);
-        } else if length.saturating_add(longer) > LONGEST_TEXT {
-            reasons.insert(position, RefusalReason::TooLong);
+    let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+    for (position, candidate) in by_cost {
+        let sums = (cost.saturating_add(candidate.cost), length.saturating_add(candidate.length));
+        if sums.0 > MOST_FOR_ALL {
+            refused.push((candidate.path, RefusalReason::TooExpensiveTogether));
+        } else if sums.1 > LONGEST_TEXT {
+            refused.push((candidate.path, RefusalReason::TooLong));
         } else {
-            cost = cost.saturating_add(more);
-            length = length.saturating_add(longer);
+            (cost, length) = sums;
+            accepted.push((position, candidate));
         }
     }
-    let mut position = 0;
-    let mut too_much = Vec::new();
-    candidates.retain(|candidate| {
-        let reason = reasons.remove(&position);
-        position += 1;
-        let keep = reason.is_none();
-        too_much.extend(reason.map(|reason| (candidate.path, reason)));
-        keep
-    });
-    (candidates, too_much)
+    accepted.sort_by_key(|(position, _)| *position);
+    (accepted.into_iter().map(|(_, candidate)| candidate).collect(), refused)
 }
 
 fn edits(schema: &Value, form: RuleForm, accepted: Vec<Candidate<'_>>) -> Vec<SchemaEdit> {

@@ -5,7 +5,6 @@
 
 use crate::body::{PolicyBody, PolicyInputs};
 use crate::cel::{self, concat, fold, joined, one_line, printable, text};
-use crate::claims::{self, ClaimExpressions};
 use crate::condition::Conditions;
 use crate::group::PlaceGroup;
 use crate::members::Algorithm;
@@ -37,10 +36,10 @@ pub(crate) fn compile<'g, 'u>(
 ) -> Option<PolicyBody<'g, 'u>> {
     let wanted = |union: &Union| options.ratcheting.wanted(options.actions.unwrap_or(union.actions()), actions);
     let list_functions = options.server.has_list_functions();
-    let facts = PolicyFacts { purpose: Purpose::Validation, custom, list_functions, several: false };
+    let facts = PolicyFacts { purpose: Purpose::Validation, part, custom, list_functions, several: false };
     let mut variables = Variables::default();
     let is_wanted = |_: &PlaceGroup<'_>, union: &Union| wanted(union).is_some();
-    let inputs = PolicyInputs::new(part, groups.iter(), is_wanted, owners, facts, &mut variables)?;
+    let inputs = PolicyInputs::new(groups.iter(), is_wanted, owners, facts, &mut variables)?;
     let unions = &inputs.unions;
     // A choice that is new has no old fault.
     let on_create =
@@ -57,8 +56,7 @@ pub(crate) fn compile<'g, 'u>(
         // A mutating policy deduces discriminators. It may be skipped, so this one refuses what it would have changed.
         let deduces = options.mutate && options.server.has_mutating_policies();
         let verifies = deduces && union.is_normalized() && actions.denies();
-        let faults = UnionFaults { objects: &objects, claims: ClaimExpressions::of(part), verifies };
-        let faults = faults.compile(&mut variables);
+        let faults = objects.faults(verifies, &mut variables);
         let mut unchanged = || {
             let comment = "whether the choice is the one that was there before; an old fault does not stop a write that leaves it alone";
             objects.define("unchanged", &objects.is_unchanged(), comment, &mut variables)
@@ -98,27 +96,20 @@ pub(crate) fn compile<'g, 'u>(
     })
 }
 
-struct UnionFaults<'a, 'p> {
-    objects: &'a UnionObjects<'p>,
-    claims: ClaimExpressions,
-    /// True if a discriminator that does not name the only member is a fault.
-    verifies: bool,
-}
-
-impl UnionFaults<'_, '_> {
-    /// Returns the variable of the faults of one object.
-    fn compile(&self, variables: &mut Variables) -> String {
-        let union = self.objects.members.union;
+impl UnionObjects<'_> {
+    /// Returns the variable of the faults of one object. `verifies`: a discriminator that does not name the only member is a fault.
+    fn faults(&self, verifies: bool, variables: &mut Variables) -> String {
+        let union = self.members.union;
         let faults = match Algorithm::of(union) {
             Algorithm::Map(discriminator) => self.of_map(discriminator, variables),
             Algorithm::Discriminated(discriminator) if union.is_normalized() => {
-                self.of_list(Some(discriminator), variables)
+                self.of_list(Some(discriminator), verifies, variables)
             }
             Algorithm::Discriminated(discriminator) => self.of_list_alone(discriminator, variables),
-            Algorithm::Undiscriminated => self.of_list(None, variables),
+            Algorithm::Undiscriminated => self.of_list(None, verifies, variables),
         };
         // An object that is not there needs no member.
-        match self.objects.is_there.as_ref().filter(|_| union.is_required()) {
+        match self.is_there.as_ref().filter(|_| union.is_required()) {
             Some(is_there) => format!("({is_there} ? {faults} : [])"),
             None => faults,
         }
@@ -126,36 +117,29 @@ impl UnionFaults<'_, '_> {
 
     /// Returns the text of a fault of the field `name`, with the words behind its path: expressions.
     fn of_field(&self, name: &str, words: &[&str]) -> String {
-        fault(self.objects.path_of(name, Purpose::Validation), words)
+        fault(self.path_of(name, Purpose::Validation), words)
     }
 
     /// Returns the text of a fault of the object, with these words behind its path: expressions. The first one is a text.
     fn of_object(&self, first: &str, words: &[&str]) -> String {
-        fault(self.objects.path_with(first), words)
+        fault(self.path_with(first), words)
     }
 
     /// Returns a value of the discriminator as messages show it.
     fn shown(&self, variables: &mut Variables) -> String {
-        let objects = self.objects;
-        objects.define(
-            "shown",
-            &printable(&objects.value),
-            "as messages show it: on one line, and not too long",
-            variables,
-        )
+        self.define("shown", &printable(&self.value), "as messages show it: on one line, and not too long", variables)
     }
 
     /// Returns the faults of the 2022 form: the discriminator and the members must agree.
     fn of_map(&self, discriminator: &str, variables: &mut Variables) -> String {
-        let objects = self.objects;
-        let UnionObjects { set, value, had, old_value, .. } = objects;
-        let members = objects.members.clone().with_needed(discriminator, objects.prefix(), variables);
+        let UnionObjects { set, value, had, old_value, .. } = self;
+        let members = self.members.clone().with_needed(discriminator, self.prefix(), variables);
         let what = if members.union.has_groups() { "the members" } else { "the member" };
         let comment = format!("{what} that `{discriminator}` selects");
-        let selected = objects.define("selected", &members.selected(value), &comment, variables);
+        let selected = self.define("selected", &members.selected(value), &comment, variables);
         let is_not = members.is_not(&selected);
         let values = variables.constant(
-            &objects.name("values"),
+            &self.name("values"),
             members.listed_values(),
             &format!("the `{discriminator}` of each member, as messages tell it"),
         );
@@ -163,14 +147,14 @@ impl UnionFaults<'_, '_> {
         let only = text(&format!(": Forbidden: may only be specified when `{discriminator}` is "));
         let values = format!("{values}[m]");
         let hint = text(&format!("; remove it, or change `{discriminator}` to switch the member"));
-        let hint = if objects.has_identity() {
+        let hint = if self.has_identity() {
             format!("({had} && {old_value} == {value} ? {hint} : \"\")")
         } else {
             "\"\"".to_owned()
         };
         let forbidden = self.of_field("m", &[&only, &values, &hint]);
         let is_left_over = format!("m in {set} && {is_not}");
-        let is_told = objects.has_identity().then(|| format!("{told}.size() > 0"));
+        let is_told = self.has_identity().then(|| format!("{told}.size() > 0"));
         let untold = is_told.as_ref().map_or_else(String::new, |told| format!(" && !({told})"));
         let wrong = match members.is_missing(value, &selected) {
             None => format!("{set}.filter(m, {is_not}{untold}).map(m, {forbidden})"),
@@ -193,7 +177,7 @@ impl UnionFaults<'_, '_> {
         let nothing_is_fine = members.declares_none() && !members.union.is_required();
         let wrong =
             if nothing_is_fine { format!("{value} == \"\" && {set}.size() == 0 ? [] :\n{wrong}") } else { wrong };
-        let wrong = objects.define(
+        let wrong = self.define(
             "wrongMembers",
             &wrong,
             &format!("what is wrong with the members of a known `{discriminator}`"),
@@ -215,26 +199,25 @@ impl UnionFaults<'_, '_> {
             "{value} in {} ? {wrong} :\n{value} != \"\" ? [{unknown}] :\n{set}.size() == 0 ? {nothing} : [{required}]",
             members.selects
         );
-        objects.define("wrong", &faults, "", variables)
+        self.define("wrong", &faults, "", variables)
     }
 
     /// Returns the faults of the 2019 form: at most one member is set, and the request does not contradict itself.
-    fn of_list(&self, discriminator: Option<&str>, variables: &mut Variables) -> String {
-        let objects = self.objects;
-        let UnionObjects { members, set, value, .. } = objects;
-        let added = objects.added(variables);
+    fn of_list(&self, discriminator: Option<&str>, verifies: bool, variables: &mut Variables) -> String {
+        let UnionObjects { members, set, value, .. } = self;
+        let added = self.added(variables);
         let number = self.wrong_number(&added, variables);
         let value_of = &members.value;
         let mut faults = String::new();
-        if objects.has_identity() {
+        if self.has_identity() {
             let differs = format!("{value_of}[m] != {value}");
             let told = self.told(discriminator.map(|_| &*differs), variables);
             let contested = self.contested(discriminator, &added, variables);
             faults = format!("{told}.size() > 0 ? {told} :\n{contested}.size() > 0 ? {contested} :\n");
         }
         if let Some(discriminator) = discriminator {
-            let changed = self.claims.changed(objects, variables);
-            let contradicting = objects.define(
+            let changed = self.changed(variables);
+            let contradicting = self.define(
                 "contradicting",
                 &format!("{changed} ? {added}.filter(m, {value_of}[m] != {value}) : []"),
                 &format!("added members that a new `{discriminator}` does not name"),
@@ -243,7 +226,7 @@ impl UnionFaults<'_, '_> {
             let only = text(&format!(": Forbidden: may only be specified when `{discriminator}` is \""));
             let fault = self.of_field("m", &[&only, &self.shown_value("m"), &text("\"")]);
             faults.extend([format!("{contradicting}.size() > 0 ? {contradicting}.map(m, {fault}) :\n")]);
-            if self.verifies {
+            if verifies {
                 let set_one = format!("{set}[0]");
                 let fault = self.of_field(
                     &text(discriminator),
@@ -260,18 +243,18 @@ impl UnionFaults<'_, '_> {
             }
         }
         faults.push_str(&number);
-        objects.define("wrong", &faults, "", variables)
+        self.define("wrong", &faults, "", variables)
     }
 
     /// Returns names as messages list them. `names` is evaluated several times.
     fn named(&self, names: &str) -> String {
         // In rows, this is evaluated for each object, and not only where there is something to name.
-        if self.objects.is_single() { joined(names) } else { format!("{names}.size() == 0 ? \"\" : {}", joined(names)) }
+        if self.is_single() { joined(names) } else { format!("{names}.size() == 0 ? \"\" : {}", joined(names)) }
     }
 
     /// Returns the value that selects a member, an expression, as messages show it.
     fn shown_value(&self, member: &str) -> String {
-        let members = &self.objects.members;
+        let members = &self.members;
         let value = format!("{}[{member}]", members.value);
         let is_plain = |value: &str| !value.contains(char::is_control) && value.chars().count() <= cel::LONGEST;
         if members.union.choices().iter().all(|choice| is_plain(choice.value())) { value } else { printable(&value) }
@@ -280,24 +263,23 @@ impl UnionFaults<'_, '_> {
     /// Returns the faults of the manifest that the request applies, if it sets fields of the union that may not be set together.
     /// `rejects` is true if the value does not select the member `m`.
     fn told(&self, rejects: Option<&str>, variables: &mut Variables) -> String {
-        let objects = self.objects;
-        if !objects.has_identity() {
+        if !self.has_identity() {
             return "[]".to_owned();
         }
-        let UnionObjects { members, had, .. } = objects;
-        let applied = self.claims.applied(objects, variables);
-        let names = objects.define("appliedNames", &self.named(&applied), "", variables);
+        let UnionObjects { members, had, .. } = self;
+        let applied = self.applied(variables);
+        let names = self.define("appliedNames", &self.named(&applied), "", variables);
         let several = self.of_object(": Invalid value: the applied manifest sets ", &[&names, &text("; keep one")]);
         // A union that is created has nothing that the manifest could switch.
         let mut told = format!("!({had}) ? [] :\n");
         if let (Some(rejects), Some(discriminator)) = (rejects, members.union.discriminator()) {
-            let others = objects.define(
+            let others = self.define(
                 "unselected",
                 &format!("{applied}.filter(m, {rejects})"),
                 &format!("those of them that `{discriminator}` does not select"),
                 variables,
             );
-            let names = objects.define("unselectedNames", &self.named(&others), "", variables);
+            let names = self.define("unselectedNames", &self.named(&others), "", variables);
             let shown = self.shown(variables);
             let fault = self.of_object(
                 &format!(": Invalid value: the applied manifest sets `{discriminator}` to \""),
@@ -311,19 +293,17 @@ impl UnionFaults<'_, '_> {
                     &names,
                 ],
             );
-            told.extend([format!("{} ? ({others}.size() == 0 ? [] : [{fault}]) :\n", self.claims.sets_value(objects))]);
+            told.extend([format!("{} ? ({others}.size() == 0 ? [] : [{fault}]) :\n", self.sets_value())]);
         }
         told.extend([format!("{} ? [] : [{several}]", members.go_together(&applied))]);
-        objects.define("contradicted", &told, "what is wrong with the manifest of the request", variables)
+        self.define("contradicted", &told, "what is wrong with the manifest of the request", variables)
     }
 
     /// Returns the fault of a manifest that is applied again and whose member was cleared for the manifest of another field manager.
     fn contested(&self, discriminator: Option<&str>, added: &str, variables: &mut Variables) -> String {
-        let objects = self.objects;
-        let UnionObjects { members, set, value, .. } = objects;
-        let claims = self.claims;
+        let UnionObjects { members, set, value, .. } = self;
         let first = |list: &str| if members.union.has_groups() { format!("[{list}[0]]") } else { list.to_owned() };
-        let again = objects.define(
+        let again = self.define(
             "again",
             &format!(
                 "({} ? {} : {} ? {} : []).filter(m, {})",
@@ -331,17 +311,17 @@ impl UnionFaults<'_, '_> {
                 first(added),
                 members.is_one_choice(set),
                 first(set),
-                claims::sets_again(objects, "m")
+                self.sets_again("m")
             ),
             "the member that the manifest of the request has set before, and that was removed since",
             variables,
         );
-        let rivals = objects.define(
+        let rivals = self.define(
             "rivals",
             &format!(
                 "{again}.size() == 0 ? [] : {set}.filter(m, {} && {})",
                 members.clashes_with(&format!("{again}[0]")),
-                claims::others_set(objects)
+                self.others_set()
             ),
             "what the manifests of others set",
             variables,
@@ -353,29 +333,28 @@ impl UnionFaults<'_, '_> {
                 &[&one, &text("`, and the manifest of another field manager sets "), others, &text("; keep one")],
             )
         };
-        let names = objects.define("rivalNames", &self.named(&rivals), "", variables);
+        let names = self.define("rivalNames", &self.named(&rivals), "", variables);
         let of_members = fault(&names);
         let comment = "what is wrong with the manifests of two field managers";
         let Some(discriminator) = discriminator else {
             let contested = format!("{rivals}.size() == 0 ? [] :\n[{of_members}]");
-            return objects.define("contested", &contested, comment, variables);
+            return self.define("contested", &contested, comment, variables);
         };
-        let changed = claims.changed(objects, variables);
+        let changed = self.changed(variables);
         let of_value = fault(&text(&format!("`{discriminator}`")));
         let overwrites =
-            format!("{}[{one}] != {value} && {value} != \"\" && {}", members.value, claims::others_set_value(objects));
+            format!("{}[{one}] != {value} && {value} != \"\" && {}", members.value, self.others_set_value());
         let contested = format!(
             "{again}.size() == 0 || {changed} ? [] :\n{rivals}.size() > 0 ? [{of_members}] :\n{overwrites}\n  ? [{of_value}] : []"
         );
-        objects.define("contested", &contested, comment, variables)
+        self.define("contested", &contested, comment, variables)
     }
 
     /// Returns the faults of the 2019 form with a discriminator that is never deduced: the discriminator and the members must
     /// agree.
     fn of_list_alone(&self, discriminator: &str, variables: &mut Variables) -> String {
-        let objects = self.objects;
-        let UnionObjects { members, set, value, had, old_value, .. } = objects;
-        let added = objects.added(variables);
+        let UnionObjects { members, set, value, had, old_value, .. } = self;
+        let added = self.added(variables);
         let value_of = &members.value;
         let others = format!("{set}.filter(m, {value_of}[m] != {value})");
         let only = text(&format!(": Forbidden: may only be specified when `{discriminator}` is \""));
@@ -395,22 +374,21 @@ impl UnionFaults<'_, '_> {
             (format!("{value} != \"\""), members.clash(set))
         };
         let mut faults = format!("{has_value} ? {others}.map(m, {fault}) :\n{number}");
-        if objects.has_identity() {
+        if self.has_identity() {
             let told = self.told(Some(&format!("{value_of}[m] != {value}")), variables);
             faults = format!(
                 "({has_value} ? {others}.size() > 0 : {is_wrong_number}) && {told}.size() > 0 ? {told} :\n{faults}"
             );
         }
-        objects.define("wrong", &faults, "", variables)
+        self.define("wrong", &faults, "", variables)
     }
 
     /// Returns the faults of more than one member, and of none although one is required.
     fn wrong_number(&self, added: &str, variables: &mut Variables) -> String {
-        let objects = self.objects;
-        let UnionObjects { set, had, members, .. } = objects;
+        let UnionObjects { set, had, members, .. } = self;
         let later = format!("{set}.filter(m, {})", members.clashes_with(&format!("{set}[0]")));
-        let blamed = if objects.has_identity() {
-            objects.define(
+        let blamed = if self.has_identity() {
+            self.define(
                 "blamed",
                 &format!("{had} && {added}.size() > 0 ? {added} : {later}"),
                 "if there are several, those that were added",
@@ -422,7 +400,7 @@ impl UnionFaults<'_, '_> {
         let names = format!("{}.join(\"`, `\")", members.one_of_each(set));
         let several = self.of_field("m", &[&text(": Forbidden: at most one of `"), &names, &text("` may be set")]);
         let too_many = format!("{} ? {blamed}.map(m, {several}) : []", members.clash(set));
-        if objects.members.union.is_required() {
+        if self.members.union.is_required() {
             format!("{set}.size() == 0 ? [{}] :\n{too_many}", self.none_set())
         } else {
             too_many
@@ -431,7 +409,7 @@ impl UnionFaults<'_, '_> {
 
     /// Returns the fault of an object without a member.
     fn none_set(&self) -> String {
-        let names: Vec<_> = self.objects.members.union.members().map(|name| format!("`{name}`")).collect();
+        let names: Vec<_> = self.members.union.members().map(|name| format!("`{name}`")).collect();
         let one_of = if names.len() == 1 { "" } else { "one of " };
         self.of_object(&format!(": Required value: {one_of}{} must be set", names.join(", ")), &[])
     }
