@@ -30,7 +30,7 @@ pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.
 
 /// The log filter if `RUST_LOG` is not set. The Kubernetes client logs each failed attempt; its callers log its errors once
 /// instead.
-const DEFAULT_FILTER: &str = "info,kube_client=off,kube_runtime=off";
+const DEFAULT_FILTER: &str = "info,kube_client=off";
 
 /// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

@@ -4,14 +4,14 @@
 //! object, so that no object comes twice.
 
 use super::discovery::DiscoveredResource;
-use super::object::{RESERVED, collection};
+use super::object::collection;
 use super::refusal::LiveError;
 use super::request::{RequestError, bounded_text};
 use super::retry::Retry;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
-use kube::core::Status;
-use percent_encoding::utf8_percent_encode;
+use kube::api::ListParams;
+use kube::core::{Request, Status};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -33,16 +33,24 @@ const WEIGHT: usize = 1 << 20;
 const HEAVIEST: usize = 8 << 20;
 
 /// Attempts at a page if the server fails or the connection breaks. The client itself also retries 429, 503 and 504.
-const TRIES: usize = 5;
+const TRIES: u32 = 5;
 
 /// Maximum number of expiries of a list between two objects.
 const EXPIRIES: u32 = 3;
+
+/// Pages shrink to an eighth after one that is too heavy, or did not arrive as a whole.
+const SHRINKING: u32 = 3;
 
 /// All objects of a resource.
 pub struct Pages {
     client: Client,
     path: String,
-    limit: u32,
+    selection: ListParams,
+    pub(super) size: PageSize,
+    /// The list is read at one version: it fails when it expires, and no page is requested again.
+    is_snapshot: bool,
+    /// The version of the last page.
+    pub(super) version: Option<String>,
     /// The token of the next page, empty for the first; `None` at the end.
     next: Option<String>,
     /// The last object read.
@@ -53,6 +61,14 @@ pub struct Pages {
     seen: Option<NamespacedName>,
     /// Expiries since the last object.
     expiries: u32,
+}
+
+/// The size of the next page.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PageSize {
+    objects: u32,
+    /// Target size, in bytes.
+    weight: usize,
 }
 
 /// Some of the objects of a list.
@@ -79,6 +95,29 @@ pub struct ListedObject<'p> {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct NamespacedName(Box<str>);
 
+impl Default for PageSize {
+    fn default() -> Self {
+        Self { objects: FIRST, weight: WEIGHT }
+    }
+}
+
+impl PageSize {
+    /// Shrinks pages, because one did not arrive as a whole.
+    pub(super) fn shrink(&mut self) {
+        self.objects = (self.objects >> SHRINKING).max(1);
+        self.weight >>= SHRINKING;
+    }
+
+    /// Adapts the size of the next page to one of `objects` objects and `bytes` bytes.
+    fn measure(&mut self, objects: usize, bytes: usize) {
+        if objects > 0 {
+            let fitting = self.weight.saturating_mul(objects) / bytes.max(1);
+            let most = self.objects.saturating_mul(GROWTH).min(MOST);
+            self.objects = u32::try_from(fitting).unwrap_or(MOST).clamp(1, most);
+        }
+    }
+}
+
 impl Page {
     /// Returns the objects, in the order of the list.
     pub fn objects(&self) -> impl ExactSizeIterator<Item = ListedObject<'_>> {
@@ -103,8 +142,24 @@ impl Pages {
 
     /// Returns the objects at the path of a collection. Sends nothing.
     pub(crate) fn at(client: &Client, path: String) -> Self {
-        let next = Some(String::new());
-        Self { client: client.clone(), path, limit: FIRST, next, last: None, ordered: true, seen: None, expiries: 0 }
+        Self {
+            client: client.clone(),
+            path,
+            selection: ListParams::default(),
+            size: PageSize::default(),
+            is_snapshot: false,
+            version: None,
+            next: Some(String::new()),
+            last: None,
+            ordered: true,
+            seen: None,
+            expiries: 0,
+        }
+    }
+
+    /// Returns the selected objects at the path of a collection as they are at one version. Sends nothing.
+    pub(super) fn snapshot(client: &Client, path: String, selection: ListParams, size: PageSize) -> Self {
+        Self { selection, size, is_snapshot: true, ..Self::at(client, path) }
     }
 
     /// Returns the next page that has objects, `None` at the end. Do not continue after an error.
@@ -117,9 +172,9 @@ impl Pages {
                         return Ok(Some(page));
                     }
                 }
-                Ok(None) => self.limit = (self.limit / 8).max(1),
+                Ok(None) => self.size.objects = (self.size.objects >> SHRINKING).max(1),
                 // The first page has no token to continue from.
-                Err(RequestError::Status(status)) if status.code == 410 && !token.is_empty() => {
+                Err(RequestError::Status(status)) if status.code == 410 && !token.is_empty() && !self.is_snapshot => {
                     self.next = Some(self.after_expiry(&status)?);
                 }
                 Err(error) => return Err(error.into()),
@@ -130,20 +185,20 @@ impl Pages {
 
     /// Requests a page, with retries. Returns `None` if it is too heavy.
     async fn fetch(&self, token: &str) -> Result<Option<String>, RequestError> {
-        let mut uri = format!("{}?limit={}", self.path, self.limit);
-        if !token.is_empty() {
-            uri.push_str("&continue=");
-            uri.extend(utf8_percent_encode(token, RESERVED));
-        }
-        let heaviest = if self.limit > 1 { HEAVIEST } else { usize::MAX };
-        let mut waits = Retry::default().take(TRIES - 1);
-        loop {
-            let fetched = bounded_text(&self.client, &uri, heaviest).await;
-            match (fetched, waits.next()) {
-                (Err(error), Some(wait)) if !error.is_final() => tokio::time::sleep(wait).await,
-                (fetched, _) => return fetched,
+        let token = (!token.is_empty()).then(|| token.to_owned());
+        let page = ListParams { limit: Some(self.size.objects), continue_token: token, ..self.selection.clone() };
+        let request = Request::new(&*self.path).list(&page).map_err(kube::Error::BuildRequest)?;
+        let uri = request.uri().to_string();
+        let heaviest = if self.size.objects > 1 { HEAVIEST } else { usize::MAX };
+        let mut waits = Retry::default();
+        let tries = if self.is_snapshot { 1 } else { TRIES };
+        for _ in 1..tries {
+            match bounded_text(&self.client, &uri, heaviest).await {
+                Err(error) if !error.is_final() => tokio::time::sleep(waits.next()).await,
+                fetched => return fetched,
             }
         }
+        bounded_text(&self.client, &uri, heaviest).await
     }
 
     /// Returns the token to continue with: the one that the server offers, or none to begin again.
@@ -164,11 +219,11 @@ impl Pages {
 
     fn read(&mut self, text: String) -> Result<Page, RequestError> {
         let list: RawList<'_> = serde_json::from_str(&text)?;
-        let (items, ListMeta { continue_, remaining_item_count, .. }) = (list.items.unwrap_or_default(), list.metadata);
-        self.measure(items.len(), text.len());
+        let (items, metadata) = (list.items.unwrap_or_default(), list.metadata);
+        self.size.measure(items.len(), text.len());
         let mut objects = Vec::with_capacity(items.len());
         for item in items {
-            let key = NamespacedName::of(item)?;
+            let key = ItemMetadata::of(item.get()).key();
             if self.seen.as_ref().is_some_and(|seen| key <= *seen) {
                 continue;
             }
@@ -178,26 +233,10 @@ impl Pages {
             self.last = Some(key);
             self.expiries = 0;
         }
-        self.next = continue_.filter(|token| !token.is_empty());
-        let remaining = remaining_item_count.and_then(|count| u64::try_from(count).ok());
+        self.next = metadata.continue_.filter(|token| !token.is_empty());
+        self.version = metadata.resource_version;
+        let remaining = metadata.remaining_item_count.and_then(|count| u64::try_from(count).ok());
         Ok(Page { text, objects, remaining, last: self.next.is_none() })
-    }
-
-    /// Adapts the size of the next page to this one.
-    fn measure(&mut self, objects: usize, bytes: usize) {
-        if objects > 0 {
-            let fitting = WEIGHT.saturating_mul(objects) / bytes.max(1);
-            let most = self.limit.saturating_mul(GROWTH).min(MOST);
-            self.limit = u32::try_from(fitting).unwrap_or(MOST).clamp(1, most);
-        }
-    }
-}
-
-impl NamespacedName {
-    fn of(object: &RawValue) -> Result<Self, serde_json::Error> {
-        let RawItem { metadata: ItemMetadata { namespace, name } } = serde_json::from_str(object.get())?;
-        let slash = if namespace.is_empty() { "" } else { "/" };
-        Ok(Self(format!("{namespace}{slash}{name}").into()))
     }
 }
 
@@ -215,10 +254,26 @@ struct RawItem<'a> {
     metadata: ItemMetadata<'a>,
 }
 
-#[derive(Deserialize)]
-struct ItemMetadata<'a> {
-    #[serde(borrow, default)]
+/// The metadata by which lists and watches proceed.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ItemMetadata<'a> {
+    #[serde(borrow)]
     namespace: Cow<'a, str>,
-    #[serde(borrow, default)]
-    name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) resource_version: Cow<'a, str>,
+}
+
+impl<'a> ItemMetadata<'a> {
+    /// Reads the metadata of an object, given as JSON text. Any JSON may be stored: what cannot be read is empty.
+    pub(super) fn of(object: &'a str) -> Self {
+        serde_json::from_str::<RawItem<'a>>(object).map(|item| item.metadata).unwrap_or_default()
+    }
+
+    fn key(&self) -> NamespacedName {
+        let slash = if self.namespace.is_empty() { "" } else { "/" };
+        NamespacedName(format!("{}{slash}{}", self.namespace, self.name).into())
+    }
 }

@@ -4,17 +4,21 @@
 //! an event or bookmark comes from a server that does not follow this history: a connection that is half open, a proxy in
 //! between, or an etcd that was restored, whose versions begin again below the last one. Then everything is listed anew.
 
+use super::list::{ItemMetadata, ListedObject, PageSize, Pages};
+use super::refusal::LiveError;
+use super::request::RequestError;
 use super::retry::{CALM, Retry};
-use futures::stream::{BoxStream, StreamExt, unfold};
+use futures::channel::mpsc::{Sender, channel};
+use futures::future::ready;
+use futures::stream::{BoxStream, StreamExt, select};
+use futures::{FutureExt, SinkExt};
+use kube::Client;
 use kube::api::{ListParams, WatchParams};
-use kube::core::{Status, WatchEvent};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{Error, Event, Result};
-use kube::{Api, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
-use std::collections::{HashSet, VecDeque};
-use std::fmt::Debug;
-use std::io;
+use kube::core::{Request, Status, WatchEvent};
+use kube_unions_core::causes::with_causes;
+use serde_json::value::RawValue;
+use std::collections::HashSet;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -24,238 +28,223 @@ const WATCH: Duration = Duration::from_secs(30);
 /// Wait for the API server to end a watch.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Factor by which pages shrink after one that did not arrive as a whole.
-const SHRINKING: u32 = 8;
-
 /// Selects one object. With the name in the selector, a right by name is enough.
 pub(crate) fn by_name(name: &str) -> ListParams {
     ListParams::default().fields(&format!("metadata.name={name}"))
 }
 
-/// The first and later lists of a resource: tells which objects are gone at the end of a list.
-#[derive(Debug, Default)]
-pub(crate) struct ListProgress {
-    /// The names that the list in progress has brought.
-    seen: Option<HashSet<Box<str>>>,
-    is_complete: bool,
-}
-
-/// A change of one object.
-pub(crate) enum WatchChange<K> {
-    Set(K),
+/// A change of the objects of a resource.
+#[derive(Debug)]
+pub(crate) enum WatchChange {
+    /// A list begins. What is known stays until the list says otherwise.
+    Listing,
+    /// An object is as in this JSON text.
+    Set { name: Box<str>, text: Box<str> },
     /// The object of this name does not exist any more.
     Gone(Box<str>),
+    /// The list is complete. What it did not bring was reported as gone.
+    Listed,
+}
+
+impl From<ListedObject<'_>> for WatchChange {
+    fn from(ListedObject { name, text, .. }: ListedObject<'_>) -> Self {
+        Self::Set { name: name.into(), text: text.into() }
+    }
+}
+
+/// A change, or the reason why there is none. The next attempt follows by itself.
+pub(crate) type Watched = Result<WatchChange, RequestError>;
+
+/// The progress of the lists of a resource.
+#[derive(Debug, Default)]
+pub(crate) struct ListProgress {
+    /// True if a list was completed, or was given up.
+    pub(crate) is_complete: bool,
+    /// True during a list.
+    pub(crate) is_in_progress: bool,
 }
 
 impl ListProgress {
-    /// Returns the changes that an event brings. At the end of a list, objects of `known` that it has not brought are gone.
-    pub(crate) fn changes<'k, K: Resource>(
-        &mut self,
-        event: Event<K>,
-        known: impl Iterator<Item = &'k str>,
-    ) -> Vec<WatchChange<K>> {
-        let name = |object: &K| Box::from(object.meta().name.as_deref().unwrap_or_default());
-        match event {
-            Event::Init => self.seen = Some(HashSet::new()),
-            Event::InitApply(object) | Event::Apply(object) => {
-                self.seen.as_mut().map(|seen| seen.insert(name(&object)));
-                return vec![WatchChange::Set(object)];
-            }
-            Event::InitDone => {
-                self.is_complete = true;
-                let Some(seen) = self.seen.take() else { return Vec::new() };
-                let gone = known.filter(|name| !seen.contains(*name));
-                return gone.map(|name| WatchChange::Gone(name.into())).collect();
-            }
-            Event::Delete(object) => return vec![WatchChange::Gone(name(&object))],
+    pub(crate) fn heard(&mut self, change: &WatchChange) {
+        match change {
+            WatchChange::Listing => self.is_in_progress = true,
+            WatchChange::Listed => self.give_up(),
+            WatchChange::Set { .. } | WatchChange::Gone(_) => {}
         }
-        Vec::new()
     }
 
-    /// Gives up a list that cannot be read. The known objects stay.
+    /// Waits for no list any longer: it is complete, or cannot be read.
     pub(crate) fn give_up(&mut self) {
-        (self.seen, self.is_complete) = (None, true);
-    }
-
-    /// Returns true if a list was completed, or was given up.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.is_complete
-    }
-
-    /// Returns true during a list.
-    pub(crate) fn is_in_progress(&self) -> bool {
-        self.seen.is_some()
+        *self = Self { is_complete: true, is_in_progress: false };
     }
 }
 
-/// Yields the events of a resource, with back-off after each error. A page of a list is held as a whole. Calls `proven` whenever the API server proves to be followed:
-/// a watch begins, or has an event or bookmark.
-pub(crate) fn list_and_watch<K>(
-    api: Api<K>,
+/// Yields the changes of the selected objects at the path of a collection, with back-off after each error. A page of a list is held
+/// as a whole. Calls `proven` whenever the API server proves to be followed: a watch begins, or has an event or bookmark.
+pub(crate) fn list_and_watch(
+    client: &Client,
+    path: impl Into<String>,
     selection: ListParams,
     proven: impl Fn() + Send + 'static,
-) -> BoxStream<'static, Result<Event<K>>>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let shrunk = selection.limit;
-    let follower = Follower { api, selection, proven, shrunk, stage: WatchStage::Start, last_expiry: None };
-    let events = unfold(follower, async |mut follower| {
-        loop {
-            if let Some(event) = follower.step().await {
-                return Some((event, follower));
-            }
-        }
-    });
-    events.backoff(Retry::default()).boxed()
+) -> BoxStream<'static, Watched> {
+    let (changes, received) = channel(0);
+    let (client, path, size, known) = (client.clone(), path.into(), PageSize::default(), HashSet::new());
+    let follower = Follower { client, path, selection, proven, changes, size, known, last_expiry: None };
+    // Goes on while the stream is polled.
+    select(received, follower.follow().into_stream().filter_map(|()| ready(None))).boxed()
 }
 
-struct Follower<K, F> {
-    api: Api<K>,
+struct Follower<F> {
+    client: Client,
+    path: String,
     selection: ListParams,
     proven: F,
-    /// Objects in the next page.
-    shrunk: Option<u32>,
-    stage: WatchStage<K>,
+    changes: Sender<Watched>,
+    /// The size of the first page of a list.
+    size: PageSize,
+    /// The names of the objects that were set and are not gone.
+    known: HashSet<Box<str>>,
     /// The time at which the API server has last forgotten the version of a watch.
     last_expiry: Option<Instant>,
 }
 
-enum WatchStage<K> {
-    Start,
-    Listing { objects: VecDeque<K>, next: Option<String>, version: Option<String> },
-    Listed { version: String },
-    Watching(RunningWatch<K>),
-}
-
-struct RunningWatch<K> {
-    events: BoxStream<'static, kube::Result<WatchEvent<K>>>,
-    version: String,
-    /// True after an event or bookmark.
-    heard: bool,
-    began: Instant,
-}
-
-impl<K, F: Fn()> Follower<K, F>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + 'static,
-{
-    /// Goes one step. Returns `None` if it brings no event.
-    async fn step(&mut self) -> Option<Result<Event<K>>> {
-        // After an error everything is listed anew, unless the stage is set again.
-        match std::mem::replace(&mut self.stage, WatchStage::Start) {
-            WatchStage::Start => {
-                self.stage = WatchStage::Listing { objects: VecDeque::new(), next: None, version: None };
-                Some(Ok(Event::Init))
-            }
-            WatchStage::Listing { mut objects, next, version } => {
-                if let Some(object) = objects.pop_front() {
-                    self.stage = WatchStage::Listing { objects, next, version };
-                    return Some(Ok(Event::InitApply(object)));
-                }
-                match (next, version) {
-                    (None, Some(version)) => {
-                        self.stage = WatchStage::Listed { version };
-                        self.shrunk = self.selection.limit;
-                        Some(Ok(Event::InitDone))
-                    }
-                    (next, _) => self.page(next).await.err().map(Err),
-                }
-            }
-            WatchStage::Listed { version } => self.watch(version).await.err().map(Err),
-            WatchStage::Watching(mut watch) => {
-                match timeout_at(watch.began + WATCH + GRACE, watch.events.next()).await {
-                    Ok(Some(event)) => self.event(event, watch),
-                    Ok(None) | Err(_) if watch.heard => {
-                        self.stage = WatchStage::Listed { version: watch.version };
-                        None
-                    }
-                    Ok(None) if watch.began.elapsed() < WATCH / 2 => {
-                        let reason = "the watch ended before its time, without an event";
-                        Some(Err(Error::WatchFailed(kube::Error::ReadEvents(io::Error::other(reason)))))
-                    }
-                    Ok(None) | Err(_) => None,
-                }
+impl<F: Fn()> Follower<F> {
+    async fn follow(mut self) {
+        let mut waits = Retry::default();
+        // `None` lists everything anew.
+        let mut version = None;
+        loop {
+            let followed = match &mut version {
+                None => self.list().await.map(|listed| version = Some(listed)),
+                Some(_) => self.watch(&mut version).await,
+            };
+            if let Err(error) = followed {
+                self.tell(Err(error)).await;
+                tokio::time::sleep(waits.next()).await;
             }
         }
     }
 
-    async fn page(&mut self, next: Option<String>) -> Result<()> {
-        let parameters = ListParams { limit: self.shrunk, continue_token: next, ..self.selection.clone() };
-        let list = self.api.list(&parameters).await.map_err(|error| {
-            if !matches!(error, kube::Error::Api(_)) {
-                self.shrunk = self.shrunk.map(|page| (page / SHRINKING).max(1));
-            }
-            Error::InitialListFailed(error)
-        })?;
-        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let (next, version) = (given(list.metadata.continue_), given(list.metadata.resource_version));
-        if next.is_none() && version.is_none() {
-            return Err(Error::NoResourceVersion);
-        }
-        self.stage = WatchStage::Listing { objects: list.items.into(), next, version };
-        Ok(())
+    async fn tell(&mut self, change: Watched) {
+        // The receiver is dropped together with this.
+        self.changes.send(change).await.unwrap_or_default();
     }
 
-    async fn watch(&mut self, version: String) -> Result<()> {
+    async fn set(&mut self, name: &str, text: &str) {
+        self.known.insert(name.into());
+        self.tell(Ok(WatchChange::Set { name: name.into(), text: text.into() })).await;
+    }
+
+    async fn gone(&mut self, name: Box<str>) {
+        self.known.remove(&name);
+        self.tell(Ok(WatchChange::Gone(name))).await;
+    }
+
+    /// Lists everything, and returns the version of the list.
+    async fn list(&mut self) -> Result<String, RequestError> {
+        self.tell(Ok(WatchChange::Listing)).await;
+        let mut pages = Pages::snapshot(&self.client, self.path.clone(), self.selection.clone(), self.size);
+        let mut missing = self.known.clone();
+        loop {
+            let page = match pages.next().await {
+                Ok(Some(page)) => page,
+                Ok(None) => break,
+                Err(LiveError::Request(error)) => {
+                    self.size = pages.size;
+                    if matches!(error, RequestError::Unanswered(_)) {
+                        self.size.shrink();
+                    }
+                    return Err(error);
+                }
+                Err(error) => return Err(RequestError::Unanswered(error.to_string())),
+            };
+            for object in page.objects() {
+                missing.remove(object.name);
+                self.set(object.name, object.text).await;
+            }
+        }
+        let version = pages.version.filter(|version| !version.is_empty()).ok_or_else(without_version)?;
+        for name in missing {
+            self.gone(name).await;
+        }
+        self.size = PageSize::default();
+        self.tell(Ok(WatchChange::Listed)).await;
+        Ok(version)
+    }
+
+    /// Watches from a version on, which each event replaces. Sets it to `None` if everything has to be listed anew.
+    async fn watch(&mut self, version: &mut Option<String>) -> Result<(), RequestError> {
         let parameters = WatchParams {
             field_selector: self.selection.field_selector.clone(),
             label_selector: self.selection.label_selector.clone(),
             timeout: u32::try_from(WATCH.as_secs()).ok(),
             ..WatchParams::default()
         };
+        let from = version.as_deref().unwrap_or_default();
+        let request = Request::new(&*self.path).watch(&parameters, from).map_err(kube::Error::BuildRequest)?;
         let began = Instant::now();
-        match self.api.watch(&parameters, &version).await {
-            Ok(events) => {
-                (self.proven)();
-                self.stage =
-                    WatchStage::Watching(RunningWatch { events: events.boxed(), version, heard: false, began });
-                Ok(())
-            }
+        let events = match self.client.request_events::<Box<RawValue>>(request).await {
+            Ok(events) => events,
             Err(error) => {
                 // A version that the server does not know is no reason to wait for it.
-                let unknown = matches!(&error, kube::Error::Api(status) if matches!(status.code, 400 | 410 | 504));
-                if !unknown {
-                    self.stage = WatchStage::Listed { version };
+                if matches!(&error, kube::Error::Api(status) if matches!(status.code, 400 | 410 | 504)) {
+                    *version = None;
                 }
-                Err(Error::WatchStartFailed(error))
-            }
-        }
-    }
-
-    fn event(&mut self, event: kube::Result<WatchEvent<K>>, mut watch: RunningWatch<K>) -> Option<Result<Event<K>>> {
-        let (version, event) = match event {
-            Ok(WatchEvent::Bookmark(bookmark)) => (Some(bookmark.metadata.resource_version), None),
-            Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
-                (object.resource_version(), Some(Event::Apply(object)))
-            }
-            Ok(WatchEvent::Deleted(object)) => (object.resource_version(), Some(Event::Delete(object))),
-            // The API server has forgotten the version, as after its restart. A wait would hide the changes meanwhile.
-            Ok(WatchEvent::Error(status)) if is_first_expiry(&status, &mut self.last_expiry, Instant::now()) => {
-                return None;
-            }
-            Ok(WatchEvent::Error(status)) => return Some(Err(Error::WatchError(status))),
-            Err(error @ kube::Error::ReadEvents(_)) => {
-                // If a watch breaks before its first event, the event itself may be too long. A list goes past it.
-                if watch.heard {
-                    self.stage = WatchStage::Listed { version: watch.version };
-                }
-                return Some(Err(Error::WatchFailed(error)));
-            }
-            // A line that is no event. The next one may be.
-            Err(error) => {
-                self.stage = WatchStage::Watching(watch);
-                return Some(Err(Error::WatchFailed(error)));
+                return Err(error.into());
             }
         };
-        let Some(version) = version.filter(|version| !version.is_empty()) else {
-            return Some(Err(Error::NoResourceVersion));
-        };
+        let mut events = pin!(events);
         (self.proven)();
-        (watch.version, watch.heard) = (version, true);
-        self.stage = WatchStage::Watching(watch);
-        event.map(Ok)
+        // If a watch breaks before its first event, the event itself may be too long. A list goes past it.
+        let mut heard = None;
+        let ended = loop {
+            let event = match timeout_at(began + WATCH + GRACE, events.next()).await {
+                Ok(Some(event)) => event,
+                Ok(None) if heard.is_none() && began.elapsed() < WATCH / 2 => {
+                    let reason = "the watch ended before its time, without an event";
+                    break Err(RequestError::Unanswered(reason.to_owned()));
+                }
+                Ok(None) | Err(_) => break Ok(()),
+            };
+            let (next, object) = match event {
+                Ok(WatchEvent::Bookmark(bookmark)) => (bookmark.metadata.resource_version, None),
+                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => (of(&object), Some((object, true))),
+                Ok(WatchEvent::Deleted(object)) => (of(&object), Some((object, false))),
+                // The API server has forgotten the version, as after its restart. A wait would hide the changes meanwhile.
+                Ok(WatchEvent::Error(status)) => {
+                    let at_once = is_first_expiry(&status, &mut self.last_expiry, Instant::now());
+                    (heard, *version) = (None, None);
+                    break if at_once { Ok(()) } else { Err(RequestError::Status(status)) };
+                }
+                // A line that is no event. The next one may be.
+                Err(kube::Error::SerdeError(error)) => {
+                    tracing::warn!(reason = with_causes(&error), "ignoring a malformed watch event");
+                    continue;
+                }
+                Err(error) => break Err(error.into()),
+            };
+            if next.is_empty() {
+                heard = None;
+                break Err(without_version());
+            }
+            (self.proven)();
+            heard = Some(next);
+            let Some((object, exists)) = object else { continue };
+            let name = ItemMetadata::of(object.get()).name;
+            if exists { self.set(&name, object.get()).await } else { self.gone(name.into()).await }
+        };
+        *version = heard;
+        ended
     }
+}
+
+/// Returns the version of an object; empty if it has none.
+fn of(object: &RawValue) -> String {
+    ItemMetadata::of(object.get()).resource_version.into()
+}
+
+fn without_version() -> RequestError {
+    RequestError::Unanswered("its answer has no resourceVersion".to_owned())
 }
 
 /// Returns true if the version of a watch expired, and has not expired shortly before.
@@ -268,6 +257,65 @@ fn is_first_expiry(status: &Status, last: &mut Option<Instant>, now: Instant) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::future::pending;
+    use hyper::Response;
+    use kube::client::Body;
+    use parking_lot::Mutex;
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use tower::service_fn;
+
+    /// Returns a client of a server that gives these answers, and then none.
+    fn client<const ANSWERS: usize>(answers: [String; ANSWERS]) -> Client {
+        let answers = Arc::new(Mutex::new(answers.into_iter()));
+        let server = service_fn(move |_: hyper::Request<Body>| {
+            let answer = answers.lock().next();
+            async move {
+                let Some(text) = answer else { return pending().await };
+                Ok::<_, Infallible>(Response::new(Body::from(text.into_bytes())))
+            }
+        });
+        Client::new(server, "default")
+    }
+
+    fn list(version: u32, items: &[&str]) -> String {
+        format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":[{}]}}"#, items.join(","))
+    }
+
+    #[tokio::test]
+    async fn any_json_of_a_list_or_an_event_is_a_change_and_a_relist_says_what_is_gone() {
+        let a = r#"{"metadata":{"name":"a","resourceVersion":"1","annotations":{"k":"v"}},"spec":{"x":1}}"#;
+        let b = r#"{"metadata":{"name":"b","annotations":{"k":[]}},"spec":{}}"#;
+        let deep = "{\"properties\":".repeat(5_000) + "{}" + &"}".repeat(5_000);
+        let deep = format!(r#"{{"metadata":{{"name":"deep","resourceVersion":"10"}},"spec":{deep}}}"#);
+        let event = |kind: &str, object: &str| format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n");
+        let expired = r#"{"kind":"Status","status":"Failure","code":410}"#;
+        let events = event("MODIFIED", &deep) + "no event\n" + &event("DELETED", a) + &event("ERROR", expired);
+        let odd = [a, b, r#"{"metadata":{"name":"c"}}"#, r#"{"metadata":7}"#, r#""nonsense""#];
+        let client = client([list(9, &odd), events, list(11, &[b])]);
+        let changes = list_and_watch(&client, "/a", ListParams::default(), || {}).take(15);
+        let changes: Vec<String> = changes
+            .map(|change| match change.unwrap() {
+                WatchChange::Listing => "listing".to_owned(),
+                WatchChange::Set { name, text } => format!("{name} {}", text.len()),
+                WatchChange::Gone(name) => format!("gone {name}"),
+                WatchChange::Listed => "listed".to_owned(),
+            })
+            .collect()
+            .await;
+        let set = |name: &str, text: &str| format!("{name} {}", text.len());
+        let first = [set("a", a), set("b", b), set("c", odd[2]), set("", odd[3]), set("", odd[4])];
+        assert_eq!(changes[..2], ["listing".to_owned(), first[0].clone()]);
+        assert_eq!(changes[1..6], first);
+        assert_eq!(
+            changes[6..11],
+            ["listed".to_owned(), set("deep", &deep), "gone a".to_owned(), "listing".to_owned(), set("b", b)]
+        );
+        let mut gone = changes[11..14].to_vec();
+        gone.sort();
+        assert_eq!(gone, ["gone ", "gone c", "gone deep"]);
+        assert_eq!(changes[14], "listed");
+    }
 
     #[test]
     fn an_expired_watch_is_relisted_at_once_and_not_again_and_again() {

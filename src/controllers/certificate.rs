@@ -19,7 +19,7 @@ mod state;
 use super::ServiceReference;
 use super::handover::{RegisteredBundle, Trust};
 use super::reconciler::{Controller, Reconciled, changes, news, publish, run};
-use crate::api::{by_name, list_and_watch};
+use crate::api::{RequestError, by_name, list_and_watch};
 use crate::authority::{AuthorityError, ServingCertificate, since_1970};
 use contents::{Contents, bundle_of};
 use futures::StreamExt;
@@ -27,8 +27,7 @@ use futures::future::ready;
 use futures::stream::select;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::runtime::watcher;
-use kube::{Api, Client};
+use kube::Client;
 use log::CertificateLog;
 use plan::{CertificatePlan, plan};
 use prometheus_client::metrics::gauge::Gauge;
@@ -94,8 +93,8 @@ pub async fn share_certificate(
     timing: Timing,
     signals: CertificateSignals,
 ) {
-    let secrets = Api::<Secret>::namespaced(client.clone(), &service.namespace);
-    let watched = list_and_watch(secrets, by_name(name), || {});
+    let secrets = secret::collection(service);
+    let watched = list_and_watch(&client, secrets, by_name(name), || {});
     let watched = watched.filter_map(|event| ready(changes(event).map(Some)));
     let held = news(&signals.held).map(|()| None);
     let offers = signals.offers.clone();
@@ -145,7 +144,7 @@ struct CertificateController {
 
 impl Controller for CertificateController {
     /// A change or a failure of the watch; `None` if the configurations hold other CAs.
-    type Event = Option<watcher::Result<()>>;
+    type Event = Option<Result<(), RequestError>>;
     type Error = SecretError;
 
     fn waits(&self) -> [Duration; 2] {

@@ -27,13 +27,12 @@ pub(crate) use stored::{MAINTAINED_BY, SELECTOR};
 
 use super::object::OwnerReader;
 use super::reconciler::{WAITS, merged, news, publish, run};
-use crate::api::{RequestError, doubling};
+use crate::api::{Doubling, RequestError};
 use crate::telemetry::LogOnce;
 use api::ServedPolicies;
 use controller::{PolicyChange, PolicyController};
 use futures::StreamExt;
 use kube::Client;
-use kube::runtime::utils::Backoff;
 use std::time::Duration;
 use stored::PolicyFrame;
 
@@ -44,8 +43,7 @@ const REREAD: Duration = Duration::from_mins(1);
 pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: PolicySignals) {
     let mut owner =
         OwnerReader::new("the policies: they stay after an uninstallation until `kube-unions unregister` deletes them");
-    let [first, longest] = WAITS;
-    let (mut waits, mut failure) = (doubling(first, longest), LogOnce::default());
+    let (mut waits, mut failure) = (Doubling::new(WAITS), LogOnce::default());
     loop {
         let known = match surroundings(&client, &enforcement, &mut owner).await {
             Ok(known) => known,
@@ -54,7 +52,7 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
                 if failure.is_new(&reason) {
                     tracing::warn!(reason, "cannot keep the admission policies; retrying");
                 }
-                tokio::time::sleep(waits.next().unwrap_or(longest)).await;
+                tokio::time::sleep(waits.next()).await;
                 continue;
             }
         };
@@ -70,7 +68,7 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
         publish(&signals.coverage, enforcement.duty.first_coverage());
         let inputs = [news(&signals.catalogs), news(&signals.registered)];
         let inputs = inputs.map(|input| input.map(|()| PolicyChange::Input).boxed());
-        let stored = served.watch(&client).map(|event| PolicyChange::Stored(Box::new(event))).boxed();
+        let stored = served.watch(&client).map(PolicyChange::Stored).boxed();
         let changes = merged(&signals.catalogs, inputs.into_iter().chain([stored]));
         let mut controller = PolicyController::new(client.clone(), &enforcement, &signals, served, frame);
         let other_surroundings = async {

@@ -6,11 +6,9 @@
 //! reads and writes by [`object`](super::object), and [`pace`](super::pace) tells it when. `supervision` ends the program if
 //! the loop ends.
 
-use crate::api::doubling;
+use crate::api::{Doubling, RequestError, WatchChange, Watched};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all, unfold};
-use kube::runtime::utils::Backoff;
-use kube::runtime::watcher::{self, Event};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -76,8 +74,8 @@ impl Reconciled {
 /// Changes are collected for [`DEBOUNCE`], or for the first wait if that is shorter. After a failure, a change shortens the wait
 /// to no less than the longest one of [`WAITS`].
 pub(crate) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream<'_, C::Event>) {
-    let [first, longest] = controller.waits();
-    let mut waits = doubling(first, longest);
+    let [first, _] = controller.waits();
+    let mut waits = Doubling::new(controller.waits());
     let debounce = DEBOUNCE.min(first);
     let mut next = Instant::now();
     let mut not_before = next;
@@ -105,7 +103,7 @@ pub(crate) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream
                     Err(error) if C::is_conflict(&error) => now,
                     Err(error) => {
                         controller.failed(&error);
-                        let wait = waits.next().unwrap_or(longest);
+                        let wait = waits.next();
                         let [_, shortened] = WAITS;
                         not_before = now + wait.min(shortened);
                         now + wait
@@ -141,11 +139,11 @@ pub(super) fn merged<T: Send + Sync + 'static, E: Send + 'static>(
     select_all(streams).take_until(async move { while leading.changed().await.is_ok() {} }).boxed()
 }
 
-/// Returns `Ok` if an event of a watch may have changed an object, its error if the watch failed, and `None` while it lists.
-pub(super) fn changes<K>(event: watcher::Result<Event<K>>) -> Option<watcher::Result<()>> {
+/// Returns `Ok` if a watch may have brought a change, its error if it failed, and `None` when a list begins.
+pub(super) fn changes(event: Watched) -> Option<Result<(), RequestError>> {
     match event {
-        Ok(Event::Init | Event::InitApply(_)) => None,
-        Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => Some(Ok(())),
+        Ok(WatchChange::Listing) => None,
+        Ok(WatchChange::Set { .. } | WatchChange::Gone(_) | WatchChange::Listed) => Some(Ok(())),
         Err(error) => Some(Err(error)),
     }
 }

@@ -32,20 +32,17 @@ pub(super) use registrar::RESYNC;
 pub(crate) use stored::{NAME, other_installation};
 
 use super::reconciler::{changes, merged, news, run};
-use crate::api::{by_name, list_and_watch};
+use crate::api::{WatchChange, by_name, list_and_watch};
 use futures::StreamExt;
 use futures::future::ready;
 use futures::stream::BoxStream;
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::core::PartialObjectMeta;
-use kube::runtime::watcher::Event;
-use kube::{Api, Client};
+use kube::{Client, Resource};
 use kube_unions_core::admission::InspectionToken;
 use registrar::{Registrar, RegistrationEvent};
 use rustls::crypto::ring::default_provider;
-use serde::de::DeserializeOwned;
-use std::fmt::Debug;
+use serde_json::Value;
+use stored::ConfigurationKind;
 
 /// Keeps the configurations in sync until the sender of catalogs is dropped.
 pub async fn register(client: Client, registration: Registration, signals: Signals) {
@@ -65,31 +62,22 @@ pub async fn register(client: Client, registration: Registration, signals: Signa
     signals.metrics.registering.set(1);
     let inputs = [news(&signals.catalogs), news(&signals.trust), news(&signals.coverage), news(&signals.declarable)];
     let inputs = inputs.map(|input| input.map(|()| RegistrationEvent::Changed).boxed());
-    let watches = [
-        watched(Api::<PartialObjectMeta<MutatingWebhookConfiguration>>::all(client.clone())),
-        watched(Api::<PartialObjectMeta<ValidatingWebhookConfiguration>>::all(client.clone())),
-    ];
+    let watches = ConfigurationKind::BOTH.map(|kind| {
+        let events = list_and_watch(&client, kind.collection(), by_name(NAME), || {});
+        events.filter_map(|event| ready(changes(event).map(RegistrationEvent::Watched))).boxed()
+    });
     let end = everything.then(|| namespace_end(&client, &registration.service.namespace));
     let events = merged(&signals.catalogs, inputs.into_iter().chain(watches).chain(end));
     run(&mut Registrar::new(client, registration, signals, fresh), events).await;
 }
 
-/// Yields an event for each change of a configuration, and when its watch fails.
-fn watched<K>(api: Api<K>) -> BoxStream<'static, RegistrationEvent>
-where
-    K: kube::Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let events = list_and_watch(api, by_name(NAME), || {});
-    events.filter_map(|event| ready(changes(event).map(RegistrationEvent::Watched))).boxed()
-}
-
 /// Yields an event when the namespace is being deleted. Without the right to watch it, it never yields.
 fn namespace_end(client: &Client, namespace: &str) -> BoxStream<'static, RegistrationEvent> {
-    let namespaces = Api::<PartialObjectMeta<Namespace>>::all(client.clone());
-    let events = list_and_watch(namespaces, by_name(namespace), || {});
-    let ends = events.filter_map(|event| async {
-        let Ok(Event::InitApply(object) | Event::Apply(object)) = event else { return None };
-        object.metadata.deletion_timestamp.map(|_| RegistrationEvent::NamespaceEnds)
+    let events = list_and_watch(client, Namespace::url_path(&(), None), by_name(namespace), || {});
+    let ends = events.filter_map(|change| {
+        let Ok(WatchChange::Set { text, .. }) = change else { return ready(None) };
+        let namespace: Value = serde_json::from_str(&text).unwrap_or_default();
+        ready(namespace.pointer("/metadata/deletionTimestamp").map(|_| RegistrationEvent::NamespaceEnds))
     });
     ends.boxed()
 }

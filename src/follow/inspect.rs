@@ -3,7 +3,7 @@
 //! Reads the schema from the API server at each inspection, so that a CRD applied a moment before counts. Concurrent
 //! inspections share their requests.
 
-use super::raw::RawDefinition;
+use super::raw::RawObject;
 use super::schemas::{DocumentIndex, SchemaFetchError};
 use super::{BuiltinUnions, Cluster};
 use kube_unions_core::causes::with_causes;
@@ -34,7 +34,7 @@ pub enum InspectError {
 #[derive(Default)]
 pub(super) struct Requests {
     /// By name.
-    definitions: Coalesced<Result<Option<Arc<RawDefinition>>, SchemaFetchError>>,
+    definitions: Coalesced<Result<Option<Arc<RawObject>>, SchemaFetchError>>,
     index: Coalesced<Result<DocumentIndex, SchemaFetchError>>,
     /// By group and versions.
     editions: Coalesced<Result<Vec<Arc<OpenApi>>, SchemaFetchError>>,
@@ -96,7 +96,7 @@ impl Cluster {
             let _seat = seat;
             if let Some(raw) = raw {
                 // A CRD that does not count has a fault of its own; the declaration is not at fault.
-                around.set_crd(raw.name(), raw.crd());
+                around.set_crd(&raw.name, raw.crd());
             } else {
                 around.set_publishing(published.then(|| kind.clone()).into_iter().collect());
                 around.set_documents(&kind, documents);

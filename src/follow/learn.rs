@@ -1,17 +1,18 @@
 //! Reads a cluster once, for a command: all of its unions, with the [`state`](super::state) that the webhook uses while it watches,
 //! or the schema of one kind, with the unions that `UnionDeclaration`s declare.
 
-use super::raw::{RawDeclaration, RawDefinition};
 use super::schemas::{SchemaFetchError, Schemas};
 use super::state::{ClusterState, run};
 use super::{BuiltinUnions, Cluster};
-use crate::api::{DiscoveredResource, LiveError, Pages};
+use crate::api::{DiscoveredResource, ListedObject, LiveError, Pages, WatchChange};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::runtime::watcher::Event;
 use kube::{Client, Resource};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
-use kube_unions_core::declaration::{BuiltinGroups, Declaration, Definition, DefinitionError, OpenApi};
+use kube_unions_core::declaration::{
+    BuiltinGroups, Declaration, Definition, DefinitionError, OpenApi, UnionDeclaration,
+};
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::Workspace;
 use prometheus_client::metrics::gauge::Gauge;
@@ -65,12 +66,10 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
     let mut lacking = BTreeMap::new();
 
     // Read the declarations first, so that each CRD is compiled once.
-    state.declaration_heard(Event::Init);
-    let declared = each(client, RawDeclaration::url_path(&(), None), |text| {
-        state.declaration_heard(Event::InitApply(RawDeclaration::read(text)));
-    });
+    state.declaration_heard(WatchChange::Listing);
+    let declared = each(client, UnionDeclaration::url_path(&(), None), |object| state.declaration_heard(object.into()));
     match declared.await {
-        Ok(()) => state.declaration_heard(Event::InitDone),
+        Ok(()) => state.declaration_heard(WatchChange::Listed),
         Err(error) if error.code() == Some(404) => state.declarations_unavailable(true),
         Err(error) if error.code() == Some(403) => {
             lacking.insert("UnionDeclarations".to_owned(), error.to_string());
@@ -80,38 +79,33 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
     }
 
     // The services tell which CRDs count. Without them, CRDs of some groups do not.
-    state.service_heard(Event::Init);
-    let served = each(client, APIService::url_path(&(), None), |text| {
-        if let Ok(service) = serde_json::from_str(text) {
-            state.service_heard(Event::InitApply(service));
-        }
-    });
+    state.service_heard(WatchChange::Listing);
+    let served = each(client, APIService::url_path(&(), None), |object| state.service_heard(object.into()));
     let mut refused = None;
     match served.await {
-        Ok(()) => state.service_heard(Event::InitDone),
+        Ok(()) => state.service_heard(WatchChange::Listed),
         Err(error) if error.code() == Some(404) => {}
         Err(error) if error.code() == Some(403) => refused = Some(error.to_string()),
         Err(error) => return Err(error),
     }
 
-    state.definition_heard(Event::Init);
-    let mut pages = Pages::at(client, RawDefinition::url_path(&(), None));
+    state.definition_heard(WatchChange::Listing);
+    let mut pages = Pages::at(client, CustomResourceDefinition::url_path(&(), None));
     while let Some(page) = pages.next().await? {
         for object in page.objects() {
-            let definition = RawDefinition::read(object.text);
             // The name of a CRD is `plural.group`. Report the gap if a CRD is in such a group.
-            let group = definition.name().split_once('.').map_or("", |(_, group)| group);
+            let group = object.name.split_once('.').map_or("", |(_, group)| group);
             if BuiltinGroups::Guessed.has(group)
                 && let Some(why) = refused.take()
             {
                 lacking.insert("CRDs of groups that end in .k8s.io or .kubernetes.io".to_owned(), why);
             }
-            state.definition_heard(Event::InitApply(definition));
+            state.definition_heard(object.into());
             read();
         }
         compile(&mut state).await;
     }
-    state.definition_heard(Event::InitDone);
+    state.definition_heard(WatchChange::Listed);
 
     while !state.is_settled() {
         let Some(fetch) = state.next_fetch() else { break };
@@ -144,7 +138,7 @@ pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result
     if let Some(raw) = raw {
         let fail = |message: String| DescribeError::Definition { name: name.as_str().into(), message };
         let parts = raw.parts().map_err(|message| fail(message.to_owned()))?;
-        let definition = Definition::from_parts(raw.name(), &parts.annotations, parts.spec.get())
+        let definition = Definition::from_parts(&raw.name, &parts.annotations, parts.spec.get())
             .map_err(|error| fail(error.to_string()))?;
         return Ok(KindDescription::Custom(declarations.declared(definition)));
     }
@@ -163,9 +157,9 @@ pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result
 /// Returns all `UnionDeclaration`s; none if the cluster lacks their CRD, or the user may not list them.
 async fn declarations(client: &Client) -> Result<Workspace, LiveError> {
     let mut declarations = Workspace::of_files();
-    let read = each(client, RawDeclaration::url_path(&(), None), |text| {
+    let read = each(client, UnionDeclaration::url_path(&(), None), |object| {
         // A malformed declaration declares nothing; its status has the reason.
-        if let Ok(read) = Declaration::from_json(text) {
+        if let Ok(read) = Declaration::from_json(object.text) {
             let name = read.0.name().to_owned();
             declarations.set_declaration(&name, Ok(read));
         }
@@ -184,10 +178,10 @@ async fn compile(state: &mut ClusterState) {
 }
 
 /// Calls `see` with each object of a collection.
-async fn each(client: &Client, path: String, mut see: impl FnMut(&str)) -> Result<(), LiveError> {
+async fn each(client: &Client, path: String, mut see: impl FnMut(ListedObject<'_>)) -> Result<(), LiveError> {
     let mut pages = Pages::at(client, path);
     while let Some(page) = pages.next().await? {
-        page.objects().for_each(|object| see(object.text));
+        page.objects().for_each(&mut see);
     }
     Ok(())
 }

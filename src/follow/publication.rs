@@ -1,7 +1,7 @@
 //! Decides when catalogs and verdicts are published: changes that come together cost one catalog.
 
 use super::documents::DocumentSchedule;
-use super::raw::RawDeclaration;
+use super::raw::RawObject;
 use super::status::StatusWriter;
 use super::verdict::verdict;
 use kube_unions_core::catalog::Catalog;
@@ -55,10 +55,10 @@ impl Publication {
     }
 
     /// Takes in a declaration.
-    pub(super) fn declared(&mut self, raw: &RawDeclaration) {
-        let stored = StoredDeclaration { generation: raw.metadata.generation, status: raw.status() };
-        self.stored.insert(raw.name().into(), stored);
-        self.mark_verdict(raw.name());
+    pub(super) fn declared(&mut self, raw: &RawObject) {
+        let stored = StoredDeclaration { generation: raw.generation, status: raw.status() };
+        self.stored.insert(raw.name.as_str().into(), stored);
+        self.mark_verdict(&raw.name);
     }
 
     /// Forgets a declaration.

@@ -5,9 +5,10 @@
 //!
 //! Knows nothing of declarations: [`documents`](super::documents) decides what to read, and when.
 
-use super::raw::RawDefinition;
+use super::raw::RawObject;
 use super::services::{self, GroupVersions};
 use crate::api::{self, ObjectPath, RequestError, found};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Client, Resource};
 use kube_unions_core::declaration::{Definition, DefinitionError, OpenApi};
@@ -86,10 +87,10 @@ impl Schemas {
     }
 
     /// Reads a CRD, `None` if the cluster does not have it.
-    pub(super) async fn definition(&self, name: &str) -> Result<Option<RawDefinition>, SchemaFetchError> {
-        let text = ObjectPath::new(RawDefinition::url_path(&(), None), name).text(&self.client).await;
+    pub(super) async fn definition(&self, name: &str) -> Result<Option<RawObject>, SchemaFetchError> {
+        let text = ObjectPath::new(CustomResourceDefinition::url_path(&(), None), name).text(&self.client).await;
         let text = found(text).map_err(|source| SchemaFetchError::Unread { what: format!("CRD `{name}`"), source })?;
-        Ok(text.map(|text| RawDefinition::read(&text)))
+        Ok(text.map(|text| RawObject::read(&text)))
     }
 
     /// Returns true if the API server serves a group and version from its own code, so that no CRD describes it.

@@ -8,7 +8,6 @@
 use crate::api::{ListProgress, WatchChange};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::ResourceExt;
-use kube::runtime::watcher::Event;
 use kube_unions_core::declaration::BuiltinGroups;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,22 +38,22 @@ pub(super) type GroupVersions = BTreeSet<(Box<str>, Box<str>)>;
 
 impl Services {
     /// Takes in an event of the watch.
-    pub(super) fn heard(&mut self, event: Event<APIService>) {
-        for change in self.list.changes(event, self.known.keys().map(AsRef::as_ref)) {
-            let (name, served) = match change {
-                WatchChange::Set(service) => (service.name_any().into(), read(&service)),
-                WatchChange::Gone(name) => (name, None),
-            };
-            match served {
-                Some(served) => drop(self.known.insert(name, served)),
-                None => drop(self.known.remove(&name)),
-            }
+    pub(super) fn heard(&mut self, change: WatchChange) {
+        self.list.heard(&change);
+        let (name, served) = match change {
+            WatchChange::Set { name, text } => (name, serde_json::from_str(&text).ok().and_then(|it| read(&it))),
+            WatchChange::Gone(name) => (name, None),
+            WatchChange::Listing | WatchChange::Listed => return,
+        };
+        match served {
+            Some(served) => drop(self.known.insert(name, served)),
+            None => drop(self.known.remove(&name)),
         }
     }
 
     /// Returns true if the first list is complete.
     pub(super) fn are_known(&self) -> bool {
-        self.list.is_complete()
+        self.list.is_complete
     }
 
     /// Returns the groups that the API server serves from its own code.
@@ -94,48 +93,47 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn service(group: &str, version: &str, label: Option<&str>, service: &Value) -> APIService {
+    fn service(group: &str, version: &str, label: Option<&str>, service: &Value) -> WatchChange {
         let labels = label.map_or(json!({}), |label| json!({ MANAGED: label }));
-        serde_json::from_value(json!({
+        let name = format!("{version}.{group}");
+        let service = json!({
             "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-            "metadata": {"name": format!("{version}.{group}"), "labels": labels},
+            "metadata": {"name": name, "labels": labels},
             "spec": {"group": group, "version": version, "service": service,
                      "groupPriorityMinimum": 1000, "versionPriority": 100},
-        }))
-        .unwrap()
+        });
+        WatchChange::Set { name: name.into(), text: service.to_string().into() }
     }
 
     #[test]
     fn a_group_is_the_servers_own_if_any_version_of_it_is() {
         let mut services = Services::default();
         assert_eq!(services.builtin_groups(), BuiltinGroups::Guessed);
-        services.heard(Event::Init);
-        services.heard(Event::Apply(service("", "v1", Some("onstart"), &Value::Null)));
-        services.heard(Event::Apply(service("networking.k8s.io", "v1", Some("onstart"), &Value::Null)));
-        services.heard(Event::Apply(service("networking.k8s.io", "v1foo", Some("true"), &Value::Null)));
-        services.heard(Event::Apply(service("gateway.networking.k8s.io", "v1", Some("true"), &Value::Null)));
-        services.heard(Event::Apply(service(
-            "metrics.k8s.io",
-            "v1beta1",
-            None,
-            &json!({"name": "metrics", "namespace": "m"}),
-        )));
-        services.heard(Event::Apply(service("by-hand.example", "v1", None, &Value::Null)));
+        services.heard(WatchChange::Listing);
+        services.heard(service("", "v1", Some("onstart"), &Value::Null));
+        services.heard(service("networking.k8s.io", "v1", Some("onstart"), &Value::Null));
+        services.heard(service("networking.k8s.io", "v1foo", Some("true"), &Value::Null));
+        services.heard(service("gateway.networking.k8s.io", "v1", Some("true"), &Value::Null));
+        services.heard(service("metrics.k8s.io", "v1beta1", None, &json!({"name": "metrics", "namespace": "m"})));
+        services.heard(service("by-hand.example", "v1", None, &Value::Null));
         assert!(!services.are_known(), "a list that is not complete says nothing");
-        services.heard(Event::InitDone);
+        services.heard(WatchChange::Listed);
         let own = ["", "by-hand.example", "networking.k8s.io"].map(Box::from);
         assert_eq!(services.builtin_groups(), BuiltinGroups::Listed(own.into()));
         let from_definitions = [("gateway.networking.k8s.io", "v1"), ("networking.k8s.io", "v1foo")]
             .map(|(group, version)| (group.into(), version.into()));
         assert_eq!(services.defined(), from_definitions.into());
 
-        services.heard(Event::Delete(service("by-hand.example", "v1", None, &Value::Null)));
+        services.heard(WatchChange::Gone("v1.by-hand.example".into()));
         assert!(!services.builtin_groups().has("by-hand.example"));
         // Objects that a list does not have are removed once the list is complete.
-        services.heard(Event::Init);
-        services.heard(Event::Apply(service("", "v1", Some("onstart"), &Value::Null)));
+        services.heard(WatchChange::Listing);
+        services.heard(service("", "v1", Some("onstart"), &Value::Null));
         assert!(services.builtin_groups().has("networking.k8s.io"));
-        services.heard(Event::InitDone);
+        for name in ["v1.networking.k8s.io", "v1foo.networking.k8s.io", "v1.gateway.networking.k8s.io"] {
+            services.heard(WatchChange::Gone(name.into()));
+        }
+        services.heard(WatchChange::Listed);
         assert!(!services.builtin_groups().has("networking.k8s.io"));
     }
 }

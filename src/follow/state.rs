@@ -12,13 +12,11 @@
 
 use super::documents::{DocumentFetch, DocumentSchedule, Fetched, FetchedDocuments};
 use super::publication::Publication;
-use super::raw::{RawDeclaration, RawDefinition};
+use super::raw::RawObject;
 use super::services::Services;
 use super::status::StatusWriter;
 use super::{BuiltinUnions, Cluster};
 use crate::api::{ListProgress, WatchChange};
-use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::runtime::watcher::Event;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::names::GroupKind;
@@ -58,9 +56,9 @@ impl ClusterState {
     }
 
     /// Takes in an event of the `APIService`s: CRDs in the groups that the API server serves from its own code do not count.
-    pub(super) fn service_heard(&mut self, event: Event<APIService>) {
-        self.services.heard(event);
-        if self.services.list.is_in_progress() {
+    pub(super) fn service_heard(&mut self, change: WatchChange) {
+        self.services.heard(change);
+        if self.services.list.is_in_progress {
             return;
         }
         self.cluster.own_groups_known.set(i64::from(self.services.are_known()));
@@ -71,22 +69,25 @@ impl ClusterState {
         self.change(|workspace| workspace.set_builtin_groups(groups));
     }
 
-    /// Takes in an event of the CRDs. The end of a list forgets those that it has not brought.
-    pub(super) fn definition_heard(&mut self, event: Event<RawDefinition>) {
-        let was_complete = self.definitions.is_complete();
-        let changes = self.definitions.changes(event, self.cluster.workspace.lock().crds());
-        if self.definitions.is_complete() && !was_complete {
+    /// Takes in an event of the CRDs.
+    pub(super) fn definition_heard(&mut self, change: WatchChange) {
+        let was_complete = self.definitions.is_complete;
+        self.definitions.heard(&change);
+        if self.definitions.is_complete && !was_complete {
             self.publication.mark_changed();
         }
-        for change in changes {
-            match change {
-                WatchChange::Set(raw) if raw.name().is_empty() => {
+        match change {
+            WatchChange::Set { text, .. } => {
+                let raw = RawObject::read(&text);
+                if raw.name.is_empty() {
                     let reason = raw.parts().err().unwrap_or("it has no name");
                     tracing::warn!(reason, "ignoring a CRD without a name");
+                } else {
+                    self.change(|workspace| workspace.set_crd(&raw.name, raw.crd()));
                 }
-                WatchChange::Set(raw) => self.change(|workspace| workspace.set_crd(raw.name(), raw.crd())),
-                WatchChange::Gone(name) => self.change(|workspace| workspace.remove_crd(&name)),
             }
+            WatchChange::Gone(name) => self.change(|workspace| workspace.remove_crd(&name)),
+            WatchChange::Listing | WatchChange::Listed => {}
         }
     }
 
@@ -94,32 +95,33 @@ impl ClusterState {
         self.cluster.workspace.lock().has_crd(name)
     }
 
-    /// Takes in an event of the declarations. The end of a list forgets those that it has not brought.
-    pub(super) fn declaration_heard(&mut self, event: Event<RawDeclaration>) {
-        for change in self.declarations.changes(event, self.publication.declarations()) {
-            match change {
-                WatchChange::Set(raw) if raw.name().is_empty() => {}
-                WatchChange::Set(raw) => {
+    /// Takes in an event of the declarations.
+    pub(super) fn declaration_heard(&mut self, change: WatchChange) {
+        self.declarations.heard(&change);
+        match change {
+            WatchChange::Set { text, .. } => {
+                let raw = RawObject::read(&text);
+                if !raw.name.is_empty() {
                     self.publication.declared(&raw);
-                    self.change(|workspace| workspace.set_declaration(raw.name(), raw.declaration()));
-                }
-                WatchChange::Gone(name) => {
-                    self.publication.undeclared(&name);
-                    self.change(|workspace| workspace.remove_declaration(&name));
+                    self.change(|workspace| workspace.set_declaration(&raw.name, raw.declaration()));
                 }
             }
+            WatchChange::Gone(name) => {
+                self.publication.undeclared(&name);
+                self.change(|workspace| workspace.remove_declaration(&name));
+            }
+            WatchChange::Listing | WatchChange::Listed => {}
         }
     }
 
     /// Waits for declarations no longer, since they cannot be listed. `none`: the cluster has none; otherwise those that are
     /// known stay.
     pub(super) fn declarations_unavailable(&mut self, none: bool) {
-        if none {
-            self.declaration_heard(Event::Init);
-            self.declaration_heard(Event::InitDone);
-        } else {
-            self.declarations.give_up();
+        let known: Vec<Box<str>> = self.publication.declarations().map(Box::from).collect();
+        for name in known.into_iter().filter(|_| none) {
+            self.declaration_heard(WatchChange::Gone(name));
         }
+        self.declarations.give_up();
     }
 
     pub(super) fn has_declarations(&self) -> bool {
@@ -134,7 +136,7 @@ impl ClusterState {
     /// Returns the documents to fetch now, if any. The result goes to [`fetched`](Self::fetched).
     pub(super) fn next_fetch(&mut self) -> Option<DocumentFetch> {
         // A list in progress is about to bring most of what a declaration needs.
-        if !self.definitions.is_complete() || !self.declarations.is_complete() {
+        if !self.definitions.is_complete || !self.declarations.is_complete {
             return None;
         }
         self.documents.start(&self.cluster.workspace.lock())
@@ -142,7 +144,7 @@ impl ClusterState {
 
     /// Returns the time of the next fetch if no event arrives.
     pub(super) fn next_fetch_at(&self) -> Option<Instant> {
-        self.documents.next().filter(|_| self.definitions.is_complete() && self.declarations.is_complete())
+        self.documents.next().filter(|_| self.definitions.is_complete && self.declarations.is_complete)
     }
 
     /// Takes in fetched documents.
@@ -224,8 +226,8 @@ impl ClusterState {
         catalogs: &watch::Sender<Option<Arc<Catalog>>>,
         statuses: &StatusWriter,
     ) -> Result<(), NoReceiver> {
-        let settled = self.declarations.is_complete() && self.is_settled();
-        if !self.definitions.is_complete() || self.definitions.is_in_progress() {
+        let settled = self.declarations.is_complete && self.is_settled();
+        if !self.definitions.is_complete || self.definitions.is_in_progress {
             return Ok(());
         }
         let workspace = self.cluster.workspace.lock();

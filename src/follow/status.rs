@@ -6,7 +6,7 @@
 //! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a status.
 
 use super::verdict::{dated, lacks_a_part_of, says};
-use crate::api::{ObjectPath, RequestError, reason};
+use crate::api::{ObjectPath, RequestError};
 use crate::controllers::{Controller, Reconciled, run};
 use crate::telemetry::LogOnce;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
@@ -127,7 +127,7 @@ impl Controller for StatusController {
     }
 
     fn failed(&mut self, error: &RequestError) {
-        let reason = reason(error);
+        let reason = error.to_string();
         if self.failure.is_new(&reason) {
             tracing::warn!(reason, "cannot write the status of a UnionDeclaration; retrying");
         }

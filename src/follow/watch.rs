@@ -7,30 +7,24 @@
 
 use super::Cluster;
 use super::documents::FetchedDocuments;
-use super::raw::{RawDeclaration, RawDefinition};
 use super::state::{ClusterState, OWN_DEFINITION, run};
 use super::status::StatusWriter;
-use crate::api::{code, list_and_watch, reason};
+use crate::api::{RequestError, WatchChange, Watched, list_and_watch};
 use crate::telemetry::LogOnce;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::Api;
+use kube::Resource;
 use kube::api::ListParams;
-use kube::runtime::watcher::{self, Event};
 use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::UnionDeclaration;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 use tokio::sync::watch;
-
-/// Page size of a list of CRDs. A CRD can exceed a megabyte, and a page is held whole.
-const DEFINITIONS_PAGE: u32 = 10;
-
-/// Page size of a list of declarations or `APIService`s.
-const PAGE: u32 = 500;
 
 /// Most CRDs and built-in kinds that are compiled at a time, each on a thread of its own, so that a large CRD keeps no other
 /// change waiting.
@@ -96,9 +90,9 @@ impl Link {
     }
 
     /// Logs a reason once, not at each attempt.
-    fn down(&self, error: &(dyn std::error::Error + 'static)) {
+    fn down(&self, error: &RequestError) {
         self.connected.set(0);
-        let reason = reason(error);
+        let reason = error.to_string();
         let mut health = self.health.lock();
         match &health.failure {
             None if health.proven.is_none() => tracing::warn!(reason, "the cluster cannot be watched yet; retrying"),
@@ -113,12 +107,11 @@ impl Link {
 impl Cluster {
     /// Follows the cluster until nobody receives `catalogs` any more.
     pub async fn follow(&self, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
-        let pages = |size| ListParams::default().limit(size);
-        let client = &self.client;
-        let (definitions, proof) = (Api::<RawDefinition>::all(client.clone()), link.clone());
-        let mut definitions = list_and_watch(definitions, pages(DEFINITIONS_PAGE), move || proof.up());
-        let mut declarations = list_and_watch(Api::<RawDeclaration>::all(client.clone()), pages(PAGE), || {});
-        let mut services = list_and_watch(Api::<APIService>::all(client.clone()), pages(PAGE), || {});
+        let (client, all, proof) = (&self.client, ListParams::default, link.clone());
+        let definitions = CustomResourceDefinition::url_path(&(), None);
+        let mut definitions = list_and_watch(client, definitions, all(), move || proof.up());
+        let mut declarations = list_and_watch(client, UnionDeclaration::url_path(&(), None), all(), || {});
+        let mut services = list_and_watch(client, APIService::url_path(&(), None), all(), || {});
 
         let mut state = ClusterState::new(self);
         let mut statuses = StatusWriter::new(client.clone());
@@ -177,10 +170,9 @@ async fn sleep_until(time: Option<Instant>) {
     }
 }
 
-fn handle_definition(event: watcher::Result<Event<RawDefinition>>, state: &mut ClusterState, link: &Link) {
+fn handle_definition(event: Watched, state: &mut ClusterState, link: &Link) {
     match event {
-        Ok(event) => state.definition_heard(event),
-        Err(error) if is_malformed_event(&error) => {}
+        Ok(change) => state.definition_heard(change),
         Err(error) => {
             link.down(&error);
             state.watch_failed();
@@ -189,29 +181,24 @@ fn handle_definition(event: watcher::Result<Event<RawDefinition>>, state: &mut C
 }
 
 /// Returns true if the event ends an attempt at a list.
-fn handle_declaration(
-    event: watcher::Result<Event<RawDeclaration>>,
-    state: &mut ClusterState,
-    failure: &mut LogOnce,
-) -> bool {
-    let ends = matches!(event, Ok(Event::InitDone) | Err(_));
+fn handle_declaration(event: Watched, state: &mut ClusterState, failure: &mut LogOnce) -> bool {
+    let ends = matches!(event, Ok(WatchChange::Listed) | Err(_));
     match event {
-        Ok(event) => {
+        Ok(change) => {
             if ends && failure.is_over() {
                 tracing::info!("watching UnionDeclarations");
             }
-            state.declaration_heard(event);
+            state.declaration_heard(change);
         }
-        Err(error) if is_malformed_event(&error) => return false,
         Err(error) => declarations_failed(&error, state, failure),
     }
     ends
 }
 
-fn declarations_failed(error: &watcher::Error, state: &mut ClusterState, failure: &mut LogOnce) {
-    let reason = reason(error);
+fn declarations_failed(error: &RequestError, state: &mut ClusterState, failure: &mut LogOnce) {
+    let reason = error.to_string();
     let is_new = failure.is_new(&reason);
-    match code(error) {
+    match error.code() {
         Some(404) => {
             if is_new {
                 tracing::info!("the cluster has no CRD of UnionDeclaration; retrying until it has");
@@ -236,17 +223,17 @@ fn declarations_failed(error: &watcher::Error, state: &mut ClusterState, failure
 }
 
 /// Returns true if the event ends an attempt at a list.
-fn handle_service(event: watcher::Result<Event<APIService>>, state: &mut ClusterState, failure: &mut LogOnce) -> bool {
-    let ends = matches!(event, Ok(Event::InitDone) | Err(_));
+fn handle_service(event: Watched, state: &mut ClusterState, failure: &mut LogOnce) -> bool {
+    let ends = matches!(event, Ok(WatchChange::Listed) | Err(_));
     match event {
-        Ok(event) => {
+        Ok(change) => {
             if ends && failure.is_over() {
                 tracing::info!("watching the groups that the API server serves from its own code");
             }
-            state.service_heard(event);
+            state.service_heard(change);
         }
         Err(error) => {
-            let reason = reason(&error);
+            let reason = error.to_string();
             if failure.is_new(&reason) {
                 let consequence = if state.services.are_known() {
                     "the groups known stay"
@@ -258,11 +245,4 @@ fn handle_service(event: watcher::Result<Event<APIService>>, state: &mut Cluster
         }
     }
     ends
-}
-
-/// Logs an event that cannot be read. The watch goes on behind it.
-fn is_malformed_event(error: &watcher::Error) -> bool {
-    let watcher::Error::WatchFailed(error @ kube::Error::SerdeError(_)) = error else { return false };
-    tracing::warn!(reason = reason(error), "ignoring a malformed watch event");
-    true
 }

@@ -6,8 +6,8 @@ use super::contents::Contents;
 use super::plan::{CertificatePlan, LeafAction};
 use super::secret::SecretError;
 use super::state::{CertificateState, Seconds};
-use crate::api::reason;
-use kube::runtime::watcher;
+use crate::api::RequestError;
+use kube_unions_core::causes::with_causes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,8 +47,8 @@ impl CertificateLog {
         let reason: Arc<str> = match (error, &self.failure, error.remedy()) {
             // Writes that are refused come to their limit too, and their reason is known.
             (SecretError::Contended(_), Some(known), _) => Arc::clone(known),
-            (_, _, Some(remedy)) => format!("{}; {remedy}", reason(error)).into(),
-            (_, _, None) => reason(error).into(),
+            (_, _, Some(remedy)) => format!("{}; {remedy}", with_causes(error)).into(),
+            (_, _, None) => with_causes(error).into(),
         };
         self.failure = Some(Arc::clone(&reason));
         if !self.warnings.insert(format!("{serving} {reason}")) {
@@ -86,7 +86,7 @@ impl CertificateLog {
         (!faults.is_empty() && self.warnings.insert(faults.clone())).then_some(faults)
     }
 
-    pub(super) fn watched(&mut self, watched: watcher::Result<()>) {
+    pub(super) fn watched(&mut self, watched: Result<(), RequestError>) {
         let secret = &self.secret;
         match watched {
             Ok(()) if std::mem::take(&mut self.watch_failed) => {
@@ -96,7 +96,7 @@ impl CertificateLog {
             Err(error) if self.failure.is_none() && !std::mem::replace(&mut self.watch_failed, true) => {
                 tracing::warn!(
                     secret,
-                    reason = reason(&error),
+                    reason = error.to_string(),
                     "the certificate's Secret cannot be watched; it is read every half minute instead"
                 );
             }

@@ -56,7 +56,7 @@ pub(super) struct SharedSecret {
 impl SharedSecret {
     pub(super) fn new(client: Client, service: &ServiceReference, name: &str) -> Self {
         let namespace = service.namespace.to_string();
-        let path = ObjectPath::new(format!("/api/v1/namespaces/{namespace}/secrets"), name);
+        let path = ObjectPath::new(collection(service), name);
         Self { client, namespace, name: name.to_owned(), path }
     }
 
@@ -89,6 +89,11 @@ impl SharedSecret {
     fn failed_to(&self, action: &'static str) -> impl Fn(RequestError) -> SecretError {
         move |source| SecretError::Request { action, secret: self.to_string(), source }
     }
+}
+
+/// Returns the path of the Secrets in the namespace of a Service.
+pub(super) fn collection(service: &ServiceReference) -> String {
+    format!("/api/v1/namespaces/{}/secrets", service.namespace)
 }
 
 impl fmt::Display for SharedSecret {

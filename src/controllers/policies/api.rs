@@ -3,23 +3,18 @@
 //! It knows nothing of their content; see [`super::desired`] and [`super::stored`].
 
 use super::stored::SELECTOR;
-use crate::api::{self, ObjectPath, RequestError, found, list_and_watch};
+use crate::api::{self, ObjectPath, RequestError, Watched, found, list_and_watch};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use hyper::Method;
+use kube::Client;
 use kube::api::ListParams;
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client};
 use kube_unions_policies::{KubernetesVersion, PolicyObject};
 use serde_json::Value;
 use std::fmt;
 
 /// The API group of policies.
 const GROUP: &str = "admissionregistration.k8s.io";
-
-/// Page size of a list. A policy may have a hundred kilobytes.
-const PAGE: u32 = 50;
 
 /// One of the four resources, in the order in which the objects of a kind are created: a policy that normalises comes before
 /// the policy that rejects.
@@ -49,7 +44,7 @@ pub(super) struct ServedPolicies {
 }
 
 /// An event of one of the watches.
-pub(super) type PolicyEvent = (PolicyResource, watcher::Result<Event<DynamicObject>>);
+pub(super) type PolicyEvent = (PolicyResource, Watched);
 
 impl PolicyResource {
     pub(crate) const ALL: [Self; 4] =
@@ -133,10 +128,8 @@ impl ServedPolicies {
     pub(super) fn watch(&self, client: &Client) -> BoxStream<'static, PolicyEvent> {
         let watches = PolicyResource::ALL.into_iter().filter_map(|resource| {
             let version = self.version_of(resource)?;
-            let gvk = GroupVersionKind::gvk(GROUP, version, resource.kind());
-            let api = ApiResource::from_gvk_with_plural(&gvk, resource.plural());
-            let selection = ListParams::default().labels(SELECTOR).limit(PAGE);
-            let events = list_and_watch(Api::<DynamicObject>::all_with(client.clone(), &api), selection, || {});
+            let selection = ListParams::default().labels(SELECTOR);
+            let events = list_and_watch(client, resource.path(version), selection, || {});
             Some(events.map(move |event| (resource, event)).boxed())
         });
         select_all(watches).boxed()

@@ -5,17 +5,15 @@ use super::desired::{CatalogCompiler, DesiredPolicies};
 use super::ledger::{PolicyReconciler, PolicyWrite};
 use super::settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
 use super::stored::{PolicyFrame, StoredPolicy};
-use crate::api::{ListProgress, RequestError, WatchChange, code, reason};
+use crate::api::{ListProgress, RequestError, WatchChange};
 use crate::controllers::object::{MANAGER, shortened};
 use crate::controllers::reconciler::{Controller, Reconciled, publish};
 use crate::telemetry::LogOnce;
 use futures::StreamExt;
-use kube::core::{DynamicObject, ObjectMeta};
-use kube::runtime::watcher::{self, Event};
-use kube::{Client, ResourceExt};
+use kube::Client;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_policies::policy_difference;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,7 +31,7 @@ const NOT_KEPT: &str = "it was stored with changes; find the admission webhook o
 /// A reason for a step.
 pub(super) enum PolicyChange {
     /// An event of the watches.
-    Stored(Box<PolicyEvent>),
+    Stored(PolicyEvent),
     /// Another catalog, or other kinds that the webhook is registered for.
     Input,
 }
@@ -136,18 +134,18 @@ impl<'s> PolicyController<'s> {
     }
 
     fn note_lists(&mut self) {
-        if self.lists.values().all(ListProgress::is_complete) {
+        if self.lists.values().all(|list| list.is_complete) {
             self.reconciler.listed(Instant::now());
             self.unlistable.clear();
         }
     }
 
-    fn watch_failed(&mut self, error: &watcher::Error) {
-        if !matches!(code(error), Some(401 | 403)) {
+    fn watch_failed(&mut self, error: &RequestError) {
+        if !error.is_forbidden() {
             return;
         }
         self.reconciler.list_refused(Instant::now());
-        let reason = reason(error);
+        let reason = error.to_string();
         if self.unlistable.insert(reason.clone()) {
             let is_beside = self.enforcement.duty == PolicyDuty::BesideWebhook;
             let consequence = if is_beside { "the webhook enforces all kinds" } else { "they stay as they are" };
@@ -271,27 +269,23 @@ impl Controller for PolicyController<'_> {
     type Error = Unanswered;
 
     fn heard(&mut self, change: PolicyChange) {
-        let PolicyChange::Stored(event) = change else { return };
-        let (resource, event) = *event;
-        let event = match event {
-            Ok(event) => event,
+        let PolicyChange::Stored((resource, change)) = change else { return };
+        let change = match change {
+            Ok(change) => change,
             Err(error) => return self.watch_failed(&error),
         };
-        let ends = matches!(event, Event::InitDone);
-        let list = self.lists.entry(resource).or_default();
-        for change in list.changes(event, self.reconciler.stored_names(resource)) {
-            match change {
-                WatchChange::Set(object) => {
-                    let key = PolicyKey { resource, name: object.name_any().into() };
-                    let object =
-                        DynamicObject { metadata: ObjectMeta { managed_fields: None, ..object.metadata }, ..object };
-                    self.put(key, json!(object));
+        self.lists.entry(resource).or_default().heard(&change);
+        match change {
+            WatchChange::Listing => {}
+            WatchChange::Set { name, text } => {
+                let mut object: Value = serde_json::from_str(&text).unwrap_or_default();
+                if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                    metadata.shift_remove("managedFields");
                 }
-                WatchChange::Gone(name) => self.reconciler.remove(&PolicyKey { resource, name }),
+                self.put(PolicyKey { resource, name }, object);
             }
-        }
-        if ends {
-            self.note_lists();
+            WatchChange::Gone(name) => self.reconciler.remove(&PolicyKey { resource, name }),
+            WatchChange::Listed => self.note_lists(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Pure: it knows no clock and no API server. [`controller`](super::controller) tells it what is stored and passes the time in.
 
-use super::api::{PolicyKey, PolicyResource};
+use super::api::PolicyKey;
 use super::desired::{DesiredKind, DesiredPolicies};
 use super::settings::PolicyDuty;
 use super::stored::StoredPolicy;
@@ -119,11 +119,6 @@ impl PolicyReconciler {
 
     pub(super) fn remove(&mut self, key: &PolicyKey) {
         self.stored.remove(key);
-    }
-
-    /// Returns the names of the stored objects of a resource.
-    pub(super) fn stored_names(&self, resource: PolicyResource) -> impl Iterator<Item = &str> {
-        self.stored.keys().filter(move |key| key.resource == resource).map(|key| &*key.name)
     }
 
     /// Notes that every list is complete.

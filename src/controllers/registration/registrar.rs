@@ -8,15 +8,15 @@ use super::stored::{
     ConfigurationError, ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation,
     our_entries,
 };
-use crate::api::{code, reason};
+use crate::api::RequestError;
 use crate::controllers::handover::{CaBundle, RegisteredBundle, RegisteredKinds, Trust};
 use crate::controllers::object::{MANAGER, shortened};
 use crate::controllers::pace::{Divergence, Pace};
 use crate::controllers::reconciler::{Controller, Reconciled, publish};
 use crate::telemetry::LogOnce;
 use kube::Client;
-use kube::runtime::watcher;
 use kube_unions_core::admission::InspectionToken;
+use kube_unions_core::causes::with_causes;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(super) enum RegistrationEvent {
     /// A configuration or an input has changed.
     Changed,
     /// The watch of a configuration works, or not.
-    Watched(watcher::Result<()>),
+    Watched(Result<(), RequestError>),
     /// The Service's namespace is being deleted.
     NamespaceEnds,
 }
@@ -296,8 +296,8 @@ impl Controller for Registrar {
             RegistrationEvent::Watched(Ok(())) => self.watch_failed = None,
             RegistrationEvent::Watched(Err(error)) => {
                 self.watch_failed = Some(Instant::now());
-                let reason = reason(&error);
-                if code(&error) == Some(403) && self.forbidden.insert(reason.clone()) {
+                let reason = error.to_string();
+                if error.code() == Some(403) && self.forbidden.insert(reason.clone()) {
                     self.pending = Some(reason);
                 }
             }
@@ -331,7 +331,7 @@ impl Controller for Registrar {
 
     fn failed(&mut self, error: &ConfigurationError) {
         self.signals.metrics.registered.set(0);
-        let reason = reason(error);
+        let reason = with_causes(error);
         if self.failure.is_new(&reason) {
             if error.is_answer() {
                 tracing::warn!(reason, "cannot reconcile the webhook configurations; retrying");

@@ -71,8 +71,13 @@ impl ConfigurationKind {
         self.names().0
     }
 
+    /// Returns the path of all configurations of this kind.
+    pub(super) fn collection(self) -> String {
+        format!("/apis/admissionregistration.k8s.io/v1/{}", self.names().1)
+    }
+
     pub(super) fn path(self) -> ObjectPath {
-        ObjectPath::new(format!("/apis/admissionregistration.k8s.io/v1/{}", self.names().1), NAME)
+        ObjectPath::new(self.collection(), NAME)
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::controllers::policies::api::PolicyResource;
 use crate::controllers::policies::stored::{PolicyFrame, labels};
 use serde_json::json;
 
