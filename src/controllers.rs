@@ -19,8 +19,8 @@ pub(crate) use policies::{MAINTAINED_BY, PolicyResource, SELECTOR};
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals, enforce};
 pub(crate) use reconciler::{Controller, Reconciled, run};
 pub use registration::{
-    EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError, Registering,
-    Registration, Signals, register,
+    EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, Registering, Registration, Signals,
+    register,
 };
 pub(crate) use registration::{NAME, other_installation};
-pub use service_reference::{ServiceReference, ServiceReferenceError};
+pub use service_reference::ServiceReference;

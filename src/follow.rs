@@ -18,9 +18,8 @@ mod status;
 mod verdict;
 mod watch;
 
-pub use inspect::InspectError;
 pub use kube_unions_manifests::BuiltinUnions;
-pub use learn::{DescribeError, KindDescription, Learnt, described, learn};
+pub use learn::{KindDescription, Learnt, described, learn};
 pub use schemas::SchemaFetchError;
 pub use watch::Link;
 

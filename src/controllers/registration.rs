@@ -26,7 +26,7 @@ mod rules;
 mod stored;
 
 pub use intent::{Registering, Registration, Signals};
-pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError};
+pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions};
 #[cfg(test)]
 pub(super) use registrar::RESYNC;
 pub(crate) use stored::{NAME, other_installation};

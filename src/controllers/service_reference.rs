@@ -15,11 +15,6 @@ pub struct ServiceReference {
     pub port: u16,
 }
 
-/// A text that is not a [`ServiceReference`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid Service `{0}`: use NAMESPACE/NAME or NAMESPACE/NAME:PORT")]
-pub struct ServiceReferenceError(String);
-
 impl ServiceReference {
     /// Returns the name of the installation behind the Service, `namespace/name`.
     pub(crate) fn installation(&self) -> String {
@@ -39,10 +34,10 @@ impl ServiceReference {
 }
 
 impl FromStr for ServiceReference {
-    type Err = ServiceReferenceError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let fail = || ServiceReferenceError(text.to_owned());
+        let fail = || format!("invalid Service `{text}`: use NAMESPACE/NAME or NAMESPACE/NAME:PORT");
         let (namespace, rest) = text.split_once('/').ok_or_else(fail)?;
         let (name, port) = match rest.split_once(':') {
             Some((name, port)) => (name, port.parse().ok().filter(|port| *port > 0).ok_or_else(fail)?),

@@ -7,7 +7,6 @@
 //! Knows nothing of compiling: [`state`](super::state) passes the answers on.
 
 use super::schemas::{SchemaFetchError, Schemas};
-use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::OpenApi;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::Workspace;
@@ -161,7 +160,7 @@ impl DocumentSchedule {
     /// Backs off after an error, and forgets an earlier one otherwise. Returns the error if it differs from the last one.
     pub(super) fn back_off(&mut self, kind: &GroupKind, error: Option<&SchemaFetchError>) -> Option<String> {
         let failed = self.failed.remove(kind);
-        let Some(error) = error.map(|error| with_causes(error)) else {
+        let Some(error) = error.map(ToString::to_string) else {
             if failed.is_some() {
                 tracing::debug!(%kind, "the OpenAPI documents can be read again");
             }

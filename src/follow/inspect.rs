@@ -15,21 +15,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-/// An error of [`Cluster::inspect`].
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InspectError {
-    /// The schema of the target cannot be read.
-    #[error(transparent)]
-    Schema(#[from] SchemaFetchError),
-    /// The schema of the target cannot be used, for this reason.
-    #[error("the schema of the target cannot be used: {0}")]
-    Target(String),
-    /// The thread panicked, or the program is stopping.
-    #[error("compiling was interrupted: try again")]
-    CutOff,
-}
-
 /// Requests that concurrent inspections share, so that the API server gets few.
 #[derive(Default)]
 pub(super) struct Requests {
@@ -50,7 +35,7 @@ fn surroundings(workspace: &Workspace, kind: &GroupKind) -> (Workspace, Option<S
 impl Cluster {
     /// Returns the faults that a `UnionDeclaration`, given as the JSON text of the whole object, would have if it were applied
     /// now. A target that the cluster does not have is a warning, since it may be installed later.
-    pub async fn inspect(&self, object: &str) -> Result<Vec<Fault>, InspectError> {
+    pub async fn inspect(&self, object: &str) -> Result<Vec<Fault>, SchemaFetchError> {
         let Self { requests, schemas, workspace, builtin_unions, .. } = self;
         let published = *builtin_unions == BuiltinUnions::OpenApi;
         let (declaration, mut faults) = match Declaration::from_json(object) {
@@ -68,7 +53,7 @@ impl Cluster {
             // A large catalog is being built.
             let (shared, target) = (Arc::clone(workspace), kind.clone());
             let waited = tokio::task::spawn_blocking(move || surroundings(&shared.lock(), &target));
-            waited.await.map_err(|_| InspectError::CutOff)?
+            waited.await.map_err(|_| cut_off())?
         };
         let name = declaration.name().to_owned();
         around.set_declaration(&name, Ok((declaration, Vec::new())));
@@ -104,17 +89,23 @@ impl Cluster {
             while let Some(job) = around.next_job() {
                 let compiled = job.compile();
                 if let Some(error) = compiled.error() {
-                    return Err(InspectError::Target(with_causes(error)));
+                    let reason = with_causes(error);
+                    return Err(SchemaFetchError(format!("the schema of the target cannot be used: {reason}")));
                 }
                 around.finish(compiled);
             }
             Ok(around.catalog())
         });
-        let catalog = compiled.await.map_err(|_| InspectError::CutOff)??;
+        let catalog = compiled.await.map_err(|_| cut_off())??;
         let own = catalog.faults().iter().filter(|fault| fault.declaration.as_deref() == Some(&*name));
         faults.extend(own.cloned());
         Ok(faults)
     }
+}
+
+/// The error if the thread panicked, or the program is stopping.
+fn cut_off() -> SchemaFetchError {
+    SchemaFetchError("compiling was interrupted: try again".to_owned())
 }
 
 /// Reads in progress, by name. A name is kept while a task waits for it.

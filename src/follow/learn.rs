@@ -9,7 +9,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Client, Resource};
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{
     BuiltinGroups, Declaration, Definition, DefinitionError, OpenApi, UnionDeclaration,
 };
@@ -35,28 +34,6 @@ pub enum KindDescription {
     Custom(Definition),
     /// From the API server's own document: the document, and the definition with the unions of `UnionDeclaration`s.
     BuiltIn(Arc<OpenApi>, Definition),
-}
-
-/// A kind that cannot be described.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DescribeError {
-    /// A request failed.
-    #[error(transparent)]
-    Live(#[from] LiveError),
-    /// The schema cannot be read.
-    #[error(transparent)]
-    Schema(#[from] SchemaFetchError),
-    /// The CRD, or the OpenAPI document, is malformed.
-    #[error("cannot use the definition `{name}`: {message}")]
-    Definition {
-        /// The name of the CRD or the kind.
-        name: Box<str>,
-        message: String,
-    },
-    /// Neither a CRD nor a document describes the kind.
-    #[error("the server does not describe {0}: neither by a CustomResourceDefinition nor in its OpenAPI documents")]
-    NotDescribed(Box<DiscoveredResource>),
 }
 
 /// Returns the unions that the webhook would enforce on a cluster. Calls `read` for each CRD.
@@ -111,12 +88,12 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
         let Some(fetch) = state.next_fetch() else { break };
         let answers = fetch.run(Arc::clone(&cluster.schemas)).await;
         if let Some(Err(error)) = &answers.publishing {
-            lacking.insert("unions that OpenAPI documents publish".to_owned(), with_causes(error));
+            lacking.insert("unions that OpenAPI documents publish".to_owned(), error.to_string());
         }
         for (kind, fetched) in &answers.kinds {
             match fetched {
                 Ok(_) => drop(lacking.remove(&kind.to_string())),
-                Err(error) => drop(lacking.insert(kind.to_string(), with_causes(error))),
+                Err(error) => drop(lacking.insert(kind.to_string(), error.to_string())),
             }
         }
         state.fetched(answers);
@@ -126,9 +103,10 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
 }
 
 /// Returns the schema of a resource, from its CRD or from the OpenAPI document of a built-in type.
-pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result<KindDescription, DescribeError> {
+pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result<KindDescription, SchemaFetchError> {
     let schemas = Schemas::new(client.clone());
-    let declarations = declarations(client).await?;
+    let declarations = declarations(client).await.map_err(|error| SchemaFetchError(error.to_string()))?;
+    let unusable = |name: &str, reason: &str| SchemaFetchError(format!("cannot use the definition `{name}`: {reason}"));
     let name = format!("{}.{}", resource.plural, resource.group);
     let raw = if resource.group.is_empty() { None } else { schemas.definition(&name).await? };
     // Anybody who may create CRDs may name one as a built-in resource.
@@ -136,21 +114,23 @@ pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result
     let raw =
         if raw.is_some() && reserved && schemas.is_own(&resource.group, &resource.version).await { None } else { raw };
     if let Some(raw) = raw {
-        let fail = |message: String| DescribeError::Definition { name: name.as_str().into(), message };
-        let parts = raw.parts().map_err(|message| fail(message.to_owned()))?;
+        let parts = raw.parts().map_err(|reason| unusable(&name, reason))?;
         let definition = Definition::from_parts(&raw.name, &parts.annotations, parts.spec.get())
-            .map_err(|error| fail(error.to_string()))?;
+            .map_err(|error| unusable(&name, &error.to_string()))?;
         return Ok(KindDescription::Custom(declarations.declared(definition)));
     }
     let kind = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
     let version = BTreeSet::from([resource.version.to_string()]);
     let edition = schemas.documents(&schemas.index().await?, &kind, Some(&version)).await?;
-    let not_described = || DescribeError::NotDescribed(Box::new(resource.clone()));
+    let not_described = || {
+        let ways = "neither by a CustomResourceDefinition nor in its OpenAPI documents";
+        SchemaFetchError(format!("the server does not describe {resource}: {ways}"))
+    };
     let document = edition.into_iter().next().ok_or_else(not_described)?;
     match Definition::from_openapi([&*document], &kind.group, &kind.kind, false) {
         Ok(definition) => Ok(KindDescription::BuiltIn(document, declarations.declared(definition))),
         Err(DefinitionError::NotDescribed(_)) => Err(not_described()),
-        Err(error) => Err(DescribeError::Definition { name: kind.to_string().into(), message: error.to_string() }),
+        Err(error) => Err(unusable(&kind.to_string(), &error.to_string())),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::api::{self, ObjectPath, RequestError, found};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Client, Resource};
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Definition, DefinitionError, OpenApi};
 use kube_unions_core::names::GroupKind;
 use parking_lot::Mutex;
@@ -22,27 +23,10 @@ use std::sync::Arc;
 /// The extension in the text of a document.
 const EXTENSION: &str = "\"x-kubernetes-unions\"";
 
-/// An error of reading a schema.
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum SchemaFetchError {
-    /// A CRD, the index of OpenAPI documents, or a document cannot be read.
-    #[error("cannot read the {what}")]
-    Unread { what: String, source: RequestError },
-    /// The index or a document is malformed.
-    #[error("the {what} is malformed")]
-    Malformed { what: String, source: Arc<dyn Error + Send + Sync> },
-    /// A document describes nothing but CRDs. If a group of the API server has a CRD, the server sends its own document and that
-    /// of the CRDs in turn, so that the next attempt may succeed.
-    #[error("the OpenAPI document of `{path}` describes nothing but CRDs")]
-    Foreign {
-        /// The path in the index.
-        path: String,
-    },
-    /// The thread panicked, or the program is stopping.
-    #[error("reading an OpenAPI document was interrupted: try again")]
-    CutOff,
-}
+/// The reason why a schema cannot be read or used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SchemaFetchError(pub(super) String);
 
 /// Reads schemas, and caches OpenAPI documents.
 pub(super) struct Schemas {
@@ -89,7 +73,7 @@ impl Schemas {
     /// Reads a CRD, `None` if the cluster does not have it.
     pub(super) async fn definition(&self, name: &str) -> Result<Option<RawObject>, SchemaFetchError> {
         let text = ObjectPath::new(CustomResourceDefinition::url_path(&(), None), name).text(&self.client).await;
-        let text = found(text).map_err(|source| SchemaFetchError::Unread { what: format!("CRD `{name}`"), source })?;
+        let text = found(text).map_err(|error| unread(&format!("CRD `{name}`"), &error))?;
         Ok(text.map(|text| RawObject::read(&text)))
     }
 
@@ -102,11 +86,9 @@ impl Schemas {
 
     /// Reads the index.
     pub(super) async fn index(&self) -> Result<DocumentIndex, SchemaFetchError> {
-        let what = || "index of OpenAPI documents".to_owned();
-        let text = api::text(&self.client, "/openapi/v3").await;
-        let text = text.map_err(|source| SchemaFetchError::Unread { what: what(), source })?;
-        let index: WireIndex = serde_json::from_str(&text)
-            .map_err(|error| SchemaFetchError::Malformed { what: what(), source: Arc::new(error) })?;
+        let what = "index of OpenAPI documents";
+        let text = api::text(&self.client, "/openapi/v3").await.map_err(|error| unread(what, &error))?;
+        let index: WireIndex = serde_json::from_str(&text).map_err(|error| malformed(what, &error))?;
         let from_definitions = self.from_definitions.lock();
         let counts = |path: &str| {
             group_version(path)
@@ -165,7 +147,9 @@ impl Schemas {
         let described = document.kinds().next().is_some();
         document.drop_custom_kinds();
         if described && document.kinds().next().is_none() {
-            return Err(SchemaFetchError::Foreign { path: path.to_owned() });
+            // If a group of the API server has a CRD, the server sends its own document and that of the CRDs in turn, so that the
+            // next attempt may succeed.
+            return Err(SchemaFetchError(format!("the {} describes nothing but CRDs", title(path))));
         }
         let document = Arc::new(document);
         self.documents.lock().insert(path.to_owned(), (url.to_owned(), Arc::clone(&document)));
@@ -182,12 +166,11 @@ impl Schemas {
             let publishes = |kind: &GroupKind| Definition::publishes(&document, kind).unwrap_or(false);
             document.group_kinds().into_iter().filter(publishes).collect()
         };
-        tokio::task::spawn_blocking(publishing).await.map_err(|_| SchemaFetchError::CutOff)
+        tokio::task::spawn_blocking(publishing).await.map_err(|_| cut_off())
     }
 
     async fn document_text(&self, path: &str, url: &str) -> Result<String, SchemaFetchError> {
-        let text = api::text(&self.client, url).await;
-        text.map_err(|source| SchemaFetchError::Unread { what: document(path), source })
+        api::text(&self.client, url).await.map_err(|error| unread(&title(path), &error))
     }
 }
 
@@ -203,14 +186,24 @@ fn group_version(path: &str) -> Option<(&str, &str)> {
 /// Parses on a thread of its own, since a large document takes milliseconds.
 async fn parse(path: &str, text: String) -> Result<OpenApi, SchemaFetchError> {
     let parsed = tokio::task::spawn_blocking(move || OpenApi::parse(&text)).await;
-    parsed.map_err(|_| SchemaFetchError::CutOff)?.map_err(|error| {
-        let source = Arc::new(DefinitionError::OpenApi(error));
-        SchemaFetchError::Malformed { what: document(path), source }
-    })
+    parsed.map_err(|_| cut_off())?.map_err(|error| malformed(&title(path), &DefinitionError::OpenApi(error)))
 }
 
-fn document(path: &str) -> String {
+fn title(path: &str) -> String {
     format!("OpenAPI document of `{path}`")
+}
+
+fn unread(what: &str, error: &RequestError) -> SchemaFetchError {
+    SchemaFetchError(format!("cannot read the {what}: {error}"))
+}
+
+fn malformed(what: &str, error: &dyn Error) -> SchemaFetchError {
+    SchemaFetchError(format!("the {what} is malformed: {}", with_causes(error)))
+}
+
+/// The error if the thread panicked, or the program is stopping.
+fn cut_off() -> SchemaFetchError {
+    SchemaFetchError("reading an OpenAPI document was interrupted: try again".to_owned())
 }
 
 fn cached<T: Clone>(cache: &CachedByUrl<T>, path: &str, url: &str) -> Option<T> {

@@ -18,7 +18,6 @@ use super::status::StatusWriter;
 use super::{BuiltinUnions, Cluster};
 use crate::api::{ListProgress, WatchChange};
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::causes::with_causes;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Workspace};
 use std::collections::BTreeMap;
@@ -154,7 +153,7 @@ impl ClusterState {
             Some(Ok(publishing)) => self.change(|workspace| workspace.set_publishing(publishing)),
             Some(Err(error)) => {
                 tracing::warn!(
-                    reason = with_causes(&error),
+                    reason = error.to_string(),
                     "cannot read the unions that built-in types publish; retrying"
                 );
                 self.documents.poll_soon();

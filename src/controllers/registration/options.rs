@@ -9,6 +9,7 @@ use kube_unions_core::names::is_dns_subdomain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::str::FromStr;
 
 /// Most conditions of an entry that the API server accepts.
@@ -84,32 +85,6 @@ enum Operator {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MatchConditions(pub Vec<MatchCondition>);
 
-/// An option that the API server would refuse.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OptionError {
-    #[error("{0}: use JSON, for example {1}")]
-    Json(String, &'static str),
-    #[error(
-        "invalid label key `{0}`: use letters, digits, `-`, `_` and `.`, with an optional DNS prefix before one `/`"
-    )]
-    Key(String),
-    #[error("invalid label value `{0}`: use at most 63 letters, digits, `-`, `_` and `.`")]
-    Value(String),
-    #[error("`{0}`: `In` and `NotIn` need at least one value")]
-    NoValues(String),
-    #[error("`{0}`: `Exists` and `DoesNotExist` take no values")]
-    Values(String),
-    #[error("invalid condition name `{0}`: use letters, digits, `-`, `_` and `.`")]
-    ConditionName(String),
-    #[error("duplicate condition name `{0}`: give each condition its own name")]
-    DuplicateCondition(String),
-    #[error("the condition `{0}` has no expression: give it one in CEL")]
-    NoExpression(String),
-    #[error("{0} conditions are too many: the API server accepts {MOST_CONDITIONS}")]
-    TooManyConditions(usize),
-}
-
 impl Default for EntryOptions {
     fn default() -> Self {
         Self {
@@ -133,7 +108,7 @@ impl LabelSelector {
         Self { match_labels: self.match_labels.clone(), match_expressions }
     }
 
-    fn check(self) -> Result<Self, OptionError> {
+    fn check(self) -> Result<Self, String> {
         for (key, value) in &self.match_labels {
             check_key(key)?;
             check_value(value)?;
@@ -142,9 +117,11 @@ impl LabelSelector {
             check_key(key)?;
             values.iter().try_for_each(|value| check_value(value))?;
             match operator {
-                Operator::In | Operator::NotIn if values.is_empty() => return Err(OptionError::NoValues(key.clone())),
+                Operator::In | Operator::NotIn if values.is_empty() => {
+                    return Err(format!("`{key}`: `In` and `NotIn` need at least one value"));
+                }
                 Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
-                    return Err(OptionError::Values(key.clone()));
+                    return Err(format!("`{key}`: `Exists` and `DoesNotExist` take no values"));
                 }
                 Operator::In | Operator::NotIn | Operator::Exists | Operator::DoesNotExist => {}
             }
@@ -154,32 +131,34 @@ impl LabelSelector {
 }
 
 impl FromStr for LabelSelector {
-    type Err = OptionError;
+    /// The reason why the API server would refuse it.
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXAMPLE: &str = r#"{"matchLabels":{"team":"shop"}}"#;
-        let selector: Self = parse(text, '{').map_err(|reason| OptionError::Json(reason, EXAMPLE))?;
-        selector.check()
+        parse::<Self>(text, '{', r#"{"matchLabels":{"team":"shop"}}"#)?.check()
     }
 }
 
 impl FromStr for MatchConditions {
-    type Err = OptionError;
+    /// The reason why the API server would refuse them.
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const EXAMPLE: &str = r#"[{"name":"not-argo","expression":"request.userInfo.username != 'argo'"}]"#;
-        let conditions: Vec<MatchCondition> = parse(text, '[').map_err(|reason| OptionError::Json(reason, EXAMPLE))?;
-        if conditions.len() > MOST_CONDITIONS {
-            return Err(OptionError::TooManyConditions(conditions.len()));
+        let conditions: Vec<MatchCondition> = parse(text, '[', EXAMPLE)?;
+        let count = conditions.len();
+        if count > MOST_CONDITIONS {
+            return Err(format!("{count} conditions are too many: the API server accepts {MOST_CONDITIONS}"));
         }
         let mut names = BTreeSet::new();
         for MatchCondition { name, expression } in &conditions {
-            check_key(name).map_err(|_| OptionError::ConditionName(name.clone()))?;
+            check_key(name)
+                .map_err(|_| format!("invalid condition name `{name}`: use letters, digits, `-`, `_` and `.`"))?;
             if !names.insert(name) {
-                return Err(OptionError::DuplicateCondition(name.clone()));
+                return Err(format!("duplicate condition name `{name}`: give each condition its own name"));
             }
             if expression.trim().is_empty() {
-                return Err(OptionError::NoExpression(name.clone()));
+                return Err(format!("the condition `{name}` has no expression: give it one in CEL"));
             }
         }
         Ok(Self(conditions))
@@ -187,35 +166,34 @@ impl FromStr for MatchConditions {
 }
 
 /// Parses JSON whose first character is `begins`.
-fn parse<T: for<'de> Deserialize<'de>>(text: &str, begins: char) -> Result<T, String> {
+fn parse<T: for<'de> Deserialize<'de>>(text: &str, begins: char, example: &str) -> Result<T, String> {
+    let fail = |reason: &dyn fmt::Display| format!("{reason}: use JSON, for example {example}");
     if !text.trim_start().starts_with(begins) {
-        return Err(format!("expected `{begins}` at the beginning"));
+        return Err(fail(&format_args!("expected `{begins}` at the beginning")));
     }
-    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let value: Value = serde_json::from_str(text).map_err(|error| fail(&error))?;
     // Serde also parses a struct from a list of its fields.
     let lists = [Some(&value), value.get("matchExpressions")];
     if lists.into_iter().flatten().filter_map(Value::as_array).flatten().any(|item| !item.is_object()) {
-        return Err("expected a list of objects".to_owned());
+        return Err(fail(&"expected a list of objects"));
     }
-    serde_json::from_value(value).map_err(|error| error.to_string())
+    serde_json::from_value(value).map_err(|error| fail(&error))
 }
 
-fn check_key(key: &str) -> Result<(), OptionError> {
-    let fail = || OptionError::Key(key.to_owned());
-    let name = match key.split_once('/') {
-        None => key,
-        Some((prefix, name)) => {
-            if !is_dns_subdomain(prefix) {
-                return Err(fail());
-            }
-            name
-        }
-    };
-    if name.is_empty() || !is_name(name) { Err(fail()) } else { Ok(()) }
+fn check_key(key: &str) -> Result<(), String> {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    if is_name(name) && prefix.is_none_or(is_dns_subdomain) {
+        return Ok(());
+    }
+    let remedy = "use letters, digits, `-`, `_` and `.`, with an optional DNS prefix before one `/`";
+    Err(format!("invalid label key `{key}`: {remedy}"))
 }
 
-fn check_value(value: &str) -> Result<(), OptionError> {
-    if value.is_empty() || is_name(value) { Ok(()) } else { Err(OptionError::Value(value.to_owned())) }
+fn check_value(value: &str) -> Result<(), String> {
+    if value.is_empty() || is_name(value) {
+        return Ok(());
+    }
+    Err(format!("invalid label value `{value}`: use at most 63 letters, digits, `-`, `_` and `.`"))
 }
 
 /// Returns true for letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
