@@ -99,7 +99,7 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
         state.fetched(answers);
         compile(&mut state).await;
     }
-    Ok(Learnt { catalog: state.catalog(), lacking })
+    Ok(Learnt { catalog: state.workspace().catalog(), lacking })
 }
 
 /// Returns the schema of a resource, from its CRD or from the OpenAPI document of a built-in type.
@@ -152,7 +152,9 @@ async fn declarations(client: &Client) -> Result<Workspace, LiveError> {
 
 /// Compiles every subject whose inputs changed.
 async fn compile(state: &mut ClusterState) {
-    while let Some(job) = state.next_job() {
+    loop {
+        let job = state.workspace().next_job();
+        let Some(job) = job else { return };
         state.compiled(run(job).await);
     }
 }

@@ -2,8 +2,9 @@
 
 use super::documents::DocumentSchedule;
 use super::raw::RawObject;
-use super::status::StatusWriter;
+use super::status::StatusChange;
 use super::verdict::verdict;
+use futures::channel::mpsc::UnboundedSender;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::{Declaration, Fault, UnionDeclarationStatus};
 use kube_unions_core::workspace::Workspace;
@@ -109,7 +110,7 @@ impl Publication {
         &mut self,
         workspace: &Workspace,
         documents: &DocumentSchedule,
-        statuses: &StatusWriter,
+        statuses: &UnboundedSender<StatusChange>,
     ) {
         let Self { catalog: Some(catalog), due_verdicts, stored, .. } = self else { return };
         if due_verdicts.is_empty() {
@@ -124,9 +125,11 @@ impl Publication {
             }
         }
         let in_force = catalog.in_force();
+        // Verdicts are received as long as the cluster is followed.
+        let publish = |name, judged| statuses.unbounded_send((name, judged)).unwrap_or_default();
         for name in std::mem::take(due_verdicts) {
             let (Some(known), Some(stored)) = (workspace.declaration(&name), stored.get(&name)) else {
-                statuses.publish(&name, None);
+                publish(name, None);
                 continue;
             };
             let target = known.target();
@@ -139,7 +142,7 @@ impl Publication {
             let in_force = in_force.get(&*name).map_or(0, BTreeSet::len);
             let declared = known.declaration().map(Declaration::declared);
             let verdict = verdict(stored.generation, missing, in_force, declared, faults);
-            statuses.publish(&name, Some([verdict, stored.status.clone()]));
+            publish(name, Some([verdict, stored.status.clone()]));
         }
     }
 

@@ -14,12 +14,14 @@ use super::documents::{DocumentFetch, DocumentSchedule, Fetched, FetchedDocument
 use super::publication::Publication;
 use super::raw::RawObject;
 use super::services::Services;
-use super::status::StatusWriter;
+use super::status::StatusChange;
 use super::{BuiltinUnions, Cluster};
 use crate::api::{ListProgress, WatchChange};
+use futures::channel::mpsc::UnboundedSender;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Workspace};
+use parking_lot::MutexGuard;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,12 +37,9 @@ pub(super) struct ClusterState {
     pub(super) services: Services,
     definitions: ListProgress,
     declarations: ListProgress,
-    documents: DocumentSchedule,
+    pub(super) documents: DocumentSchedule,
     pub(super) publication: Publication,
 }
-
-/// The receiver of catalogs is gone.
-pub(super) struct NoReceiver;
 
 impl ClusterState {
     pub(super) fn new(cluster: &Cluster) -> Self {
@@ -90,8 +89,8 @@ impl ClusterState {
         }
     }
 
-    pub(super) fn has_definition(&self, name: &str) -> bool {
-        self.cluster.workspace.lock().has_crd(name)
+    pub(super) fn workspace(&self) -> MutexGuard<'_, Workspace> {
+        self.cluster.workspace.lock()
     }
 
     /// Takes in an event of the declarations.
@@ -121,15 +120,6 @@ impl ClusterState {
             self.declaration_heard(WatchChange::Gone(name));
         }
         self.declarations.give_up();
-    }
-
-    pub(super) fn has_declarations(&self) -> bool {
-        self.publication.declarations().len() > 0
-    }
-
-    /// Polls the index of documents soon: the API server may have been replaced.
-    pub(super) fn watch_failed(&mut self) {
-        self.documents.poll_soon();
     }
 
     /// Returns the documents to fetch now, if any. The result goes to [`fetched`](Self::fetched).
@@ -187,12 +177,7 @@ impl ClusterState {
         error
     }
 
-    /// Returns the next subject to compile. The result goes to [`compiled`](Self::compiled).
-    pub(super) fn next_job(&mut self) -> Option<CompileJob> {
-        self.cluster.workspace.lock().next_job()
-    }
-
-    /// Puts the result of a job in force.
+    /// Puts the result of a job of the workspace in force.
     pub(super) fn compiled(&mut self, compiled: Result<CompiledSubject, JobTicket>) {
         let not_described = match compiled {
             Ok(compiled) => self.cluster.workspace.lock().finish(compiled),
@@ -211,44 +196,36 @@ impl ClusterState {
 
     /// Returns true if every input that is needed was read and compiled, or cannot be.
     pub(super) fn is_settled(&self) -> bool {
-        self.documents.is_settled() && self.cluster.workspace.lock().is_idle()
+        self.documents.is_settled() && self.workspace().is_idle()
     }
 
     /// Returns the time of the next publication if no event arrives.
     pub(super) fn next_publication_at(&self) -> Option<Instant> {
-        self.publication.next(self.cluster.workspace.lock().is_idle())
+        self.publication.next(self.workspace().is_idle())
     }
 
     /// Publishes the changes, unless CRDs are being listed, or the first inputs are not settled.
     pub(super) fn publish(
         &mut self,
         catalogs: &watch::Sender<Option<Arc<Catalog>>>,
-        statuses: &StatusWriter,
-    ) -> Result<(), NoReceiver> {
+        statuses: &UnboundedSender<StatusChange>,
+    ) {
         let settled = self.declarations.is_complete && self.is_settled();
-        if !self.definitions.is_complete || self.definitions.is_in_progress {
-            return Ok(());
-        }
         let workspace = self.cluster.workspace.lock();
-        if !self.publication.may_begin(settled, workspace.is_idle()) {
-            return Ok(());
+        let is_listed = self.definitions.is_complete && !self.definitions.is_in_progress;
+        if !is_listed || !self.publication.may_begin(settled, workspace.is_idle()) {
+            return;
         }
         let start = Instant::now();
         if self.publication.take_changed() {
             let declarable = workspace.has_crd(OWN_DEFINITION);
             self.cluster.declarable.send_if_modified(|known| std::mem::replace(known, declarable) != declarable);
             let catalog = Arc::new(workspace.catalog_for_admission());
-            catalogs.send(Some(Arc::clone(&catalog))).map_err(|_| NoReceiver)?;
+            catalogs.send_replace(Some(Arc::clone(&catalog)));
             self.publication.published(catalog);
         }
         self.publication.publish_verdicts(&workspace, &self.documents, statuses);
         self.publication.rest(start);
-        Ok(())
-    }
-
-    /// Returns the catalog as it is now.
-    pub(super) fn catalog(&self) -> Catalog {
-        self.cluster.workspace.lock().catalog()
     }
 
     /// Changes the workspace, and schedules the documents of the kinds that the change affects.

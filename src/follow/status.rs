@@ -9,9 +9,9 @@ use super::verdict::{dated, lacks_a_part_of, says};
 use crate::api::{ObjectPath, RequestError};
 use crate::controllers::{Controller, Reconciled, run};
 use crate::telemetry::LogOnce;
-use futures::channel::mpsc::{UnboundedSender, unbounded};
-use futures::future::{BoxFuture, join_all};
-use futures::{FutureExt, StreamExt};
+use futures::StreamExt;
+use futures::channel::mpsc::UnboundedReceiver;
+use futures::future::join_all;
 use kube::{Client, Resource};
 use kube_unions_core::declaration::{UnionDeclaration, UnionDeclarationStatus};
 use serde_json::{Value, json};
@@ -29,14 +29,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Time between two steps without a change, which find nothing to do.
 const IDLE: Duration = Duration::from_hours(1);
 
-/// Sends verdicts to the controller that writes them.
-pub(super) struct StatusWriter {
-    changes: UnboundedSender<StatusChange>,
-    controller: BoxFuture<'static, ()>,
-}
-
 /// The verdict on a declaration with the stored status, by name; `None` if the declaration was deleted.
-type StatusChange = (Box<str>, Option<[UnionDeclarationStatus; 2]>);
+pub(super) type StatusChange = (Box<str>, Option<[UnionDeclarationStatus; 2]>);
 
 /// The statuses to write.
 struct StatusController {
@@ -50,30 +44,11 @@ struct StatusController {
     failure: LogOnce,
 }
 
-impl StatusWriter {
-    pub(super) fn new(client: Client) -> Self {
-        let (changes, received) = unbounded();
-        let mut controller = StatusController {
-            client,
-            queue: BTreeMap::new(),
-            last_written: HashMap::new(),
-            last_tried: Box::default(),
-            failure: LogOnce::default(),
-        };
-        Self { changes, controller: async move { run(&mut controller, received.boxed()).await }.boxed() }
-    }
-
-    /// Queues the verdict on a declaration, unless the stored status already says it or this replica has written it before. `None`
-    /// forgets a deleted declaration.
-    pub(super) fn publish(&self, name: &str, verdict_and_stored: Option<[UnionDeclarationStatus; 2]>) {
-        // The controller receives as long as this exists.
-        self.changes.unbounded_send((name.into(), verdict_and_stored)).unwrap_or_default();
-    }
-
-    /// Writes queued statuses, and never ends. Cancel it to [`publish`](Self::publish) more.
-    pub(super) async fn run(&mut self) {
-        (&mut self.controller).await;
-    }
+/// Writes the status of each declaration whose verdict is not the stored one, until the sender of `verdicts` is dropped.
+pub(super) async fn write_statuses(client: Client, verdicts: UnboundedReceiver<StatusChange>) {
+    let (queue, last_written, last_tried) = Default::default();
+    let mut controller = StatusController { client, queue, last_written, last_tried, failure: LogOnce::default() };
+    run(&mut controller, verdicts.boxed()).await;
 }
 
 impl Controller for StatusController {

@@ -8,9 +8,10 @@
 use super::Cluster;
 use super::documents::FetchedDocuments;
 use super::state::{ClusterState, OWN_DEFINITION, run};
-use super::status::StatusWriter;
+use super::status::write_statuses;
 use crate::api::{RequestError, WatchChange, Watched, list_and_watch};
 use crate::telemetry::LogOnce;
+use futures::channel::mpsc::unbounded;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -22,6 +23,8 @@ use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::UnionDeclaration;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
+use std::iter;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 use tokio::sync::watch;
@@ -114,7 +117,8 @@ impl Cluster {
         let mut services = list_and_watch(client, APIService::url_path(&(), None), all(), || {});
 
         let mut state = ClusterState::new(self);
-        let mut statuses = StatusWriter::new(client.clone());
+        let (statuses, verdicts) = unbounded();
+        let mut writing = pin!(write_statuses(client.clone(), verdicts));
         let mut declarations_failure = LogOnce::default();
         let mut services_failure = LogOnce::default();
         let mut fetch: Option<BoxFuture<'static, FetchedDocuments>> = None;
@@ -128,14 +132,11 @@ impl Cluster {
             if all_handled && let Some(next) = state.next_fetch() {
                 fetch = Some(next.run(Arc::clone(&self.schemas)).boxed());
             }
-            if (all_handled || state.publication.is_overdue()) && state.publish(&catalogs, &statuses).is_err() {
-                return;
+            if all_handled || state.publication.is_overdue() {
+                state.publish(&catalogs, &statuses);
             }
-            while jobs.len() < CONCURRENT_JOBS
-                && let Some(job) = state.next_job()
-            {
-                jobs.push(run(job));
-            }
+            let free = CONCURRENT_JOBS.saturating_sub(jobs.len());
+            jobs.extend(iter::from_fn(|| state.workspace().next_job()).take(free).map(run));
             let ready = tried_declarations && tried_services;
             let wake = state.next_fetch_at().into_iter().chain(state.next_publication_at()).min();
             tokio::select! {
@@ -154,7 +155,7 @@ impl Cluster {
                     fetch = None;
                     state.fetched(fetched);
                 }
-                () = statuses.run() => {}
+                () = &mut writing => {}
                 () = sleep_until(wake) => {}
                 () = catalogs.closed() => return,
             }
@@ -175,7 +176,8 @@ fn handle_definition(event: Watched, state: &mut ClusterState, link: &Link) {
         Ok(change) => state.definition_heard(change),
         Err(error) => {
             link.down(&error);
-            state.watch_failed();
+            // The API server may have been replaced.
+            state.documents.poll_soon();
         }
     }
 }
@@ -204,13 +206,17 @@ fn declarations_failed(error: &RequestError, state: &mut ClusterState, failure: 
                 tracing::info!("the cluster has no CRD of UnionDeclaration; retrying until it has");
             }
             // An API server that starts may not serve them yet.
-            state.declarations_unavailable(!state.has_definition(OWN_DEFINITION));
+            let has_definition = state.workspace().has_crd(OWN_DEFINITION);
+            state.declarations_unavailable(!has_definition);
         }
         Some(403) => {
             // An API server that starts may not know the roles yet.
             if is_new {
-                let consequence =
-                    if state.has_declarations() { "those known stay in force" } else { "none is in force" };
+                let consequence = if state.publication.declarations().len() > 0 {
+                    "those known stay in force"
+                } else {
+                    "none is in force"
+                };
                 tracing::warn!(reason, consequence, "may not list UnionDeclarations; retrying");
             }
             state.declarations_unavailable(false);
