@@ -5,7 +5,7 @@ use super::desired::{CatalogCompiler, DesiredPolicies};
 use super::ledger::{PolicyReconciler, PolicyWrite};
 use super::settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
 use super::stored::{PolicyFrame, StoredPolicy};
-use crate::api::{ListProgress, RequestError, WatchChange};
+use crate::api::{RequestError, WatchChange};
 use crate::controllers::object::{MANAGER, shortened};
 use crate::controllers::reconciler::{Controller, Reconciled, publish};
 use crate::telemetry::LogOnce;
@@ -13,8 +13,9 @@ use futures::StreamExt;
 use kube::Client;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_policies::policy_difference;
+use parking_lot::Mutex;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
@@ -44,12 +45,11 @@ pub(super) struct PolicyController<'s> {
     served: ServedPolicies,
     frame: PolicyFrame,
     reconciler: PolicyReconciler,
-    /// `None` while it compiles, and after a panic.
-    compiler: Option<CatalogCompiler>,
+    compiler: Arc<Mutex<CatalogCompiler>>,
     /// The catalog that was compiled last.
     catalog: Option<Arc<Catalog>>,
-    /// The lists of the served resources.
-    lists: BTreeMap<PolicyResource, ListProgress>,
+    /// The served resources of which no list was completed yet.
+    unlisted: BTreeSet<PolicyResource>,
     write_failure: LogOnce,
     /// The reasons for which lists are refused, as they were logged.
     unlistable: BTreeSet<String>,
@@ -82,6 +82,7 @@ impl<'s> PolicyController<'s> {
         served: ServedPolicies,
         frame: PolicyFrame,
     ) -> Self {
+        let compiler = CatalogCompiler::new(enforcement.clone(), served, frame.clone());
         let mut controller = Self {
             client,
             enforcement,
@@ -89,9 +90,9 @@ impl<'s> PolicyController<'s> {
             served,
             frame,
             reconciler: PolicyReconciler::new(enforcement.duty, enforcement.handover),
-            compiler: None,
+            compiler: Arc::new(Mutex::new(compiler)),
             catalog: None,
-            lists: served.resources().map(|resource| (resource, ListProgress::default())).collect(),
+            unlisted: served.resources().collect(),
             write_failure: LogOnce::default(),
             unlistable: BTreeSet::new(),
             foreign: HashSet::new(),
@@ -108,15 +109,9 @@ impl<'s> PolicyController<'s> {
             return;
         };
         self.catalog = Some(Arc::clone(&catalog));
-        let fresh = || CatalogCompiler::new(self.enforcement.clone(), self.served, self.frame.clone());
-        let mut compiler = self.compiler.take().unwrap_or_else(fresh);
-        let work = spawn_blocking(move || {
-            let desired = compiler.desired(&catalog);
-            (compiler, desired)
-        });
+        let compiler = Arc::clone(&self.compiler);
         // A panic is logged where it happens.
-        let Ok((compiler, desired)) = work.await else { return };
-        self.compiler = Some(compiler);
+        let Ok(desired) = spawn_blocking(move || compiler.lock().desired(&catalog)).await else { return };
         self.log_refusals(&desired);
         self.reconciler.want(desired);
     }
@@ -134,7 +129,7 @@ impl<'s> PolicyController<'s> {
     }
 
     fn note_lists(&mut self) {
-        if self.lists.values().all(|list| list.is_complete) {
+        if self.unlisted.is_empty() {
             self.reconciler.listed(Instant::now());
             self.unlistable.clear();
         }
@@ -274,7 +269,6 @@ impl Controller for PolicyController<'_> {
             Ok(change) => change,
             Err(error) => return self.watch_failed(&error),
         };
-        self.lists.entry(resource).or_default().heard(&change);
         match change {
             WatchChange::Listing => {}
             WatchChange::Set { name, text } => {
@@ -285,7 +279,10 @@ impl Controller for PolicyController<'_> {
                 self.put(PolicyKey { resource, name }, object);
             }
             WatchChange::Gone(name) => self.reconciler.remove(&PolicyKey { resource, name }),
-            WatchChange::Listed => self.note_lists(),
+            WatchChange::Listed => {
+                self.unlisted.remove(&resource);
+                self.note_lists();
+            }
         }
     }
 

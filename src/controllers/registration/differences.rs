@@ -27,7 +27,7 @@ pub(super) fn divergence(
         (None, Some(_)) => false,
         (Some(stored), Some(write)) => {
             with_bundle(stored, pem).as_ref() == Some(write)
-                && ours(stored).all(|(_, entry)| bundle_of(entry).includes(&agreed))
+                && ours(stored).all(|(_, entry)| bundle_of(entry).is_superset(&agreed))
         }
     });
     if has_extra_only { Divergence::ExtraAuthorities } else { Divergence::Drift }

@@ -18,13 +18,12 @@ impl ForeignAuthorities {
     /// Returns the bundle to register: `ours`, and the CAs of `found` that have neither expired by `clock` nor been foreign for long.
     pub(super) fn beside(&mut self, ours: &CaBundle, found: &CaBundle, now: Instant, clock: SystemTime) -> CaBundle {
         self.0.retain(|certificate, _| found.contains(certificate) && !ours.contains(certificate));
-        let foreign =
-            found.iter().filter(|certificate| !ours.contains(certificate) && !has_expired(certificate, clock));
+        let foreign = found.difference(ours).filter(|certificate| !has_expired(certificate, clock));
         let stay = foreign.filter(|certificate| {
-            let seen = *self.0.entry(Box::from(*certificate)).or_insert(now);
+            let seen = *self.0.entry(Box::clone(certificate)).or_insert(now);
             now.saturating_duration_since(seen) < STAYS
         });
-        stay.map(Box::from).collect::<CaBundle>().union(ours.clone())
+        stay.chain(ours.iter()).cloned().collect()
     }
 }
 

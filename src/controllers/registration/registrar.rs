@@ -3,20 +3,23 @@
 use super::desired::desired;
 use super::differences::{differences, differences_of, divergence, log_write};
 use super::foreign::ForeignAuthorities;
-use super::intent::{Intent, KnownInputs, Registering, Registration, Signals};
+use super::intent::{Intent, Registering, Registration, Signals};
+use super::rules::RegistrationRules;
 use super::stored::{
     ConfigurationError, ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation,
     our_entries,
 };
 use crate::api::RequestError;
-use crate::controllers::handover::{CaBundle, RegisteredBundle, RegisteredKinds, Trust};
-use crate::controllers::object::{MANAGER, shortened};
+use crate::controllers::handover::{CaBundle, Coverage, RegisteredBundle, RegisteredKinds, Trust};
+use crate::controllers::object::{MANAGER, OwnerReader, shortened};
 use crate::controllers::pace::{Divergence, Pace};
 use crate::controllers::reconciler::{Controller, Reconciled, publish};
 use crate::telemetry::LogOnce;
 use kube::Client;
 use kube_unions_core::admission::InspectionToken;
+use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
+use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -50,7 +53,13 @@ pub(super) struct Registrar {
     client: Client,
     registration: Registration,
     signals: Signals,
-    known: KnownInputs,
+    /// Token for inspections if none is stored.
+    fresh: InspectionToken,
+    /// The rules of the catalog and of the coverage that were read last.
+    rules: Option<(Arc<Catalog>, Coverage, Arc<RegistrationRules>)>,
+    /// Kinds whose exclusion was logged.
+    excluded: BTreeSet<GroupVersionKind>,
+    owner: OwnerReader,
     /// True while the Service's namespace is being deleted.
     namespace_ends: bool,
     foreign: ForeignAuthorities,
@@ -78,7 +87,12 @@ impl Registrar {
             client,
             registration,
             signals,
-            known: KnownInputs::new(fresh),
+            fresh,
+            rules: None,
+            excluded: BTreeSet::new(),
+            owner: OwnerReader::new(
+                "the webhook configurations: existing ones are kept without it, and none is created",
+            ),
             namespace_ends: false,
             foreign: ForeignAuthorities::default(),
             pace: Pace::default(),
@@ -107,9 +121,7 @@ impl Registrar {
         }
         self.report(&stored);
         // Without an intent of its own, this replica leaves the configurations to replicas that have one.
-        let Self { client, registration, signals, known, .. } = self;
-        let intent = known.intent(client, registration, signals, self.namespace_ends).await?;
-        let Some(mut intent) = intent else { return Ok(Reconciled::in_sync(resync)) };
+        let Some(mut intent) = self.intent().await? else { return Ok(Reconciled::in_sync(resync)) };
         if let Trust::Agreed(pem) | Trust::Local(pem) = &intent.trust
             && CaBundle::from_pem(&**pem).is_empty()
         {
@@ -181,6 +193,51 @@ impl Registrar {
             self.settle(intent);
         }
         Ok(Reconciled::in_sync(resync))
+    }
+
+    /// Returns the current intent; `None` until its inputs are known.
+    async fn intent(&mut self) -> Result<Option<Intent>, ConfigurationError> {
+        let Some(trust) = self.signals.trust.borrow().clone() else { return Ok(None) };
+        let mut intent = Intent::empty(self.registration.clone(), trust, self.fresh.clone());
+        if !intent.is_whole {
+            return Ok(Some(intent));
+        }
+        let Some(catalog) = self.signals.catalogs.borrow().clone() else { return Ok(None) };
+        if let Some(name) = &intent.settings.owner {
+            let doing = || format!("read the ClusterRole `{name}`, the owner of the configurations");
+            let read = self.owner.read(&self.client, name).await;
+            intent.owner = read.map_err(|error| ConfigurationError::unread(doing(), error))?;
+        }
+        let coverage = self.signals.coverage.borrow().clone();
+        // No object is to be sent to a Service whose namespace is being deleted.
+        if !self.namespace_ends && coverage != Coverage::Everything {
+            intent.keeps_rules = coverage == Coverage::Unknown;
+            (intent.inspects_declarations, intent.inspects_definitions) = (*self.signals.declarable.borrow(), true);
+            intent.rules = self.rules_of(catalog, coverage);
+        }
+        Ok(Some(intent))
+    }
+
+    fn rules_of(&mut self, catalog: Arc<Catalog>, coverage: Coverage) -> Arc<RegistrationRules> {
+        if let Some((known, covered, rules)) = &self.rules
+            && Arc::ptr_eq(known, &catalog)
+            && *covered == coverage
+        {
+            return Arc::clone(rules);
+        }
+        let rules = match &coverage {
+            Coverage::Kinds(covered) if self.registration.enforcing => RegistrationRules::without(covered, &catalog),
+            Coverage::Unknown if self.registration.enforcing => RegistrationRules::of(&catalog),
+            Coverage::Kinds(_) | Coverage::Unknown | Coverage::Everything => RegistrationRules::default(),
+        };
+        for (kind, reason) in &rules.excluded {
+            if self.excluded.insert(kind.clone()) {
+                tracing::warn!(%kind, reason, "this kind has unions but is never registered");
+            }
+        }
+        let rules = Arc::new(rules);
+        self.rules = Some((catalog, coverage, Arc::clone(&rules)));
+        rules
     }
 
     /// Returns false for bundles alone, if this replica is to register everything.
@@ -258,7 +315,7 @@ impl Registrar {
         match trust {
             Trust::Agreed(pem) => Some(pem.to_string()),
             Trust::Local(pem) => {
-                let found = our_entries(stored).map(bundle_of).fold(CaBundle::default(), CaBundle::union);
+                let found = our_entries(stored).flat_map(bundle_of).collect();
                 let ours = CaBundle::from_pem(&**pem);
                 Some(self.foreign.beside(&ours, &found, now, self.signals.clock.now()).to_pem())
             }
@@ -279,7 +336,7 @@ impl Registrar {
 
     /// Publishes the CAs and the token that the configurations hold.
     fn report(&self, stored: &ConfigurationPair) {
-        let held = our_entries(stored).map(bundle_of).reduce(|all, one| all.intersection(&one));
+        let held = our_entries(stored).map(bundle_of).reduce(|all, one| all.intersection(&one).cloned().collect());
         publish(&self.signals.held, held.map_or(RegisteredBundle::Nothing, RegisteredBundle::Bundle));
         publish(&self.signals.inspection, stored.iter().flatten().find_map(inspection_token));
     }
