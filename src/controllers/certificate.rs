@@ -18,7 +18,7 @@ mod state;
 
 use super::ServiceReference;
 use super::handover::{RegisteredBundle, Trust};
-use super::reconciler::{Controller, Reconciled, changes, news, publish, run};
+use super::reconciler::{Controller, Reconciled, StepError, changes, news, publish, run};
 use crate::api::{RequestError, by_name, list_and_watch};
 use crate::authority::{AuthorityError, ServingCertificate, since_1970};
 use contents::{Contents, bundle_of};
@@ -28,10 +28,11 @@ use futures::stream::select;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
+use kube_unions_core::causes::with_causes;
 use log::CertificateLog;
 use plan::{CertificatePlan, plan};
 use prometheus_client::metrics::gauge::Gauge;
-use secret::{SecretError, SharedSecret};
+use secret::SharedSecret;
 use state::{CertificateState, Settling};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -145,7 +146,6 @@ struct CertificateController {
 impl Controller for CertificateController {
     /// A change or a failure of the watch; `None` if the configurations hold other CAs.
     type Event = Option<Result<(), RequestError>>;
-    type Error = SecretError;
 
     fn waits(&self) -> [Duration; 2] {
         self.timing.waits
@@ -157,12 +157,8 @@ impl Controller for CertificateController {
         }
     }
 
-    fn is_conflict(error: &SecretError) -> bool {
-        error.is_conflict()
-    }
-
     /// Reads the Secret, adopts its certificates and writes what is missing.
-    async fn step(&mut self, now: Instant) -> Result<Reconciled, SecretError> {
+    async fn step(&mut self, now: Instant) -> Result<Reconciled, StepError> {
         let check = now + self.timing.check;
         let stored = self.secret.read().await?;
         let (contents, plan) = self.adopt(stored.as_ref());
@@ -171,19 +167,20 @@ impl Controller for CertificateController {
         }
         // Another writer may revert every write.
         if self.recent_writes() >= MOST_WRITES {
-            return Err(SecretError::Contended(self.secret.to_string()));
+            return Err(self.log.contended());
         }
         self.writes.push((self.timing.uptime)());
-        let data = contents.carry_out(&plan, &self.in_force, &self.dns_names, (self.timing.clock)())?;
+        let data = contents.carry_out(&plan, &self.in_force, &self.dns_names, (self.timing.clock)());
+        let data = data.map_err(|error| StepError::new(with_causes(&error)))?;
         let written = self.secret.write(stored, data).await?;
         self.log.wrote(&plan, &contents);
         let (contents, plan) = self.adopt(Some(&written));
         Ok(if plan.changes(&contents.state) { Reconciled::pending(now) } else { Reconciled::in_sync(check) })
     }
 
-    fn failed(&mut self, error: &SecretError) {
+    fn failed(&mut self, error: &StepError) {
         let is_serving = self.in_force.usable_leaf(since_1970((self.timing.clock)())).is_some();
-        let reason = self.log.failed(error, is_serving);
+        let reason = self.log.failed(&error.reason, is_serving);
         if self.in_force.leaf.is_none() {
             self.signals.offers.send_modify(|it| *it = Err(reason));
         }

@@ -22,8 +22,6 @@ pub(super) const WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::f
 pub(crate) trait Controller: Send {
     /// A change that calls for a step.
     type Event: Send;
-    /// The reason why a step failed.
-    type Error: Send;
 
     /// First and longest wait after a failure.
     fn waits(&self) -> [Duration; 2] {
@@ -34,15 +32,10 @@ pub(crate) trait Controller: Send {
     fn heard(&mut self, event: Self::Event);
 
     /// Reads the stored objects, and writes those that are due.
-    fn step(&mut self, now: Instant) -> impl Future<Output = Result<Reconciled, Self::Error>> + Send;
-
-    /// Returns true if a step failed because an object has changed since it was read.
-    fn is_conflict(_: &Self::Error) -> bool {
-        false
-    }
+    fn step(&mut self, now: Instant) -> impl Future<Output = Result<Reconciled, StepError>> + Send;
 
     /// Notes that a step failed. It is tried again.
-    fn failed(&mut self, error: &Self::Error);
+    fn failed(&mut self, error: &StepError);
 
     /// Notes that a step left nothing to do.
     fn in_sync(&mut self);
@@ -55,6 +48,51 @@ pub(crate) struct Reconciled {
     pub(crate) next: Instant,
     /// False if a write is still to come.
     pub(crate) is_in_sync: bool,
+}
+
+/// The reason why a step failed.
+#[derive(Debug)]
+pub(crate) struct StepError {
+    /// One line for the log.
+    pub(crate) reason: String,
+    /// True if an object has changed since it was read: the next step follows at once.
+    pub(super) is_conflict: bool,
+    /// True if the API server has answered and is healthy itself.
+    pub(super) is_answer: bool,
+}
+
+/// A request of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StepRequest {
+    Read,
+    Create,
+    Replace,
+}
+
+impl StepError {
+    /// Returns an error that does not come from the API server.
+    pub(super) fn new(reason: String) -> Self {
+        Self { reason, is_conflict: false, is_answer: true }
+    }
+
+    /// Returns the error of a request. `doing`: the request, in the infinitive.
+    pub(super) fn of(request: StepRequest, doing: &str, error: &RequestError) -> Self {
+        let is_conflict = match error.code() {
+            Some(409) => request != StepRequest::Read,
+            // Deleted meanwhile.
+            Some(404) => request == StepRequest::Replace,
+            // etcd does not take the object, for example because it is too large.
+            Some(500) if request != StepRequest::Read => return Self::new(format!("cannot {doing}: {error}")),
+            Some(_) | None => false,
+        };
+        Self { reason: format!("cannot {doing}: {error}"), is_conflict, is_answer: error.is_final() }
+    }
+}
+
+impl From<RequestError> for StepError {
+    fn from(error: RequestError) -> Self {
+        Self { reason: error.to_string(), is_conflict: false, is_answer: error.is_final() }
+    }
 }
 
 impl Reconciled {
@@ -100,7 +138,7 @@ pub(crate) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream
                         }
                         step.next
                     }
-                    Err(error) if C::is_conflict(&error) => now,
+                    Err(error) if error.is_conflict => now,
                     Err(error) => {
                         controller.failed(&error);
                         let wait = waits.next();

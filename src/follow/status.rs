@@ -7,7 +7,7 @@
 
 use super::verdict::{dated, lacks_a_part_of, says};
 use crate::api::{ObjectPath, RequestError};
-use crate::controllers::{Controller, Reconciled, run};
+use crate::controllers::{Controller, Reconciled, StepError, run};
 use crate::telemetry::LogOnce;
 use futures::StreamExt;
 use futures::channel::mpsc::UnboundedReceiver;
@@ -53,7 +53,6 @@ pub(super) async fn write_statuses(client: Client, verdicts: UnboundedReceiver<S
 
 impl Controller for StatusController {
     type Event = StatusChange;
-    type Error = RequestError;
 
     fn waits(&self) -> [Duration; 2] {
         [PAUSE, PAUSE]
@@ -73,14 +72,14 @@ impl Controller for StatusController {
         }
     }
 
-    async fn step(&mut self, now: Instant) -> Result<Reconciled, RequestError> {
+    async fn step(&mut self, now: Instant) -> Result<Reconciled, StepError> {
         // Round and round in the order of names: writes that fail again and again keep no others waiting.
         let last = &*self.last_tried;
         let behind = self.queue.range::<str, _>((Bound::Excluded(last), Bound::Unbounded));
         let due = behind.chain(self.queue.range::<str, _>((Bound::Unbounded, Bound::Included(last))));
         let due: Vec<_> = due.map(|(name, due)| (name.clone(), due.clone())).collect();
         for due in due.chunks(CONCURRENT_WRITES) {
-            let mut outcome = Ok(());
+            let mut outcome: Result<(), StepError> = Ok(());
             for ((name, due), result) in due.iter().zip(join_all(due.iter().map(|due| write(&self.client, due))).await)
             {
                 self.last_tried.clone_from(name);
@@ -89,7 +88,7 @@ impl Controller for StatusController {
                     // Deleted meanwhile.
                     Err(error) if error.is_not_found() => drop(self.last_written.remove(name)),
                     Err(error) => {
-                        outcome = Err(error);
+                        outcome = Err(error.into());
                         continue;
                     }
                 }
@@ -101,9 +100,9 @@ impl Controller for StatusController {
         Ok(Reconciled::in_sync(now + IDLE))
     }
 
-    fn failed(&mut self, error: &RequestError) {
-        let reason = error.to_string();
-        if self.failure.is_new(&reason) {
+    fn failed(&mut self, error: &StepError) {
+        let reason = &error.reason;
+        if self.failure.is_new(reason) {
             tracing::warn!(reason, "cannot write the status of a UnionDeclaration; retrying");
         }
     }

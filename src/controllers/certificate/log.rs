@@ -4,10 +4,9 @@
 
 use super::contents::Contents;
 use super::plan::{CertificatePlan, LeafAction};
-use super::secret::SecretError;
 use super::state::{CertificateState, Seconds};
 use crate::api::RequestError;
-use kube_unions_core::causes::with_causes;
+use crate::controllers::reconciler::StepError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,14 +41,17 @@ impl CertificateLog {
         }
     }
 
-    /// Logs a failure. Returns its reason and its remedy in one line.
-    pub(super) fn failed(&mut self, error: &SecretError, serving: bool) -> Arc<str> {
-        let reason: Arc<str> = match (error, &self.failure, error.remedy()) {
-            // Writes that are refused come to their limit too, and their reason is known.
-            (SecretError::Contended(_), Some(known), _) => Arc::clone(known),
-            (_, _, Some(remedy)) => format!("{}; {remedy}", with_causes(error)).into(),
-            (_, _, None) => with_causes(error).into(),
-        };
+    /// Returns the error that other writers revert every write. Writes that are refused come to their limit too, and their reason
+    /// is known.
+    pub(super) fn contended(&self) -> StepError {
+        let contended =
+            || format!("the Secret `{}` keeps changing: find the other writer by its `managedFields`", self.secret);
+        StepError::new(self.failure.as_deref().map_or_else(contended, str::to_owned))
+    }
+
+    /// Logs a failure, and returns its reason.
+    pub(super) fn failed(&mut self, reason: &str, serving: bool) -> Arc<str> {
+        let reason: Arc<str> = reason.into();
         self.failure = Some(Arc::clone(&reason));
         if !self.warnings.insert(format!("{serving} {reason}")) {
             return reason;

@@ -4,9 +4,9 @@
 
 use super::contents::Data;
 use crate::api::{ObjectPath, RequestError};
-use crate::authority::AuthorityError;
 use crate::controllers::ServiceReference;
 use crate::controllers::object::MANAGER;
+use crate::controllers::reconciler::{StepError, StepRequest};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use serde_json::json;
@@ -15,35 +15,6 @@ use std::fmt;
 
 /// Type of a Secret with a certificate.
 const TLS: &str = "kubernetes.io/tls";
-
-/// An error of reading, deciding on or writing the Secret.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SecretError {
-    #[error("cannot {action} the Secret `{secret}`")]
-    Request { action: &'static str, secret: String, source: RequestError },
-    #[error(transparent)]
-    Authority(#[from] AuthorityError),
-    #[error("the Secret `{0}` keeps changing: find the other writer by its `managedFields`")]
-    Contended(String),
-}
-
-impl SecretError {
-    /// Returns what to do about a refusal of the API server.
-    pub(super) fn remedy(&self) -> Option<&'static str> {
-        let Self::Request { source, .. } = self else { return None };
-        match source.code()? {
-            403 => Some("its Role must grant get, list, watch and update on this Secret, and create on secrets"),
-            422 => Some("delete the Secret while replicas run: they create it again"),
-            _ => None,
-        }
-    }
-
-    /// Returns true if another writer changed, created or deleted the Secret.
-    pub(super) fn is_conflict(&self) -> bool {
-        let Self::Request { action, source, .. } = self else { return false };
-        matches!((*action, source.code()), (_, Some(409)) | ("update", Some(404)))
-    }
-}
 
 /// The Secret that the replicas share. Displays as `namespace/name`.
 pub(super) struct SharedSecret {
@@ -61,33 +32,45 @@ impl SharedSecret {
     }
 
     /// Returns the Secret, `None` if it does not exist.
-    pub(super) async fn read(&self) -> Result<Option<Secret>, SecretError> {
+    pub(super) async fn read(&self) -> Result<Option<Secret>, StepError> {
         let read = self.path.read(&self.client).await;
         let read = read.and_then(|secret| Ok(secret.map(serde_json::from_value).transpose()?));
-        read.map_err(self.failed_to("read"))
+        read.map_err(|error| self.failed(StepRequest::Read, &error))
     }
 
     /// Writes `data` into the Secret as it was read, and returns it as it is stored.
     ///
     /// Other keys, labels and the type stay. The API server refuses the write if the `resourceVersion` has changed.
-    pub(super) async fn write(&self, read: Option<Secret>, data: Data) -> Result<Secret, SecretError> {
-        let exists = read.is_some();
+    pub(super) async fn write(&self, read: Option<Secret>, data: Data) -> Result<Secret, StepError> {
+        let request = if read.is_some() { StepRequest::Replace } else { StepRequest::Create };
         let mut secret = read.unwrap_or_else(|| Secret { type_: Some(TLS.to_owned()), ..Secret::default() });
         secret.data.get_or_insert_default().extend(data);
         secret.metadata.name = Some(self.name.clone());
         secret.metadata.namespace = Some(self.namespace.clone());
         let labels = secret.metadata.labels.get_or_insert_with(BTreeMap::new);
         labels.entry("app.kubernetes.io/name".to_owned()).or_insert_with(|| "kube-unions".to_owned());
-        let (action, written) = if exists {
-            ("update", self.path.replace(&self.client, &json!(secret), MANAGER).await)
+        let written = if request == StepRequest::Replace {
+            self.path.replace(&self.client, &json!(secret), MANAGER).await
         } else {
-            ("create", self.path.create(&self.client, &json!(secret), MANAGER).await)
+            self.path.create(&self.client, &json!(secret), MANAGER).await
         };
-        written.and_then(|secret| Ok(serde_json::from_value(secret)?)).map_err(self.failed_to(action))
+        let written = written.and_then(|secret| Ok(serde_json::from_value(secret)?));
+        written.map_err(|error| self.failed(request, &error))
     }
 
-    fn failed_to(&self, action: &'static str) -> impl Fn(RequestError) -> SecretError {
-        move |source| SecretError::Request { action, secret: self.to_string(), source }
+    fn failed(&self, request: StepRequest, error: &RequestError) -> StepError {
+        let action = match request {
+            StepRequest::Read => "read",
+            StepRequest::Create => "create",
+            StepRequest::Replace => "update",
+        };
+        let mut failed = StepError::of(request, &format!("{action} the Secret `{self}`"), error);
+        failed.reason.push_str(match error.code() {
+            Some(403) => "; its Role must grant get, list, watch and update on this Secret, and create on secrets",
+            Some(422) => "; delete the Secret while replicas run: they create it again",
+            Some(_) | None => "",
+        });
+        failed
     }
 }
 

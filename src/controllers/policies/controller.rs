@@ -7,7 +7,7 @@ use super::settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
 use super::stored::{PolicyFrame, StoredPolicy};
 use crate::api::{RequestError, WatchChange};
 use crate::controllers::object::{MANAGER, shortened};
-use crate::controllers::reconciler::{Controller, Reconciled, publish};
+use crate::controllers::reconciler::{Controller, Reconciled, StepError, publish};
 use crate::telemetry::LogOnce;
 use futures::StreamExt;
 use kube::Client;
@@ -70,9 +70,6 @@ enum WriteOutcome {
     /// An object of this name belongs to another writer.
     Foreign,
 }
-
-/// The API server does not answer a write.
-pub(super) struct Unanswered;
 
 impl<'s> PolicyController<'s> {
     pub(super) fn new(
@@ -156,7 +153,7 @@ impl<'s> PolicyController<'s> {
     }
 
     /// Carries out writes, until the API server does not answer.
-    async fn write(&mut self, writes: Vec<PolicyWrite>) -> Result<(), Unanswered> {
+    async fn write(&mut self, writes: Vec<PolicyWrite>) -> Result<(), StepError> {
         let (client, served, frame) = (self.client.clone(), self.served, self.frame.clone());
         let writes = writes.into_iter().map(|write| perform(&client, served, &frame, write));
         let mut outcomes = futures::stream::iter(writes).buffer_unordered(CONCURRENT_WRITES);
@@ -204,10 +201,11 @@ impl<'s> PolicyController<'s> {
                     continue;
                 }
                 Err(error) => {
+                    let reason = error.to_string();
                     if !error.is_final() {
-                        result = Err(Unanswered);
+                        result = Err(error.into());
                     }
-                    Some(error.to_string())
+                    Some(reason)
                 }
             };
             failed += 1;
@@ -261,7 +259,6 @@ async fn perform(
 
 impl Controller for PolicyController<'_> {
     type Event = PolicyChange;
-    type Error = Unanswered;
 
     fn heard(&mut self, change: PolicyChange) {
         let PolicyChange::Stored((resource, change)) = change else { return };
@@ -286,7 +283,7 @@ impl Controller for PolicyController<'_> {
         }
     }
 
-    async fn step(&mut self, _: Instant) -> Result<Reconciled, Unanswered> {
+    async fn step(&mut self, _: Instant) -> Result<Reconciled, StepError> {
         self.compile().await;
         let now = Instant::now();
         let registered = self.signals.registered.borrow().clone();
@@ -318,7 +315,7 @@ impl Controller for PolicyController<'_> {
     }
 
     /// The failure of the write was logged.
-    fn failed(&mut self, _: &Unanswered) {}
+    fn failed(&mut self, _: &StepError) {}
 
     fn in_sync(&mut self) {
         if self.write_failure.is_over() {

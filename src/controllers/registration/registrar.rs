@@ -6,19 +6,17 @@ use super::foreign::ForeignAuthorities;
 use super::intent::{Intent, Registering, Registration, Signals};
 use super::rules::RegistrationRules;
 use super::stored::{
-    ConfigurationError, ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation,
-    our_entries,
+    ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation, our_entries,
 };
 use crate::api::RequestError;
 use crate::controllers::handover::{CaBundle, Coverage, RegisteredBundle, RegisteredKinds, Trust};
 use crate::controllers::object::{MANAGER, OwnerReader, shortened};
 use crate::controllers::pace::{Divergence, Pace};
-use crate::controllers::reconciler::{Controller, Reconciled, publish};
+use crate::controllers::reconciler::{Controller, Reconciled, StepError, StepRequest, publish};
 use crate::telemetry::LogOnce;
 use kube::Client;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::causes::with_causes;
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -107,14 +105,13 @@ impl Registrar {
         }
     }
 
-    async fn reconcile(&mut self, now: Instant) -> Result<Reconciled, ConfigurationError> {
+    async fn reconcile(&mut self, now: Instant) -> Result<Reconciled, StepError> {
         let is_unwatched = self.watch_failed.is_some_and(|since| since.elapsed() < UNWATCHED);
         let resync = now + if is_unwatched { RESYNC_UNWATCHED } else { RESYNC };
         let mut stored: ConfigurationPair = [None, None];
         for (kind, stored) in ConfigurationKind::BOTH.into_iter().zip(&mut stored) {
-            let read = kind.path().read(&self.client).await;
-            *stored =
-                read.map_err(|error| ConfigurationError::unread(format!("read {}/{NAME}", kind.kind()), error))?;
+            let failed = |error| StepError::of(StepRequest::Read, &format!("read {}/{NAME}", kind.kind()), &error);
+            *stored = kind.path().read(&self.client).await.map_err(failed)?;
         }
         if self.is_of_another_installation(&stored) {
             return Ok(Reconciled::pending(resync));
@@ -126,7 +123,7 @@ impl Registrar {
             && CaBundle::from_pem(&**pem).is_empty()
         {
             // With an empty bundle the API server would trust the CAs of its own machine.
-            return Err(ConfigurationError::NoCa);
+            return Err(StepError::new("cannot register: the CA bundle holds no certificate".to_owned()));
         }
         let is_new = self.settled.as_ref() != Some(&intent);
         let bundle = self.bundle(&intent.trust, &stored, now);
@@ -162,18 +159,21 @@ impl Registrar {
         if due > now {
             return Ok(Reconciled::pending(due));
         }
-        let differences = differences_of(&stored, &writes);
-        let mut outcome = Ok(());
+        let removed = differences_of(&stored, &writes);
+        let (mut outcome, mut kept) = (Ok(()), Ok(()));
         for ((kind, stored), write) in ConfigurationKind::BOTH.into_iter().zip(&mut stored).zip(writes) {
             let Some(object) = write else { continue };
             // A failure of one does not prevent the write of the other.
-            match self.write(kind, stored.is_some(), &object, &intent, bundle.as_deref()).await {
-                Ok(object) => *stored = Some(object),
+            match self.write(kind, stored.is_some(), &object, intent.owner.is_some()).await {
+                Ok(written) => match desired(kind, Some(&written), &intent, bundle.as_deref()) {
+                    Some(wanted) if intent.is_whole => kept = Err(not_kept(kind, &differences(&written, &wanted))),
+                    Some(_) | None => *stored = Some(written),
+                },
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
         self.report(&stored);
-        if matches!(outcome, Ok(()) | Err(ConfigurationError::NotKept(..))) {
+        if outcome.is_ok() {
             self.pace.wrote(divergence, now);
             if intent.is_whole && divergence != Divergence::Intent {
                 self.signals.metrics.corrections.inc();
@@ -182,9 +182,9 @@ impl Registrar {
                 self.settled = Some(intent.clone());
             }
         }
-        outcome?;
+        outcome.and(kept)?;
         if intent.is_whole {
-            log_write(divergence, &intent.rules, &differences);
+            log_write(divergence, &intent.rules, &removed);
         } else {
             tracing::info!("wrote the agreed CA bundle into the webhook configurations");
         }
@@ -196,7 +196,7 @@ impl Registrar {
     }
 
     /// Returns the current intent; `None` until its inputs are known.
-    async fn intent(&mut self) -> Result<Option<Intent>, ConfigurationError> {
+    async fn intent(&mut self) -> Result<Option<Intent>, StepError> {
         let Some(trust) = self.signals.trust.borrow().clone() else { return Ok(None) };
         let mut intent = Intent::empty(self.registration.clone(), trust, self.fresh.clone());
         if !intent.is_whole {
@@ -204,9 +204,9 @@ impl Registrar {
         }
         let Some(catalog) = self.signals.catalogs.borrow().clone() else { return Ok(None) };
         if let Some(name) = &intent.settings.owner {
-            let doing = || format!("read the ClusterRole `{name}`, the owner of the configurations");
+            let doing = format!("read the ClusterRole `{name}`, the owner of the configurations");
             let read = self.owner.read(&self.client, name).await;
-            intent.owner = read.map_err(|error| ConfigurationError::unread(doing(), error))?;
+            intent.owner = read.map_err(|error| StepError::of(StepRequest::Read, &doing, &error))?;
         }
         let coverage = self.signals.coverage.borrow().clone();
         // No object is to be sent to a Service whose namespace is being deleted.
@@ -251,36 +251,37 @@ impl Registrar {
         kind: ConfigurationKind,
         exists: bool,
         object: &Value,
-        intent: &Intent,
-        bundle: Option<&str>,
-    ) -> Result<Value, ConfigurationError> {
+        has_owner: bool,
+    ) -> Result<Value, StepError> {
+        let request = if exists { StepRequest::Replace } else { StepRequest::Create };
         let written = match &self.registration.owner {
             _ if exists => kind.path().replace(&self.client, object, MANAGER).await,
             // Without its owner the configuration would outlive an uninstallation.
-            Some(owner) if intent.owner.is_none() => {
-                return Err(ConfigurationError::NoOwner(kind, owner.clone()));
+            Some(owner) if !has_owner => {
+                return Err(StepError::new(format!(
+                    "cannot create {}/{NAME}: its owner, the ClusterRole `{owner}`, cannot be read; apply the chart or the \
+                     manifests again, or name another owner with --owner-cluster-role",
+                    kind.kind()
+                )));
             }
             // Conflicts are not forced: another replica may have been faster.
             _ => kind.path().apply(&self.client, object, MANAGER, false).await,
         };
-        let doing = || format!("write {}/{NAME}", kind.kind());
-        let written = written.map_err(|source| ConfigurationError::Request { doing: doing(), writes: true, source });
-        if !written.as_ref().is_err_and(ConfigurationError::is_conflict) {
+        // The admission plugin OwnerReferencesPermissionEnforcement.
+        let is_owner_refused = matches!(&written, Err(RequestError::Status(status))
+            if status.code == 403 && status.message.contains("ownerRef"));
+        let written = written.map_err(|error| StepError::of(request, &format!("write {}/{NAME}", kind.kind()), &error));
+        if !written.as_ref().is_err_and(|error| error.is_conflict) {
             let outcome = if written.is_ok() { "applied" } else { "failed" };
             self.signals.metrics.writes.get_or_create(&[("outcome", outcome)]).inc();
         }
-        if written.as_ref().is_err_and(ConfigurationError::is_owner_refused) && self.registration.owner.take().is_some()
-        {
+        if is_owner_refused && self.registration.owner.take().is_some() {
             tracing::warn!(
                 "the API server permits an owner only to users who may delete the object, so the webhook configurations get \
                  none; grant `delete` of both by name, or delete them yourself after an uninstallation"
             );
         }
-        let written = written?;
-        match desired(kind, Some(&written), intent, bundle).filter(|_| intent.is_whole) {
-            Some(still) => Err(ConfigurationError::NotKept(kind, shortened(&differences(&written, &still)))),
-            None => Ok(written),
-        }
+        written
     }
 
     /// Returns true if another installation keeps the configurations. They are left to it.
@@ -342,9 +343,16 @@ impl Registrar {
     }
 }
 
+fn not_kept(kind: ConfigurationKind, differences: &[String]) -> StepError {
+    StepError::new(format!(
+        "{}/{NAME} was stored with changes: {}; find the admission webhook or policy that changes it",
+        kind.kind(),
+        shortened(differences)
+    ))
+}
+
 impl Controller for Registrar {
     type Event = RegistrationEvent;
-    type Error = ConfigurationError;
 
     fn heard(&mut self, event: RegistrationEvent) {
         self.idle_until = None;
@@ -367,11 +375,7 @@ impl Controller for Registrar {
         }
     }
 
-    fn is_conflict(error: &ConfigurationError) -> bool {
-        error.is_conflict()
-    }
-
-    async fn step(&mut self, now: Instant) -> Result<Reconciled, ConfigurationError> {
+    async fn step(&mut self, now: Instant) -> Result<Reconciled, StepError> {
         if (self.signals.ready)() {
             self.ready.get_or_insert(now);
             return self.reconcile(now).await;
@@ -386,11 +390,11 @@ impl Controller for Registrar {
         Ok(Reconciled { next: step.next.min(now + POLL), ..step })
     }
 
-    fn failed(&mut self, error: &ConfigurationError) {
+    fn failed(&mut self, error: &StepError) {
         self.signals.metrics.registered.set(0);
-        let reason = with_causes(error);
-        if self.failure.is_new(&reason) {
-            if error.is_answer() {
+        let reason = &error.reason;
+        if self.failure.is_new(reason) {
+            if error.is_answer {
                 tracing::warn!(reason, "cannot reconcile the webhook configurations; retrying");
             } else {
                 // The watch of definitions logs that the API server is unreachable.

@@ -2,7 +2,7 @@
 //!
 //! Any JSON may be stored, so nothing here assumes a shape. [`super::desired`] has the object to write.
 
-use crate::api::{ObjectPath, RequestError};
+use crate::api::ObjectPath;
 use crate::controllers::ServiceReference;
 use crate::controllers::handover::CaBundle;
 use crate::controllers::object::named_installation;
@@ -39,23 +39,6 @@ pub(super) enum ConfigurationKind {
 /// that is in sync no object to write.
 pub(super) type ConfigurationPair = [Option<Value>; 2];
 
-/// An error of reading or writing a configuration.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ConfigurationError {
-    #[error("cannot {doing}")]
-    Request { doing: String, writes: bool, source: RequestError },
-    #[error(
-        "cannot create {kind}/{NAME}: its owner, the ClusterRole `{1}`, cannot be read; apply the chart or the manifests again, \
-         or name another owner with --owner-cluster-role",
-        kind = .0.kind()
-    )]
-    NoOwner(ConfigurationKind, String),
-    #[error("{}/{NAME} was stored with changes: {}; find the admission webhook or policy that changes it", .0.kind(), .1)]
-    NotKept(ConfigurationKind, String),
-    #[error("cannot register: the CA bundle holds no certificate")]
-    NoCa,
-}
-
 impl ConfigurationKind {
     pub(super) const BOTH: [Self; 2] = [Self::Mutating, Self::Validating];
 
@@ -78,35 +61,6 @@ impl ConfigurationKind {
 
     pub(super) fn path(self) -> ObjectPath {
         ObjectPath::new(self.collection(), NAME)
-    }
-}
-
-impl ConfigurationError {
-    /// Returns the failure of a request that does not write a configuration.
-    pub(super) fn unread(doing: String, source: RequestError) -> Self {
-        Self::Request { doing, writes: false, source }
-    }
-
-    /// Returns true if the API server has answered and is healthy itself.
-    pub(super) fn is_answer(&self) -> bool {
-        match self {
-            // etcd does not take the object, for example because it is too large.
-            Self::Request { writes: true, source, .. } if source.code() == Some(500) => true,
-            Self::Request { source, .. } => source.is_final(),
-            Self::NotKept(..) | Self::NoOwner(..) | Self::NoCa => true,
-        }
-    }
-
-    /// Returns true if the API server refuses the owner because this user may not delete the object (admission plugin
-    /// `OwnerReferencesPermissionEnforcement`).
-    pub(super) fn is_owner_refused(&self) -> bool {
-        matches!(self, Self::Request { writes: true, source: RequestError::Status(status), .. }
-            if status.code == 403 && status.message.contains("ownerRef"))
-    }
-
-    /// Returns true if the object of a PUT may have been deleted, or the object of an apply created.
-    pub(super) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Request { writes: true, source, .. } if matches!(source.code(), Some(404 | 409)))
     }
 }
 

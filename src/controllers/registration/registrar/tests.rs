@@ -353,10 +353,9 @@ async fn hold(rows: impl IntoIterator<Item = (&str, Given, Entries, Entries)>) {
 #[test]
 fn a_write_that_etcd_refuses_is_an_answer_and_an_api_server_without_time_is_none() {
     for (code, of_write, of_read) in [(422, true, true), (500, true, false), (429, false, false), (503, false, false)] {
-        let error = |writes| {
-            let status = Status { code, ..Status::default() };
-            ConfigurationError::Request { doing: String::new(), writes, source: RequestError::Status(Box::new(status)) }
-        };
-        assert_eq!([error(true).is_answer(), error(false).is_answer()], [of_write, of_read], "{code}");
+        let status = RequestError::Status(Box::new(Status { code, ..Status::default() }));
+        let is_answer = |request| StepError::of(request, "", &status).is_answer;
+        assert_eq!([is_answer(StepRequest::Replace), is_answer(StepRequest::Create)], [of_write; 2], "{code}");
+        assert_eq!(is_answer(StepRequest::Read), of_read, "{code}");
     }
 }
