@@ -18,7 +18,7 @@ pub use client::{ConnectError, connect};
 pub use discovery::{DiscoveredResource, find, no_resource, resource, resources};
 pub use list::{ListedObject, Page, Pages};
 pub use object::ObjectPath;
-pub(crate) use object::found;
+pub(crate) use object::{MANAGER, found};
 pub use refusal::LiveError;
 pub use request::{ApiAnswer, RequestError};
 pub(crate) use request::{JSON, MERGE, send, text, write};

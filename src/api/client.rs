@@ -17,7 +17,7 @@ use kube_unions_core::causes::with_causes;
 use std::error::Error as _;
 use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tower::retry::RetryLayer;
 use tower::{BoxError, Service, ServiceBuilder};
@@ -37,57 +37,37 @@ const PROBE: Duration = Duration::from_secs(5);
 /// Probes without an answer before a connection ends.
 const PROBES: u32 = 3;
 
-/// An error of [`connect`].
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// Neither a kubeconfig nor a pod's service account.
-    #[error("no cluster: {remedy}")]
-    NoCluster { remedy: &'static str, source: NoConfig },
-    /// The requested context cannot be used.
-    #[error("cannot use this context of the kubeconfig")]
-    NoContext(#[source] NoConfig),
-    /// The requested kubeconfig cannot be used.
-    #[error("cannot use the kubeconfig `{path}`")]
-    Kubeconfig { path: PathBuf, source: NoConfig },
-    /// A client cannot be built from the configuration.
-    #[error("cannot build a client for the cluster")]
-    Client(#[source] kube::Error),
-}
-
-/// The reason why there is no configuration of a cluster. Shows nothing of a kubeconfig's content, which may be secret.
+/// The reason why there is no client. Shows nothing of a kubeconfig's content, which may be secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct NoConfig(String);
+pub struct ConnectError(String);
 
-impl NoConfig {
-    /// Describes the lack of a kubeconfig. kube tells at length, too, that this is not a pod, which only matters in a pod.
-    fn new(error: &InferConfigError) -> Self {
-        let cause = error.source().and_then(|cause| cause.downcast_ref::<KubeconfigError>());
-        match cause {
-            Some(cause) if std::env::var_os(POD_VARIABLE).is_none() => Self::of_file(cause),
-            _ => Self(error.to_string()),
-        }
+/// Describes the lack of a kubeconfig. kube tells at length, too, that this is not a pod, which only matters in a pod.
+fn missing(error: &InferConfigError) -> String {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<KubeconfigError>());
+    match cause {
+        Some(cause) if std::env::var_os(POD_VARIABLE).is_none() => unusable(cause),
+        _ => error.to_string(),
     }
+}
 
-    /// Describes a fault of a kubeconfig.
-    fn of_file(error: &KubeconfigError) -> Self {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "the texts of the others are clear")]
-        Self(match error {
-            KubeconfigError::ReadConfig(reading, path) if reading.kind() == ErrorKind::NotFound => {
-                format!("there is no `{}`", path.display())
-            }
-            KubeconfigError::ReadConfig(reading, path) => format!("cannot read `{}`: {reading}", path.display()),
-            KubeconfigError::FindPath => "there is no home folder".to_owned(),
-            KubeconfigError::CurrentContextNotSet => "it has no current context: give --context".to_owned(),
-            KubeconfigError::LoadContext(name) => format!("it has no context `{name}`"),
-            KubeconfigError::LoadClusterOfContext(name) => format!("it has no cluster `{name}`"),
-            KubeconfigError::Parse(fault) => match fault.location() {
-                Some(at) => format!("it is not a kubeconfig: see line {}, column {}", at.line(), at.column()),
-                None => "it is not a kubeconfig".to_owned(),
-            },
-            other => with_causes(other),
-        })
+/// Describes a fault of a kubeconfig.
+fn unusable(error: &KubeconfigError) -> String {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the texts of the others are clear")]
+    match error {
+        KubeconfigError::ReadConfig(reading, path) if reading.kind() == ErrorKind::NotFound => {
+            format!("there is no `{}`", path.display())
+        }
+        KubeconfigError::ReadConfig(reading, path) => format!("cannot read `{}`: {reading}", path.display()),
+        KubeconfigError::FindPath => "there is no home folder".to_owned(),
+        KubeconfigError::CurrentContextNotSet => "it has no current context: give --context".to_owned(),
+        KubeconfigError::LoadContext(name) => format!("it has no context `{name}`"),
+        KubeconfigError::LoadClusterOfContext(name) => format!("it has no cluster `{name}`"),
+        KubeconfigError::Parse(fault) => match fault.location() {
+            Some(at) => format!("it is not a kubeconfig: see line {}, column {}", at.line(), at.column()),
+            None => "it is not a kubeconfig".to_owned(),
+        },
+        other => with_causes(other),
     }
 }
 
@@ -102,14 +82,18 @@ pub async fn connect(
     remedy: &'static str,
 ) -> Result<Client, ConnectError> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let no_context = |error: KubeconfigError| ConnectError::NoContext(NoConfig::of_file(&error));
-    let no_cluster = |error: InferConfigError| ConnectError::NoCluster { remedy, source: NoConfig::new(&error) };
     let config = match (kubeconfig, context) {
-        (Some(path), _) => from_file(path, &options).await?,
-        (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(no_context)?,
-        (None, None) => Config::infer().await.map_err(no_cluster)?,
+        (Some(path), _) => from_file(path, &options)
+            .await
+            .map_err(|error| format!("cannot use the kubeconfig `{}`: {}", path.display(), unusable(&error))),
+        (None, Some(_)) => Config::from_kubeconfig(&options)
+            .await
+            .map_err(|error| format!("cannot use this context of the kubeconfig: {}", unusable(&error))),
+        (None, None) => Config::infer().await.map_err(|error| format!("no cluster: {remedy}: {}", missing(&error))),
     };
-    connected(&without_needless_proxy(config), clock).map_err(ConnectError::Client)
+    let config = without_needless_proxy(config.map_err(ConnectError)?);
+    let unbuilt = |error| ConnectError(format!("cannot build a client for the cluster: {}", with_causes(&error)));
+    connected(&config, clock).map_err(unbuilt)
 }
 
 /// Returns a client each of whose requests has a deadline, and whose connections are kept alive. It reaches the API server directly,
@@ -190,13 +174,8 @@ fn is_loopback(url: &Uri) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|it| it.is_loopback())
 }
 
-async fn from_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, ConnectError> {
-    let fail = |error: KubeconfigError| {
-        let source = NoConfig::of_file(&error);
-        ConnectError::Kubeconfig { path: path.to_owned(), source }
-    };
-    let file = Kubeconfig::read_from(path).map_err(fail)?;
-    Config::from_custom_kubeconfig(file, options).await.map_err(fail)
+async fn from_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, KubeconfigError> {
+    Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, options).await
 }
 
 #[cfg(all(test, target_os = "linux"))]

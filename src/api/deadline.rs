@@ -11,11 +11,10 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Body, Bytes, Frame};
 use hyper::{Method, Request, Response};
-use std::error::Error;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
-use tower::Service;
+use tower::{BoxError, Service};
 
 /// Wait for the headers of the answer to a read, with all retries of the client.
 const READ_HEADERS: Duration = Duration::from_secs(15);
@@ -41,23 +40,6 @@ pub(super) struct Bounded<S> {
     pub(super) inner: S,
     pub(super) clock: ServerClock,
 }
-
-/// The API server was too slow, or sent too much.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-enum DeadlineError {
-    #[error("the API server did not answer within {} s", .0.as_secs())]
-    NoAnswer(Duration),
-    #[error("the API server sent nothing more for {} s", PROGRESS.as_secs())]
-    NoProgress,
-    #[error("the answer of the API server was not complete within {} s", .0.as_secs())]
-    Incomplete(Duration),
-    #[error("the answer of the API server has more than {LONGEST} bytes")]
-    TooLong,
-    #[error("an event of the API server has more than {LONGEST_EVENT} bytes")]
-    EventTooLong,
-}
-
-type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The bounds of the body of an answer.
 enum BodyBounds {
@@ -97,8 +79,8 @@ where
         let began = Instant::now();
         let (answer, clock) = (self.inner.call(request), self.clock.clone());
         Box::pin(async move {
-            let answer = timeout_at(began + headers, answer).await.map_err(|_| DeadlineError::NoAnswer(headers))?;
-            let answer = answer.map_err(Into::into)?;
+            let late = |_| format!("the API server did not answer within {} s", headers.as_secs());
+            let answer = timeout_at(began + headers, answer).await.map_err(late)?.map_err(Into::into)?;
             clock.record(answer.headers());
             let bounds = if watches {
                 BodyBounds::Watch { event: 0 }
@@ -127,12 +109,18 @@ impl BodyBounds {
             Self::Watch { .. } => body.frame().await,
             Self::Answer { whole, end, .. } => {
                 let progress = Instant::now() + PROGRESS;
-                let late = if end <= progress { DeadlineError::Incomplete(whole) } else { DeadlineError::NoProgress };
+                let late = || {
+                    if end <= progress {
+                        format!("the answer of the API server was not complete within {} s", whole.as_secs())
+                    } else {
+                        format!("the API server sent nothing more for {} s", PROGRESS.as_secs())
+                    }
+                };
                 // A body that never pauses comes to its end, too.
                 if end <= Instant::now() {
-                    return Err(late.into());
+                    return Err(late().into());
                 }
-                timeout_at(end.min(progress), body.frame()).await.map_err(|_| late)?
+                timeout_at(end.min(progress), body.frame()).await.map_err(|_| late())?
             }
         };
         let frame = frame.transpose().map_err(Into::into)?;
@@ -143,10 +131,13 @@ impl BodyBounds {
     }
 
     /// Counts bytes that arrived.
-    fn count(&mut self, bytes: &[u8]) -> Result<(), DeadlineError> {
+    fn count(&mut self, bytes: &[u8]) -> Result<(), String> {
         let length = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         match self {
-            Self::Answer { left, .. } => *left = left.checked_sub(length(bytes)).ok_or(DeadlineError::TooLong)?,
+            Self::Answer { left, .. } => {
+                let too_long = || format!("the answer of the API server has more than {LONGEST} bytes");
+                *left = left.checked_sub(length(bytes)).ok_or_else(too_long)?;
+            }
             Self::Watch { event } => {
                 let last = bytes.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
                 if last.len() < bytes.len() {
@@ -154,7 +145,7 @@ impl BodyBounds {
                 }
                 *event += length(last);
                 if *event > LONGEST_EVENT {
-                    return Err(DeadlineError::EventTooLong);
+                    return Err(format!("an event of the API server has more than {LONGEST_EVENT} bytes"));
                 }
             }
         }

@@ -11,6 +11,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
+/// Field manager of the objects that the program keeps.
+pub(crate) const MANAGER: &str = "kube-unions";
+
 /// Every character but the unreserved ones (RFC 3986, section 2.3).
 pub(super) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -50,13 +53,13 @@ impl ObjectPath {
     }
 
     /// Creates the object and returns it as it is stored.
-    pub(crate) async fn create(&self, client: &Client, object: &Value, manager: &str) -> Result<Value, RequestError> {
-        write(client, Method::POST, &format!("{}?fieldManager={manager}", self.collection), JSON, object).await
+    pub(crate) async fn create(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
+        write(client, Method::POST, &format!("{}?fieldManager={MANAGER}", self.collection), JSON, object).await
     }
 
     /// Replaces an object whose `resourceVersion` is still that of `object`, and returns it as it is stored.
-    pub(crate) async fn replace(&self, client: &Client, object: &Value, manager: &str) -> Result<Value, RequestError> {
-        write(client, Method::PUT, &format!("{}?fieldManager={manager}", self.path), JSON, object).await
+    pub(crate) async fn replace(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
+        write(client, Method::PUT, &format!("{}?fieldManager={MANAGER}", self.path), JSON, object).await
     }
 
     /// Creates or changes the object by server-side apply, and returns it as it is stored. `force`: takes over the fields of

@@ -7,9 +7,6 @@ use crate::telemetry::LogOnce;
 use kube::Client;
 use serde_json::{Map, Value, json};
 
-/// Field manager of every write.
-pub(super) const MANAGER: &str = "kube-unions";
-
 /// Annotation that names the installation of an object by its Service.
 pub(super) const INSTALLATION: &str = "kube-unions.dev/installation";
 

@@ -8,8 +8,7 @@ use super::schemas::{DocumentIndex, SchemaFetchError};
 use super::{BuiltinUnions, Cluster};
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Declaration, Fault, OpenApi};
-use kube_unions_core::names::GroupKind;
-use kube_unions_core::workspace::{Workspace, unreadable_declaration};
+use kube_unions_core::workspace::unreadable_declaration;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -27,11 +26,6 @@ pub(super) struct Requests {
     compiling: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Returns a workspace with the declarations of a kind, and the name of the CRD that defines the kind.
-fn surroundings(workspace: &Workspace, kind: &GroupKind) -> (Workspace, Option<String>) {
-    (workspace.around(kind), workspace.crd_of(kind).map(str::to_owned))
-}
-
 impl Cluster {
     /// Returns the faults that a `UnionDeclaration`, given as the JSON text of the whole object, would have if it were applied
     /// now. A target that the cluster does not have is a warning, since it may be installed later.
@@ -46,15 +40,13 @@ impl Cluster {
         if kind.kind.is_empty() {
             return Ok(faults);
         }
-        let unlocked = workspace.try_lock().map(|workspace| surroundings(&workspace, &kind));
-        let (mut around, crd) = if let Some(surroundings) = unlocked {
-            surroundings
-        } else {
-            // A large catalog is being built.
-            let (shared, target) = (Arc::clone(workspace), kind.clone());
-            let waited = tokio::task::spawn_blocking(move || surroundings(&shared.lock(), &target));
-            waited.await.map_err(|_| cut_off())?
-        };
+        let (shared, target) = (Arc::clone(workspace), kind.clone());
+        // A large catalog may be in the making.
+        let surroundings = tokio::task::spawn_blocking(move || {
+            let workspace = shared.lock();
+            (workspace.around(&target), workspace.crd_of(&target).map(str::to_owned))
+        });
+        let (mut around, crd) = surroundings.await.map_err(|_| cut_off())?;
         let name = declaration.name().to_owned();
         around.set_declaration(&name, Ok((declaration, Vec::new())));
 

@@ -6,7 +6,7 @@
 //! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a status.
 
 use super::verdict::{dated, lacks_a_part_of, says};
-use crate::api::{ObjectPath, RequestError};
+use crate::api::{MANAGER, ObjectPath, RequestError};
 use crate::controllers::{Controller, Reconciled, StepError, run};
 use crate::telemetry::LogOnce;
 use futures::StreamExt;
@@ -18,8 +18,6 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
-
-const FIELD_MANAGER: &str = "kube-unions";
 
 const CONCURRENT_WRITES: usize = 4;
 
@@ -120,5 +118,5 @@ async fn write(client: &Client, (name, status): &(Box<str>, UnionDeclarationStat
         "status": status,
     });
     let path = ObjectPath::new(UnionDeclaration::url_path(&(), None), name).with_subresource("status");
-    path.apply(client, &body, FIELD_MANAGER, true).await
+    path.apply(client, &body, MANAGER, true).await
 }

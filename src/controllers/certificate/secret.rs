@@ -5,7 +5,6 @@
 use super::contents::Data;
 use crate::api::{ObjectPath, RequestError};
 use crate::controllers::ServiceReference;
-use crate::controllers::object::MANAGER;
 use crate::controllers::reconciler::{StepError, StepRequest};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -50,9 +49,9 @@ impl SharedSecret {
         let labels = secret.metadata.labels.get_or_insert_with(BTreeMap::new);
         labels.entry("app.kubernetes.io/name".to_owned()).or_insert_with(|| "kube-unions".to_owned());
         let written = if request == StepRequest::Replace {
-            self.path.replace(&self.client, &json!(secret), MANAGER).await
+            self.path.replace(&self.client, &json!(secret)).await
         } else {
-            self.path.create(&self.client, &json!(secret), MANAGER).await
+            self.path.create(&self.client, &json!(secret)).await
         };
         let written = written.and_then(|secret| Ok(serde_json::from_value(secret)?));
         written.map_err(|error| self.failed(request, &error))

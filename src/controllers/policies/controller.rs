@@ -6,7 +6,7 @@ use super::ledger::{PolicyReconciler, PolicyWrite};
 use super::settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
 use super::stored::{PolicyFrame, StoredPolicy};
 use crate::api::{RequestError, WatchChange};
-use crate::controllers::object::{MANAGER, shortened};
+use crate::controllers::object::shortened;
 use crate::controllers::reconciler::{Controller, Reconciled, StepError, publish};
 use crate::telemetry::LogOnce;
 use futures::StreamExt;
@@ -245,12 +245,10 @@ async fn perform(
             return path.delete(client, Some(resource_version)).await.map(|_| WriteOutcome::Gone);
         };
         match path.read(client).await? {
-            None => path.create(client, wanted, MANAGER).await.map(WriteOutcome::Stored),
+            None => path.create(client, wanted).await.map(WriteOutcome::Stored),
             Some(stored) if !frame.maintains(&stored) => Ok(WriteOutcome::Foreign),
             Some(stored) if policy_difference(wanted, &stored).is_none() => Ok(WriteOutcome::Found(stored)),
-            Some(stored) => {
-                path.replace(client, &frame.merged(stored, wanted), MANAGER).await.map(WriteOutcome::Stored)
-            }
+            Some(stored) => path.replace(client, &frame.merged(stored, wanted)).await.map(WriteOutcome::Stored),
         }
     };
     let outcome = outcome.await;

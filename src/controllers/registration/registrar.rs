@@ -8,9 +8,9 @@ use super::rules::RegistrationRules;
 use super::stored::{
     ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation, our_entries,
 };
-use crate::api::RequestError;
+use crate::api::{MANAGER, RequestError};
 use crate::controllers::handover::{CaBundle, Coverage, RegisteredBundle, RegisteredKinds, Trust};
-use crate::controllers::object::{MANAGER, OwnerReader, shortened};
+use crate::controllers::object::{OwnerReader, shortened};
 use crate::controllers::pace::{Divergence, Pace};
 use crate::controllers::reconciler::{Controller, Reconciled, StepError, StepRequest, publish};
 use crate::telemetry::LogOnce;
@@ -255,7 +255,7 @@ impl Registrar {
     ) -> Result<Value, StepError> {
         let request = if exists { StepRequest::Replace } else { StepRequest::Create };
         let written = match &self.registration.owner {
-            _ if exists => kind.path().replace(&self.client, object, MANAGER).await,
+            _ if exists => kind.path().replace(&self.client, object).await,
             // Without its owner the configuration would outlive an uninstallation.
             Some(owner) if !has_owner => {
                 return Err(StepError::new(format!(
