@@ -18,11 +18,11 @@ mod api;
 mod controller;
 mod desired;
 mod ledger;
-mod settings;
 mod stored;
 
 pub(crate) use api::PolicyResource;
-pub use settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
+pub use controller::PolicySignals;
+pub use desired::{PolicyDuty, PolicyEnforcement};
 pub(crate) use stored::{MAINTAINED_BY, SELECTOR};
 
 use super::object::OwnerReader;

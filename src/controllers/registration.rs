@@ -4,8 +4,8 @@
 //! There is one writer with one shape: the pure function [`desired`] makes the whole object from the stored one, and a replica
 //! replaces the object. Only a missing configuration is created, by server-side apply.
 //!
-//! It must not know how certificates are made or reviews are answered. Start at [`desired`] for the object, [`intent`] for
-//! its inputs, [`registrar`] for a step, [`reconciler`](super::reconciler) for the loop.
+//! It must not know how certificates are made or reviews are answered. Start at [`desired`] for the object, [`registrar`] for a
+//! step, [`reconciler`](super::reconciler) for the loop.
 //!
 //! # Invariants
 //!
@@ -19,16 +19,16 @@
 mod desired;
 mod differences;
 mod foreign;
-mod intent;
 mod options;
 mod registrar;
 mod rules;
 mod stored;
 
-pub use intent::{Registering, Registration, Signals};
+pub use desired::{Registering, Registration};
 pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions};
 #[cfg(test)]
 pub(super) use registrar::RESYNC;
+pub use registrar::Signals;
 pub(crate) use stored::{NAME, other_installation};
 
 use super::reconciler::{changes, merged, news, run};

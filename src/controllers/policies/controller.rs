@@ -1,14 +1,14 @@
 //! One replica's side of the policies: notes what is stored, compiles catalogs, and writes what [`ledger`](super::ledger) says.
 
 use super::api::{PolicyEvent, PolicyKey, PolicyResource, ServedPolicies};
-use super::desired::{CatalogCompiler, DesiredPolicies};
+use super::desired::{CatalogCompiler, DesiredPolicies, PolicyDuty, PolicyEnforcement};
 use super::ledger::{PolicyReconciler, PolicyWrite};
-use super::settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
 use super::stored::{PolicyFrame, StoredPolicy};
 use crate::api::{RequestError, WatchChange};
+use crate::controllers::handover::{Coverage, RegisteredKinds};
 use crate::controllers::object::shortened;
 use crate::controllers::reconciler::{Controller, Reconciled, StepError, publish};
-use crate::telemetry::LogOnce;
+use crate::telemetry::{LogOnce, PolicyMetrics};
 use futures::StreamExt;
 use kube::Client;
 use kube_unions_core::catalog::Catalog;
@@ -18,6 +18,7 @@ use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 /// Writes in flight.
@@ -28,6 +29,18 @@ const RESYNC: Duration = Duration::from_secs(30);
 
 /// The reason why a write failed that succeeded.
 const NOT_KEPT: &str = "it was stored with changes; find the admission webhook or policy that changes it";
+
+/// Inputs and outputs of the enforcement by policies.
+pub struct PolicySignals {
+    /// Catalog in force.
+    pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+    /// Kinds that the webhook is registered for.
+    pub registered: watch::Receiver<RegisteredKinds>,
+    /// Receives the kinds that policies enforce.
+    pub coverage: watch::Sender<Coverage>,
+    /// Metrics of the policies.
+    pub metrics: PolicyMetrics,
+}
 
 /// A reason for a step.
 pub(super) enum PolicyChange {

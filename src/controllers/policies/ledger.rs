@@ -3,8 +3,7 @@
 //! Pure: it knows no clock and no API server. [`controller`](super::controller) tells it what is stored and passes the time in.
 
 use super::api::PolicyKey;
-use super::desired::{DesiredKind, DesiredPolicies};
-use super::settings::PolicyDuty;
+use super::desired::{DesiredKind, DesiredPolicies, PolicyDuty};
 use super::stored::StoredPolicy;
 use crate::controllers::handover::Coverage;
 use crate::controllers::pace::{Divergence, Pace};

@@ -5,8 +5,7 @@
 //! whole, so no other field manager can keep a part of it. Every field of an entry that the API server would default is written
 //! out: another field manager could own an omitted field.
 
-use super::intent::{Intent, Registration};
-use super::options::{FailurePolicy, LabelSelector};
+use super::options::{EntryOptions, FailurePolicy, LabelSelector};
 use super::rules::{RegistrationRules, rule};
 use super::stored::{
     ConfigurationKind, ConfigurationPair, DECLARATIONS, DEFINITIONS, NAME, bundle_of, calls, entries, inspection_token,
@@ -23,12 +22,79 @@ use kube_unions_core::declaration::ANNOTATION;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Annotation that makes cert-manager write `caBundle`.
 const INJECT: &str = "cert-manager.io/inject-ca-from";
 
 /// Timeout of an inspection, in seconds.
 const INSPECTION_TIMEOUT: u8 = 5;
+
+/// Settings of the registration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// Extent of the registration.
+    pub registering: Registering,
+    /// Service that the API server calls.
+    pub service: ServiceReference,
+    /// Settings of the entries for objects.
+    pub entries: EntryOptions,
+    /// Name of the `ClusterRole` that owns the configurations. They are deleted with it.
+    pub owner: Option<String>,
+    /// Namespaces that are exempt, beside kube-system and the Service's own.
+    pub excluded_namespaces: Vec<String>,
+    /// False registers no entry for objects, only those for inspections.
+    pub enforcing: bool,
+    /// Time for which this replica must have been ready before it registers for the first time.
+    pub delay: Duration,
+}
+
+/// Extent of the registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registering {
+    /// Both configurations.
+    Everything,
+    /// Only the `caBundle` of entries that have our names and were registered by other means.
+    Bundles,
+}
+
+/// The wanted content of both configurations.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "any combination of them can be wanted")]
+pub(super) struct Intent {
+    pub(super) settings: Registration,
+    /// Write whole configurations. False: only the agreed bundle, into existing entries.
+    pub(super) is_whole: bool,
+    pub(super) rules: Arc<RegistrationRules>,
+    /// The stored rules stay as they are, because it is not known yet which kinds policies enforce.
+    pub(super) keeps_rules: bool,
+    /// Inspect `UnionDeclaration`s.
+    pub(super) inspects_declarations: bool,
+    /// Inspect CRDs that have the annotation.
+    pub(super) inspects_definitions: bool,
+    pub(super) trust: Trust,
+    /// Owner of the configurations; `None` keeps the stored owners.
+    pub(super) owner: Option<Owner>,
+    /// Token for inspections if no well-formed one is stored.
+    pub(super) fresh: InspectionToken,
+}
+
+impl Intent {
+    /// Returns an intent without entries.
+    pub(super) fn empty(settings: Registration, trust: Trust, fresh: InspectionToken) -> Self {
+        Self {
+            is_whole: settings.registering == Registering::Everything,
+            settings,
+            rules: Arc::default(),
+            keeps_rules: false,
+            inspects_declarations: false,
+            inspects_definitions: false,
+            trust,
+            owner: None,
+            fresh,
+        }
+    }
+}
 
 /// The fields of a wanted entry, but for its bundle.
 type WantedEntry = Map<String, Value>;
@@ -175,6 +241,12 @@ impl Intent {
 }
 
 impl Registration {
+    /// Returns the namespaces that are exempt.
+    fn exempt_namespaces(&self) -> impl Iterator<Item = &str> {
+        let always = ["kube-system", &*self.service.namespace];
+        self.excluded_namespaces.iter().map(String::as_str).chain(always)
+    }
+
     /// Returns both webhook configurations to write for all kinds of a catalog, the mutating one first; `None` for one that is in
     /// sync.
     ///

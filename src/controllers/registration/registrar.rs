@@ -1,19 +1,18 @@
 //! One replica's reconciliation of the configurations: read both, compute the desired ones, write what is due.
 
-use super::desired::desired;
+use super::desired::{Intent, Registering, Registration, desired};
 use super::differences::{differences, differences_of, divergence, log_write};
 use super::foreign::ForeignAuthorities;
-use super::intent::{Intent, Registering, Registration, Signals};
 use super::rules::RegistrationRules;
 use super::stored::{
     ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation, our_entries,
 };
-use crate::api::{MANAGER, RequestError};
+use crate::api::{MANAGER, RequestError, ServerClock};
 use crate::controllers::handover::{CaBundle, Coverage, RegisteredBundle, RegisteredKinds, Trust};
 use crate::controllers::object::{OwnerReader, shortened};
 use crate::controllers::pace::{Divergence, Pace};
 use crate::controllers::reconciler::{Controller, Reconciled, StepError, StepRequest, publish};
-use crate::telemetry::LogOnce;
+use crate::telemetry::{LogOnce, RegistrationMetrics};
 use kube::Client;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
@@ -22,6 +21,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// Time between two resyncs while the watch works.
 pub(in crate::controllers) const RESYNC: Duration = Duration::from_secs(5);
@@ -34,6 +34,30 @@ const UNWATCHED: Duration = Duration::from_secs(15);
 
 /// Time between two checks of readiness while the replica is unready.
 const POLL: Duration = Duration::from_millis(250);
+
+/// Inputs and outputs of the registration.
+pub struct Signals {
+    /// Catalog in force.
+    pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+    /// True while the cluster has the CRD of `UnionDeclaration`.
+    pub declarable: watch::Receiver<bool>,
+    /// CAs to register. Nothing is registered before they are known.
+    pub trust: watch::Receiver<Option<Trust>>,
+    /// Kinds that policies enforce.
+    pub coverage: watch::Receiver<Coverage>,
+    /// Receives the kinds that are registered.
+    pub registered: watch::Sender<RegisteredKinds>,
+    /// Receives the CAs that the configurations hold.
+    pub held: watch::Sender<RegisteredBundle>,
+    /// Receives the registered token of the path for inspections; `None` while no entry has a well-formed one.
+    pub inspection: watch::Sender<Option<InspectionToken>>,
+    /// Returns true while this replica can answer.
+    pub ready: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Clock by which certificates expire.
+    pub clock: ServerClock,
+    /// Metrics of the registration.
+    pub metrics: RegistrationMetrics,
+}
 
 /// A reason to reconcile.
 #[derive(Debug)]

@@ -1,10 +1,7 @@
 use super::super::differences::differences;
-use super::super::intent::Registering;
-use super::super::options::EntryOptions;
 use super::super::stored::other_installation;
 use super::*;
 use rcgen::{CertificateParams, KeyPair};
-use std::time::Duration;
 
 /// The wanted content of one configuration.
 struct Wanted {

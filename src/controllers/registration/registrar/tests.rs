@@ -2,20 +2,17 @@
 
 use super::super::stored::ours;
 use super::*;
-use crate::api::{RequestError, ServerClock};
-use crate::controllers::handover::Coverage;
 use crate::telemetry::Metrics;
 use fixtures::api_server::{Call, in_process};
 use hyper::Method;
 use kube::Client;
 use kube::core::Status;
-use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::catalog::Builder;
 use kube_unions_core::declaration::Definition;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex};
-use tokio::sync::watch;
+use std::sync::{LazyLock, Mutex};
 
 /// An entry of another writer.
 const STRANGER: &str = "of.others.example Fail none";
