@@ -11,6 +11,7 @@ use kube_unions_core::workspace::Workspace;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// Under an unbroken stream of changes a catalog is published at least this often.
 const PUBLISH_WITHIN: Duration = Duration::from_millis(200);
@@ -93,20 +94,29 @@ impl Publication {
         (!is_first || settled) && (idle || self.is_overdue()) && Instant::now() >= self.not_before
     }
 
-    /// Returns true if a change is not published.
-    pub(super) fn take_changed(&mut self) -> bool {
-        self.changed.take().is_some()
-    }
-
-    /// Notes a new catalog. The verdicts on all declarations may follow from it.
-    pub(super) fn published(&mut self, catalog: Arc<Catalog>) {
-        self.catalog = Some(catalog);
-        self.due_verdicts.extend(self.stored.keys().cloned());
+    /// Publishes the changes since the last publication, then rests.
+    pub(super) fn publish(
+        &mut self,
+        workspace: &Workspace,
+        documents: &DocumentSchedule,
+        catalogs: &watch::Sender<Option<Arc<Catalog>>>,
+        statuses: &UnboundedSender<StatusChange>,
+    ) {
+        let start = Instant::now();
+        if self.changed.take().is_some() {
+            let catalog = Arc::new(workspace.catalog_for_admission());
+            catalogs.send_replace(Some(Arc::clone(&catalog)));
+            self.catalog = Some(catalog);
+            // The verdicts on all declarations may follow from it.
+            self.due_verdicts.extend(self.stored.keys().cloned());
+        }
+        self.publish_verdicts(workspace, documents, statuses);
+        self.not_before = Instant::now() + start.elapsed().saturating_mul(REST).min(PUBLISH_WITHIN);
     }
 
     /// Publishes the verdicts that follow from the published catalog. A declaration whose kind is being fetched or compiled gets
     /// its verdict after that.
-    pub(super) fn publish_verdicts(
+    fn publish_verdicts(
         &mut self,
         workspace: &Workspace,
         documents: &DocumentSchedule,
@@ -144,10 +154,5 @@ impl Publication {
             let verdict = verdict(stored.generation, missing, in_force, declared, faults);
             publish(name, Some([verdict, stored.status.clone()]));
         }
-    }
-
-    /// Rests after a publication that began at `start`.
-    pub(super) fn rest(&mut self, start: Instant) {
-        self.not_before = Instant::now() + start.elapsed().saturating_mul(REST).min(PUBLISH_WITHIN);
     }
 }

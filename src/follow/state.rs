@@ -213,19 +213,11 @@ impl ClusterState {
         let settled = self.declarations.is_complete && self.is_settled();
         let workspace = self.cluster.workspace.lock();
         let is_listed = self.definitions.is_complete && !self.definitions.is_in_progress;
-        if !is_listed || !self.publication.may_begin(settled, workspace.is_idle()) {
-            return;
-        }
-        let start = Instant::now();
-        if self.publication.take_changed() {
+        if is_listed && self.publication.may_begin(settled, workspace.is_idle()) {
             let declarable = workspace.has_crd(OWN_DEFINITION);
             self.cluster.declarable.send_if_modified(|known| std::mem::replace(known, declarable) != declarable);
-            let catalog = Arc::new(workspace.catalog_for_admission());
-            catalogs.send_replace(Some(Arc::clone(&catalog)));
-            self.publication.published(catalog);
+            self.publication.publish(&workspace, &self.documents, catalogs, statuses);
         }
-        self.publication.publish_verdicts(&workspace, &self.documents, statuses);
-        self.publication.rest(start);
     }
 
     /// Changes the workspace, and schedules the documents of the kinds that the change affects.
