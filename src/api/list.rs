@@ -92,8 +92,7 @@ pub struct ListedObject<'p> {
 }
 
 /// `namespace/name`, or `name`: the order of a list.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct NamespacedName(Box<str>);
+type NamespacedName = Box<str>;
 
 impl Default for PageSize {
     fn default() -> Self {
@@ -122,7 +121,7 @@ impl Page {
     /// Returns the objects, in the order of the list.
     pub fn objects(&self) -> impl ExactSizeIterator<Item = ListedObject<'_>> {
         self.objects.iter().map(|(range, key)| {
-            let (namespace, name) = key.0.rsplit_once('/').unwrap_or(("", &key.0));
+            let (namespace, name) = key.rsplit_once('/').unwrap_or(("", key));
             ListedObject { text: self.text.get(range.clone()).unwrap_or_default(), namespace, name }
         })
     }
@@ -208,8 +207,7 @@ impl Pages {
         let offered = offered.filter(|token| !token.is_empty());
         // Without an order it is unknown which objects were read.
         if self.expiries > EXPIRIES || (offered.is_none() && !self.ordered) {
-            let last = self.last.as_ref().map_or("", |key| &key.0);
-            return Err(LiveError::Expired(last.into()));
+            return Err(LiveError::Expired(self.last.clone().unwrap_or_default()));
         }
         if offered.is_none() {
             self.seen.clone_from(&self.last);
@@ -274,6 +272,6 @@ impl<'a> ItemMetadata<'a> {
 
     fn key(&self) -> NamespacedName {
         let slash = if self.namespace.is_empty() { "" } else { "/" };
-        NamespacedName(format!("{}{slash}{}", self.namespace, self.name).into())
+        format!("{}{slash}{}", self.namespace, self.name).into()
     }
 }

@@ -9,8 +9,7 @@ use super::refusal::LiveError;
 use super::request::RequestError;
 use super::retry::{CALM, Retry};
 use futures::channel::mpsc::{Sender, channel};
-use futures::future::ready;
-use futures::stream::{BoxStream, StreamExt, select};
+use futures::stream::{BoxStream, StreamExt, poll_fn};
 use futures::{FutureExt, SinkExt};
 use kube::Client;
 use kube::api::{ListParams, WatchParams};
@@ -19,6 +18,7 @@ use kube_unions_core::causes::with_causes;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::pin::pin;
+use std::task::Context;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -87,11 +87,19 @@ pub(crate) fn list_and_watch(
     selection: ListParams,
     proven: impl Fn() + Send + 'static,
 ) -> BoxStream<'static, Watched> {
-    let (changes, received) = channel(0);
+    let (changes, mut received) = channel(0);
     let (client, path, size, known) = (client.clone(), path.into(), PageSize::default(), HashSet::new());
     let follower = Follower { client, path, selection, proven, changes, size, known, last_expiry: None };
-    // Goes on while the stream is polled.
-    select(received, follower.follow().into_stream().filter_map(|()| ready(None))).boxed()
+    let mut following = follower.follow().boxed();
+    let next = move |context: &mut Context<'_>| {
+        let waiting = received.poll_next_unpin(context);
+        // A change that has arrived is yielded now: callers handle all that there are before they go on.
+        if waiting.is_ready() || following.poll_unpin(context).is_ready() {
+            return waiting;
+        }
+        received.poll_next_unpin(context)
+    };
+    poll_fn(next).boxed()
 }
 
 struct Follower<F> {
