@@ -236,11 +236,6 @@ impl Workspace {
         &self.missing
     }
 
-    /// Returns the names of all CRDs, sorted.
-    pub fn crds(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.crds.keys().map(AsRef::as_ref)
-    }
-
     /// Returns true if there is a CRD of this name.
     pub fn has_crd(&self, name: &str) -> bool {
         self.crds.contains_key(name)

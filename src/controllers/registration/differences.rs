@@ -2,10 +2,8 @@
 //! and for the log the names of entries and fields, never values.
 
 use super::desired::with_bundle;
-use super::rules::RegistrationRules;
 use super::stored::{ConfigurationKind, ConfigurationPair, bundle_of, entries, name_of, ours};
 use crate::controllers::handover::{CaBundle, Trust};
-use crate::controllers::object::shortened;
 use crate::controllers::pace::Divergence;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -33,32 +31,9 @@ pub(super) fn divergence(
     if has_extra_only { Divergence::ExtraAuthorities } else { Divergence::Drift }
 }
 
-pub(super) fn log_write(divergence: Divergence, rules: &RegistrationRules, differences: &[String]) {
-    let (custom, builtin) = (rules.custom.len(), rules.builtin.len());
-    let differences = shortened(differences);
-    match divergence {
-        Divergence::Intent => tracing::info!(custom, builtin, differences, "the webhook configurations were written"),
-        Divergence::Drift | Divergence::ExtraAuthorities => {
-            tracing::warn!(differences, "the webhook configurations were corrected");
-        }
-    }
-}
-
-/// Returns the differences that writes remove.
-pub(super) fn differences_of(stored: &ConfigurationPair, writes: &ConfigurationPair) -> Vec<String> {
-    let mut all = Vec::new();
-    for ((kind, stored), write) in ConfigurationKind::BOTH.into_iter().zip(stored).zip(writes) {
-        match (stored, write) {
-            (_, None) => {}
-            (None, Some(_)) => all.push(format!("{} is missing", kind.kind())),
-            (Some(stored), Some(write)) => all.extend(differences(stored, write)),
-        }
-    }
-    all
-}
-
-/// Returns the parts in which two objects differ.
-pub(super) fn differences(stored: &Value, desired: &Value) -> Vec<String> {
+/// Returns the parts in which a stored configuration differs from the desired one.
+pub(super) fn differences(kind: ConfigurationKind, stored: Option<&Value>, desired: &Value) -> Vec<String> {
+    let Some(stored) = stored else { return vec![format!("{} is missing", kind.kind())] };
     let mut found = Vec::new();
     for part in ["labels", "annotations"] {
         let of = |object: &Value| object.pointer(&format!("/metadata/{part}")).cloned().unwrap_or_default();

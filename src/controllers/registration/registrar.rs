@@ -1,7 +1,7 @@
 //! One replica's reconciliation of the configurations: read both, compute the desired ones, write what is due.
 
 use super::desired::{Intent, Registering, Registration, desired};
-use super::differences::{differences, differences_of, divergence, log_write};
+use super::differences::{differences, divergence};
 use super::foreign::ForeignAuthorities;
 use super::rules::RegistrationRules;
 use super::stored::{
@@ -183,14 +183,17 @@ impl Registrar {
         if due > now {
             return Ok(Reconciled::pending(due));
         }
-        let removed = differences_of(&stored, &writes);
+        let mut changed = Vec::new();
         let (mut outcome, mut kept) = (Ok(()), Ok(()));
         for ((kind, stored), write) in ConfigurationKind::BOTH.into_iter().zip(&mut stored).zip(writes) {
             let Some(object) = write else { continue };
+            changed.extend(differences(kind, stored.as_ref(), &object));
             // A failure of one does not prevent the write of the other.
             match self.write(kind, stored.is_some(), &object, intent.owner.is_some()).await {
                 Ok(written) => match desired(kind, Some(&written), &intent, bundle.as_deref()) {
-                    Some(wanted) if intent.is_whole => kept = Err(not_kept(kind, &differences(&written, &wanted))),
+                    Some(wanted) if intent.is_whole => {
+                        kept = Err(not_kept(kind, &differences(kind, Some(&written), &wanted)))
+                    }
                     Some(_) | None => *stored = Some(written),
                 },
                 Err(error) => outcome = outcome.and(Err(error)),
@@ -207,10 +210,14 @@ impl Registrar {
             }
         }
         outcome.and(kept)?;
-        if intent.is_whole {
-            log_write(divergence, &intent.rules, &removed);
-        } else {
+        let (custom, builtin) = (intent.rules.custom.len(), intent.rules.builtin.len());
+        let differences = shortened(&changed);
+        if !intent.is_whole {
             tracing::info!("wrote the agreed CA bundle into the webhook configurations");
+        } else if divergence == Divergence::Intent {
+            tracing::info!(custom, builtin, differences, "the webhook configurations were written");
+        } else {
+            tracing::warn!(differences, "the webhook configurations were corrected");
         }
         if self.is_own(&intent) {
             self.signals.metrics.registered.set(1);

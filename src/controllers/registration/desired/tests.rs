@@ -1,4 +1,4 @@
-use super::super::differences::differences;
+use super::super::differences;
 use super::super::stored::other_installation;
 use super::*;
 use rcgen::{CertificateParams, KeyPair};
@@ -12,6 +12,10 @@ struct Wanted {
 
 fn desired(stored: Option<&Value>, wanted: &Wanted) -> Option<Value> {
     super::desired(wanted.kind, stored, &wanted.intent, wanted.bundle)
+}
+
+fn differences(stored: &Value, desired: &Value) -> Vec<String> {
+    differences::differences(ConfigurationKind::Mutating, Some(stored), desired)
 }
 
 fn service() -> ServiceReference {
