@@ -94,13 +94,12 @@ pub struct ListedObject<'p> {
 /// `namespace/name`, or `name`: the order of a list.
 type NamespacedName = Box<str>;
 
-impl Default for PageSize {
-    fn default() -> Self {
-        Self { objects: FIRST, weight: WEIGHT }
-    }
-}
-
 impl PageSize {
+    /// Returns the size of a first page with this many objects.
+    pub(super) fn of(objects: u32) -> Self {
+        Self { objects, weight: WEIGHT }
+    }
+
     /// Shrinks pages, because one did not arrive as a whole.
     pub(super) fn shrink(&mut self) {
         self.objects = (self.objects >> SHRINKING).max(1);
@@ -145,7 +144,7 @@ impl Pages {
             client: client.clone(),
             path,
             selection: ListParams::default(),
-            size: PageSize::default(),
+            size: PageSize::of(FIRST),
             is_snapshot: false,
             version: None,
             next: Some(String::new()),

@@ -28,6 +28,9 @@ const WATCH: Duration = Duration::from_secs(30);
 /// Wait for the API server to end a watch.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// Objects in the first page of a list. A CRD can exceed a megabyte.
+const FIRST: u32 = 10;
+
 /// Selects one object. With the name in the selector, a right by name is enough.
 pub(crate) fn by_name(name: &str) -> ListParams {
     ListParams::default().fields(&format!("metadata.name={name}"))
@@ -88,8 +91,9 @@ pub(crate) fn list_and_watch(
     proven: impl Fn() + Send + 'static,
 ) -> BoxStream<'static, Watched> {
     let (changes, mut received) = channel(0);
-    let (client, path, size, known) = (client.clone(), path.into(), PageSize::default(), HashSet::new());
-    let follower = Follower { client, path, selection, proven, changes, size, known, last_expiry: None };
+    let (client, path, size, known) = (client.clone(), path.into(), PageSize::of(FIRST), HashSet::new());
+    let follower =
+        Follower { client, path, selection, proven, changes, size, known, waits: Retry::default(), last_expiry: None };
     let mut following = follower.follow().boxed();
     let next = move |context: &mut Context<'_>| {
         let waiting = received.poll_next_unpin(context);
@@ -112,13 +116,13 @@ struct Follower<F> {
     size: PageSize,
     /// The names of the objects that were set and are not gone.
     known: HashSet<Box<str>>,
+    waits: Retry,
     /// The time at which the API server has last forgotten the version of a watch.
     last_expiry: Option<Instant>,
 }
 
 impl<F: Fn()> Follower<F> {
     async fn follow(mut self) {
-        let mut waits = Retry::default();
         // `None` lists everything anew.
         let mut version = None;
         loop {
@@ -128,9 +132,13 @@ impl<F: Fn()> Follower<F> {
             };
             if let Err(error) = followed {
                 self.tell(Err(error)).await;
-                tokio::time::sleep(waits.next()).await;
+                self.rest().await;
             }
         }
+    }
+
+    async fn rest(&mut self) {
+        tokio::time::sleep(self.waits.next()).await;
     }
 
     async fn tell(&mut self, change: Watched) {
@@ -175,7 +183,7 @@ impl<F: Fn()> Follower<F> {
         for name in missing {
             self.gone(name).await;
         }
-        self.size = PageSize::default();
+        self.size = PageSize::of(FIRST);
         self.tell(Ok(WatchChange::Listed)).await;
         Ok(version)
     }
@@ -224,12 +232,13 @@ impl<F: Fn()> Follower<F> {
                     (heard, *version) = (None, None);
                     break if at_once { Ok(()) } else { Err(RequestError::Status(status)) };
                 }
+                Err(error @ kube::Error::ReadEvents(_)) => break Err(error.into()),
                 // A line that is no event. The next one may be.
-                Err(kube::Error::SerdeError(error)) => {
+                Err(error) => {
                     tracing::warn!(reason = with_causes(&error), "ignoring a malformed watch event");
+                    self.rest().await;
                     continue;
                 }
-                Err(error) => break Err(error.into()),
             };
             if next.is_empty() {
                 heard = None;
