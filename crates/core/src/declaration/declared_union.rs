@@ -125,10 +125,7 @@ impl DeclaredUnion {
             Ok(Extension::List(mut unions)) => unions.pop().map_or(Ok(()), |union| union.map(|_| ())),
             parsed => parsed.map(|_| ()),
         }
-        .map_err(|error| match error {
-            ExtensionError::Malformed { path, message } => format!("`{}` {message}", path.trim_start_matches("[0].")),
-            ExtensionError::NeitherForm => error.to_string(),
-        })?;
+        .map_err(|ExtensionError { path, message }| format!("`{}` {message}", path.trim_start_matches("[0].")))?;
         Ok((place, value))
     }
 

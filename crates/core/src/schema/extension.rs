@@ -103,19 +103,11 @@ pub struct SelectedField {
 
 /// A value is not a valid `x-kubernetes-unions`.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages name the fields")]
-#[non_exhaustive]
-pub enum ExtensionError {
-    /// The value has neither form.
-    #[error("must be a list (the 2019 form) or a map with `fieldMembers` (the 2022 form)")]
-    NeitherForm,
-    /// The value has one of the forms, with an error in it.
-    #[error("`{path}`: {message}")]
-    Malformed {
-        /// The path of the error, below the extension.
-        path: String,
-        message: String,
-    },
+#[error("{}{message}", if .path.is_empty() { String::new() } else { format!("`{}`: ", .path) })]
+pub struct ExtensionError {
+    /// The path of the error, below the extension. Empty if the value has neither form.
+    pub(crate) path: String,
+    pub(crate) message: String,
 }
 
 impl Extension {
@@ -141,20 +133,21 @@ impl Extension {
             Value::Object(_) => {
                 let union: MapUnion = read(value, "")?;
                 for (value, selected) in &union.members {
-                    selected.as_ref().map_or(Ok(()), SelectedFields::check).map_err(|message| {
-                        ExtensionError::Malformed { path: format!("fieldMembers.{value}"), message: message.to_owned() }
-                    })?;
+                    selected
+                        .as_ref()
+                        .map_or(Ok(()), SelectedFields::check)
+                        .map_err(|message| malformed(&format!("fieldMembers.{value}"), message))?;
                 }
                 let selected = union.members.values().flatten().flat_map(SelectedFields::names);
                 check_unset(&union.empty_is_unset, selected, "")?;
                 Ok(Self::Map(union))
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Err(ExtensionError::NeitherForm),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                Err(malformed("", "must be a list (the 2019 form) or a map with `fieldMembers` (the 2022 form)"))
+            }
         }
     }
-}
 
-impl Extension {
     /// Returns true if `x-kubernetes-unions` in a schema can say the same. The annotation can say more: several fields of one
     /// value, values of a boolean, what is required, and which empty values are not set.
     pub fn fits_schema(&self) -> bool {
@@ -176,13 +169,9 @@ impl Extension {
 impl ListUnion {
     /// Reads a union, and gives listed members their names as values.
     fn read(value: &Value, prefix: &str) -> Result<Self, ExtensionError> {
-        let mut union: Self = read(value, prefix).map_err(|error| match error {
-            ExtensionError::Malformed { path, message } => {
-                ExtensionError::Malformed { path, message: format!("{message}; {RIGHT_FORM}") }
-            }
-            ExtensionError::NeitherForm => error,
-        })?;
-        let malformed = |message: String| ExtensionError::Malformed { path: prefix.to_owned(), message };
+        let mut union: Self = read(value, prefix)
+            .map_err(|error| ExtensionError { message: format!("{}; {RIGHT_FORM}", error.message), ..error })?;
+        let malformed = |message: String| malformed(prefix, message);
         let has_fields = value.get(FIELDS).is_some();
         match &union.members {
             None if has_fields => {}
@@ -284,8 +273,11 @@ fn check_unset<'u>(
         Some(format!("has {}, which is not a member; {advice}", quoted(name)))
     });
     let separator = if prefix.is_empty() { "" } else { "." };
-    let path = || format!("{prefix}{separator}emptyIsUnset");
-    message.map_or(Ok(()), |message| Err(ExtensionError::Malformed { path: path(), message }))
+    message.map_or(Ok(()), |message| Err(malformed(&format!("{prefix}{separator}emptyIsUnset"), message)))
+}
+
+fn malformed(path: &str, message: impl Into<String>) -> ExtensionError {
+    ExtensionError { path: path.to_owned(), message: message.into() }
 }
 
 fn read<'v, T: Deserialize<'v>>(value: &'v Value, prefix: &str) -> Result<T, ExtensionError> {
@@ -297,7 +289,7 @@ fn read<'v, T: Deserialize<'v>>(value: &'v Value, prefix: &str) -> Result<T, Ext
             ("", _) => inner,
             _ => format!("{prefix}.{inner}"),
         };
-        ExtensionError::Malformed { path, message: error.into_inner().to_string() }
+        ExtensionError { path, message: error.into_inner().to_string() }
     })
 }
 
