@@ -34,7 +34,7 @@ pub use custom_resource::{Declaration, Target, UnionDeclarationSpec, ValidationA
 pub use custom_resource::{UnionDeclaration, UnionDeclarationStatus};
 pub use declared_union::{DeclaredMember, DeclaredUnion};
 pub use definition::{Definition, DefinitionVersion, Resource};
-pub use error::{DeclarationError, DefinitionError};
+pub use error::DefinitionError;
 pub use exempt::{BuiltinGroups, is_exempt};
 pub use fault::{Fault, FaultOfVersions};
 pub use fault_kind::FaultKind;

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{
-    Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Source, Target,
+    Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Target,
 };
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::revision::RevisedKind;
@@ -313,12 +313,8 @@ fn target_missing(declaration: &Declaration, described: &BTreeSet<GroupKind>) ->
         None => format!("give {}", description_of(target)),
     };
     let message = format!("nothing here describes the target; {advice}");
-    Fault {
-        declaration: Some(declaration.name().to_owned()),
-        source: Some(Source::Declaration),
-        pointer: "/spec/target".to_owned(),
-        ..Fault::new(FaultKind::MissingTarget, &target.group_kind().to_string(), message)
-    }
+    let definition = target.group_kind().to_string();
+    Fault::of_declaration(FaultKind::MissingTarget, &definition, declaration.name(), "/spec/target", message)
 }
 
 /// Names the documents that would describe a kind.

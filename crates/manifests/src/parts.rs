@@ -2,7 +2,7 @@
 
 use crate::document::Document;
 use crate::problem::Problem;
-use kube_unions_core::declaration::{Declaration, DeclarationError, Definition, DefinitionError, OpenApi};
+use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, OpenApi};
 use kube_unions_core::field_path::push_token;
 use kube_unions_core::workspace::Workspace;
 use std::collections::BTreeMap;
@@ -41,28 +41,14 @@ impl KindParts {
     }
 
     fn read_definition(&mut self, document: Document) -> Result<(), Problem> {
-        let definition = Definition::from_json(&document.text).map_err(|error| {
-            if let DefinitionError::Malformed { path, message } = &error {
-                malformed(&document, "CustomResourceDefinition", path, message)
-            } else if matches!(error, DefinitionError::NotADefinition { .. }) {
-                unfit(&document, &error)
-            } else {
-                Problem::of_document(&document, "", error.to_string())
-            }
-        })?;
+        let definition = Definition::from_json(&document.text).map_err(|error| unfit(&document, &error))?;
         add(&mut self.definitions, "CustomResourceDefinition", definition.name(), document)?;
         self.workspace.set_definition(definition);
         Ok(())
     }
 
     fn read_declaration(&mut self, document: Document) -> Result<(), Problem> {
-        let read = Declaration::from_json(&document.text).map_err(|error| {
-            if let DeclarationError::Malformed { path, message } = &error {
-                malformed(&document, "UnionDeclaration", path, message)
-            } else {
-                unfit(&document, &error)
-            }
-        })?;
+        let read = Declaration::from_json(&document.text).map_err(|error| unfit(&document, &error))?;
         let name = read.0.name().to_owned();
         add(&mut self.declarations, "UnionDeclaration", &name, document)?;
         self.workspace.set_declaration(&name, Ok(read));
@@ -87,16 +73,21 @@ fn add(known: &mut BTreeMap<String, Document>, sort: &str, name: &str, document:
     Ok(())
 }
 
-fn unfit(document: &Document, error: &impl std::fmt::Display) -> Problem {
-    Problem::of_document(document, "", format!("`{}` is {error}", name_of(document)))
-}
-
-fn malformed(document: &Document, sort: &str, path: &str, message: &str) -> Problem {
-    let path = path.trim_end_matches('.');
-    let place = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
-    // The position in the JSON text is not the position in the file.
-    let message = message.split(" at line ").next().unwrap_or_default();
-    let message = format!("`{}` is not a readable {sort}: {place}{message}", name_of(document));
+/// Returns the problem of a document that does not define what its kind says.
+fn unfit(document: &Document, error: &DefinitionError) -> Problem {
+    let name = document.name.as_deref().unwrap_or("(no name)");
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the texts of the others name the document")]
+    let (path, message) = match error {
+        DefinitionError::Malformed { wanted, path, message } => {
+            let path = path.trim_end_matches('.');
+            let place = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
+            // The position in the JSON text is not the position in the file.
+            let message = message.split(" at line ").next().unwrap_or_default();
+            (path, format!("`{name}` is not a readable {wanted}: {place}{message}"))
+        }
+        DefinitionError::OtherKind { .. } => ("", format!("`{name}` is {error}")),
+        _ => ("", error.to_string()),
+    };
     Problem::of_document(document, &pointer(path), message)
 }
 
@@ -108,8 +99,4 @@ fn pointer(path: &str) -> String {
         push_token(&mut pointer, name);
     }
     pointer
-}
-
-fn name_of(document: &Document) -> &str {
-    document.name.as_deref().unwrap_or("(no name)")
 }

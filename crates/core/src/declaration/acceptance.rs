@@ -63,7 +63,7 @@ impl Acceptance {
     /// # Errors
     /// Returns an error if the `spec` has no group or no names.
     pub fn read(spec: &str, status: Option<&str>, own: &BuiltinGroups) -> Result<Self, DefinitionError> {
-        let head: wire::Head = wire::read(spec, "spec.")?;
+        let head: wire::Head = wire::read(spec, "spec.", wire::CRD.1)?;
         let kind = GroupKind { group: head.group, kind: head.names.kind };
         if own.has(&kind.group) {
             let why = match own {

@@ -4,8 +4,7 @@
 //! be grafted onto the schema of the target.
 
 use super::declared_union::DeclaredUnion;
-use super::error::DeclarationError;
-use super::{Actions, Fault, FaultKind, Normalization, Source, wire};
+use super::{Actions, DefinitionError, Fault, FaultKind, Normalization, wire};
 use crate::names::GroupKind;
 #[cfg(feature = "kube")]
 use crate::schema::structural;
@@ -136,25 +135,11 @@ pub struct Declaration {
     declared: usize,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", expecting = "a UnionDeclaration")]
-struct WireDeclaration {
-    #[serde(default)]
-    api_version: String,
-    #[serde(default)]
-    kind: String,
-    metadata: wire::Metadata,
-    spec: Value,
-}
-
 impl Declaration {
     /// Reads a `UnionDeclaration` from its JSON text. Returns it with the faults of the parts that were left out.
-    pub fn from_json(text: &str) -> Result<(Self, Vec<Fault>), DeclarationError> {
-        let document: WireDeclaration = wire::read(text, "")?;
-        if (&*document.api_version, &*document.kind) != (API_VERSION, "UnionDeclaration") {
-            let (api_version, kind) = (document.api_version, document.kind);
-            return Err(DeclarationError::NotADeclaration { api_version, kind });
-        }
+    pub fn from_json(text: &str) -> Result<(Self, Vec<Fault>), DefinitionError> {
+        const KIND: &str = "UnionDeclaration";
+        let document: wire::WireObject<Value> = wire::read_object(text, (API_VERSION, KIND))?;
         let spec: UnionDeclarationSpec = serde_path_to_error::deserialize(document.spec).map_err(|error| {
             let inner = error.path().to_string();
             let path = if inner == "." { "spec".to_owned() } else { format!("spec.{inner}") };
@@ -163,7 +148,7 @@ impl Declaration {
             } else {
                 ""
             };
-            DeclarationError::Malformed { path, message: format!("{}{advice}", error.inner()) }
+            DefinitionError::Malformed { wanted: KIND, path, message: format!("{}{advice}", error.inner()) }
         })?;
         Ok(Self::from_spec(&document.metadata.name, &spec))
     }
@@ -173,13 +158,9 @@ impl Declaration {
         let name: Arc<str> = name.into();
         let mut faults = Vec::new();
         let mut report = |kind: FaultKind, path: &str, pointer: String, message: String| {
-            faults.push(Fault {
-                declaration: Some(name.to_string()),
-                path: path.to_owned(),
-                source: Some(Source::Declaration),
-                pointer,
-                ..Fault::new(kind, &spec.target.group_kind().to_string(), message)
-            });
+            let definition = spec.target.group_kind().to_string();
+            let fault = Fault::of_declaration(kind, &definition, &name, &pointer, message);
+            faults.push(Fault { path: path.to_owned(), ..fault });
         };
         if spec.target.kind.is_empty() {
             report(FaultKind::InvalidTarget, "", "/spec/target/kind".to_owned(), "the target names no kind".to_owned());

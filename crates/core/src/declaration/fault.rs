@@ -2,7 +2,6 @@
 
 use super::{FaultKind, Severity, Source};
 use crate::listed::listed;
-use crate::schema::{Origin, OriginEntry};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
@@ -52,23 +51,25 @@ impl Fault {
         }
     }
 
+    /// Returns a fault of a `UnionDeclaration` for a definition, at a JSON Pointer in the declaration.
+    pub fn of_declaration(
+        kind: FaultKind,
+        definition: &str,
+        declaration: &str,
+        pointer: &str,
+        message: String,
+    ) -> Self {
+        Self {
+            declaration: Some(declaration.to_owned()),
+            source: Some(Source::Declaration),
+            pointer: pointer.to_owned(),
+            ..Self::new(kind, definition, message)
+        }
+    }
+
     /// Returns the severity, which depends on the kind alone.
     pub const fn severity(&self) -> Severity {
         self.kind.severity()
-    }
-
-    /// Turns the fault into one of the `UnionDeclaration`, if there is one.
-    pub(super) fn with_origin(self, origin: Option<&Origin>) -> Self {
-        match origin {
-            None => self,
-            Some(Origin { declaration, entry }) => {
-                let message = match entry {
-                    OriginEntry::Union(_) => self.message,
-                    OriginEntry::PodTemplate(position, _) => format!("podTemplates[{position}]: {}", self.message),
-                };
-                Self { declaration: Some(declaration.to_string()), pointer: entry.pointer(), message, ..self }
-            }
-        }
     }
 
     /// Cuts long texts. A long pointer is cut to an enclosing place.

@@ -24,36 +24,14 @@ impl Definition {
         if self.is_exempt() {
             let message = "objects of this kind are never sent to the webhook, which must not block the repair of a cluster; \
                            only the command line applies the declaration";
-            self.faults.push(Fault {
-                declaration: Some(declaration.name().to_owned()),
-                pointer: "/spec/target".to_owned(),
-                ..fault(
-                    FaultKind::ExemptKind,
-                    &self.name,
-                    None,
-                    &Place::root(),
-                    (Source::Declaration, None),
-                    message.to_owned(),
-                )
-            });
+            self.report_target(FaultKind::ExemptKind, declaration, "/spec/target", message.to_owned());
         }
         for name in declaration.versions() {
             if self.version_named(name).is_none() {
                 let known = self.versions.iter().map(|version| &version.name).take(MOST_VERSIONS);
                 let known = quoted(known, MOST_VERSIONS);
                 let message = format!("the kind has no version `{name}`, so nothing is in force there; it has {known}");
-                self.faults.push(Fault {
-                    declaration: Some(declaration.name().to_owned()),
-                    pointer: "/spec/target/versions".to_owned(),
-                    ..fault(
-                        FaultKind::VersionLeftOut,
-                        &self.name,
-                        None,
-                        &Place::root(),
-                        (Source::Declaration, None),
-                        message,
-                    )
-                });
+                self.report_target(FaultKind::VersionLeftOut, declaration, "/spec/target/versions", message);
             }
         }
         for position in 0..self.versions.len() {
@@ -161,6 +139,10 @@ impl Definition {
         self.report(kind, Some(version), place, declared.by(), message);
     }
 
+    fn report_target(&mut self, kind: FaultKind, declaration: &Declaration, pointer: &str, message: String) {
+        self.faults.push(Fault::of_declaration(kind, &self.name, declaration.name(), pointer, message));
+    }
+
     pub(super) fn report(
         &mut self,
         kind: FaultKind,
@@ -197,14 +179,21 @@ fn fault(
     (source, origin): (Source, Option<&Origin>),
     message: String,
 ) -> Fault {
-    let fault = Fault {
+    let (pointer, message) = match origin.map(|origin| origin.entry) {
+        None => (pointer_of(version, place, source), message),
+        Some(entry @ OriginEntry::Union(_)) => (entry.pointer(), message),
+        Some(entry @ OriginEntry::PodTemplate(position, _)) => {
+            (entry.pointer(), format!("podTemplates[{position}]: {message}"))
+        }
+    };
+    Fault {
+        declaration: origin.map(|origin| origin.declaration.to_string()),
         version: version.map(|version| version.name.to_string()),
         path: place.to_string(),
         source: Some(source),
-        pointer: pointer_of(version, place, source),
+        pointer,
         ..Fault::new(kind, definition, message)
-    };
-    fault.with_origin(origin)
+    }
 }
 
 fn contradicts(source: Source) -> String {

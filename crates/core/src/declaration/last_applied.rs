@@ -4,41 +4,35 @@
 //! The annotation is stale if the CRD was changed by other means. A declaration in it is used only if every field that it
 //! names is in the live schema.
 
-use super::{Definition, DefinitionError, FaultKind, Source, wire};
-use crate::schema::{Declared, EXTENSION, Extension, Place, PlaceStep, Schema, SelectedFields};
+use super::{Definition, FaultKind, Source, wire};
+use crate::schema::{Declared, EXTENSION, Extension, Origin, Place, PlaceStep, Schema, SelectedFields};
+use serde_json::value::RawValue;
 
 /// The name of the annotation.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+const BY: (Source, Option<&Origin>) = (Source::LastApplied, None);
 
 pub(super) fn graft(definition: &mut Definition, text: &str) {
     // Most CRDs have the annotation, which is as large as the CRD. Few have a union in it.
     if !text.contains(EXTENSION) {
         return;
     }
-    let document: Result<wire::WireDefinition<'_>, _> = wire::read(text, "");
-    let spec = document.and_then(|document| wire::read::<wire::Spec>(document.spec.get(), "spec."));
+    let document: Result<wire::WireObject<&RawValue>, _> = wire::read(text, "", wire::CRD.1);
+    let spec = document.and_then(|document| wire::read::<wire::Spec>(document.spec.get(), "spec.", wire::CRD.1));
     let spec = match spec {
         Ok(spec) => spec,
         Err(error) => {
-            let error = DefinitionError::from(error);
             let message = format!("{error}; apply the CRD again");
-            return definition.report(
-                FaultKind::StaleLastApplied,
-                None,
-                &Place::root(),
-                (Source::LastApplied, None),
-                message,
-            );
+            return definition.report(FaultKind::StaleLastApplied, None, &Place::root(), BY, message);
         }
     };
-    let applied = spec.versions.into_iter().enumerate().filter_map(wire::WireVersion::into_version);
-    for applied in applied {
+    for applied in spec.versions.into_iter().enumerate().filter_map(wire::WireVersion::into_version) {
         let Some(version) = definition.version_named(&applied.name) else { continue };
-        let declarations = applied.declarations();
-        let declared = declarations
-            .into_iter()
-            .flat_map(|(place, all)| all.into_iter().map(move |one| (place.clone(), one.value)));
-        for (place, value) in declared {
+        let declared = applied.declarations().into_iter();
+        for (place, value) in
+            declared.flat_map(|(place, all)| all.into_iter().map(move |one| (place.clone(), one.value)))
+        {
             let live = definition.versions.get(version).map(|version| &version.schema);
             let missing = live.map_or_else(Vec::new, |live| missing_fields(live, &place, &value));
             if missing.is_empty() {
@@ -46,13 +40,7 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
             } else {
                 let message =
                     format!("stale and not used, the schema no longer has {}; apply the CRD again", missing.join(", "));
-                definition.report(
-                    FaultKind::StaleLastApplied,
-                    Some(version),
-                    &place,
-                    (Source::LastApplied, None),
-                    message,
-                );
+                definition.report(FaultKind::StaleLastApplied, Some(version), &place, BY, message);
             }
         }
     }

@@ -8,6 +8,7 @@ use super::last_applied::{self, LAST_APPLIED};
 use super::wire;
 use crate::names::{GroupKind, GroupVersionKind};
 use crate::schema::{MOST_UNTYPED_NODES, OpenApi};
+use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
 
 /// The resources of Kubernetes with a short name, by group. OpenAPI documents do not have these names.
@@ -50,11 +51,7 @@ fn short_names(group: &str, plural: &str) -> Vec<String> {
 impl Definition {
     /// Reads a CRD from its JSON text.
     pub fn from_json(text: &str) -> Result<Self, DefinitionError> {
-        let document: wire::WireDefinition<'_> = wire::read(text, "")?;
-        if (&*document.api_version, &*document.kind) != ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
-            let (api_version, kind) = (document.api_version, document.kind);
-            return Err(DefinitionError::NotADefinition { api_version, kind });
-        }
+        let document: wire::WireObject<&RawValue> = wire::read_object(text, wire::CRD)?;
         Self::from_parts(&document.metadata.name, &document.metadata.annotations, document.spec.get())
     }
 
@@ -79,7 +76,7 @@ impl Definition {
         spec: &str,
         claim: Option<ClaimedKind>,
     ) -> Result<Self, DefinitionError> {
-        let spec: wire::Spec = wire::read(spec, "spec.")?;
+        let spec: wire::Spec = wire::read(spec, "spec.", wire::CRD.1)?;
         let (kind, resource) = if let Some(ClaimedKind { kind, resource }) = claim {
             (kind, Some(resource))
         } else {
@@ -158,6 +155,7 @@ impl Definition {
         }
         Ok(Self::of_versions(name.to_string(), name, resource, versions))
     }
+
     /// Returns true if a document publishes unions for a kind.
     pub fn publishes(document: &OpenApi, kind: &GroupKind) -> Result<bool, DefinitionError> {
         let definition = Self::from_openapi([document], &kind.group, &kind.kind, true)?;

@@ -1,23 +1,24 @@
-//! The wire types of a CRD, with the fields that are read.
+//! The wire types of documents, with the fields that are read.
 
 use super::definition::{DefinitionVersion, Resource};
-use super::error::{DeclarationError, DefinitionError};
+use super::error::DefinitionError;
 use crate::schema::{Schema, null_is_default};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
+/// The `apiVersion` and the kind of a CRD.
+pub(super) const CRD: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", expecting = "a CustomResourceDefinition")]
-pub(super) struct WireDefinition<'a> {
+#[serde(rename_all = "camelCase", expecting = "an object with `metadata` and `spec`")]
+pub(super) struct WireObject<S> {
     #[serde(default)]
-    pub(super) api_version: String,
+    api_version: String,
     #[serde(default)]
-    pub(super) kind: String,
+    kind: String,
     pub(super) metadata: Metadata,
-    #[serde(borrow)]
-    pub(super) spec: &'a RawValue,
+    pub(super) spec: S,
 }
 
 #[derive(Deserialize)]
@@ -131,27 +132,25 @@ impl WireVersion {
     }
 }
 
-/// A document that cannot be read.
-#[derive(Debug)]
-pub(super) struct Malformed {
-    pub(super) path: String,
-    pub(super) message: String,
-}
-
-impl From<Malformed> for DefinitionError {
-    fn from(Malformed { path, message }: Malformed) -> Self {
-        Self::Malformed { path, message }
+/// Reads an object of this `apiVersion` and kind.
+pub(super) fn read_object<'a, S: Deserialize<'a>>(
+    text: &'a str,
+    wanted: (&'static str, &'static str),
+) -> Result<WireObject<S>, DefinitionError> {
+    let object: WireObject<S> = read(text, "", wanted.1)?;
+    if (&*object.api_version, &*object.kind) != wanted {
+        let WireObject { api_version, kind, .. } = object;
+        return Err(DefinitionError::OtherKind { wanted, api_version, kind });
     }
+    Ok(object)
 }
 
-impl From<Malformed> for DeclarationError {
-    fn from(Malformed { path, message }: Malformed) -> Self {
-        Self::Malformed { path, message }
-    }
-}
-
-/// Reads JSON. The path of an error begins with `prefix`.
-pub(super) fn read<'a, T: Deserialize<'a>>(text: &'a str, prefix: &str) -> Result<T, Malformed> {
+/// Reads JSON of an object, or a part of one. The path of an error begins with `prefix`.
+pub(super) fn read<'a, T: Deserialize<'a>>(
+    text: &'a str,
+    prefix: &str,
+    wanted: &'static str,
+) -> Result<T, DefinitionError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = match error.path().to_string().as_str() {
@@ -161,6 +160,6 @@ pub(super) fn read<'a, T: Deserialize<'a>>(text: &'a str, prefix: &str) -> Resul
         let message = error.into_inner().to_string();
         // Drop line and column: they refer to the JSON, which is seldom the file that the user wrote.
         let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
-        Malformed { path, message: message.to_owned() }
+        DefinitionError::Malformed { wanted, path, message: message.to_owned() }
     })
 }

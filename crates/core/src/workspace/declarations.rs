@@ -50,10 +50,5 @@ pub(super) fn missing_target(kind: &GroupKind, declaration: &str) -> Fault {
     let message = format!(
         "the cluster has no kind `{kind}`; install its CRD, and the declaration takes effect, or correct the target"
     );
-    Fault {
-        declaration: Some(declaration.to_owned()),
-        source: Some(Source::Declaration),
-        pointer: "/spec/target".to_owned(),
-        ..Fault::new(FaultKind::TargetNotInstalled, &kind.to_string(), message)
-    }
+    Fault::of_declaration(FaultKind::TargetNotInstalled, &kind.to_string(), declaration, "/spec/target", message)
 }

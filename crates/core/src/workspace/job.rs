@@ -5,7 +5,7 @@ use super::subject::Subject;
 use crate::catalog::CompiledDefinition;
 use crate::causes::with_causes;
 use crate::declaration::{
-    Acceptance, ClaimedKind, Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Source,
+    Acceptance, ClaimedKind, Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi,
 };
 use crate::names::GroupKind;
 use std::fmt;
@@ -145,10 +145,11 @@ pub(super) fn compile(inputs: &SubjectInputs) -> CompileOutcome {
 fn read(name: &str, stored: &StoredCrd, claim: &ClaimedKind) -> Result<Definition, DefinitionError> {
     if stored.too_large {
         let message =
-            "to compile its schemas would take more than 32 MiB of memory, so that no union of it counts; make \
-                       them smaller"
+            "to compile its schemas would take more than 32 MiB of memory, so that no union of it counts; make them \
+                       smaller"
                 .to_owned();
-        return Err(DefinitionError::Malformed { path: "spec.versions".to_owned(), message });
+        let wanted = "CustomResourceDefinition";
+        return Err(DefinitionError::Malformed { wanted, path: "spec.versions".to_owned(), message });
     }
     Definition::with_accepted_names(claim.clone(), name, &stored.annotations, &stored.spec)
 }
@@ -163,11 +164,9 @@ fn declared(mut definition: Definition, declarations: &[Arc<Declaration>]) -> Co
 /// No declaration about a kind is in force while its schema cannot be used, so each gets a fault, too.
 fn reject(name: &str, kind: &GroupKind, declarations: &[Arc<Declaration>], error: DefinitionError) -> CompileOutcome {
     let of_subject = Fault::new(FaultKind::UnreadableCrd, name, with_causes(&error));
-    let of_declarations = declarations.iter().map(|declaration| Fault {
-        declaration: Some(declaration.name().to_owned()),
-        source: Some(Source::Declaration),
-        pointer: "/spec/target".to_owned(),
-        ..Fault::new(FaultKind::UnusableTarget, name, format!("the schema of `{kind}` cannot be used; mend it"))
+    let of_declarations = declarations.iter().map(|declaration| {
+        let message = format!("the schema of `{kind}` cannot be used; mend it");
+        Fault::of_declaration(FaultKind::UnusableTarget, name, declaration.name(), "/spec/target", message)
     });
     let faults = std::iter::once(of_subject).chain(of_declarations).collect();
     CompileOutcome::Rejected(error, Box::new(CompiledDefinition::unreadable(name, faults)))
