@@ -10,12 +10,14 @@
 use crate::declaration::{DefinitionVersion, Fault, FaultKind, Severity, pointer_of};
 use crate::listed::quoted;
 use crate::names::GroupVersionKind;
-use crate::schema::{Actions, Place, Schema};
+use crate::schema::{Place, Schema};
 use crate::union::{Choice, Form, Plan, SelectedMember, Union};
 use std::collections::BTreeSet;
 
 /// Most names in a message. The rest is counted.
 const MOST_LISTED: usize = 8;
+
+const BECAME_REQUIRED: &str = "an object must have a choice, and none was needed before";
 
 /// A kind at one version, as one of two revisions has it.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +47,8 @@ impl<'k> RevisedKind<'k> {
         for before in removed {
             match take_best(&mut added, |after| usize::from(before.members().eq(after.members()))) {
                 Some(after) => {
-                    revision.add(FaultKind::UnionMoved, after, format!("the union was at `{}`", shown(before)));
+                    let path = if before.path().is_empty() { "(the object)" } else { before.path() };
+                    revision.add(FaultKind::UnionMoved, after, format!("the union was at `{path}`"));
                 }
                 None => revision.add_removed(before),
             }
@@ -113,8 +116,8 @@ struct Revision<'k, 'o> {
 }
 
 impl Revision<'_, '_> {
-    fn add(&mut self, kind: FaultKind, union: &Union, message: String) {
-        self.changes.push(self.new.fault(kind, Some(union), message));
+    fn add(&mut self, kind: FaultKind, union: &Union, message: impl Into<String>) {
+        self.changes.push(self.new.fault(kind, Some(union), message.into()));
     }
 
     fn add_removed(&mut self, union: &Union) {
@@ -131,22 +134,15 @@ impl Revision<'_, '_> {
         let apart = known.iter().any(|one| known.iter().any(|other| !may_be_together(union, one, other)));
         if apart {
             let known = quoted(known.iter(), MOST_LISTED);
-            self.add(
-                FaultKind::UnionOverFields,
-                union,
-                format!("the fields {known} were there before the union, so an object may hold several of them"),
-            );
+            let message =
+                format!("the fields {known} were there before the union, so an object may hold several of them");
+            self.add(FaultKind::UnionOverFields, union, message);
         } else {
-            self.add(FaultKind::UnionAdded, union, "the union is new, and no object can violate it yet".to_owned());
+            self.add(FaultKind::UnionAdded, union, "the union is new, and no object can violate it yet");
         }
         if union.is_required() && (self.old.version.is_none() || self.old.object(union).is_some()) {
-            self.add_required(union);
+            self.add(FaultKind::UnionBecameRequired, union, BECAME_REQUIRED);
         }
-    }
-
-    fn add_required(&mut self, union: &Union) {
-        let message = "an object must have a choice, and none was needed before".to_owned();
-        self.add(FaultKind::UnionBecameRequired, union, message);
     }
 
     fn compare(&mut self, before: &Union, after: &Union) {
@@ -167,8 +163,7 @@ impl Revision<'_, '_> {
             (Some(_), Some(_)) => self.compare_choices(before, after),
         }
         if before.form() != after.form() {
-            let message =
-                "the form of the union is another one: a write of a member alone has another effect".to_owned();
+            let message = "the form of the union is another one: a write of a member alone has another effect";
             self.add(FaultKind::FormChanged, after, message);
         }
         self.compare_members(before, after);
@@ -258,36 +253,29 @@ impl Revision<'_, '_> {
     }
 
     fn compare_treatment(&mut self, before: &Union, after: &Union) {
-        match (before.is_required(), after.is_required()) {
-            (false, true) => self.add_required(after),
-            (true, false) => {
-                let message = "an object need not have a choice any more".to_owned();
-                self.add(FaultKind::UnionBecameOptional, after, message);
+        let of = |union: &Union| [union.is_required(), union.is_normalized(), union.actions().denies()];
+        let changes = [
+            (
+                (FaultKind::UnionBecameRequired, BECAME_REQUIRED),
+                (FaultKind::UnionBecameOptional, "an object need not have a choice any more"),
+            ),
+            (
+                (FaultKind::NormalizationEnabled, "a write that sets another member clears the old one now"),
+                (
+                    FaultKind::NormalizationDisabled,
+                    "nothing is cleared any more: a write that only sets another member is refused",
+                ),
+            ),
+            (
+                (FaultKind::ActionBecameDeny, "what violates the union is refused now, and was accepted before"),
+                (FaultKind::ActionRelaxed, "what violates the union is accepted now"),
+            ),
+        ];
+        for ((was, is), (begun, ended)) in of(before).into_iter().zip(of(after)).zip(changes) {
+            let (kind, message) = if is { begun } else { ended };
+            if was != is {
+                self.add(kind, after, message);
             }
-            (true, true) | (false, false) => {}
-        }
-        match (before.is_normalized(), after.is_normalized()) {
-            (true, false) => {
-                let message =
-                    "nothing is cleared any more: a write that only sets another member is refused".to_owned();
-                self.add(FaultKind::NormalizationDisabled, after, message);
-            }
-            (false, true) => {
-                let message = "a write that sets another member clears the old one now".to_owned();
-                self.add(FaultKind::NormalizationEnabled, after, message);
-            }
-            (true, true) | (false, false) => {}
-        }
-        let denies = |union: &Union| matches!(union.actions(), Actions::Deny { .. });
-        match (denies(before), denies(after)) {
-            (false, true) => {
-                let message = "what violates the union is refused now, and was accepted before".to_owned();
-                self.add(FaultKind::ActionBecameDeny, after, message);
-            }
-            (true, false) => {
-                self.add(FaultKind::ActionRelaxed, after, "what violates the union is accepted now".to_owned());
-            }
-            (true, true) | (false, false) => {}
         }
     }
 }
@@ -321,8 +309,4 @@ fn may_be_together(union: &Union, one: &str, other: &str) -> bool {
 /// Returns the place of the object with a union.
 fn place(union: &Union) -> Place {
     Place::from_path(union.path()).unwrap_or_default()
-}
-
-fn shown(union: &Union) -> &str {
-    if union.path().is_empty() { "(the object)" } else { union.path() }
 }

@@ -27,7 +27,7 @@ use crate::declaration::{BuiltinGroups, Declaration, Definition, Fault, OpenApi}
 use crate::names::GroupKind;
 use crd::{KnownCrd, StoredCrd};
 use declarations::missing_target;
-use job::{CompileOutcome, SubjectInputs, compile};
+use job::{CompileOutcome, SubjectSource};
 use names_by_kind::NamesByKind;
 use queue::DirtyQueue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,8 +159,9 @@ impl Workspace {
     /// Returns the next subject to compile. Its result goes to [`finish`](Self::finish).
     pub fn next_job(&mut self) -> Option<CompileJob> {
         while let Some(ticket) = self.queue.next() {
-            if let Some(inputs) = self.inputs(&ticket.subject) {
-                return Some(CompileJob::new(ticket, inputs));
+            let job = self.job(ticket.clone());
+            if job.is_some() {
+                return job;
             }
             self.queue.cancel(&ticket.subject);
         }
@@ -307,20 +308,19 @@ impl Workspace {
         self.changed = true;
     }
 
-    fn inputs(&self, subject: &Subject) -> Option<SubjectInputs> {
-        match subject {
+    fn job(&self, ticket: JobTicket) -> Option<CompileJob> {
+        let (source, kind) = match &ticket.subject {
             Subject::Crd(name) => {
-                let crd = self.crds.get(name)?.clone();
-                let declarations = crd.kind().map(|kind| self.declarations_of(kind)).unwrap_or_default();
-                Some(SubjectInputs::Crd { name: name.clone(), crd, declarations })
+                let crd = self.crds.get(name)?;
+                (SubjectSource::Crd(crd.clone()), crd.kind())
             }
-            Subject::Builtin(kind) => Some(SubjectInputs::Builtin {
-                kind: kind.clone(),
-                documents: self.documents.get(kind)?.clone(),
-                published: self.publishing.contains(kind),
-                declarations: self.declarations_of(kind),
-            }),
-        }
+            Subject::Builtin(kind) => {
+                let (documents, published) = (self.documents.get(kind)?.clone(), self.publishing.contains(kind));
+                (SubjectSource::Builtin { kind: kind.clone(), documents, published }, Some(kind))
+            }
+        };
+        let declarations = kind.map(|kind| self.declarations_of(kind)).unwrap_or_default();
+        Some(CompileJob { ticket, source, declarations })
     }
 
     fn put_crd(&mut self, name: &str, crd: Option<KnownCrd>) -> Vec<GroupKind> {
@@ -348,8 +348,8 @@ impl Workspace {
         }
         // Nothing to compile: it does not wait for its turn.
         self.queue.cancel(&subject);
-        let outcome = self.inputs(&subject).map_or(CompileOutcome::Pending, |inputs| compile(&inputs));
-        self.put_in_force(&subject, outcome);
+        let job = self.job(JobTicket { subject: subject.clone(), version: 0 });
+        self.put_in_force(&subject, job.map_or(CompileOutcome::Pending, |job| job.outcome()));
         affected
     }
 

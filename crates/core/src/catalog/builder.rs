@@ -49,9 +49,6 @@ struct CompiledVersion {
     digest: u64,
 }
 
-/// The CRDs that define each kind.
-type Definers<'b> = BTreeMap<&'b GroupKind, Vec<&'b str>>;
-
 impl CompiledDefinition {
     /// Compiles a CRD with its declarations. Skips versions that are not served.
     pub fn new(mut definition: Definition) -> Self {
@@ -65,8 +62,10 @@ impl CompiledDefinition {
                 fault.pointer.push_str(&entry);
                 fault
             }));
-            faults.extend(scaled_members(definition.name(), &version, &compiled.plan));
-            versions.push(CompiledVersion::new(version, compiled.plan));
+            let plan = compiled.plan;
+            faults.extend(scaled_members(definition.name(), &version, &plan));
+            let DefinitionVersion { name, storage, .. } = version;
+            versions.push(CompiledVersion { name, storage, digest: digest(&(&plan, storage)), plan: Arc::new(plan) });
         }
         faults.extend(limited(definition.name(), &mut versions));
         let is_custom = definition.resource().is_some_and(|resource| resource.custom);
@@ -194,13 +193,14 @@ impl Builder {
         Catalog::new(entries, faults)
     }
 
-    fn definers(&self) -> Definers<'_> {
-        let mut definers = Definers::new();
+    /// Returns the CRDs that define each kind.
+    fn definers(&self) -> BTreeMap<&GroupKind, Vec<&str>> {
+        let mut definers: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (name, kept) in &self.definitions {
             if let DefinitionState::Defined { kind, resource: Some(resource) } = &kept.state
                 && resource.custom
             {
-                definers.entry(kind).or_default().push(name);
+                definers.entry(kind).or_default().push(&**name);
             }
         }
         definers
@@ -222,15 +222,6 @@ pub fn definition_faults(text: &str) -> Vec<Fault> {
 }
 
 impl CompiledVersion {
-    fn new(version: DefinitionVersion, plan: Plan) -> Self {
-        Self {
-            name: version.name,
-            storage: version.storage,
-            digest: digest(&(&plan, version.storage)),
-            plan: Arc::new(plan),
-        }
-    }
-
     fn has_unions(&self) -> bool {
         !self.plan.unions().is_empty()
     }
@@ -311,12 +302,7 @@ fn contested(name: &str, kind: &GroupKind, definers: &[&str]) -> Fault {
 fn exempt_with_unions(definition: &Definition, versions: &[CompiledVersion]) -> Option<Fault> {
     let mut unions = versions.iter().flat_map(|version| version.plan.unions());
     let source = unions.find(|union| union.source() != Source::Declaration)?.source();
-    Some(Fault {
-        source: Some(source),
-        path: Place::root().to_string(),
-        ..Fault::new(FaultKind::ExemptKind, definition.name(), EXEMPT.to_owned())
-    })
+    let message = "objects of this group or resource are never sent to the webhook, which must not block the repair of a \
+                   cluster; only the command line applies their unions";
+    Some(Fault { source: Some(source), ..Fault::new(FaultKind::ExemptKind, definition.name(), message.to_owned()) })
 }
-
-const EXEMPT: &str = "objects of this group or resource are never sent to the webhook, which must not block the repair of \
-                          a cluster; only the command line applies their unions";

@@ -14,8 +14,10 @@ use std::sync::Arc;
 /// A subject to compile, which may take milliseconds.
 #[derive(Debug)]
 pub struct CompileJob {
-    ticket: JobTicket,
-    inputs: SubjectInputs,
+    pub(super) ticket: JobTicket,
+    pub(super) source: SubjectSource,
+    /// The declarations that target the kind, sorted by name.
+    pub(super) declarations: Vec<Arc<Declaration>>,
 }
 
 /// The identity of a job. Displays as the name of the CRD or the built-in kind.
@@ -33,20 +35,15 @@ pub struct CompiledSubject {
     pub(super) outcome: CompileOutcome,
 }
 
-/// The inputs of a subject, with the declarations that target its kind, sorted by name.
+/// The source of a subject's schemas.
 #[derive(Debug)]
-pub(super) enum SubjectInputs {
-    Crd {
-        name: Box<str>,
-        crd: KnownCrd,
-        declarations: Vec<Arc<Declaration>>,
-    },
+pub(super) enum SubjectSource {
+    Crd(KnownCrd),
     /// The documents of a built-in kind's group, and whether the unions that they publish count.
     Builtin {
         kind: GroupKind,
         documents: Vec<Arc<OpenApi>>,
         published: bool,
-        declarations: Vec<Arc<Declaration>>,
     },
 }
 
@@ -64,10 +61,6 @@ pub(super) enum CompileOutcome {
 }
 
 impl CompileJob {
-    pub(super) fn new(ticket: JobTicket, inputs: SubjectInputs) -> Self {
-        Self { ticket, inputs }
-    }
-
     /// Returns the identity of the job.
     pub fn ticket(&self) -> &JobTicket {
         &self.ticket
@@ -75,7 +68,39 @@ impl CompileJob {
 
     /// Compiles the subject.
     pub fn compile(self) -> CompiledSubject {
-        CompiledSubject { outcome: compile(&self.inputs), ticket: self.ticket }
+        CompiledSubject { outcome: self.outcome(), ticket: self.ticket }
+    }
+
+    /// Returns the unions and faults of the subject.
+    pub(super) fn outcome(&self) -> CompileOutcome {
+        let Self { ticket, source, declarations } = self;
+        let name = ticket.subject.to_string();
+        match source {
+            SubjectSource::Crd(KnownCrd::Read(definition)) => declared((**definition).clone(), declarations),
+            SubjectSource::Crd(KnownCrd::Stored(stored)) => match &stored.acceptance {
+                Ok(Acceptance::Accepted(claim)) => match read(&name, stored, claim) {
+                    Ok(definition) => declared(definition, declarations),
+                    Err(error) => reject(&name, &claim.kind, declarations, error),
+                },
+                Ok(Acceptance::Pending) => CompileOutcome::Pending,
+                Ok(Acceptance::Ignored(kind, why)) => {
+                    let why = stored.mentions_unions.then(|| why.clone());
+                    CompileOutcome::Compiled(Box::new(CompiledDefinition::ignored(&name, kind.clone(), why)))
+                }
+                Err(message) => {
+                    let fault = Fault::new(FaultKind::UnreadableCrd, &name, message.clone());
+                    CompileOutcome::Compiled(Box::new(CompiledDefinition::unreadable(&name, vec![fault])))
+                }
+            },
+            SubjectSource::Builtin { kind, documents, published } => {
+                let read = documents.iter().map(AsRef::as_ref);
+                match Definition::from_openapi(read, &kind.group, &kind.kind, *published) {
+                    Ok(definition) => declared(definition, declarations),
+                    Err(DefinitionError::NotDescribed(_)) => CompileOutcome::NotDescribed,
+                    Err(error) => reject(&name, kind, declarations, error),
+                }
+            }
+        }
     }
 }
 
@@ -106,38 +131,6 @@ impl CompiledSubject {
         match &self.outcome {
             CompileOutcome::Rejected(error, _) => Some(error),
             CompileOutcome::Compiled(_) | CompileOutcome::Pending | CompileOutcome::NotDescribed => None,
-        }
-    }
-}
-
-/// Returns the unions and faults of a subject.
-pub(super) fn compile(inputs: &SubjectInputs) -> CompileOutcome {
-    match inputs {
-        SubjectInputs::Crd { crd: KnownCrd::Read(definition), declarations, .. } => {
-            declared((**definition).clone(), declarations)
-        }
-        SubjectInputs::Crd { name, crd: KnownCrd::Stored(stored), declarations } => match &stored.acceptance {
-            Ok(Acceptance::Accepted(claim)) => match read(name, stored, claim) {
-                Ok(definition) => declared(definition, declarations),
-                Err(error) => reject(name, &claim.kind, declarations, error),
-            },
-            Ok(Acceptance::Pending) => CompileOutcome::Pending,
-            Ok(Acceptance::Ignored(kind, why)) => {
-                let why = stored.mentions_unions.then(|| why.clone());
-                CompileOutcome::Compiled(Box::new(CompiledDefinition::ignored(name, kind.clone(), why)))
-            }
-            Err(message) => {
-                let fault = Fault::new(FaultKind::UnreadableCrd, name, message.clone());
-                CompileOutcome::Compiled(Box::new(CompiledDefinition::unreadable(name, vec![fault])))
-            }
-        },
-        SubjectInputs::Builtin { kind, documents, published, declarations } => {
-            let read = documents.iter().map(AsRef::as_ref);
-            match Definition::from_openapi(read, &kind.group, &kind.kind, *published) {
-                Ok(definition) => declared(definition, declarations),
-                Err(DefinitionError::NotDescribed(_)) => CompileOutcome::NotDescribed,
-                Err(error) => reject(&kind.to_string(), kind, declarations, error),
-            }
         }
     }
 }
