@@ -54,12 +54,7 @@ impl FieldPath {
 
     /// Returns the path as a JSON Pointer (RFC 6901).
     pub fn to_pointer(&self) -> String {
-        let mut pointer = String::new();
-        for segment in &self.0 {
-            pointer.push('/');
-            push_token(&mut pointer, &segment.to_token());
-        }
-        pointer
+        pointer(self.0.iter().map(Segment::to_token))
     }
 }
 
@@ -129,15 +124,12 @@ impl<T: fmt::Display> fmt::Display for AboutField<'_, T> {
     }
 }
 
-/// Appends a reference token to a JSON Pointer, escaped (RFC 6901, section 3).
-pub fn push_token(pointer: &mut String, token: &str) {
-    for character in token.chars() {
-        match character {
-            '~' => pointer.push_str("~0"),
-            '/' => pointer.push_str("~1"),
-            other => pointer.push(other),
-        }
-    }
+/// Returns the JSON Pointer of reference tokens, which it escapes (RFC 6901, section 3).
+pub fn pointer(tokens: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    tokens
+        .into_iter()
+        .flat_map(|token| ["/".to_owned(), token.as_ref().replace('~', "~0").replace('/', "~1")])
+        .collect()
 }
 
 /// Returns the unescaped reference tokens of a JSON Pointer, or `None` if the text is not a JSON Pointer.

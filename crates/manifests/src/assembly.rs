@@ -8,9 +8,7 @@ use crate::parts::KindParts;
 use crate::problem::Problem;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
-use kube_unions_core::declaration::{
-    Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Target,
-};
+use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Target};
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::revision::RevisedKind;
 use kube_unions_core::schema::{DefaultsError, EXTENSION};

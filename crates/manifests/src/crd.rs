@@ -1,6 +1,5 @@
 //! Finds the schemas of a CRD, and keywords in them.
 
-use kube_unions_core::field_path::push_token;
 use serde_json::Value;
 
 /// Keywords whose value is a schema.
@@ -18,15 +17,6 @@ pub fn schemas(crd: &Value) -> impl Iterator<Item = (usize, &str, &Value)> {
     versions.into_iter().flatten().enumerate().filter_map(|(index, version)| {
         let name = version.get("name").and_then(Value::as_str)?;
         Some((index, name, version.pointer("/schema/openAPIV3Schema")?))
-    })
-}
-
-/// Returns the JSON Pointer of a path.
-pub fn pointer(path: &[String]) -> String {
-    path.iter().fold(String::new(), |mut pointer, token| {
-        pointer.push('/');
-        push_token(&mut pointer, token);
-        pointer
     })
 }
 

@@ -5,6 +5,7 @@ use crate::document::Document;
 use crate::misspelt::{self, Misspelling};
 use crate::problem::Problem;
 use kube_unions_core::declaration::{ANNOTATION, FaultKind, FaultOfVersions, Severity, Source};
+use kube_unions_core::field_path::pointer;
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 
@@ -142,7 +143,7 @@ impl Diagnostic {
             made.maker.annotations()
         );
         let source = document.with_origin(None);
-        let pointer = crate::crd::pointer(&["metadata", "annotations", ANNOTATION].map(str::to_owned));
+        let pointer = pointer(["metadata", "annotations", ANNOTATION]);
         let problem = Problem::of_document(&source, &pointer, message);
         Some(Self { definition: document.name.clone(), ..Self::at(problem, LintRule::MisplacedAnnotation) })
     }

@@ -1,10 +1,9 @@
 //! One object of a manifest: its type, its name and its place in the file.
 
-use crate::crd;
 use crate::crd_maker::MadeCrd;
 use crate::file::{ManifestFile, Section};
 use crate::problem::Problem;
-use kube_unions_core::field_path::pointer_tokens;
+use kube_unions_core::field_path::{self, pointer_tokens};
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -67,7 +66,7 @@ impl Document {
         }
         let path = pointer_tokens(pointer)?;
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        self.section.position(&crd::pointer(&self.path_in_text(&path)))
+        self.section.position(&field_path::pointer(self.path_in_text(&path)))
     }
 
     /// Returns the document with another text of its object.

@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::problem::Problem;
 use crate::simple_schema;
 use kube_unions_core::declaration::ANNOTATION;
-use kube_unions_core::field_path::pointer_tokens;
+use kube_unions_core::field_path::{self, pointer_tokens};
 use kube_unions_core::schema::EXTENSION;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -120,7 +120,7 @@ fn crossplane_schema(mut schema: Value, pointer: &str) -> Result<Value, SourceFa
         if !OF_CROSSPLANE.contains(&name.as_str()) && property.to_string().contains(EXTENSION) {
             let message =
                 format!("Crossplane drops `{name}`, and the union in it: an object has only `spec` and `status`");
-            let property = crate::crd::pointer(&["properties".to_owned(), name.clone()]);
+            let property = field_path::pointer(["properties", name]);
             return Err((format!("{pointer}{property}"), message));
         }
     }
@@ -141,7 +141,7 @@ fn kro(source: &Value) -> Result<Value, SourceFault> {
         return Err(("/spec/schema".to_owned(), "`spec.schema.kind` is missing".to_owned()));
     };
     let spec = simple_schema::object(get(schema, "/spec"), get(schema, "/types"))
-        .map_err(|(path, message)| (format!("/spec/schema{}", crate::crd::pointer(&path)), message))?;
+        .map_err(|(path, message)| (format!("/spec/schema{}", field_path::pointer(path)), message))?;
     let group = get(schema, "/group").as_str().unwrap_or("kro.run");
     let singular = kind.to_lowercase();
     let plural = simple_schema::plural(&singular);

@@ -7,6 +7,7 @@ use crate::crd;
 use crate::document::Document;
 use crate::made::MAKERS;
 use kube_unions_core::declaration::ANNOTATION;
+use kube_unions_core::field_path::pointer;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::near::{nearest, one_edit_off};
 use kube_unions_core::schema::{EXTENSION, Place, PlaceStep};
@@ -41,7 +42,7 @@ pub fn in_definition(document: &Document) -> Vec<Misspelling> {
     let annotations = crd.pointer("/metadata/annotations").and_then(Value::as_object);
     for name in annotations.into_iter().flat_map(|annotations| annotations.keys()) {
         if nearest(name, [ANNOTATION]).is_some() {
-            let pointer = format!("/metadata/annotations{}", crd::pointer(std::slice::from_ref(name)));
+            let pointer = pointer(["metadata", "annotations", name]);
             let message = format!("the annotation `{name}` has no effect; did you mean `{ANNOTATION}`?");
             found.push(Misspelling { pointer, version: None, path: String::new(), message });
         }
@@ -50,7 +51,7 @@ pub fn in_definition(document: &Document) -> Vec<Misspelling> {
         for (mut path, name, _) in crd::keywords(schema, |name| nearest(name, [EXTENSION]).is_some()) {
             let place = place(&path).to_string();
             path.push(name.to_owned());
-            let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema{}", crd::pointer(&path));
+            let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema{}", pointer(&path));
             let message = format!("the keyword `{name}` has no effect; did you mean `{EXTENSION}`?");
             found.push(Misspelling { pointer, version: Some(version.to_owned()), path: place, message });
         }

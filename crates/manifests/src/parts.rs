@@ -3,7 +3,7 @@
 use crate::document::Document;
 use crate::problem::Problem;
 use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, OpenApi};
-use kube_unions_core::field_path::push_token;
+use kube_unions_core::field_path::pointer;
 use kube_unions_core::workspace::Workspace;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,15 +88,7 @@ fn unfit(document: &Document, error: &DefinitionError) -> Problem {
         DefinitionError::OtherKind { .. } => ("", format!("`{name}` is {error}")),
         _ => ("", error.to_string()),
     };
-    Problem::of_document(document, &pointer(path), message)
-}
-
-/// Returns the JSON Pointer of a path, for example `spec.unions[0].path`. A name with a dot yields the pointer of a parent.
-fn pointer(path: &str) -> String {
-    let mut pointer = String::new();
-    for name in path.split(['.', '[', ']']).filter(|name| !name.is_empty()) {
-        pointer.push('/');
-        push_token(&mut pointer, name);
-    }
-    pointer
+    // A name with a dot yields the pointer of a parent.
+    let names = path.split(['.', '[', ']']).filter(|name| !name.is_empty());
+    Problem::of_document(document, &pointer(names), message)
 }

@@ -1,7 +1,7 @@
 //! Finds values of the written object in the inputs.
 
 use crate::inputs::InputName;
-use kube_unions_core::field_path::{FieldPath, pointer_tokens, push_token};
+use kube_unions_core::field_path::{FieldPath, pointer, pointer_tokens};
 use kube_unions_core::union::{UnionPlace, UnionStep};
 use kube_unions_manifests::Document;
 use serde::Serialize;
@@ -69,7 +69,7 @@ fn steps_to<'p>(places: &'p [UnionPlace<'p>], tokens: &[String]) -> &'p [UnionSt
 /// Returns the JSON Pointer in another version of an object of a value at a path. An item of a list with keys may have another
 /// index there.
 fn counterpart(mut object: &Value, mut other: &Value, tokens: &[String], steps: &[UnionStep<'_>]) -> Option<String> {
-    let mut pointer = String::new();
+    let mut names = Vec::new();
     for (token, step) in tokens.iter().zip(steps.iter().map(Some).chain(iter::repeat(None))) {
         object = child(object, token)?;
         let name = match (step, other) {
@@ -83,10 +83,9 @@ fn counterpart(mut object: &Value, mut other: &Value, tokens: &[String], steps: 
             _ => token.clone(),
         };
         other = child(other, &name)?;
-        pointer.push('/');
-        push_token(&mut pointer, &name);
+        names.push(name);
     }
-    Some(pointer)
+    Some(pointer(names))
 }
 
 fn child<'v>(value: &'v Value, token: &str) -> Option<&'v Value> {

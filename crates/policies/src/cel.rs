@@ -1,6 +1,6 @@
 //! Pieces of CEL expressions, and their lines, as a person writes them.
 
-use kube_unions_core::field_path::push_token;
+use kube_unions_core::field_path;
 use kube_unions_core::schema::cel_name::is_reserved;
 
 /// Names that have a meaning in an admission policy, or that the compiler gives to something else.
@@ -116,9 +116,7 @@ pub(crate) fn all(conditions: &[&str]) -> String {
 
 /// Returns a reference token of a JSON Pointer with its slash, as an escaped text (RFC 6901).
 pub(crate) fn pointer(name: &str) -> String {
-    let mut pointer = String::from("/");
-    push_token(&mut pointer, name);
-    pointer
+    field_path::pointer([name])
 }
 
 /// Returns a text as a reference token of a JSON Pointer. `expression` is a text.

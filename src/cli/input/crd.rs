@@ -7,9 +7,9 @@ use crate::api::{self, ListedObject, Pages};
 use anyhow::Context;
 use kube::Client;
 use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
-use kube_unions_core::field_path::pointer_tokens;
+use kube_unions_core::field_path::{pointer, pointer_tokens};
 use kube_unions_core::schema::{EXTENSION, Extension};
-use kube_unions_manifests::crd::{keywords, pointer};
+use kube_unions_manifests::crd::keywords;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,7 +5,7 @@ use super::{
     ANNOTATION, Declaration, Declared, Definition, DefinitionVersion, Fault, FaultKind, LAST_APPLIED, Origin, Place,
     Source,
 };
-use crate::field_path::push_token;
+use crate::field_path::pointer;
 use crate::listed::quoted;
 use crate::schema::{EXTENSION, MOST_UNTYPED_NODES, OriginEntry, PlaceStep, UntypedError};
 
@@ -218,11 +218,7 @@ fn undescribed(around: &Place, step: &PlaceStep, source: Source) -> String {
 
 /// Returns the JSON Pointer of a declaration in the document of its CRD or `UnionDeclaration`.
 pub(crate) fn pointer_of(version: Option<&DefinitionVersion>, place: &Place, source: Source) -> String {
-    let annotation = |name: &str| {
-        let mut pointer = String::from("/metadata/annotations/");
-        push_token(&mut pointer, name);
-        pointer
-    };
+    let annotation = |name: &str| pointer(["metadata", "annotations", name]);
     match (source, version) {
         (Source::Schema | Source::Published, Some(version)) => {
             let schema = format!("/spec/versions/{}/schema/openAPIV3Schema", version.position);
@@ -231,14 +227,7 @@ pub(crate) fn pointer_of(version: Option<&DefinitionVersion>, place: &Place, sou
         (Source::Schema | Source::Published, None) => "/spec/versions".to_owned(),
         (Source::Declaration, _) => "/spec".to_owned(),
         (Source::Annotation, None) => annotation(ANNOTATION),
-        (Source::Annotation, Some(version)) => {
-            let mut pointer = annotation(ANNOTATION);
-            for token in [&version.name, &*place.to_pointer()] {
-                pointer.push('/');
-                push_token(&mut pointer, token);
-            }
-            pointer
-        }
+        (Source::Annotation, Some(version)) => annotation(ANNOTATION) + &pointer([&*version.name, &place.to_pointer()]),
         (Source::LastApplied, _) => annotation(LAST_APPLIED),
     }
 }

@@ -1,6 +1,6 @@
 //! Places in a schema.
 
-use crate::field_path::{pointer_tokens, push_token};
+use crate::field_path::{pointer, pointer_tokens};
 use std::fmt;
 
 /// A place in a schema: a property, the items of a list or the values of a map.
@@ -92,18 +92,12 @@ impl Place {
 
     /// Returns the place as a JSON Pointer into the schema.
     pub fn to_pointer(&self) -> String {
-        let mut pointer = String::new();
-        for step in &self.0 {
-            match step {
-                PlaceStep::Property(name) => {
-                    pointer.push_str("/properties/");
-                    push_token(&mut pointer, name);
-                }
-                PlaceStep::Items => pointer.push_str("/items"),
-                PlaceStep::Values => pointer.push_str("/additionalProperties"),
-            }
-        }
-        pointer
+        let tokens = self.0.iter().map(|step| match step {
+            PlaceStep::Property(name) => pointer(["properties", name]),
+            PlaceStep::Items => "/items".to_owned(),
+            PlaceStep::Values => "/additionalProperties".to_owned(),
+        });
+        tokens.collect()
     }
 
     /// Returns the steps, outermost first.

@@ -4,7 +4,7 @@ use crate::cli::input::crd;
 use crate::cli::input::kinds::Assembly;
 use crate::cli::input::manifest::Document;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
-use kube_unions_core::field_path::{FieldPath, push_token};
+use kube_unions_core::field_path::{FieldPath, pointer};
 use kube_unions_core::schema::{Place, PlaceStep};
 use kube_unions_core::union::{Part, Union, UnionStep};
 use kube_unions_evidence::UnionFields;
@@ -147,25 +147,13 @@ impl CheckedUnion<'_> {
 
     /// Returns true for the place in [`Self::whole`], and for a field of the union there.
     pub(super) fn is_at_place(&self, path: &FieldPath) -> bool {
-        let mut place = String::new();
-        for step in &self.steps {
-            place.push('/');
-            push_token(
-                &mut place,
-                match step {
-                    UnionStep::Field(name) => name,
-                    UnionStep::Items { .. } => "0",
-                    UnionStep::Values => "x",
-                },
-            );
-        }
-        let pointer = path.to_pointer();
-        let is_field = |name: &str| {
-            let mut field = place.clone();
-            field.push('/');
-            push_token(&mut field, name);
-            field == pointer
-        };
-        pointer == place || self.union.discriminator().into_iter().chain(self.union.members()).any(is_field)
+        let place = pointer(self.steps.iter().map(|step| match step {
+            UnionStep::Field(name) => name,
+            UnionStep::Items { .. } => "0",
+            UnionStep::Values => "x",
+        }));
+        let changed = path.to_pointer();
+        let is_field = |name: &str| format!("{place}{}", pointer([name])) == changed;
+        changed == place || self.union.discriminator().into_iter().chain(self.union.members()).any(is_field)
     }
 }

@@ -14,7 +14,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use kube::Client;
 use kube_unions_core::admission::{Phase, Review};
-use kube_unions_core::field_path::push_token;
+use kube_unions_core::field_path::pointer;
 use kube_unions_core::names::GroupVersionKind;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -406,10 +406,7 @@ fn text(value: &RawValue) -> serde_json::Result<String> {
 }
 
 fn below(path: &str, name: &str) -> String {
-    let mut path = path.to_owned();
-    path.push('/');
-    push_token(&mut path, name);
-    path
+    format!("{path}{}", pointer([name]))
 }
 
 #[cfg(test)]

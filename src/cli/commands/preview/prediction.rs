@@ -4,10 +4,9 @@ use super::kind_rules::{ApiServerAnswer, ApplyWay, Kinds, UnionAt, union_at};
 use crate::cli::input::manifest::Document;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;
-use kube_unions_core::field_path::Segment;
+use kube_unions_core::field_path::{Segment, pointer};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{LetThrough, UnionStep, Violation, ViolationKind};
-use kube_unions_manifests::crd;
 use kube_unions_manifests::request::ReviewedObject;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -184,7 +183,7 @@ impl PreviewTrial<'_> {
         let value = at.union.discriminator().and_then(value_of);
         let value = value.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         let (tokens, in_new) = counterpart(path, &at.steps, &self.after, &self.new);
-        let pointer = crd::pointer(&tokens);
+        let pointer = pointer(tokens);
         let (_, in_old) = counterpart(path, &at.steps, &self.after, &self.old);
         let sets = |object: Option<&Value>, name: &str| {
             object.and_then(|object| object.get(name)).is_some_and(|value| !value.is_null())

@@ -7,7 +7,7 @@ use crate::cli::input::kinds::BuiltinUnionsArg;
 use crate::cli::input::manifest::{self, Document, Problem};
 use crate::cli::input::values::{RatchetingArg, Subresource};
 use kube_unions_core::admission::Ratcheting;
-use kube_unions_core::field_path::push_token;
+use kube_unions_core::field_path;
 use kube_unions_core::near::nearest;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -411,15 +411,9 @@ fn meant(message: &str) -> Option<&str> {
 }
 
 fn pointer(path: &FieldPath) -> String {
-    let mut pointer = String::new();
-    for segment in path {
-        let token = match segment {
-            Segment::Seq { index } => index.to_string(),
-            Segment::Map { key } => key.clone(),
-            Segment::Enum { .. } | Segment::Unknown => continue,
-        };
-        pointer.push('/');
-        push_token(&mut pointer, &token);
-    }
-    pointer
+    field_path::pointer(path.iter().filter_map(|segment| match segment {
+        Segment::Seq { index } => Some(index.to_string()),
+        Segment::Map { key } => Some(key.clone()),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    }))
 }

@@ -1,7 +1,7 @@
 //! The faults of declarations at the places of a schema.
 
 use crate::declaration::FaultKind;
-use crate::field_path::push_token;
+use crate::field_path::pointer;
 use crate::near::nearest;
 use crate::schema::{Declared, Origin, Place, Schema, Severity, Source};
 use serde_json::Value;
@@ -81,12 +81,8 @@ impl Flaw {
             }
             None => is_discriminator.then_some(["discriminator", ""]),
         };
-        let mut entry = own;
-        for key in keys.into_iter().flatten().filter(|key| !key.is_empty()) {
-            entry.push('/');
-            push_token(&mut entry, key);
-        }
-        Self { entry, ..self }
+        let keys = keys.into_iter().flatten().filter(|key| !key.is_empty());
+        Self { entry: own + &pointer(keys), ..self }
     }
 }
 
