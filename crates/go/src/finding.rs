@@ -1,6 +1,7 @@
 //! Findings: what was left out and why, and what may surprise.
 
 use kube_unions_core::declaration::Severity;
+use kube_unions_core::report_kinds;
 use kube_unions_core::schema::Place;
 use std::fmt;
 use std::path::Path;
@@ -47,44 +48,9 @@ impl GoFinding {
     }
 }
 
-macro_rules! finding_kinds {
-    ($($variant:ident $name:literal $severity:ident $meaning:literal,)*) => {
-        /// Kind of a finding. Its name never changes.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
-        pub enum FindingKind {
-            $(#[doc = $meaning] $variant,)*
-        }
-
-        impl FindingKind {
-            /// Every kind, sorted by subject.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            /// Returns the name, for example `unmarked-member`.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-
-            /// Returns the severity of every finding of this kind.
-            pub fn severity(self) -> Severity {
-                match self {
-                    $(Self::$variant => Severity::$severity,)*
-                }
-            }
-
-            /// Returns the meaning as a sentence.
-            pub fn meaning(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $meaning,)*
-                }
-            }
-        }
-    };
-}
-
-finding_kinds! {
+report_kinds! {
+    /// Kind of a finding. Its name never changes.
+    FindingKind:
     KindNotFound "kind-not-found" Error "No Go file that was given has a struct for the kind.",
     VersionNotFound "version-not-found" Warning "The kind has a struct, and one of its versions has none.",
     DuplicateKind "duplicate-kind" Error "Two structs fit the kind equally well.",
@@ -139,12 +105,6 @@ impl FindingKind {
                 | Self::UnknownValues
                 | Self::ContradictoryValues
         )
-    }
-}
-
-impl fmt::Display for FindingKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

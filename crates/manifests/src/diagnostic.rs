@@ -6,6 +6,7 @@ use crate::misspelt::{self, Misspelling};
 use crate::problem::Problem;
 use kube_unions_core::declaration::{ANNOTATION, FaultKind, FaultOfVersions, Severity, Source};
 use kube_unions_core::field_path::pointer;
+use kube_unions_core::report_kinds;
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 
@@ -43,41 +44,34 @@ pub struct Diagnostic {
 pub enum LintRule {
     /// A fault of a declaration.
     Fault(FaultKind),
-    /// A name in a CRD that resembles one that declares unions.
-    MisspeltName,
-    /// A document whose kind resembles one that declares unions.
-    MisspeltKind,
-    /// Validation rules of a CRD that allow what a union rejects.
-    RulesTooWeak,
-    /// Validation rules of a CRD that reject what a union allows.
-    RulesTooStrong,
-    /// Validation rules of a CRD that cannot be compared with a union.
-    RulesUndecided,
-    /// The annotation on a document that a CRD is made of, which does not reach the CRD.
-    MisplacedAnnotation,
-    /// A file or document that cannot be read.
-    UnreadableInput,
+    /// A problem of an input.
+    Input(InputRule),
+}
+
+report_kinds! {
+    /// A rule about inputs, beside the faults of declarations.
+    InputRule:
+    MisspeltName "misspelt-name" Error "A keyword or an annotation resembles one that declares unions, and has no effect.",
+    MisspeltKind "misspelt-kind" Error "The kind of a document resembles one that declares unions, and is not checked.",
+    MisplacedAnnotation "misplaced-annotation" Error "The annotation is where the CRD that is made of the document does not get it.",
+    RulesTooWeak "rules-too-weak" Warning "The validations of a CRD are about a union, and allow an object that it rejects.",
+    RulesTooStrong "rules-too-strong" Warning "The validations of a CRD are about a union, and reject an object that it allows.",
+    RulesUndecided "rules-undecided" Note "A validation of a CRD is about a union, and cannot be compared with it.",
+    UnreadableInput "unreadable-input" Error "A file or a document cannot be read.",
 }
 
 impl LintRule {
     /// Returns every rule.
     pub fn all() -> impl Iterator<Item = Self> {
-        let own = [Self::MisspeltName, Self::MisspeltKind, Self::MisplacedAnnotation];
-        let rules = [Self::RulesTooWeak, Self::RulesTooStrong, Self::RulesUndecided, Self::UnreadableInput];
-        FaultKind::ALL.iter().copied().map(Self::Fault).chain(own).chain(rules)
+        let faults = FaultKind::ALL.iter().copied().map(Self::Fault);
+        faults.chain(InputRule::ALL.iter().copied().map(Self::Input))
     }
 
     /// Returns the name of the rule.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fault(kind) => kind.name(),
-            Self::MisspeltName => "misspelt-name",
-            Self::MisspeltKind => "misspelt-kind",
-            Self::RulesTooWeak => "rules-too-weak",
-            Self::RulesTooStrong => "rules-too-strong",
-            Self::RulesUndecided => "rules-undecided",
-            Self::MisplacedAnnotation => "misplaced-annotation",
-            Self::UnreadableInput => "unreadable-input",
+            Self::Input(rule) => rule.name(),
         }
     }
 
@@ -85,15 +79,7 @@ impl LintRule {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Fault(kind) => kind.meaning(),
-            Self::MisspeltName => "A keyword or an annotation resembles one that declares unions, and has no effect.",
-            Self::MisspeltKind => "The kind of a document resembles one that declares unions, and is not checked.",
-            Self::MisplacedAnnotation => {
-                "The annotation is where the CRD that is made of the document does not get it."
-            }
-            Self::RulesTooWeak => "The validations of a CRD are about a union, and allow an object that it rejects.",
-            Self::RulesTooStrong => "The validations of a CRD are about a union, and reject an object that it allows.",
-            Self::RulesUndecided => "A validation of a CRD is about a union, and cannot be compared with it.",
-            Self::UnreadableInput => "A file or a document cannot be read.",
+            Self::Input(rule) => rule.meaning(),
         }
     }
 
@@ -101,11 +87,7 @@ impl LintRule {
     pub fn severity(self) -> Severity {
         match self {
             Self::Fault(kind) => kind.severity(),
-            Self::MisspeltName | Self::MisspeltKind | Self::MisplacedAnnotation | Self::UnreadableInput => {
-                Severity::Error
-            }
-            Self::RulesTooWeak | Self::RulesTooStrong => Severity::Warning,
-            Self::RulesUndecided => Severity::Note,
+            Self::Input(rule) => rule.severity(),
         }
     }
 }
@@ -126,13 +108,13 @@ impl Diagnostic {
 
     /// Describes a file or document that could not be read.
     pub fn of_problem(problem: &Problem) -> Self {
-        Self::at(problem.clone(), LintRule::UnreadableInput)
+        Self::of_input(problem.clone(), InputRule::UnreadableInput)
     }
 
     /// Describes a document of a misspelt kind.
     pub fn of_misspelt_kind(document: &Document, message: String) -> Self {
         let problem = Problem::of_document(document, "", message);
-        Self { declaration: document.name.clone(), ..Self::at(problem, LintRule::MisspeltKind) }
+        Self { declaration: document.name.clone(), ..Self::of_input(problem, InputRule::MisspeltKind) }
     }
 
     /// Describes an annotation on a document that a CRD is made of, if there is one.
@@ -145,11 +127,15 @@ impl Diagnostic {
         let source = document.with_origin(None);
         let pointer = pointer(["metadata", "annotations", ANNOTATION]);
         let problem = Problem::of_document(&source, &pointer, message);
-        Some(Self { definition: document.name.clone(), ..Self::at(problem, LintRule::MisplacedAnnotation) })
+        Some(Self { definition: document.name.clone(), ..Self::of_input(problem, InputRule::MisplacedAnnotation) })
     }
 
-    /// Describes a problem under a rule.
-    pub fn at(problem: Problem, rule: LintRule) -> Self {
+    /// Describes a problem of an input.
+    pub fn of_input(problem: Problem, rule: InputRule) -> Self {
+        Self::at(problem, LintRule::Input(rule))
+    }
+
+    fn at(problem: Problem, rule: LintRule) -> Self {
         Self {
             file: problem.file,
             line: problem.position.map(|(line, _)| line),
@@ -174,7 +160,7 @@ impl Diagnostic {
             versions: version.into_iter().collect(),
             path,
             source: Some(source.to_string()),
-            ..Self::at(Problem::of_document(document, &pointer, message), LintRule::MisspeltName)
+            ..Self::of_input(Problem::of_document(document, &pointer, message), InputRule::MisspeltName)
         }
     }
 

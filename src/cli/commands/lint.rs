@@ -11,7 +11,7 @@ use crate::cli::input::manifest::{self, Document, IndexedFiles, ManifestRole};
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::Verdict;
-use crate::cli::report::diagnostic::{self, Diagnostic, LintRule};
+use crate::cli::report::diagnostic::{self, Diagnostic, InputRule, LintRule};
 use crate::cli::report::exit::FAILED;
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
@@ -165,7 +165,7 @@ fn print(diagnostics: &[Diagnostic], format: FindingsFormat, problems: &[String]
 /// Returns the log of all diagnostics. `problems` kept something from being checked, and `code` is the exit code. A file that cannot be
 /// read is a notification of the run, not a result.
 fn log(diagnostics: &[Diagnostic], problems: &[String], code: u8) -> serde_json::Result<String> {
-    let is_result = |rule: &LintRule| *rule != LintRule::UnreadableInput;
+    let is_result = |rule: &LintRule| *rule != LintRule::Input(InputRule::UnreadableInput);
     let rules = LintRule::all().filter(is_result).map(|rule| SarifRule {
         id: rule.name(),
         description: rule.meaning(),

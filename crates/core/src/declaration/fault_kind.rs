@@ -1,32 +1,34 @@
 //! Kinds of faults, with their names for reports.
 
 use super::Severity;
-use std::fmt;
 
-macro_rules! fault_kinds {
-    ($($variant:ident $name:literal $severity:ident $meaning:literal,)*) => {
-        /// Kind of a [`Fault`](super::Fault). Its name never changes.
+/// Defines the kinds of something that is reported: variant, name, severity and meaning of each.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! report_kinds {
+    ($(#[$attribute:meta])* $kinds:ident: $($variant:ident $name:literal $severity:ident $meaning:literal,)*) => {
+        $(#[$attribute])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
-        pub enum FaultKind {
+        pub enum $kinds {
             $(#[doc = $meaning] $variant,)*
         }
 
-        impl FaultKind {
+        impl $kinds {
             /// Every kind, sorted by subject.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Returns the name, for example `unknown-member`.
+            /// Returns the name, which never changes.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
                 }
             }
 
-            /// Returns the severity of every fault of this kind.
-            pub const fn severity(self) -> Severity {
+            /// Returns the severity of everything of this kind.
+            pub const fn severity(self) -> $crate::declaration::Severity {
                 match self {
-                    $(Self::$variant => Severity::$severity,)*
+                    $(Self::$variant => $crate::declaration::Severity::$severity,)*
                 }
             }
 
@@ -37,10 +39,18 @@ macro_rules! fault_kinds {
                 }
             }
         }
+
+        impl std::fmt::Display for $kinds {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
     };
 }
 
-fault_kinds! {
+report_kinds! {
+    /// Kind of a [`Fault`](super::Fault). Its name never changes.
+    FaultKind:
     UnreadableCrd "unreadable-crd" Error "A CRD cannot be read.",
     DuplicateKind "duplicate-kind" Error "Several CRDs define one kind.",
     IgnoredCrd "ignored-crd" Error "The API server does not let the CRD define its kind.",
@@ -163,12 +173,6 @@ impl FaultKind {
             Severity::Warning => Self::MoreWarnings,
             Severity::Note => Self::MoreNotes,
         }
-    }
-}
-
-impl fmt::Display for FaultKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

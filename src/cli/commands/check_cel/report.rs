@@ -4,7 +4,7 @@ use super::compared_union::{ComparedUnion, LONGEST_RULE, ReportedRule};
 use super::comparison::{RuleDisagreement, RuleVerdict};
 use crate::cli::input::manifest::Problem;
 use crate::cli::input::values::FindingsFormat;
-use crate::cli::report::diagnostic::{Diagnostic, LintRule};
+use crate::cli::report::diagnostic::{Diagnostic, InputRule};
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
 use kube_unions_core::declaration::Severity;
@@ -115,12 +115,12 @@ impl<'s> ComparedUnion<'s> {
     pub(super) fn diagnostics(&self) -> impl Iterator<Item = Diagnostic> {
         self.findings().into_iter().filter_map(|(verdict, message, position)| {
             let rule = match verdict {
-                RuleVerdict::TooWeak => LintRule::RulesTooWeak,
-                RuleVerdict::TooStrong => LintRule::RulesTooStrong,
-                RuleVerdict::Undecided => LintRule::RulesUndecided,
+                RuleVerdict::TooWeak => InputRule::RulesTooWeak,
+                RuleVerdict::TooStrong => InputRule::RulesTooStrong,
+                RuleVerdict::Undecided => InputRule::RulesUndecided,
                 RuleVerdict::Agrees | RuleVerdict::NoRules => return None,
             };
-            let found = Diagnostic::at(Problem { file: self.file.to_owned(), position, message }, rule);
+            let found = Diagnostic::of_input(Problem { file: self.file.to_owned(), position, message }, rule);
             Some(Diagnostic {
                 definition: self.definition.map(str::to_owned),
                 versions: vec![self.version.to_owned()],
