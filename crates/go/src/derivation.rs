@@ -168,7 +168,9 @@ pub struct KindVersion<'a> {
 
 /// Returns the struct of a kind, or `None` if no package has it. Fails if two fit equally well.
 fn find_struct(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<TypeId>, GoFinding> {
-    let mut found: Vec<(Fit, TypeId, &Position)> = Vec::new();
+    // The fit of a struct, the most important criterion first: it has the marks of a kind, since a nested type may have the name of
+    // one; its package has the version; its package has the group.
+    let mut found: Vec<([bool; 3], TypeId, &Position)> = Vec::new();
     let mut broken = None;
     for (index, package) in packages.packages() {
         if package.group().is_some_and(|group| group != kind.group) {
@@ -179,8 +181,7 @@ fn find_struct(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<Type
         for id in packages.declared(index, kind.kind) {
             let Some(declaration) = packages.declaration(id) else { continue };
             if matches!(declaration.definition, Type::Struct(_) | Type::Named { .. }) {
-                let fit = Fit { root: is_root(declaration), version, grouped: package.group().is_some() };
-                found.push((fit, id, &declaration.at));
+                found.push(([is_root(declaration), version, package.group().is_some()], id, &declaration.at));
             }
         }
     }
@@ -201,17 +202,6 @@ fn find_struct(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<Type
         }
         (first, _) => Ok(first.map(|(_, id, _)| id)),
     }
-}
-
-/// The fit of a struct for a kind. The most important criterion comes first; greater is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Fit {
-    /// The struct has the marks of a kind. A nested type may have the name of a kind.
-    root: bool,
-    /// The package has the version of the kind.
-    version: bool,
-    /// The package has the group of the kind.
-    grouped: bool,
 }
 
 /// Returns true if a package has the version of the kind, false if its name is not a version, and `None` if it has another
@@ -236,5 +226,5 @@ fn is_version(name: &str) -> bool {
 fn is_root(declaration: &TypeDeclaration) -> bool {
     let marked = declaration.markers.iter().any(|marker| marker.meaning == Meaning::Root);
     let Type::Struct(fields) = &declaration.definition else { return marked };
-    marked || fields.fields.iter().any(|field| field.embedded && &*field.name == "TypeMeta")
+    marked || fields.iter().any(|field| field.embedded && &*field.name == "TypeMeta")
 }

@@ -3,7 +3,7 @@
 
 use crate::finding::Position;
 use crate::types::{
-    BrokenDeclaration, Constant, ConstantExpression, ConstantType, GoFile, Import, Struct, Type, TypeDeclaration,
+    BrokenDeclaration, Constant, ConstantExpression, ConstantType, Field, GoFile, Import, Type, TypeDeclaration,
     is_predeclared,
 };
 use std::collections::HashMap;
@@ -87,7 +87,7 @@ pub(crate) struct ResolvedType<'p> {
 #[derive(Debug, Clone)]
 pub(crate) enum Underlying<'p> {
     Struct {
-        fields: &'p Struct,
+        fields: &'p [Field],
         scope: Scope<'p>,
     },
     List(ScopedType<'p>),

@@ -1,27 +1,13 @@
 //! Reads texts in quotes: string literals of Go, tags of fields, and arguments of markers.
 
-use std::fmt;
+const UNCLOSED: &str = "missing closing quote";
+const INVALID_ESCAPE: &str = "invalid escape between quotes";
 
-/// A text in quotes that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QuotingError {
-    Unclosed,
-    InvalidEscape,
-}
-
-impl fmt::Display for QuotingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unclosed => "missing closing quote",
-            Self::InvalidEscape => "invalid escape between quotes",
-        })
-    }
-}
-
-/// Splits a text in quotes from what follows it, and returns it without them. Single quotes are read as raw.
+/// Splits a text in quotes from what follows it, and returns it without them, or the message of an error. Single quotes are read as
+/// raw.
 ///
 /// Returns `None` if the text does not begin with a quote.
-pub(super) fn quoted(text: &str) -> Option<Result<(String, &str), QuotingError>> {
+pub(super) fn quoted(text: &str) -> Option<Result<(String, &str), &'static str>> {
     let quote = text.chars().next().filter(|first| matches!(first, '"' | '`' | '\''))?;
     let mut escaped = false;
     for (position, character) in text.char_indices().skip(1) {
@@ -31,12 +17,12 @@ pub(super) fn quoted(text: &str) -> Option<Result<(String, &str), QuotingError>>
             _ if character == quote => {
                 let (literal, rest) = text.split_at_checked(position + 1)?;
                 let read = if quote == '\'' { literal.get(1..position).map(str::to_owned) } else { unquote(literal) };
-                return Some(read.map(|read| (read, rest)).ok_or(QuotingError::InvalidEscape));
+                return Some(read.map(|read| (read, rest)).ok_or(INVALID_ESCAPE));
             }
             _ => {}
         }
     }
-    Some(Err(QuotingError::Unclosed))
+    Some(Err(UNCLOSED))
 }
 
 /// Returns the text of a string literal, or `None` if it is invalid.
@@ -116,9 +102,9 @@ mod tests {
             (r"`a\`b", Some(Ok((r"a\", "b")))),
             ("'é'", Some(Ok(("é", "")))),
             ("\"\"\"", Some(Ok(("", "\"")))),
-            (r#""a\""#, Some(Err(QuotingError::Unclosed))),
-            (r#""\q""#, Some(Err(QuotingError::InvalidEscape))),
-            ("`", Some(Err(QuotingError::Unclosed))),
+            (r#""a\""#, Some(Err(UNCLOSED))),
+            (r#""\q""#, Some(Err(INVALID_ESCAPE))),
+            ("`", Some(Err(UNCLOSED))),
             ("a\"b\"", None),
             ("", None),
         ];

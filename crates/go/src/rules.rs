@@ -11,12 +11,12 @@ mod one_of;
 pub(super) use self::marked_struct::{MarkedStruct, StructField};
 pub(super) use self::one_of::{OneOfGroup, OneOfObject};
 
-use self::marked_struct::{MarkedMember, Membership, UnionGroup, groups, same_letters};
+use self::marked_struct::{MarkedMember, UnionGroup, groups, same_letters};
 use crate::finding::{FindingKind, GoFinding};
 use crate::marked_union::{Choices, FoundBy, MarkedUnion, Selection};
 use crate::marker::{Family, Meaning, Presence};
 use crate::packages::{Packages, Underlying, UnknownType};
-use crate::values::{DiscriminatorValues, ValuesError, quoted};
+use crate::values::{DiscriminatorValues, quoted};
 use kube_unions_core::schema::Schema;
 use kube_unions_core::union::Form;
 use kube_unions_evidence::{MemberRequirement, TruthTable, UnionFields};
@@ -37,7 +37,7 @@ impl MarkedStruct<'_, '_> {
                 findings.push(absent.left_out("discriminator"));
                 continue;
             }
-            let absent = group.members.marked().iter().filter(|member| member.field.schema.is_none());
+            let absent = group.marked().iter().filter(|member| member.field.schema.is_none());
             findings.extend(absent.map(|member| member.field.left_out("member")));
             match self.union(&group, packages, &mut findings) {
                 Ok(union) => unions.extend(union),
@@ -85,8 +85,8 @@ impl MarkedStruct<'_, '_> {
                 let finding = |message| GoFinding::new(discriminator.at(), FindingKind::OtherValues, message);
                 findings.extend(disagreements.map(finding));
                 match &group.members {
-                    Membership::Marked(members) => marked_choices(members, group.form(), discriminator, &values)?,
-                    Membership::ByName => choices_by_name(self, discriminator, &values, packages)?,
+                    Some(members) => marked_choices(members, group.form(), discriminator, &values)?,
+                    None => choices_by_name(self, discriminator, &values, packages)?,
                 }
             }
         };
@@ -102,7 +102,7 @@ impl MarkedStruct<'_, '_> {
     /// Returns the choices of a 2019 union without a discriminator. Its values are only names.
     fn choices_without_discriminator(group: &UnionGroup<'_>) -> Result<Choices, GoFinding> {
         let mut choices = Choices::new();
-        for member in group.members.marked().iter().filter(|member| member.field.schema.is_some()) {
+        for member in group.marked().iter().filter(|member| member.field.schema.is_some()) {
             choose(&mut choices, member.value(), member, Form::List)?;
         }
         Ok(choices)
@@ -111,10 +111,10 @@ impl MarkedStruct<'_, '_> {
     /// Returns true if a value selects a field that the schema does not have.
     fn selects_absent(&self, value: &str, discriminator: &StructField<'_, '_>, group: &UnionGroup<'_>) -> bool {
         match &group.members {
-            Membership::Marked(members) => members.iter().any(|member| {
+            Some(members) => members.iter().any(|member| {
                 member.field.schema.is_none() && member.value_names().iter().any(|name| same_letters(name, value))
             }),
-            Membership::ByName => self.named(value, discriminator.name).iter().any(|field| field.schema.is_none()),
+            None => self.named(value, discriminator.name).iter().any(|field| field.schema.is_none()),
         }
     }
 
@@ -133,10 +133,7 @@ impl MarkedStruct<'_, '_> {
             required: group.discriminator.is_none() && group.has(Family::Validation),
             empty_is_unset: empty.map(|field| field.name.into()).collect(),
             choices,
-            found_by: match &group.members {
-                Membership::Marked(_) => FoundBy::Markers,
-                Membership::ByName => FoundBy::Names,
-            },
+            found_by: if group.members.is_some() { FoundBy::Markers } else { FoundBy::Names },
         }
     }
 }
@@ -149,13 +146,11 @@ fn marked_choices(
     discriminator: &StructField<'_, '_>,
     values: &DiscriminatorValues,
 ) -> Result<Choices, GoFinding> {
-    let known = match values.known() {
+    let known = match values.known(discriminator.name) {
         Ok(known) => Some(known),
         // If every marker names its value, nothing has to be looked up. In declarative validation, the name of the field is one.
-        Err(ValuesError::None(_)) if members.iter().all(MarkedMember::has_value) => None,
-        Err(error) => {
-            return Err(GoFinding::left_out(discriminator.at(), error.kind(), error.describe(discriminator.name)));
-        }
+        Err((FindingKind::UnknownValues, _)) if members.iter().all(MarkedMember::has_value) => None,
+        Err((kind, message)) => return Err(GoFinding::left_out(discriminator.at(), kind, message)),
     };
     let mut choices = Choices::new();
     for member in members.iter().filter(|member| member.field.schema.is_some()) {
@@ -239,12 +234,12 @@ fn choose(choices: &mut Choices, value: &str, member: &MarkedMember<'_>, form: F
 impl UnionGroup<'_> {
     /// Returns true if a member has a marker of a family.
     fn has(&self, family: Family) -> bool {
-        self.members.marked().iter().any(|member| member.marker.family == family)
+        self.marked().iter().any(|member| member.marker.family == family)
     }
 
     /// Returns true for a union of declarative validation.
     fn is_validation(&self) -> bool {
-        self.members.marked().iter().any(|member| member.marker.family.is_validation())
+        self.marked().iter().any(|member| member.marker.family.is_validation())
     }
 
     fn form(&self) -> Form {
@@ -265,15 +260,12 @@ fn choices_by_name(
 ) -> Result<Choices, GoFinding> {
     let others = || marked.fields.iter().filter(|field| field.name != discriminator.name && field.schema.is_some());
     let looks_like_member = |field: &&StructField<'_, '_>| !field.required && is_pointer_to_struct(field, packages);
-    let known = values.known().map_err(|error| {
-        if matches!(error, ValuesError::None(_))
-            && !marked.is_union()
-            && !others().any(|field| looks_like_member(&field))
-        {
+    let known = values.known(discriminator.name).map_err(|(kind, message)| {
+        let is_alone = !marked.is_union() && !others().any(|field| looks_like_member(&field));
+        if kind == FindingKind::UnknownValues && is_alone {
             return alone(marked, discriminator, "looks like a member");
         }
-        let message = format!("{}, or mark the members", error.describe(discriminator.name));
-        GoFinding::left_out(discriminator.at(), error.kind(), message)
+        GoFinding::left_out(discriminator.at(), kind, format!("{message}, or mark the members"))
     })?;
     let mut selected: Vec<(&str, Option<&str>)> = Vec::new();
     let mut named = BTreeSet::new();

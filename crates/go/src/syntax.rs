@@ -50,7 +50,7 @@ impl GoParser {
             let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
             let line = before.split(|&byte| byte == b'\n').count();
             let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1;
-            GoSyntaxError::InvalidUtf8 { position: Position { file: Arc::clone(path), line, column } }
+            GoSyntaxError { position: Position { file: Arc::clone(path), line, column }, message: None }
         })?;
         // Unlike Go, the grammar requires a newline after the last declaration.
         let ended;
@@ -108,17 +108,14 @@ impl GoParser {
 
 impl SourceText<'_> {
     fn syntax_error(&self, node: Node<'_>) -> GoSyntaxError {
-        let message = if node.is_missing() {
-            format!("`{}` is missing", node.kind())
-        } else {
-            "unexpected text in a declaration".to_owned()
-        };
-        GoSyntaxError::InvalidGo { position: self.position(node), message }
+        let missing = node.is_missing().then(|| format!("`{}` is missing", node.kind()));
+        let message = missing.unwrap_or_else(|| "unexpected text in a declaration".to_owned());
+        GoSyntaxError { position: self.position(node), message: Some(message) }
     }
 
     fn cancelled(&self) -> GoSyntaxError {
         let position = Position { file: Arc::clone(self.path), line: 1, column: 1 };
-        GoSyntaxError::InvalidGo { position, message: "the parser was cancelled".to_owned() }
+        GoSyntaxError { position, message: Some("the parser was cancelled".to_owned()) }
     }
 }
 

@@ -76,14 +76,9 @@ pub(super) enum Type {
     List(Box<Type>),
     /// A map, by its value.
     Map(Box<Type>),
-    Struct(Arc<Struct>),
+    Struct(Arc<[Field]>),
     /// A function, channel, interface or anything else that no JSON object contains.
     Other,
-}
-
-#[derive(Debug)]
-pub(super) struct Struct {
-    pub(super) fields: Vec<Field>,
 }
 
 /// A field of a struct. `A, B T` declares two.
@@ -160,7 +155,7 @@ impl TypeDeclaration {
     /// Returns true if the type or one of its fields has a union marker.
     pub(super) fn has_union_markers(&self) -> bool {
         let Type::Struct(fields) = &self.definition else { return false };
-        let of_fields = fields.fields.iter().flat_map(|field| &field.markers);
+        let of_fields = fields.iter().flat_map(|field| &field.markers);
         self.markers.iter().chain(of_fields).any(|marker| marker.meaning.is_about_unions())
     }
 }

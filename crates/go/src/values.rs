@@ -20,15 +20,6 @@ pub(super) struct DiscriminatorValues {
     unreadable: Option<String>,
 }
 
-/// A discriminator without reliable values.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ValuesError {
-    /// No source has values. Holds the position of an unreadable constant.
-    None(Option<String>),
-    /// The schema has no `enum`, and two Go sources differ. Holds the difference.
-    Disagree(String),
-}
-
 /// Returns the first difference of two sources: `the constants of X have A, which the schema's enum lacks`.
 fn disagreement(
     (one, ones): (&str, &BTreeSet<Box<str>>),
@@ -43,28 +34,6 @@ fn disagreement(
         (!only.is_empty()).then(|| format!("{one} {has} {only}, which {other} {lacks}"))
     };
     lacks(one, ones, other, others).or_else(|| lacks(other, others, one, ones))
-}
-
-impl ValuesError {
-    pub(super) fn kind(&self) -> FindingKind {
-        match self {
-            Self::None(_) => FindingKind::UnknownValues,
-            Self::Disagree(_) => FindingKind::ContradictoryValues,
-        }
-    }
-
-    pub(super) fn describe(&self, discriminator: &str) -> String {
-        let remedy = "declare constants of its type, an Enum marker or an `enum` in the schema";
-        match self {
-            Self::None(None) => format!("the discriminator `{discriminator}` has no known values: {remedy}"),
-            Self::None(Some(place)) => format!(
-                "the discriminator `{discriminator}` has no known values, because the Go at {place} cannot be evaluated: {remedy}"
-            ),
-            Self::Disagree(disagreement) => {
-                format!("the discriminator `{discriminator}` has contradictory values: {disagreement}; make them equal")
-            }
-        }
-    }
 }
 
 impl DiscriminatorValues {
@@ -118,15 +87,29 @@ impl DiscriminatorValues {
     }
 
     /// Returns the values: those of the schema's `enum`, or else those of the Go sources if these agree.
-    pub(super) fn known(&self) -> Result<&BTreeSet<Box<str>>, ValuesError> {
+    ///
+    /// # Errors
+    /// The kind and the message of a finding: no source has values, or two Go sources differ.
+    pub(super) fn known(&self, discriminator: &str) -> Result<&BTreeSet<Box<str>>, (FindingKind, String)> {
         if let Some(schema) = &self.schema {
             return Ok(schema);
         }
         let Some(((first, values), others)) = self.sources.split_first() else {
-            return Err(ValuesError::None(self.unreadable.clone()));
+            let place = self.unreadable.as_ref();
+            let why = place.map(|place| format!(", because the Go at {place} cannot be evaluated")).unwrap_or_default();
+            let message = format!(
+                "the discriminator `{discriminator}` has no known values{why}: declare constants of its type, an Enum marker or \
+                 an `enum` in the schema"
+            );
+            return Err((FindingKind::UnknownValues, message));
         };
         match others.iter().find_map(|(other, others)| disagreement((first, values), (other, others))) {
-            Some(disagreement) => Err(ValuesError::Disagree(disagreement)),
+            Some(disagreement) => {
+                let message = format!(
+                    "the discriminator `{discriminator}` has contradictory values: {disagreement}; make them equal"
+                );
+                Err((FindingKind::ContradictoryValues, message))
+            }
             None => Ok(values),
         }
     }

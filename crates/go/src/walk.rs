@@ -14,7 +14,7 @@ use super::marked_union::MarkedUnion;
 use super::marker::{Marker, Meaning};
 use super::packages::{Packages, ResolvedType, Scope, ScopedType, TypeId, Underlying};
 use super::rules::{MarkedStruct, OneOfGroup, OneOfObject, StructField};
-use super::types::{Field, Struct, TypeDeclaration};
+use super::types::{Field, TypeDeclaration};
 use kube_unions_core::schema::{Place, PlaceStep, Schema};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +52,7 @@ struct Site<'p> {
 /// One of the structs whose fields form an object: the struct itself, or one that is inlined.
 struct Layer<'p> {
     names: Vec<TypeId>,
-    fields: &'p Struct,
+    fields: &'p [Field],
     scope: Scope<'p>,
     site: Site<'p>,
 }
@@ -96,19 +96,19 @@ impl<'p> KindWalk<'p> {
     /// Reports a CRD that was made from another type with the name of the kind.
     fn refuse_other_crd(&mut self, resolved: &ResolvedType<'p>, schema: &Schema, declaration: &TypeDeclaration) {
         let Underlying::Struct { fields, scope } = &resolved.underlying else { return };
-        let lacks_all = |fields: &Struct, schema: &Schema| {
+        let lacks_all = |fields: &[Field], schema: &Schema| {
             let mut names =
-                fields.fields.iter().filter_map(Field::json_name).filter(|name| !ENVELOPE.contains(name)).peekable();
+                fields.iter().filter_map(Field::json_name).filter(|name| !ENVELOPE.contains(name)).peekable();
             names.peek().is_some()
                 && !schema.properties.is_empty()
                 && !names.any(|name| schema.properties.contains_key(name))
         };
-        let spec = fields.fields.iter().find(|field| field.json_name() == Some("spec"));
+        let spec = fields.iter().find(|field| field.json_name() == Some("spec"));
         let spec_lacks_all = || {
             let (spec, schema) = (spec?, schema.properties.get("spec")?);
             let typed = ScopedType { written: &spec.written, scope: scope.clone() };
             let Underlying::Struct { fields, .. } = self.packages.resolve(&typed).underlying else { return None };
-            Some(!fields.fields.iter().any(Field::is_inlined) && lacks_all(fields, schema))
+            Some(!fields.iter().any(Field::is_inlined) && lacks_all(fields, schema))
         };
         if lacks_all(fields, schema) || spec_lacks_all() == Some(true) {
             let message = format!(
@@ -207,7 +207,7 @@ impl<'p> KindWalk<'p> {
         for level in &layers {
             let mut names_here = Vec::new();
             for layer in level {
-                let own = layer.fields.fields.iter().filter_map(|field| Some((field.json_name()?, field)));
+                let own = layer.fields.iter().filter_map(|field| Some((field.json_name()?, field)));
                 let own: Vec<_> = own.filter(|(name, _)| !visible.contains_key(name)).collect();
                 names_here.extend(own.iter().map(|(name, field)| (*name, (*field, layer.scope.clone()))));
                 let fields: Vec<&Field> = own.into_iter().map(|(_, field)| field).collect();
@@ -241,7 +241,7 @@ impl<'p> KindWalk<'p> {
                 self.report_cycle(layer.site.at, place);
                 break;
             }
-            for field in layer.fields.fields.iter().filter(|field| field.is_inlined()) {
+            for field in layer.fields.iter().filter(|field| field.is_inlined()) {
                 let typed = ScopedType { written: &field.written, scope: layer.scope.clone() };
                 let ResolvedType { names, underlying, .. } = self.packages.resolve(&typed);
                 if self.is_declared_twice(&names, place) {
@@ -279,9 +279,7 @@ impl<'p> KindWalk<'p> {
             let name = field.json_name()?;
             let own = field.markers.iter().map(|marker| (&marker.meaning, &marker.at));
             let meanings = own.chain(subfields.iter().filter(|subfield| subfield.name == name).map(Subfield::meaning));
-            let required = schema.required.iter().any(|required| **required == *name);
-            let (meanings, scope) = (meanings.collect(), layer.scope.clone());
-            Some(StructField { field, meanings, name, scope, schema: schema.properties.get(name), required })
+            Some(StructField::of((name, field), meanings.collect(), &layer.scope, schema))
         });
         // A field's markers apply to its anonymous struct.
         let of_field =
@@ -390,7 +388,7 @@ impl<'p> KindWalk<'p> {
 }
 
 /// Returns true if the schema has fields that the struct does not declare itself.
-fn has_unexplained(fields: &Struct, schema: &Schema) -> bool {
-    let own: BTreeSet<&str> = fields.fields.iter().filter_map(Field::json_name).chain(ENVELOPE).collect();
+fn has_unexplained(fields: &[Field], schema: &Schema) -> bool {
+    let own: BTreeSet<&str> = fields.iter().filter_map(Field::json_name).chain(ENVELOPE).collect();
     schema.properties.keys().any(|name| !own.contains(&**name))
 }

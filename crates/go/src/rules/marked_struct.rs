@@ -36,7 +36,18 @@ pub(crate) struct StructField<'p, 's> {
     pub(crate) required: bool,
 }
 
-impl<'p> StructField<'p, '_> {
+impl<'p, 's> StructField<'p, 's> {
+    /// Returns a field of an object with this schema.
+    pub(crate) fn of(
+        (name, field): (&'p str, &'p Field),
+        meanings: Vec<(&'p Meaning, &'p Position)>,
+        scope: &Scope<'p>,
+        object: &'s Schema,
+    ) -> Self {
+        let required = object.required.iter().any(|required| **required == *name);
+        Self { field, meanings, name, scope: scope.clone(), schema: object.properties.get(name), required }
+    }
+
     pub(super) fn at(&self) -> &'p Position {
         &self.field.at
     }
@@ -84,16 +95,8 @@ pub(super) fn same_letters(one: &str, other: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct UnionGroup<'m> {
     pub(super) discriminator: Option<&'m StructField<'m, 'm>>,
-    pub(super) members: Membership<'m>,
-}
-
-/// The way in which members are found.
-#[derive(Debug)]
-pub(super) enum Membership<'m> {
-    /// Exactly the fields with a member marker.
-    Marked(Vec<MarkedMember<'m>>),
-    /// The fields whose names are values of the discriminator.
-    ByName,
+    /// The fields with a member marker. `None`: the fields whose names are values of the discriminator.
+    pub(super) members: Option<Vec<MarkedMember<'m>>>,
 }
 
 /// A field with one of its member markers. A field with two markers has two of these.
@@ -105,9 +108,9 @@ pub(super) struct MarkedMember<'m> {
     pub(super) marker: &'m MemberMarker,
 }
 
-impl<'m> Membership<'m> {
+impl<'m> UnionGroup<'m> {
     pub(super) fn marked(&self) -> &[MarkedMember<'m>] {
-        if let Self::Marked(members) = self { members } else { &[] }
+        self.members.as_deref().unwrap_or_default()
     }
 }
 
@@ -305,7 +308,7 @@ fn group_by_key<'m>(
             UnionKey::Discriminator(position) => discriminators.get(position).map(|discriminator| discriminator.field),
             UnionKey::Alone { .. } => None,
         };
-        UnionGroup { discriminator, members: Membership::Marked(members) }
+        UnionGroup { discriminator, members: Some(members) }
     });
     (groups.collect(), findings)
 }
@@ -326,7 +329,7 @@ fn group_by_name<'m>(
             );
             Err(GoFinding::left_out(marked.at, FindingKind::UnmarkedUnion, message))
         }
-        [only] => Ok(Some(UnionGroup { discriminator: Some(only.field), members: Membership::ByName })),
+        [only] => Ok(Some(UnionGroup { discriminator: Some(only.field), members: None })),
         [_, second, ..] => {
             let message = format!(
                 "`{}` has several discriminators and no marked members: mark the members of each with `+unionMember` and \

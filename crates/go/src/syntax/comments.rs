@@ -194,7 +194,11 @@ fn keep_fitting(
             (Meaning::Unsupported(message), _) => (FindingKind::UnsupportedMarker, message.clone()),
             (_, Some(complaint)) => (FindingKind::MisplacedMarker, format!("`{}` {complaint}", marker.spelling)),
             (_, None) => {
-                source.note_condition(marker);
+                // A declared union does not have the condition of its marker.
+                if let Marker { at, spelling, condition: Some(condition), .. } = marker {
+                    let message = format!("`{condition}` is ignored: `{spelling}` is declared whatever the option is");
+                    source.report(GoFinding::new(at, FindingKind::ConditionalMarker, message));
+                }
                 return true;
             }
         };
@@ -202,16 +206,6 @@ fn keep_fitting(
         misplaced.is_none()
     });
     markers
-}
-
-impl SourceText<'_> {
-    /// Notes a condition of a marker, which a declared union does not have.
-    fn note_condition(&self, Marker { at, spelling, condition, .. }: &Marker) {
-        if let Some(condition) = condition {
-            let message = format!("`{condition}` is ignored: `{spelling}` is declared whatever the option is");
-            self.report(GoFinding::new(at, FindingKind::ConditionalMarker, message));
-        }
-    }
 }
 
 fn is_for_fields(meaning: &Meaning) -> bool {

@@ -7,9 +7,8 @@ use super::source::{GoSyntaxError, SourceText, operands};
 use crate::marker::{Marker, Meaning};
 use crate::quoting::unquote;
 use crate::types::{
-    BrokenDeclaration, Constant, ConstantExpression, Field, GoFile, Import, Struct, Type, TypeDeclaration, json_tag,
+    BrokenDeclaration, Constant, ConstantExpression, Field, GoFile, Import, Type, TypeDeclaration, json_tag,
 };
-use std::sync::Arc;
 use tree_sitter::Node;
 
 /// Deepest nesting of types and expressions.
@@ -67,12 +66,12 @@ impl<'a, 's> FileReader<'a, 's> {
             "const" => (Vec::new(), words(text)),
             _ => return,
         };
-        let GoSyntaxError::InvalidGo { position, message } = error else { return };
+        let GoSyntaxError { position, message } = error;
         self.file.broken.push(BrokenDeclaration {
             at: position,
             types: types.into_iter().map(Into::into).collect(),
             names: names.into_iter().map(Into::into).collect(),
-            message,
+            message: message.unwrap_or_default(),
         });
     }
 
@@ -208,12 +207,12 @@ impl SourceText<'_> {
             "parenthesized_type" => inner(operands(node).first().copied()),
             "slice_type" | "array_type" => Type::List(Box::new(inner(node.child_by_field_name("element")))),
             "map_type" => Type::Map(Box::new(inner(node.child_by_field_name("value")))),
-            "struct_type" => Type::Struct(Arc::new(self.structure(node, depth))),
+            "struct_type" => Type::Struct(self.fields(node, depth).into()),
             _ => Type::Other,
         }
     }
 
-    fn structure(&self, node: Node<'_>, depth: usize) -> Struct {
+    fn fields(&self, node: Node<'_>, depth: usize) -> Vec<Field> {
         let mut fields = Vec::new();
         let mut inner = Comments::new(self);
         let list = node.children(&mut node.walk()).find(|child| child.kind() == "field_declaration_list");
@@ -224,7 +223,7 @@ impl SourceText<'_> {
             }
         }
         inner.finish();
-        Struct { fields }
+        fields
     }
 
     fn field(&self, node: Node<'_>, depth: usize, markers: &[Marker], fields: &mut Vec<Field>) {

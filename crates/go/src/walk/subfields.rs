@@ -58,13 +58,9 @@ impl<'p> Subfields<'p> {
 
     /// Returns the fields of the object, in the order of the sources, with the markers on the field that has it.
     pub(super) fn marked<'s>(&self, visible: &VisibleFields<'p>, schema: &'s Schema) -> Vec<StructField<'p, 's>> {
-        let fields = visible.iter().map(|(name, (field, scope))| StructField {
-            field,
-            meanings: self.of_site.iter().filter(|it| it.name == *name).map(Subfield::meaning).collect(),
-            name,
-            scope: scope.clone(),
-            schema: schema.properties.get(*name),
-            required: schema.required.iter().any(|required| **required == **name),
+        let fields = visible.iter().map(|(name, (field, scope))| {
+            let meanings = self.of_site.iter().filter(|it| it.name == *name).map(Subfield::meaning);
+            StructField::of((name, field), meanings.collect(), scope, schema)
         });
         let mut fields: Vec<_> = fields.collect();
         fields.sort_by(|one, other| one.field.at.cmp(&other.field.at));

@@ -2,7 +2,7 @@
 
 use super::{CRD, GO, derive, packages};
 use kube_unions_core::union::Form;
-use kube_unions_go::{GoParser, GoSyntaxError};
+use kube_unions_go::GoParser;
 use serde_json::json;
 use std::path::Path;
 
@@ -21,13 +21,13 @@ fn syntax_errors_have_a_position() {
     let mut parser = GoParser::new().unwrap();
     let mut error = |bytes: &[u8]| parser.parse(&Path::new("k.go").into(), bytes).unwrap_err();
     let broken = error(b"package v1\n\nimport \"a\" b\n\ntype K string\n");
-    assert!(matches!(broken, GoSyntaxError::InvalidGo { .. }), "{broken:?}");
-    assert_eq!((&*broken.position().file, broken.position().line), (Path::new("k.go"), 3));
+    assert!(broken.to_string().starts_with("invalid Go: "), "{broken}");
+    assert_eq!((&*broken.position.file, broken.position.line), (Path::new("k.go"), 3));
     for no_go in ["type K string {{{\n", "package\n\ntype K string {\n", "package v1\n\ntype K string {\n/*\n", "\0\0"]
     {
-        assert!(matches!(error(no_go.as_bytes()), GoSyntaxError::InvalidGo { .. }), "{no_go}");
+        assert!(error(no_go.as_bytes()).to_string().starts_with("invalid Go: "), "{no_go}");
     }
     let binary = error(b"package v1\n// \xff\n");
-    assert!(matches!(binary, GoSyntaxError::InvalidUtf8 { .. }), "{binary:?}");
-    assert_eq!(binary.position().to_string(), "k.go:2:4");
+    assert_eq!(binary.to_string(), "invalid UTF-8; the file is left out");
+    assert_eq!(binary.position.to_string(), "k.go:2:4");
 }

@@ -112,7 +112,7 @@ fn parse(parser: &mut GoParser, path: &Arc<Path>, build: &BuildContext) -> Parse
         return Ok(None);
     }
     parser.parse(path, &bytes).map(Some).map_err(|error| {
-        let position = Some((error.position().line, error.position().column));
+        let position = Some((error.position.line, error.position.column));
         Problem { file: path.to_path_buf(), position, message: error.to_string() }
     })
 }
