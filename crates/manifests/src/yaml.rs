@@ -4,7 +4,7 @@
 //! Depth and size are bounded. [`syntax`](super::syntax) has the positions of the values.
 
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Unexpected, Visitor};
 use std::fmt::{self, Write};
 
 /// Deepest nesting of YAML. CRDs with deep objects have about 80 levels.
@@ -79,7 +79,7 @@ fn transcode(yaml: &str) -> Result<String, YamlError> {
     let mut json = String::with_capacity(yaml.len());
     let bound = yaml.len().saturating_mul(LARGEST_GROWTH).max(SMALLEST_BOUND);
     serde_saphyr::with_deserializer_from_str_with_options(yaml, options(), |deserializer| {
-        Transcode { json: &mut json, bound }.deserialize(deserializer)
+        Transcode { json: &mut json, bound, is_key: false }.deserialize(deserializer)
     })
     .map_err(|error| describe(&error))?;
     Ok(json)
@@ -154,32 +154,44 @@ fn without_position(message: &str) -> String {
     message.replace("recursion limit exceeded", "nested too deeply")
 }
 
-/// Writes the value of a deserializer as JSON.
+/// Writes the value of a deserializer as JSON. A key becomes the text that kubectl makes of it: `on` is `true`, and `0644` is `420`.
 struct Transcode<'j> {
     json: &'j mut String,
     bound: usize,
+    is_key: bool,
 }
 
 impl Transcode<'_> {
-    fn again(&mut self) -> Transcode<'_> {
-        Transcode { json: self.json, bound: self.bound }
+    fn again(&mut self, is_key: bool) -> Transcode<'_> {
+        Transcode { json: self.json, bound: self.bound, is_key }
     }
 
     fn put<E: serde::de::Error>(&mut self, value: impl fmt::Display) -> Result<(), E> {
-        write!(self.json, "{value}").map_err(E::custom)?;
-        self.check()
+        let quote = if self.is_key { "\"" } else { "" };
+        self.put_json(format_args!("{quote}{value}{quote}"))
     }
 
-    fn put_text<E: serde::de::Error>(&mut self, text: &str) -> Result<(), E> {
-        self.json.push_str(&serde_json::to_string(text).map_err(E::custom)?);
-        self.check()
+    fn put_json<E: serde::de::Error>(&mut self, json: fmt::Arguments<'_>) -> Result<(), E> {
+        self.json.write_fmt(json).map_err(E::custom)?;
+        if self.json.len() > self.bound { Err(E::custom(TOO_LARGE)) } else { Ok(()) }
     }
 
-    fn check<E: serde::de::Error>(&self) -> Result<(), E> {
-        if self.json.len() > self.bound {
-            return Err(E::custom(TOO_LARGE));
+    /// Writes an object or a list. `next` adds the next member or item, and returns false if there is none.
+    fn put_all<E: serde::de::Error>(
+        &mut self,
+        (open, close): (char, char),
+        mut next: impl FnMut(&mut Self) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let mut separator = open;
+        loop {
+            let end = self.json.len();
+            self.json.push(separator);
+            if !next(self)? {
+                self.json.truncate(if separator == open { end + 1 } else { end });
+                return self.put_json(format_args!("{close}"));
+            }
+            separator = ',';
         }
-        Ok(())
     }
 }
 
@@ -195,10 +207,13 @@ impl<'de> Visitor<'de> for Transcode<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value that JSON can express")
+        write!(f, "a {} that JSON can express", if self.is_key { "key" } else { "value" })
     }
 
     fn visit_unit<E: serde::de::Error>(mut self) -> Result<(), E> {
+        if self.is_key {
+            return Err(E::custom("the key is null: quote it to use it as text"));
+        }
         self.put("null")
     }
 
@@ -215,97 +230,51 @@ impl<'de> Visitor<'de> for Transcode<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(mut self, value: f64) -> Result<(), E> {
+        if self.is_key {
+            return self.put(as_go_prints(value));
+        }
         let number = serde_json::Number::from_f64(value)
             .ok_or_else(|| E::custom("JSON cannot express this number: use a string or another value"))?;
         self.put(number)
     }
 
     fn visit_str<E: serde::de::Error>(mut self, text: &str) -> Result<(), E> {
-        self.put_text(text)
+        let text = serde_json::to_string(text).map_err(E::custom)?;
+        self.put_json(format_args!("{text}"))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
-        self.json.push('[');
-        let mut first = true;
-        loop {
-            let end = self.json.len();
-            if !first {
-                self.json.push(',');
-            }
-            first = false;
-            if items.next_element_seed(self.again())?.is_none() {
-                self.json.truncate(end);
-                break;
-            }
+        if self.is_key {
+            return Err(A::Error::invalid_type(Unexpected::Seq, &self));
         }
-        self.put(']')
+        self.put_all(('[', ']'), |it| Ok(items.next_element_seed(it.again(false))?.is_some()))
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<(), A::Error> {
-        self.json.push('{');
-        let mut first = true;
-        while let Some(key) = entries.next_key_seed(KeySeed)? {
-            if !first {
-                self.json.push(',');
-            }
-            first = false;
-            self.put_text::<A::Error>(&key)?;
-            self.json.push(':');
-            entries.next_value_seed(self.again())?;
+        if self.is_key {
+            return Err(A::Error::invalid_type(Unexpected::Map, &self));
         }
-        self.put('}')
-    }
-}
-
-/// Reads a key as the text that kubectl makes of it: `on` is `true`, and `0644` is `420`.
-struct KeySeed;
-
-impl<'de> DeserializeSeed<'de> for KeySeed {
-    type Value = String;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl Visitor<'_> for KeySeed {
-    type Value = String;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key that JSON can express")
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<String, E> {
-        Err(E::custom("the key is null: quote it to use it as text"))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<String, E> {
-        Ok(value.to_string())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<String, E> {
-        Ok(value.to_string())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<String, E> {
-        Ok(value.to_string())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<String, E> {
-        // As Go's format `g`: an exponent of at least two digits from a million on.
-        let scientific = format!("{value:e}");
-        let exponent = scientific.split_once('e').and_then(|(mantissa, it)| Some((mantissa, it.parse::<i32>().ok()?)));
-        Ok(match exponent {
-            None | Some((_, -4..=5)) => value.to_string(),
-            Some((mantissa, exponent)) => {
-                let sign = if exponent < 0 { '-' } else { '+' };
-                format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+        self.put_all(('{', '}'), |it| {
+            if entries.next_key_seed(it.again(true))?.is_none() {
+                return Ok(false);
             }
+            it.json.push(':');
+            entries.next_value_seed(it.again(false))?;
+            Ok(true)
         })
     }
+}
 
-    fn visit_str<E>(self, text: &str) -> Result<String, E> {
-        Ok(text.to_owned())
+/// Returns a number as Go's format `g`: with an exponent of at least two digits from a million on.
+fn as_go_prints(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let exponent = scientific.split_once('e').and_then(|(mantissa, it)| Some((mantissa, it.parse::<i32>().ok()?)));
+    match exponent {
+        None | Some((_, -4..=5)) => value.to_string(),
+        Some((mantissa, exponent)) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+        }
     }
 }
 
