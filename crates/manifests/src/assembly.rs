@@ -4,7 +4,6 @@ use crate::counts::count;
 use crate::document::Document;
 use crate::input;
 use crate::misspelt;
-use crate::parts::KindParts;
 use crate::problem::Problem;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
@@ -12,8 +11,9 @@ use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, Fa
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::revision::RevisedKind;
 use kube_unions_core::schema::{DefaultsError, EXTENSION};
+use kube_unions_core::workspace::Workspace;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,19 +50,16 @@ pub(crate) struct CompiledAlone {
 
 impl CompiledAlone {
     pub(crate) fn add(&mut self, assembly: &Assembly) {
-        self.kinds.extend(assembly.parts.workspace.defined().cloned());
-        self.definitions += assembly.parts.definitions.len();
-        self.declarations += assembly.parts.declarations.len();
+        self.kinds.extend(assembly.workspace.defined().cloned());
+        self.definitions += assembly.definitions.len();
+        self.declarations += assembly.declarations.len();
         self.unions += assembly.catalog.union_count();
     }
 }
 
 /// Reads the schemas of documents, and compiles nothing: the catalog is empty.
 pub fn schemas(documents: Vec<Document>) -> Assembly {
-    let number = documents.len();
-    let mut parts = KindParts::read(documents);
-    let problems = std::mem::take(&mut parts.problems);
-    Assembly { parts, problems, documents: number, ..Assembly::default() }
+    Assembly::read(documents)
 }
 
 /// A catalog, and the places of its faults.
@@ -74,11 +71,16 @@ pub struct Assembly {
     pub problems: Vec<Problem>,
     /// The number of documents of all kinds. A caller that assembles some of its documents adds the others.
     pub documents: usize,
-    parts: KindParts,
-    alone: CompiledAlone,
-    builtin: BuiltinUnions,
+    pub(crate) workspace: Workspace,
+    /// The documents that are CRDs, by name.
+    pub(crate) definitions: BTreeMap<String, Document>,
+    /// The documents that are `UnionDeclaration`s, by name.
+    pub(crate) declarations: BTreeMap<String, Document>,
+    pub(crate) openapi: Vec<(Document, Arc<OpenApi>)>,
+    pub(crate) alone: CompiledAlone,
+    pub(crate) builtin: BuiltinUnions,
     /// The kinds that the documents describe, with unions or without: the served versions of CRDs, and those of built-in types.
-    kinds: BTreeSet<GroupVersionKind>,
+    pub(crate) kinds: BTreeSet<GroupVersionKind>,
 }
 
 impl Assembly {
@@ -86,27 +88,27 @@ impl Assembly {
     fn compile(&mut self) {
         if self.builtin == BuiltinUnions::OpenApi {
             let publishing = self.publishing();
-            self.parts.workspace.set_publishing(publishing);
+            self.workspace.set_publishing(publishing);
         }
         let documents: Vec<_> = self.openapi().map(|(_, openapi)| Arc::clone(openapi)).collect();
-        for kind in self.parts.workspace.wanted() {
-            self.parts.workspace.set_documents(&kind, documents.clone());
+        for kind in self.workspace.wanted() {
+            self.workspace.set_documents(&kind, documents.clone());
         }
-        while let Some(job) = self.parts.workspace.next_job() {
+        while let Some(job) = self.workspace.next_job() {
             let compiled = job.compile();
             if let (Some(kind), Some(error)) = (compiled.ticket().builtin(), compiled.error()) {
                 self.problems.push(self.undescribed(kind, error));
-                self.parts.workspace.give_up(compiled.ticket());
+                self.workspace.give_up(compiled.ticket());
             } else {
-                self.parts.workspace.finish(compiled);
+                self.workspace.finish(compiled);
             }
         }
         // If a schema is unreadable or none was given, it may be the missing target.
-        if self.problems.is_empty() && !(self.has_no_definitions() && self.parts.openapi.is_empty()) {
+        if self.problems.is_empty() && !(self.has_no_definitions() && self.openapi.is_empty()) {
             self.report_missing_targets();
         }
-        self.catalog = self.parts.workspace.catalog();
-        let custom = self.parts.workspace.definitions().flat_map(|definition| {
+        self.catalog = self.workspace.catalog();
+        let custom = self.workspace.definitions().flat_map(|definition| {
             let served = definition.versions().iter().filter(|version| version.served);
             served.map(|version| definition.group_kind().at(&version.name))
         });
@@ -135,7 +137,7 @@ impl Assembly {
     }
 
     fn report_missing_targets(&mut self) {
-        let workspace = &mut self.parts.workspace;
+        let workspace = &mut self.workspace;
         let missing = workspace.missing();
         let defined = workspace.defined().chain(workspace.documented().filter(|kind| !missing.contains(*kind)));
         let described: BTreeSet<GroupKind> = defined.chain(&self.alone.kinds).cloned().collect();
@@ -148,26 +150,26 @@ impl Assembly {
 
     /// Returns the CRDs with the unions of `UnionDeclaration`s, each with its document, sorted by name.
     pub fn declared_definitions(&self) -> Vec<(&Document, Definition)> {
-        let read = self.parts.workspace.definitions();
+        let read = self.workspace.definitions();
         let declared = read.map(|definition| self.declared(definition.clone()));
         self.definitions().zip(declared).collect()
     }
 
     /// Returns a definition with the unions of `UnionDeclaration`s.
     pub fn declared(&self, definition: Definition) -> Definition {
-        self.parts.workspace.declared(definition)
+        self.workspace.declared(definition)
     }
 
     /// Returns the OpenAPI documents, in the order of the input.
     pub fn openapi(&self) -> impl Iterator<Item = (&Document, &Arc<OpenApi>)> {
-        self.parts.openapi.iter().map(|(document, openapi)| (document, openapi))
+        self.openapi.iter().map(|(document, openapi)| (document, openapi))
     }
 
     /// Returns a custom resource as admission sees it: without the nulls that the API server prunes, and with the defaults of its
     /// schema. A built-in type stays as it is, and so does a text that cannot be parsed.
     pub fn completed<'d>(&self, document: &'d Document) -> Result<Cow<'d, str>, DefaultsError> {
         let kind = document.group_version_kind();
-        let definition = self.parts.workspace.definition(&kind.group_kind());
+        let definition = self.workspace.definition(&kind.group_kind());
         let mut versions = definition.into_iter().flat_map(Definition::versions);
         let version = versions.find(|version| version.served && version.name == kind.version);
         let parsed = version.and_then(|version| Some((&version.schema, serde_json::from_str(&document.text).ok()?)));
@@ -183,7 +185,7 @@ impl Assembly {
 
     /// Returns the documents that are CRDs.
     pub fn definitions(&self) -> impl Iterator<Item = &Document> {
-        self.parts.definitions.values()
+        self.definitions.values()
     }
 
     /// Returns the kinds that the documents describe, with unions or without.
@@ -197,12 +199,12 @@ impl Assembly {
     }
 
     fn has_no_definitions(&self) -> bool {
-        self.parts.definitions.is_empty() && self.alone.definitions == 0
+        self.definitions.is_empty() && self.alone.definitions == 0
     }
 
     /// Returns the number of CRDs, of other documents that describe kinds, and of unions in force: `3 CRDs, 5 unions`.
     pub fn summary(&self) -> String {
-        let KindParts { definitions, declarations, openapi, .. } = &self.parts;
+        let Self { definitions, declarations, openapi, .. } = self;
         let declarations = declarations.len() + self.alone.declarations;
         let others = [(declarations, "UnionDeclaration"), (openapi.len(), "OpenAPI document")];
         let others: Vec<_> = others.into_iter().filter(|(number, _)| *number > 0).collect();
@@ -233,11 +235,11 @@ impl Assembly {
     /// Returns the name of the definition of a kind.
     fn name_of(&self, gvk: &GroupVersionKind) -> String {
         let kind = gvk.group_kind();
-        self.parts.workspace.definition(&kind).map_or_else(|| kind.to_string(), |known| known.name().to_owned())
+        self.workspace.definition(&kind).map_or_else(|| kind.to_string(), |known| known.name().to_owned())
     }
 
     fn kind_version<'k>(&'k self, gvk: &'k GroupVersionKind, definition: &'k str) -> RevisedKind<'k> {
-        let versions = self.parts.workspace.definition(&gvk.group_kind()).into_iter().flat_map(Definition::versions);
+        let versions = self.workspace.definition(&gvk.group_kind()).into_iter().flat_map(Definition::versions);
         RevisedKind {
             gvk,
             definition,
@@ -249,8 +251,8 @@ impl Assembly {
     /// Returns the file of a fault, and its line and column.
     pub fn place_of(&self, fault: &Fault) -> Option<(&Path, Option<(usize, usize)>)> {
         let document = match &fault.declaration {
-            Some(name) => self.parts.declarations.get(name),
-            None => self.parts.definitions.get(&fault.definition),
+            Some(name) => self.declarations.get(name),
+            None => self.definitions.get(&fault.definition),
         };
         // The fault is that of the composite resource, too.
         if fault.declaration.is_none()
@@ -284,9 +286,9 @@ impl Assembly {
             return Some(input::empty(paths));
         }
         let paths = input::list(paths);
-        let declaration = self.parts.declarations.keys().next().and_then(|name| self.parts.workspace.declaration(name));
+        let declaration = self.declarations.keys().next().and_then(|name| self.workspace.declaration(name));
         let target = declaration.and_then(|known| Some(known.declaration()?.target()));
-        match (target, self.parts.openapi.is_empty()) {
+        match (target, self.openapi.is_empty()) {
             (Some(_), false) => None,
             (Some(target), true) => Some(format!(
                 "only UnionDeclarations in {paths}, and nothing that describes the kinds they are about: give {}",

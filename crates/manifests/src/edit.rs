@@ -6,7 +6,7 @@
 mod change;
 mod splices;
 
-pub use self::change::{Edit, ItemChanges};
+pub use self::change::Edit;
 
 use self::splices::edit_text;
 use crate::document::Document;
@@ -269,7 +269,7 @@ mod tests {
 
     fn items(pointer: &str, kept: &[usize], added: Value) -> Edit {
         let Value::Array(added) = added else { panic!("not a list: {added}") };
-        Edit::Items(path(pointer), ItemChanges { kept: kept.to_vec(), added })
+        Edit::Items { path: path(pointer), kept: kept.to_vec(), added }
     }
 
     #[test]

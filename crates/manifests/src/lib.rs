@@ -31,7 +31,7 @@ pub use assembly::{Assembly, BuiltinUnions, assemble, schemas};
 pub use builtin_defaults::BuiltInDefaults;
 pub use crd_maker::{CrdMaker, MadeCrd};
 pub use document::{Document, IdentityField};
-pub use edit::{Edit, EditError, EditedDocument, EditedFile, ItemChanges, applied, edit, edit_crds, edited_value};
+pub use edit::{Edit, EditError, EditedDocument, EditedFile, applied, edit, edit_crds, edited_value};
 pub use file::{Format, ManifestFile, Section};
 pub use index::{IndexedDocuments, ManifestRole, ObjectIndex};
 pub use layout::pretty;

@@ -12,7 +12,7 @@ pub fn own_edits(document: &Document, review: &Review) -> Vec<Edit> {
     let mut edits = edits_below(&pointer_tokens(&document.pointer).unwrap_or_default(), review);
     edits.retain(|edit| match edit {
         Edit::Set(path, _) => document.has_parent_of(path),
-        Edit::Remove(_) | Edit::Items(..) => true,
+        Edit::Remove(_) | Edit::Items { .. } => true,
     });
     edits
 }

@@ -1,28 +1,17 @@
 //! Reads CRDs, `UnionDeclaration`s and OpenAPI documents.
 
+use crate::assembly::Assembly;
 use crate::document::Document;
 use crate::problem::Problem;
 use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, OpenApi};
 use kube_unions_core::field_path::pointer;
-use kube_unions_core::workspace::Workspace;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The sources of unions in some documents, and the documents.
-#[derive(Debug, Default)]
-pub(crate) struct KindParts {
-    pub(crate) workspace: Workspace,
-    /// The documents that are CRDs, by name.
-    pub(crate) definitions: BTreeMap<String, Document>,
-    /// The documents that are `UnionDeclaration`s, by name.
-    pub(crate) declarations: BTreeMap<String, Document>,
-    pub(crate) openapi: Vec<(Document, Arc<OpenApi>)>,
-    pub(crate) problems: Vec<Problem>,
-}
-
-impl KindParts {
+impl Assembly {
+    /// Reads the schemas of documents, and compiles nothing: the catalog is empty.
     pub(crate) fn read(documents: Vec<Document>) -> Self {
-        let mut parts = Self::default();
+        let mut parts = Self { documents: documents.len(), ..Self::default() };
         for document in documents {
             let read = if document.is_definition() {
                 parts.read_definition(document)

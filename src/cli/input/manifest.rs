@@ -4,8 +4,8 @@
 
 pub(crate) use kube_unions_manifests::input::{empty, list};
 pub(crate) use kube_unions_manifests::{
-    Document, Edit, EditedFile, Format, ItemChanges, ManifestFile, ManifestRole, Problem, Stream, applied, edit,
-    edited_value, pretty, to_yaml,
+    Document, Edit, EditedFile, Format, ManifestFile, ManifestRole, Problem, Stream, applied, edit, edited_value,
+    pretty, to_yaml,
 };
 
 use crate::cli::report::output::Lines;

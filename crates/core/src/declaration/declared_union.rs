@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(super) const MOST_KEYS: usize = 8;
 
 /// A union.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = structural))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a union with `path`")]
 pub struct DeclaredUnion {

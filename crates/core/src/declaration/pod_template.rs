@@ -163,17 +163,7 @@ fn one_of(path: &str, fields: &[(&str, &str)]) -> DeclaredUnion {
 impl DeclaredUnion {
     /// Returns a union at a path, without members.
     fn at(path: &str) -> Self {
-        Self {
-            path: path.to_owned(),
-            discriminator: None,
-            field_members: None,
-            fields_to_discriminate_by: None,
-            members: None,
-            required: false,
-            empty_is_unset: Vec::new(),
-            schemaless: false,
-            list_keys: BTreeMap::new(),
-        }
+        Self { path: path.to_owned(), ..Self::default() }
     }
 }
 

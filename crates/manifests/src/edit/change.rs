@@ -10,22 +10,20 @@ pub enum Edit {
     /// Adds the member or replaces its value. The object must exist.
     Set(Vec<String>, Value),
     /// Keeps some items of a list and adds others after them. Adds a list that does not exist, and removes one without items.
-    Items(Vec<String>, ItemChanges),
-}
-
-/// The change of a list.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ItemChanges {
-    /// The positions of the items that stay, ascending.
-    pub kept: Vec<usize>,
-    /// The items that follow them.
-    pub added: Vec<Value>,
+    Items {
+        /// The path of the list.
+        path: Vec<String>,
+        /// The positions of the items that stay, ascending.
+        kept: Vec<usize>,
+        /// The items that follow them.
+        added: Vec<Value>,
+    },
 }
 
 impl Edit {
     pub(super) fn path(&self) -> &[String] {
         match self {
-            Self::Remove(path) | Self::Set(path, _) | Self::Items(path, _) => path,
+            Self::Remove(path) | Self::Set(path, _) | Self::Items { path, .. } => path,
         }
     }
 
@@ -44,7 +42,7 @@ impl Edit {
             Self::Set(_, value) => {
                 members.insert(name.clone(), value.clone());
             }
-            Self::Items(_, ItemChanges { kept, added }) => {
+            Self::Items { kept, added, .. } => {
                 let before = members.get(name).and_then(Value::as_array);
                 let kept = kept.iter().filter_map(|position| before?.get(*position)).cloned();
                 let items: Vec<Value> = kept.chain(added.iter().cloned()).collect();

@@ -1,6 +1,6 @@
 //! Edits the text of a YAML or JSON document by replacing ranges of it.
 
-use super::change::{Edit, ItemChanges};
+use super::change::Edit;
 use crate::syntax::{MappingEntry, Shape, SyntaxNode, Tree};
 use crate::yaml;
 use serde_json::Value;
@@ -53,17 +53,15 @@ impl TextEditor<'_> {
                     changes.replaced.insert(index, NewValue::Any(value));
                 }
                 (Edit::Set(_, value), None) => changes.added.push((name, NewValue::Any(value))),
-                (Edit::Items(_, ItemChanges { kept, added }), Some((index, entry))) => match (&kept[..], &added[..]) {
+                (Edit::Items { kept, added, .. }, Some((index, entry))) => match (&kept[..], &added[..]) {
                     ([], []) => changes.removed.push(index),
                     ([], added) => {
                         changes.replaced.insert(index, NewValue::Items(added));
                     }
                     (kept, added) => self.items(entry.value, kept, added, &mut splices)?,
                 },
-                (Edit::Items(_, ItemChanges { added, .. }), None) => match &added[..] {
-                    [] => {}
-                    added => changes.added.push((name, NewValue::Items(added))),
-                },
+                (Edit::Items { added, .. }, None) if added.is_empty() => {}
+                (Edit::Items { added, .. }, None) => changes.added.push((name, NewValue::Items(added))),
             }
         }
         // Where a mapping ends with another one, the members of the inner one come first.

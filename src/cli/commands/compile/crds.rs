@@ -10,7 +10,7 @@ pub(super) use crate::cli::commands::explain::NO_UNIONS;
 use super::arguments::CompileArgs;
 use super::source::CompileSource;
 use crate::cli::input::crd::{self, EditableCrd};
-use crate::cli::input::manifest::{self, Document, Edit, EditedFile, ItemChanges, ManifestFile, Stream};
+use crate::cli::input::manifest::{self, Document, Edit, EditedFile, ManifestFile, Stream};
 use crate::cli::report::{Verdict, output};
 use anyhow::{Context, bail};
 use kube::Client;
@@ -135,7 +135,7 @@ impl RulesCompiler<'_> {
             let way = ["spec", "versions", &position.to_string(), "schema", "openAPIV3Schema"].map(str::to_owned);
             edits.extend(compiled.edits.into_iter().map(|SchemaEdit { path, kept, added }| {
                 let path = base.iter().cloned().chain(way.iter().cloned()).chain(path).collect();
-                Edit::Items(path, ItemChanges { kept, added })
+                Edit::Items { path, kept, added }
             }));
             self.refusals.extend(compiled.refusals);
             self.seen.insert(gvk);
