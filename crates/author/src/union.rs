@@ -1,7 +1,9 @@
 //! The unions that an author puts on types.
 
+use kube_unions_core::schema::SelectedFields;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// A union whose discriminator selects the member (the 2022 form). A transform for the struct that has the fields.
 ///
@@ -95,21 +97,12 @@ impl DiscriminatedUnion {
             }
             let selects = self.choices.iter().filter(|(it, _)| it == value).map(|(_, selects)| selects);
             let selects: Vec<_> = selects.collect();
-            let member = match selects[..] {
-                [None] => Value::Null,
-                [Some((name, false))] => json!({"name": name}),
-                [Some((name, true))] => json!({"name": name, "optional": true}),
-                _ => {
-                    let payload = |optional: &bool| if *optional { json!({"optional": true}) } else { json!({}) };
-                    let fields = selects.iter().copied().flatten();
-                    let fields: Map<_, _> = fields.map(|(name, optional)| (name.clone(), payload(optional))).collect();
-                    if fields.len() < selects.len() {
-                        twice.push(value.as_str());
-                    }
-                    json!({"fields": fields})
-                }
-            };
-            members.insert(value.clone(), member);
+            let fields = selects.iter().copied().flatten().map(|(name, optional)| (name.as_str(), *optional));
+            let distinct: BTreeSet<&str> = fields.clone().map(|(name, _)| name).collect();
+            if selects.len() > 1 && distinct.len() < selects.len() {
+                twice.push(value.as_str());
+            }
+            members.insert(value.clone(), SelectedFields::to_value(fields));
         }
         (json!({"fieldMembers": members}), twice)
     }

@@ -1,7 +1,7 @@
 //! Unions that markers declare.
 
 use super::finding::Position;
-use kube_unions_core::schema::Place;
+use kube_unions_core::schema::{Place, SelectedFields};
 use kube_unions_core::union::Form;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -84,8 +84,10 @@ impl MarkedUnion {
         let mut value = Map::new();
         match self.form {
             Form::Map => {
-                let choices = self.choices.iter();
-                let members = choices.map(|(value, selected)| (value.to_string(), members_of(selected)));
+                let members = self.choices.iter().map(|(value, selected)| {
+                    let selected = selected.iter().map(|member| (&*member.name, member.optional));
+                    (value.to_string(), SelectedFields::to_value(selected))
+                });
                 value.insert("fieldMembers".to_owned(), members.collect::<Map<_, _>>().into());
             }
             Form::List => {
@@ -112,20 +114,6 @@ impl MarkedUnion {
             (Form::List, Some(Value::Array(unions))) => unions.push(own),
             (Form::List, value) => *value = Some(Value::Array(vec![own])),
             (Form::Map, value) => *value = Some(own),
-        }
-    }
-}
-
-/// Returns the fields that a value of the 2022 form selects, as the extension spells them.
-fn members_of(selected: &[Selection]) -> Value {
-    let options = |optional| if optional { json!({"optional": true}) } else { json!({}) };
-    match selected {
-        [] => Value::Null,
-        [Selection { name, optional: false, .. }] => json!({"name": name}),
-        [Selection { name, optional: true, .. }] => json!({"name": name, "optional": true}),
-        several => {
-            let fields = several.iter().map(|field| (field.name.to_string(), options(field.optional)));
-            json!({"fields": fields.collect::<Map<_, _>>()})
         }
     }
 }

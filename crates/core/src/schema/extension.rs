@@ -5,7 +5,7 @@ use crate::listed::listed;
 use crate::near::nearest;
 use crate::schema::Source;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The key of the members in the 2019 form.
@@ -218,6 +218,20 @@ impl SelectedFields {
         }
     }
 
+    /// Returns members, each with true if it may be missing, as a value of `fieldMembers`.
+    pub fn to_value<'m>(members: impl IntoIterator<Item = (&'m str, bool)>) -> Value {
+        let members: Vec<_> = members.into_iter().collect();
+        match members[..] {
+            [] => Value::Null,
+            [(name, false)] => json!({"name": name}),
+            [(name, true)] => json!({"name": name, "optional": true}),
+            _ => {
+                let field = |(name, optional): (&str, bool)| (name.to_owned(), json!(SelectedField { optional }));
+                json!({"fields": members.into_iter().map(field).collect::<Map<_, _>>()})
+            }
+        }
+    }
+
     /// Returns the members, and if each may be missing.
     pub fn members(&self) -> impl Iterator<Item = (&str, bool)> {
         let one = self.name.as_deref().map(|name| (name, self.optional));
@@ -296,7 +310,6 @@ fn read<'v, T: Deserialize<'v>>(value: &'v Value, prefix: &str) -> Result<T, Ext
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn both_forms_are_read() {

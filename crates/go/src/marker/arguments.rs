@@ -6,6 +6,7 @@
 use super::meaning::{Family, Meaning, MemberMarker, Presence, Reader, find, misspelt};
 use crate::quoting::quoted;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// Parses a marker of the two proposals: `=value`, `,optional`, or JSON, which declarative validation once used.
 pub(super) fn proposal_marker(name: &str, rest: &str) -> Result<Meaning, String> {
@@ -193,8 +194,8 @@ pub(super) fn read_line(text: &str, number: usize) -> Result<Line<'_>, String> {
     if reader != Reader::Items {
         check(name, &arguments, names)?;
     }
-    let mut arguments = arguments.into_iter();
-    let mut argument = |key: &str| arguments.find(|(known, _)| *known == key).map(|(_, value)| value);
+    let mut arguments: BTreeMap<_, _> = arguments.into_iter().collect();
+    let mut argument = |key: &str| arguments.remove(key);
     let missing = || format!("`+{name}` has no argument: write `+{name}(…)`");
     match (reader, behind) {
         (Reader::Level, Some(behind)) => Ok(behind),
@@ -220,10 +221,7 @@ pub(super) fn read_line(text: &str, number: usize) -> Result<Line<'_>, String> {
             format!("`+{inner}` behind `+{name}` makes a union in one mode only: the union is left out"),
         ))),
         (Reader::IfMode, Some(Line { name: inner, condition, .. })) => {
-            let (mut union, mut value) = (None, None);
-            for (key, given) in arguments {
-                if key == "modality" { union = Some(given) } else { value = Some(given) }
-            }
+            let (union, value) = (argument("modality"), argument("").or_else(|| argument("mode")));
             let value = Some(value.ok_or_else(|| format!("`+{name}` has no mode: write `+{name}(\"…\")`"))?);
             let presence = match inner {
                 "k8s:required" => Presence::Required,
@@ -239,13 +237,7 @@ pub(super) fn read_line(text: &str, number: usize) -> Result<Line<'_>, String> {
             line(Some(Meaning::Discriminator { union: argument("modality"), modes: true }))
         }
         (Reader::DependentForbidden, None) => line(Some(Meaning::Excludes(argument("").ok_or_else(missing)?))),
-        (_, None) => {
-            let (mut union, mut member_name) = (None, None);
-            for (key, given) in arguments {
-                if key == "union" { union = Some(given) } else { member_name = Some(given) }
-            }
-            line(Some(with_names(name, union, member_name)?))
-        }
+        (_, None) => line(Some(with_names(name, argument("union"), argument("memberName"))?)),
     }
 }
 

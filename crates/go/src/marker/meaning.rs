@@ -89,32 +89,15 @@ pub(crate) enum Family {
 impl Family {
     /// Returns true for the families of declarative validation, for which zero values count as not set.
     pub(crate) fn is_validation(self) -> bool {
-        match self {
-            Self::Validation | Self::Mode | Self::ZeroOrOneOf => true,
-            Self::Member | Self::Deprecated => false,
-        }
+        matches!(self, Self::Validation | Self::Mode | Self::ZeroOrOneOf)
     }
 }
 
 impl Meaning {
     /// Returns true for markers that declare a part of a union or try to.
     pub(crate) fn is_about_unions(&self) -> bool {
-        match self {
-            Self::Union
-            | Self::Discriminator { .. }
-            | Self::Member(_)
-            | Self::DiscriminatedBy(_)
-            | Self::OneOf(_)
-            | Self::Excludes(_)
-            | Self::Subfield(..)
-            | Self::Invalid(_) => true,
-            Self::Enum(_)
-            | Self::EmbeddedResource
-            | Self::Root
-            | Self::GroupName(_)
-            | Self::VersionName(_)
-            | Self::Unsupported(_) => false,
-        }
+        let is_about_others = matches!(self, Self::Enum(_) | Self::EmbeddedResource | Self::Unsupported(_));
+        !is_about_others && !matches!(self, Self::Root | Self::GroupName(_) | Self::VersionName(_))
     }
 }
 
