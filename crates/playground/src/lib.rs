@@ -4,16 +4,13 @@
 //! browser, and uses the code of the command line and of the webhook.
 //!
 //! `inputs` reads the texts, `write` predicts an apply, `verdict` judges the write, and `place` finds its values in the texts.
-//! `patches` creates the patches, `unions` lists the unions, and `policies` compiles them.
+//! `answer` puts everything together, with the patch, the unions and their policies.
 
 mod answer;
 mod described;
 mod inputs;
-mod patches;
 mod place;
-mod policies;
 mod question;
-mod unions;
 mod verdict;
 mod write;
 
