@@ -136,13 +136,8 @@ impl Document {
     /// Returns true if the section of the document has the object that a path leads into.
     pub fn has_parent_of(&self, path: &[String]) -> bool {
         let whole: Option<Value> = serde_json::from_str(self.section.json()).ok();
-        let mut at = whole.as_ref();
-        for name in path.split_last().map_or(&[][..], |(_, parents)| parents) {
-            at = at.and_then(|value| match value.as_array() {
-                Some(items) => items.get(name.parse::<usize>().ok()?),
-                None => value.get(name),
-            });
-        }
+        let parents = path.split_last().map_or(&[][..], |(_, parents)| parents);
+        let at = whole.as_ref().and_then(|whole| whole.pointer(&field_path::pointer(parents)));
         at.is_some_and(Value::is_object)
     }
 

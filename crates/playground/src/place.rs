@@ -71,7 +71,7 @@ fn steps_to<'p>(places: &'p [UnionPlace<'p>], tokens: &[String]) -> &'p [UnionSt
 fn counterpart(mut object: &Value, mut other: &Value, tokens: &[String], steps: &[UnionStep<'_>]) -> Option<String> {
     let mut names = Vec::new();
     for (token, step) in tokens.iter().zip(steps.iter().map(Some).chain(iter::repeat(None))) {
-        object = child(object, token)?;
+        object = object.pointer(&pointer([token]))?;
         let name = match (step, other) {
             (Some(UnionStep::Items { keys }), Value::Array(items)) if !keys.is_empty() => {
                 // A key that is missing has its default.
@@ -82,15 +82,8 @@ fn counterpart(mut object: &Value, mut other: &Value, tokens: &[String], steps: 
             }
             _ => token.clone(),
         };
-        other = child(other, &name)?;
+        other = other.pointer(&pointer([&name]))?;
         names.push(name);
     }
     Some(pointer(names))
-}
-
-fn child<'v>(value: &'v Value, token: &str) -> Option<&'v Value> {
-    match value.as_array() {
-        Some(items) => items.get(token.parse::<usize>().ok()?),
-        None => value.get(token),
-    }
 }

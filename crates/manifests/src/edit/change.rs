@@ -1,5 +1,6 @@
 //! The change that an edit makes to a value.
 
+use kube_unions_core::field_path::pointer;
 use serde_json::Value;
 
 /// A change to a member of an object, by the path of the member.
@@ -29,12 +30,7 @@ impl Edit {
 
     pub(super) fn apply(&self, value: &mut Value) {
         let Some((name, parents)) = self.path().split_last() else { return };
-        let parent = parents.iter().try_fold(value, |at, token| match at {
-            Value::Object(members) => members.get_mut(token),
-            Value::Array(items) => items.get_mut(token.parse::<usize>().ok()?),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-        });
-        let Some(Value::Object(members)) = parent else { return };
+        let Some(Value::Object(members)) = value.pointer_mut(&pointer(parents)) else { return };
         match self {
             Self::Remove(_) => {
                 members.shift_remove(name);
