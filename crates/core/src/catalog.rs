@@ -5,7 +5,6 @@
 
 mod builder;
 mod cost;
-mod digest;
 mod kind_names;
 
 pub use builder::{Builder, CompiledDefinition, definition_faults};
@@ -15,9 +14,11 @@ pub use kind_names::KindNames;
 use crate::declaration::{Fault, OriginEntry, Resource};
 use crate::names::GroupVersionKind;
 use crate::union::{Part, Plan, Union};
-use digest::digest_of_all;
 use hashbrown::{Equivalent, HashMap};
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Debug, Write};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The kinds that have unions, each with its plan.
@@ -147,4 +148,30 @@ impl CatalogEntry {
         let plural = self.resource.as_deref().map(|resource| &resource.plural);
         plural.into_iter().flat_map(move |plural| parts.clone().map(move |(_, suffix)| format!("{plural}{suffix}")))
     }
+}
+
+/// Returns a digest of the `Debug` output of a value. Equal values have equal digests in every process that runs the same
+/// version of this program.
+fn digest(value: &impl Debug) -> u64 {
+    struct Into(DefaultHasher);
+
+    impl Write for Into {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.write(text.as_bytes());
+            Ok(())
+        }
+    }
+
+    // `DefaultHasher::new` has fixed keys.
+    let mut into = Into(DefaultHasher::new());
+    // Hashing cannot fail.
+    let _ = write!(into, "{value:?}");
+    into.0.finish()
+}
+
+/// Returns the digest of a sequence.
+fn digest_of_all(things: impl IntoIterator<Item = impl Hash>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    things.into_iter().for_each(|thing| thing.hash(&mut hasher));
+    hasher.finish()
 }

@@ -20,7 +20,6 @@ mod graft;
 #[cfg(feature = "kube")]
 mod json_schema;
 mod last_applied;
-mod missing_place;
 mod pod_template;
 mod read;
 mod untyped;
@@ -38,7 +37,7 @@ pub use error::DefinitionError;
 pub use exempt::{BuiltinGroups, is_exempt};
 pub use fault::{Fault, FaultOfVersions};
 pub use fault_kind::FaultKind;
-pub(crate) use graft::pointer_of;
+pub(crate) use graft::{fault, pointer_of};
 #[cfg(feature = "kube")]
 pub use json_schema::{annotation_json_schema, union_declaration_json_schema};
 pub use last_applied::LAST_APPLIED;

@@ -11,7 +11,6 @@ pub mod cel_name;
 mod declared;
 mod defaults;
 mod definitions;
-mod error;
 mod extension;
 mod openapi;
 mod place;
@@ -20,8 +19,7 @@ mod walk;
 
 pub use declared::{Actions, Declared, Normalization, Origin, OriginEntry, Severity, Source, Untyped};
 pub use defaults::DefaultsError;
-pub use definitions::Definitions;
-pub use error::OpenApiError;
+pub use definitions::{Definitions, OpenApiError};
 #[cfg(feature = "kube")]
 pub(crate) use extension::structural;
 pub use extension::{Extension, ExtensionError, ListUnion, MapUnion, SelectedField, SelectedFields};
@@ -97,10 +95,10 @@ pub struct Schema {
     pub untyped: bool,
     /// `$ref`: the document describes this node elsewhere. [`OpenApi::schema`] resolves all references.
     #[serde(rename = "$ref")]
-    reference: Option<Box<str>>,
-    /// `allOf`, which OpenAPI documents use to add to a reference. In a CRD it has validations only.
+    pub reference: Option<Box<str>>,
+    /// `allOf`, which OpenAPI documents use to add to a reference. In a CRD it has validations only. Empty once references are resolved.
     #[serde(deserialize_with = "null_is_default")]
-    all_of: Vec<Schema>,
+    pub all_of: Vec<Schema>,
 }
 
 /// The `default` of a node.
@@ -141,16 +139,6 @@ impl Schema {
             Some(items) => items.untyped || self.list_type.as_deref() != Some("map"),
             None => self.map_type.as_deref() == Some("atomic"),
         }
-    }
-
-    /// Returns `$ref`, if the node has one.
-    pub fn reference(&self) -> Option<&str> {
-        self.reference.as_deref()
-    }
-
-    /// Returns the parts of `allOf`. Empty in a schema whose references are resolved.
-    pub fn all_of(&self) -> &[Self] {
-        &self.all_of
     }
 
     /// Returns the texts that `enum` and the enums in `allOf` all allow. `None` without an enum.

@@ -16,7 +16,6 @@ mod declarations;
 mod job;
 mod names_by_kind;
 mod queue;
-mod subject;
 
 pub use crd::CrdText;
 pub use declarations::{KnownDeclaration, unreadable_declaration};
@@ -27,12 +26,11 @@ use crate::declaration::{BuiltinGroups, Declaration, Definition, Fault, OpenApi}
 use crate::names::GroupKind;
 use crd::{KnownCrd, StoredCrd};
 use declarations::missing_target;
-use job::{CompileOutcome, SubjectSource};
+use job::{CompileOutcome, Subject, SubjectSource};
 use names_by_kind::NamesByKind;
 use queue::DirtyQueue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use subject::Subject;
 
 /// CRDs, `UnionDeclaration`s and OpenAPI documents, and the unions that follow from them.
 ///
@@ -289,10 +287,11 @@ impl Workspace {
     pub fn versions_of(&self, kind: &GroupKind) -> Option<BTreeSet<String>> {
         let mut named = BTreeSet::new();
         for declaration in self.declarations_of(kind) {
-            if declaration.versions().is_empty() {
+            let versions = &declaration.target().versions;
+            if versions.is_empty() {
                 return None;
             }
-            named.extend(declaration.versions().iter().cloned());
+            named.extend(versions.iter().cloned());
         }
         Some(named)
     }

@@ -1,8 +1,7 @@
 //! The working set of definitions that a catalog is built from.
 
-use super::digest::digest;
-use super::{Catalog, CatalogEntry};
-use crate::declaration::{Definition, DefinitionVersion, Fault, FaultKind, Place, Resource, Severity, Source};
+use super::{Catalog, CatalogEntry, digest};
+use crate::declaration::{Definition, DefinitionVersion, Fault, FaultKind, Place, Resource, Severity, Source, fault};
 use crate::listed::quoted;
 use crate::names::GroupKind;
 use crate::union::{PlaceFault, Plan, Union, compile};
@@ -56,9 +55,10 @@ impl CompiledDefinition {
         let mut versions = Vec::new();
         for version in definition.take_versions().into_iter().filter(|version| version.served) {
             let compiled = compile(&version.schema, version.status_subresource);
-            faults.extend(compiled.faults.into_iter().map(|fault| {
-                let PlaceFault { place, source, origin, kind, message, entry, member: _ } = fault;
-                let mut fault = version.fault(kind, definition.name(), &place, (source, origin.as_ref()), message);
+            faults.extend(compiled.faults.into_iter().map(|found| {
+                let PlaceFault { place, source, origin, kind, message, entry, member: _ } = found;
+                let by = (source, origin.as_ref());
+                let mut fault = fault(kind, definition.name(), Some(&version), &place, by, message);
                 fault.pointer.push_str(&entry);
                 fault
             }));
@@ -243,7 +243,7 @@ fn scaled_members(definition: &str, version: &DefinitionVersion, plan: &Plan) ->
         );
         let place = Place::from_path(union.path()).ok()?;
         let by = (union.source(), union.origins().next());
-        Some(version.fault(FaultKind::ScaledMember, definition, &place, by, message))
+        Some(fault(FaultKind::ScaledMember, definition, Some(version), &place, by, message))
     };
     let unions = plan.unions().iter();
     let set = unions.flat_map(|union| union.members().map(move |member| (union, member)));

@@ -139,7 +139,7 @@ impl Declaration {
     /// Reads a `UnionDeclaration` from its JSON text. Returns it with the faults of the parts that were left out.
     pub fn from_json(text: &str) -> Result<(Self, Vec<Fault>), DefinitionError> {
         const KIND: &str = "UnionDeclaration";
-        let document: wire::WireObject<Value> = wire::read_object(text, (API_VERSION, KIND))?;
+        let document: wire::WireDocument<Value> = wire::read_object(text, (API_VERSION, KIND))?;
         let spec: UnionDeclarationSpec = serde_path_to_error::deserialize(document.spec).map_err(|error| {
             let inner = error.path().to_string();
             let path = if inner == "." { "spec".to_owned() } else { format!("spec.{inner}") };
@@ -197,16 +197,6 @@ impl Declaration {
     /// Returns the target.
     pub fn target(&self) -> &Target {
         &self.target
-    }
-
-    /// Returns true if the target is this kind.
-    pub fn targets(&self, group: &str, kind: &str) -> bool {
-        (&*self.target.group, &*self.target.kind) == (group, kind)
-    }
-
-    /// Returns the versions of the target. If empty, the declaration applies to all versions.
-    pub fn versions(&self) -> &[String] {
-        &self.target.versions
     }
 
     /// Returns the number of declared unions, with those that are invalid in themselves.

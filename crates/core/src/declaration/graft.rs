@@ -1,13 +1,14 @@
 //! Grafts declarations onto the schemas of a kind, and reports those that do not fit.
 
-use super::missing_place::missing_place;
 use super::{
     ANNOTATION, Declaration, Declared, Definition, DefinitionVersion, Fault, FaultKind, LAST_APPLIED, Origin, Place,
     Source,
 };
 use crate::field_path::pointer;
 use crate::listed::quoted;
-use crate::schema::{EXTENSION, MOST_UNTYPED_NODES, OriginEntry, PlaceStep, UntypedError};
+use crate::near::nearest;
+use crate::schema::{EXTENSION, MOST_UNTYPED_NODES, OriginEntry, PlaceStep, Schema, UntypedError};
+use crate::union::not_beside;
 
 /// Most declarations that are kept at one place. An object has at most 255 unions.
 const MOST_AT_ONE_PLACE: usize = 255;
@@ -18,7 +19,7 @@ const MOST_VERSIONS: usize = 16;
 impl Definition {
     /// Grafts a `UnionDeclaration` if the kind is its target. Returns true if it is.
     pub fn declare(&mut self, declaration: &Declaration) -> bool {
-        if !declaration.targets(self.group(), self.kind()) {
+        if declaration.target().group_kind() != self.kind {
             return false;
         }
         if self.is_exempt() {
@@ -26,7 +27,7 @@ impl Definition {
                            only the command line applies the declaration";
             self.report_target(FaultKind::ExemptKind, declaration, "/spec/target", message.to_owned());
         }
-        for name in declaration.versions() {
+        for name in &declaration.target().versions {
             if self.version_named(name).is_none() {
                 let known = self.versions.iter().map(|version| &version.name).take(MOST_VERSIONS);
                 let known = quoted(known, MOST_VERSIONS);
@@ -35,7 +36,7 @@ impl Definition {
             }
         }
         for position in 0..self.versions.len() {
-            let named = declaration.versions();
+            let named = &declaration.target().versions;
             let wanted = |version: &DefinitionVersion| {
                 (named.is_empty() && version.served) || named.iter().any(|name| **name == *version.name)
             };
@@ -156,22 +157,8 @@ impl Definition {
     }
 }
 
-impl DefinitionVersion {
-    /// Returns a fault of a declaration at a place of this version.
-    pub fn fault(
-        &self,
-        kind: FaultKind,
-        definition: &str,
-        place: &Place,
-        by: (Source, Option<&Origin>),
-        message: String,
-    ) -> Fault {
-        fault(kind, definition, Some(self), place, by, message)
-    }
-}
-
 /// Returns a fault of a declaration by this source, and this union if it is a `UnionDeclaration`.
-fn fault(
+pub(crate) fn fault(
     kind: FaultKind,
     definition: &str,
     version: Option<&DefinitionVersion>,
@@ -194,6 +181,50 @@ fn fault(
         pointer,
         ..Fault::new(kind, definition, message)
     }
+}
+
+/// Returns the kind and the message of a fault: the schema lacks the place of a declaration.
+///
+/// Another release of somebody else's CRD may have the place, so a `UnionDeclaration` for it has a note. A place that no
+/// release can have, because a step leads into a node of another type, is an error.
+fn missing_place(schema: &Schema, place: &Place, source: Source) -> (FaultKind, String) {
+    const LACKS: &str = "the schema has no such place";
+    let error =
+        |why: &str| (FaultKind::UnknownPlace, format!("{LACKS}{why}; correct the path or remove the declaration"));
+    if source != Source::Declaration {
+        return error("");
+    }
+    let mut at = Place::root();
+    let mut node = schema;
+    for step in place.steps() {
+        let inner = at.then(step.clone());
+        if let Some(inside) = schema.at(&inner) {
+            (at, node) = (inner, inside);
+            continue;
+        }
+        let is_list = node.type_name.as_deref() == Some("array") || node.items.is_some();
+        return match step {
+            PlaceStep::Property(_) if is_list => error(&format!(": `{at}` is a list, whose items are `{at}[*]`")),
+            PlaceStep::Property(_) if node.additional_properties.is_some() => {
+                error(&format!(": `{at}` is a map, whose values are `{at}.*`"))
+            }
+            PlaceStep::Property(name) if node.is_path_into_property(name) => {
+                (FaultKind::MemberElsewhere, not_beside(name))
+            }
+            PlaceStep::Property(name) if !node.properties.is_empty() => {
+                let near = nearest(name, node.properties.keys().map(AsRef::as_ref));
+                let near = near.map(|near| format!("; did you mean `{}`?", at.property(near))).unwrap_or_default();
+                (
+                    FaultKind::PlaceLeftOut,
+                    format!("{LACKS}, so this union is not in force: there is no `{inner}`{near}"),
+                )
+            }
+            PlaceStep::Items if !is_list && node.type_name.is_some() => error(&format!(": `{at}` is not a list")),
+            PlaceStep::Values if !node.properties.is_empty() => error(&format!(": `{at}` is not a map")),
+            PlaceStep::Property(_) | PlaceStep::Items | PlaceStep::Values => error(""),
+        };
+    }
+    error("")
 }
 
 fn contradicts(source: Source) -> String {

@@ -18,7 +18,7 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
     if !text.contains(EXTENSION) {
         return;
     }
-    let document: Result<wire::WireObject<&RawValue>, _> = wire::read(text, "", wire::CRD.1);
+    let document: Result<wire::WireDocument<&RawValue>, _> = wire::read(text, "", wire::CRD.1);
     let spec = document.and_then(|document| wire::read::<wire::Spec>(document.spec.get(), "spec.", wire::CRD.1));
     let spec = match spec {
         Ok(spec) => spec,

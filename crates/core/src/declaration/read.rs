@@ -51,7 +51,7 @@ fn short_names(group: &str, plural: &str) -> Vec<String> {
 impl Definition {
     /// Reads a CRD from its JSON text.
     pub fn from_json(text: &str) -> Result<Self, DefinitionError> {
-        let document: wire::WireObject<&RawValue> = wire::read_object(text, wire::CRD)?;
+        let document: wire::WireDocument<&RawValue> = wire::read_object(text, wire::CRD)?;
         Self::from_parts(&document.metadata.name, &document.metadata.annotations, document.spec.get())
     }
 

@@ -12,7 +12,7 @@ pub(super) const CRD: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResource
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "an object with `metadata` and `spec`")]
-pub(super) struct WireObject<S> {
+pub(super) struct WireDocument<S> {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
@@ -136,10 +136,10 @@ impl WireVersion {
 pub(super) fn read_object<'a, S: Deserialize<'a>>(
     text: &'a str,
     wanted: (&'static str, &'static str),
-) -> Result<WireObject<S>, DefinitionError> {
-    let object: WireObject<S> = read(text, "", wanted.1)?;
+) -> Result<WireDocument<S>, DefinitionError> {
+    let object: WireDocument<S> = read(text, "", wanted.1)?;
     if (&*object.api_version, &*object.kind) != wanted {
-        let WireObject { api_version, kind, .. } = object;
+        let WireDocument { api_version, kind, .. } = object;
         return Err(DefinitionError::OtherKind { wanted, api_version, kind });
     }
     Ok(object)

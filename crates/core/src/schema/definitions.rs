@@ -1,7 +1,6 @@
 //! Named schemas with unresolved references. A type may contain itself.
 
 use super::Schema;
-use super::error::OpenApiError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -13,6 +12,32 @@ const ROOTS: [&str; 3] = ["#/components/schemas/", "#/definitions/", "#/$defs/"]
 /// its group, reversed.
 const OF_GO_TYPES: [&str; 4] =
     ["io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.kube-aggregator.", "io.k8s.apiextensions-apiserver."];
+
+/// A text is not an OpenAPI document, or one of its schemas cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenApiError {
+    /// The text is not JSON, or does not have the shape of a document.
+    #[error("not a readable OpenAPI document: {0}")]
+    Malformed(#[source] serde_json::Error),
+    /// The document has no schemas of version 2 or 3.
+    #[error("not an OpenAPI document of version 2 or 3: it has neither `definitions` nor `components.schemas`")]
+    NoSchemas,
+    /// A schema is malformed.
+    #[error("the schema `{name}` can't be read")]
+    Schema {
+        /// The name of the schema in the document.
+        name: String,
+        /// The error of the JSON reader.
+        source: serde_json::Error,
+    },
+    /// The schema is too large or too deep once its references are resolved.
+    #[error("the schema `{0}` is too large or too deep once its references are resolved")]
+    TooLarge(String),
+    /// A reference has no target.
+    #[error("the reference `{0}` leads to no schema of the document")]
+    Dangling(String),
+}
 
 /// The named schemas that one schema refers to, directly or not.
 #[derive(Debug, Default)]
@@ -99,8 +124,8 @@ pub(super) fn name_of(reference: &str) -> Option<&str> {
 
 fn names(schema: &Schema, found: &mut Vec<Box<str>>) {
     schema.walk(&mut |_, node| {
-        found.extend(node.reference().and_then(name_of).map(Box::from));
-        for part in node.all_of() {
+        found.extend(node.reference.as_deref().and_then(name_of).map(Box::from));
+        for part in &node.all_of {
             names(part, found);
         }
     });
@@ -122,9 +147,9 @@ mod tests {
                   "Node": {{"properties": {{"next": {{"$ref": "#/{root}/Node"}}, "gone": {{"$ref": "#/{root}/Gone"}}}}}}{close}}}"##
             );
             let (schema, definitions) = Definitions::read(&text).unwrap();
-            let reference = schema.all_of()[0].reference().unwrap();
+            let reference = schema.all_of[0].reference.as_deref().unwrap();
             let (name, node) = definitions.get(reference).unwrap();
-            assert_eq!((name, node.properties["next"].reference()), ("Node", Some(reference)));
+            assert_eq!((name, node.properties["next"].reference.as_deref()), ("Node", Some(reference)));
             assert!(definitions.get(&format!("#/{root}/Gone")).is_none());
         }
     }

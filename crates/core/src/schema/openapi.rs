@@ -1,8 +1,7 @@
 //! Schemas of built-in types, from the OpenAPI documents of an API server. In version 3 each group and version has a
 //! document; in version 2 one document has all.
 
-use super::definitions::{Components, name_of};
-use super::error::OpenApiError;
+use super::definitions::{Components, OpenApiError, name_of};
 use super::{DefaultValue, Definitions, Schema, Source};
 use crate::names::{GroupKind, GroupVersionKind};
 use serde::Deserialize;

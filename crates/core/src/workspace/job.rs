@@ -1,7 +1,6 @@
 //! Compiles one subject: its unions and faults follow from the inputs and from nothing else, so that replicas agree.
 
 use super::crd::{KnownCrd, StoredCrd};
-use super::subject::Subject;
 use crate::catalog::CompiledDefinition;
 use crate::causes::with_causes;
 use crate::declaration::{
@@ -10,6 +9,23 @@ use crate::declaration::{
 use crate::names::GroupKind;
 use std::fmt;
 use std::sync::Arc;
+
+/// A CRD or a built-in kind: the unit of compiling. Displays as its name in the working set of the catalog.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Subject {
+    /// A CRD, by name.
+    Crd(Box<str>),
+    Builtin(GroupKind),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Crd(name) => f.write_str(name),
+            Self::Builtin(kind) => kind.fmt(f),
+        }
+    }
+}
 
 /// A subject to compile, which may take milliseconds.
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 //! A subject that changes again before its turn is compiled once, from the newest inputs. The result of a job that began before
 //! the last change is dropped.
 
-use super::job::JobTicket;
-use super::subject::Subject;
+use super::job::{JobTicket, Subject};
 use std::collections::{HashMap, VecDeque};
 
 /// The subjects that wait, and those that are being compiled.

@@ -147,7 +147,7 @@ impl<'s> SchemaReader<'s> {
         let mut next = 0;
         while let Some(part) = parts.get(next).copied() {
             next += 1;
-            if let Some(reference) = part.reference() {
+            if let Some(reference) = part.reference.as_deref() {
                 let target = if reference == "#" {
                     self.root
                 } else {
@@ -162,7 +162,7 @@ impl<'s> SchemaReader<'s> {
                     parts.push(target);
                 }
             }
-            parts.extend(part.all_of());
+            parts.extend(&part.all_of);
         }
         if let Some(reference) = circular
             && !parts.iter().any(|part| part.type_name.is_some() || part.items.is_some() || describes(part))

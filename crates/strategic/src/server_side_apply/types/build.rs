@@ -101,7 +101,7 @@ impl<'s> TypeBuilder<'s> {
     ) -> Result<TypeRef, SchemaError> {
         let view = self.reader.view(schema, &around.place.then(step), &around.name)?;
         let refers_to =
-            |name: &str| view.any(|part| part.reference().is_some_and(|reference| reference.ends_with(name)));
+            |name: &str| view.any(|part| part.reference.as_deref().is_some_and(|reference| reference.ends_with(name)));
         if view.any(|part| part.untyped) {
             return Ok(TypeRef::DEDUCED);
         } else if refers_to(QUANTITY) {
