@@ -115,7 +115,7 @@ pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result
         if raw.is_some() && reserved && schemas.is_own(&resource.group, &resource.version).await { None } else { raw };
     if let Some(raw) = raw {
         let parts = raw.parts().map_err(|reason| unusable(&name, reason))?;
-        let definition = Definition::from_parts(&raw.name, &parts.annotations, parts.spec.get())
+        let definition = Definition::from_parts(&raw.name, &parts.annotations, parts.spec.get(), None)
             .map_err(|error| unusable(&name, &error.to_string()))?;
         return Ok(KindDescription::Custom(declarations.declared(definition)));
     }

@@ -18,7 +18,7 @@ pub(super) fn read(crd: &CustomResourceDefinition) -> Result<AnnotationContent, 
 pub(super) fn faults(name: &str, declared: &AnnotationContent, spec: &str) -> Result<Vec<Fault>, CrdError> {
     let annotations = BTreeMap::from([(ANNOTATION.to_owned(), text(declared)?)]);
     let mut builder = Builder::new();
-    builder.apply(Definition::from_parts(name, &annotations, spec)?);
+    builder.apply(Definition::from_parts(name, &annotations, spec, None)?);
     Ok(builder.build().faults().to_vec())
 }
 

@@ -26,7 +26,7 @@ mod untyped;
 mod wire;
 
 pub use crate::schema::{Actions, Declared, Normalization, OpenApi, Origin, OriginEntry, Place, Severity, Source};
-pub use acceptance::{Acceptance, ClaimedKind, mentions_unions};
+pub use acceptance::{Acceptance, ClaimedKind};
 pub use annotation::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
 pub use custom_resource::{Declaration, Target, UnionDeclarationSpec, ValidationAction};
 #[cfg(feature = "kube")]

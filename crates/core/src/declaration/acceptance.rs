@@ -3,11 +3,9 @@
 //! Anyone who may create CRDs may write any names into them. The API server decides which names it accepts, and records
 //! that in the status of the CRD. The accepted names of another CRD must never be taken for those of this one.
 
-use super::{ANNOTATION, BuiltinGroups, DefinitionError, LAST_APPLIED, Resource, wire};
+use super::{BuiltinGroups, DefinitionError, Resource, wire};
 use crate::names::GroupKind;
-use crate::schema::EXTENSION;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// The state of a stored CRD, according to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,14 +103,6 @@ impl Acceptance {
             kind: GroupKind { kind: names.kind, ..kind },
         }))
     }
-}
-
-/// Returns true if a CRD may declare unions. Most CRDs do not; a text search finds out without parsing them.
-pub fn mentions_unions(annotations: &BTreeMap<String, String>, spec: &str) -> bool {
-    let mentions = |text: &String| text.contains(EXTENSION);
-    annotations.contains_key(ANNOTATION)
-        || annotations.get(LAST_APPLIED).is_some_and(mentions)
-        || spec.contains(EXTENSION)
 }
 
 #[cfg(test)]

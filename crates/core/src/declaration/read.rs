@@ -52,25 +52,12 @@ impl Definition {
     /// Reads a CRD from its JSON text.
     pub fn from_json(text: &str) -> Result<Self, DefinitionError> {
         let document: wire::WireDocument<&RawValue> = wire::read_object(text, wire::CRD)?;
-        Self::from_parts(&document.metadata.name, &document.metadata.annotations, document.spec.get())
+        Self::from_parts(&document.metadata.name, &document.metadata.annotations, document.spec.get(), None)
     }
 
-    /// Reads a CRD from its name, its annotations and the JSON text of its `spec`. Uses the names that the `spec` asks for.
-    pub fn from_parts(name: &str, annotations: &BTreeMap<String, String>, spec: &str) -> Result<Self, DefinitionError> {
-        Self::read(name, annotations, spec, None)
-    }
-
-    /// Reads a CRD like [`Self::from_parts`], but uses the names that the API server has accepted.
-    pub fn with_accepted_names(
-        claim: ClaimedKind,
-        name: &str,
-        annotations: &BTreeMap<String, String>,
-        spec: &str,
-    ) -> Result<Self, DefinitionError> {
-        Self::read(name, annotations, spec, Some(claim))
-    }
-
-    fn read(
+    /// Reads a CRD from its name, its annotations and the JSON text of its `spec`. Uses the names that the API server has accepted, or
+    /// else those that the `spec` asks for.
+    pub fn from_parts(
         name: &str,
         annotations: &BTreeMap<String, String>,
         spec: &str,

@@ -160,7 +160,7 @@ fn read(name: &str, stored: &StoredCrd, claim: &ClaimedKind) -> Result<Definitio
         let wanted = "CustomResourceDefinition";
         return Err(DefinitionError::Malformed { wanted, path: "spec.versions".to_owned(), message });
     }
-    Definition::with_accepted_names(claim.clone(), name, &stored.annotations, &stored.spec)
+    Definition::from_parts(name, &stored.annotations, &stored.spec, Some(claim.clone()))
 }
 
 fn declared(mut definition: Definition, declarations: &[Arc<Declaration>]) -> CompileOutcome {
