@@ -1,13 +1,16 @@
 //! A fault of a declaration or a problem of a file, with its place.
 
 use crate::assembly::Assembly;
+use crate::crd;
 use crate::document::Document;
-use crate::misspelt::{self, Misspelling};
 use crate::problem::Problem;
 use kube_unions_core::declaration::{ANNOTATION, FaultKind, FaultOfVersions, Severity, Source};
 use kube_unions_core::field_path::pointer;
+use kube_unions_core::near::nearest;
 use kube_unions_core::report_kinds;
+use kube_unions_core::schema::{EXTENSION, Place, PlaceStep};
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// A fault or problem, with its place in a file. Serializes as `lint` prints it.
@@ -151,17 +154,36 @@ impl Diagnostic {
         }
     }
 
-    /// Describes a misspelt name in a CRD.
-    pub fn of_misspelling(document: &Document, misspelling: Misspelling) -> Self {
-        let Misspelling { pointer, version, path, message } = misspelling;
-        let source = if version.is_some() { Source::Schema } else { Source::Annotation };
-        Self {
-            definition: document.name.clone(),
-            versions: version.into_iter().collect(),
-            path,
-            source: Some(source.to_string()),
-            ..Self::of_input(Problem::of_document(document, &pointer, message), InputRule::MisspeltName)
+    /// Describes the keywords and annotations of a CRD that resemble those that declare unions.
+    pub fn of_misspellings(document: &Document) -> Vec<Self> {
+        // Parsing a large CRD takes longer than this search.
+        if !document.text.contains("x-") && !document.text.contains("annotations") {
+            return Vec::new();
         }
+        let Ok(crd) = serde_json::from_str::<Value>(&document.text) else { return Vec::new() };
+        let of_name = |pointer: &str, source: Source, message| Self {
+            definition: document.name.clone(),
+            source: Some(source.to_string()),
+            ..Self::of_input(Problem::of_document(document, pointer, message), InputRule::MisspeltName)
+        };
+        let mut found = Vec::new();
+        let annotations = crd.pointer("/metadata/annotations").and_then(Value::as_object);
+        let names = annotations.into_iter().flat_map(Map::keys);
+        for name in names.filter(|name| nearest(name, [ANNOTATION]).is_some()) {
+            let message = format!("the annotation `{name}` has no effect; did you mean `{ANNOTATION}`?");
+            found.push(of_name(&pointer(["metadata", "annotations", name]), Source::Annotation, message));
+        }
+        for (index, version, schema) in crd::schemas(&crd) {
+            for (mut tokens, name, _) in crd::keywords(schema, |name| nearest(name, [EXTENSION]).is_some()) {
+                let path = place(&tokens).to_string();
+                tokens.push(name.to_owned());
+                let at = format!("/spec/versions/{index}/schema/openAPIV3Schema{}", pointer(&tokens));
+                let message = format!("the keyword `{name}` has no effect; did you mean `{EXTENSION}`?");
+                let versions = vec![version.to_owned()];
+                found.push(Self { versions, path, ..of_name(&at, Source::Schema, message) });
+            }
+        }
+        found
     }
 
     /// Returns line and column, counted from 1.
@@ -210,14 +232,26 @@ pub fn diagnose(assembly: &Assembly) -> Vec<Diagnostic> {
         Some(Diagnostic::of_fault(group, file, position))
     });
     let problems = assembly.problems.iter().map(Diagnostic::of_problem);
-    let misspelt = assembly.definitions().flat_map(|document| {
-        let found = misspelt::in_definition(document).into_iter();
-        found.map(move |misspelling| Diagnostic::of_misspelling(document, misspelling))
-    });
+    let misspelt = assembly.definitions().flat_map(Diagnostic::of_misspellings);
     let misplaced = assembly.definitions().filter_map(Diagnostic::of_misplaced);
     let mut diagnostics: Vec<Diagnostic> = faults.chain(problems).chain(misspelt).chain(misplaced).collect();
     diagnostics.sort();
     diagnostics
+}
+
+/// Returns the place in an object that a path in its schema describes.
+fn place(path: &[String]) -> Place {
+    let mut steps = Vec::new();
+    let mut tokens = path.iter();
+    while let Some(token) = tokens.next() {
+        match token.as_str() {
+            "properties" => steps.extend(tokens.next().map(|name| PlaceStep::Property(name.as_str().into()))),
+            "items" => steps.push(PlaceStep::Items),
+            "additionalProperties" => steps.push(PlaceStep::Values),
+            _ => {}
+        }
+    }
+    steps.into_iter().collect()
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

@@ -204,12 +204,7 @@ impl Problem {
 impl ManifestFile {
     /// Returns the documents of the file, with the items of lists.
     pub fn documents(&self) -> Vec<Document> {
-        self.sections.iter().flat_map(|section| self.documents_of(section)).collect()
-    }
-
-    /// Returns the documents of one section, with the items of lists.
-    pub(crate) fn documents_of(&self, section: &Arc<Section>) -> Vec<Document> {
-        Document::all_in(&self.path, section, None)
+        self.sections.iter().flat_map(|section| Document::all_in(&self.path, section, None)).collect()
     }
 }
 

@@ -67,7 +67,7 @@ pub fn edit_crds<E: From<EditError>>(
         EditedFile { text: String::new(), format, definitions: Vec::new(), changed: false, notices: Vec::new() };
     for section in &file.sections {
         let (mut edits, start) = (Vec::new(), edited.text.len());
-        let documents = file.documents_of(section);
+        let documents = Document::all_in(&file.path, section, None);
         for document in &documents {
             let made = match document.definitions() {
                 Err(problem) if mentions_unions(document) => return Err(EditError::Unknown(problem).into()),

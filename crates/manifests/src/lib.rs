@@ -16,7 +16,6 @@ pub mod input;
 mod layout;
 mod made;
 pub mod misspelt;
-pub mod normalized;
 mod parts;
 mod problem;
 pub mod request;

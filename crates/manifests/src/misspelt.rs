@@ -1,78 +1,17 @@
 //! Near misses: names that resemble one with a meaning, and so have none. Each would pass in silence.
 //!
-//! [`in_definition`] finds declarations under a wrong name, [`kind_of_declaration`] documents of a wrong kind, and
-//! [`KnownKinds`] objects whose kind is one letter off.
+//! [`kind_of_declaration`] finds documents of a wrong kind, and [`KnownKinds`] objects whose kind is one letter off.
+//! [`Diagnostic::of_misspellings`](crate::diagnostic::Diagnostic::of_misspellings) finds declarations under a wrong name.
 
-use crate::crd;
 use crate::document::Document;
 use crate::made::MAKERS;
-use kube_unions_core::declaration::ANNOTATION;
-use kube_unions_core::field_path::pointer;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::near::{nearest, one_edit_off};
-use kube_unions_core::schema::{EXTENSION, Place, PlaceStep};
-use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The documents that declare unions, beside those that CRDs are made of: group and kind.
 const DECLARING: [(&str, &str); 2] =
     [("apiextensions.k8s.io", "CustomResourceDefinition"), ("kube-unions.dev", "UnionDeclaration")];
-
-/// A misspelt name in a CRD.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misspelling {
-    /// The JSON Pointer of the name in the CRD.
-    pub pointer: String,
-    /// The version whose schema has the name, `None` for an annotation.
-    pub version: Option<String>,
-    /// The path of the object in the schema.
-    pub path: String,
-    /// The misspelt name, and the nearest known one.
-    pub message: String,
-}
-
-/// Returns the keywords and annotations of a CRD that resemble those that declare unions.
-pub fn in_definition(document: &Document) -> Vec<Misspelling> {
-    // Parsing a large CRD takes longer than this search.
-    if !document.text.contains("x-") && !document.text.contains("annotations") {
-        return Vec::new();
-    }
-    let Ok(crd) = serde_json::from_str::<Value>(&document.text) else { return Vec::new() };
-    let mut found = Vec::new();
-    let annotations = crd.pointer("/metadata/annotations").and_then(Value::as_object);
-    for name in annotations.into_iter().flat_map(|annotations| annotations.keys()) {
-        if nearest(name, [ANNOTATION]).is_some() {
-            let pointer = pointer(["metadata", "annotations", name]);
-            let message = format!("the annotation `{name}` has no effect; did you mean `{ANNOTATION}`?");
-            found.push(Misspelling { pointer, version: None, path: String::new(), message });
-        }
-    }
-    for (index, version, schema) in crd::schemas(&crd) {
-        for (mut path, name, _) in crd::keywords(schema, |name| nearest(name, [EXTENSION]).is_some()) {
-            let place = place(&path).to_string();
-            path.push(name.to_owned());
-            let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema{}", pointer(&path));
-            let message = format!("the keyword `{name}` has no effect; did you mean `{EXTENSION}`?");
-            found.push(Misspelling { pointer, version: Some(version.to_owned()), path: place, message });
-        }
-    }
-    found
-}
-
-/// Returns the place in an object that a path in its schema describes.
-fn place(path: &[String]) -> Place {
-    let mut steps = Vec::new();
-    let mut tokens = path.iter();
-    while let Some(token) = tokens.next() {
-        match token.as_str() {
-            "properties" => steps.extend(tokens.next().map(|name| PlaceStep::Property(name.as_str().into()))),
-            "items" => steps.push(PlaceStep::Items),
-            "additionalProperties" => steps.push(PlaceStep::Values),
-            _ => {}
-        }
-    }
-    steps.into_iter().collect()
-}
 
 /// Returns a message for a document whose group or kind resembles that of a CRD or a `UnionDeclaration`.
 pub fn kind_of_declaration(document: &Document) -> Option<String> {

@@ -1,9 +1,14 @@
-//! Builds the `AdmissionReview` that the API server would send. The texts of the objects go into it unchanged.
+//! Builds the `AdmissionReview` that the API server would send, and makes edits of its answer. The texts of the objects go into the
+//! review unchanged.
 
 use crate::document::Document;
+use crate::edit::Edit;
 use kube_unions_core::admission::{self, Phase, Ratcheting, Review, ReviewError};
 use kube_unions_core::catalog::Catalog;
+use kube_unions_core::field_path::{FieldPath, Segment, pointer_tokens};
+use kube_unions_core::json_patch::PatchOperation;
 use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::union::Change;
 use serde_json::json;
 
 /// An object that is to be reviewed.
@@ -51,4 +56,24 @@ impl ReviewedObject<'_> {
             r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{request},"object":{new},"oldObject":{old}}}}}"#
         )
     }
+}
+
+/// Returns the changes of an answer as edits, without those in objects that only defaults make.
+pub fn own_edits(document: &Document, review: &Review) -> Vec<Edit> {
+    let mut edits = edits_below(&pointer_tokens(&document.pointer).unwrap_or_default(), review);
+    edits.retain(|edit| match edit {
+        Edit::Set(path, _) => document.has_parent_of(path),
+        Edit::Remove(_) | Edit::Items { .. } => true,
+    });
+    edits
+}
+
+/// Returns the changes of an answer as edits of a value that has the object at the path `base`.
+pub fn edits_below(base: &[String], review: &Review) -> Vec<Edit> {
+    let place = |path: &FieldPath| base.iter().cloned().chain(path.segments().iter().map(Segment::to_token)).collect();
+    let edit = |change: Change| match change.operation() {
+        PatchOperation::Set(path, value) => Edit::Set(place(&path), value),
+        PatchOperation::Remove(path) => Edit::Remove(place(&path)),
+    };
+    review.changes().map(edit).collect()
 }

@@ -7,8 +7,7 @@ use kube_unions_core::declaration::Severity;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Part, UnionPlace};
 use kube_unions_manifests::edit;
-use kube_unions_manifests::normalized::own_edits;
-use kube_unions_manifests::request::ReviewedObject;
+use kube_unions_manifests::request::{ReviewedObject, own_edits};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -14,7 +14,6 @@ use crate::cli::report::output::{self, Paint};
 use anyhow::bail;
 use clap::Args;
 use kube_unions_manifests::counts::{count, grouped};
-use kube_unions_manifests::misspelt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -134,8 +133,7 @@ fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow
         };
         if crd.extensions.is_empty() && misplaced.is_none() {
             // Only `lint` is strict with the declarations of the annotation.
-            let found = misspelt::in_definition(document).into_iter();
-            messages.add(found.map(|misspelling| Diagnostic::of_misspelling(document, misspelling)));
+            messages.add(Diagnostic::of_misspellings(document));
             return Ok(Vec::new());
         }
         let misplaced_places =
