@@ -1,4 +1,4 @@
-// The question to the engine and its answer: crates/playground/src/question.rs and answer.rs.
+// The question to the engine and its answer: crates/playground/src/inputs.rs and answer.rs.
 
 export type InputName = "definitions" | "old" | "new";
 

@@ -1,8 +1,7 @@
 //! The answer to a question.
 
 use crate::described::DescribedKind;
-use crate::inputs::{PlaygroundInputs, PlaygroundProblem};
-use crate::question::Question;
+use crate::inputs::{PlaygroundInputs, PlaygroundProblem, Question};
 use crate::verdict::{ReviewVerdict, Reviewed, review};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;

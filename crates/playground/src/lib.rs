@@ -10,14 +10,12 @@ mod answer;
 mod described;
 mod inputs;
 mod place;
-mod question;
 mod verdict;
 mod write;
 
 pub use answer::Answer;
-pub use inputs::{InputName, PlaygroundProblem};
+pub use inputs::{InputName, LARGEST_INPUT, PlaygroundProblem, Question, WriteWay};
 pub use place::InputPlace;
-pub use question::{LARGEST_INPUT, Question, WriteWay};
 pub use verdict::{PlaygroundOutcome, ReviewVerdict, Reviewed};
 
 /// Answers a question, both as JSON.

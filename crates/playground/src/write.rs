@@ -1,9 +1,8 @@
 //! The write that admission sees: the new object, or what an apply of it makes of the old one.
 
 use crate::described::DescribedKind;
-use crate::inputs::{InputName, PlaygroundInputs};
+use crate::inputs::{InputName, PlaygroundInputs, WriteWay};
 use crate::place::{ApplySource, InputPlace, ObjectOrigin};
-use crate::question::WriteWay;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::names::GroupVersionKind;
