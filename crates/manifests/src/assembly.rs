@@ -2,9 +2,9 @@
 
 use crate::counts::count;
 use crate::document::Document;
+use crate::file::Problem;
 use crate::input;
 use crate::misspelt;
-use crate::problem::Problem;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Target};

@@ -3,7 +3,7 @@
 use crate::assembly::Assembly;
 use crate::crd;
 use crate::document::Document;
-use crate::problem::Problem;
+use crate::file::Problem;
 use kube_unions_core::declaration::{ANNOTATION, FaultKind, FaultOfVersions, Severity, Source};
 use kube_unions_core::field_path::pointer;
 use kube_unions_core::near::nearest;
@@ -31,7 +31,6 @@ pub struct Diagnostic {
     /// The path in the schema, empty for the whole schema.
     pub path: String,
     /// Its severity.
-    #[serde(serialize_with = "name_of_severity")]
     pub severity: Severity,
     /// The origin of the faulty declaration: schema, annotation or `UnionDeclaration`.
     pub source: Option<String>,
@@ -257,9 +256,4 @@ fn place(path: &[String]) -> Place {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn name_of_rule<S: Serializer>(rule: &LintRule, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(rule.name())
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn name_of_severity<S: Serializer>(severity: &Severity, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(severity.name())
 }

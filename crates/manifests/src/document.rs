@@ -1,8 +1,7 @@
 //! One object of a manifest: its type, its name and its place in the file.
 
 use crate::crd_maker::MadeCrd;
-use crate::file::{ManifestFile, Section};
-use crate::problem::Problem;
+use crate::file::{ManifestFile, Problem, Section};
 use kube_unions_core::field_path::{self, pointer_tokens};
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;

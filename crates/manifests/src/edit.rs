@@ -10,8 +10,7 @@ pub use self::change::Edit;
 
 use self::splices::edit_text;
 use crate::document::Document;
-use crate::file::{Format, ManifestFile, Section};
-use crate::problem::Problem;
+use crate::file::{Format, ManifestFile, Problem, Section};
 use crate::stream::starts_explicitly;
 use crate::yaml::{self, WriteError};
 use kube_unions_core::declaration::ANNOTATION;

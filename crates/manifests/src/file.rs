@@ -1,10 +1,10 @@
-//! Splits files into documents and keeps their text, so that unchanged documents are printed byte for byte.
+//! Splits files into documents and keeps their text, so that unchanged documents are printed byte for byte. A fault has its position.
 
-use crate::problem::Problem;
 use crate::syntax::{self, Shape, SyntaxNode, Tree};
 use crate::{foreign, yaml};
 use kube_unions_core::field_path::pointer_tokens;
 use serde_json::value::RawValue;
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -42,6 +42,38 @@ pub enum Format {
     Json,
     /// YAML.
     Yaml,
+}
+
+/// A problem with a file, and its position.
+#[derive(Debug, Clone, thiserror::Error)]
+pub struct Problem {
+    /// The file, `<stdin>` for standard input.
+    pub file: PathBuf,
+    /// Line and column, counted from 1.
+    pub position: Option<(usize, usize)>,
+    /// The problem, and its remedy.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file.display())?;
+        if let Some((line, column)) = self.position {
+            write!(f, "{line}:{column}:")?;
+        }
+        write!(f, " {}", self.message)
+    }
+}
+
+impl Problem {
+    /// Returns a problem of a whole file.
+    pub fn of_file(file: &Path, message: String) -> Self {
+        Self { file: file.to_owned(), position: None, message }
+    }
+
+    pub(crate) fn at(file: &Path, position: (usize, usize), message: String) -> Self {
+        Self { file: file.to_owned(), position: Some(position), message }
+    }
 }
 
 impl ManifestFile {

@@ -13,10 +13,9 @@ mod tests;
 mod yaml;
 
 use crate::document::{Document, ObjectHead};
-use crate::file::{Format, ManifestFile, Section};
+use crate::file::{Format, ManifestFile, Problem, Section};
 use crate::input::LARGEST;
 use crate::misspelt;
-use crate::problem::Problem;
 use crate::yaml::on_deep_stack;
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};

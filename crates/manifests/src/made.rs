@@ -5,7 +5,7 @@
 
 use crate::crd_maker::{CrdMaker, MadeCrd};
 use crate::document::Document;
-use crate::problem::Problem;
+use crate::file::Problem;
 use crate::simple_schema;
 use kube_unions_core::declaration::ANNOTATION;
 use kube_unions_core::field_path::{self, pointer_tokens};

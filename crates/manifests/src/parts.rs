@@ -2,7 +2,7 @@
 
 use crate::assembly::Assembly;
 use crate::document::Document;
-use crate::problem::Problem;
+use crate::file::Problem;
 use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, OpenApi};
 use kube_unions_core::field_path::pointer;
 use std::collections::BTreeMap;
