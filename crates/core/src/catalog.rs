@@ -4,11 +4,9 @@
 //! it. This module must not know where definitions come from.
 
 mod builder;
-mod cost;
 mod kind_names;
 
-pub use builder::{Builder, CompiledDefinition, definition_faults};
-pub use cost::compiling_cost;
+pub use builder::{Builder, CompiledDefinition, compiling_cost, definition_faults};
 pub use kind_names::KindNames;
 
 use crate::declaration::{Fault, OriginEntry, Resource};

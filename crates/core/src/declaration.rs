@@ -12,7 +12,6 @@ mod annotation;
 mod custom_resource;
 mod declared_union;
 mod definition;
-mod error;
 mod exempt;
 mod fault;
 mod fault_kind;
@@ -32,8 +31,7 @@ pub use custom_resource::{Declaration, Target, UnionDeclarationSpec, ValidationA
 #[cfg(feature = "kube")]
 pub use custom_resource::{UnionDeclaration, UnionDeclarationStatus};
 pub use declared_union::{DeclaredMember, DeclaredUnion};
-pub use definition::{Definition, DefinitionVersion, Resource};
-pub use error::DefinitionError;
+pub use definition::{Definition, DefinitionError, DefinitionVersion, Resource};
 pub use exempt::{BuiltinGroups, is_exempt};
 pub use fault::{Fault, FaultOfVersions};
 pub use fault_kind::FaultKind;

@@ -2,8 +2,7 @@
 
 use super::acceptance::ClaimedKind;
 use super::annotation::{self, ANNOTATION};
-use super::definition::{Definition, DefinitionVersion, Resource};
-use super::error::DefinitionError;
+use super::definition::{Definition, DefinitionError, DefinitionVersion, Resource};
 use super::last_applied::{self, LAST_APPLIED};
 use super::wire;
 use crate::names::{GroupKind, GroupVersionKind};

@@ -1,7 +1,6 @@
 //! The wire types of documents, with the fields that are read.
 
-use super::definition::{DefinitionVersion, Resource};
-use super::error::DefinitionError;
+use super::definition::{DefinitionError, DefinitionVersion, Resource};
 use crate::schema::{Schema, null_is_default};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
