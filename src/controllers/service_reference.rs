@@ -70,7 +70,7 @@ mod tests {
         let long = format!("a/{}", "b".repeat(64));
         for text in ["", "b", "a/", "/b", "a/b:", "a/b:0", "a/b:65536", "a/b/c", "A/b", "a/-b", "a/b:443:1", &long] {
             let error = text.parse::<ServiceReference>().unwrap_err();
-            assert!(error.to_string().starts_with(&format!("invalid Service `{text}`")), "{error}");
+            assert!(error.starts_with(&format!("invalid Service `{text}`")), "{error}");
         }
     }
 

@@ -4,8 +4,26 @@ use kube_unions_core::field_path;
 use kube_unions_core::schema::cel_name::is_reserved;
 
 /// Names that have a meaning in an admission policy, or that the compiler gives to something else.
-const TAKEN: &str = "all authorizer claim dyn exists filter fault has key map namespaceObject object old oldObject request size type \
-                     variables";
+const TAKEN: [&str; 18] = [
+    "all",
+    "authorizer",
+    "claim",
+    "dyn",
+    "exists",
+    "filter",
+    "fault",
+    "has",
+    "key",
+    "map",
+    "namespaceObject",
+    "object",
+    "old",
+    "oldObject",
+    "request",
+    "size",
+    "type",
+    "variables",
+];
 
 /// Returns a string literal, in single quotes where that saves escapes.
 pub(crate) fn text(text: &str) -> String {
@@ -159,11 +177,7 @@ pub(crate) fn singular(name: &str) -> String {
         .or_else(|| name.strip_suffix('s').filter(|stem| !stem.ends_with('s')).map(str::to_owned))
         .unwrap_or_else(|| name.to_owned());
     let word = identifier(&stem);
-    if is_name(&word) && word.len() > 2 && !TAKEN.split(' ').any(|taken| taken == word) {
-        word
-    } else {
-        "item".to_owned()
-    }
+    if is_name(&word) && word.len() > 2 && !TAKEN.contains(&&*word) { word } else { "item".to_owned() }
 }
 
 /// Returns the characters of a name that an identifier may have, with `_` for the others. Two underscores in a row could

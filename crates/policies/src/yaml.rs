@@ -8,9 +8,29 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The order of fields. Others follow in alphabetical order.
-const ORDER: &str = "apiVersion kind metadata spec name policyName matchConstraints matchConditions variables mutations validations \
-                     patchType expression messageExpression message reason failurePolicy reinvocationPolicy apiGroups \
-                     resourceRules namespaceSelector";
+const ORDER: [&str; 21] = [
+    "apiVersion",
+    "kind",
+    "metadata",
+    "spec",
+    "name",
+    "policyName",
+    "matchConstraints",
+    "matchConditions",
+    "variables",
+    "mutations",
+    "validations",
+    "patchType",
+    "expression",
+    "messageExpression",
+    "message",
+    "reason",
+    "failurePolicy",
+    "reinvocationPolicy",
+    "apiGroups",
+    "resourceRules",
+    "namespaceSelector",
+];
 
 /// The longest list or map on one line, in characters.
 const WIDTH: usize = 100;
@@ -36,7 +56,7 @@ impl Writer<'_> {
     /// Writes the fields of a map that is the value of the field `parent`. The first line has its indentation already.
     fn map(&mut self, fields: &Map<String, Value>, indent: usize, parent: &str) {
         let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
-        let rank = |name: &str| ORDER.split(' ').position(|it| it == name).unwrap_or(usize::MAX);
+        let rank = |name: &str| ORDER.iter().position(|it| *it == name).unwrap_or(ORDER.len());
         sorted.sort_by(|(one, _), (other, _)| (rank(one), one).cmp(&(rank(other), other)));
         for (position, (name, value)) in sorted.into_iter().enumerate() {
             if position > 0 {

@@ -246,7 +246,7 @@ mod tests {
             (r#"{"matchExpressions": [{"operator": "Exists"}]}"#, "missing field `key`"),
             (r#"{"matchExpressions": [["a", "Exists"]]}"#, "expected a list of objects"),
         ] {
-            let error = text.parse::<LabelSelector>().unwrap_err().to_string();
+            let error = text.parse::<LabelSelector>().unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");
         }
     }
@@ -273,7 +273,7 @@ mod tests {
             ),
             (&json!(many).to_string(), "65 conditions are too many"),
         ] {
-            let error = text.parse::<MatchConditions>().unwrap_err().to_string();
+            let error = text.parse::<MatchConditions>().unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");
         }
     }

@@ -192,7 +192,7 @@ impl Registrar {
             match self.write(kind, stored.is_some(), &object, intent.owner.is_some()).await {
                 Ok(written) => match desired(kind, Some(&written), &intent, bundle.as_deref()) {
                     Some(wanted) if intent.is_whole => {
-                        kept = Err(not_kept(kind, &differences(kind, Some(&written), &wanted)))
+                        kept = Err(not_kept(kind, &differences(kind, Some(&written), &wanted)));
                     }
                     Some(_) | None => *stored = Some(written),
                 },
