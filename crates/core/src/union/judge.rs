@@ -1,8 +1,9 @@
 //! Judges an object: walks the new and the old object side by side, and collects changes and violations.
 //!
 //! The walk follows the order of paths. Changes and violations are therefore in that order whatever the order of keys in
-//! the JSON, and the first of many violations are always the same. This module must not know JSON or admission. `normalize`
-//! and `validate` have the rules for one union.
+//! the JSON, and the first of many violations are always the same. The walk passes over items of lists and values of maps in
+//! which there is nothing to find, and looks up no counterparts of them. This module must not know JSON or admission.
+//! `normalize` and `validate` have the rules for one union.
 
 mod judged;
 mod judgement;
