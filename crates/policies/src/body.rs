@@ -1,4 +1,4 @@
-//! What normalisation and validation have in common.
+//! The parts of a policy that normalisation and validation share.
 
 use crate::condition::RequestCondition;
 use crate::group::{self, PlaceGroup, PlacedUnion};
