@@ -1,8 +1,6 @@
 //! Large kinds and large objects: policies are accepted, and the cost of their evaluation stays within the API server's
 //! budget, or the request is denied.
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value, json};
 
 use super::agreement::{Outcome, Subject, differences};
@@ -14,6 +12,9 @@ const GROUP: &str = "limits.example";
 
 /// Items that policies judge at least, in a list with one union of two members for each item. The guide tells it.
 const JUDGED_ITEMS: usize = 1000;
+
+/// More items than the API server's budget is enough for.
+const BEYOND: usize = 10 * JUDGED_ITEMS;
 
 /// Returns an object with a union of the 2022 form over so many members.
 fn map_form(members: usize) -> Value {
@@ -161,7 +162,9 @@ fn long_lists_are_judged_or_denied_and_never_judged_in_part() {
     for (subject, &discriminator) in kinds.iter().zip(&discriminators) {
         native.apply(&subject.definition);
         native.wait_until_served(&subject.url(""));
-        for count in [100, JUDGED_ITEMS, 10_000] {
+        // The costliest form stands for those that the API server has no budget for.
+        let counts = if subject.kind() == "Discriminated" { &[JUDGED_ITEMS, BEYOND][..] } else { &[JUDGED_ITEMS] };
+        for &count in counts {
             let old = items(subject.kind(), count, discriminator, false);
             let object = subject.store(&native, &format!("items{count}"), &old);
             stored.push((subject, count, discriminator, old, object));
@@ -169,8 +172,6 @@ fn long_lists_are_judged_or_denied_and_never_judged_in_part() {
     }
     let found = differences(&native, &kinds, &warning());
     assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
-    let mut table =
-        String::from("\n| items | kind | update of one item | apply that switches one item |\n|---|---|---|---|\n");
     for (subject, count, discriminator, old, object) in stored {
         let kind = subject.kind();
         let new = items(kind, count, discriminator, true);
@@ -181,19 +182,19 @@ fn long_lists_are_judged_or_denied_and_never_judged_in_part() {
                 "judged".to_owned()
             }
             Ok(answer) => {
-                let message = answer.body["message"].as_str().unwrap_or_default();
                 assert!(!answer.is_success(), "{kind}, {count} items: let through as {}", answer.body);
-                format!("denied: {}", message.rsplit_once(": ").map_or(message, |(_, reason)| reason))
+                format!("denied: {}", answer.body["message"])
             }
         };
-        let applied = if kind == "Unkeyed" { "-".to_owned() } else { applied(&native, subject, &object.name, &new) };
-        let _ = writeln!(table, "| {count} | {kind} | {outcome} | {applied} |");
-        for outcome in [&outcome, &applied] {
-            let is_judged = ["judged", "-"].contains(&&**outcome);
-            assert!(is_judged || count > JUDGED_ITEMS, "{kind}, {count} items: {outcome}");
+        say(&format!("{count} items of {kind}: {outcome}"));
+        if count > JUDGED_ITEMS {
+            continue;
+        }
+        assert_eq!(outcome, "judged", "{kind}, {count} items");
+        if kind != "Unkeyed" {
+            assert_applied(&native, subject, &object.name, &new);
         }
     }
-    say(&table);
 }
 
 #[test]
@@ -220,21 +221,15 @@ fn the_message_about_many_faults_is_cut() {
     assert!(message.len() <= 5000 && begin.len() > 1000 && whole.starts_with(begin), "{message}");
 }
 
-/// Applies a manifest of all items, of which one sets the new member alone. Returns the outcome.
-fn applied(native: &Native, subject: &Subject, name: &str, new: &Value) -> String {
+/// Applies a manifest of all items, of which one sets the new member alone: the member of another client is cleared.
+fn assert_applied(native: &Native, subject: &Subject, name: &str, new: &Value) {
     let mut manifest = new.clone();
     for item in manifest["list"].as_array_mut().expect("a list").iter_mut().filter(|item| item.get("m1").is_some()) {
         item.as_object_mut().expect("an item").remove("m0");
     }
-    let Ok(answer) = subject.try_apply(native, name, &manifest) else {
-        return "takes longer than a client waits".to_owned();
-    };
-    if answer.is_success() {
-        assert_eq!(answer.body["list"], manifest["list"], "the member of another client is cleared");
-        return "judged".to_owned();
-    }
-    let message = answer.body["message"].as_str().unwrap_or_default();
-    format!("denied: {}", message.rsplit_once(": ").map_or(message, |(_, reason)| reason))
+    let answer = subject.try_apply(native, name, &manifest).unwrap_or_else(|error| panic!("{error}"));
+    assert!(answer.is_success(), "{}", answer.body["message"]);
+    assert_eq!(answer.body["list"], manifest["list"]);
 }
 
 /// Returns a list of items. The one in the middle is switched.

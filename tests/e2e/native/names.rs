@@ -357,30 +357,3 @@ fn long_names_of_kinds_lead_to_names_of_policies_that_work() {
     assert_eq!(names.len(), 2 * 3, "{names:?}");
     assert!(names.iter().all(|name| name.contains(&group) && name.len() <= 253), "{names:?}");
 }
-
-#[test]
-fn five_hundred_kinds_have_policies_with_distinct_names_that_never_change() {
-    let Some(native) = Native::start() else { return };
-    let schema = json!({"type": "object", "properties": {"spec": map_form("type", ["a", "b"], ["A", "B"], &[])}});
-    let kinds: Vec<Value> = (0..500)
-        .map(|number| {
-            let group = format!("group{}.{}.names.example", number % 7, "long".repeat(1 + number % 13));
-            crd(&group, &format!("Kind{number}"), &[version("v1", &schema, false)])
-        })
-        .collect();
-    let names = |kinds: &[Value]| -> BTreeSet<String> {
-        let compiled = compile_all(&catalog(&kinds.iter().collect::<Vec<_>>()), &warning());
-        assert!(compiled.iter().all(|it| it.refusals.is_empty()));
-        let objects = compiled.iter().flat_map(|it| &it.objects);
-        objects.map(|object| format!("{}/{}", object.kind(), object.name())).collect()
-    };
-    let all = names(&kinds);
-    assert_eq!(all.len(), 500 * 6);
-    let reversed: Vec<Value> = kinds.iter().rev().cloned().collect();
-    assert_eq!(all, names(&reversed), "the names do not depend on the order");
-    assert!(names(&kinds[..10]).is_subset(&all), "the names do not depend on other kinds");
-    // A binding has the name of its policy, and its creation is cheap.
-    let compiled = compile_all(&catalog(&kinds.iter().collect::<Vec<_>>()), &warning());
-    let bindings = compiled.iter().flat_map(|it| &it.objects).filter(|object| object.kind().ends_with("Binding"));
-    assert_eq!(bindings.map(|binding| native.apply(&binding.to_json())).count(), 500 * 3);
-}

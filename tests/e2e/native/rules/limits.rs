@@ -150,12 +150,13 @@ fn lists_and_members_are_limited_as_the_api_server_limits_them() {
         Around::Values,
         Around::Items(1_000),
         Around::Items(10_000),
-        Around::Items(1_000_000),
     ];
     let (mut accepted, mut refused) = (0, 0);
     for shape in [Shape::Map, Shape::TwoValues, Shape::List, Shape::Discriminated] {
-        for members in [2, 4, 8, 16, 17, 64, 128] {
-            for around in arounds {
+        for (members, arounds) in
+            [(2, &arounds[..]), (4, &arounds), (16, &arounds), (17, &arounds[3..]), (128, &arounds[4..])]
+        {
+            for &around in arounds {
                 let schema = |forced| object(json!({"spec": around.field(union(shape, members), forced)}));
                 let holds = agree(native, &format!("{shape:?} of {members} in {around:?}"), schema);
                 *(if holds { &mut accepted } else { &mut refused }) += 1;
@@ -165,7 +166,7 @@ fn lists_and_members_are_limited_as_the_api_server_limits_them() {
             }
         }
     }
-    assert!(accepted > 100 && refused > 20, "{accepted} accepted, {refused} refused");
+    assert!(accepted > 40 && refused > 10, "{accepted} accepted, {refused} refused");
 }
 
 #[test]
@@ -196,28 +197,26 @@ fn a_large_table_of_values_and_members_has_rules() {
 #[test]
 fn many_unions_of_one_kind_share_a_limit() {
     let Some(native) = Native::shared() else { return };
-    for (unions, around) in [
-        (20, Around::Nothing),
-        (20, Around::Items(1_000)),
-        (20, Around::Items(10_000)),
-        (20, Around::Unlimited),
-        (60, Around::Keyed),
-        (60, Around::Unlimited),
+    for (unions, shape, members, around) in [
+        (20, Shape::Map, 64, Around::Nothing),
+        (20, Shape::Map, 3, Around::Items(1_000)),
+        (20, Shape::List, 5, Around::Items(1_000)),
+        (20, Shape::Map, 3, Around::Items(10_000)),
+        (20, Shape::List, 5, Around::Unlimited),
+        (60, Shape::Map, 3, Around::Keyed),
     ] {
-        for (shape, members) in [(Shape::Map, 3), (Shape::List, 5), (Shape::Map, 64)] {
-            let schema = |forced| {
-                let field = |number| (format!("u{number}"), around.field(union(shape, members), forced));
-                object((0..unions).map(field).collect::<Map<_, _>>())
-            };
-            let name = format!("{unions} unions {shape:?} of {members} in {around:?}");
-            let (after, rules) = compiled(&schema(None));
-            // A version with very long rules is refused for its size.
-            if rules.refusals.iter().any(|refusal| refusal.reason == RefusalReason::TooLong) {
-                assert_eq!(ask(native, &after).status, 201, "{name}");
-                continue;
-            }
-            agree(native, &name, schema);
+        let schema = |forced| {
+            let field = |number| (format!("u{number}"), around.field(union(shape, members), forced));
+            object((0..unions).map(field).collect::<Map<_, _>>())
+        };
+        let name = format!("{unions} unions {shape:?} of {members} in {around:?}");
+        let (after, rules) = compiled(&schema(None));
+        // A version with very long rules is refused for its size.
+        if rules.refusals.iter().any(|refusal| refusal.reason == RefusalReason::TooLong) {
+            assert_eq!(ask(native, &after).status, 201, "{name}");
+            continue;
         }
+        agree(native, &name, schema);
     }
 }
 
