@@ -20,6 +20,11 @@ pub(crate) trait Installer {
     /// Returns the API group of the kinds that the rows are played on.
     fn group(&self) -> &'static str;
 
+    /// Returns true if the rows of a file are played.
+    fn plays(&self, _path: &str) -> bool {
+        true
+    }
+
     /// Returns the CRD to install, and the policies beside it. Installing an error fails the rows of the suite with it.
     fn compile(&self, played: &Played<'_>) -> Result<Installed, String>;
 
@@ -81,14 +86,17 @@ const QUERY: &str = "dryRun=All&fieldValidation=Ignore";
 
 /// Plays every row. Fails unless exactly the rows do not hold that the list has for this way.
 pub(crate) fn play(native: &Api, installer: &dyn Installer, way: &str) {
-    let exceptions = exceptions(way);
     // Real applies are played by `crate::applied`.
-    let suites: Vec<_> = suites().into_iter().filter(|(path, _)| !path.starts_with("applied/")).collect();
+    let is_played = |path: &str| !path.starts_with("applied/") && installer.plays(path);
+    let suites: Vec<_> = suites().into_iter().filter(|(path, _)| is_played(path)).collect();
+    let mut exceptions = exceptions(way);
+    exceptions.retain(|(path, _), _| is_played(path));
     let (mut failed, mut kinds) = (BTreeMap::new(), Vec::new());
     for played in played(installer, &suites) {
         match installer.compile(&played) {
             Ok(objects) => {
-                native.apply(&loose(&objects.definition));
+                let begins_loose = played.has_old_objects();
+                native.apply(&if begins_loose { loose(&objects.definition) } else { objects.definition.clone() });
                 kinds.push((played, objects));
             }
             Err(reason) => failed.extend(played.rows.iter().map(|row| (played.row_name(row), reason.clone()))),
@@ -99,7 +107,7 @@ pub(crate) fn play(native: &Api, installer: &dyn Installer, way: &str) {
     }
     for (played, installed) in &kinds {
         let is_loose = installed.definition == loose(&installed.definition);
-        if !is_loose {
+        if !is_loose && played.has_old_objects() {
             native.apply(&installed.definition);
         }
         for policy in &installed.policies {
@@ -230,6 +238,10 @@ impl Played<'_> {
         object.insert("kind".to_owned(), json!(self.kind));
         object.insert("metadata".to_owned(), json!({"name": name}));
         Value::Object(object)
+    }
+
+    fn has_old_objects(&self) -> bool {
+        self.rows.iter().any(|played| played.row.old.is_some())
     }
 
     /// Stores the old object of every row, under a schema that takes every object.

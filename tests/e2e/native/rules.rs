@@ -61,6 +61,11 @@ impl Installer for Rules {
         Ok(Installed { definition, policies })
     }
 
+    /// Beside mutating policies, the forms of unions stand for all rows: what is mutated is that of `policies`.
+    fn plays(&self, path: &str) -> bool {
+        !self.mutate || ["map-form/", "list-form/", "ratcheting/"].iter().any(|folder| path.starts_with(folder))
+    }
+
     /// A keyword names neither a member nor a value.
     fn same_causes(&self, answer: &Answer, wanted: &[Cause]) -> Result<(), String> {
         match self.form {
