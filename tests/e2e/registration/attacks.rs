@@ -121,6 +121,8 @@ fn no_version_of_an_entry_fails_writes_without_a_bundle_when_cert_manager_takes_
     let injected = cluster.webhook.replica(&["--inject-ca-from=kube-unions/serving"]).unwrap();
     assert!(eventually(SETTLED, || injected.metric("kube_unions_registered") == 1), "{}", injected.log());
     inject(&cluster);
+    let fails = || entries(&get(&cluster, KINDS[0]).body).iter().all(|entry| entry["failurePolicy"] == "Fail");
+    assert!(eventually(SETTLED, fails), "{}", injected.log());
     // A new entry has no bundle until cert-manager has written one.
     let strategy = deployment_strategy("deployment-strategy").to_string();
     cluster.control_plane.kubectl("attacks").apply(&strategy).accepted();
@@ -306,19 +308,20 @@ fn settings_of_the_entries_for_objects_are_registered_and_kept() {
     }
     wait_for(&cluster, &wanted);
     assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422));
-    for (field, value) in [
+    // `drift` changes one field after the other.
+    let changes = [
         ("failurePolicy", json!("Fail")),
         ("timeoutSeconds", json!(30)),
         ("matchConditions", json!([{"name": "never", "expression": "false"}])),
         ("objectSelector", json!({"matchLabels": {"a": "b"}})),
         ("namespaceSelector", json!({})),
-    ] {
-        let operation = json!([{"op": "add", "path": format!("/webhooks/0/{field}"), "value": value}]);
-        for plural in KINDS {
-            assert!(patch_json(&cluster.control_plane, plural, &operation).is_success(), "{field}");
-        }
-        wait_for(&cluster, &wanted);
+    ];
+    let operations =
+        changes.map(|(field, value)| json!({"op": "add", "path": format!("/webhooks/0/{field}"), "value": value}));
+    for plural in KINDS {
+        assert!(patch_json(&cluster.control_plane, plural, &json!(operations)).is_success());
     }
+    wait_for(&cluster, &wanted);
     assert!(cluster.webhook.metric("kube_unions_registration_corrections_total") > 0);
     let kubectl = cluster.control_plane.kubectl("attacks");
     kubectl.run(&["label", "namespace", "default", "unions=off"]).accepted();

@@ -11,7 +11,7 @@ use crate::kind::{Kind, parse};
 use fixtures::wait::eventually;
 
 /// Ten a second.
-const CHANGES: usize = 50;
+const CHANGES: usize = 20;
 const EVERY: Duration = Duration::from_millis(100);
 
 #[test]

@@ -1,8 +1,7 @@
-//! The registered CA bundle, step by step: registration in this process against a real API server, with the trust given by
-//! the test.
+//! The registered CA bundle, and its report: registration in this process against a real API server, with the trust given by the test.
+//! The rows of the registrar's unit tests have every step, also of a replica that is not ready.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kube_unions::api::{ServerClock, connect};
@@ -31,28 +30,17 @@ struct Registrar {
     runtime: Runtime,
     trust: watch::Sender<Option<Trust>>,
     held: watch::Receiver<RegisteredBundle>,
-    ready: Arc<AtomicBool>,
-    /// Reconciliations. Each begins with a question about readiness, which is counted.
-    looks: Arc<AtomicUsize>,
     metrics: Metrics,
 }
 
 impl Registrar {
-    /// Prepares an unready registration without a trust.
+    /// Prepares a registration without a trust.
     fn start(control_plane: Lent) -> Self {
         control_plane.kubectl("setup").apply(&with_rights()).accepted();
         let runtime = Runtime::new().unwrap();
         let (trust, _) = watch::channel(None);
         let (_, held) = watch::channel(RegisteredBundle::default());
-        Self {
-            control_plane,
-            runtime,
-            trust,
-            held,
-            ready: Arc::default(),
-            looks: Arc::default(),
-            metrics: Metrics::new(),
-        }
+        Self { control_plane, runtime, trust, held, metrics: Metrics::new() }
     }
 
     /// Runs it with the unions of a sample until the returned sender is dropped.
@@ -63,7 +51,6 @@ impl Registrar {
         let (catalogs, in_force) = watch::channel(Some(Arc::new(builder.build())));
         let held = watch::Sender::new(RegisteredBundle::default());
         self.held = held.subscribe();
-        let (ready, looks) = (Arc::clone(&self.ready), Arc::clone(&self.looks));
         let signals = Signals {
             coverage: watch::channel(Coverage::none()).1,
             registered: watch::channel(RegisteredKinds::default()).0,
@@ -72,10 +59,7 @@ impl Registrar {
             trust: self.trust.subscribe(),
             held,
             inspection: watch::Sender::new(None),
-            ready: Box::new(move || {
-                looks.fetch_add(1, Ordering::SeqCst);
-                ready.load(Ordering::SeqCst)
-            }),
+            ready: Box::new(|| true),
             clock: ServerClock::default(),
             metrics: self.metrics.registration.clone(),
         };
@@ -122,23 +106,6 @@ impl Registrar {
         assert!(so, "{:?}\n{:?}", self.bundles(), self.held.borrow());
     }
 
-    /// Asserts that a whole reconciliation registers nothing.
-    #[track_caller]
-    fn writes_nothing(&self) {
-        self.reconciles();
-        assert_eq!(self.bundles(), [""; 0]);
-    }
-
-    fn set_ready(&self, ready: bool) {
-        self.ready.store(ready, Ordering::SeqCst);
-    }
-
-    /// Waits until a whole reconciliation has begun and ended.
-    fn reconciles(&self) {
-        let before = self.looks.load(Ordering::SeqCst);
-        assert!(eventually(SETTLED, || self.looks.load(Ordering::SeqCst) >= before + 2), "it reconciles again");
-    }
-
     fn set_trust(&self, trust: Trust) {
         self.trust.send_replace(Some(trust));
     }
@@ -164,17 +131,8 @@ fn the_configurations_hold_the_trusted_cas_and_report_them() {
     let agreed = |pem: &str| Trust::Agreed(pem.into());
     let catalogs = it.run(Registering::Everything);
 
-    // Nothing is registered without a CA or while the replica is unready.
-    it.set_ready(true);
     it.wait_for(0, "");
-    it.writes_nothing();
-    it.set_trust(Trust::Local("# nothing yet".into()));
-    it.writes_nothing();
-    it.set_ready(false);
-    it.reconciles();
     it.set_trust(agreed(one));
-    it.writes_nothing();
-    it.set_ready(true);
     it.wait_for(3, one);
     assert_eq!(it.bundles(), [one, one, one], "the agreed bundle, unchanged");
     assert_eq!(it.metrics.registration.registered.get(), 1);
@@ -188,11 +146,8 @@ fn the_configurations_hold_the_trusted_cas_and_report_them() {
     // A CA beyond the agreed ones is removed later. The wait is tested with `Divergence` and `Pace`.
     it.set_bundles(&format!("{both}{three}"));
     it.wait_for(3, &both);
-    // While the replica is unready, existing entries get the agreed bundle: it may be unready for want of trust.
-    it.set_ready(false);
     it.set_trust(agreed(two));
     it.wait_for(3, two);
-    it.set_ready(true);
 
     // A local bundle: CAs of other replicas stay.
     it.set_trust(Trust::Local(three.into()));
@@ -223,7 +178,6 @@ fn bundles_alone(it: &mut Registrar, one: &str, two: &str) {
     });
     kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
     it.set_trust(Trust::Local(one.into()));
-    it.set_ready(false);
     let catalogs = it.run(Registering::Bundles);
     it.wait_for(0, "");
     kubectl.run_with(&["create", "-f", "-"], &by_hand.to_string()).accepted();
@@ -248,6 +202,5 @@ fn bundles_alone(it: &mut Registrar, one: &str, two: &str) {
     assert!(it.stored(KINDS[1]).is_none(), "nothing is created");
     kubectl.run(&["delete", KINDS[0], "kube-unions"]).accepted();
     it.wait_for(0, "");
-    it.writes_nothing();
     drop(catalogs);
 }
