@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::cluster::AnyCluster;
 use crate::kind::{Kind, parse};
 use crate::kubectl::run;
+use crate::load;
 use crate::process::example;
 use crate::webhook::kube_unions;
 use fixtures::wait::steadily;
@@ -115,8 +116,9 @@ fn objects_of_the_sample_are_accepted_or_rejected_as_their_unions_say() {
         ("empty", json!({"strategy": {"type": "Recreate"}})),
         ("source", json!({"source": {"git": {"url": "u"}}})),
     ] {
-        rollouts.apply(name, &spec).accepted().warned(&[]);
-        assert_eq!(rollouts.spec(name), spec);
+        let answer = rollouts.post_dry(&rollouts.object(name, &spec)).expect("the API server answers");
+        assert!(answer.is_success() && answer.warnings.is_empty(), "{name}: {answer:?}");
+        assert_eq!(answer.body["spec"], spec);
     }
     for (name, spec, causes) in [
         (
@@ -153,7 +155,9 @@ fn objects_of_the_sample_are_accepted_or_rejected_as_their_unions_say() {
             ],
         ),
     ] {
-        rollouts.apply(name, &spec).rejected(&rollouts.invalid(name, causes));
+        let answer = rollouts.post_dry(&rollouts.object(name, &spec)).expect("the API server answers");
+        assert_eq!(answer.status, 422, "{name}: {answer:?}");
+        assert_eq!(load::causes(&answer.body), causes, "{name}");
     }
 }
 

@@ -12,7 +12,7 @@ use fixtures::reviews::declaration;
 use fixtures::wait::{SETTLED, eventually};
 
 /// The writes of the controller under each declaration.
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 10;
 
 const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
 
@@ -88,7 +88,7 @@ fn a_controller_that_writes_two_members_loses_nothing_while_they_are_only_observ
     let log = cluster.control_plane.audit_log();
     let kind = Kind::new(&cluster, "source");
     kind.apply_definition_without_unions();
-    kind.kubectl().apply(&cluster.webhook.registration(kind.group()).to_string()).accepted();
+    kind.send_to_webhook();
     let observed = Observed { kind: &kind, declaration: format!("observe.{}", kind.group()) };
     kind.apply("x", &json!({"git": {"url": "https://example.com/a.git"}})).accepted();
 
