@@ -206,55 +206,28 @@ impl Workload {
 }
 
 #[test]
-fn a_rollout_goes_to_recreate_and_back_and_applying_again_changes_nothing() {
-    let Some(cluster) = BuiltIn::with_presets() else { return };
-    let client_side: &[&str] = &["apply", "-f", "-"];
-    let server_side: &[&str] = &["apply", "--server-side", "-f", "-"];
-    for (name, apply) in [("client-side", client_side), ("server-side", server_side)] {
-        let mut manifest = WORKLOADS[0].object(name);
-        let defaults = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
-        let steps = [
-            (Value::Null, defaults.clone()),
-            (json!({"type": "Recreate"}), json!({"type": "Recreate"})),
-            (json!({"type": "RollingUpdate"}), defaults.clone()),
-            (json!({"type": "Recreate"}), json!({"type": "Recreate"})),
-            (
-                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
-                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
-            ),
-            // Without parameters it gets the server's defaults again.
-            (json!({"type": "RollingUpdate"}), defaults),
-        ];
-        for (strategy, stored) in steps {
-            manifest["spec"]["strategy"] = strategy;
-            if manifest["spec"]["strategy"].is_null() {
-                manifest["spec"].as_object_mut().unwrap().remove("strategy");
-            }
-            cluster.kubectl.run_with(apply, &manifest.to_string()).accepted();
-            let after = cluster.stored(&manifest);
-            assert_eq!(after["spec"]["strategy"], stored, "{name}");
-            // As a GitOps loop does. What the second apply leaves alone, every later one does.
-            for _ in 0..2 {
-                cluster.kubectl.run_with(apply, &manifest.to_string()).accepted().warned(&[]);
-            }
-            assert_eq!(cluster.stored(&manifest), after, "{name}: applying again changes nothing");
-        }
-    }
-}
-
-#[test]
-fn deleting_a_preset_ends_its_effect_within_a_second() {
-    let Some(cluster) = BuiltIn::own() else { return };
+fn a_deleted_preset_and_a_webhook_that_is_down_leave_a_built_in_type_as_it_is() {
+    let Some(mut cluster) = BuiltIn::own() else { return };
     cluster.switch_presets_on();
     let object = WORKLOADS[0].fresh(&cluster, "d");
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
     let path = format!("{}/d?dryRun=All", collection(&object));
-    let works = || cluster.send("PATCH", &path, "application/merge-patch+json", &recreate).is_success();
-    assert!(works());
+    let works =
+        |cluster: &BuiltIn| cluster.send("PATCH", &path, "application/merge-patch+json", &recreate).is_success();
+    assert!(works(&cluster));
     cluster.kubectl.run(&["delete", "uniondeclaration", "deployment-strategy"]).accepted();
-    assert!(eventually(PROMISED, || !works()), "its effect ends");
+    assert!(eventually(PROMISED, || !works(&cluster)), "its effect ends");
     cluster.kubectl.run(&["apply", "-f", &format!("{PRESETS}/strategies.yaml")]).accepted();
-    assert!(eventually(PROMISED, works), "its effect is back");
+    assert!(eventually(PROMISED, || works(&cluster)), "its effect is back");
+
+    cluster.cluster.webhook.stop();
+    WORKLOADS[0].fresh(&cluster, "new");
+    let answer = cluster.patch(&object, "application/merge-patch+json", &json!({"spec": {"replicas": 3}}));
+    assert!(answer.is_success(), "{answer:?}");
+    // The answer is the same as without the preset.
+    assert_eq!(cluster.patch(&object, "application/merge-patch+json", &recreate).status, 422);
+    cluster.cluster.webhook.resume().unwrap();
+    assert!(works(&cluster));
 }
 
 #[test]
@@ -299,23 +272,6 @@ fn a_declaration_that_warns_reports_and_never_rejects() {
 
     switch_to("Deny");
     assert!(eventually(PROMISED, denied), "it denies again");
-}
-
-#[test]
-fn a_webhook_that_is_down_never_blocks_a_built_in_type() {
-    let Some(mut cluster) = BuiltIn::own() else { return };
-    cluster.switch_presets_on();
-    let object = WORKLOADS[0].fresh(&cluster, "d");
-    cluster.cluster.webhook.stop();
-    WORKLOADS[0].fresh(&cluster, "new");
-    let answer = cluster.patch(&object, "application/merge-patch+json", &json!({"spec": {"replicas": 3}}));
-    assert!(answer.is_success(), "{answer:?}");
-    // The answer is the same as without the preset.
-    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    assert_eq!(cluster.patch(&object, "application/merge-patch+json", &recreate).status, 422);
-    cluster.cluster.webhook.resume().unwrap();
-    let answer = cluster.patch(&object, "application/merge-patch+json", &recreate);
-    assert!(answer.is_success(), "{answer:?}");
 }
 
 #[test]

@@ -126,14 +126,34 @@ fn two_members() -> Value {
 }
 
 #[test]
-fn the_compiled_policies_enforce_the_unions_of_a_cluster() {
+fn compiled_policies_are_of_the_version_and_the_unions_of_a_cluster_or_of_files_and_enforce_them() {
     if lacks(Feature::MutatingPolicies) {
         return;
     }
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
     let cluster = AnyCluster::of_control_plane(&control_plane);
     let kind = Kind::new(&cluster, "rollout");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("crd.yaml");
+    std::fs::write(&file, kind.authored()).unwrap();
+    let of_files = ["--to=vap", "--from", file.to_str().unwrap()];
+    let printed = kube_unions(&[&["compile"], &of_files[..]].concat(), "").accepted().stdout;
+    kind.kubectl().apply(&printed).accepted();
+    let check = compile(&control_plane, &[&of_files[..], &["--check"]].concat()).accepted();
+    assert_eq!(check.stdout, "1 policy of 1 kind is up to date\n");
+    kind.kubectl().run_with(&["delete", "-f", "-"], &printed).accepted();
+
     kind.apply_definition();
+    let version = control_plane.client().get("/version").unwrap().body;
+    let number = format!("{}.{}", version["major"].as_str().unwrap(), version["minor"].as_str().unwrap());
+    let same = compile(&control_plane, &["--to=policies", "--kubernetes-version", &number]).accepted();
+    assert_eq!(same.stdout, compile(&control_plane, &["--to=policies"]).accepted().stdout);
+    let old = compile(&control_plane, &["--to=policies", "--kubernetes-version=1.34"]);
+    assert_eq!(old.code, Some(1));
+    assert!(old.stderr.contains("Kubernetes 1.34 has no usable MutatingAdmissionPolicy"), "{old:?}");
+    assert!(!old.stdout.contains("MutatingAdmissionPolicy"), "{old:?}");
+    kind.kubectl().apply(&old.stdout).accepted();
+
     let printed = compile(&control_plane, &["--to=policies", "--exclude-namespace=left-alone"]).accepted().stdout;
     kind.kubectl().apply(&printed).accepted();
     let rolling = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}});
@@ -152,26 +172,6 @@ fn the_compiled_policies_enforce_the_unions_of_a_cluster() {
     let mut object = kind.object("two", &two);
     object["metadata"]["namespace"] = "left-alone".into();
     kind.kubectl().apply(&object.to_string()).accepted();
-}
-
-#[test]
-fn the_version_of_the_cluster_counts_unless_another_one_is_given() {
-    if lacks(Feature::MutatingPolicies) {
-        return;
-    }
-    let Some(control_plane) = Cluster::control_plane_alone() else { return };
-    let cluster = AnyCluster::of_control_plane(&control_plane);
-    Kind::new(&cluster, "rollout").apply_definition();
-    let version = control_plane.client().get("/version").unwrap().body;
-    let number = format!("{}.{}", version["major"].as_str().unwrap(), version["minor"].as_str().unwrap());
-    let same = compile(&control_plane, &["--to=policies", "--kubernetes-version", &number]).accepted();
-    assert_eq!(same.stdout, compile(&control_plane, &["--to=policies"]).accepted().stdout);
-
-    let old = compile(&control_plane, &["--to=policies", "--kubernetes-version=1.34"]);
-    assert_eq!(old.code, Some(1));
-    assert!(old.stderr.contains("Kubernetes 1.34 has no usable MutatingAdmissionPolicy"), "{old:?}");
-    assert!(!old.stdout.contains("MutatingAdmissionPolicy"), "{old:?}");
-    control_plane.kubectl("old").apply(&old.stdout).accepted();
 }
 
 /// The lines of standard error that name something that is left out.
@@ -212,24 +212,6 @@ fn an_older_api_server_gets_the_policies_that_it_can_run_and_the_rest_is_named()
     let denied = || rollout.post_dry(&rollout.object("probe", &two)).is_ok_and(|answer| answer.status == 422);
     assert!(eventually(SETTLED, denied), "an invalid object is denied");
     rollout.apply("two", &two).refused("spec.strategy.canary: Forbidden: may only be specified when `type` is");
-}
-
-#[test]
-fn unions_of_files_are_compared_with_the_policies_of_a_cluster() {
-    if lacks(Feature::MutatingPolicies) {
-        return;
-    }
-    let Some(control_plane) = Cluster::control_plane_alone() else { return };
-    let cluster = AnyCluster::of_control_plane(&control_plane);
-    let kind = Kind::new(&cluster, "rollout");
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("crd.yaml");
-    std::fs::write(&file, kind.authored()).unwrap();
-    let of_files = ["--to=vap", "--from", file.to_str().unwrap()];
-    let printed = kube_unions(&[&["compile"], &of_files[..]].concat(), "").accepted().stdout;
-    kind.kubectl().apply(&printed).accepted();
-    let check = compile(&control_plane, &[&of_files[..], &["--check"]].concat()).accepted();
-    assert_eq!(check.stdout, "1 policy of 1 kind is up to date\n");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::thread;
 
 use serde::Deserialize;
@@ -18,21 +19,25 @@ use crate::process::{Workspace, example, go_example};
 use crate::webhook::kube_unions;
 use fixtures::wait::{SETTLED, eventually};
 
-/// Gateways in an API group of their own, without a webhook.
+/// Gateways in an API group of their own, without a webhook. Each test has objects of its own.
 struct Gateways {
     cluster: &'static Cluster,
     kind: Kind<'static>,
 }
 
 impl Gateways {
-    fn install() -> Option<Self> {
+    /// Returns the kind that the tests of this process share.
+    fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Gateways> = OnceLock::new();
         let cluster = Cluster::shared()?;
-        let gateways = Self { cluster, kind: Kind::new(cluster, "gateway") };
-        gateways.kind.apply_definition();
-        let probe = || gateways.live(&["no-such-object", "--dry-run=client", "-p", "{}"]).stderr;
-        let known = eventually(SETTLED, || probe().starts_with("Error from server (NotFound): "));
-        assert!(known, "the new kind is never discovered: {}", probe());
-        Some(gateways)
+        Some(SHARED.get_or_init(|| {
+            let gateways = Self { cluster, kind: Kind::new(cluster, "gateway") };
+            gateways.kind.apply_definition();
+            let probe = || gateways.live(&["no-such-object", "--dry-run=client", "-p", "{}"]).stderr;
+            let known = eventually(SETTLED, || probe().starts_with("Error from server (NotFound): "));
+            assert!(known, "the new kind is never discovered: {}", probe());
+            gateways
+        }))
     }
 
     /// Runs `kube-unions patch live` on this resource.
@@ -96,7 +101,7 @@ fn live(cluster: &Cluster, arguments: &[&str]) -> Output {
 
 #[test]
 fn switching_the_member_of_a_union_clears_the_other_and_no_webhook_is_asked() {
-    let Some(gateways) = Gateways::install() else { return };
+    let Some(gateways) = Gateways::shared() else { return };
     let reviews = gateways.cluster.webhook.reviews(gateways.kind.group(), "mutate");
     let switched = json!({"type": "NodePort", "nodePort": {"first": 30053}});
     let spec = gateways.patched("switched", &json!({"spec": {"exposure": switched}}));
@@ -118,7 +123,7 @@ fn switching_the_member_of_a_union_clears_the_other_and_no_webhook_is_asked() {
 
 #[test]
 fn one_of_two_ports_that_differ_by_protocol_changes_alone() {
-    let Some(gateways) = Gateways::install() else { return };
+    let Some(gateways) = Gateways::shared() else { return };
     let before = gateways.create("one")["spec"]["ports"].clone();
     let udp = json!({"$patchMergeKey": ["port", "protocol"], "port": 53, "protocol": "UDP", "targetPort": 5353});
     let after = gateways.patched("ports", &json!({"spec": {"ports": [udp]}}))["ports"].clone();
@@ -133,7 +138,7 @@ fn one_of_two_ports_that_differ_by_protocol_changes_alone() {
 
 #[test]
 fn metadata_merges_as_that_of_built_in_types() {
-    let Some(gateways) = Gateways::install() else { return };
+    let Some(gateways) = Gateways::shared() else { return };
     gateways.create("owned");
     let owner = |uid: u8, name: &str| {
         let uid = format!("aaaaaaaa-0000-0000-0000-00000000000{uid}");
@@ -174,14 +179,14 @@ fn the_status_is_patched_through_its_subresource_alone() {
 
 #[test]
 fn the_example_for_controllers_switches_a_union_and_loses_no_write_of_others() {
-    let Some(gateways) = Gateways::install() else { return };
+    let Some(gateways) = Gateways::shared() else { return };
     let program = example("kube-unions", "patch-custom-resource", "examples/patch-custom-resource.rs");
     gateways.patch_beside_others("example", || Command::new(&program));
 }
 
 #[test]
 fn the_example_for_controllers_in_go_does_so_by_webassembly() {
-    let Some(gateways) = Gateways::install() else { return };
+    let Some(gateways) = Gateways::shared() else { return };
     let Some((program, module)) = go_example() else { return };
     gateways.patch_beside_others("go-example", || {
         let mut command = Command::new(&program);
@@ -192,7 +197,7 @@ fn the_example_for_controllers_in_go_does_so_by_webassembly() {
 
 #[test]
 fn a_patch_for_another_object_is_refused() {
-    let Some(gateways) = Gateways::install() else { return };
+    let Some(gateways) = Gateways::shared() else { return };
     gateways.create("mine");
     let patch = json!({"metadata": {"name": "other"}, "spec": {"hosts": ["a"]}}).to_string();
     let refused = gateways.live(&["mine", "-p", &patch]);
@@ -206,7 +211,7 @@ fn a_patch_for_another_object_is_refused() {
 
 #[test]
 fn the_api_server_itself_refuses_such_a_patch() {
-    let Some(gateways) = Gateways::install() else { return };
+    let Some(gateways) = Gateways::shared() else { return };
     gateways.create("refused");
     let patch = json!({"spec": {"hosts": ["a"]}}).to_string();
     let resource = gateways.kind.resource();
@@ -225,11 +230,10 @@ fn the_api_server_itself_refuses_such_a_patch() {
 #[test]
 fn many_writers_at_once_lose_nothing() {
     const WRITERS: u16 = 12;
-    let Some(gateways) = Gateways::install() else { return };
+    let Some(gateways) = Gateways::shared() else { return };
     gateways.create("busy");
     thread::scope(|scope| {
         for writer in 0..WRITERS {
-            let gateways = &gateways;
             scope.spawn(move || {
                 let port = json!({"$patchMergeKey": ["port", "protocol"], "port": 1000 + writer, "protocol": "UDP"});
                 let patch = json!({"spec": {"hosts": [format!("h{writer}")], "ports": [port]}}).to_string();
@@ -245,7 +249,7 @@ fn many_writers_at_once_lose_nothing() {
 
 #[test]
 fn a_dry_run_stores_nothing_and_output_is_as_kubectl_has_it() {
-    let Some(gateways) = Gateways::install() else { return };
+    let Some(gateways) = Gateways::shared() else { return };
     let before = gateways.create("dry");
     let title = gateways.title("dry");
     let patch = json!({"spec": {"hosts": ["a"], "exposure": {"type": "Internal"}}}).to_string();
@@ -274,7 +278,7 @@ fn a_dry_run_stores_nothing_and_output_is_as_kubectl_has_it() {
 
 #[test]
 fn a_resource_is_named_as_kubectl_takes_it() {
-    let Some(gateways) = Gateways::install() else { return };
+    let Some(gateways) = Gateways::shared() else { return };
     gateways.create("named");
     let group = gateways.kind.group();
     for prefix in ["gateways", "gateway", "gtw", "Gateway", "gateways.v1", "gtw.v1"] {
@@ -294,7 +298,7 @@ fn a_resource_is_named_as_kubectl_takes_it() {
 
 #[test]
 fn what_the_api_server_says_is_said_in_the_words_of_kubectl() {
-    let Some(gateways) = Gateways::install() else { return };
+    let Some(gateways) = Gateways::shared() else { return };
     gateways.create("wrong");
     for patch in [
         json!({"spec": {"exposure": {"type": "Nowhere"}}}),
