@@ -5,7 +5,7 @@
 //! times, and compares the answers and the generations ([`player`]). [`law`] asks the same of random manifests.
 
 mod cells;
-mod client_side;
+pub(crate) mod client_side;
 mod diff;
 mod evidence;
 mod helm;

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::applied::client_side;
 use crate::cluster::AnyCluster;
 use crate::enforcement;
 use crate::http::{Answer, Client};
 use crate::kubectl::{Kubectl, Output};
+use crate::native;
 use crate::webhook::{Webhook, kube_unions};
 use fixtures::wait::{SETTLED, eventually, for_some};
 
@@ -141,7 +143,7 @@ impl<'c> Kind<'c> {
 
     /// Installs a CRD under strict validation and waits until the API server serves its kind.
     pub(crate) fn apply_definition_text(&self, crd: &str) {
-        self.kubectl.apply(crd).accepted();
+        apply(self.client(), &parse(crd));
         self.wait_until_served();
     }
 
@@ -166,13 +168,13 @@ impl<'c> Kind<'c> {
     /// Registers the cluster's webhook for this group.
     pub(crate) fn send_to_webhook(&self) {
         if let Some(registration) = self.cluster.registration(&self.group) {
-            self.kubectl.apply(&registration.to_string()).accepted();
+            apply(self.client(), &registration);
         }
     }
 
     /// Registers another webhook for this group and waits until unions are enforced.
     pub(crate) fn register(&self, webhook: &Webhook) {
-        self.kubectl.apply(&webhook.registration(&self.group).to_string()).accepted();
+        apply(self.client(), &webhook.registration(&self.group));
         enforcement::wait_until_seen(self, Duration::ZERO);
     }
 
@@ -246,6 +248,16 @@ impl<'c> Kind<'c> {
             [cause] => format!("{subject} {cause}"),
             _ => causes.iter().fold(format!("{subject} "), |text, cause| format!("{text}\n* {cause}")),
         }
+    }
+}
+
+/// Applies an object without a namespace, or all of a list, under strict validation, by the requests of `kubectl apply`.
+#[track_caller]
+pub(crate) fn apply(client: &Client, object: &Value) {
+    let items = object["items"].as_array().map_or(std::slice::from_ref(object), Vec::as_slice);
+    for item in items {
+        let answer = client_side::apply(client, &native::collection(item), item);
+        assert!(answer.as_ref().is_none_or(Answer::is_success), "{answer:?}");
     }
 }
 

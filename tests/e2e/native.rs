@@ -205,8 +205,8 @@ fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().expect("an object has a name")
 }
 
-/// Returns the path of the collection of a CRD or policy.
-fn collection(object: &Value) -> String {
+/// Returns the path of the collection of a CRD, a policy, or another object without a namespace.
+pub(crate) fn collection(object: &Value) -> String {
     let (version, kind) = (object["apiVersion"].as_str(), object["kind"].as_str());
     let (version, kind) = (version.expect("an API version"), kind.expect("a kind"));
     let plural = kind.strip_suffix('y').map_or_else(|| format!("{kind}s"), |stem| format!("{stem}ies"));

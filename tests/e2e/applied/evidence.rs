@@ -9,7 +9,7 @@ use super::server::Server;
 use crate::http::Answer;
 
 /// Field managers of one object that each apply a label.
-const MANAGERS: usize = 60;
+const MANAGERS: usize = 20;
 
 /// Our own kind on an API server.
 struct Things {
@@ -102,15 +102,8 @@ fn unreadable_annotations(server: &'static Server, enforcement: Enforcement) {
 }
 
 #[test]
-fn with_the_webhook_an_annotation_that_cannot_be_read_is_no_evidence() {
-    let Some(server) = Server::with_webhook() else { return };
-    unreadable_annotations(server, Enforcement::Webhook);
-}
-
-#[test]
-fn with_policies_an_annotation_without_a_members_name_is_no_evidence() {
-    let Some(server) = Server::with_policies() else { return };
-    unreadable_annotations(server, Enforcement::Policies);
+fn an_annotation_that_cannot_be_read_is_no_evidence() {
+    Server::for_each(unreadable_annotations);
 }
 
 /// Has many managers own a part of an object, and expects the answers that one manager gets.
@@ -142,15 +135,8 @@ fn many_managers(server: &'static Server, enforcement: Enforcement) {
 }
 
 #[test]
-fn with_the_webhook_many_managers_change_no_answer() {
-    let Some(server) = Server::with_webhook() else { return };
-    many_managers(server, Enforcement::Webhook);
-}
-
-#[test]
-fn with_policies_many_managers_change_no_answer() {
-    let Some(server) = Server::with_policies() else { return };
-    many_managers(server, Enforcement::Policies);
+fn many_managers_change_no_answer() {
+    Server::for_each(many_managers);
 }
 
 /// Writes an entry of `managedFields` of a version that is not served, which names `b`, and expects that it is no evidence.
@@ -177,13 +163,6 @@ fn entries_of_other_versions(server: &'static Server, enforcement: Enforcement) 
 }
 
 #[test]
-fn with_the_webhook_an_entry_of_another_version_is_no_evidence() {
-    let Some(server) = Server::with_webhook() else { return };
-    entries_of_other_versions(server, Enforcement::Webhook);
-}
-
-#[test]
-fn with_policies_an_entry_of_another_version_is_no_evidence() {
-    let Some(server) = Server::with_policies() else { return };
-    entries_of_other_versions(server, Enforcement::Policies);
+fn an_entry_of_another_version_is_no_evidence() {
+    Server::for_each(entries_of_other_versions);
 }

@@ -270,7 +270,7 @@ impl Case {
         if self.way == Way::ServerSide {
             return Some(server.apply_as(APPLIER, &format!("{}/{}", kind.collection, self.name), &object));
         }
-        client_side::apply(server, &kind.collection, &object)
+        client_side::apply(server.client(), &kind.collection, &object)
     }
 
     fn apply(&self, server: &Server, kind: &RandomKind) -> Round {

@@ -68,13 +68,6 @@ fn two_managers(server: &'static Server, enforcement: Enforcement) {
 }
 
 #[test]
-fn with_the_webhook_a_manager_is_told_that_another_manifest_has_the_other_member() {
-    let Some(server) = Server::with_webhook() else { return };
-    two_managers(server, Enforcement::Webhook);
-}
-
-#[test]
-fn with_policies_a_manager_is_told_that_another_manifest_has_the_other_member() {
-    let Some(server) = Server::with_policies() else { return };
-    two_managers(server, Enforcement::Policies);
+fn a_manager_is_told_that_another_manifest_has_the_other_member() {
+    Server::for_each(two_managers);
 }

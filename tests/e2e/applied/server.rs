@@ -12,7 +12,7 @@ use super::rows::{Enforcement, group, schema};
 use crate::builtin::{BuiltIn, PRESETS, wait_for_verdict};
 use crate::contrib::definitions_of;
 use crate::http::{Answer, Client};
-use crate::kind::{annotate, documents};
+use crate::kind::{self, annotate, documents};
 use crate::kubectl::Kubectl;
 use crate::process::Workspace;
 use crate::webhook::kube_unions;
@@ -55,6 +55,16 @@ impl Server {
             Some(server)
         };
         SHARED.get_or_init(start).as_ref()
+    }
+
+    /// Calls the function with the API server of the webhook and with that of policies.
+    pub(super) fn for_each(test: impl Fn(&'static Self, Enforcement)) {
+        let servers = [(Enforcement::Webhook, Self::with_webhook()), (Enforcement::Policies, Self::with_policies())];
+        for (enforcement, server) in servers {
+            if let Some(server) = server {
+                test(server, enforcement);
+            }
+        }
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -136,7 +146,7 @@ impl Server {
     }
 
     fn apply(&self, object: &Value) {
-        self.built_in.kubectl.apply(&object.to_string()).accepted();
+        kind::apply(self.client(), object);
     }
 
     fn install_contributed_kinds(&self) {
