@@ -47,53 +47,53 @@ const DRIFTS: [(&str, Drift); 3] = [
 /// The number of writes in flight when SIGTERM is sent in the middle of reviews.
 const AT_ONCE: u64 = 8;
 
-#[test]
-fn a_rolling_restart_of_both_replicas_loses_no_write() {
-    let Some(mut installation) = Installation::new(DELAY) else { return };
-    let writers = installation.writers(Spread::Even);
-    while_written(&writers, || {
+/// An event in the life of an installation whose Secrets are mounted. Each ends with the load on the first replica.
+type Event = (&'static str, Spread, fn(&mut Installation, &Writers));
+const EVENTS: [Event; 6] = [
+    ("rolling restart", Spread::Even, |installation, _| {
         for replica in 0..REPLICAS {
             installation.restart(replica);
         }
-    });
-    none_lost("rolling restart", writers);
-}
-
-#[test]
-fn a_new_certificate_in_a_mounted_secret_loses_no_write() {
-    let Some(mut installation) = Installation::new(DELAY) else { return };
-    let writers = installation.writers(Spread::Even);
-    while_written(&writers, || {
+    }),
+    ("rotation of the certificate", Spread::Even, |installation, _| {
         for replica in 0..REPLICAS {
             installation.renew(replica);
             installation.reconnect(replica);
         }
-    });
-    none_lost("rotation of the certificate", writers);
-}
-
-#[test]
-fn a_new_authority_in_a_mounted_secret_loses_no_write() {
-    let Some(mut installation) = Installation::new(DELAY) else { return };
-    let writers = installation.writers(Spread::Even);
-    while_written(&writers, || installation.change_authority());
-    none_lost("rotation of the authority", writers);
-}
-
-#[test]
-fn a_new_authority_and_what_it_has_signed_in_one_swap_lose_no_write() {
-    let Some(mut installation) = Installation::new(DELAY) else { return };
-    let writers = installation.writers(Spread::Even);
-    while_written(&writers, || {
+    }),
+    ("rotation of the authority", Spread::Even, |installation, _| installation.change_authority()),
+    ("new authority and certificate in one swap", Spread::Even, |installation, writers| {
         installation.next_authority();
         // A kubelet updates a mounted Secret with delay: meanwhile the other replica has the earlier certificate.
         for replica in 0..REPLICAS {
             installation.replace(replica);
             installation.reconnect(replica);
-            wait_for(&writers, AROUND);
+            wait_for(writers, AROUND);
         }
-    });
-    none_lost("new authority and certificate in one swap", writers);
+    }),
+    ("SIGTERM at load", Spread::Bursts, |installation, writers| {
+        // In turns: the API server keeps its connections to the replica that stayed, so that replica has the load.
+        for replica in 0..REPLICAS {
+            assert!(eventually(SETTLED, || writers.underway() >= AT_ONCE), "writes come in bursts");
+            installation.restart(replica);
+        }
+    }),
+    ("restart of the API server", Spread::Even, |installation, writers| {
+        writers.while_down(|| {
+            installation.control_plane.stop_api_server();
+            installation.control_plane.start_api_server();
+        });
+    }),
+];
+
+#[test]
+fn no_event_in_the_life_of_an_installation_loses_a_write() {
+    let Some(mut installation) = Installation::new(DELAY) else { return };
+    for (what, spread, event) in EVENTS {
+        let writers = installation.writers(spread);
+        while_written(&writers, || event(&mut installation, &writers));
+        none_lost(what, writers);
+    }
 }
 
 #[test]
@@ -166,34 +166,6 @@ fn drifts(installation: &Installation, what: &str, change: Drift) {
     let writers = installation.writers(Spread::Even);
     wait_for(&writers, AFTER);
     none_lost(&format!("{what}, and put right"), writers);
-}
-
-#[test]
-fn sigterm_in_the_middle_of_reviews_loses_no_write() {
-    let Some(mut installation) = Installation::new(DELAY) else { return };
-    let writers = installation.writers(Spread::Bursts);
-    // In turns: the API server keeps its connections to the replica that stayed, so that replica has the load.
-    let mut turns = (0..REPLICAS).cycle();
-    while_written(&writers, || {
-        for replica in turns.by_ref().take(3) {
-            assert!(eventually(SETTLED, || writers.underway() >= AT_ONCE), "writes come in bursts");
-            installation.restart(replica);
-        }
-    });
-    none_lost("SIGTERM at load", writers);
-}
-
-#[test]
-fn a_restart_of_the_api_server_loses_no_write_but_while_it_is_down() {
-    let Some(mut installation) = Installation::new(DELAY) else { return };
-    let writers = installation.writers(Spread::Even);
-    while_written(&writers, || {
-        writers.while_down(|| {
-            installation.control_plane.stop_api_server();
-            installation.control_plane.start_api_server();
-        });
-    });
-    none_lost("restart of the API server", writers);
 }
 
 #[test]
