@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::cluster::Cluster;
 use crate::kind::{self, Kind, annotate, parse};
-use crate::webhook::Webhook;
 use fixtures::reviews::review_text;
 use fixtures::wait::{SETTLED, eventually};
 
@@ -16,35 +15,6 @@ const RECONNECTED: Duration = Duration::from_secs(90);
 const RECOVERED: Duration = Duration::from_mins(1);
 /// More than what an API server writes when it starts, so that new objects stay behind the `resourceVersion` of before.
 const REVISIONS: u32 = 5000;
-
-#[test]
-fn while_the_webhook_is_stopped_writes_fail_cleanly_and_when_it_is_back_they_pass() {
-    let Some(cluster) = Cluster::shared() else { return };
-    let mut webhook = Webhook::of_cluster(&cluster.control_plane.webhook_kubeconfig(), &[]).unwrap();
-    let rollouts = Kind::new(cluster, "rollout");
-    rollouts.apply_definition();
-    rollouts.register(&webhook);
-    let before = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}});
-    rollouts.apply("kept", &before).accepted();
-
-    webhook.stop();
-    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    rollouts.merge("kept", &recreate).refused(&format!("failed calling webhook \"mutate.{}\"", rollouts.group()));
-    rollouts.apply("new", &before).refused("connection refused");
-    assert_eq!(rollouts.spec("kept")["strategy"], before["strategy"]);
-    rollouts.kubectl().run(&["get", &rollouts.resource(), "new"]).refused("NotFound");
-
-    webhook.resume().unwrap();
-    rollouts
-        .merge("kept", &recreate)
-        .accepted()
-        .warned(&["spec.strategy.rollingUpdate: cleared because `type` changed to \"Recreate\""]);
-    rollouts.apply("new", &before).accepted();
-    rollouts.apply("invalid", &json!({"strategy": {"type": "Canary"}})).rejected(
-        &rollouts
-            .invalid("invalid", &["spec.strategy.canary: Required value: must be specified when `type` is \"Canary\""]),
-    );
-}
 
 #[test]
 fn when_the_api_server_is_restarted_the_webhook_serves_on_and_follows_again() {

@@ -233,32 +233,3 @@ fn a_second_crd_of_a_kind_and_versions_that_are_not_served_change_nothing() {
     assert_eq!(cluster.webhook.metric("kube_unions_declaration_faults"), 1);
     assert!(denied(), "{}", cluster.webhook.log());
 }
-
-#[test]
-fn a_declaration_of_what_a_cluster_is_repaired_with_is_never_registered() {
-    let Some((cluster, author)) = attacked() else { return };
-    let kubectl = cluster.control_plane.kubectl("takeover");
-    let kinds = [
-        ("rbac.authorization.k8s.io", "RoleBinding", json!({"subjects": "A", "metadata": "B"})),
-        ("certificates.k8s.io", "CertificateSigningRequest", json!({"status": "A", "metadata": "B"})),
-    ];
-    for (group, kind, fields) in &kinds {
-        let spec = json!({"target": {"versions": ["v1"]}, "unions": [{"path": "", "fieldsToDiscriminateBy": fields}]});
-        let declared = declaration(&kind.to_lowercase(), group, kind, &spec);
-        kubectl.apply(&declared.to_string()).accepted();
-    }
-    let path = |kind: &str| format!("/apis/kube-unions.dev/v1alpha1/uniondeclarations/{}", kind.to_lowercase());
-    let message = |kind| {
-        let declaration = cluster.control_plane.client().get(&path(kind)).unwrap().body;
-        declaration["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned()
-    };
-    for (_, kind, _) in &kinds {
-        assert!(
-            eventually(SETTLED, || message(kind).contains("never sent to the webhook")),
-            "{kind}: {}",
-            message(kind)
-        );
-    }
-    create(&author, &crd("third.example", "others", "Other", &[("v1", true)], "spec", ["a", "b"]));
-    wait_until_registered(&cluster, &["third.example/v1/others"]);
-}

@@ -6,13 +6,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    KINDS, SETTLED, applied, both, configurations, delete, deployment_strategy, entry, get, inject, patch_json, path,
-    post_bad, rule, token_of, versions, wait_for, with_rights,
+    KINDS, SETTLED, applied, both, configurations, delete, deployment_strategy, get, inject, patch_json, post_bad,
+    rule, token_of, versions, wait_for, with_rights,
 };
 use crate::cluster::Cluster;
-use crate::http::Answer;
 use crate::kind::Kind;
-use crate::webhook::base64;
 use fixtures::wait::eventually;
 
 const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];
@@ -23,18 +21,6 @@ kind: ClusterRole
 metadata: {name: kube-unions-owner}
 rules: []
 ";
-
-/// Applies an object on the server, as this field manager.
-fn apply(cluster: &Cluster, plural: &str, manager: &str, webhooks: &[Value]) -> Answer {
-    let kind = if plural == KINDS[0] { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
-    let object = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
-        "metadata": {"name": "kube-unions"}, "webhooks": webhooks,
-    });
-    let path = format!("{}?fieldManager={manager}&force=true", path(plural));
-    let client = cluster.control_plane.client();
-    client.send("PATCH", &path, "application/apply-patch+yaml", object.to_string().as_bytes()).unwrap()
-}
 
 /// Returns every version of the configurations since these, in order.
 fn history(cluster: &Cluster, since: &[Value; 2]) -> Vec<Value> {
@@ -64,46 +50,6 @@ fn entries(configuration: &Value) -> Vec<Value> {
 
 fn is_registered(cluster: &Cluster) -> bool {
     cluster.webhook.metric("kube_unions_registered") == 1
-}
-
-/// Earlier versions wrote as two field managers. When one of them stopped applying an entry, the other one still owned its name
-/// and bundle, and the API server refused every write because the other fields were missing.
-#[test]
-fn an_entry_that_two_field_managers_own_goes_and_the_registration_goes_on() {
-    let Some(mut cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
-    let nothing = both(&cluster, &[], &[]);
-    wait_for(&cluster, &[None, nothing[1].clone()]);
-    cluster.webhook.stop();
-    delete(&cluster, &KINDS[1..]);
-
-    // The state that the earlier version leaves: entries for custom resources and built-in types, each bundle owned twice.
-    let bundle = base64(cluster.webhook.ca().as_bytes());
-    let old = |name: &str| {
-        let mut entry = entry(&cluster, name, &[rule("apps", "v1", &["deployments"], "Namespaced")], "Ignore");
-        entry["clientConfig"]["caBundle"] = json!(bundle);
-        entry
-    };
-    for (plural, phase) in KINDS.into_iter().zip(["mutate", "validate"]) {
-        let names = [format!("{phase}.kube-unions.dev"), format!("{phase}.builtin.kube-unions.dev")];
-        let whole: Vec<Value> = names.iter().map(|name| old(name)).collect();
-        assert!(apply(&cluster, plural, "kube-unions", &whole).is_success());
-        let bundles: Vec<Value> =
-            names.iter().map(|name| json!({"name": name, "clientConfig": {"caBundle": bundle}})).collect();
-        assert!(apply(&cluster, plural, "kube-unions-ca", &bundles).is_success());
-        // The attack: applying less than before leaves a remnant that is no valid entry.
-        let refused = apply(&cluster, plural, "kube-unions", &whole[..1]);
-        assert_eq!(refused.status, 422, "{refused:?}");
-    }
-
-    cluster.webhook.resume().unwrap();
-    let rollouts = Kind::new(&cluster, "rollout");
-    rollouts.apply_definition();
-    let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
-    wait_for(&cluster, &both(&cluster, &rules, &[]));
-    assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422), "{}", cluster.webhook.log());
-    assert_eq!(cluster.webhook.metric("kube_unions_registration_writes_total{outcome=\"failed\"}"), 0);
-    rollouts.delete_definition();
-    wait_for(&cluster, &[Some(super::whole(KINDS[0], &[])), nothing[1].clone()]);
 }
 
 /// Replays each version of the configurations by a watch that starts before the switch.
