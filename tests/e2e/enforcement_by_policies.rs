@@ -184,7 +184,7 @@ fn policies_follow_a_crd_that_appears_changes_and_goes_and_the_webhook_has_the_r
 }
 
 #[test]
-fn drift_is_repaired_and_objects_of_others_are_left_alone() {
+fn drift_is_repaired_objects_of_others_are_left_alone_and_declarations_are_followed() {
     let Some(mut cluster) = start(&[]) else { return };
     let rollouts = Kind::new(&cluster, "rollout");
     rollouts.apply_definition();
@@ -236,16 +236,17 @@ fn drift_is_repaired_and_objects_of_others_are_left_alone() {
     let answer = client.delete(&path).expect("the API server answers");
     assert!(answer.is_success(), "{answer:?}");
     wait_until_covered(&cluster, 1);
+    follow_a_declaration(&cluster);
 }
 
-#[test]
-fn the_policies_of_a_declared_kind_follow_what_the_declaration_says_of_violations_and_normalisation() {
-    let Some(cluster) = start(&[]) else { return };
+/// The policies of a second kind follow what its declaration says of violations and normalisation.
+fn follow_a_declaration(cluster: &Cluster) {
     let client = cluster.control_plane.client();
-    let sources = Kind::new(&cluster, "source");
+    let sources = Kind::new(cluster, "source");
     sources.apply_definition_without_unions();
     let works = || -> BTreeSet<String> {
-        let bindings = policies(client).into_iter().filter(|(name, _)| name.contains("bindings/"));
+        let of_kind = |name: &str| name.contains("bindings/") && name.contains(sources.group());
+        let bindings = policies(client).into_iter().filter(|(name, _)| of_kind(name));
         let work = |(name, object): (String, Value)| {
             let actions = object["spec"]["validationActions"].as_array().into_iter().flatten();
             let actions: Vec<_> = actions.map(|action| action.as_str().unwrap_or_default()).collect();
@@ -269,8 +270,8 @@ fn the_policies_of_a_declared_kind_follow_what_the_declaration_says_of_violation
             },
         });
         sources.kubectl().apply(&declaration.to_string()).accepted();
-        wait(&cluster, &format!("the policies are {wanted:?}"), || works() == wanted);
-        wait_until_covered(&cluster, 1);
+        wait(cluster, &format!("the policies are {wanted:?}"), || works() == wanted);
+        wait_until_covered(cluster, 2);
     }
 }
 

@@ -17,7 +17,7 @@ use fixtures::wait::eventually;
 const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
 /// Rounds of random edits, after those of the rows.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 1;
 
 /// Attempts at an edit that the API server takes. It refuses most.
 const ATTEMPTS: usize = 500;
