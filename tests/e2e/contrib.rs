@@ -169,7 +169,10 @@ fn with_the_contributed_presets_a_switch_stores_the_new_member_alone() {
         let listed = || server.client.get(&kind.path("")).is_ok_and(|answer| answer.is_success());
         assert!(eventually(SETTLED, listed), "{} is not served", kind.name);
     }
-    let before = server.play(&switches(&rows, &kinds, "before", |row| &row.before));
+    // Without a preset, kinds of one schema do the same.
+    let mut before = switches(&rows, &kinds, "before", |row| &row.before);
+    before.retain(|it| [&it.kind.name, &it.kind.full_name()].contains(&&it.row.kinds[0]));
+    let before = server.play(&before);
 
     server.kubectl.run(&["apply", "-k", PRESETS]).accepted();
     server.wait_for_verdicts("True");
