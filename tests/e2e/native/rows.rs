@@ -21,6 +21,12 @@ impl Installer for Policies {
         if self.loose { "loose.rows.example" } else { "policies.rows.example" }
     }
 
+    /// Without a schema, forms and places are judged in other expressions. Treatment and ratcheting are what surrounds them.
+    fn plays(&self, path: &str) -> bool {
+        let forms_and_places = ["groups/", "list-form/", "map-form/", "places/"];
+        !self.loose || forms_and_places.iter().any(|folder| path.starts_with(folder))
+    }
+
     fn compile(&self, played: &Played<'_>) -> Result<Installed, String> {
         let options = PolicyOptions {
             mutate: played.suite.phase != Some(Alone::Validate),
