@@ -240,6 +240,12 @@ fn is_skipped() -> bool {
     skip
 }
 
+/// Returns `all` if `KUBE_UNIONS_E2E=full`, as the scheduled runs have it, and else `some`: one of each class, or the smallest number that
+/// shows the same.
+pub(crate) fn some_or_all<T>(some: T, all: T) -> T {
+    if env::var("KUBE_UNIONS_E2E").is_ok_and(|value| value == "full") { all } else { some }
+}
+
 /// Prints a line about the test of this thread, which the test harness does not capture.
 pub(crate) fn say(what: &str) {
     let thread = thread::current();

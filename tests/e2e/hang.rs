@@ -57,7 +57,7 @@ const fn once(name: &'static str, effect: Effect) -> Row {
     Row { name, fault, at_start: AtStart::Either, breaks: false }
 }
 
-const ROWS: [Row; 17] = [
+const ROWS: [Row; 20] = [
     row("silence", Requests::All, Effect::Silence, AtStart::Unready, false),
     row("headers only", Requests::All, Effect::HeadersOnly, AtStart::Unready, false),
     row("drip", Requests::All, Effect::Drip, AtStart::Unready, false),
@@ -67,7 +67,10 @@ const ROWS: [Row; 17] = [
     row("503", Requests::All, Effect::Status(503), AtStart::Unready, true),
     row("a page", Requests::All, Effect::Page, AtStart::Unready, true),
     once("429 once", Effect::Status(429)),
+    once("503 once", Effect::Status(503)),
     once("an endless list", Effect::Endless),
+    row("silent lists", Requests::Definitions, Effect::Silence, AtStart::Unready, false),
+    row("lists of headers only", Requests::Definitions, Effect::HeadersOnly, AtStart::Unready, false),
     row("lists that drip", Requests::Definitions, Effect::Drip, AtStart::Unready, false),
     row("watches without an answer", Requests::Watches, Effect::Silence, AtStart::Ready, false),
     row("silent watches", Requests::Watches, Effect::HeadersOnly, AtStart::Ready, false),

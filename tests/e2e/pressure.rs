@@ -12,16 +12,14 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 
+use crate::cluster::some_or_all;
 use crate::kind::samples;
 use crate::tls::Connection;
 use crate::webhook::Webhook;
 use fixtures::wait::{eventually, for_some};
 
 /// Files that the tests of this module have open at a time, all together, with room for the others.
-const OPEN_FILES: u64 = 4_000;
-
-/// Reviews on new connections that are answered while the pressure stands. A connection waits behind all half-open ones.
-const REVIEWS: usize = 20;
+const OPEN_FILES: u64 = 13_000;
 
 /// The time that a stopping webhook grants to requests in flight.
 const FINISH: Duration = Duration::from_secs(10);
@@ -38,14 +36,18 @@ const HALF_OPEN_EVICTED: &str = "kube_unions_connections_evicted_total{port=\"we
 #[test]
 fn half_open_connections_and_slow_clients_keep_nobody_waiting_and_do_not_delay_the_end_beyond_its_limit() {
     allow_open_files();
-    let mut webhook = serve(&["--max-connections=300", "--shutdown-delay=5s"]);
+    let few = (300, 20, Slow { half_open: 600, headers: 20, bodies: 20, readers: 5 });
+    let (places, reviews, slow) =
+        some_or_all(few, (1024, 200, Slow { half_open: 5_000, headers: 200, bodies: 200, readers: 40 }));
+    let mut webhook = serve(&[&format!("--max-connections={places}"), "--shutdown-delay=5s"]);
     let body = review("the-uid");
     // A connection that the API server keeps open between two reviews.
     let mut kept = Connection::open(&webhook);
     kept.post("/validate", &body);
     assert_eq!(kept.answer().unwrap().status, 200);
-    let crowd = Crowd::gather(&webhook, &Slow { half_open: 600, headers: 20, bodies: 20, readers: 5 });
-    for _ in 0..REVIEWS {
+    let crowd = Crowd::gather(&webhook, &slow);
+    // A new connection waits behind all half-open ones.
+    for _ in 0..reviews {
         let mut new = Connection::try_open(webhook.port(), webhook.ca(), ROOM).expect("a new connection");
         for (connection, path) in [(&mut kept, "/validate"), (&mut new, "/mutate")] {
             connection.post(path, &body);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::assets;
 use crate::builtin::{BuiltIn, Objects, collection, path};
-use crate::cluster::{AnyCluster, Cluster, say};
+use crate::cluster::{AnyCluster, Cluster, say, some_or_all};
 use crate::kubectl::{self, Output};
 use crate::presets::{Row, Then, is_validated, list, rows};
 use crate::process::Workspace;
@@ -128,8 +128,10 @@ impl Upgrades {
             EnforcedBy::Nothing => &["CronJob", "Deployment", "PodTemplate"],
             EnforcedBy::Webhook | EnforcedBy::Policies => &["Deployment"],
         };
-        let is_played =
-            |row: &Row| !row.is_of_template || row.object["kind"].as_str().is_some_and(|kind| kinds.contains(&kind));
+        let is_played = |row: &Row| {
+            let is_of_some = row.object["kind"].as_str().is_some_and(|kind| kinds.contains(&kind));
+            some_or_all(!row.is_of_template || is_of_some, true)
+        };
         let validated = rows().into_iter().filter(|row| is_validated(row.object["kind"].as_str().unwrap()));
         let validated = validated.filter(is_played);
         let of_presets = validated.filter_map(|row| match row.then {
@@ -147,11 +149,12 @@ impl Upgrades {
 
     /// The clients that differ in what they send: `helm` sends no annotation, which policies cannot read, and `helm4` applies server-side.
     fn clients(&self) -> &'static [(&'static str, &'static str)] {
-        match self.by {
-            EnforcedBy::Nothing => &CLIENTS,
+        let some = match self.by {
+            EnforcedBy::Nothing => &CLIENTS[..],
             EnforcedBy::Webhook => &CLIENTS[..5],
             EnforcedBy::Policies => &CLIENTS[..4],
-        }
+        };
+        some_or_all(some, &CLIENTS)
     }
 
     /// Applies every upgrade by every client. Fails the test if an answer is not as predicted, or if nothing was refused.

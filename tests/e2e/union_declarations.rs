@@ -5,7 +5,7 @@ use fixtures::reviews;
 use serde_json::{Value, json};
 
 use crate::builtin::{condition, verdict, wait_for_verdict};
-use crate::cluster::{AnyCluster, Cluster};
+use crate::cluster::{AnyCluster, Cluster, some_or_all};
 use crate::http::Client;
 use crate::kind::{self, Kind, parse};
 use crate::kubectl::Kubectl;
@@ -270,8 +270,7 @@ fn a_declaration_that_can_t_be_right_is_rejected_with_path_and_reason() {
 
 #[test]
 fn hundreds_of_declarations_are_all_judged_and_in_force() {
-    // `KUBE_UNIONS_E2E_DECLARATIONS` asks for another number.
-    let many = std::env::var("KUBE_UNIONS_E2E_DECLARATIONS").map_or(300, |number| number.parse().unwrap());
+    let many = some_or_all(300, 1000);
     let Some(mut cluster) = Cluster::own() else { return };
     let kind = Kind::new(&cluster, "source");
     kind.apply_definition_without_unions();

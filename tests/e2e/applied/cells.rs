@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::place::Place;
 use super::rows::{Answer, Before, Enforcement, OwnPlace, Preset, Row, Suite, Way, group, suites};
+use crate::cluster::some_or_all;
 
 /// A situation at one place, by one way, with one enforcement.
 pub(super) struct Cell {
@@ -46,13 +47,17 @@ pub(super) fn cells() -> Vec<Cell> {
 }
 
 impl Suite {
+    fn places(&self) -> &[OwnPlace] {
+        some_or_all(self.some_places.as_ref().unwrap_or(&self.places), &self.places)
+    }
+
     fn cells(&self, file: &str) -> Vec<Cell> {
         let mut cells = Vec::new();
         for (number, row) in self.rows.iter().enumerate() {
             for enforcement in [Enforcement::Webhook, Enforcement::Policies, Enforcement::Rules] {
                 for way in &self.ways {
                     let name = |place: usize| format!("{file}-{number}-{place}-{way:?}-{enforcement:?}").to_lowercase();
-                    for (position, place) in self.places.iter().enumerate() {
+                    for (position, place) in self.places().iter().enumerate() {
                         let form = self.form.as_deref().expect("places are of a form");
                         cells.extend(place.cell(form, row, enforcement, *way, name(position)));
                     }

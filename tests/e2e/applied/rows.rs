@@ -64,6 +64,8 @@ pub(super) struct Suite {
     /// The places in our own kind.
     #[serde(default)]
     pub(super) places: Vec<OwnPlace>,
+    /// Those that stand for all, where `plain` plays the others. Without this: all.
+    pub(super) some_places: Option<Vec<OwnPlace>>,
     /// Places in kinds that have a preset.
     #[serde(default)]
     pub(super) presets: Vec<Preset>,

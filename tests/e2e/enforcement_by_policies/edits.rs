@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{ADMISSION, SETTLED, create, inexpressible, policies, registered, set, start, wait, written};
-use crate::cluster::{Cluster, say};
+use crate::cluster::{Cluster, say, some_or_all};
 use crate::http::Client;
 use crate::kind::Kind;
 use crate::replicas::dice;
@@ -15,9 +15,6 @@ use fixtures::dice::Dice;
 use fixtures::wait::eventually;
 
 const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
-
-/// Rounds of random edits, after those of the rows.
-const ROUNDS: usize = 1;
 
 /// Attempts at an edit that the API server takes. It refuses most.
 const ATTEMPTS: usize = 500;
@@ -234,7 +231,8 @@ fn every_edit_is_put_right_by_one_write_and_names_never_meet() {
     let before = writes(&cluster);
     let mut edits = [0, 0];
     let mut rows: Vec<_> = ROWS.to_vec();
-    let mut random_rounds = 0..ROUNDS;
+    // Rounds of random edits, after those of the rows.
+    let mut random_rounds = 0..some_or_all(1, 3);
     while !rows.is_empty() || random_rounds.next().is_some() {
         for name in wanted.keys() {
             let row = rows.iter().position(|(resources, _)| name.contains(resources)).map(|row| rows.remove(row));

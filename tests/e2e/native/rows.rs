@@ -2,6 +2,7 @@
 
 use super::Native;
 use super::player::{Installed, Installer, Played, loose, play, same_policy_warnings};
+use crate::cluster::some_or_all;
 use crate::http::Answer;
 use fixtures::cases::Alone;
 use fixtures::reviews::{declaration, declared_catalog};
@@ -24,7 +25,7 @@ impl Installer for Policies {
     /// Without a schema, forms and places are judged in other expressions. Treatment and ratcheting are what surrounds them.
     fn plays(&self, path: &str) -> bool {
         let forms_and_places = ["groups/", "list-form/", "map-form/", "places/"];
-        !self.loose || forms_and_places.iter().any(|folder| path.starts_with(folder))
+        some_or_all(!self.loose || forms_and_places.iter().any(|folder| path.starts_with(folder)), true)
     }
 
     fn compile(&self, played: &Played<'_>) -> Result<Installed, String> {

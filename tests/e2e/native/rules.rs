@@ -7,6 +7,7 @@ mod limits;
 
 use super::Native;
 use super::player::{Installed, Installer, Played, play, same_causes};
+use crate::cluster::some_or_all;
 use crate::http::Answer;
 use fixtures::cases::Alone;
 use fixtures::reviews::Cause;
@@ -63,7 +64,8 @@ impl Installer for Rules {
 
     /// Beside mutating policies, the forms of unions stand for all rows: what is mutated is that of `policies`.
     fn plays(&self, path: &str) -> bool {
-        !self.mutate || ["map-form/", "list-form/", "ratcheting/"].iter().any(|folder| path.starts_with(folder))
+        let forms = ["map-form/", "list-form/", "ratcheting/"];
+        some_or_all(!self.mutate || forms.iter().any(|folder| path.starts_with(folder)), true)
     }
 
     /// A keyword names neither a member nor a value.
