@@ -1,10 +1,33 @@
-//! A table of mistakes: `mistakes.md` has the commands, and everything that each prints.
+//! A table of mistakes: `mistakes.md` has the commands, and everything that each prints. They run in a folder with the files of
+//! `mistakes.in`, and those that `mistakes.yaml` makes of them.
 
-use super::binary;
+use super::{Folder, binary};
+use fixtures::files::{edited, parse, root};
+use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 /// The number of mistakes in the table.
 const MISTAKES: usize = 273;
+
+/// By a file of `mistakes.in`, the files that are made of it, and the new text of each old one.
+type Edits = BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>;
+
+/// Returns a folder with a link to the table, through which its answers are written, and with all files in `mistakes.in`.
+fn folder() -> Folder {
+    let (here, folder) = (root().join("tests/it/cli"), Folder::new(&[]));
+    symlink(here.join("mistakes.md"), folder.path().join("mistakes.md")).unwrap();
+    let copied = Command::new("cp").arg("-R").args([&here.join("mistakes.in"), folder.path()]).status().unwrap();
+    assert!(copied.success());
+    for (from, made) in parse::<Edits>("mistakes.yaml", include_str!("mistakes.yaml")) {
+        let text = folder.read(&format!("mistakes.in/{from}"));
+        for (name, edits) in made {
+            folder.write(&format!("mistakes.in/{name}"), edited(&name, &text, &edits));
+        }
+    }
+    folder
+}
 
 #[test]
 fn each_mistake_is_answered_as_the_table_says() {
@@ -16,11 +39,12 @@ fn each_mistake_is_answered_as_the_table_says() {
     }
     assert!(!table.contains("panicked"));
 
-    let folder = binary().parent().unwrap().display().to_string();
+    let (program, folder) = (binary().parent().unwrap().display().to_string(), folder());
     let path = std::env::var("PATH").unwrap();
     trycmd::TestCases::new()
         .register_bin("kube-unions", binary())
         .register_bin("sh", Path::new("/bin/sh"))
-        .env("PATH", format!("{folder}:{path}"))
-        .case("tests/it/cli/mistakes.md");
+        .env("PATH", format!("{program}:{path}"))
+        .case(folder.path().join("mistakes.md"))
+        .run();
 }

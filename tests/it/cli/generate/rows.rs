@@ -3,7 +3,7 @@
 
 use super::super::Folder;
 use super::broken::{CRD, GO, MODULE};
-use fixtures::files::{parse, root};
+use fixtures::files::{edited, parse, root};
 use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{Verdict, Write, catalog};
 use kube_unions_core::catalog::Catalog;
@@ -349,10 +349,7 @@ impl Doubt {
     }
 
     fn edited(&self, kiln: &str, edits: &Edits) -> String {
-        let text = edits.iter().fold(kiln.to_owned(), |text, (before, after)| {
-            assert!(text.contains(before), "{}: no `{before}` in {text}", self.kind);
-            text.replace(before, after)
-        });
+        let text = edited(&self.kind, kiln, edits.iter().map(|(before, after)| (before, after)));
         text.replace("Kiln", &self.kind).replace("kiln", &self.name())
     }
 
