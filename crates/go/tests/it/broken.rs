@@ -135,9 +135,3 @@ fn a_type_that_its_package_lacks_is_reported_once() {
     };
     assert!(message.starts_with("the package `ovens` does not declare `Program`"), "{message}");
 }
-
-#[test]
-fn predeclared_types_need_no_declaration() {
-    let go = GO.replace("*Program `", "any `");
-    assert_eq!(findings(&derive(&packages(&[("v1/kiln.go", &go)]), CRD)), []);
-}

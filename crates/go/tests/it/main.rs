@@ -8,14 +8,10 @@
 )]
 
 mod broken;
-mod embedded;
-mod one_of;
+mod markers;
 mod parsing;
 mod property;
-mod shapes;
 mod unused;
-mod validation;
-mod values;
 
 use fixtures::files::parse;
 use kube_unions_core::declaration::Definition;

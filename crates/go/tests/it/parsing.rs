@@ -1,20 +1,7 @@
-//! Errors and positions of the parser, and the values of derived unions.
+//! Errors and positions of the parser.
 
-use super::{CRD, GO, derive, packages};
-use kube_unions_core::union::Form;
 use kube_unions_go::GoParser;
-use serde_json::json;
 use std::path::Path;
-
-#[test]
-fn deprecated_members_make_a_2019_union() {
-    let go = GO.replace("+unionMember", "+unionDeprecated");
-    let derivation = derive(&packages(&[("v1/kiln.go", &go)]), CRD);
-    let [union] = &derivation.unions[..] else { panic!("{derivation:#?}") };
-    assert_eq!((union.form, union.declared_at().to_pointer()), (Form::List, "/properties/spec".to_owned()));
-    let fields = json!({"bisque": "Bisque", "glaze": "Glaze"});
-    assert_eq!(union.value(), json!({"discriminator": "firing", "fields-to-discriminateBy": fields}));
-}
 
 #[test]
 fn syntax_errors_have_a_position() {
