@@ -3,6 +3,7 @@
 mod annotate;
 mod audit;
 mod bounded;
+mod cases;
 mod check_cel;
 mod commands;
 mod compile;
@@ -13,7 +14,6 @@ mod declarations;
 mod defaults;
 mod generate;
 mod grammar;
-mod grouped;
 mod hooks;
 mod hostile;
 mod in_place;

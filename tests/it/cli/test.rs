@@ -232,31 +232,6 @@ tests:
 }
 
 #[test]
-fn a_test_writes_the_status_subresource() {
-    let crd = root().join("manifests/samples/backup/crd.yaml");
-    let suite = format!(
-        "\
-apiVersion: test.kube-unions.dev/v1alpha1
-kind: Suite
-from: [{}]
-tests:
-- name: two phases
-  old: &old {{apiVersion: samples.kube-unions.dev/v1, kind: Backup, metadata: {{name: a}}}}
-  new: &new {{apiVersion: samples.kube-unions.dev/v1, kind: Backup, metadata: {{name: a}}, status: {{running: {{}}, failed: {{}}}}}}
-  subresource: status
-  want: {{rejected: {{causes: [{{field: status.running}}]}}}}
-- name: a write of the object does not change its status
-  old: *old
-  new: *new
-  want: {{accepted: {{}}}}
-",
-        crd.display()
-    );
-    let run = Folder::new(&[("suite.yaml", &suite)]).run(&["test", "."]).code(0).prints("");
-    assert_eq!(run.stderr, "1 suite, 2 tests, 0 failed\n");
-}
-
-#[test]
 fn built_in_types_have_the_unions_of_declarations_and_of_openapi_documents() {
     let suite = |from: &str, builtin: &str| {
         format!(

@@ -1,56 +1,36 @@
 //! Every command on unions where the schema keeps unknown fields: `schemaless` and `podTemplates`.
 
+use super::cases::{folder, object};
 use super::{Folder, Run, yaml};
-use fixtures::crds::{crd, custom_resource, version};
+use fixtures::cases::{Suite, suites};
 use fixtures::files::{parse, root};
-use fixtures::reviews::declaration;
-use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
-const GROUP: &str = "untyped.example.com";
-
-/// A schema and `UnionDeclaration`s for it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Suite {
-    schema: Value,
-    declarations: BTreeMap<String, Value>,
+/// Returns the folder of the suite with one union in each way that a schema can keep unknown fields.
+fn schemaless() -> Folder {
+    let suites = suites();
+    let (_, suite) = suites.iter().find(|(path, _)| path == "places/schemaless.yaml").unwrap();
+    folder([("Job", suite)])
 }
 
-impl Suite {
-    /// The suite with one union in each way that a schema can keep unknown fields.
-    fn schemaless() -> Self {
-        let path = "tests/cases/places/schemaless.yaml";
-        parse(path, &std::fs::read_to_string(root().join(path)).unwrap())
-    }
+/// Returns the folder of the case of a pod template that the schema does not describe.
+fn pod_template() -> Folder {
+    let path = "tests/cases/declarations/schemaless.yaml";
+    let all: Value = parse(path, &std::fs::read_to_string(root().join(path)).unwrap());
+    let of_template =
+        |case: &&Value| case["description"].as_str().unwrap().starts_with("a pod template is a place of many");
+    let case = all["cases"].as_array().unwrap().iter().find(of_template).unwrap();
+    kind(&case["schema"], &case["declarations"])
+}
 
-    /// The case of a pod template that the schema does not describe.
-    fn pod_template() -> Self {
-        #[derive(Deserialize)]
-        struct Cases {
-            cases: Vec<Value>,
-        }
-        let path = "tests/cases/declarations/schemaless.yaml";
-        let all: Cases = parse(path, &std::fs::read_to_string(root().join(path)).unwrap());
-        let of_template =
-            |case: &Value| case["description"].as_str().unwrap().starts_with("a pod template is a place of many");
-        serde_json::from_value(all.cases.into_iter().find(of_template).unwrap()).unwrap()
-    }
-
-    /// A folder with the CRD and the declarations.
-    fn folder(&self) -> Folder {
-        let folder = Folder::new(&[]);
-        folder.write("kinds/crd.json", crd(GROUP, "Job", &[version("v1", &self.schema)]).to_string());
-        for (name, spec) in &self.declarations {
-            folder.write(&format!("kinds/{name}.json"), declaration(name, GROUP, "Job", spec).to_string());
-        }
-        folder
-    }
+/// Returns the folder of a kind.
+fn kind(schema: &Value, declarations: &Value) -> Folder {
+    let suite = json!({"description": "one kind", "schema": schema, "declarations": declarations, "rows": []});
+    folder([("Job", &serde_json::from_value::<Suite>(suite).unwrap())])
 }
 
 fn job(name: &str, fields: &Value) -> Value {
-    custom_resource(GROUP, "Job", name, fields)
+    object("Job", name, fields)
 }
 
 /// A job with this spec of its pod.
@@ -89,7 +69,7 @@ fn pod() -> Value {
 
 #[test]
 fn normalize_clears_in_a_pod_template_and_keeps_what_nobody_declares() {
-    let folder = Suite::pod_template().folder();
+    let folder = pod_template();
     let (old, mut new) = (with_pod(&pod()), with_pod(&pod()));
     let spec = &mut new["spec"]["template"]["spec"];
     spec["volumes"] =
@@ -113,19 +93,18 @@ fn normalize_clears_in_a_pod_template_and_keeps_what_nobody_declares() {
 #[test]
 fn audit_finds_stored_objects_that_violate_and_no_other() {
     let two = json!([{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]);
-    for (suite, bad, field) in [
+    for (folder, bad, field) in [
         (
-            Suite::schemaless(),
+            schemaless(),
             job("bad", &json!({"spec": {"open": {"volumes": [{"name": "x", "git": 1, "oci": 2}], "free": [1]}}})),
             "spec.open.volumes[0].oci",
         ),
         (
-            Suite::pod_template(),
+            pod_template(),
             job("bad", &json!({"spec": {"template": {"spec": {"volumes": two}}}})),
             "spec.template.spec.volumes[0].hostPath",
         ),
     ] {
-        let folder = suite.folder();
         write(&folder, "live/bad.json", &bad);
         write(&folder, "live/good.json", &with_pod(&pod()));
         // Nulls are stored where the schema describes no field. They count as not set.
@@ -146,8 +125,7 @@ fn audit_finds_stored_objects_that_violate_and_no_other() {
 
 #[test]
 fn compile_makes_policies_and_says_why_it_makes_no_rules() {
-    for suite in [Suite::schemaless(), Suite::pod_template()] {
-        let folder = suite.folder();
+    for folder in [schemaless(), pod_template()] {
         let run = folder.run(&["compile", "--to", "policies", "--from", "kinds"]).code(0);
         let documents: Vec<Value> = run.stdout.split("---\n").filter(|text| !text.is_empty()).map(yaml).collect();
         for kind in ["MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"] {
@@ -162,10 +140,13 @@ fn compile_makes_policies_and_says_why_it_makes_no_rules() {
 
 #[test]
 fn explain_shows_unions_that_the_schema_does_not_describe() {
-    let text = Suite::schemaless().folder().run(&["explain", "--from", "kinds"]).code(0).stdout;
-    assert!(text.starts_with("Job untyped.example.com/v1\n"), "{text}");
-    assert!(text.contains("── spec.open.strategy (2022 form, discriminator `type`, from declaration one)\n"), "{text}");
-    let report = Suite::pod_template().folder().run(&["explain", "--from", "kinds", "-o", "json"]).code(0).json();
+    let text = schemaless().run(&["explain", "--from", "kinds"]).code(0).stdout;
+    assert!(text.starts_with("Job cases.example.com/v1\n"), "{text}");
+    assert!(
+        text.contains("── spec.open.strategy (2022 form, discriminator `type`, from declaration one-job)\n"),
+        "{text}"
+    );
+    let report = pod_template().run(&["explain", "--from", "kinds", "-o", "json"]).code(0).json();
     let unions = report[0]["unions"].as_array().unwrap();
     assert_eq!(unions.len(), 21);
     assert!(
@@ -174,27 +155,26 @@ fn explain_shows_unions_that_the_schema_does_not_describe() {
     );
 }
 
-/// A CRD whose schema describes these fields of `spec`, and a declaration.
-fn kind(spec: &Value, declared: &Value) -> Folder {
-    let schema = json!({"type": "object", "properties": {"spec": spec}});
-    Suite { schema, declarations: [("one".to_owned(), declared.clone())].into() }.folder()
-}
-
 #[test]
 fn lint_has_nothing_against_declared_fields() {
-    Suite::pod_template().folder().run(&["lint", "--strict", "kinds"]).code(0).prints("");
+    pod_template().run(&["lint", "--strict", "kinds"]).code(0).prints("");
     // A list without keys is a note, as it is where the schema describes the list.
-    let run = Suite::schemaless().folder().run(&["lint", "--strict", "kinds"]).code(0);
+    let run = schemaless().run(&["lint", "--strict", "kinds"]).code(0);
     let line = ": spec.open.plain[*]: note: v1: stands inside the list `spec.open.plain`, whose items have no keys: its members can \
                 be rejected but not cleared\n";
     assert!(run.stdout.ends_with(line) && run.stdout.lines().count() == 1, "{run:#?}");
+}
+
+/// Returns a schema that describes these fields of `spec`.
+fn in_spec(spec: &Value) -> Value {
+    json!({"type": "object", "properties": {"spec": spec}})
 }
 
 #[test]
 fn lint_suggests_a_name_and_not_schemaless_for_a_misspelt_field() {
     let spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"git": {}, "bucket": {}}});
     let declared = json!({"unions": [{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "buckets": "Bucket"}}]});
-    let run = kind(&spec, &declared).run(&["lint", "kinds"]).code(0);
+    let run = kind(&in_spec(&spec), &json!({"one": declared})).run(&["lint", "kinds"]).code(0);
     assert!(run.stdout.contains("did you mean `bucket`?") && !run.stdout.contains("schemaless"), "{run:#?}");
 }
 
@@ -203,7 +183,7 @@ fn patch_is_silent_about_parts_of_a_pod_template_that_the_schema_lacks() {
     let pod = json!({"type": "object", "properties": {"volumes": {"x-kubernetes-preserve-unknown-fields": true}}});
     let template =
         json!({"type": "object", "properties": {"template": {"type": "object", "properties": {"spec": pod}}}});
-    let folder = kind(&template, &json!({"podTemplates": ["spec.template"]}));
+    let folder = kind(&in_spec(&template), &json!({"one": {"podTemplates": ["spec.template"]}}));
     let with = |volumes: Value| json!({"spec": {"template": {"spec": {"volumes": volumes}}}});
     let volumes = with(json!([{"name": "a", "emptyDir": {}}, {"name": "b"}]));
     write(&folder, "job.json", &job("a", &volumes));
