@@ -6,7 +6,7 @@ mod random;
 use fixtures::files::{files, parse};
 use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{GROUP, Write, definition, reversed, thing, version};
-use kube_unions_core::catalog::{Builder, Catalog, CompiledDefinition};
+use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::{Actions, Declaration, Definition, Fault, FaultKind};
 use kube_unions_core::union::{Form, SelectedMember, Union};
 use serde::Deserialize;
@@ -333,34 +333,6 @@ fn every_kind_of_fault_has_a_row() {
     let rows: BTreeSet<FaultKind> = kinds.collect();
     let without = FaultKind::ALL.iter().copied().filter(|kind| !rows.contains(kind));
     assert_eq!(without.collect::<Vec<_>>(), KINDS_WITHOUT_ROWS);
-}
-
-#[test]
-fn nothing_is_in_force_of_a_definition_that_cannot_be_read() {
-    let schema = json!({"type": "object", "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}],
-        "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
-    let good = definition(&Map::new(), &[version("v1", &schema, false)]);
-    let mut builder = Builder::new();
-    builder.apply(Definition::from_json(&good.to_string()).unwrap());
-    let in_force = unions(&builder.build());
-    assert_eq!(in_force.len(), 1);
-
-    let mut broken = good.clone();
-    broken["spec"]["versions"] = json!(7);
-    let error = Definition::from_json(&broken.to_string()).unwrap_err();
-    let name = good["metadata"]["name"].as_str().unwrap();
-    let fault = Fault::new(FaultKind::UnreadableCrd, name, error.to_string());
-    builder.insert(CompiledDefinition::unreadable(name, vec![fault]));
-    let catalog = builder.build();
-    assert_eq!(unions(&catalog), Vec::<String>::new());
-    let [fault] = catalog.faults() else { panic!("{:?}", catalog.faults()) };
-    assert!(fault.message.contains("spec.versions"), "{fault}");
-
-    builder.apply(Definition::from_json(&good.to_string()).unwrap());
-    assert_eq!((unions(&builder.build()), builder.build().faults().len()), (in_force, 0));
-    assert!(builder.remove(name));
-    assert!(!builder.remove(name));
-    assert_eq!(unions(&builder.build()), Vec::<String>::new());
 }
 
 #[test]

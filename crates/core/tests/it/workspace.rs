@@ -126,25 +126,6 @@ fn a_crd_is_compiled_from_what_is_stored() {
 }
 
 #[test]
-fn a_crd_in_a_group_of_the_api_server_is_ignored_and_counts_again_when_the_group_is_not() {
-    let mut workspace = of_cluster();
-    let mut crd = crd();
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-unions"] =
-        json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
-    store(&mut workspace, CRD, &crd);
-    let own = BuiltinGroups::Listed(["g.example".into()].into());
-    assert_eq!(workspace.set_builtin_groups(own.clone()), [kind()]);
-    workspace.compile();
-    let catalog = workspace.catalog();
-    assert_eq!(catalog.faults().iter().map(|fault| fault.kind).collect::<Vec<_>>(), [FaultKind::IgnoredCrd]);
-    assert!(catalog.faults()[0].message.contains("serves this group from its own code"));
-    assert!(workspace.set_builtin_groups(own).is_empty());
-    assert_eq!(workspace.set_builtin_groups(BuiltinGroups::Listed([].into())), [kind()]);
-    workspace.compile();
-    assert_eq!(workspace.catalog().union_count(), 1);
-}
-
-#[test]
 fn a_builtin_kind_is_compiled_from_its_documents() {
     for (what, documents, published, declared, unions, described) in [
         ("no document", vec![], false, true, 0, false),
