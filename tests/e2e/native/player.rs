@@ -74,8 +74,12 @@ struct PlayedRow<'s> {
 struct Exception {
     reason: String,
     r#in: Vec<String>,
-    /// The descriptions of rows, by file.
-    rows: BTreeMap<String, Vec<String>>,
+    /// The descriptions of rows by their file, or nothing for every row of it.
+    #[serde(default)]
+    rows: BTreeMap<String, Option<Vec<String>>>,
+    /// True if every row whose object is changed has this reason, unless it is listed for another one.
+    #[serde(default)]
+    changed: bool,
 }
 
 /// A row: its file and its description.
@@ -88,9 +92,10 @@ const QUERY: &str = "dryRun=All&fieldValidation=Ignore";
 pub(crate) fn play(native: &Api, installer: &dyn Installer, way: &str) {
     // Real applies are played by `crate::applied`.
     let is_played = |path: &str| !path.starts_with("applied/") && installer.plays(path);
-    let suites: Vec<_> = suites().into_iter().filter(|(path, _)| is_played(path)).collect();
-    let mut exceptions = exceptions(way);
+    let mut suites: BTreeMap<_, _> = suites().into_iter().collect();
+    let mut exceptions = exceptions(way, &suites);
     exceptions.retain(|(path, _), _| is_played(path));
+    suites.retain(|path, _| is_played(path));
     let (mut failed, mut kinds) = (BTreeMap::new(), Vec::new());
     for played in played(installer, &suites) {
         match installer.compile(&played) {
@@ -152,27 +157,35 @@ pub(crate) fn play(native: &Api, installer: &dyn Installer, way: &str) {
 }
 
 /// Reads the rows that do not hold in a way, with their reasons.
-fn exceptions(way: &str) -> BTreeMap<RowName, String> {
+fn exceptions(way: &str, suites: &BTreeMap<String, Suite>) -> BTreeMap<RowName, String> {
     let path = root().join("tests/cases").join(EXCEPTIONS);
     let groups: Vec<Exception> = parse(EXCEPTIONS, &std::fs::read_to_string(path).expect("the list can be read"));
-    let mut all = BTreeMap::new();
+    let (mut all, mut changed) = (BTreeMap::new(), None);
     for group in groups.into_iter().filter(|group| group.r#in.iter().any(|it| it == way)) {
         assert!(
-            group.reason.ends_with('.') && !group.rows.is_empty(),
+            group.reason.ends_with('.') && (group.changed || !group.rows.is_empty()),
             "{EXCEPTIONS}: a reason is a sentence about rows"
         );
         for (path, rows) in group.rows {
-            for row in rows {
+            let every = || suites[&path].rows.iter().map(|row| row.description.clone()).collect();
+            for row in rows.unwrap_or_else(every) {
                 let again = all.insert((path.clone(), row.clone()), group.reason.clone());
                 assert!(again.is_none(), "{EXCEPTIONS}: {path}: {row}: listed twice for {way}");
             }
+        }
+        changed = changed.or(group.changed.then_some(group.reason));
+    }
+    if let Some(reason) = changed {
+        let rows = suites.iter().flat_map(|(path, suite)| suite.rows.iter().map(move |row| (path, row)));
+        for (path, row) in rows.filter(|(_, row)| row.want.is_some()) {
+            all.entry((path.clone(), row.description.clone())).or_insert_with(|| reason.clone());
         }
     }
     all
 }
 
 /// Returns a kind for each suite and mode of ratcheting.
-fn played<'s>(installer: &dyn Installer, suites: &'s [(String, Suite)]) -> Vec<Played<'s>> {
+fn played<'s>(installer: &dyn Installer, suites: &'s BTreeMap<String, Suite>) -> Vec<Played<'s>> {
     let mut kinds = Vec::new();
     for (path, suite) in suites {
         for ratchet in [true, false] {
