@@ -203,12 +203,3 @@ fn nobody_reading_is_no_reason_to_panic() {
         );
     }
 }
-
-#[test]
-fn there_is_no_colour_where_there_is_no_terminal() {
-    let folder = Folder::with_crd(&[("bad.yaml", "a: [")]);
-    for arguments in [&["explain", "--from", "crd.yaml"][..], &["lint", "."], &["--help"], &["explode"]] {
-        let run = folder.run(arguments);
-        assert!(!run.stdout.contains('\u{1b}') && !run.stderr.contains('\u{1b}'), "{run:#?}");
-    }
-}

@@ -14,13 +14,6 @@ const LIST_KEYWORDS: &str = "            allOf:
 ";
 
 #[test]
-fn policies_are_the_default() {
-    let folder = Folder::with_crd(&[]);
-    let printed = folder.run(&["compile", "--from", "crd.yaml"]).code(0).stdout;
-    folder.run(&["compile", "--to", "policies", "--from", "crd.yaml"]).code(0).prints(&printed);
-}
-
-#[test]
 fn keywords_are_added_and_every_other_byte_stays() {
     let folder = Folder::with_crd(&[]);
     let printed = folder.run(&["compile", "--to", "openapi", "--from", "crd.yaml"]).code(0).stdout;

@@ -78,39 +78,11 @@ fn rules_follow_the_union_and_those_of_the_author_stay() {
 }
 
 #[test]
-fn an_enum_is_written_where_there_is_none() {
-    let folder = Folder::new(&[(
-        "crd.yaml",
-        &CRD.replace("                    enum: [\"Rolling\", 'Recreate']   # quotes stay\n", ""),
-    )]);
-    let run = folder.run(&compile(&["crd.yaml"])).code(0);
-    assert!(
-        run.stdout
-            .contains("                    enum:\n                    - Recreate\n                    - Rolling\n"),
-        "{run:#?}"
-    );
-    folder.write("crd.yaml", &run.stdout);
-    folder.run(&compile(&["crd.yaml"])).code(0).prints(&run.stdout);
-    folder.run(&["lint", "--strict", "crd.yaml"]).code(0);
-}
-
-#[test]
 fn json_and_lists_get_rules_too() {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Other"}, yaml(CRD)]});
     let run = Folder::new(&[]).pipe(&compile(&["-"]), serde_json::to_string_pretty(&list).unwrap()).code(0);
     assert_eq!(run.json()["items"][1], yaml(&with_rules()));
     assert_eq!(run.json()["items"][0], json!({"kind": "Other"}));
-}
-
-#[test]
-fn a_union_of_a_declaration_gets_rules_as_well() {
-    let stripped = yaml(&CRD.replace("x-kubernetes-unions", "x-other"));
-    let declaration = json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "d"},
-        "spec": {"target": {"group": "example.com", "kind": "Widget"}, "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "oci": "OCI"}}]}});
-    let folder = Folder::new(&[("crd.json", &stripped.to_string()), ("d.json", &declaration.to_string())]);
-    let run = folder.run(&compile(&["crd.json", "d.json"]));
-    let run = run.code(0);
-    assert!(run.stdout.contains("at most one of `git`, `oci` may be set"), "{run:#?}");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! `UnionDeclaration`s and OpenAPI documents, wherever the command line takes CRDs.
 
-use super::{CRD, Folder, Run, crd_of, yaml};
-use fixtures::reviews;
+use super::{CRD, Folder, Run, crd_of};
 use serde_json::{Value, json};
 
 /// A `UnionDeclaration` for the kind that both documents describe.
@@ -162,21 +161,6 @@ fn a_violation_of_a_whole_object_is_said_without_a_path() {
     folder.write("none.yaml", "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: none}\n");
     let arguments = ["normalize", "--from", "crd.yaml", "declaration.yaml", "-f", "none.yaml"];
     folder.run(&arguments).code(1).prints("").says(&["The Thing \"none\" is invalid: Required value: "]);
-}
-
-#[test]
-fn reviews_of_builtin_kinds_are_answered() {
-    let review = |object: &str| reviews::review("1-2-3", "CREATE", Some(&yaml(object)), None).to_string();
-    let folder = folder(&[]);
-    for document in ["v3.json", "v2.json"] {
-        let arguments = ["review", "--from", "deployment.yaml", document];
-        let run = folder.pipe(&arguments, review(TWO)).code(1);
-        let response = run.json();
-        let causes = response["response"]["status"]["details"]["causes"].as_array().unwrap();
-        let fields: Vec<_> = causes.iter().map(|cause| cause["field"].as_str().unwrap()).collect();
-        assert_eq!(fields, ["spec.strategy.rollingUpdate", "spec.template.volumes[0].hostPath"]);
-        folder.pipe(&arguments, review(ROLLING)).code(0);
-    }
 }
 
 #[test]

@@ -408,27 +408,6 @@ fn documents_that_are_no_declarations_are_refused_with_the_reason() {
 }
 
 #[test]
-fn ten_thousand_declarations_leave_the_good_one_in_force() {
-    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
-    let mut target =
-        Definition::from_json(&definition(&Map::new(), &[version("v1", &schema, false)]).to_string()).unwrap();
-    for number in 0..10_000 {
-        let path = if number == 5_000 { "" } else { "nowhere" };
-        let spec = json!({"target": {"group": GROUP, "kind": "Thing"},
-            "unions": [{"path": path, "fieldsToDiscriminateBy": {"a": "A", "b": "B"}}]});
-        let document = union_declaration(&format!("d{number:05}"), &spec).to_string();
-        let (declaration, faults) = Declaration::from_json(&document).unwrap();
-        assert_eq!(faults, []);
-        assert!(target.declare(&declaration));
-    }
-    let mut builder = Builder::new();
-    builder.apply(target);
-    let catalog = builder.build();
-    assert_eq!(unions(&catalog), ["v1 : A=a B=b (list form, from declaration d05000)"]);
-    assert_eq!(catalog.faults().len(), 9_999);
-}
-
-#[test]
 fn a_union_has_as_many_members_as_can_be_told_apart() {
     for (count, fits) in [(1, true), (127, true), (128, true), (129, false), (300, false)] {
         let names: Vec<_> = (0..count).map(|number| format!("m{number:03}")).collect();
