@@ -44,7 +44,7 @@ impl Row {
         };
         let Some(markers) = &self.markers else { return (edited(GO, &self.go), edited(CRD, &self.crd)) };
         let go = markers.iter().fold(KUBERNETES.to_owned(), |go, (comment, markers)| {
-            with(&go, &format!("// {comment}\n"), &markers.iter().map(|it| format!("// {it}\n")).collect::<String>())
+            with(&go, &format!("// {comment}\n"), &format!("// {}\n", markers.join("\n// ")))
         });
         let values =
             if self.r#enum.is_empty() { String::new() } else { format!(", enum: [{}]", self.r#enum.join(", ")) };
