@@ -115,8 +115,6 @@ fn a_list_is_cut_at_its_items_wherever_its_type_stands() {
     assert_eq!(same("a.yaml", &last), 1);
     let indented = "items:\n  - kind: A\n    spec: {a: 1}\n  -   kind: B\n      spec:\n        b: 2\nkind: XList\napiVersion: v1\n";
     assert_eq!(same("a.yaml", indented), 1);
-    assert_eq!(same("a.yaml", "kind: AList\nitems: [{a: 1}, {kind: B}]\n"), 1, "in flow style");
-    assert_eq!(same("a.yaml", "kind: AList\nitems: []\n# Nothing that could be cut is in it.\n"), 1);
     for (kind, version) in [("CustomResourceDefinition", "apiextensions.k8s.io/v1"), ("Widget", "v1"), ("", "v1")] {
         let untyped = format!(
             "items:\n- spec: {{a: 1}}\n- kind: Own\n- metadata:\n    name: b\napiVersion: {version}\nkind: {kind}List\n"
@@ -142,6 +140,11 @@ fn what_an_item_alone_would_lack_is_read_as_a_whole() {
         "spec: {a: 1}\nmetadata:\n  items: [a]\n  # A comment that is long enough.\n",
         "- kind: B\n- kind: C\n- spec:\n    items:\n    - kind: D\n",
         "{kind: AList, items: [{kind: B, spec: {a: 1}}, {kind: C}]}\n",
+        "kind: AList\nitems: [{a: 1}, {kind: B}]\n",
+        "kind: AList\nitems: []\n# Nothing that could be cut is in it.\n",
+        "kind: AList\nitems:\n-\tkind: B\n- kind: C\n",
+        "kind: AList\nitems:\n-\n  |1\n  a\n- kind: C\n",
+        "kind: AList\nitems:\n- {a: 1,\n- b}\n- kind: C\n# A comment that is long enough.\n",
     ] {
         assert_eq!(same("a.yaml", text), 0, "{text}");
     }

@@ -1,17 +1,13 @@
 //! Cuts a YAML text at its documents, and a long list at its items.
 //!
-//! A line that begins with `---` or `...` ends a document, whatever is in it. The items of a list are those of the parser, which
-//! reads the list while it is cut. A list with anchors, aliases or tags of items is not cut: an item alone would lack them.
+//! A line that begins with `---` or `...` ends a document, whatever is in it. A line that begins with a dash begins an item of a list,
+//! if it is no deeper than the first one. An item that is no YAML alone, for example because of an alias, keeps its list from being cut.
 
 use super::{ObjectIndex, Uncut};
 use crate::document::ObjectHead;
 use crate::file::{Format, Section, position_after, yaml_documents};
 use crate::input::LARGEST;
-use crate::syntax::DEEPEST_FLOW;
-use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle};
-use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Adds the objects of a text. A list of more than `long` bytes is cut at its items.
@@ -50,7 +46,7 @@ impl<R: Read + Seek> YamlLines<R> {
             has_items |= bytes.get(start..).is_some_and(|line| line.starts_with(b"items:"));
             if bytes.len() > long && has_items && may_be_cut {
                 let first = (index.extents.len(), index.objects);
-                if self.list(index, std::mem::take(&mut bytes), (offset, line))? {
+                if self.list(index, &std::mem::take(&mut bytes), (offset, line))? {
                     return Ok(true);
                 }
                 index.forget(first.0, first.1);
@@ -106,34 +102,29 @@ impl<R: Read + Seek> YamlLines<R> {
     }
 
     /// Adds the items of a list, whose first lines were read already. Returns false if it cannot be cut.
-    fn list(&mut self, index: &mut ObjectIndex, read: Vec<u8>, (offset, line): (u64, usize)) -> Result<bool, Uncut> {
-        let (first, read) = (index.extents.len(), text(read)?);
-        let seen = Rc::new(RefCell::new(SeenText::default()));
-        let bom = if read.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        let characters = Characters { lines: self, line: read, at: bom, is_last: false, seen: Rc::clone(&seen) };
-        let options = granit_parser::options! { emit_comments: false, flow_nesting_limit: DEEPEST_FLOW };
-        let mut list = ListCutter {
-            index,
-            skeleton: String::new(),
-            offset: offset + bom as u64,
-            characters: 0,
-            line,
-            open: Vec::new(),
-            place: NextNode::Key,
-            item: None,
-        };
-        for next in Parser::new_from_iter_with_options(characters, options) {
-            let Ok((event, span)) = next else { return Ok(false) };
-            if !list.take(&event, &span, &seen)? {
+    fn list(&mut self, index: &mut ObjectIndex, read: &[u8], start: (u64, usize)) -> Result<bool, Uncut> {
+        let (first, (mut offset, mut line)) = (index.extents.len(), start);
+        let mut list = ListCutter { index, skeleton: Vec::new(), in_items: false, dashes: 0, item: None };
+        for read in read.split_inclusive(|&byte| byte == b'\n') {
+            if !list.take(read, offset, line)? {
                 return Ok(false);
             }
+            (offset, line) = (offset + read.len() as u64, line + 1);
         }
-        if seen.borrow().has_failed {
-            return Err(Uncut);
+        loop {
+            let (mut read, offset, line) = (Vec::new(), self.offset, self.line);
+            match self.next(&mut read, true)? {
+                NextLine::Blank | NextLine::Content if list.take(&read, offset, line)? => {}
+                NextLine::Blank | NextLine::Content => return Ok(false),
+                NextLine::Last | NextLine::OfNextDocument | NextLine::End => break,
+            }
         }
-        let ListCutter { index, mut skeleton, .. } = list;
-        skeleton.push_str(&seen.borrow().text);
-        let Ok(skeleton) = Section::parse(&skeleton, Format::Yaml, (line, 1)).map(Arc::new) else { return Ok(false) };
+        if !list.end_item()? {
+            return Ok(false);
+        }
+        let ListCutter { index, skeleton, .. } = list;
+        let skeleton = Section::parse(&text(skeleton)?, Format::Yaml, (start.1, 1));
+        let Ok(skeleton) = skeleton.map(Arc::new) else { return Ok(false) };
         let (head, Some(_)) = ObjectHead::read(skeleton.json()) else { return Ok(false) };
         index.end_list(first, &head, &skeleton);
         Ok(true)
@@ -161,182 +152,77 @@ fn text(bytes: Vec<u8>) -> Result<String, Uncut> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or(Uncut)
 }
 
-/// The text that the parser has read, and the cutter has not.
-#[derive(Default)]
-struct SeenText {
-    text: String,
-    has_failed: bool,
-}
-
-/// The characters of one document.
-struct Characters<'l, R> {
-    lines: &'l mut YamlLines<R>,
-    line: String,
-    at: usize,
-    is_last: bool,
-    seen: Rc<RefCell<SeenText>>,
-}
-
-impl<R: Read + Seek> Iterator for Characters<'_, R> {
-    type Item = char;
-
-    fn next(&mut self) -> Option<char> {
-        if self.at == self.line.len() {
-            if self.is_last {
-                return None;
-            }
-            let mut bytes = std::mem::take(&mut self.line).into_bytes();
-            bytes.clear();
-            let read = self.lines.next(&mut bytes, true).map_err(Uncut::from);
-            let read = read.and_then(|next| Ok((next, text(bytes)?)));
-            self.at = 0;
-            match read {
-                Ok((NextLine::Blank | NextLine::Content, line)) => self.line = line,
-                Ok((NextLine::Last, line)) => (self.line, self.is_last) = (line, true),
-                Ok((NextLine::OfNextDocument | NextLine::End, _)) => self.is_last = true,
-                Err(Uncut) => {
-                    self.is_last = true;
-                    self.seen.borrow_mut().has_failed = true;
-                }
-            }
-        }
-        let next = self.line.get(self.at..)?.chars().next()?;
-        self.at += next.len_utf8();
-        self.seen.borrow_mut().text.push(next);
-        Some(next)
-    }
-}
-
-/// Cuts the items out of a list while the parser reads it.
+/// Cuts the items out of a list in block style: an item begins at a dash, and its other lines are deeper than that.
 struct ListCutter<'i> {
     index: &'i mut ObjectIndex,
-    /// The text without the items. It keeps their lines.
-    skeleton: String,
-    /// Bytes and characters before the text that is not cut yet.
-    offset: u64,
-    characters: usize,
-    /// The line of the document.
-    line: usize,
-    /// True for each open collection in flow style.
-    open: Vec<bool>,
-    place: NextNode,
-    /// The item that is open: its start, in characters, with its line and column, and the end of what it has.
+    /// The text with a zero for each item.
+    skeleton: Vec<u8>,
+    /// True behind `items:`, until a line that belongs to no item.
+    in_items: bool,
+    /// Blanks before each dash, plus one. Zero before the first dash.
+    dashes: usize,
     item: Option<OpenItem>,
 }
 
-/// The place of the next node of the root.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NextNode {
-    Key,
-    Items,
-    Value,
-}
-
-#[derive(Clone, Copy)]
+/// An item whose lines are being read.
 struct OpenItem {
-    start: usize,
+    /// Its text behind the dash, with blanks in place of what is before it.
+    text: Vec<u8>,
+    /// The place behind the dash and its blanks.
+    offset: u64,
     line: usize,
     column: usize,
-    end: usize,
 }
 
 impl ListCutter<'_> {
-    /// Takes an event. Returns false if the text is not a list that can be cut.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "starts and ends of documents have no node")]
-    fn take(&mut self, event: &Event<'_>, span: &Span, seen: &RefCell<SeenText>) -> Result<bool, Uncut> {
-        let (opens, is_flow, is_plain) = match event {
-            Event::Scalar(_, _, anchor, tag) => (false, false, *anchor == 0 && tag.is_none()),
-            Event::SequenceStart(style, anchor, tag) | Event::MappingStart(style, anchor, tag) => {
-                (true, *style == StructureStyle::Flow, *anchor == 0 && tag.is_none())
+    /// Takes a line. Returns false if the text is not a list that can be cut.
+    fn take(&mut self, line: &[u8], offset: u64, number: usize) -> Result<bool, Uncut> {
+        let indent = line.iter().take_while(|&&byte| byte == b' ').count();
+        let rest = line.get(indent..).unwrap_or_default();
+        let is_blank = rest.trim_ascii().is_empty() || rest.starts_with(b"#");
+        let after = rest.strip_prefix(b"-").filter(|after| after.first().is_none_or(u8::is_ascii_whitespace));
+        match (after, &mut self.item) {
+            (Some(after), _) if self.in_items && [0, indent + 1].contains(&self.dashes) => {
+                self.dashes = indent + 1;
+                let blanks = after.iter().take_while(|&&byte| byte == b' ').count();
+                let own = after.get(blanks..).unwrap_or_default();
+                let before = self.dashes + blanks;
+                let text = [&vec![b' '; before], own].concat();
+                let item = OpenItem { text, offset: offset + before as u64, line: number, column: before + 1 };
+                let is_cut = self.end_item()? && !own.starts_with(b"\t");
+                self.skeleton.extend_from_slice(line.get(..self.dashes).unwrap_or_default());
+                self.skeleton.extend_from_slice(b" 0\n");
+                self.item = Some(item);
+                return Ok(is_cut);
             }
-            Event::SequenceEnd | Event::MappingEnd => return self.close(span, seen),
-            Event::Alias(_) => return Ok(false),
-            _ => return Ok(true),
-        };
-        let depth = self.open.len();
-        if depth == 0 {
-            self.open.push(is_flow);
-            return Ok(matches!(event, Event::MappingStart(..)) && is_plain && !is_flow);
-        }
-        let is_block = matches!(event, Event::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded, ..));
-        if depth == 2 && self.place == NextNode::Items {
-            if is_block {
-                // The span begins below the sign.
-                return Ok(false);
+            (_, Some(item)) if is_blank || indent >= self.dashes => item.text.extend_from_slice(line),
+            _ => {
+                if !self.end_item()? {
+                    return Ok(false);
+                }
+                let items = line.strip_prefix(b"items:").map(<[u8]>::trim_ascii);
+                self.in_items = items.is_some() || self.in_items && is_blank;
+                self.skeleton.extend_from_slice(line);
+                if items.is_some_and(|items| !items.is_empty() && !items.starts_with(b"#")) {
+                    return Ok(false);
+                }
             }
-            let (start, line, column) = (span.start.index(), span.start.line(), span.start.col());
-            self.item = Some(OpenItem { start, line, column, end: start });
         }
-        // A missing value does not extend its item, an empty block does.
-        if let Some(item) = self.item.as_mut().filter(|_| !opens && (is_block || !span.is_empty())) {
-            item.end = item.end.max(span.end.index());
-        }
-        // An anchor would be missed by its aliases, wherever they are.
-        if !is_plain {
-            return Ok(false);
-        }
-        if opens {
-            if depth == 1 && self.place == NextNode::Items && !matches!(event, Event::SequenceStart(..)) {
-                self.place = NextNode::Value;
-            }
-            self.open.push(is_flow);
-            return Ok(true);
-        }
-        match (depth, self.place) {
-            (1, NextNode::Key) => {
-                let is_items = matches!(event, Event::Scalar(text, ..) if text == "items");
-                self.place = if is_items { NextNode::Items } else { NextNode::Value };
-            }
-            (1, _) => self.place = NextNode::Key,
-            (2, NextNode::Items) => self.end_item(seen)?,
-            _ => {}
-        }
-        Ok(true)
+        let item = self.item.as_ref().map_or(0, |item| item.text.len());
+        if item.max(self.skeleton.len()) as u64 > LARGEST { Err(Uncut) } else { Ok(true) }
     }
 
-    fn close(&mut self, span: &Span, seen: &RefCell<SeenText>) -> Result<bool, Uncut> {
-        let is_flow = self.open.pop().unwrap_or_default();
-        if let Some(item) = self.item.as_mut().filter(|_| is_flow) {
-            item.end = item.end.max(span.end.index());
+    /// Adds the item whose lines are read. Returns false if it cannot be read alone, or not as in its list: a block scalar may count
+    /// its blanks from the dash.
+    fn end_item(&mut self) -> Result<bool, Uncut> {
+        let Some(OpenItem { text: bytes, offset, line, column }) = self.item.take() else { return Ok(true) };
+        let text = text(bytes)?;
+        let own = text.trim_start();
+        if own.is_empty() || own.starts_with(['|', '>', '!', '&']) {
+            return Ok(own.is_empty());
         }
-        match (self.open.len(), self.place) {
-            // A key that is no scalar.
-            (1, NextNode::Key) => self.place = NextNode::Value,
-            (1, _) => self.place = NextNode::Key,
-            (2, NextNode::Items) => self.end_item(seen)?,
-            _ => {}
-        }
+        let Ok(section) = Section::parse(&text, Format::Yaml, (line, 1)) else { return Ok(false) };
+        self.index.add(&Arc::new(section), offset, text.len() + 1 - column, (line, column));
         Ok(true)
-    }
-
-    fn end_item(&mut self, seen: &RefCell<SeenText>) -> Result<(), Uncut> {
-        let Some(item) = self.item.take().filter(|item| item.end > item.start) else { return Ok(()) };
-        let text = &mut seen.borrow_mut().text;
-        let bytes_of = |characters: usize| {
-            let mut starts = text.char_indices().map(|(start, _)| start).chain([text.len()]);
-            starts.nth(characters).ok_or(Uncut)
-        };
-        let start = bytes_of(item.start.checked_sub(self.characters).ok_or(Uncut)?)?;
-        let end = bytes_of(item.end - self.characters)?;
-        let own = text.get(start..end).ok_or(Uncut)?;
-        // A block scalar ends at the next token, which may be indented.
-        let end = start + if own.contains('\n') { own.trim_end_matches(' ').len() } else { own.len() };
-        let own = text.get(start..end).ok_or(Uncut)?;
-        let place = (self.line + item.line - 1, item.column + 1);
-        let padded = format!("{}{own}", " ".repeat(item.column));
-        let section = Section::parse(&padded, Format::Yaml, (place.0, 1)).map_err(|_| Uncut)?;
-        self.index.add(&Arc::new(section), self.offset + start as u64, own.len(), place);
-        let lines = own.matches('\n').count();
-        let passed = text.get(..end).unwrap_or_default();
-        self.characters += passed.chars().count();
-        self.offset += end as u64;
-        self.skeleton.push_str(text.get(..start).unwrap_or_default());
-        self.skeleton.push('0');
-        self.skeleton.extend(std::iter::repeat_n('\n', lines));
-        text.drain(..end);
-        if self.skeleton.len() as u64 > LARGEST {
-            return Err(Uncut);
-        }
-        Ok(())
     }
 }
