@@ -2,10 +2,7 @@
 
 use crate::cli::input::kinds::{SourceArgs, or_cluster};
 use crate::cli::input::values::{RatchetingArg, only};
-use crate::controllers::{
-    EntryOptions, FailurePolicy, LabelSelector, MatchConditions, PolicyDuty, PolicyEnforcement, Registering,
-    Registration, ServiceReference,
-};
+use crate::controllers::{EntryOptions, PolicyDuty, PolicyEnforcement, Registering, Registration, ServiceReference};
 use crate::telemetry::{LogFormat, Spans};
 use crate::webhook::{CertificateSource, ClientPolicy, Config, Limits};
 use anyhow::bail;
@@ -134,33 +131,8 @@ pub(in crate::cli) struct ServeArgs {
     )]
     owner_cluster_role: Option<String>,
 
-    /// Fail or allow a write of a custom resource when the API server cannot call the webhook
-    #[arg(long, value_enum, default_value_t = FailurePolicy::Fail, requires = "service")]
-    failure_policy: FailurePolicy,
-
-    /// Fail or allow a write of a built-in type when the API server cannot call the webhook
-    #[arg(long, value_enum, default_value_t = FailurePolicy::Ignore, requires = "service")]
-    builtin_failure_policy: FailurePolicy,
-
-    /// Let the API server wait this many seconds for an answer, from 1 to 30
-    #[arg(
-        long, value_name = "SECONDS", default_value_t = EntryOptions::default().timeout_seconds, requires = "service",
-        value_parser = clap::value_parser!(u8).range(1..=30)
-    )]
-    timeout_seconds: u8,
-
-    /// Review only requests that meet all these CEL conditions: [{"name": "...", "expression": "..."}]
-    #[arg(long, value_name = "JSON", requires = "service")]
-    match_conditions: Option<MatchConditions>,
-
-    /// Review only objects that this label selector matches: {"matchLabels": {...}, "matchExpressions": [...]}
-    #[arg(long, value_name = "JSON", requires = "service")]
-    object_selector: Option<LabelSelector>,
-
-    /// Review only objects of namespaces that this label selector matches; kube-system, the Service's namespace and
-    /// --exclude-namespace stay excluded
-    #[arg(long, value_name = "JSON", requires = "service")]
-    namespace_selector: Option<LabelSelector>,
+    #[command(flatten)]
+    entries: EntryOptions,
 
     /// Enforce unions by the webhook, by admission policies, or not at all: with `off`, the webhook runs and reviews no object
     #[arg(long, value_enum, default_value_t)]
@@ -263,23 +235,12 @@ impl ServeArgs {
         Some(Registration {
             registering,
             service,
-            entries: self.entries(),
+            entries: self.entries.clone(),
             owner: self.owner_cluster_role.clone(),
             excluded_namespaces: self.exclude_namespace.clone(),
             enforcing: self.enforcement != Enforcement::Off,
             delay: self.registration_delay,
         })
-    }
-
-    fn entries(&self) -> EntryOptions {
-        EntryOptions {
-            custom: self.failure_policy,
-            builtin: self.builtin_failure_policy,
-            timeout_seconds: self.timeout_seconds,
-            match_conditions: self.match_conditions.clone().unwrap_or_default().0,
-            object_selector: self.object_selector.clone().unwrap_or_default(),
-            namespace_selector: self.namespace_selector.clone().unwrap_or_default(),
-        }
     }
 
     /// Returns the file for the self-signed CA. The default differs for each process.
@@ -304,7 +265,7 @@ impl ServeArgs {
             excluded_namespaces: excluded,
             installation: self.service.as_ref().map(ServiceReference::installation),
             owner: self.owner_cluster_role.clone(),
-            entries: self.entries(),
+            entries: self.entries.clone(),
             handover: self.handover_delay,
         }))
     }

@@ -204,9 +204,9 @@ impl CatalogCompiler {
             if !selectors.is_empty() {
                 set(spec, json!({"matchResources": selectors}));
             }
-        } else if !entries.match_conditions.is_empty() {
+        } else if !entries.match_conditions.0.is_empty() {
             let compiled = spec.get("matchConditions").and_then(Value::as_array).cloned();
-            let own = entries.match_conditions.iter().map(|condition| json!(condition));
+            let own = entries.match_conditions.0.iter().map(|condition| json!(condition));
             let all: Vec<Value> = own.chain(compiled.unwrap_or_default()).collect();
             set(spec, json!({"matchConditions": all}));
         }

@@ -159,9 +159,10 @@ impl Intent {
             }
         };
         let mut entries = Vec::new();
-        for (name, rules, policy) in
-            [(custom, &self.rules.custom, options.custom), (builtin, &self.rules.builtin, options.builtin)]
-        {
+        for (name, rules, policy) in [
+            (custom, &self.rules.custom, options.failure_policy),
+            (builtin, &self.rules.builtin, options.builtin_failure_policy),
+        ] {
             let mut rules = json!(rules);
             if self.keeps_rules && is_set(Some(&rules)) {
                 let kept = ours(stored).find(|(of, _)| *of == name).and_then(|(_, entry)| entry.get("rules"));
@@ -173,7 +174,7 @@ impl Intent {
             let mut entry =
                 self.entry(name, path, policy, &rules, options.timeout_seconds, &options.namespace_selector);
             set(&mut entry, json!({"objectSelector": options.object_selector}));
-            if !options.match_conditions.is_empty() {
+            if !options.match_conditions.0.is_empty() {
                 set(&mut entry, json!({"matchConditions": options.match_conditions}));
             }
             if kind == ConfigurationKind::Mutating {

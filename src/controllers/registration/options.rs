@@ -4,7 +4,7 @@
 //! registration minutes later. They serialize in the form that the API server returns; any other form would differ from the
 //! stored object at every resync.
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use kube_unions_core::names::is_dns_subdomain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,20 +18,35 @@ const MOST_CONDITIONS: usize = 64;
 /// Longest name or value of a label, in bytes.
 const LONGEST_NAME: usize = 63;
 
-/// Settings of the entries for objects.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Settings of the entries for objects. The comments are the help of `serve`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct EntryOptions {
-    /// Policy for custom resources, once the API server can verify the webhook's certificate.
-    pub custom: FailurePolicy,
-    /// Policy for built-in types, likewise.
-    pub builtin: FailurePolicy,
-    /// Seconds that the API server waits for a response, from 1 to 30.
+    /// Fail or allow a write of a custom resource when the API server cannot call the webhook
+    #[arg(long, value_enum, default_value_t = Self::default().failure_policy, requires = "service")]
+    pub failure_policy: FailurePolicy,
+
+    /// Fail or allow a write of a built-in type when the API server cannot call the webhook
+    #[arg(long, value_enum, default_value_t = Self::default().builtin_failure_policy, requires = "service")]
+    pub builtin_failure_policy: FailurePolicy,
+
+    /// Let the API server wait this many seconds for an answer, from 1 to 30
+    #[arg(
+        long, value_name = "SECONDS", default_value_t = Self::default().timeout_seconds, requires = "service",
+        value_parser = clap::value_parser!(u8).range(1..=30)
+    )]
     pub timeout_seconds: u8,
-    /// Conditions. A request is sent if it meets all of them.
-    pub match_conditions: Vec<MatchCondition>,
-    /// Selects objects by their labels.
+
+    /// Review only requests that meet all these CEL conditions: [{"name": "...", "expression": "..."}]
+    #[arg(long, value_name = "JSON", default_value = "[]", hide_default_value = true, requires = "service")]
+    pub match_conditions: MatchConditions,
+
+    /// Review only objects that this label selector matches: {"matchLabels": {...}, "matchExpressions": [...]}
+    #[arg(long, value_name = "JSON", default_value = "{}", hide_default_value = true, requires = "service")]
     pub object_selector: LabelSelector,
-    /// Selects namespaces by their labels, in addition to the exemptions.
+
+    /// Review only objects of namespaces that this label selector matches; kube-system, the Service's namespace and
+    /// --exclude-namespace stay excluded
+    #[arg(long, value_name = "JSON", default_value = "{}", hide_default_value = true, requires = "service")]
     pub namespace_selector: LabelSelector,
 }
 
@@ -82,16 +97,16 @@ enum Operator {
 }
 
 /// Conditions, parsed from a JSON list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct MatchConditions(pub Vec<MatchCondition>);
 
 impl Default for EntryOptions {
     fn default() -> Self {
         Self {
-            custom: FailurePolicy::Fail,
-            builtin: FailurePolicy::Ignore,
+            failure_policy: FailurePolicy::Fail,
+            builtin_failure_policy: FailurePolicy::Ignore,
             timeout_seconds: 5,
-            match_conditions: Vec::new(),
+            match_conditions: MatchConditions::default(),
             object_selector: LabelSelector::default(),
             namespace_selector: LabelSelector::default(),
         }

@@ -47,7 +47,8 @@ fn row(argument: &Arg) -> [String; 3] {
     let long = argument.get_long().map(|long| format!("--{long}"));
     let names = short.into_iter().chain(long).collect::<Vec<_>>().join(", ");
     let flag = if takes_value { format!("{names} {value}") } else { names };
-    let default = argument.get_default_values().first().filter(|_| takes_value);
+    let shows_default = takes_value && !argument.is_hide_default_value_set();
+    let default = argument.get_default_values().first().filter(|_| shows_default);
     let default = default.map(|it| code(&it.to_string_lossy())).unwrap_or_default();
     let help = argument.get_long_help().or_else(|| argument.get_help()).map(one_line).unwrap_or_default();
     let values = argument.get_possible_values();

@@ -79,8 +79,7 @@ fn a_kind_with_a_refusal_is_left_to_the_webhook_as_a_whole_if_there_is_one() {
 fn the_users_conditions_and_selectors_restrict_policies_and_bindings() {
     let mut enforcement = enforcement(PolicyDuty::Alone);
     enforcement.entries.object_selector = r#"{"matchLabels": {"a": "b"}}"#.parse().unwrap();
-    enforcement.entries.match_conditions =
-        r#"[{"name": "mine", "expression": "true"}]"#.parse::<crate::controllers::MatchConditions>().unwrap().0;
+    enforcement.entries.match_conditions = r#"[{"name": "mine", "expression": "true"}]"#.parse().unwrap();
     let desired = compiler(enforcement, served()).assembled(&GroupKind::new("g", "Thing"), &compiled());
     let [policy, binding] = [0, 1].map(|index| &desired.objects.values().nth(index).unwrap()["spec"]);
     assert_eq!(policy["matchConditions"], json!([{"name": "mine", "expression": "true"}]));

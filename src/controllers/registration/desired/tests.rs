@@ -348,10 +348,9 @@ fn crds_that_declare_unions_are_inspected_with_the_policy_ignore() {
 #[test]
 fn options_apply_to_the_entries_for_objects_alone() {
     let options = EntryOptions {
-        custom: FailurePolicy::Ignore,
+        failure_policy: FailurePolicy::Ignore,
         timeout_seconds: 7,
-        match_conditions:
-            r#"[{"name": "a", "expression": "true"}]"#.parse::<super::super::MatchConditions>().unwrap().0,
+        match_conditions: r#"[{"name": "a", "expression": "true"}]"#.parse().unwrap(),
         object_selector: r#"{"matchLabels": {"c": "d"}}"#.parse().unwrap(),
         namespace_selector: r#"{"matchLabels": {"e": "f"}, "matchExpressions": [{"key": "g", "operator": "Exists"}]}"#
             .parse()
