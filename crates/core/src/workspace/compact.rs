@@ -19,20 +19,18 @@
 //!
 //! Knows the shape of a CRD, not its meaning: [`job`](super::job) reads the schemas.
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
-use std::borrow::Cow;
-use std::fmt;
+use crate::json::{JsonString, TextReader, Unmetered};
+
+/// Number of levels that a parser reads.
+const DEEPEST: usize = 127;
 
 /// Returns the JSON text of a CRD's `spec` without the fields that nothing reads. A text that is not the `spec` of a CRD, or nests
 /// deeper than a parser goes, is returned as it is.
 pub(super) fn compact(spec: &str) -> String {
     let mut out = String::new();
-    let shrunk =
-        Shrink { level: CrdLevel::Spec, out: &mut out }.deserialize(&mut serde_json::Deserializer::from_str(spec));
-    match shrunk {
-        Ok(()) => out,
-        Err(_) => spec.to_owned(),
+    match shrink(&mut TextReader::new(spec, &Unmetered), CrdLevel::Spec, DEEPEST, &mut out) {
+        Some(()) => out,
+        None => spec.to_owned(),
     }
 }
 
@@ -89,64 +87,50 @@ impl CrdLevel {
     }
 }
 
-/// Copies an object, a list of them or a boolean, shrunk, to the end of a text.
-struct Shrink<'o> {
-    level: CrdLevel,
-    out: &'o mut String,
-}
-
-impl<'de> DeserializeSeed<'de> for Shrink<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
+/// Copies an object, a list of them or a boolean, shrunk, to the end of a text. Returns `None` for another value, or one of more
+/// levels.
+fn shrink(reader: &mut TextReader<'_>, level: CrdLevel, levels: usize, out: &mut String) -> Option<()> {
+    let opening = reader.peek().ok()?;
+    if let b't' | b'f' = opening {
+        out.push_str(reader.skip().ok()?);
+        return Some(());
     }
-}
-
-impl<'de> Visitor<'de> for Shrink<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of a CRD")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let mut opening = '{';
-        while let Some(field) = fields.next_key::<Cow<'de, str>>()? {
-            let keep = self.level.keep(&field);
-            if matches!(keep, Keep::Nothing) {
-                fields.next_value::<IgnoredAny>()?;
-                continue;
+    let inner = levels.checked_sub(1)?;
+    let (mut first, mut separator) = (reader.enter(), char::from(opening));
+    let closing = match opening {
+        b'{' => {
+            while let Some(name) = reader.name(&mut first).ok()? {
+                let keep = reader.unicode(name, |name| level.keep(name)).ok()?;
+                if matches!(keep, Keep::Nothing) {
+                    reader.skip().ok()?;
+                    continue;
+                }
+                out.push(std::mem::replace(&mut separator, ','));
+                match name {
+                    JsonString::Plain(name) => out.extend(["\"", name, "\":"]),
+                    JsonString::Escaped(quoted) => out.extend([quoted, ":"]),
+                }
+                match keep {
+                    Keep::Part(level) => shrink(reader, level, inner, out)?,
+                    Keep::Whole | Keep::Nothing => out.push_str(reader.skip().ok()?),
+                }
             }
-            self.out.push(std::mem::replace(&mut opening, ','));
-            self.out.push_str(&serde_json::to_string(&field).map_err(A::Error::custom)?);
-            self.out.push(':');
-            match keep {
-                Keep::Part(level) => fields.next_value_seed(Shrink { level, out: self.out })?,
-                Keep::Whole | Keep::Nothing => self.out.push_str(fields.next_value::<&RawValue>()?.get()),
+            '}'
+        }
+        b'[' => {
+            while reader.item(&mut first).ok()? {
+                out.push(std::mem::replace(&mut separator, ','));
+                shrink(reader, level, inner, out)?;
             }
+            ']'
         }
-        self.out.push_str(if opening == '{' { "{}" } else { "}" });
-        Ok(())
+        _ => return None,
+    };
+    if separator != ',' {
+        out.push(separator);
     }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        self.out.push('[');
-        let start = self.out.len();
-        while items.next_element_seed(Shrink { level: self.level, out: self.out })?.is_some() {
-            self.out.push(',');
-        }
-        if self.out.len() > start {
-            self.out.pop();
-        }
-        self.out.push(']');
-        Ok(())
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        self.out.push_str(if value { "true" } else { "false" });
-        Ok(())
-    }
+    out.push(closing);
+    Some(())
 }
 
 #[cfg(test)]
