@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::builtin::{condition, verdict, wait_for_verdict};
 use crate::cluster::{AnyCluster, Cluster, some_or_all};
-use crate::http::Client;
 use crate::kind::{self, Kind, parse};
 use crate::kubectl::Kubectl;
+use crate::observability::AuditLog;
 use crate::registration::with_rights;
 use crate::webhook::Webhook;
 use fixtures::wait::{SETTLED, eventually, for_some};
@@ -276,6 +276,7 @@ fn hundreds_of_declarations_are_all_judged_and_in_force() {
     kind.apply_definition_without_unions();
     let kubectl = kind.kubectl();
     let client = cluster.control_plane.client();
+    let log = cluster.control_plane.audit_log();
     let collection = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
     let elsewhere = |number: usize| json!({"group": format!("g{number}.example"), "kind": "Nothing"});
     for number in 0..many {
@@ -296,25 +297,24 @@ fn hundreds_of_declarations_are_all_judged_and_in_force() {
     assert_eq!(for_some(6 * SETTLED, judged), Some(many + 1), "every one has its condition");
 
     drop(kind);
-    let before = status_writes(cluster.control_plane.client());
-    assert!(before > u64::try_from(many).unwrap(), "{before} writes");
     cluster.webhook.stop();
+    // A write can be read before it is in the log.
+    assert!(eventually(SETTLED, || status_writes(&log) > many), "{} writes", status_writes(&log));
+    let before = status_writes(&log);
     cluster.webhook.resume().unwrap();
     // Statuses are written in the order of names, so that the last one shows that the others would have been.
     let last = declaration("zz-last", &elsewhere(0), &sources());
     cluster.kubectl("second").apply(&last.to_string()).accepted();
     wait_for_verdict(cluster.control_plane.client(), "zz-last");
-    assert_eq!(status_writes(cluster.control_plane.client()), before + 1, "a second start writes only what is new");
+    assert!(eventually(SETTLED, || status_writes(&log) > before));
+    assert_eq!(status_writes(&log), before + 1, "a second start writes only what is new");
 }
 
-/// Returns the number of writes of the status of declarations that the API server has answered.
-fn status_writes(client: &Client) -> u64 {
-    let metrics = client.get("/metrics").unwrap();
-    let requests = metrics.text().lines().filter(|line| line.starts_with("apiserver_request_total{"));
-    let labels = ["resource=\"uniondeclarations\"", "subresource=\"status\""];
-    let writes =
-        requests.filter(|line| labels.iter().all(|label| line.contains(label)) && !line.contains("verb=\"GET\""));
-    writes.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+/// Returns the number of writes of the status of declarations in the log.
+fn status_writes(log: &AuditLog) -> usize {
+    let is_one =
+        |line: &&str| line.contains(r#""resource":"uniondeclarations""#) && line.contains(r#""subresource":"status""#);
+    log.text().lines().filter(is_one).count()
 }
 
 #[test]

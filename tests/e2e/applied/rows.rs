@@ -55,7 +55,7 @@ pub(super) enum Answer {
 
 /// A form of a union, the places where it is, and what applies of it do.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Suite {
     /// The name of the form, which is part of the names of fields.
     pub(super) form: Option<String>,

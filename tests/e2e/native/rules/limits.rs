@@ -169,7 +169,7 @@ fn lists_and_members_are_limited_as_the_api_server_limits_them() {
             }
         }
     }
-    let (least_accepted, least_refused) = some_or_all((60, 20), (100, 20));
+    let (least_accepted, least_refused) = some_or_all((60, 10), (100, 20));
     assert!(accepted > least_accepted && refused > least_refused, "{accepted} accepted, {refused} refused");
 }
 
