@@ -177,7 +177,7 @@ fn patch(values: &[(&str, &str)]) -> String {
 #[test]
 fn replicas_that_start_at_once_with_no_secret_agree_on_one_ca() {
     let Some(cluster) = Cluster::shared() else { return };
-    for (name, count) in [("certs-two", 2), ("certs-five", 5)] {
+    for (name, count) in [("certs-two", 2), ("certs-ten", 10)] {
         let namespace = Namespace::new(&cluster.control_plane, name).with_rights();
         let replicas = namespace.replicas(count);
         let secret = namespace.secret().unwrap();

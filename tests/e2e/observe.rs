@@ -12,7 +12,7 @@ use fixtures::reviews::declaration;
 use fixtures::wait::{SETTLED, eventually};
 
 /// The writes of the controller under each declaration.
-const ROUNDS: usize = 10;
+const ROUNDS: usize = 40;
 
 const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
 

@@ -9,7 +9,7 @@ use super::server::Server;
 use crate::http::Answer;
 
 /// Field managers of one object that each apply a label.
-const MANAGERS: usize = 20;
+const MANAGERS: usize = 60;
 
 /// Our own kind on an API server.
 struct Things {

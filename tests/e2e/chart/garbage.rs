@@ -19,15 +19,15 @@ const NAMESPACE: &str = "/api/v1/namespaces/kube-unions";
 type Way = (&'static str, fn(&Release));
 
 #[test]
-fn configurations_go_with_the_release_or_the_namespace_and_then_writes_are_accepted() {
+fn configurations_go_with_the_cluster_role_the_release_or_the_namespace_and_then_writes_are_accepted() {
     let Some(release) = Release::new() else { return };
     let controllers = release.control_plane.start_controllers("garbage-collector-controller,namespace-controller");
     let cluster = AnyCluster::of_control_plane(&release.control_plane);
     let rollouts = Kind::new(&cluster, "rollout");
     rollouts.apply_definition();
 
-    // The first deletes the ClusterRole, too.
-    let ways: [Way; 2] = [
+    let ways: [Way; 3] = [
+        ("the ClusterRole is deleted", |release| delete(release, ROLE)),
         ("the release is uninstalled without its hooks", uninstall),
         ("the namespace and the ClusterRole are deleted", |release| {
             delete(release, NAMESPACE);
@@ -51,6 +51,9 @@ fn configurations_go_with_the_release_or_the_namespace_and_then_writes_are_accep
         if way.contains("namespace") {
             let emptied = || !release.is_there(NAMESPACE);
             assert!(eventually(SETTLED, emptied), "{way}: nothing holds up the end of it\n{}", controllers.log_tail());
+        } else if release.is_there(NAMESPACE) {
+            // Removes the rest of the release, for the next case.
+            release.helm(&["uninstall", RELEASE, "--no-hooks", "--ignore-not-found"], &Value::Null).accepted();
         }
     }
     drop::<Option<Process>>(controllers);

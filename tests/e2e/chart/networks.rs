@@ -1,6 +1,6 @@
 //! Releases on clusters with unusual networks: pods in the network of their nodes, and Services with two IP families.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::RELEASE;
 use super::lifecycle::Release;
@@ -62,8 +62,21 @@ fn pods_in_the_network_of_their_nodes_normalise_writes_and_are_replaced_in_place
 fn the_service_has_the_families_of_a_dual_stack_cluster() {
     let ranges = "--service-cluster-ip-range=10.0.0.0/24,fd00:10::/112".to_owned();
     let Some(release) = Release::with(&[ranges]) else { return };
-    release.install(&json!({"service": {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6", "IPv4"]}}));
-    let service = release.kubectl.run(&["-n", RELEASE, "get", "service", RELEASE, "-o", "json"]).accepted().json();
-    let addresses = service["spec"]["clusterIPs"].as_array().unwrap().iter().map(|address| address.as_str().unwrap());
-    assert_eq!(addresses.map(|address| address.contains(':')).collect::<Vec<_>>(), [true, false], "{service}");
+    let service = |values: Value| {
+        let namespaced = ["-n", RELEASE, "get", "service", RELEASE, "-o", "json"];
+        release.install(&values);
+        let spec = release.kubectl.run(&namespaced).accepted().json()["spec"].clone();
+        release.helm(&["uninstall", RELEASE, "--no-hooks"], &Value::Null).accepted();
+        let addresses = spec["clusterIPs"].as_array().unwrap().iter().map(|address| address.as_str().unwrap());
+        let is_v6: Vec<bool> = addresses.map(|address| address.contains(':')).collect();
+        (spec["ipFamilyPolicy"].clone(), spec["ipFamilies"].clone(), is_v6)
+    };
+    let families =
+        |policy: &str, families: &[&str]| json!({"service": {"ipFamilyPolicy": policy, "ipFamilies": families}});
+    assert_eq!(service(Value::Null), (json!("SingleStack"), json!(["IPv4"]), vec![false]));
+    let dual = (json!("RequireDualStack"), json!(["IPv6", "IPv4"]), vec![true, false]);
+    assert_eq!(service(families("RequireDualStack", &["IPv6", "IPv4"])), dual);
+    let preferred = (json!("PreferDualStack"), json!(["IPv4", "IPv6"]), vec![false, true]);
+    assert_eq!(service(families("PreferDualStack", &[])), preferred);
+    assert_eq!(service(families("", &["IPv6"])), (json!("SingleStack"), json!(["IPv6"]), vec![true]));
 }

@@ -122,19 +122,20 @@ fn each_value_does_what_it_says() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
-/// An API server judges what the values of the rows render to: `server`.
 #[test]
-fn lint_has_nothing_to_say() {
+fn lint_has_nothing_to_say_whatever_the_values() {
     let Some(helm) = Helm::offline() else { return };
-    helm.lint(&Value::Null).accepted();
+    for row in rows() {
+        helm.lint(&row.values).accepted();
+    }
 }
 
 #[test]
-fn the_same_values_render_to_the_same_objects() {
+fn the_same_values_render_to_the_same_bytes() {
     let Some(helm) = Helm::offline() else { return };
     for row in rows() {
-        let again = documents(&helm.template(&row.values, &[]).accepted().stdout);
-        assert_eq!(helm.render(&row.values), again, "{}", row.what);
+        let render = || helm.template(&row.values, &["--include-crds"]).accepted().stdout;
+        assert_eq!(render(), render(), "{}", row.what);
     }
 }
 
