@@ -36,7 +36,7 @@ fn no_body_takes_more_memory_than_the_limit_and_small_reviews_are_answered_meanw
     let mut webhook = Webhook::with_open_files(&definition, LIMIT).unwrap_or_else(|message| panic!("{message}"));
     let bodies: Vec<(String, String)> = attacks();
     for (name, body) in &bodies {
-        // What is created has the most faults, and what is updated the most patches.
+        // A create has the most faults, and an update the most patches.
         let costliest = if name.ends_with("CREATE") { ["/validate"] } else { ["/mutate"] };
         for path in some_or_all(&costliest[..], &["/mutate", "/validate"]) {
             let status = ask(webhook.port(), webhook.ca(), path, body);
