@@ -5,7 +5,6 @@
 //! times, and compares the answers and the generations ([`player`]). [`law`] asks the same of random manifests.
 
 mod cells;
-pub(crate) mod client_side;
 mod diff;
 mod evidence;
 mod helm;

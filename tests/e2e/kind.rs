@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::applied::client_side;
+use crate::client_side;
 use crate::cluster::AnyCluster;
 use crate::enforcement;
 use crate::http::{Answer, Client};

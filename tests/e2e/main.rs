@@ -29,6 +29,7 @@ mod assets;
 mod background;
 mod balancer;
 mod builtin;
+mod client_side;
 mod cluster;
 mod control_plane;
 mod enforcement;

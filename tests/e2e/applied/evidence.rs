@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::client_side::{ANNOTATION, MANAGER, annotated};
 use super::player::{APPLIER, OTHER};
 use super::rows::{Enforcement, group};
 use super::server::Server;
+use crate::client_side::{ANNOTATION, MANAGER, annotated};
 use crate::http::Answer;
 
 /// Field managers of one object that each apply a label.

@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Map, Value, json};
 
-use super::client_side;
 use super::place::Place as At;
 use super::player::{APPLIER, OTHER, Round, State, classify, refusal};
 use super::rows::{Answer, Enforcement, Way};
 use super::server::{Server, compile};
 use crate::background::in_parallel;
 use crate::builtin::wait_for_verdict;
+use crate::client_side;
 use crate::cluster::say;
 use crate::http;
 use crate::native::random::Place;

@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::http::{Answer, Client};
 
-pub(super) const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub(crate) const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The field manager of `kubectl apply`.
-pub(super) const MANAGER: &str = "fieldManager=kubectl-client-side-apply";
+pub(crate) const MANAGER: &str = "fieldManager=kubectl-client-side-apply";
 
 /// Applies a manifest. `None`: the stored object needs no patch, so nothing is sent.
 pub(crate) fn apply(client: &Client, collection: &str, manifest: &Value) -> Option<Answer> {
@@ -31,7 +31,7 @@ pub(crate) fn apply(client: &Client, collection: &str, manifest: &Value) -> Opti
 }
 
 /// Returns a manifest with the annotation that `kubectl apply` adds.
-pub(super) fn annotated(manifest: &Value) -> Value {
+pub(crate) fn annotated(manifest: &Value) -> Value {
     let mut object = manifest.clone();
     if object["metadata"]["annotations"].is_null() {
         object["metadata"]["annotations"] = json!({});
