@@ -6,10 +6,11 @@ mod proxy;
 use super::super::{CRD, Folder, Run, binary, run, yaml};
 use fixtures::api_server::{DECLARATIONS, DEFINITIONS, Loopback, status};
 use fixtures::crds::established;
-use fixtures::wait::SOON;
+use fixtures::wait::{SOON, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -450,9 +451,20 @@ fn a_second_signal_ends_it_even_while_nobody_reads() {
         assert!(Instant::now() < deadline, "only {} bytes were printed", waiting());
         std::thread::sleep(Duration::from_millis(5));
     }
-    for signal in [Signal::INT, Signal::TERM] {
-        kill_process(Pid::from_child(&child), signal).unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    for _ in 0..2 {
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        // A signal that is still pending would take up the next one.
+        let taken = || !fs::read_to_string(&status).is_ok_and(|status| is_pending(&status, Signal::INT));
+        assert!(eventually(SOON, taken), "the signal is pending: {status}");
     }
     assert_eq!(child.wait().unwrap().code(), Some(2));
     drop(stdout);
+}
+
+/// Returns true if a process has not begun to handle a signal that was sent to it. `status` is the text of `/proc/PID/status`.
+fn is_pending(status: &str, signal: Signal) -> bool {
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).expect("the signals of the process");
+    let pending = u64::from_str_radix(pending.trim(), 16).expect("a set of signals");
+    pending & 1 << (signal.as_raw() - 1) != 0
 }
