@@ -30,7 +30,7 @@ mod validate;
 mod violation;
 
 pub(crate) use arena::{Arena, LONGEST_TEXT};
-pub use change::{Change, ChangeReason, Changes};
+pub use change::{Change, ChangeReason};
 pub(crate) use compile::not_beside;
 pub use compile::{Compiled, PlaceFault, compile};
 pub use judge::LetThrough;

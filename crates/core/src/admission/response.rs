@@ -16,7 +16,7 @@ pub use warnings::Warnings;
 pub(super) use denial::LONGEST_CAUSE;
 
 use crate::meter::{Buffer, Exhausted, Meter, Unmetered};
-use crate::union::Changes;
+use crate::union::Change;
 use base64::prelude::BASE64_STANDARD;
 use base64::write::{EncoderStringWriter, StrConsumer};
 use serde::{Serialize, Serializer};
@@ -34,7 +34,7 @@ pub struct AdmissionResponse<'a> {
     /// The denial, `None` if the request is allowed.
     pub denial: Option<&'a Denial>,
     /// The changes to the object. Nothing is patched if there are none.
-    pub patch: Option<&'a Changes>,
+    pub patch: Option<&'a [Change]>,
     /// Warnings for the client, in this order.
     pub warnings: &'a [String],
     /// Annotations for the audit event.
@@ -97,7 +97,7 @@ struct Response<'a> {
 }
 
 /// A JSON Patch, encoded as base64 while it is written.
-struct Patch<'a>(&'a Changes);
+struct Patch<'a>(&'a [Change]);
 
 impl Serialize for Patch<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -110,7 +110,7 @@ impl Display for Patch<'_> {
         let encoder = EncoderStringWriter::from_consumer(PatchText { f, result: Ok(()) }, &BASE64_STANDARD);
         // serde_json writes single tokens, and the encoder does much for each write.
         let mut encoder = BufWriter::with_capacity(WRITTEN, encoder);
-        let operations = self.0.iter().map(|change| change.operation());
+        let operations = self.0.iter().map(Change::operation);
         serde_json::Serializer::new(&mut encoder).collect_seq(operations).map_err(|_| fmt::Error)?;
         encoder.into_inner().map_err(|_| fmt::Error)?.into_inner().result
     }

@@ -9,7 +9,7 @@ use super::request::{AdmissionRequest, Operation};
 use super::response::{AdmissionResponse, Annotations, Denial, DenialCause, LONGEST_CAUSE, Listing, Warnings};
 use crate::field_path::{AboutField, Printable, cut};
 use crate::meter::{Exhausted, Meter, Unmetered, render};
-use crate::union::{Capped, Change, ChangeReason, Changes, Judgement, LetThrough, Violation};
+use crate::union::{Capped, Change, ChangeReason, Judgement, LetThrough, Violation};
 
 /// Bytes that every review takes in addition to its body.
 pub(super) const FLAT: usize = 1024;
@@ -70,15 +70,14 @@ impl Review {
     ) -> Result<Self, Exhausted> {
         let mut warnings = Warnings::default();
         let mut annotations = Annotations::default();
-        for (position, clears) in judgement.changes.clears().enumerate() {
-            let listing = if clears { &mut annotations.cleared } else { &mut annotations.set };
+        for change in &judgement.changes {
+            let listing = if change.clears() { &mut annotations.cleared } else { &mut annotations.set };
             if warnings.is_full() && listing.is_full() {
                 warnings.leave_out(1);
                 listing.leave_out(1);
                 continue;
             }
-            let Some(change) = judgement.changes.get(position) else { break };
-            warnings.push(&change);
+            warnings.push(change);
             match &change.reason {
                 ChangeReason::Deduced { value, .. } => {
                     listing.push(format_args!("{}=\"{}\"", change.path, Printable::new(value, LONGEST_VALUE)));
@@ -144,7 +143,7 @@ impl Review {
         let (kind, name) = (&request.kind, cut(&name, LONGEST_NAME).to_owned());
         let denial = Denial::with_rest(&kind.group, &kind.name, name, causes, violations.left_out());
         meter.charge(annotations.size().saturating_add(denial.size()))?;
-        let judgement = Judgement { changes: Changes::default(), ..judgement };
+        let judgement = Judgement { changes: Vec::new(), ..judgement };
         let (outcome, denial) = (ReviewOutcome::Denied, Some(denial));
         Ok(Self { outcome, judgement, denial, annotations, ..Self::allow(request) })
     }
@@ -189,12 +188,12 @@ impl Review {
 
     /// Returns the changes of the patch, in the order of paths.
     pub fn changes(&self) -> impl ExactSizeIterator<Item = Change> {
-        self.judgement.changes.iter()
+        self.judgement.changes.iter().cloned()
     }
 
     /// Returns the number of members that the patch clears.
     pub fn cleared(&self) -> usize {
-        self.judgement.changes.cleared()
+        self.judgement.changes.iter().filter(|change| change.clears()).count()
     }
 
     /// Returns the violations that deny the request: the first [`MOST_VIOLATIONS`](crate::union::MOST_VIOLATIONS), and the

@@ -6,7 +6,7 @@ use crate::catalog::CatalogEntry;
 use crate::json::{TextReader, Unreadable};
 use crate::meter::{Exhausted, Unmetered};
 use crate::union::{
-    Capped, Change, Changes, Judgement, LONGEST_TEXT, Objects, Part, Projection, Projector, Rules, Violation, judge,
+    Capped, Change, Judgement, LONGEST_TEXT, Objects, Part, Projection, Projector, Rules, Violation, judge,
 };
 
 /// The violations of a stored object, and the changes that its next write makes.
@@ -15,7 +15,7 @@ pub struct StoredObject {
     violations: Capped<Violation>,
     warnings: Capped<Violation>,
     observed: Capped<Violation>,
-    changes: Vec<Changes>,
+    changes: Vec<Change>,
     repaired: bool,
 }
 
@@ -74,7 +74,7 @@ impl StoredObject {
 
     /// Returns the changes that any update of the object makes, in the order of paths, those of the status last.
     pub fn changes(&self) -> impl Iterator<Item = Change> {
-        self.changes.iter().flat_map(Changes::iter)
+        self.changes.iter().cloned()
     }
 
     /// Returns true if the object has violations and its next write normalises all of them away.
@@ -90,7 +90,7 @@ impl StoredObject {
         let create = judge(None, Rules { normalize: false, validate: true, ratchet: false })?;
         let update = judge(object.root(), Rules { normalize: true, validate: false, ratchet: true })?;
         // A contradiction denies the update, so the update changes nothing.
-        let changes = if update.violations.is_empty() { update.changes } else { Changes::default() };
+        let changes = if update.violations.is_empty() { update.changes } else { Vec::new() };
         if !create.violations.is_empty() {
             let repaired = || -> Result<bool, StoredObjectError> {
                 let strict = judge(object.root(), Rules { normalize: true, validate: true, ratchet: false })?;
@@ -102,7 +102,7 @@ impl StoredObject {
         self.violations.append(violations, |violation| violation);
         self.warnings.append(let_through, |(violation, _)| violation);
         self.observed.append(observed, |violation| violation);
-        self.changes.push(changes);
+        self.changes.extend(changes);
         Ok(())
     }
 }

@@ -5,30 +5,31 @@
 //! which there is nothing to find, and looks up no counterparts of them. This module must not know JSON or admission.
 //! `normalize` and `validate` have the rules for one union.
 
+mod here;
 mod judged;
 mod judgement;
 
 pub use self::judgement::LetThrough;
 pub(crate) use self::judgement::{Judgement, Objects, Rules};
 
+use self::here::{Here, Inwards};
 use self::judged::{Event, EventKind, Fate, JudgedUnion};
 use super::arena::{NodeRef, ObjectRef, UnionState};
 use super::breach::Breaches;
-use super::change::{Here, Inwards, ReasonCode, Recorder};
+use super::change::{Change, ChangeReason};
 use super::correlate::{Old, Pair, Pairs, Witnesses};
 use super::manifest::{Claims, ItemClaims, Manifests, map_values, value_claims};
-use super::normalize::{ClearingCause, Normalized, normalize};
+use super::normalize::{Normalized, normalize};
 use super::plan::{ListNode, Node, NodeIndex, ObjectNode, Part, Plan, Role};
 use super::validate::{is_settled, validate, validate_alone};
 use super::violation::{Capped, Violation};
 use super::{Form, MemberSet, Union};
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::schema::Actions;
-use std::sync::Arc;
 
 /// Judges one part of an object. The memory of the judgement stays charged to `meter`.
 pub(crate) fn judge(
-    plan: &Arc<Plan>,
+    plan: &Plan,
     part: Part,
     objects: Objects<'_>,
     rules: Rules,
@@ -39,7 +40,7 @@ pub(crate) fn judge(
         plan,
         rules,
         meter,
-        changes: Recorder::new(meter),
+        changes: Buffer::new(meter),
         violations: Capped::default(),
         let_through: Capped::default(),
         observed: Capped::default(),
@@ -52,14 +53,14 @@ pub(crate) fn judge(
         walk.shape(root, new, old, claims.as_ref(), &Here::root())?;
     }
     let Walk { changes, violations, let_through, observed, audited, would_change, .. } = walk;
-    Ok(Judgement { changes: changes.finish(plan), violations, let_through, observed, audited, would_change })
+    Ok(Judgement { changes: changes.keep(), violations, let_through, observed, audited, would_change })
 }
 
 struct Walk<'w> {
     plan: &'w Plan,
     rules: Rules,
     meter: &'w dyn Meter,
-    changes: Recorder<'w>,
+    changes: Buffer<'w, Change>,
     violations: Capped<Violation>,
     let_through: Capped<(Violation, LetThrough)>,
     observed: Capped<Violation>,
@@ -78,7 +79,7 @@ impl<'w> Walk<'w> {
     ) -> Result<(), Exhausted> {
         match self.plan.node(node) {
             Some(Node::Object(object)) => {
-                self.object(node, object, new.object(), old.inside(|shape| Some(shape.object())), claims, here)
+                self.object(object, new.object(), old.inside(|shape| Some(shape.object())), claims, here)
             }
             Some(Node::List(list)) => self.list(list, new, old, claims, here),
             Some(Node::Map(map)) => self.map(map.values, new, old, claims, here),
@@ -88,7 +89,6 @@ impl<'w> Walk<'w> {
 
     fn object<'o>(
         &mut self,
-        id: NodeIndex,
         node: &'w ObjectNode,
         new: ObjectRef<'_>,
         old: Old<'o, ObjectRef<'o>>,
@@ -119,10 +119,9 @@ impl<'w> Walk<'w> {
             said = said.saturating_add(before);
             // Fields below a cleared member disappear with it.
             if let Some(child) = field.child.filter(|_| !is_cleared(field.role, &findings)) {
-                let step = Inwards::Field { node: id, position, name: &field.name };
                 let claims = claims.map(|claims| claims.child(position));
                 let old = old.inside(|object| object.child(position));
-                self.shape(child, shape, old, claims.as_ref(), &here.then(step))?;
+                self.shape(child, shape, old, claims.as_ref(), &here.then(Inwards::Field(&field.name)))?;
             }
         }
         debug_assert!(said <= events.len(), "an event is said once");
@@ -217,7 +216,6 @@ impl<'w> Walk<'w> {
         let mut finding = JudgedUnion {
             union,
             position,
-            ordinal,
             state: if applies { normalized.applied_to(union, state) } else { state },
             clear: if applies { normalized.clear } else { MemberSet::EMPTY },
             cause: normalized.cause,
@@ -264,7 +262,7 @@ impl<'w> Walk<'w> {
             let JudgedUnion { union, faults, .. } = finding;
             let mut push = |field, what| events.push(Event { field, finding: number, what });
             for index in finding.clear.iter() {
-                push(union.member_name(index), EventKind::Clear(index))?;
+                push(union.member_name(index), EventKind::Clear)?;
             }
             if let Some(index) = finding.deduced {
                 push(union.discriminator().unwrap_or_default(), EventKind::Deduce(index))?;
@@ -291,28 +289,26 @@ impl<'w> Walk<'w> {
                 debug_assert!(false, "an event of no finding");
                 continue;
             };
-            let (ordinal, value) = (finding.ordinal, finding.state.value());
             match *what {
-                EventKind::Clear(index) => {
-                    let reason = match finding.cause {
-                        Some(ClearingCause::MemberSet(member)) => ReasonCode::ClearedByMember(member),
-                        Some(ClearingCause::DiscriminatorChanged) | None => ReasonCode::ClearedByDiscriminator,
-                    };
-                    self.changes.record(here, ordinal, index, reason, value)?;
-                }
-                EventKind::Deduce(index) => self.changes.record(here, ordinal, index, ReasonCode::Deduced, value)?,
+                EventKind::Clear => self.change(here, field, finding.clearing())?,
+                EventKind::Deduce(index) => self.change(here, field, finding.deduction(index))?,
                 EventKind::Breach(_) if self.is_full(finding) => self.leave_out(finding, 1),
                 EventKind::Breach(breach) => {
-                    let size = here.size_of_field(field).saturating_add(4 * size_of::<(Violation, LetThrough)>());
+                    let field = breach.field(finding.union);
+                    let size = here.memory(field).saturating_add(4 * size_of::<(Violation, LetThrough)>());
                     let copies = 1_usize.saturating_add(finding.union.actions().audits().into());
                     self.meter.charge(size.saturating_mul(copies))?;
                     let kind = finding.violation(breach, self.meter)?;
-                    let path = breach.field(finding.union).map_or_else(|| here.path(), |name| here.path_of_field(name));
-                    self.push(finding, Violation { path, kind });
+                    self.push(finding, Violation { path: here.path(field), kind });
                 }
             }
         }
         Ok(())
+    }
+
+    fn change(&mut self, here: &Here<'_>, field: &str, reason: ChangeReason) -> Result<(), Exhausted> {
+        self.meter.charge(here.memory(Some(field)).saturating_add(reason.memory()))?;
+        self.changes.push(Change { path: here.path(Some(field)), reason })
     }
 
     fn push(&mut self, finding: &JudgedUnion<'_>, violation: Violation) {

@@ -4,6 +4,7 @@ use super::LetThrough;
 use crate::meter::{Exhausted, Meter};
 use crate::union::arena::{ScalarRef, UnionState};
 use crate::union::breach::{Blame, Breach, Breaches, DiscriminatorBreach, ManifestBreach};
+use crate::union::change::ChangeReason;
 use crate::union::normalize::{ClearingCause, Normalized};
 use crate::union::violation::{ViolationKind, shown};
 use crate::union::{MemberSet, Union};
@@ -14,7 +15,6 @@ pub(super) struct JudgedUnion<'f> {
     pub(super) union: &'f Union,
     /// The position of the union in its object.
     pub(super) position: u8,
-    pub(super) ordinal: u32,
     /// The union as it is judged, normalised if the rules ask for it.
     pub(super) state: UnionState<'f>,
     pub(super) clear: MemberSet,
@@ -45,34 +45,58 @@ pub(super) struct Event<'f> {
 
 #[derive(Clone, Copy)]
 pub(super) enum EventKind {
-    Clear(u8),
+    Clear,
     Deduce(u8),
     Breach(Breach),
 }
 
 impl JudgedUnion<'_> {
+    fn name(&self, index: u8) -> Arc<str> {
+        self.union.member(index).map(|member| Arc::clone(&member.name)).unwrap_or_default()
+    }
+
+    fn discriminator(&self) -> Arc<str> {
+        debug_assert!(
+            self.union.discriminator.is_some(),
+            "a finding about a discriminator that the union does not have"
+        );
+        self.union.discriminator.clone().unwrap_or_default()
+    }
+
+    /// Returns the reason why members are cleared.
+    pub(super) fn clearing(&self) -> ChangeReason {
+        match self.cause {
+            Some(ClearingCause::MemberSet(member)) => ChangeReason::ClearedByMember { member: self.name(member) },
+            Some(ClearingCause::DiscriminatorChanged) | None => ChangeReason::ClearedByDiscriminator {
+                discriminator: self.discriminator(),
+                value: shown(self.state.value()).into(),
+            },
+        }
+    }
+
+    /// Returns the reason why the discriminator gets the value of a member.
+    pub(super) fn deduction(&self, member: u8) -> ChangeReason {
+        let value = self.union.values_of(member).first().cloned().unwrap_or_default();
+        ChangeReason::Deduced { value, member: self.name(member), boolean: self.union.is_boolean() }
+    }
+
     /// Builds a violation. Its names are shared with the plan.
     pub(super) fn violation(&mut self, breach: Breach, meter: &dyn Meter) -> Result<ViolationKind, Exhausted> {
         let union = self.union;
-        let name = |index| union.member(index).map(|member| Arc::clone(&member.name)).unwrap_or_default();
-        let discriminator = || {
-            debug_assert!(union.discriminator.is_some(), "a breach of a discriminator that the union does not have");
-            union.discriminator.clone().unwrap_or_default()
-        };
         Ok(match (breach, self.faults.blame) {
             (Breach::Blamed(index), Blame::NotSelected { unchanged }) => {
                 let values = union.member(index).map(|member| Arc::clone(&member.values)).unwrap_or_default();
-                ViolationKind::NotSelected { discriminator: discriminator(), values, unchanged }
+                ViolationKind::NotSelected { discriminator: self.discriminator(), values, unchanged }
             }
             (Breach::Missing(_), _) => {
-                ViolationKind::MemberRequired { discriminator: discriminator(), value: self.state.value().into() }
+                ViolationKind::MemberRequired { discriminator: self.discriminator(), value: self.state.value().into() }
             }
             (Breach::Discriminator(DiscriminatorBreach::Unknown), _) => {
                 let value = shown(self.state.value()).into();
                 ViolationKind::UnknownValue { value, supported: Arc::clone(&union.supported) }
             }
             (Breach::Discriminator(DiscriminatorBreach::Required(index)), _) => {
-                ViolationKind::DiscriminatorRequired { member: name(index) }
+                ViolationKind::DiscriminatorRequired { member: self.name(index) }
             }
             (Breach::Discriminator(DiscriminatorBreach::ChoiceRequired), _) => {
                 ViolationKind::ChoiceRequired { supported: Arc::clone(&union.supported) }
@@ -82,13 +106,14 @@ impl JudgedUnion<'_> {
                 ViolationKind::SeveralApplied { members: names(union, members, meter)? }
             }
             (Breach::Manifest(ManifestBreach::NotSelected(members)), _) => ViolationKind::NotSelectedApplied {
-                discriminator: discriminator(),
+                discriminator: self.discriminator(),
                 value: shown(self.state.value()).into(),
                 members: names(union, members, meter)?,
             },
             (Breach::Manifest(ManifestBreach::Contested { member, others }), _) => {
-                let others = if others.is_empty() { [discriminator()].into() } else { names(union, others, meter)? };
-                ViolationKind::Contested { member: name(member), others }
+                let others =
+                    if others.is_empty() { [self.discriminator()].into() } else { names(union, others, meter)? };
+                ViolationKind::Contested { member: self.name(member), others }
             }
             (Breach::Blamed(_), Blame::TooMany) => ViolationKind::TooMany { set: self.set(meter)? },
         })

@@ -2,7 +2,7 @@
 
 use crate::meter::Meter;
 use crate::union::arena::NodeRef;
-use crate::union::change::Changes;
+use crate::union::change::Change;
 use crate::union::manifest::Manifests;
 use crate::union::projection::Projection;
 use crate::union::violation::{Capped, Violation};
@@ -22,7 +22,7 @@ pub(crate) struct Rules {
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
     /// The changes of normalisation.
-    pub(crate) changes: Changes,
+    pub(crate) changes: Vec<Change>,
     /// The violations of the object, after normalisation if the rules ask for it.
     pub(crate) violations: Capped<Violation>,
     /// The violations that do not count, with the reason.
@@ -44,7 +44,8 @@ impl Judgement {
 
     /// Drops the judgement, and releases the memory of its changes. The violations, which are few, stay charged.
     pub(crate) fn discard(self, meter: &dyn Meter) {
-        meter.release(self.changes.memory());
+        let list = self.changes.capacity().saturating_mul(size_of::<Change>());
+        meter.release(self.changes.iter().map(Change::memory).fold(list, usize::saturating_add));
     }
 }
 
