@@ -31,17 +31,8 @@ pub struct ClaimedKind {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
-    accepted_names: AcceptedNames,
+    accepted_names: Option<wire::Names>,
     conditions: Vec<Condition>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct AcceptedNames {
-    plural: Box<str>,
-    singular: Box<str>,
-    kind: Box<str>,
-    short_names: Option<Vec<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -88,20 +79,14 @@ impl Acceptance {
             return Ok(Self::Ignored(kind, why));
         }
         let is_true = |name| condition(name).is_some_and(|condition| condition.status == "True");
-        let names = status.accepted_names;
-        if !is_true("NamesAccepted") || !is_true("Established") || names.plural.is_empty() || names.kind.is_empty() {
-            return Ok(Self::Pending);
-        }
-        Ok(Self::Accepted(ClaimedKind {
-            resource: Resource {
-                plural: names.plural,
-                singular: names.singular,
-                short_names: names.short_names.unwrap_or_default(),
-                namespaced: head.scope.as_deref() != Some("Cluster"),
-                custom: true,
-            },
-            kind: GroupKind { kind: names.kind, ..kind },
-        }))
+        let in_force = is_true("NamesAccepted") && is_true("Established");
+        let names = status.accepted_names.filter(|_| in_force).map(|names| names.into_parts(head.scope.as_deref()));
+        Ok(match names {
+            Some((name, Some(resource))) if !name.is_empty() && !resource.plural.is_empty() => {
+                Self::Accepted(ClaimedKind { kind: GroupKind { kind: name, ..kind }, resource })
+            }
+            _ => Self::Pending,
+        })
     }
 }
 

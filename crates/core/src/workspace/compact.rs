@@ -19,19 +19,16 @@
 //!
 //! Knows the shape of a CRD, not its meaning: [`job`](super::job) reads the schemas.
 
-use crate::json::{JsonString, TextReader, Unmetered};
+use serde_json::Value;
 
-/// Number of levels that a parser reads.
-const DEEPEST: usize = 127;
-
-/// Returns the JSON text of a CRD's `spec` without the fields that nothing reads. A text that is not the `spec` of a CRD, or nests
-/// deeper than a parser goes, is returned as it is.
+/// Returns the JSON text of a CRD's `spec` without the fields that nothing reads, if that is shorter. A text that a parser refuses
+/// is returned as it is.
 pub(super) fn compact(spec: &str) -> String {
-    let mut out = String::new();
-    match shrink(&mut TextReader::new(spec, &Unmetered), CrdLevel::Spec, DEEPEST, &mut out) {
-        Some(()) => out,
-        None => spec.to_owned(),
-    }
+    let shrunk = serde_json::from_str(spec).ok().map(|mut value| {
+        CrdLevel::Spec.shrink(&mut value);
+        value.to_string()
+    });
+    shrunk.filter(|shrunk| shrunk.len() < spec.len()).unwrap_or_else(|| spec.to_owned())
 }
 
 /// An object in the `spec` of a CRD, or a list of such objects.
@@ -85,52 +82,21 @@ impl CrdLevel {
             (Self::Spec | Self::Version | Self::Validation | Self::Schema, _) => Keep::Nothing,
         }
     }
-}
-
-/// Copies an object, a list of them or a boolean, shrunk, to the end of a text. Returns `None` for another value, or one of more
-/// levels.
-fn shrink(reader: &mut TextReader<'_>, level: CrdLevel, levels: usize, out: &mut String) -> Option<()> {
-    let opening = reader.peek().ok()?;
-    if let b't' | b'f' = opening {
-        out.push_str(reader.skip().ok()?);
-        return Some(());
-    }
-    let inner = levels.checked_sub(1)?;
-    let (mut first, mut separator) = (reader.enter(), char::from(opening));
-    let closing = match opening {
-        b'{' => {
-            while let Some(name) = reader.name(&mut first).ok()? {
-                let keep = reader.unicode(name, |name| level.keep(name)).ok()?;
-                if matches!(keep, Keep::Nothing) {
-                    reader.skip().ok()?;
-                    continue;
+    /// Removes the fields of an object, or of a list of objects, that nothing reads.
+    fn shrink(self, value: &mut Value) {
+        match value {
+            Value::Object(fields) => fields.retain(|name, value| match self.keep(name) {
+                Keep::Nothing => false,
+                Keep::Whole => true,
+                Keep::Part(level) => {
+                    level.shrink(value);
+                    true
                 }
-                out.push(std::mem::replace(&mut separator, ','));
-                match name {
-                    JsonString::Plain(name) => out.extend(["\"", name, "\":"]),
-                    JsonString::Escaped(quoted) => out.extend([quoted, ":"]),
-                }
-                match keep {
-                    Keep::Part(level) => shrink(reader, level, inner, out)?,
-                    Keep::Whole | Keep::Nothing => out.push_str(reader.skip().ok()?),
-                }
-            }
-            '}'
+            }),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.shrink(item)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        b'[' => {
-            while reader.item(&mut first).ok()? {
-                out.push(std::mem::replace(&mut separator, ','));
-                shrink(reader, level, inner, out)?;
-            }
-            ']'
-        }
-        _ => return None,
-    };
-    if separator != ',' {
-        out.push(separator);
     }
-    out.push(closing);
-    Some(())
 }
 
 #[cfg(test)]

@@ -109,14 +109,16 @@ impl StoredCrd {
         };
         let declaring = annotations.iter().filter(declares).map(|(name, text)| (name.clone(), text.clone()));
         let declaring: BTreeMap<String, String> = declaring.collect();
+        let too_large = compiling_cost(spec, annotations.values().map(String::len).sum()) > MAX_COMPILE_MEMORY;
         Self {
             acceptance: acceptance(spec, status, groups),
-            spec: compact(spec).into(),
+            // To shrink a CRD takes memory as well.
+            spec: if too_large { spec.into() } else { compact(spec).into() },
             status: status.map(Box::from),
             // Most CRDs declare nothing. A text search finds out without parsing them.
             mentions_unions: !declaring.is_empty() || spec.contains(EXTENSION),
             annotations: declaring,
-            too_large: compiling_cost(spec, annotations.values().map(String::len).sum()) > MAX_COMPILE_MEMORY,
+            too_large,
         }
     }
 }
