@@ -20,9 +20,9 @@ mod walk;
 pub use declared::{Actions, Declared, Normalization, Origin, OriginEntry, Severity, Source, Untyped};
 pub use defaults::DefaultsError;
 pub use definitions::{Definitions, OpenApiError};
+pub use extension::{Extension, ExtensionError, Form, SelectedField, SelectedFields, WrittenUnion};
 #[cfg(feature = "kube")]
-pub(crate) use extension::structural;
-pub use extension::{Extension, ExtensionError, ListUnion, MapUnion, SelectedField, SelectedFields};
+pub(crate) use extension::{ListUnion, MapUnion, structural};
 pub use openapi::OpenApi;
 pub use place::{Place, PlaceError, PlaceStep};
 pub(crate) use untyped::{MOST_UNTYPED_NODES, UntypedError};

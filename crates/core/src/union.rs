@@ -41,17 +41,9 @@ pub use plan::{Part, Plan};
 pub(crate) use projection::{Projected, Projection, Projector};
 pub use violation::{Capped, MOST_VIOLATIONS, Violation, ViolationKind};
 
+pub use crate::schema::Form;
 use crate::schema::{Actions, Normalization, Origin, Source};
 use std::sync::Arc;
-
-/// The two forms of `x-kubernetes-unions`. They differ in their place in the schema and in their normalisation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Form {
-    /// The 2019 form: a list on the schema of the object. The discriminator is optional.
-    List,
-    /// The 2022 form: a map on the property of the discriminator.
-    Map,
-}
 
 /// A compiled union. Its members, and its discriminator if it has one, are fields of the same object.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //! names is in the live schema.
 
 use super::{Definition, FaultKind, Source, wire};
-use crate::schema::{Declared, EXTENSION, Extension, Origin, Place, PlaceStep, Schema, SelectedFields};
+use crate::schema::{Declared, EXTENSION, Extension, Origin, Place, PlaceStep, Schema};
 use serde_json::value::RawValue;
 
 /// The name of the annotation.
@@ -52,18 +52,14 @@ fn missing_fields(live: &Schema, place: &Place, value: &serde_json::Value) -> Ve
     let is_property = matches!(place.steps().last(), Some(PlaceStep::Property(_)));
     let object = place.parent().filter(|_| value.is_object() && is_property).unwrap_or_else(|| place.clone());
     let (Some(node), Some(_)) = (live.at(&object), live.at(place)) else { return vec![format!("`{place}`")] };
-    let named: Vec<Box<str>> = match Extension::parse(value) {
-        Ok(Extension::List(unions)) => {
-            unions.into_iter().flatten().flat_map(|union| union.fields.into_keys().chain(union.discriminator)).collect()
-        }
-        Ok(Extension::Map(union)) => {
-            union.members.values().flatten().flat_map(SelectedFields::names).cloned().collect()
-        }
+    let unions = match Extension::parse(value) {
+        Ok(Extension::List(unions)) => unions.into_iter().flatten().collect(),
+        Ok(Extension::Map(union)) => vec![union],
         // Compiling reports this.
         Err(_) => Vec::new(),
     };
+    let named = unions.iter().flat_map(|union| union.members().into_iter().chain(union.discriminator.as_deref()));
     named
-        .iter()
         .filter(|name| !node.properties.contains_key(*name))
         .map(|name| format!("`{}`", object.property(name)))
         .collect()

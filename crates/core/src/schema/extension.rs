@@ -18,9 +18,34 @@ const RIGHT_FORM: &str = "write `fields-to-discriminateBy: {FIELD: VALUE, …}`"
 #[derive(Debug)]
 pub enum Extension {
     /// The 2019 form: a list on the schema of the object. An invalid union does not affect the others.
-    List(Vec<Result<ListUnion, ExtensionError>>),
+    List(Vec<Result<WrittenUnion, ExtensionError>>),
     /// The 2022 form: a map on the schema of the discriminator.
-    Map(MapUnion),
+    Map(WrittenUnion),
+}
+
+/// The two forms of `x-kubernetes-unions`. They differ in their place in the schema and in their normalisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// The 2019 form: a list on the schema of the object. The discriminator is optional.
+    List,
+    /// The 2022 form: a map on the property of the discriminator.
+    Map,
+}
+
+/// A union as it is declared, in one shape for both forms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenUnion {
+    pub(crate) form: Form,
+    /// The discriminator, if the declaration names one. That of the 2022 form stands on it.
+    pub(crate) discriminator: Option<Box<str>>,
+    /// The values with the members that they select, and if each may be missing.
+    pub(crate) choices: BTreeMap<Box<str>, BTreeMap<Box<str>, bool>>,
+    /// An object without a choice violates the union.
+    pub(crate) required: bool,
+    /// The members that count as not set if they are `false`, zero, `""`, `{}` or `[]`.
+    pub(crate) empty_is_unset: Vec<Box<str>>,
+    /// A key of the declaration that the published extension does not have.
+    pub(crate) key_beyond_extension: Option<&'static str>,
 }
 
 /// A union of the 2019 form.
@@ -34,7 +59,7 @@ pub enum Extension {
     ]))
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a map with `fields-to-discriminateBy`")]
-pub struct ListUnion {
+pub(crate) struct ListUnion {
     /// The discriminator: the field with the value of the members that are set.
     #[serde(default)]
     pub discriminator: Option<Box<str>>,
@@ -56,7 +81,7 @@ pub struct ListUnion {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a map with `fieldMembers`")]
-pub struct MapUnion {
+pub(crate) struct MapUnion {
     /// The members that each discriminator value selects. `None` is an empty member: the value selects no field.
     #[serde(rename = "fieldMembers")]
     pub members: BTreeMap<Box<str>, Option<SelectedFields>>,
@@ -118,30 +143,13 @@ impl Extension {
     /// its own, so that the other unions remain.
     pub fn parse(value: &Value) -> Result<Self, ExtensionError> {
         match value {
-            Value::Array(unions) => Ok(Self::List(
-                unions
-                    .iter()
-                    .enumerate()
-                    .map(|(position, union)| {
-                        let prefix = format!("[{position}]");
-                        let union = ListUnion::read(union, &prefix)?;
-                        check_unset(&union.empty_is_unset, union.fields.keys(), &prefix)?;
-                        Ok(union)
-                    })
-                    .collect(),
-            )),
-            Value::Object(_) => {
-                let union: MapUnion = read(value, "")?;
-                for (value, selected) in &union.members {
-                    selected
-                        .as_ref()
-                        .map_or(Ok(()), SelectedFields::check)
-                        .map_err(|message| malformed(&format!("fieldMembers.{value}"), message))?;
-                }
-                let selected = union.members.values().flatten().flat_map(SelectedFields::names);
-                check_unset(&union.empty_is_unset, selected, "")?;
-                Ok(Self::Map(union))
+            Value::Array(unions) => {
+                let unions = unions.iter().enumerate();
+                Ok(Self::List(
+                    unions.map(|(position, union)| ListUnion::read(union, &format!("[{position}]"))).collect(),
+                ))
             }
+            Value::Object(_) => MapUnion::read(value).map(Self::Map),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
                 Err(malformed("", "must be a list (the 2019 form) or a map with `fieldMembers` (the 2022 form)"))
             }
@@ -151,65 +159,92 @@ impl Extension {
     /// Returns true if `x-kubernetes-unions` in a schema can say the same. The annotation can say more: several fields of one
     /// value, values of a boolean, what is required, and which empty values are not set.
     pub fn fits_schema(&self) -> bool {
-        let is_boolean = |value: &str| matches!(value, "true" | "false" | "");
         match self {
-            Self::List(unions) => unions.iter().flatten().all(|union| {
-                let distinct: BTreeSet<_> = union.fields.values().collect();
-                union.key_beyond_extension().is_none()
-                    && distinct.len() == union.fields.len()
-                    && !(union.discriminator.is_some() && union.fields.values().all(|value| is_boolean(value)))
-            }),
-            Self::Map(union) => {
-                union.key_beyond_extension().is_none() && !union.members.keys().all(|value| is_boolean(value))
-            }
+            Self::List(unions) => unions.iter().flatten().all(WrittenUnion::fits_schema),
+            Self::Map(union) => union.fits_schema(),
         }
     }
 }
 
+impl WrittenUnion {
+    /// Returns the members, sorted. Several values of the 2022 form may select the same one.
+    pub(crate) fn members(&self) -> BTreeSet<&str> {
+        self.choices.values().flat_map(BTreeMap::keys).map(|name| &**name).collect()
+    }
+
+    fn fits_schema(&self) -> bool {
+        let is_boolean = |value: &Box<str>| matches!(&**value, "true" | "false" | "");
+        let has_discriminator = self.form == Form::Map || self.discriminator.is_some();
+        let has_groups = self.form == Form::List && self.choices.values().any(|members| members.len() > 1);
+        let of_boolean = has_discriminator && self.choices.keys().all(is_boolean);
+        self.key_beyond_extension.is_none() && !has_groups && !of_boolean
+    }
+
+    /// Checks that `emptyIsUnset` names members, and notes the options that both forms have beyond the published extension.
+    fn checked(self, prefix: &str) -> Result<Self, ExtensionError> {
+        check_unset(&self.empty_is_unset, &self.members(), prefix)?;
+        let unset = (!self.empty_is_unset.is_empty()).then_some("emptyIsUnset");
+        let option = self.required.then_some("required").or(unset);
+        Ok(Self { key_beyond_extension: self.key_beyond_extension.or(option), ..self })
+    }
+}
+
 impl ListUnion {
-    /// Reads a union, and gives listed members their names as values.
-    fn read(value: &Value, prefix: &str) -> Result<Self, ExtensionError> {
-        let mut union: Self = read(value, prefix)
+    /// Reads a union. Listed members have their names as values.
+    fn read(value: &Value, prefix: &str) -> Result<WrittenUnion, ExtensionError> {
+        let Self { discriminator, fields, members, required, empty_is_unset } = read(value, prefix)
             .map_err(|error| ExtensionError { message: format!("{}; {RIGHT_FORM}", error.message), ..error })?;
         let malformed = |message: String| malformed(prefix, message);
         let has_fields = value.get(FIELDS).is_some();
-        match &union.members {
-            None if has_fields => {}
+        let key_beyond_extension = members.as_ref().map(|_| "members");
+        let mut choices: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        match members {
+            None if has_fields => {
+                for (name, value) in fields {
+                    choices.entry(value).or_default().insert(name, true);
+                }
+            }
             None => return Err(malformed(format!("missing field `{FIELDS}`; {RIGHT_FORM}"))),
             Some(_) if has_fields => return Err(malformed(format!("has both `{FIELDS}` and `members`; keep one"))),
-            Some(_) if union.discriminator.is_some() => {
+            Some(_) if discriminator.is_some() => {
                 return Err(malformed(format!("has a `discriminator`, so each member needs its value; {RIGHT_FORM}")));
             }
             Some(members) => {
                 for name in members {
-                    if union.fields.insert(name.clone(), name.clone()).is_some() {
-                        let name = Printable::new(name, usize::MAX);
+                    if choices.insert(name.clone(), BTreeMap::from([(name.clone(), true)])).is_some() {
+                        let name = Printable::new(&name, usize::MAX);
                         return Err(malformed(format!("`members` has `{name}` twice; remove one")));
                     }
                 }
             }
         }
-        Ok(union)
-    }
-
-    /// Returns a key that the published extension does not have.
-    pub(crate) fn key_beyond_extension(&self) -> Option<&'static str> {
-        let listed = self.members.as_ref().map(|_| "members");
-        listed.or_else(|| beyond_extension(self.required, &self.empty_is_unset))
+        let form = Form::List;
+        WrittenUnion { form, discriminator, choices, required, empty_is_unset, key_beyond_extension }.checked(prefix)
     }
 }
 
 impl MapUnion {
-    /// Returns a key that the published extension does not have.
-    pub(crate) fn key_beyond_extension(&self) -> Option<&'static str> {
-        let has_fields = self.members.values().flatten().any(|selected| selected.fields.is_some());
-        has_fields.then_some("fields").or_else(|| beyond_extension(self.required, &self.empty_is_unset))
+    /// Reads a union without its discriminator, on which it stands.
+    fn read(value: &Value) -> Result<WrittenUnion, ExtensionError> {
+        let Self { members, required, empty_is_unset } = read(value, "")?;
+        let (mut choices, mut key_beyond_extension) = (BTreeMap::new(), None);
+        for (value, selected) in members {
+            let mut members = BTreeMap::new();
+            if let Some(selected) = selected {
+                selected.check().map_err(|message| malformed(&format!("fieldMembers.{value}"), message))?;
+                key_beyond_extension = key_beyond_extension.or(selected.fields.as_ref().map(|_| "fields"));
+                members.extend(selected.members());
+            }
+            choices.insert(value, members);
+        }
+        let (form, discriminator) = (Form::Map, None);
+        WrittenUnion { form, discriminator, choices, required, empty_is_unset, key_beyond_extension }.checked("")
     }
 }
 
 impl SelectedFields {
     /// Checks that one of `name` and `fields` is given.
-    pub(crate) fn check(&self) -> Result<(), &'static str> {
+    fn check(&self) -> Result<(), &'static str> {
         match (&self.name, &self.fields, self.optional) {
             (None, None, _) => Err("missing field `name`"),
             (Some(_), Some(_), _) => Err("has both `name` and `fields`; keep one"),
@@ -233,15 +268,10 @@ impl SelectedFields {
     }
 
     /// Returns the members, and if each may be missing.
-    pub fn members(&self) -> impl Iterator<Item = (&str, bool)> {
-        let one = self.name.as_deref().map(|name| (name, self.optional));
-        let several = self.fields.iter().flatten();
-        one.into_iter().chain(several.map(|(name, SelectedField { optional })| (&**name, *optional)))
-    }
-
-    /// Returns the names of the members.
-    pub fn names(&self) -> impl Iterator<Item = &Box<str>> {
-        self.name.iter().chain(self.fields.iter().flat_map(BTreeMap::keys))
+    fn members(self) -> impl Iterator<Item = (Box<str>, bool)> {
+        let one = self.name.map(|name| (name, self.optional));
+        let several = self.fields.into_iter().flatten();
+        one.into_iter().chain(several.map(|(name, SelectedField { optional })| (name, optional)))
     }
 }
 
@@ -263,17 +293,8 @@ pub(crate) fn structural(schema: &mut schemars::Schema) {
     schema.remove("additionalProperties");
 }
 
-fn beyond_extension(required: bool, empty_is_unset: &[Box<str>]) -> Option<&'static str> {
-    required.then_some("required").or((!empty_is_unset.is_empty()).then_some("emptyIsUnset"))
-}
-
 /// Checks that `emptyIsUnset` names members.
-fn check_unset<'u>(
-    empty_is_unset: &[Box<str>],
-    members: impl Iterator<Item = &'u Box<str>>,
-    prefix: &str,
-) -> Result<(), ExtensionError> {
-    let members: BTreeSet<&str> = members.map(|name| &**name).collect();
+fn check_unset(empty_is_unset: &[Box<str>], members: &BTreeSet<&str>, prefix: &str) -> Result<(), ExtensionError> {
     let quoted = |name: &str| format!("`{}`", Printable::new(name, usize::MAX));
     let mut distinct = BTreeSet::new();
     let message = empty_is_unset.iter().find_map(|name| {
@@ -324,9 +345,9 @@ mod tests {
         else {
             panic!("a map is the 2022 form")
         };
-        assert_eq!(union.members[""], None);
-        assert!(union.members["A"].as_ref().unwrap().optional);
-        assert_eq!(union.key_beyond_extension(), None);
+        assert!(union.choices[""].is_empty());
+        assert!(union.choices["A"]["a"]);
+        assert_eq!(union.key_beyond_extension, None);
     }
 
     #[test]
@@ -337,17 +358,18 @@ mod tests {
         else {
             panic!("a map is the 2022 form")
         };
-        let members = |value: &str| union.members[value].as_ref().unwrap().members().collect::<Vec<_>>();
+        let members =
+            |value: &str| union.choices[value].iter().map(|(name, optional)| (&**name, *optional)).collect::<Vec<_>>();
         assert_eq!(
             (members("A"), members("N"), members("D")),
             (vec![("b", false), ("c", true)], vec![], vec![("d", false)])
         );
-        assert_eq!((union.required, union.key_beyond_extension()), (true, Some("fields")));
+        assert_eq!((union.required, union.key_beyond_extension), (true, Some("fields")));
         let Extension::List(unions) = parsed(json!([{"fields-to-discriminateBy": {"a": "A"}, "required": true}]))
         else {
             panic!("a list is the 2019 form")
         };
-        assert_eq!(unions[0].as_ref().unwrap().key_beyond_extension(), Some("required"));
+        assert_eq!(unions[0].as_ref().unwrap().key_beyond_extension, Some("required"));
     }
 
     #[test]

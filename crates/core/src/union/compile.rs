@@ -9,7 +9,6 @@ mod misplaced;
 mod missing;
 mod surroundings;
 mod template;
-mod written;
 
 pub use fault::PlaceFault;
 pub(crate) use missing::not_beside;
@@ -17,7 +16,7 @@ pub(crate) use missing::not_beside;
 use super::Union;
 use super::plan::{FieldNode, ItemKeyDefault, KnownFields, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
 use crate::declaration::FaultKind;
-use crate::schema::{Declared, DefaultValue, Extension, ListUnion, Origin, Place, Schema, Severity, Source};
+use crate::schema::{Declared, DefaultValue, Extension, Origin, Place, Schema, Severity, Source, WrittenUnion};
 use check::{Faults, NO_MEMBERS, PreparedObject};
 use fault::Flaw;
 use serde_json::Value;
@@ -25,7 +24,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use surroundings::{SchemaStep, Surroundings};
 use template::TemplateNotes;
-use written::Written;
 
 /// The result of compiling a schema.
 #[derive(Debug, Default)]
@@ -251,23 +249,17 @@ impl UnionCompiler {
                     continue;
                 }
             };
-            let says_more = declared.source.says_more();
             let unions: Vec<_> = match (parsed, discriminator) {
                 (Extension::List(unions), _) if unions.is_empty() => {
                     vec![Err(Faults::of(FaultKind::NoMembers, NO_MEMBERS))]
                 }
                 (Extension::List(unions), _) => {
                     let malformed = |error| Faults::of(FaultKind::MalformedExtension, format!("{error}"));
-                    let written = |union: ListUnion| match union.key_beyond_extension().filter(|_| !says_more) {
-                        Some(key) => Err(beyond_extension(key)),
-                        None => Ok(Written::list(union)),
-                    };
-                    unions.into_iter().map(|union| union.map_err(malformed).and_then(written)).collect()
+                    unions.into_iter().map(|union| union.map_err(malformed)).collect()
                 }
-                (Extension::Map(union), Some(name)) => match union.key_beyond_extension().filter(|_| !says_more) {
-                    Some(key) => vec![Err(beyond_extension(key))],
-                    None => vec![Ok(Written::map(name, union))],
-                },
+                (Extension::Map(union), Some(name)) => {
+                    vec![Ok(WrittenUnion { discriminator: Some(name.into()), ..union })]
+                }
                 (Extension::Map(_), None) => vec![Err(Faults::of(FaultKind::NotAProperty, NOT_A_PROPERTY))],
             };
             for (position, union) in unions.into_iter().enumerate() {
@@ -390,14 +382,6 @@ impl UnionCompiler {
             }
         });
     }
-}
-
-fn beyond_extension(key: &str) -> Faults {
-    let message = format!(
-        "`x-kubernetes-unions` has no `{key}`; declare the union in the annotation `{}` or by a UnionDeclaration",
-        crate::declaration::ANNOTATION
-    );
-    Faults::of(FaultKind::MalformedExtension, message)
 }
 
 /// Assigns the fields of a union, which has this number in its object.

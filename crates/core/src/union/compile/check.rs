@@ -1,11 +1,10 @@
 //! The checks of one declaration against its object.
 
 use super::fault::{Flaw, guess, near_property};
-use super::written::Written;
-use crate::declaration::FaultKind;
+use crate::declaration::{ANNOTATION, FaultKind};
 use crate::listed::quoted;
 use crate::near::nearest;
-use crate::schema::{Declared, DefaultValue, Schema, Severity, Source};
+use crate::schema::{Declared, DefaultValue, Schema, Severity, Source, WrittenUnion};
 use crate::union::plan::Role;
 use crate::union::{Choice, Form, Member, MemberSet, SelectedMember, Union};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -78,12 +77,18 @@ impl<'s> PreparedObject<'s> {
 /// Checks a union by itself; [`free`] checks that no other union has its fields. Reports all faults, not only the first. `path` is
 /// called for a valid union.
 pub(super) fn union(
-    union: Written,
+    union: WrittenUnion,
     declared: &Declared,
     object: &mut PreparedObject<'_>,
     path: impl FnOnce() -> String,
 ) -> Result<Union, Faults> {
     let schema = object.schema;
+    if let Some(key) = union.key_beyond_extension.filter(|_| !declared.source.says_more()) {
+        let message = format!(
+            "`x-kubernetes-unions` has no `{key}`; declare the union in the annotation `{ANNOTATION}` or by a UnionDeclaration"
+        );
+        return Err(Faults::of(FaultKind::MalformedExtension, message));
+    }
     if union.form == Form::List && !schema.is_object() {
         let message = format!("a list of unions must stand on an object, this is {}", describe(schema));
         return Err(Faults::of(FaultKind::NotAnObject, message));
@@ -96,7 +101,7 @@ pub(super) fn union(
     let mut faults = Faults::default();
     check_values(&union, declared.source, &mut faults);
     check_members(&members, &union, declared, object, &mut faults);
-    let Written { form, discriminator, choices, required, empty_is_unset } = union;
+    let WrittenUnion { form, discriminator, choices, required, empty_is_unset, .. } = union;
     let boolean = discriminator.as_ref().and_then(|name| schema.properties.get(name)).is_some_and(is_boolean);
     if let Some(name) = &discriminator
         && let Some(values) = check_discriminator(name, declared.source, object, &mut faults)
@@ -165,7 +170,7 @@ pub(super) fn union(
 
 /// Checks that each group of a union of the 2019 form has a value of its own, and that there are several. A group has one member, unless
 /// the source may say more.
-fn check_values(union: &Written, source: Source, faults: &mut Faults) {
+fn check_values(union: &WrittenUnion, source: Source, faults: &mut Faults) {
     if union.form == Form::Map {
         return;
     }
@@ -229,7 +234,7 @@ pub(super) fn discriminator_in<'s>(union: &Union, schema: &'s Schema) -> Option<
 /// Checks the members. The author of a `UnionDeclaration` cannot change the schema, and gets other advice.
 fn check_members(
     members: &[Box<str>],
-    union: &Written,
+    union: &WrittenUnion,
     declared: &Declared,
     object: &PreparedObject<'_>,
     faults: &mut Faults,

@@ -5,10 +5,9 @@
 
 use super::check::PreparedObject;
 use super::fault::{Flaw, guess, near_property};
-use super::written::Written;
 use crate::declaration::FaultKind;
 use crate::listed::{listed, quoted};
-use crate::schema::Schema;
+use crate::schema::{Schema, WrittenUnion};
 use crate::union::Form;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +27,7 @@ pub(crate) fn not_beside(name: &str) -> String {
 
 /// Fits a union to the properties beside it. Returns the rest of the union, unless too little is left of it, and a note if
 /// anything is left out. A name that is a path is a fault in every version.
-pub(super) fn fit(mut union: Written, object: &mut PreparedObject<'_>) -> (Option<Written>, Option<Flaw>) {
+pub(super) fn fit(mut union: WrittenUnion, object: &mut PreparedObject<'_>) -> (Option<WrittenUnion>, Option<Flaw>) {
     let schema = object.schema;
     // `check` reports a place of another type.
     if !schema.is_object() {
