@@ -30,7 +30,7 @@ pub struct Catalog {
 }
 
 /// One kind that has unions.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CatalogEntry {
     gvk: GroupVersionKind,
     ordinal: usize,
@@ -107,6 +107,10 @@ impl Catalog {
 }
 
 impl CatalogEntry {
+    fn has_unions(&self) -> bool {
+        !self.plan.unions().is_empty()
+    }
+
     /// Returns the kind.
     pub fn gvk(&self) -> &GroupVersionKind {
         &self.gvk

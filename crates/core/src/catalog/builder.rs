@@ -25,7 +25,8 @@ pub struct Builder {
 pub struct CompiledDefinition {
     name: Box<str>,
     state: DefinitionState,
-    versions: Vec<CompiledVersion>,
+    /// The versions that have unions.
+    entries: Vec<CatalogEntry>,
     faults: Vec<Fault>,
 }
 
@@ -40,18 +41,11 @@ enum DefinitionState {
     Unreadable,
 }
 
-#[derive(Debug)]
-struct CompiledVersion {
-    name: Box<str>,
-    plan: Arc<Plan>,
-    storage: bool,
-    digest: u64,
-}
-
 impl CompiledDefinition {
     /// Compiles a CRD with its declarations. Skips versions that are not served.
     pub fn new(mut definition: Definition) -> Self {
         let mut faults = definition.faults().to_vec();
+        let (kind, resource) = (definition.group_kind().clone(), definition.resource().cloned().map(Arc::new));
         let mut versions = Vec::new();
         for version in definition.take_versions().into_iter().filter(|version| version.served) {
             let compiled = compile(&version.schema, version.status_subresource);
@@ -64,11 +58,18 @@ impl CompiledDefinition {
             }));
             let plan = compiled.plan;
             faults.extend(scaled_members(definition.name(), &version, &plan));
-            let DefinitionVersion { name, storage, .. } = version;
-            versions.push(CompiledVersion { name, storage, digest: digest(&(&plan, storage)), plan: Arc::new(plan) });
+            versions.push(CatalogEntry {
+                gvk: kind.at(&version.name),
+                ordinal: 0,
+                storage: version.storage,
+                resource: resource.clone(),
+                versions_without_unions: Arc::default(),
+                digest: digest(&(&plan, version.storage)),
+                plan: Arc::new(plan),
+            });
         }
         faults.extend(limited(definition.name(), &mut versions));
-        let is_custom = definition.resource().is_some_and(|resource| resource.custom);
+        let is_custom = resource.as_ref().is_some_and(|resource| resource.custom);
         // A version whose unions have errors has none in force.
         if is_custom && faults.iter().all(|fault| fault.severity() != Severity::Error) {
             faults.extend(unjudged(definition.name(), &versions));
@@ -76,11 +77,14 @@ impl CompiledDefinition {
         if definition.is_exempt() {
             faults.extend(exempt_with_unions(&definition, &versions));
         }
-        let state = DefinitionState::Defined {
-            kind: definition.group_kind().clone(),
-            resource: definition.resource().cloned().map(Arc::new),
-        };
-        Self { versions, ..Self::without_unions(definition.name(), state, faults) }
+        let without_unions = versions.iter().filter(|version| is_custom && !version.has_unions());
+        let without_unions: Arc<[_]> = without_unions.map(|version| version.gvk.version.clone()).collect();
+        versions.retain(CatalogEntry::has_unions);
+        for version in &mut versions {
+            version.versions_without_unions = Arc::clone(&without_unions);
+        }
+        let state = DefinitionState::Defined { kind, resource };
+        Self { entries: versions, ..Self::without_unions(definition.name(), state, faults) }
     }
 
     /// Returns a CRD that could not be read, with its faults, for example one of each declaration of the kind. None of its unions
@@ -97,23 +101,7 @@ impl CompiledDefinition {
     }
 
     fn without_unions(name: &str, state: DefinitionState, faults: Vec<Fault>) -> Self {
-        Self { name: name.into(), state, versions: Vec::new(), faults: Fault::limited(faults) }
-    }
-
-    fn entries(&self, kind: &GroupKind, resource: Option<&Arc<Resource>>) -> impl Iterator<Item = CatalogEntry> {
-        let is_custom = resource.is_some_and(|resource| resource.custom);
-        let without_unions = self.versions.iter().filter(|version| is_custom && !version.has_unions());
-        let without_unions: Arc<[_]> = without_unions.map(|version| version.name.clone()).collect();
-        let with_unions = self.versions.iter().filter(|version| version.has_unions());
-        with_unions.map(move |version| CatalogEntry {
-            gvk: kind.at(&version.name),
-            ordinal: 0,
-            plan: Arc::clone(&version.plan),
-            storage: version.storage,
-            resource: resource.cloned(),
-            versions_without_unions: Arc::clone(&without_unions),
-            digest: version.digest,
-        })
+        Self { name: name.into(), state, entries: Vec::new(), faults: Fault::limited(faults) }
     }
 }
 
@@ -174,7 +162,7 @@ impl Builder {
                     let is_custom = resource.as_ref().is_some_and(|resource| resource.custom);
                     let defined_elsewhere = !is_custom && !definers.is_empty();
                     if !defined_elsewhere && wanted(&kind.group, resource.as_ref().map(|it| &*it.plural), &kind.kind) {
-                        entries.extend(kept.entries(kind, resource.as_ref()));
+                        entries.extend(kept.entries.iter().cloned());
                     }
                 }
                 DefinitionState::Ignored { kind } => {
@@ -221,12 +209,6 @@ pub fn definition_faults(text: &str) -> Vec<Fault> {
     }
 }
 
-impl CompiledVersion {
-    fn has_unions(&self) -> bool {
-        !self.plan.unions().is_empty()
-    }
-}
-
 /// Returns a note for each union with a member that the scale subresource sets. The API server shows a webhook or a policy there
 /// only an object of the kind Scale.
 fn scaled_members(definition: &str, version: &DefinitionVersion, plan: &Plan) -> Vec<Fault> {
@@ -256,9 +238,9 @@ const MOST_VERSIONS: usize = 64;
 
 /// Leaves out versions beyond [`MOST_VERSIONS`], and returns their fault. The storage version stays, and versions with unions stay
 /// rather than others. The API server converts an object of a version that is left out to one of those that stay.
-fn limited(definition: &str, versions: &mut Vec<CompiledVersion>) -> Option<Fault> {
+fn limited(definition: &str, versions: &mut Vec<CatalogEntry>) -> Option<Fault> {
     let count = versions.len();
-    if count <= MOST_VERSIONS || !versions.iter().any(CompiledVersion::has_unions) {
+    if count <= MOST_VERSIONS || !versions.iter().any(CatalogEntry::has_unions) {
         return None;
     }
     versions.sort_by_key(|version| Reverse((version.storage, version.has_unions())));
@@ -273,15 +255,15 @@ fn limited(definition: &str, versions: &mut Vec<CompiledVersion>) -> Option<Faul
 
 /// Returns a note if the CRD declares unions in some versions, and others have none. What a `UnionDeclaration` leaves out is noted by
 /// itself.
-fn unjudged(definition: &str, versions: &[CompiledVersion]) -> Option<Fault> {
+fn unjudged(definition: &str, versions: &[CatalogEntry]) -> Option<Fault> {
     let declares =
-        |version: &&CompiledVersion| version.plan.unions().iter().any(|union| union.source() != Source::Declaration);
+        |version: &&CatalogEntry| version.plan.unions().iter().any(|union| union.source() != Source::Declaration);
     let with = versions.iter().find(declares)?;
     let without = versions.iter().find(|version| !version.has_unions())?;
     let message = format!(
         "version `{}` is served without the unions of `{}`, so an object that is sent at it is not judged; declare its unions, or stop \
          serving it",
-        without.name, with.name
+        without.gvk.version, with.gvk.version
     );
     let pointer = "/spec/versions".to_owned();
     Some(Fault { pointer, ..Fault::new(FaultKind::UnjudgedVersion, definition, message) })
@@ -299,7 +281,7 @@ fn contested(name: &str, kind: &GroupKind, definers: &[&str]) -> Fault {
 }
 
 /// Returns a warning if the CRD of an exempt kind declares unions itself.
-fn exempt_with_unions(definition: &Definition, versions: &[CompiledVersion]) -> Option<Fault> {
+fn exempt_with_unions(definition: &Definition, versions: &[CatalogEntry]) -> Option<Fault> {
     let mut unions = versions.iter().flat_map(|version| version.plan.unions());
     let source = unions.find(|union| union.source() != Source::Declaration)?.source();
     let message = "objects of this group or resource are never sent to the webhook, which must not block the repair of a \
