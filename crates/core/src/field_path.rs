@@ -52,16 +52,6 @@ impl FieldPath {
         self.0.push(segment);
     }
 
-    /// Returns the bytes that the segments take.
-    pub(crate) fn memory(&self) -> usize {
-        let of = |segment: &Segment| match segment {
-            Segment::Field(name) | Segment::Key(name) => name.len(),
-            Segment::Index(_) => 0,
-        };
-        let bytes = |all: usize, segment| all.saturating_add(size_of::<Segment>()).saturating_add(of(segment));
-        self.0.iter().fold(0, bytes)
-    }
-
     /// Returns the path as a JSON Pointer (RFC 6901).
     pub fn to_pointer(&self) -> String {
         pointer(self.0.iter().map(Segment::to_token))

@@ -51,11 +51,6 @@ impl Change {
         !matches!(self.reason, ChangeReason::Deduced { .. })
     }
 
-    /// Returns the bytes that the path and the reason are charged for.
-    pub(super) fn memory(&self) -> usize {
-        self.path.memory().saturating_add(self.reason.memory())
-    }
-
     /// Returns the patch operation that makes the change.
     pub fn operation(&self) -> PatchOperation {
         match &self.reason {

@@ -22,7 +22,7 @@ use super::manifest::{Claims, ItemClaims, Manifests, map_values, value_claims};
 use super::normalize::{Normalized, normalize};
 use super::plan::{ListNode, Node, NodeIndex, ObjectNode, Part, Plan, Role};
 use super::validate::{is_settled, validate, validate_alone};
-use super::violation::{Capped, Violation};
+use super::violation::Violation;
 use super::{Form, MemberSet, Union};
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::schema::Actions;
@@ -36,24 +36,14 @@ pub(crate) fn judge(
     meter: &dyn Meter,
 ) -> Result<Judgement, Exhausted> {
     let Objects { new, old, manifests } = objects;
-    let mut walk = Walk {
-        plan,
-        rules,
-        meter,
-        changes: Buffer::new(meter),
-        violations: Capped::default(),
-        let_through: Capped::default(),
-        observed: Capped::default(),
-        audited: Capped::default(),
-        would_change: false,
-    };
+    let mut walk = Walk { plan, rules, meter, changes: Buffer::new(meter), judgement: Judgement::default() };
     if let Some((root, new)) = plan.root(part).zip(new) {
         let old = old.map_or(Old::None, Old::Known);
         let claims = manifests.map(Manifests::claims);
         walk.shape(root, new, old, claims.as_ref(), &Here::root())?;
     }
-    let Walk { changes, violations, let_through, observed, audited, would_change, .. } = walk;
-    Ok(Judgement { changes: changes.keep(), violations, let_through, observed, audited, would_change })
+    let Walk { changes, judgement, .. } = walk;
+    Ok(Judgement { changes: changes.keep(), ..judgement })
 }
 
 struct Walk<'w> {
@@ -61,11 +51,8 @@ struct Walk<'w> {
     rules: Rules,
     meter: &'w dyn Meter,
     changes: Buffer<'w, Change>,
-    violations: Capped<Violation>,
-    let_through: Capped<(Violation, LetThrough)>,
-    observed: Capped<Violation>,
-    audited: Capped<Violation>,
-    would_change: bool,
+    /// Everything but the changes.
+    judgement: Judgement,
 }
 
 impl<'w> Walk<'w> {
@@ -211,7 +198,8 @@ impl<'w> Walk<'w> {
             normalized = claims.restrict(union, before.as_ref(), &state, normalized);
         }
         let contradicted = !normalized.contradictions.is_empty();
-        self.would_change |= !self.rules.normalize && (!normalized.clear.is_empty() || normalized.deduce.is_some());
+        self.judgement.would_change |=
+            !self.rules.normalize && (!normalized.clear.is_empty() || normalized.deduce.is_some());
         let applies = self.rules.normalize && !contradicted;
         let mut finding = JudgedUnion {
             union,
@@ -307,39 +295,41 @@ impl<'w> Walk<'w> {
     }
 
     fn change(&mut self, here: &Here<'_>, field: &str, reason: ChangeReason) -> Result<(), Exhausted> {
-        self.meter.charge(here.memory(Some(field)).saturating_add(reason.memory()))?;
+        let size = here.memory(Some(field)).saturating_add(reason.memory());
+        self.meter.charge(size)?;
+        self.judgement.charged = self.judgement.charged.saturating_add(size);
         self.changes.push(Change { path: here.path(Some(field)), reason })
     }
 
     fn push(&mut self, finding: &JudgedUnion<'_>, violation: Violation) {
         if finding.union.actions().audits() {
-            self.audited.push(violation.clone());
+            self.judgement.audited.push(violation.clone());
         }
         match finding.fate {
-            Fate::Denied => self.violations.push(violation),
-            Fate::LetThrough(reason) => self.let_through.push((violation, reason)),
-            Fate::Observed => self.observed.push(violation),
+            Fate::Denied => self.judgement.violations.push(violation),
+            Fate::LetThrough(reason) => self.judgement.let_through.push((violation, reason)),
+            Fate::Observed => self.judgement.observed.push(violation),
         }
     }
 
     /// Returns true if no list has room for another violation of this union.
     fn is_full(&self, finding: &JudgedUnion<'_>) -> bool {
         let is_full = match finding.fate {
-            Fate::Denied => self.violations.is_full(),
-            Fate::LetThrough(_) => self.let_through.is_full(),
-            Fate::Observed => self.observed.is_full(),
+            Fate::Denied => self.judgement.violations.is_full(),
+            Fate::LetThrough(_) => self.judgement.let_through.is_full(),
+            Fate::Observed => self.judgement.observed.is_full(),
         };
-        is_full && (!finding.union.actions().audits() || self.audited.is_full())
+        is_full && (!finding.union.actions().audits() || self.judgement.audited.is_full())
     }
 
     fn leave_out(&mut self, finding: &JudgedUnion<'_>, number: usize) {
         if finding.union.actions().audits() {
-            self.audited.leave_out(number);
+            self.judgement.audited.leave_out(number);
         }
         match finding.fate {
-            Fate::Denied => self.violations.leave_out(number),
-            Fate::LetThrough(_) => self.let_through.leave_out(number),
-            Fate::Observed => self.observed.leave_out(number),
+            Fate::Denied => self.judgement.violations.leave_out(number),
+            Fate::LetThrough(_) => self.judgement.let_through.leave_out(number),
+            Fate::Observed => self.judgement.observed.leave_out(number),
         }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Rules {
 pub(crate) struct Judgement {
     /// The changes of normalisation.
     pub(crate) changes: Vec<Change>,
+    /// The bytes that are charged for the paths and reasons of the changes.
+    pub(crate) charged: usize,
     /// The violations of the object, after normalisation if the rules ask for it.
     pub(crate) violations: Capped<Violation>,
     /// The violations that do not count, with the reason.
@@ -38,14 +40,14 @@ pub(crate) struct Judgement {
 impl Judgement {
     /// Returns true if nothing changes and nothing is wrong, whatever the manifests are.
     pub(crate) fn is_silent(&self) -> bool {
-        let Self { changes, violations, let_through, observed, audited: _, would_change } = self;
+        let Self { changes, charged: _, violations, let_through, observed, audited: _, would_change } = self;
         changes.is_empty() && violations.is_empty() && let_through.is_empty() && observed.is_empty() && !would_change
     }
 
     /// Drops the judgement, and releases the memory of its changes. The violations, which are few, stay charged.
     pub(crate) fn discard(self, meter: &dyn Meter) {
         let list = self.changes.capacity().saturating_mul(size_of::<Change>());
-        meter.release(self.changes.iter().map(Change::memory).fold(list, usize::saturating_add));
+        meter.release(self.charged.saturating_add(list));
     }
 }
 
