@@ -173,10 +173,10 @@ impl WrittenUnion {
     }
 
     fn fits_schema(&self) -> bool {
-        let is_boolean = |value: &Box<str>| matches!(&**value, "true" | "false" | "");
+        let is_boolean = |value: &str| matches!(value, "true" | "false" | "");
         let has_discriminator = self.form == Form::Map || self.discriminator.is_some();
         let has_groups = self.form == Form::List && self.choices.values().any(|members| members.len() > 1);
-        let of_boolean = has_discriminator && self.choices.keys().all(is_boolean);
+        let of_boolean = has_discriminator && self.choices.keys().all(|value| is_boolean(value));
         self.key_beyond_extension.is_none() && !has_groups && !of_boolean
     }
 
