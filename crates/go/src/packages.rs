@@ -3,8 +3,7 @@
 
 use crate::finding::Position;
 use crate::types::{
-    BrokenDeclaration, Constant, ConstantExpression, ConstantType, Field, GoFile, Import, Type, TypeDeclaration,
-    is_predeclared,
+    BrokenDeclaration, Constant, ConstantExpression, Field, GoFile, Import, Type, TypeDeclaration, is_predeclared,
 };
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -33,10 +32,6 @@ pub(super) struct Package {
     types: HashMap<Box<str>, Vec<(usize, usize)>>,
     /// File and index of each constant, by name.
     constants: HashMap<Box<str>, (usize, usize)>,
-    /// File and index of the constants that a type of this package types, by its name.
-    typed_constants: HashMap<Box<str>, Vec<(usize, usize)>>,
-    /// File and index of the constants that get their type from their value.
-    derived_constants: Vec<(usize, usize)>,
 }
 
 /// A declared type: an index into [`Packages`].
@@ -336,14 +331,12 @@ impl Packages {
     }
 
     /// Returns the constants of a type in its own package: their text, if the sources determine it, and their position.
-    pub(crate) fn constants_of(&self, id: TypeId) -> Vec<(Option<String>, &Position)> {
+    pub(crate) fn constants_of<'p>(&'p self, id: TypeId) -> Vec<(Option<String>, &'p Position)> {
         let (Some(package), Some(declaration)) = (self.package(id.package), self.declaration(id)) else {
             return Vec::new();
         };
-        let typed = package.typed_constants.get(&declaration.name).into_iter().flatten();
-        let candidates = typed.chain(&package.derived_constants);
-        let constant = |&(file, position): &(usize, usize)| {
-            let constant = package.files.get(file)?.constants.get(position)?;
+        let constants = (0..).zip(&package.files).flat_map(|(file, it)| it.constants.iter().map(move |it| (file, it)));
+        let constant = |(file, constant): (usize, &'p Constant)| {
             let text = self.text(id.package, file, &constant.value, 0);
             let converted = text.as_ref().and_then(|(converted, _)| *converted);
             let of_type = self.type_of(id.package, file, constant).or(converted) == Some(id);
@@ -352,7 +345,7 @@ impl Packages {
         // A declaration that the parser cannot read may have any constant of the types that it names.
         let broken = package.files.iter().flat_map(|file| &file.broken);
         let broken = broken.filter(|broken| broken.names.contains(&declaration.name));
-        candidates.filter_map(constant).chain(broken.map(|broken| (None, &broken.at))).collect()
+        constants.filter_map(constant).chain(broken.map(|broken| (None, &broken.at))).collect()
     }
 }
 
@@ -364,13 +357,6 @@ impl Package {
         }
         for (position, constant) in file.constants.iter().enumerate() {
             self.constants.entry(constant.name.clone()).or_insert((number, position));
-            match constant.declared_type() {
-                ConstantType::Named(name) => {
-                    self.typed_constants.entry(name.into()).or_default().push((number, position));
-                }
-                ConstantType::FromValue => self.derived_constants.push((number, position)),
-                ConstantType::Other => {}
-            }
         }
         self.files.push(file);
     }

@@ -128,17 +128,6 @@ pub(super) enum ConstantExpression {
     Other,
 }
 
-/// The type in the declaration of a constant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ConstantType<'c> {
-    /// An unqualified name, so usually a type of the same package.
-    Named(&'c str),
-    /// No type: the constants in the expression decide.
-    FromValue,
-    /// A plain string, or a type of another package.
-    Other,
-}
-
 /// Returns true for a type of Go itself.
 pub(super) fn is_predeclared(name: &str) -> bool {
     PREDECLARED.split(' ').any(|predeclared| predeclared == name)
@@ -173,23 +162,6 @@ impl Field {
             return None;
         }
         Some(self.tag.name.as_deref().unwrap_or(&self.name))
-    }
-}
-
-impl Constant {
-    /// Returns the type that the declaration gives the constant.
-    pub(super) fn declared_type(&self) -> ConstantType<'_> {
-        match (&self.written, &self.value) {
-            (Some(Type::Named { qualifier: None, name, .. }), _)
-            | (None, ConstantExpression::Conversion { to: Type::Named { qualifier: None, name, .. }, .. }) => {
-                ConstantType::Named(name)
-            }
-            (None, ConstantExpression::Name { .. } | ConstantExpression::Sum(..)) => ConstantType::FromValue,
-            (Some(_), _)
-            | (None, ConstantExpression::Text(_) | ConstantExpression::Conversion { .. } | ConstantExpression::Other) => {
-                ConstantType::Other
-            }
-        }
     }
 }
 
