@@ -1,7 +1,7 @@
 //! Compiles CRDs one after the other, so that each is forgotten before the next is read.
 //!
-//! A CRD stands alone with the `UnionDeclaration`s of its kind, unless another document has its name or its kind, or one of these
-//! declarations cannot be read. The others are compiled together at the end.
+//! A CRD stands alone, unless another document has its name or its kind, or is a `UnionDeclaration` of its kind. All others are
+//! compiled together at the end.
 
 use crate::assembly::{Assembly, BuiltinUnions, CompiledAlone, assemble, assemble_beside};
 use crate::document::Document;
@@ -15,17 +15,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct StandaloneKinds {
     builtin: BuiltinUnions,
-    /// The number of documents with a name: CRDs, and `UnionDeclaration`s.
-    definitions: BTreeMap<String, usize>,
-    declarations: BTreeMap<String, usize>,
-    /// The number of CRDs of a kind.
+    /// The number of CRDs with a name.
+    names: BTreeMap<String, usize>,
+    /// The number of CRDs and `UnionDeclaration`s of a kind.
     kinds: BTreeMap<GroupKind, usize>,
-    /// The readable `UnionDeclaration`s by their targets, each with its place among all documents.
-    targeting: BTreeMap<GroupKind, Vec<(usize, String, Document)>>,
     surveyed: usize,
-    compiled: usize,
     /// The documents that do not stand alone.
-    others: Vec<(usize, Document)>,
+    others: Vec<Document>,
     alone: CompiledAlone,
 }
 
@@ -37,66 +33,46 @@ impl StandaloneKinds {
 
     /// Counts a document.
     pub fn survey(&mut self, document: &Document) {
+        self.surveyed += 1;
         for definition in document.definitions().into_iter().flatten() {
-            *self.definitions.entry(definition.name.clone().unwrap_or_default()).or_default() += 1;
             if let Some(kind) = defined(&definition) {
                 *self.kinds.entry(kind).or_default() += 1;
             }
+            *self.names.entry(definition.name.unwrap_or_default()).or_default() += 1;
         }
         if document.is_declaration()
             && let Ok((declaration, _)) = Declaration::from_json(&document.text)
         {
-            let name = declaration.name().to_owned();
-            *self.declarations.entry(name.clone()).or_default() += 1;
-            let declared = (self.surveyed, name, document.clone());
-            self.targeting.entry(declaration.target().group_kind()).or_default().push(declared);
+            *self.kinds.entry(declaration.target().group_kind()).or_default() += 1;
         }
-        self.surveyed += 1;
     }
 
     /// Compiles a CRD that stands alone. Keeps another document.
     pub fn compile(&mut self, document: Document) -> Option<Assembly> {
-        let place = self.compiled;
-        self.compiled += 1;
-        let Some(kind) = self.kind_alone(&document) else {
-            // Readable declarations are known already.
-            if !(document.is_declaration() && Declaration::from_json(&document.text).is_ok()) {
-                self.others.push((place, document));
+        if self.stands_alone(&document) {
+            let assembly = assemble(vec![document.clone()], self.builtin);
+            // If it has a problem, another document may describe the kind.
+            if assembly.problems.is_empty() {
+                self.alone.add(&assembly);
+                return Some(assembly);
             }
-            return None;
-        };
-        let declared = self.targeting.remove(&kind).unwrap_or_default();
-        let documents: Vec<_> = declared.into_iter().map(|(place, _, document)| (place, document)).collect();
-        let documents: Vec<_> = documents.into_iter().chain([(place, document)]).collect();
-        let assembly = assemble(documents.iter().map(|(_, document)| document.clone()).collect(), self.builtin);
-        if assembly.problems.is_empty() {
-            self.alone.add(&assembly);
-            return Some(assembly);
         }
-        // Another document may describe the kind.
-        self.others.extend(documents);
+        self.others.push(document);
         None
     }
 
     /// Compiles the documents that do not stand alone. The result counts all documents.
-    pub fn finish(mut self) -> Assembly {
-        let declared = self.targeting.into_values().flatten();
-        self.others.extend(declared.map(|(place, _, document)| (place, document)));
-        self.others.sort_by_key(|(place, _)| *place);
-        let others = self.others.into_iter().map(|(_, document)| document).collect();
-        let mut assembly = assemble_beside(others, self.builtin, self.alone);
-        assembly.documents = self.surveyed;
-        assembly
+    pub fn finish(self) -> Assembly {
+        Assembly { documents: self.surveyed, ..assemble_beside(self.others, self.builtin, self.alone) }
     }
 
-    /// Returns the kind of a CRD that stands alone.
-    fn kind_alone(&self, document: &Document) -> Option<GroupKind> {
-        let is_alone = document.is_definition()
+    fn stands_alone(&self, document: &Document) -> bool {
+        let is_only_name = || self.names.get(document.name.as_deref()?).map(|number| *number == 1);
+        let is_only_kind = || self.kinds.get(&defined(document)?).map(|number| *number == 1);
+        document.is_definition()
             && self.builtin == BuiltinUnions::Ignored
-            && self.definitions.get(document.name.as_deref()?) == Some(&1);
-        let kind = defined(document).filter(|kind| is_alone && self.kinds.get(kind) == Some(&1))?;
-        let mut declared = self.targeting.get(&kind).into_iter().flatten();
-        declared.all(|(_, name, _)| self.declarations.get(name) == Some(&1)).then_some(kind)
+            && is_only_name() == Some(true)
+            && is_only_kind() == Some(true)
     }
 }
 
@@ -158,7 +134,7 @@ mod tests {
         let malformed = widgets.replace("versions:", "version:");
         for (texts, alone) in [
             (vec![widgets.clone(), gadgets.clone()], 2),
-            (vec![declared("w", "Widget"), widgets.clone(), declared("v", "Widget"), gadgets.clone()], 2),
+            (vec![declared("w", "Widget"), widgets.clone(), declared("v", "Widget"), gadgets.clone()], 1),
             (vec![widgets.clone(), declared("w", "Widgets"), "kind: A\n".to_owned(), declared("w2", "Other")], 1),
             (vec![gadgets.clone(), crd("others", "Gadget", both), widgets.clone()], 1),
             (vec![gadgets.clone(), gadgets.clone(), widgets.clone()], 1),

@@ -44,7 +44,6 @@ pub(crate) fn assemble_beside(documents: Vec<Document>, builtin: BuiltinUnions, 
 pub(crate) struct CompiledAlone {
     kinds: BTreeSet<GroupKind>,
     definitions: usize,
-    declarations: usize,
     unions: usize,
 }
 
@@ -52,7 +51,6 @@ impl CompiledAlone {
     pub(crate) fn add(&mut self, assembly: &Assembly) {
         self.kinds.extend(assembly.workspace.defined().cloned());
         self.definitions += assembly.definitions.len();
-        self.declarations += assembly.declarations.len();
         self.unions += assembly.catalog.union_count();
     }
 }
@@ -205,8 +203,7 @@ impl Assembly {
     /// Returns the number of CRDs, of other documents that describe kinds, and of unions in force: `3 CRDs, 5 unions`.
     pub fn summary(&self) -> String {
         let Self { definitions, declarations, openapi, .. } = self;
-        let declarations = declarations.len() + self.alone.declarations;
-        let others = [(declarations, "UnionDeclaration"), (openapi.len(), "OpenAPI document")];
+        let others = [(declarations.len(), "UnionDeclaration"), (openapi.len(), "OpenAPI document")];
         let others: Vec<_> = others.into_iter().filter(|(number, _)| *number > 0).collect();
         let definitions = definitions.len() + self.alone.definitions;
         let crds = (definitions > 0 || others.is_empty()).then_some((definitions, "CRD"));
