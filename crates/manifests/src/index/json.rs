@@ -7,7 +7,9 @@ use super::{ObjectIndex, Uncut};
 use crate::document::ObjectHead;
 use crate::file::{Format, Section};
 use crate::input::LARGEST;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
@@ -79,49 +81,22 @@ impl<R: Read> JsonCutter<R> {
         Ok(())
     }
 
-    /// Takes a value. Only its brackets and quotes are looked at.
+    /// Takes a value, and checks that it is JSON. A key is a value, too.
     fn value(&mut self, text: &mut Vec<u8>) -> Result<(), Uncut> {
-        let (mut depth, mut quoted, mut escaped, mut first) = (0_usize, false, false, true);
-        loop {
-            let bytes = self.source.fill_buf()?;
-            let mut end = None;
-            for (position, &byte) in bytes.iter().enumerate() {
-                let is_last = if quoted {
-                    quoted = escaped || byte != b'"';
-                    escaped = !escaped && byte == b'\\';
-                    !quoted && depth == 0
-                } else {
-                    match byte {
-                        b'"' => quoted = true,
-                        b'{' | b'[' => depth += 1,
-                        b'}' | b']' if depth > 0 => depth -= 1,
-                        b'}' | b']' | b',' | b':' | b' ' | b'\t' | b'\r' | b'\n' if depth == 0 => {
-                            // The end of a number or a word.
-                            end = Some(position);
-                            break;
-                        }
-                        _ => {}
-                    }
-                    depth == 0 && matches!(byte, b'}' | b']')
-                };
-                if is_last {
-                    end = Some(position + 1);
-                    break;
-                }
+        if matches!(self.peek()?, Some(b'-' | b'0'..=b'9')) {
+            // The parser would take the byte that ends the number.
+            while let Some(b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9') = self.source.fill_buf()?.first()
+                && text.len() as u64 <= LARGEST
+            {
+                self.take(text)?;
             }
-            let taken = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
-            if text.len() as u64 + taken.len() as u64 > LARGEST || taken.is_empty() && first {
-                return Err(Uncut);
-            }
-            let (is_end, length) = (end.is_some() || taken.is_empty(), taken.len());
-            text.extend_from_slice(taken);
-            self.place.pass(taken);
-            self.source.consume(length);
-            first = false;
-            if is_end {
-                return Ok(());
-            }
+        } else {
+            let mut parser = serde_json::Deserializer::from_reader((&mut self.source).take(LARGEST));
+            let value = Box::<RawValue>::deserialize(&mut parser).map_err(|_| Uncut)?;
+            self.place.pass(value.get().as_bytes());
+            text.extend_from_slice(value.get().as_bytes());
         }
+        if text.len() as u64 > LARGEST { Err(Uncut) } else { Ok(()) }
     }
 
     /// Takes an object of the root, item by item if it is a list.
