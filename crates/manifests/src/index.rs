@@ -2,10 +2,10 @@
 //!
 //! A file is read twice. The first pass cuts it into objects and checks that each can be read, so that a fault at its end is known
 //! before anything is said about its beginning. It keeps the [`Extent`] of each object. The second pass reads the objects that the
-//! caller asks for. Neither holds more than one object, or one short document.
+//! caller asks for. Neither holds more than one object, or one document that is no list.
 //!
-//! [`json`] cuts a JSON text at its values, and a list at its items. [`yaml`] cuts a YAML text at its documents, and a long list at
-//! its items. A file that these cannot cut is read as a whole by [`ManifestFile`], whose errors are those of every file.
+//! [`json`] cuts a JSON text at its values, and a list at its items. [`yaml`] cuts a YAML text at its documents, and a list at its
+//! items. A file that these cannot cut is read as a whole by [`ManifestFile`], whose errors are those of every file.
 
 mod json;
 #[cfg(test)]
@@ -21,9 +21,6 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// A YAML list above this size is cut at its items, in bytes.
-const LONG: usize = 256 << 10;
 
 /// Bytes in which the first one that is not blank tells the format.
 const START: u64 = 4096;
@@ -96,13 +93,9 @@ impl ObjectIndex {
     ///
     /// # Errors
     /// The first text that is neither YAML nor JSON, with its position, or the reason why it cannot be read.
-    pub fn read(path: PathBuf, source: impl Read + Seek + Send) -> Result<Self, Problem> {
-        Self::read_with(path, source, LONG)
-    }
-
-    fn read_with(path: PathBuf, mut source: impl Read + Seek + Send, long: usize) -> Result<Self, Problem> {
+    pub fn read(path: PathBuf, mut source: impl Read + Seek + Send) -> Result<Self, Problem> {
         let name = path.clone();
-        let read = on_deep_stack(|| match Self::cut(path.clone(), &mut source, long) {
+        let read = on_deep_stack(|| match Self::cut(path.clone(), &mut source) {
             Ok(index) => Ok(index),
             Err(Uncut) => Self::whole(path, source),
         });
@@ -113,7 +106,7 @@ impl ObjectIndex {
         Self { path, format, extents: Vec::new(), lists: Vec::new(), objects: 0 }
     }
 
-    fn cut(path: PathBuf, source: &mut (impl Read + Seek), long: usize) -> Result<Self, Uncut> {
+    fn cut(path: PathBuf, source: &mut (impl Read + Seek)) -> Result<Self, Uncut> {
         source.rewind()?;
         let mut start = Vec::new();
         source.by_ref().take(START).read_to_end(&mut start)?;
@@ -128,7 +121,7 @@ impl ObjectIndex {
         let mut index = Self::new(path, format);
         match format {
             Format::Json => json::cut(source, &mut index)?,
-            Format::Yaml => yaml::cut(source, &mut index, long)?,
+            Format::Yaml => yaml::cut(source, &mut index)?,
         }
         Ok(index)
     }

@@ -19,33 +19,29 @@ fn shown(document: &Document) -> Shown {
     (document.text.clone(), identity, document.describes_kinds(), places)
 }
 
-/// Compares both ways of reading, whatever the size from which lists are cut. Returns the number of lists that were cut.
+/// Compares both ways of reading. Returns the number of lists that were cut.
 #[track_caller]
 fn same(path: &str, text: &str) -> usize {
     let whole = ManifestFile::read(PathBuf::from(path), text.as_bytes().to_vec());
-    let mut cut = 0;
-    for long in [0, 40, usize::MAX] {
-        let index = ObjectIndex::read_with(PathBuf::from(path), Cursor::new(text.to_owned()), long);
-        let (whole, index) = match (&whole, index) {
-            (Ok(whole), Ok(index)) => (whole, index),
-            (Err(whole), Err(problem)) => {
-                assert_eq!(problem.to_string(), whole.to_string());
-                return 0;
-            }
-            (whole, index) => panic!("{whole:?} as a whole, and {index:?} in parts"),
-        };
-        let documents = whole.documents();
-        for (role, describes) in [(ManifestRole::Kinds, true), (ManifestRole::Objects, false)] {
-            let read = index.documents(Cursor::new(text.to_owned()), role).map(Result::unwrap);
-            let read: Vec<_> = read.filter(|document| document.describes_kinds() == describes).collect();
-            let wanted = documents.iter().filter(|document| document.describes_kinds() == describes);
-            let (read, wanted): (Vec<_>, Vec<_>) = (read.iter().map(shown).collect(), wanted.map(shown).collect());
-            assert_eq!(read, wanted, "{text}");
+    let index = ObjectIndex::read(PathBuf::from(path), Cursor::new(text.to_owned()));
+    let (whole, index) = match (&whole, index) {
+        (Ok(whole), Ok(index)) => (whole, index),
+        (Err(whole), Err(problem)) => {
+            assert_eq!(problem.to_string(), whole.to_string());
+            return 0;
         }
-        assert_eq!(index.objects(), documents.iter().filter(|document| !document.describes_kinds()).count(), "{text}");
-        cut = cut.max(index.lists.len());
+        (whole, index) => panic!("{whole:?} as a whole, and {index:?} in parts"),
+    };
+    let documents = whole.documents();
+    for (role, describes) in [(ManifestRole::Kinds, true), (ManifestRole::Objects, false)] {
+        let read = index.documents(Cursor::new(text.to_owned()), role).map(Result::unwrap);
+        let read: Vec<_> = read.filter(|document| document.describes_kinds() == describes).collect();
+        let wanted = documents.iter().filter(|document| document.describes_kinds() == describes);
+        let (read, wanted): (Vec<_>, Vec<_>) = (read.iter().map(shown).collect(), wanted.map(shown).collect());
+        assert_eq!(read, wanted, "{text}");
     }
-    cut
+    assert_eq!(index.objects(), documents.iter().filter(|document| !document.describes_kinds()).count(), "{text}");
+    index.lists.len()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Cuts a YAML text at its documents, and a long list at its items.
+//! Cuts a YAML text at its documents, and a list at its items.
 //!
 //! A line that begins with `---` or `...` ends a document, whatever is in it. A line that begins with a dash begins an item of a list,
 //! if it is no deeper than the first one. An item that is no YAML alone, for example because of an alias, keeps its list from being cut.
@@ -10,11 +10,11 @@ use crate::input::LARGEST;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-/// Adds the objects of a text. A list of more than `long` bytes is cut at its items.
-pub(super) fn cut(source: impl Read + Seek, index: &mut ObjectIndex, long: usize) -> Result<(), Uncut> {
+/// Adds the objects of a text.
+pub(super) fn cut(source: impl Read + Seek, index: &mut ObjectIndex) -> Result<(), Uncut> {
     let source = BufReader::with_capacity(64 << 10, source);
     let mut lines = YamlLines { source, held: Vec::new(), offset: 0, line: 1 };
-    while lines.document(index, long)? {}
+    while lines.document(index)? {}
     Ok(())
 }
 
@@ -30,11 +30,10 @@ struct YamlLines<R> {
 
 impl<R: Read + Seek> YamlLines<R> {
     /// Adds the objects of a document. Returns false at the end of the text.
-    fn document(&mut self, index: &mut ObjectIndex, long: usize) -> Result<bool, Uncut> {
+    fn document(&mut self, index: &mut ObjectIndex) -> Result<bool, Uncut> {
         let (offset, line) = (self.offset, self.line);
         let mut bytes = Vec::new();
         let (mut has_content, mut may_be_cut) = (false, true);
-        let mut has_items = false;
         let is_end = loop {
             let start = bytes.len();
             match self.next(&mut bytes, has_content)? {
@@ -43,10 +42,9 @@ impl<R: Read + Seek> YamlLines<R> {
                 NextLine::Content => has_content = true,
                 NextLine::Blank => {}
             }
-            has_items |= bytes.get(start..).is_some_and(|line| line.starts_with(b"items:"));
-            if bytes.len() > long && has_items && may_be_cut {
+            if may_be_cut && bytes.get(start..).is_some_and(begins_items) {
                 let first = (index.extents.len(), index.objects);
-                if self.list(index, &std::mem::take(&mut bytes), (offset, line))? {
+                if self.list(index, std::mem::take(&mut bytes), line)? {
                     return Ok(true);
                 }
                 index.forget(first.0, first.1);
@@ -101,16 +99,10 @@ impl<R: Read + Seek> YamlLines<R> {
         Ok(if is_blank { NextLine::Blank } else { NextLine::Content })
     }
 
-    /// Adds the items of a list, whose first lines were read already. Returns false if it cannot be cut.
-    fn list(&mut self, index: &mut ObjectIndex, read: &[u8], start: (u64, usize)) -> Result<bool, Uncut> {
-        let (first, (mut offset, mut line)) = (index.extents.len(), start);
-        let mut list = ListCutter { index, skeleton: Vec::new(), in_items: false, dashes: 0, item: None };
-        for read in read.split_inclusive(|&byte| byte == b'\n') {
-            if !list.take(read, offset, line)? {
-                return Ok(false);
-            }
-            (offset, line) = (offset + read.len() as u64, line + 1);
-        }
+    /// Adds the items of a list, whose lines up to `items:` were read already. Returns false if it cannot be cut.
+    fn list(&mut self, index: &mut ObjectIndex, skeleton: Vec<u8>, start: usize) -> Result<bool, Uncut> {
+        let first = index.extents.len();
+        let mut list = ListCutter { index, skeleton, in_items: true, dashes: 0, item: None };
         loop {
             let (mut read, offset, line) = (Vec::new(), self.offset, self.line);
             match self.next(&mut read, true)? {
@@ -123,7 +115,7 @@ impl<R: Read + Seek> YamlLines<R> {
             return Ok(false);
         }
         let ListCutter { index, skeleton, .. } = list;
-        let skeleton = Section::parse(&text(skeleton)?, Format::Yaml, (start.1, 1));
+        let skeleton = Section::parse(&text(skeleton)?, Format::Yaml, (start, 1));
         let Ok(skeleton) = skeleton.map(Arc::new) else { return Ok(false) };
         let (head, Some(_)) = ObjectHead::read(skeleton.json()) else { return Ok(false) };
         index.end_list(first, &head, &skeleton);
@@ -148,6 +140,12 @@ fn is_marker(line: &[u8], marker: &[u8]) -> bool {
         .is_some_and(|rest| rest.first().is_none_or(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')))
 }
 
+/// Returns true for a line that begins the items of a list, in block style.
+fn begins_items(line: &[u8]) -> bool {
+    let rest = line.strip_prefix(b"items:").map(<[u8]>::trim_ascii);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"#"))
+}
+
 fn text(bytes: Vec<u8>) -> Result<String, Uncut> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or(Uncut)
 }
@@ -157,7 +155,7 @@ struct ListCutter<'i> {
     index: &'i mut ObjectIndex,
     /// The text with a zero for each item.
     skeleton: Vec<u8>,
-    /// True behind `items:`, until a line that belongs to no item.
+    /// True until a line that belongs to no item.
     in_items: bool,
     /// Blanks before each dash, plus one. Zero before the first dash.
     dashes: usize,
@@ -200,12 +198,8 @@ impl ListCutter<'_> {
                 if !self.end_item()? {
                     return Ok(false);
                 }
-                let items = line.strip_prefix(b"items:").map(<[u8]>::trim_ascii);
-                self.in_items = items.is_some() || self.in_items && is_blank;
+                self.in_items &= is_blank;
                 self.skeleton.extend_from_slice(line);
-                if items.is_some_and(|items| !items.is_empty() && !items.starts_with(b"#")) {
-                    return Ok(false);
-                }
             }
         }
         let item = self.item.as_ref().map_or(0, |item| item.text.len());
