@@ -5,7 +5,7 @@ use crate::cli::report::progress;
 use crate::files;
 use anyhow::anyhow;
 use kube_unions_go::{BuildContext, GoFile, GoParser, Packages};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,11 +41,11 @@ pub(super) fn read(paths: &[PathBuf], build: &BuildContext) -> anyhow::Result<Go
             Err(problem) => problems.push(problem),
         }
     }
-    let (mut packages, mut modules) = (Packages::default(), Modules::default());
+    let mut packages = Packages::default();
     for (folder, files) in by_folder {
         // The import path depends on the absolute path.
         let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
-        packages.add(&absolute, modules.import_path(&absolute).as_deref(), files);
+        packages.add(&absolute, import_path(&absolute).as_deref(), files);
     }
     Ok(GoSources { packages, problems })
 }
@@ -117,39 +117,19 @@ fn parse(parser: &mut GoParser, path: &Arc<Path>, build: &BuildContext) -> Parse
     })
 }
 
-/// The modules of folders, from their `go.mod`.
-#[derive(Debug, Default)]
-struct Modules {
-    /// Root folder and path of the module, by folder.
-    known: HashMap<PathBuf, Option<(PathBuf, String)>>,
-}
-
-impl Modules {
-    /// Returns the import path of a folder. Vendored packages keep their original path.
-    fn import_path(&mut self, folder: &Path) -> Option<String> {
-        let names: Vec<&str> = folder.iter().map(|name| name.to_str().unwrap_or_default()).collect();
-        if let Some(vendor) = names.iter().rposition(|name| *name == "vendor") {
-            return Some(names.get(vendor + 1..)?.join("/")).filter(|path| !path.is_empty());
-        }
-        let (root, module) = self.module(folder)?;
-        let below = folder.strip_prefix(&root).ok()?.iter().map(|name| name.to_str().unwrap_or_default());
-        Some([module.as_str()].into_iter().chain(below).collect::<Vec<_>>().join("/"))
+/// Returns the import path of a folder, by the nearest `go.mod` that names a module. Vendored packages keep their original path.
+fn import_path(folder: &Path) -> Option<String> {
+    let names: Vec<&str> = folder.iter().map(|name| name.to_str().unwrap_or_default()).collect();
+    if let Some(vendor) = names.iter().rposition(|name| *name == "vendor") {
+        return Some(names.get(vendor + 1..)?.join("/")).filter(|path| !path.is_empty());
     }
-
-    fn module(&mut self, folder: &Path) -> Option<(PathBuf, String)> {
-        if let Some(known) = self.known.get(folder) {
-            return known.clone();
-        }
-        let file = folder.join("go.mod");
-        let text = file.is_file().then(|| files::read(&file).ok()).flatten();
-        let found = text.and_then(|text| module_path(&String::from_utf8_lossy(&text)));
-        let found = match found {
-            Some(module) => Some((folder.to_owned(), module)),
-            None => folder.parent().and_then(|parent| self.module(parent)),
-        };
-        self.known.insert(folder.to_owned(), found.clone());
-        found
-    }
+    folder.ancestors().find_map(|root| {
+        let file = root.join("go.mod");
+        let text = file.is_file().then(|| files::read(&file).ok()).flatten()?;
+        let module = module_path(&String::from_utf8_lossy(&text))?;
+        let below = names.get(root.iter().count()..).unwrap_or_default();
+        Some([&[&*module], below].concat().join("/"))
+    })
 }
 
 /// Returns the path in the line `module example.com/fleet`.
