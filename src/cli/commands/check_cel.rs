@@ -1,15 +1,12 @@
 //! `check-cel`: compares unions with the rules that somebody wrote by hand in the same CRD.
 //!
-//! [`comparison`] compares one union, [`subjects`] finds the unions and their schemas, [`compared_union`] gives both their places in
-//! the file, and [`report`] prints the result. The crate `kube-unions-evidence` evaluates the rules.
+//! [`comparison`] compares one union, [`subjects`] finds the unions and their schemas, and [`report`] prints the result. The crate `kube-unions-evidence` evaluates the rules.
 
-mod compared_union;
 mod comparison;
 mod report;
 pub(in crate::cli::commands) mod subjects;
 
-use self::compared_union::ComparedUnion;
-use self::comparison::RuleVerdict;
+use self::comparison::{ComparedUnion, RuleVerdict};
 use self::subjects::ReadDefinition;
 use crate::cli::input::kinds::{self, Assembly, DeclarationArgs};
 use crate::cli::input::manifest;
@@ -68,12 +65,10 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
 
     let definitions = subjects::definitions(&assembly);
     let compared = compared(&assembly, &definitions);
-    let is = |wanted: RuleVerdict| compared.iter().any(|union| union.comparison.verdicts.contains(&wanted));
+    let is = |wanted: RuleVerdict| compared.iter().any(|union| union.verdicts.contains(&wanted));
     let disagrees = is(RuleVerdict::TooWeak) || is(RuleVerdict::TooStrong);
     let nothing = problems.is_empty()
-        && compared
-            .iter()
-            .all(|union| union.comparison.verdicts.iter().all(|verdict| *verdict == RuleVerdict::NoRules));
+        && compared.iter().all(|union| union.verdicts.iter().all(|verdict| *verdict == RuleVerdict::NoRules));
     let code = match problems.is_empty() {
         true if disagrees => Verdict::Rejected.code(),
         true if nothing => arguments.require.verdict().code(),
@@ -129,11 +124,10 @@ fn compared<'s>(assembly: &'s Assembly, definitions: &'s [ReadDefinition<'s>]) -
 
 /// Returns the summary, for example `3 CRDs, 5 unions: 4 agree, 1 too weak`.
 fn sentence(definitions: usize, compared: &[ComparedUnion<'_>]) -> String {
-    let all: BTreeSet<RuleVerdict> =
-        compared.iter().flat_map(|union| union.comparison.verdicts.iter().copied()).collect();
+    let all: BTreeSet<RuleVerdict> = compared.iter().flat_map(|union| union.verdicts.iter().copied()).collect();
     let counts = all.into_iter().map(|verdict| {
-        let number = compared.iter().filter(|union| union.comparison.verdicts.contains(&verdict)).count();
-        let words = if verdict == RuleVerdict::Agrees && number != 1 { "agree" } else { verdict.words() };
+        let number = compared.iter().filter(|union| union.verdicts.contains(&verdict)).count();
+        let words = if verdict == RuleVerdict::Agrees && number != 1 { "agree".to_owned() } else { verdict.words() };
         format!("{} {words}", grouped(number))
     });
     let counts: Vec<String> = counts.collect();

@@ -2,28 +2,56 @@
 
 use super::subjects::CheckedUnion;
 use kube_unions_core::admission::{Phase, Ratcheting, StoredObject, review};
+use kube_unions_core::field_path::Printable;
+use kube_unions_core::report_kinds;
 use kube_unions_core::union::{Capped, Form, Part, ViolationKind};
-use kube_unions_evidence::{Combination, Decision, Evidence, EvidenceState, TableRow, TruthTable, UnionFields};
+use kube_unions_evidence::{
+    Combination, Decision, Evidence, EvidenceKind, EvidenceState, TableRow, TruthTable, UnionFields,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
-/// The result of comparing a union with rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum RuleVerdict {
-    Agrees,
-    TooWeak,
-    TooStrong,
-    NoRules,
-    Undecided,
+/// Longest text of a rule that a line shows, in bytes.
+pub(super) const LONGEST_RULE: usize = 160;
+
+report_kinds! {
+    /// The result of comparing a union with rules.
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    RuleVerdict:
+    Agrees "agrees" Note "The rules and the union say the same.",
+    TooWeak "too-weak" Error "The rules allow an object that the union rejects.",
+    TooStrong "too-strong" Error "The rules reject an object that the union allows.",
+    NoRules "no-rules" Note "No rule is about the union.",
+    Undecided "undecided" Warning "A rule could not be evaluated.",
 }
 
-/// The comparison of a union.
+impl RuleVerdict {
+    pub(super) fn words(self) -> String {
+        self.name().replace('-', " ")
+    }
+}
+
+/// A union with its comparison, and the place of both in the CRD's file.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RuleComparison {
+pub(super) struct ComparedUnion<'s> {
+    pub(super) file: &'s Path,
+    /// The name of the CRD.
+    #[serde(skip)]
+    pub(super) definition: Option<&'s str>,
+    pub(super) line: Option<usize>,
+    pub(super) column: Option<usize>,
+    pub(super) group: &'s str,
+    pub(super) kind: &'s str,
+    pub(super) version: &'s str,
+    /// The path of the object with the union, empty for the root.
+    pub(super) path: &'s str,
+    pub(super) source: String,
+    declaration: Option<&'s str>,
     /// Never empty. Several, if the rules are too weak and too strong.
     pub(super) verdicts: BTreeSet<RuleVerdict>,
     pub(super) disagreements: Vec<RuleDisagreement>,
@@ -31,12 +59,33 @@ pub(super) struct RuleComparison {
     pub(super) undecided: BTreeSet<String>,
     /// True if the rules require a member, which the union does not say.
     pub(super) requires_member: bool,
-    /// The validations that name a field of the union.
+    /// The validations that name a field of the union, with their places.
+    pub(super) rules: Vec<ReportedRule>,
+    /// The same validations.
     #[serde(skip)]
-    pub(super) evidence: Vec<Evidence>,
+    evidence: Vec<Evidence>,
     /// The number of combinations that no rule rejects, and for which no object was found that every rule accepts.
     #[serde(skip)]
     samples_without_proof: usize,
+}
+
+/// A rule with its place, as reports tell it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReportedRule {
+    /// The JSON Pointer of the rule in the CRD.
+    pointer: String,
+    pub(super) line: Option<usize>,
+    pub(super) column: Option<usize>,
+    /// The position among the rules of its object, counted from 0. `None` for a keyword.
+    pub(super) index: Option<usize>,
+    /// `oneOf` for example, for a validation that is not a rule.
+    pub(super) keyword: Option<String>,
+    pub(super) rule: Option<String>,
+    pub(super) message: Option<String>,
+    /// `decides`, `elsewhere`, `transition`, `unreadable` or `beyond`.
+    state: &'static str,
+    why: Option<String>,
 }
 
 /// A combination on which union and rules disagree. They agree on every smaller one.
@@ -48,7 +97,7 @@ pub(super) struct RuleDisagreement {
     pub(super) object: Value,
     /// The message of the union, if it rejects the object.
     pub(super) violation: Option<String>,
-    /// The positions of the validations that reject the object in [`RuleComparison::evidence`].
+    /// The positions of the validations that reject the object in [`ComparedUnion::rules`].
     pub(super) rejected_by: Vec<usize>,
     /// The other values of the discriminator with which the same members disagree.
     pub(super) also: Vec<String>,
@@ -67,28 +116,29 @@ enum UnionVerdict {
 /// Most disagreements of a union in each direction that are reported.
 const MOST_DISAGREEMENTS: usize = 16;
 
-impl RuleVerdict {
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Agrees => "agrees",
-            Self::TooWeak => "too weak",
-            Self::TooStrong => "too strong",
-            Self::NoRules => "no rules",
-            Self::Undecided => "undecided",
-        }
-    }
-}
-
-impl RuleComparison {
-    pub(super) fn of(subject: &CheckedUnion<'_>) -> Self {
+impl<'s> ComparedUnion<'s> {
+    pub(super) fn of(subject: &CheckedUnion<'s>) -> Self {
         let fields = subject.fields();
         let table = TruthTable::at(subject.schema, &subject.place, &fields).unwrap_or_default();
+        let (line, column) = subject.document.position(&subject.place_pointer()).unzip();
+        let (kind, union) = (subject.entry.gvk(), subject.union);
         let mut comparison = Self {
+            file: &subject.document.file,
+            definition: subject.document.name.as_deref(),
+            line,
+            column,
+            group: &kind.group,
+            kind: &kind.kind,
+            version: &kind.version,
+            path: union.path(),
+            source: union.source().to_string(),
+            declaration: union.declaration(),
             verdicts: BTreeSet::new(),
             disagreements: Vec::new(),
             undecided: BTreeSet::new(),
-            evidence: table.evidence().to_vec(),
             requires_member: false,
+            rules: table.evidence().iter().map(|evidence| ReportedRule::new(subject, evidence.clone())).collect(),
+            evidence: table.evidence().to_vec(),
             samples_without_proof: 0,
         };
         if !comparison.has_rules() {
@@ -197,6 +247,37 @@ impl RuleDisagreement {
 
     fn knows(&self, combination: &Combination) -> bool {
         combination.value.as_ref().is_some_and(|value| self.also.contains(value))
+    }
+}
+
+impl ReportedRule {
+    fn new(subject: &CheckedUnion<'_>, evidence: Evidence) -> Self {
+        let pointer = format!("{}{}", subject.pointer, evidence.position());
+        let (line, column) = subject.document.position(&pointer).unzip();
+        let (index, keyword) = match evidence.kind {
+            EvidenceKind::Rule(index) => (Some(index), None),
+            EvidenceKind::Keyword(keyword) => (None, Some(keyword)),
+            EvidenceKind::Description => (None, Some("description".to_owned())),
+        };
+        let (state, why) = match evidence.state {
+            EvidenceState::Decides => ("decides", None),
+            EvidenceState::Elsewhere => ("elsewhere", None),
+            EvidenceState::Transition => ("transition", None),
+            EvidenceState::Unreadable(why) => ("unreadable", Some(why)),
+            EvidenceState::Beyond(why) => ("beyond", Some(why)),
+        };
+        let (rule, message) = (index.is_some().then_some(evidence.text), evidence.message);
+        Self { pointer, line, column, index, keyword, rule, message, state, why }
+    }
+
+    /// Names the rule in a line.
+    pub(super) fn title(&self) -> String {
+        let text = self.message.as_deref().or(self.rule.as_deref()).unwrap_or_default();
+        match (&self.keyword, self.index) {
+            (Some(keyword), _) => format!("`{keyword}`"),
+            (None, Some(index)) => format!("rule {index} ({})", Printable::new(text, LONGEST_RULE)),
+            (None, None) => "a rule".to_owned(),
+        }
     }
 }
 

@@ -1,19 +1,13 @@
 //! Prints comparisons as lines for people, as JSON and as SARIF. A union that agrees with its rules is no result of SARIF.
 
-use super::compared_union::{ComparedUnion, LONGEST_RULE, ReportedRule};
-use super::comparison::{RuleDisagreement, RuleVerdict};
+use super::comparison::{ComparedUnion, LONGEST_RULE, ReportedRule, RuleDisagreement, RuleVerdict};
 use crate::cli::input::manifest::Problem;
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::diagnostic::{Diagnostic, InputRule};
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
-use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
 use std::fmt::Write;
-
-/// The verdicts that are results of SARIF, in the order of the rules.
-const RESULTS: [RuleVerdict; 4] =
-    [RuleVerdict::TooWeak, RuleVerdict::TooStrong, RuleVerdict::NoRules, RuleVerdict::Undecided];
 
 /// A verdict that is no agreement, the reason, and its line and column.
 type RuleFinding = (RuleVerdict, String, Option<(usize, usize)>);
@@ -33,21 +27,12 @@ pub(super) fn print(
         FindingsFormat::Json => serde_json::to_string_pretty(compared)? + "\n",
         FindingsFormat::Sarif => {
             let results = compared.iter().flat_map(|union| union.findings().into_iter().map(|it| union.result(it)));
-            sarif::log(RESULTS.map(rule), results, problems, code)?
+            let verdicts = RuleVerdict::ALL.iter().filter(|verdict| **verdict != RuleVerdict::Agrees);
+            let rules = verdicts.map(|it| SarifRule { id: it.name(), description: it.meaning(), level: it.severity() });
+            sarif::log(rules, results, problems, code)?
         }
     };
     output::tell(text)
-}
-
-fn rule(verdict: RuleVerdict) -> SarifRule {
-    let (id, description, level) = match verdict {
-        RuleVerdict::Agrees => ("agrees", "The rules and the union say the same.", Severity::Note),
-        RuleVerdict::TooWeak => ("too-weak", "The rules allow an object that the union rejects.", Severity::Error),
-        RuleVerdict::TooStrong => ("too-strong", "The rules reject an object that the union allows.", Severity::Error),
-        RuleVerdict::NoRules => ("no-rules", "No rule is about the union.", Severity::Note),
-        RuleVerdict::Undecided => ("undecided", "A rule could not be evaluated.", Severity::Warning),
-    };
-    SarifRule { id, description, level }
 }
 
 impl<'s> ComparedUnion<'s> {
@@ -58,11 +43,11 @@ impl<'s> ComparedUnion<'s> {
             let place = paint.strong(&format!("{place}:"));
             output::line(&format!("{place} {}{group}/{} {}:", self.kind, self.version, self.shown_path())).into_owned()
         };
-        let (whole, comparison) = (head(self.line, self.column), &self.comparison);
+        let whole = head(self.line, self.column);
         let mut text = String::new();
-        for verdict in &comparison.verdicts {
+        for verdict in &self.verdicts {
             match verdict {
-                RuleVerdict::Agrees if comparison.requires_member => {
+                RuleVerdict::Agrees if self.requires_member => {
                     let _ = writeln!(text, "{whole} agrees, and the rules require a member");
                 }
                 RuleVerdict::Agrees | RuleVerdict::NoRules => {
@@ -70,13 +55,13 @@ impl<'s> ComparedUnion<'s> {
                 }
                 RuleVerdict::TooWeak | RuleVerdict::TooStrong => {}
                 RuleVerdict::Undecided => {
-                    for why in &comparison.undecided {
+                    for why in &self.undecided {
                         let _ = writeln!(text, "{whole} {} {why}", paint.warning("undecided:"));
                     }
                 }
             }
         }
-        for it in &comparison.disagreements {
+        for it in &self.disagreements {
             match self.rejecting_rule(it) {
                 None => {
                     let violation = output::line(it.violation.as_deref().unwrap_or_default());
@@ -94,8 +79,8 @@ impl<'s> ComparedUnion<'s> {
             let also = if also.is_empty() { String::new() } else { format!("  (also with {})", also.join(", ")) };
             let _ = writeln!(text, "    {}{also}", it.object);
         }
-        if !comparison.disagreements.is_empty() {
-            for why in &comparison.undecided {
+        if !self.disagreements.is_empty() {
+            for why in &self.undecided {
                 let _ = writeln!(text, "{whole} {} also {why}", paint.warning("undecided:"));
             }
         }
@@ -134,11 +119,11 @@ impl<'s> ComparedUnion<'s> {
     /// Returns what keeps the rules from agreeing with the union.
     fn findings(&self) -> Vec<RuleFinding> {
         let position = self.line.zip(self.column);
-        let mut findings: Vec<_> = self.comparison.disagreements.iter().map(|it| self.disagreement(it)).collect();
-        if self.comparison.verdicts.contains(&RuleVerdict::NoRules) {
+        let mut findings: Vec<_> = self.disagreements.iter().map(|it| self.disagreement(it)).collect();
+        if self.verdicts.contains(&RuleVerdict::NoRules) {
             findings.push((RuleVerdict::NoRules, "no rule is about the union".to_owned(), position));
         }
-        let undecided = self.comparison.undecided.iter();
+        let undecided = self.undecided.iter();
         findings.extend(undecided.map(|why| (RuleVerdict::Undecided, why.clone(), position)));
         findings
     }
@@ -158,10 +143,9 @@ impl<'s> ComparedUnion<'s> {
     }
 
     fn result(&self, (verdict, message, position): RuleFinding) -> SarifFinding<'s> {
-        let SarifRule { id, level, .. } = rule(verdict);
         let (kind, path) = (format!("{}.{}/{}", self.kind, self.group, self.version), self.shown_path());
         let (full, place) = (format!("{kind}/{path}"), FilePlace { file: self.file, position });
-        let found = SarifFinding::new(id, level, self.path, full, String::new(), Some(place));
+        let found = SarifFinding::new(verdict.name(), verdict.severity(), self.path, full, String::new(), Some(place));
         SarifFinding { message: format!("{kind} {path}: {message}"), ..found }
     }
 }
