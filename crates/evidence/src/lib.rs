@@ -30,4 +30,4 @@ pub use exclusions::ExclusionGraph;
 pub use limits::*;
 pub use proposal::{DoubtfulGroup, Proposals};
 pub use sample::Sample;
-pub use table::{Decision, MemberRequirement, TableRow, TruthTable};
+pub use table::{Decision, TableRow, TruthTable};

@@ -10,8 +10,6 @@ use crate::scene::Scene;
 use crate::validation::{SchemaLevel, check};
 use crate::value;
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
-use std::rc::Rc;
 
 /// Strings that match many patterns.
 const STRINGS: &str =
@@ -29,15 +27,13 @@ pub struct Sample {
 #[derive(Debug)]
 pub(crate) struct Sampler<'s> {
     env: &'s CelEnv,
-    /// The parsed rules of nodes, by the address of the node.
-    rules: HashMap<*const Value, Rc<Vec<ValidationRule<'s>>>>,
     /// The number of objects that may still be tried.
     left: usize,
 }
 
 impl<'s> Sampler<'s> {
     pub(crate) fn new(env: &'s CelEnv) -> Self {
-        Self { env, rules: HashMap::new(), left: MOST_SAMPLES }
+        Self { env, left: MOST_SAMPLES }
     }
 
     /// Returns the smallest object found with a combination, if possible one that is accepted.
@@ -184,12 +180,8 @@ impl<'s> Sampler<'s> {
         if depth > DEEPEST_SCHEMA {
             return false;
         }
-        let env = self.env;
-        let rules =
-            self.rules.entry(std::ptr::from_ref(node.0)).or_insert_with(|| Rc::new(ValidationRule::of(node, env)));
-        let rules = Rc::clone(rules);
-        let scene = Scene { object: Fact::Value(value, Some(node)), env, bound: None };
-        let holds = rules.iter().all(|rule| match &*rule.parsed {
+        let scene = Scene { object: Fact::Value(value, Some(node)), env: self.env, bound: None };
+        let holds = ValidationRule::of(node, self.env).iter().all(|rule| match &*rule.parsed {
             Parsed::Expression(expression) => scene.judge(expression).accepts(),
             Parsed::Transition => true,
             Parsed::Unreadable(_) => false,

@@ -43,17 +43,6 @@ pub enum Decision {
     },
 }
 
-/// The answer to: must this member be set when the discriminator has this value?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemberRequirement {
-    /// An object without the member is rejected.
-    Required,
-    /// An object without the member is not rejected for that.
-    Optional,
-    /// A validation could not be evaluated, or rejects the value with and without the member.
-    Undecided,
-}
-
 /// The decisions on all combinations of a union.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TruthTable {
@@ -200,13 +189,10 @@ impl TruthTable {
         self.row(value, members).is_some_and(|row| self.is_rejection(row))
     }
 
-    /// Returns if a member must be set when the discriminator has a value.
-    pub fn requires(&self, value: &str, member: &str) -> MemberRequirement {
-        match (self.decision(Some(value), &[]), self.decision(Some(value), &[member])) {
-            (Some(Decision::Allowed), _) => MemberRequirement::Optional,
-            (Some(Decision::Rejected { .. }), Some(Decision::Allowed)) => MemberRequirement::Required,
-            _ => MemberRequirement::Undecided,
-        }
+    /// Returns true if an object with a value of the discriminator is rejected without a member, and allowed with it.
+    pub fn requires(&self, value: &str, member: &str) -> bool {
+        matches!(self.decision(Some(value), &[]), Some(Decision::Rejected { .. }))
+            && self.decision(Some(value), &[member]) == Some(&Decision::Allowed)
     }
 }
 

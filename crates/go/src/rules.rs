@@ -19,7 +19,7 @@ use crate::packages::{Packages, Underlying, UnknownType};
 use crate::values::{DiscriminatorValues, quoted};
 use kube_unions_core::schema::Schema;
 use kube_unions_core::union::Form;
-use kube_unions_evidence::{MemberRequirement, TruthTable, UnionFields};
+use kube_unions_evidence::{TruthTable, UnionFields};
 use std::collections::BTreeSet;
 
 impl MarkedStruct<'_, '_> {
@@ -337,8 +337,7 @@ fn required<'v>(
         ..UnionFields::default()
     };
     let table = TruthTable::of(node, &union);
-    let required =
-        members.iter().filter(|(value, member)| table.requires(value, member) == MemberRequirement::Required);
+    let required = members.iter().filter(|(value, member)| table.requires(value, member));
     required.map(|(value, _)| *value).collect()
 }
 
