@@ -7,7 +7,6 @@ use crate::file::Problem;
 use kube_unions_core::declaration::{ANNOTATION, FaultKind, FaultOfVersions, Severity, Source};
 use kube_unions_core::field_path::pointer;
 use kube_unions_core::near::nearest;
-use kube_unions_core::report_kinds;
 use kube_unions_core::schema::{EXTENSION, Place, PlaceStep};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -38,60 +37,7 @@ pub struct Diagnostic {
     pub message: String,
     /// Its rule.
     #[serde(serialize_with = "name_of_rule")]
-    pub rule: LintRule,
-}
-
-/// The rule that a diagnostic is reported under. Its name never changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LintRule {
-    /// A fault of a declaration.
-    Fault(FaultKind),
-    /// A problem of an input.
-    Input(InputRule),
-}
-
-report_kinds! {
-    /// A rule about inputs, beside the faults of declarations.
-    InputRule:
-    MisspeltName "misspelt-name" Error "A keyword or an annotation resembles one that declares unions, and has no effect.",
-    MisspeltKind "misspelt-kind" Error "The kind of a document resembles one that declares unions, and is not checked.",
-    MisplacedAnnotation "misplaced-annotation" Error "The annotation is where the CRD that is made of the document does not get it.",
-    RulesTooWeak "rules-too-weak" Warning "The validations of a CRD are about a union, and allow an object that it rejects.",
-    RulesTooStrong "rules-too-strong" Warning "The validations of a CRD are about a union, and reject an object that it allows.",
-    RulesUndecided "rules-undecided" Note "A validation of a CRD is about a union, and cannot be compared with it.",
-    UnreadableInput "unreadable-input" Error "A file or a document cannot be read.",
-}
-
-impl LintRule {
-    /// Returns every rule.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let faults = FaultKind::ALL.iter().copied().map(Self::Fault);
-        faults.chain(InputRule::ALL.iter().copied().map(Self::Input))
-    }
-
-    /// Returns the name of the rule.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fault(kind) => kind.name(),
-            Self::Input(rule) => rule.name(),
-        }
-    }
-
-    /// Returns the meaning of the rule, as a sentence.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Self::Fault(kind) => kind.meaning(),
-            Self::Input(rule) => rule.meaning(),
-        }
-    }
-
-    /// Returns the severity of every diagnostic under this rule.
-    pub fn severity(self) -> Severity {
-        match self {
-            Self::Fault(kind) => kind.severity(),
-            Self::Input(rule) => rule.severity(),
-        }
-    }
+    pub rule: FaultKind,
 }
 
 impl Diagnostic {
@@ -104,19 +50,19 @@ impl Diagnostic {
             versions: versions.iter().map(|&version| version.to_owned()).collect(),
             path: fault.path.clone(),
             source: fault.source.map(|source| source.to_string()),
-            ..Self::at(problem, LintRule::Fault(fault.kind))
+            ..Self::of_input(problem, fault.kind)
         }
     }
 
     /// Describes a file or document that could not be read.
     pub fn of_problem(problem: &Problem) -> Self {
-        Self::of_input(problem.clone(), InputRule::UnreadableInput)
+        Self::of_input(problem.clone(), FaultKind::UnreadableInput)
     }
 
     /// Describes a document of a misspelt kind.
     pub fn of_misspelt_kind(document: &Document, message: String) -> Self {
         let problem = Problem::of_document(document, "", message);
-        Self { declaration: document.name.clone(), ..Self::of_input(problem, InputRule::MisspeltKind) }
+        Self { declaration: document.name.clone(), ..Self::of_input(problem, FaultKind::MisspeltKind) }
     }
 
     /// Describes an annotation on a document that a CRD is made of, if there is one.
@@ -129,15 +75,11 @@ impl Diagnostic {
         let source = document.with_origin(None);
         let pointer = pointer(["metadata", "annotations", ANNOTATION]);
         let problem = Problem::of_document(&source, &pointer, message);
-        Some(Self { definition: document.name.clone(), ..Self::of_input(problem, InputRule::MisplacedAnnotation) })
+        Some(Self { definition: document.name.clone(), ..Self::of_input(problem, FaultKind::MisplacedAnnotation) })
     }
 
     /// Describes a problem of an input.
-    pub fn of_input(problem: Problem, rule: InputRule) -> Self {
-        Self::at(problem, LintRule::Input(rule))
-    }
-
-    fn at(problem: Problem, rule: LintRule) -> Self {
+    pub fn of_input(problem: Problem, rule: FaultKind) -> Self {
         Self {
             file: problem.file,
             line: problem.position.map(|(line, _)| line),
@@ -163,7 +105,7 @@ impl Diagnostic {
         let of_name = |pointer: &str, source: Source, message| Self {
             definition: document.name.clone(),
             source: Some(source.to_string()),
-            ..Self::of_input(Problem::of_document(document, pointer, message), InputRule::MisspeltName)
+            ..Self::of_input(Problem::of_document(document, pointer, message), FaultKind::MisspeltName)
         };
         let mut found = Vec::new();
         let annotations = crd.pointer("/metadata/annotations").and_then(Value::as_object);
@@ -254,6 +196,6 @@ fn place(path: &[String]) -> Place {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn name_of_rule<S: Serializer>(rule: &LintRule, serializer: S) -> Result<S::Ok, S::Error> {
+fn name_of_rule<S: Serializer>(rule: &FaultKind, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(rule.name())
 }

@@ -9,10 +9,11 @@ use crate::cli::input::manifest::{self, Document, EditedFile, ManifestFile, Path
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::only;
 use crate::cli::report::Verdict;
-use crate::cli::report::diagnostic::{self, Diagnostic, InputRule, LintRule};
+use crate::cli::report::diagnostic::{self, Diagnostic};
 use crate::cli::report::output::{self, Paint};
 use anyhow::bail;
 use clap::Args;
+use kube_unions_core::declaration::FaultKind;
 use kube_unions_manifests::counts::{count, grouped};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -166,7 +167,7 @@ impl Messages {
     fn add_diagnostics(&mut self, document: &Document) {
         let assembly = kinds::assemble(vec![document.clone()], BuiltinUnionsArg::Ignored);
         let found = diagnostic::diagnose(&assembly).into_iter();
-        self.add(found.filter(|diagnostic| diagnostic.rule != LintRule::Input(InputRule::MisplacedAnnotation)));
+        self.add(found.filter(|diagnostic| diagnostic.rule != FaultKind::MisplacedAnnotation));
     }
 
     fn add(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {

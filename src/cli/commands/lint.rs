@@ -11,7 +11,7 @@ use crate::cli::input::manifest::{self, Document, IndexedFiles, ManifestRole};
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::Verdict;
-use crate::cli::report::diagnostic::{self, Diagnostic, InputRule, LintRule};
+use crate::cli::report::diagnostic::{self, Diagnostic};
 use crate::cli::report::exit::FAILED;
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
@@ -83,7 +83,7 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let missing = if unread > 0 || arguments.partial { None } else { assembly.missing(&paths) };
     let missing = missing.or_else(|| compared.as_ref().err().filter(|_| unread == 0).cloned());
     if arguments.partial {
-        diagnostics.retain(|diagnostic| diagnostic.rule != LintRule::Fault(FaultKind::MissingTarget));
+        diagnostics.retain(|diagnostic| diagnostic.rule != FaultKind::MissingTarget);
     }
     let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
     let nothing = diagnostics.is_empty() && assembly.union_count() == 0;
@@ -165,8 +165,8 @@ fn print(diagnostics: &[Diagnostic], format: FindingsFormat, problems: &[String]
 /// Returns the log of all diagnostics. `problems` kept something from being checked, and `code` is the exit code. A file that cannot be
 /// read is a notification of the run, not a result.
 fn log(diagnostics: &[Diagnostic], problems: &[String], code: u8) -> serde_json::Result<String> {
-    let is_result = |rule: &LintRule| *rule != LintRule::Input(InputRule::UnreadableInput);
-    let rules = LintRule::all().filter(is_result).map(|rule| SarifRule {
+    let is_result = |rule: &FaultKind| *rule != FaultKind::UnreadableInput;
+    let rules = FaultKind::ALL.iter().filter(|rule| is_result(rule)).map(|rule| SarifRule {
         id: rule.name(),
         description: rule.meaning(),
         level: rule.severity(),

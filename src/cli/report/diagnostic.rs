@@ -1,6 +1,6 @@
 //! Prints diagnostics as lines for people.
 
-pub(crate) use kube_unions_manifests::diagnostic::{Diagnostic, InputRule, LintRule, compare, diagnose};
+pub(crate) use kube_unions_manifests::diagnostic::{Diagnostic, compare, diagnose};
 
 use super::output::{self, Paint};
 use super::sarif::FilePlace;

@@ -82,7 +82,8 @@ fn rules_of_lint() -> Vec<[String; 3]> {
 #[test]
 fn lint_has_a_rule_for_each_kind_of_fault() {
     let rules = rules_of_lint();
-    let faults = FaultKind::ALL.iter().map(|kind| {
+    let kinds = FaultKind::ALL.iter().filter(|kind| **kind != FaultKind::UnreadableInput);
+    let kinds = kinds.map(|kind| {
         let level = match kind.severity() {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -90,17 +91,5 @@ fn lint_has_a_rule_for_each_kind_of_fault() {
         };
         [kind.name(), level, kind.meaning()].map(str::to_owned)
     });
-    assert_eq!(rules[..FaultKind::ALL.len()], faults.collect::<Vec<_>>());
-    let own: Vec<&str> = rules[FaultKind::ALL.len()..].iter().map(|[id, ..]| id.as_str()).collect();
-    assert_eq!(
-        own,
-        [
-            "misspelt-name",
-            "misspelt-kind",
-            "misplaced-annotation",
-            "rules-too-weak",
-            "rules-too-strong",
-            "rules-undecided"
-        ]
-    );
+    assert_eq!(rules, kinds.collect::<Vec<_>>());
 }

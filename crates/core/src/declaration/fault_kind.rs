@@ -49,7 +49,8 @@ macro_rules! report_kinds {
 }
 
 report_kinds! {
-    /// Kind of a [`Fault`](super::Fault). Its name never changes.
+    /// Kind of a [`Fault`](super::Fault), or of a problem of an input, the last ones. It is the rule of a diagnostic. Its name never
+    /// changes.
     FaultKind:
     UnreadableCrd "unreadable-crd" Error "A CRD cannot be read.",
     DuplicateKind "duplicate-kind" Error "Several CRDs define one kind.",
@@ -140,6 +141,13 @@ report_kinds! {
     MoreErrors "more-errors" Error "There are more errors than the report has.",
     MoreWarnings "more-warnings" Warning "There are more warnings than the report has.",
     MoreNotes "more-notes" Note "There are more notes than the report has.",
+    MisspeltName "misspelt-name" Error "A keyword or an annotation resembles one that declares unions, and has no effect.",
+    MisspeltKind "misspelt-kind" Error "The kind of a document resembles one that declares unions, and is not checked.",
+    MisplacedAnnotation "misplaced-annotation" Error "The annotation is where the CRD that is made of the document does not get it.",
+    RulesTooWeak "rules-too-weak" Warning "The validations of a CRD are about a union, and allow an object that it rejects.",
+    RulesTooStrong "rules-too-strong" Warning "The validations of a CRD are about a union, and reject an object that it allows.",
+    RulesUndecided "rules-undecided" Note "A validation of a CRD is about a union, and cannot be compared with it.",
+    UnreadableInput "unreadable-input" Error "A file or a document cannot be read.",
 }
 
 impl FaultKind {

@@ -3,9 +3,10 @@
 use super::comparison::{ComparedUnion, LONGEST_RULE, ReportedRule, RuleDisagreement, RuleVerdict};
 use crate::cli::input::manifest::Problem;
 use crate::cli::input::values::FindingsFormat;
-use crate::cli::report::diagnostic::{Diagnostic, InputRule};
+use crate::cli::report::diagnostic::Diagnostic;
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
+use kube_unions_core::declaration::FaultKind;
 use kube_unions_core::field_path::Printable;
 use std::fmt::Write;
 
@@ -100,9 +101,9 @@ impl<'s> ComparedUnion<'s> {
     pub(super) fn diagnostics(&self) -> impl Iterator<Item = Diagnostic> {
         self.findings().into_iter().filter_map(|(verdict, message, position)| {
             let rule = match verdict {
-                RuleVerdict::TooWeak => InputRule::RulesTooWeak,
-                RuleVerdict::TooStrong => InputRule::RulesTooStrong,
-                RuleVerdict::Undecided => InputRule::RulesUndecided,
+                RuleVerdict::TooWeak => FaultKind::RulesTooWeak,
+                RuleVerdict::TooStrong => FaultKind::RulesTooStrong,
+                RuleVerdict::Undecided => FaultKind::RulesUndecided,
                 RuleVerdict::Agrees | RuleVerdict::NoRules => return None,
             };
             let found = Diagnostic::of_input(Problem { file: self.file.to_owned(), position, message }, rule);

@@ -2,7 +2,7 @@
 
 use crate::cli::input::kinds::{self, Assembly, BuiltinUnionsArg};
 use crate::cli::input::manifest::{self, Document, Problem};
-use crate::cli::report::diagnostic::{self, Diagnostic, LintRule};
+use crate::cli::report::diagnostic::{self, Diagnostic};
 use crate::cli::report::output;
 use kube_unions_core::declaration::{FaultKind, Severity};
 use kube_unions_manifests::counts::count;
@@ -60,8 +60,7 @@ impl OlderFiles {
         let (changes, compared) = diagnostic::compare(&self.assembly, new);
         // What one revision lacks may be in a file that cannot be read.
         let is_known = |change: &Diagnostic| {
-            self.problems.is_empty()
-                || !matches!(change.rule, LintRule::Fault(FaultKind::OnlyInOld | FaultKind::OnlyInNew))
+            self.problems.is_empty() || !matches!(change.rule, FaultKind::OnlyInOld | FaultKind::OnlyInNew)
         };
         diagnostics.extend(changes.into_iter().filter(is_known));
         if compared == 0 {
