@@ -1,14 +1,14 @@
 //! Puts the items of a merged list in order.
 
+use super::merging_value::MergingValue;
 use crate::error::BrokenRule;
 use crate::value::Value;
+use bumpalo::Bump;
 
 /// An item of the merged list.
 #[derive(Debug)]
 pub(super) struct ListItem<'a> {
-    pub(super) value: Value<'a>,
-    /// The patches to merge into the item, in order.
-    pub(super) patches: Vec<Value<'a>>,
+    pub(super) value: MergingValue<'a>,
     /// The position in the requested order, if the order names the item.
     pub(super) rank: Option<usize>,
     /// The position in the live list, if the item was in it.
@@ -17,26 +17,26 @@ pub(super) struct ListItem<'a> {
 
 impl<'a> ListItem<'a> {
     pub(super) fn new(value: Value<'a>, live: Option<usize>) -> Self {
-        Self { value, patches: Vec::new(), rank: None, live }
+        Self { value: MergingValue::Closed(value), rank: None, live }
     }
 }
 
 /// Merges the ranked items, by rank, with the others, which keep their order. An unranked item precedes a ranked one if it did
 /// so in the live list.
-pub(super) fn arrange(items: Vec<ListItem<'_>>) -> Vec<ListItem<'_>> {
+pub(super) fn arrange<'a>(items: Vec<ListItem<'a>>, arena: &'a Bump) -> Vec<Value<'a>> {
     let (mut ranked, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.rank.is_some());
     ranked.sort_by_key(|item| item.rank);
     let mut all = Vec::with_capacity(ranked.len() + others.len());
     let mut others = others.into_iter().peekable();
-    for item in ranked {
+    for mut item in ranked {
         let precedes =
             |other: &ListItem<'_>| matches!((other.live, item.live), (Some(other), Some(item)) if other < item);
-        while let Some(other) = others.next_if(precedes) {
-            all.push(other);
+        while let Some(mut other) = others.next_if(precedes) {
+            all.push(other.value.close(arena));
         }
-        all.push(item);
+        all.push(item.value.close(arena));
     }
-    all.extend(others);
+    all.extend(others.map(|mut other| other.value.close(arena)));
     all
 }
 

@@ -5,10 +5,10 @@ mod order;
 mod patch_items;
 mod working_list;
 
-pub(super) use list_rules::ListRules;
+pub(super) use list_rules::{ListRules, MergeItem};
 
 use super::arrange::{ListItem, arrange};
-use super::task::ListPatch;
+use super::field::ListPatch;
 use crate::error::BrokenAt;
 use crate::schema::Strategy;
 use crate::strip_directives::{StripMode, strip_item_directives};
@@ -23,7 +23,7 @@ impl<'a> ListRules<'a> {
         self,
         live: Option<&'a [Value<'a>]>,
         patch: &ListPatch<'a>,
-    ) -> Result<Vec<ListItem<'a>>, BrokenAt> {
+    ) -> Result<Vec<Value<'a>>, BrokenAt> {
         let items = patch.items.unwrap_or_default();
         let literal = live.is_some() && patch.items.is_some() && self.field.strategy != Strategy::Merge;
         let patch_items = PatchItems::read(&self, items, literal)?;
@@ -47,7 +47,7 @@ impl<'a> ListRules<'a> {
             if let Some(order) = order {
                 order.rank(&mut list);
             }
-            return Ok(arrange(list.into_items()));
+            return Ok(arrange(list.into_items(), self.context.arena));
         };
         let mut list = WorkingList::of_live(self, live)?;
         list.delete(&patch_items.delete);
@@ -63,6 +63,6 @@ impl<'a> ListRules<'a> {
             None if patch_items.list_keys => list.rank_merged(&merged_at),
             None => RequestedOrder::of_patch(&patch_items.merge).rank(&mut list),
         }
-        Ok(arrange(list.into_items()))
+        Ok(arrange(list.into_items(), self.context.arena))
     }
 }

@@ -1,8 +1,9 @@
 //! Merges the patch of a list into it: sets of scalars here, lists of objects in `keyed`.
 
 use super::arrange::{ListItem, arrange, refuse_other_order};
-use super::keyed::ListRules;
-use super::task::ListPatch;
+use super::field::ListPatch;
+use super::keyed::{ListRules, MergeItem};
+use super::merging_value::MergingValue;
 use crate::context::Context;
 use crate::directive::DELETE_FROM_PRIMITIVE_LIST;
 use crate::elements::{Elements, elements};
@@ -12,14 +13,14 @@ use crate::strip_directives::{StripMode, strip_directives};
 use crate::value::{Scalar, Value};
 use hashbrown::{HashMap, HashSet};
 
-/// Returns the items of the merged list, in order, with the patches that are left to merge into each. `live` is `None` if the
-/// object has no such list.
+/// Returns the merged list. `live` is `None` if the object has no such list.
 pub(super) fn merge<'a>(
     context: &Context<'a>,
     field: &'a FieldSchema,
     live: Option<&'a [Value<'a>]>,
     patch: &ListPatch<'a>,
-) -> Result<Vec<ListItem<'a>>, BrokenAt> {
+    merge_item: MergeItem<'a>,
+) -> Result<Value<'a>, BrokenAt> {
     let deleted = patch.delete.map(|delete| scalar_set(context, delete)).transpose()?;
     let is_deleted = |value: &Value<'a>| {
         let scalar = deleted.as_ref().and_then(|deleted| Some((deleted, value.scalar(context.arena)?)));
@@ -36,7 +37,7 @@ pub(super) fn merge<'a>(
     }
     let (live_items, items) = (live.unwrap_or_default(), patch.items.unwrap_or_default());
     if live_items.is_empty() && items.is_empty() && patch.order.is_none() {
-        return Ok(Vec::new());
+        return Ok(context.list(&[]));
     }
     let elements = elements(live_items, items)?;
     if elements.is_none() && patch.order.is_some() {
@@ -44,18 +45,18 @@ pub(super) fn merge<'a>(
     }
     let unchanged = elements.is_none() || (patch.order.is_none() && patch.items.is_none());
     let mut merged = if unchanged {
-        live_items.iter().enumerate().map(|(position, value)| ListItem::new(*value, Some(position))).collect()
+        live_items.to_vec()
     } else if let Some(keys) = &field.keys {
-        ListRules { context: *context, field, keys }.merge(live, patch)?
+        ListRules { context: *context, field, keys, merge_item }.merge(live, patch)?
     } else if elements == Some(Elements::Maps) {
         return Err(BrokenRule::NoKeyDeclared.into());
     } else {
         scalars(context, field, live, patch)?
     };
     if deleted.is_some() {
-        merged.retain(|item| !is_deleted(&item.value));
+        merged.retain(|item| !is_deleted(item));
     }
-    Ok(merged)
+    Ok(context.list(&merged))
 }
 
 /// Refuses a patch that adds a scalar which it also deletes.
@@ -87,25 +88,24 @@ fn scalars<'a>(
     field: &FieldSchema,
     live: Option<&'a [Value<'a>]>,
     patch: &ListPatch<'a>,
-) -> Result<Vec<ListItem<'a>>, BrokenAt> {
+) -> Result<Vec<Value<'a>>, BrokenAt> {
     let scalar = |value: &Value<'a>| value.scalar(context.arena).unwrap_or(Scalar::Null);
     let live_items = live.unwrap_or_default();
     let items = patch.items.unwrap_or_default();
     if let Some(order) = patch.order {
         refuse_other_order(items.iter().map(|item| Some(scalar(item))), order, |item, entry| *item == scalar(entry))?;
     }
-    let mut all: Vec<ListItem<'a>> = match (live, patch.items) {
+    let all: Vec<Value<'a>> = match (live, patch.items) {
         (Some(_), Some(_)) if field.strategy == Strategy::Merge => {
             let mut seen = HashSet::with_capacity(live_items.len() + items.len());
-            let distinct = live_items.iter().chain(items).filter(|item| seen.insert(scalar(item)));
-            distinct.map(|item| ListItem::new(*item, None)).collect()
+            live_items.iter().chain(items).filter(|item| seen.insert(scalar(item))).copied().collect()
         }
         (_, Some(_)) => {
             let mode = if live.is_some() { StripMode::Literal } else { StripMode::Fresh };
             let items = strip_directives(context, Value::List(items), Some(field.items), mode)?.and_then(Value::items);
-            items.unwrap_or_default().iter().map(|item| ListItem::new(*item, None)).collect()
+            items.unwrap_or_default().to_vec()
         }
-        (_, None) => live_items.iter().map(|item| ListItem::new(*item, None)).collect(),
+        (_, None) => live_items.to_vec(),
     };
     let first_positions = |items: &'a [Value<'a>]| {
         let mut positions: HashMap<Scalar<'a>, usize> = HashMap::with_capacity(items.len());
@@ -115,10 +115,10 @@ fn scalars<'a>(
         positions
     };
     let (in_live, ranks) = (first_positions(live_items), first_positions(patch.order.unwrap_or(items)));
-    for item in &mut all {
-        let scalar = scalar(&item.value);
-        item.rank = ranks.get(&scalar).copied();
-        item.live = in_live.get(&scalar).copied();
-    }
-    Ok(arrange(all))
+    let item = |value: Value<'a>| {
+        let scalar = scalar(&value);
+        let (rank, live) = (ranks.get(&scalar).copied(), in_live.get(&scalar).copied());
+        ListItem { value: MergingValue::Closed(value), rank, live }
+    };
+    Ok(arrange(all.into_iter().map(item).collect(), context.arena))
 }

@@ -3,17 +3,18 @@
 use super::list_rules::ListRules;
 use super::patch_items::PatchItem;
 use crate::apply::arrange::ListItem;
-use crate::directive::RetainedKeys;
 use crate::error::{BrokenAt, BrokenRule, PatchMergeKeyFault, PatchSide};
 use crate::keys::{DEFAULT_KEY, KeyIndex, KeySet, KeyTuple};
-use crate::schema::MergeKey;
 use crate::strip_directives::{StripMode, strip_item_directives};
-use crate::value::{Scalar, Value};
+use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
+use kube_unions_core::field_path::Segment;
 
 /// The items of a list with an index of their keys.
 pub(super) struct WorkingList<'a> {
     pub(super) list: ListRules<'a>,
+    /// The items before the merge.
+    live: &'a [Value<'a>],
     /// The keys of all items, including the deleted ones.
     pub(super) index: KeyIndex<'a>,
     /// The items, `None` for a deleted one.
@@ -30,7 +31,7 @@ impl<'a> WorkingList<'a> {
         let tuples = list.keys.tuples(live, PatchSide::Live, &list.context)?;
         let index = KeyIndex::new(list.context, list.keys, tuples);
         let items = live.iter().enumerate().map(|(position, value)| Some(ListItem::new(*value, Some(position))));
-        Ok(Self { list, index, items: items.collect(), renamed: Vec::new(), found: HashMap::new() })
+        Ok(Self { list, live, index, items: items.collect(), renamed: Vec::new(), found: HashMap::new() })
     }
 
     /// Adds an item and returns its position.
@@ -65,8 +66,10 @@ impl<'a> WorkingList<'a> {
             None => self.find(item, list_keys)?,
         };
         let position = if let Some(position) = found {
-            if let Some(Some(found)) = self.items.get_mut(position) {
-                found.patches.push(item.value);
+            if let (Some(Some(found)), Value::Map(patch)) = (self.items.get_mut(position), item.value) {
+                let ListRules { context, field, merge_item, .. } = &self.list;
+                let merged = merge_item(context, &mut found.value, field.items, patch);
+                merged.map_err(|broken| broken.inside(Segment::Index(position)))?;
             }
             position
         } else {
@@ -83,16 +86,16 @@ impl<'a> WorkingList<'a> {
 
     /// Finds the item that a patch item matches.
     fn find(&mut self, item: PatchItem<'a>, list_keys: bool) -> Result<Option<usize>, BrokenRule> {
-        let Self { index, items, list: ListRules { context, keys, .. }, .. } = self;
+        let Self { index, items, live, list: ListRules { context, keys, .. }, .. } = self;
         let item_at = |position: usize| items.get(position).and_then(Option::as_ref);
         if !list_keys {
             return Ok(index.matching(DEFAULT_KEY, item.tuple).find(|position| item_at(*position).is_some()));
         }
         let removed = || keys.all().iter().enumerate().filter(|(bit, _)| item.removed & (1 << bit) != 0);
-        let has_removed = |found: &ListItem<'a>| {
-            removed().all(|(_, key)| found.value.get(&key.name).is_some_and(|value| !matches!(value, Value::Null)))
+        let has_removed = |found: &Value<'a>| {
+            removed().all(|(_, key)| found.get(&key.name).is_some_and(|value| !matches!(value, Value::Null)))
         };
-        let fits = |position: &usize| item_at(*position).is_some_and(|it| it.live.is_some() && has_removed(it));
+        let fits = |at: &usize| item_at(*at).is_some() && live.get(*at).is_some_and(has_removed);
         let mut fitting = index.matching(item.keys & !item.removed, item.tuple).filter(fits);
         let first = fitting.next();
         if (item.removed == 0 || context.strict) && fitting.next().is_some() {
@@ -109,12 +112,11 @@ impl<'a> WorkingList<'a> {
     /// Computes the keys that the items have after the merge, since a patch that lists keys may add and remove keys. Refuses a
     /// result in which an item that was merged has the keys of another one.
     pub(super) fn rename(&mut self, merged_at: &[usize]) -> Result<(), BrokenAt> {
+        let ListRules { context, keys, .. } = self.list;
         let mut counts: HashMap<KeyTuple<'a>, usize> = HashMap::with_capacity(self.items.len());
-        for (item, tuple) in self.items.iter().zip(self.index.tuples()) {
-            let mut tuple = item.is_some().then_some(*tuple);
-            for patch in item.iter().flat_map(|item| &item.patches) {
-                tuple = tuple.map(|tuple| tuple_after(&self.list, tuple, *patch)).transpose()?;
-            }
+        for item in &mut self.items {
+            let item = item.as_mut().map(|item| item.value.close(context.arena));
+            let tuple = item.map(|item| keys.tuple(item, PatchSide::Patch, &context)).transpose()?;
             self.renamed.push(tuple);
             if let Some(tuple) = tuple {
                 *counts.entry(tuple).or_default() += 1;
@@ -144,17 +146,4 @@ impl<'a> WorkingList<'a> {
     pub(super) fn into_items(self) -> Vec<ListItem<'a>> {
         self.items.into_iter().flatten().collect()
     }
-}
-
-/// Returns the keys of an item after a patch is merged into it.
-fn tuple_after<'a>(list: &ListRules<'a>, before: KeyTuple<'a>, patch: Value<'a>) -> Result<KeyTuple<'a>, BrokenRule> {
-    let ListRules { context, keys, .. } = list;
-    let set = keys.tuple(patch, PatchSide::Patch, context)?;
-    let Value::Map(entries) = patch else { return Ok(before) };
-    let retained = RetainedKeys::of(entries, None)?;
-    let value = |((key, before), set): ((&MergeKey, &Option<Scalar<'a>>), &Option<Scalar<'a>>)| {
-        let is_cleared = || retained.as_ref().is_some_and(|retained| !retained.has(&key.name));
-        if patch.get(&key.name).is_some() || is_cleared() { *set } else { *before }
-    };
-    Ok(context.arena.alloc_slice_fill_iter(keys.all().iter().zip(before).zip(set).map(value)))
 }
