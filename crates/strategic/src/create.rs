@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::directive::{DELETE_FROM_PRIMITIVE_LIST, PATCH, RETAIN_KEYS, SET_ELEMENT_ORDER};
 use crate::error::{BrokenAt, BrokenRule, PatchError};
 use crate::schema::{NodeId, Strategy};
-use crate::value::{FieldLookup, MapEntry, Value, ValueKind};
+use crate::value::{MapEntry, Value, ValueKind, by_name};
 use lists::{ComparedLists, ListChange, ObjectChange};
 
 /// Returns the patch.
@@ -30,58 +30,26 @@ pub(crate) fn create<'a>(
     Ok(root.compare(context)?.patch.unwrap_or(Value::EMPTY))
 }
 
-/// Objects that are being compared.
+/// Objects that are being compared, and the patch so far.
 struct ObjectComparison<'a> {
     options: CreateOptions,
     node: NodeId,
     retain_keys: bool,
-    original: &'a [MapEntry<'a>],
-    original_fields: FieldLookup<'a>,
-    /// The number of original fields that the modified object still has.
-    original_kept: usize,
-    current: &'a [MapEntry<'a>],
-    /// `None` if the current object is absent, so that the patch adds everything.
-    current_fields: Option<FieldLookup<'a>>,
-    /// The number of current fields that the modified object has.
-    current_kept: usize,
-    /// `original` and `current` are the same object.
-    two_way: bool,
-    modified: &'a [MapEntry<'a>],
+    sides: CreateSides<'a, MapEntry<'a>>,
     patch: Vec<MapEntry<'a>>,
     deletes: bool,
 }
 
 impl<'a> ObjectComparison<'a> {
-    fn new(
-        options: CreateOptions,
-        node: NodeId,
-        retain_keys: bool,
-        CreateSides { original, current, modified }: CreateSides<'a, MapEntry<'a>>,
-    ) -> Box<Self> {
-        let original = original.unwrap_or_default();
-        Box::new(Self {
-            options,
-            node,
-            retain_keys,
-            original,
-            original_fields: FieldLookup::of(original),
-            original_kept: 0,
-            current: current.unwrap_or_default(),
-            current_fields: current.map(FieldLookup::of),
-            current_kept: 0,
-            two_way: current.is_some_and(|current| std::ptr::eq(original, current)),
-            modified,
-            patch: Vec::new(),
-            deletes: false,
-        })
+    fn new(options: CreateOptions, node: NodeId, retain_keys: bool, sides: CreateSides<'a, MapEntry<'a>>) -> Self {
+        Self { options, node, retain_keys, sides, patch: Vec::new(), deletes: false }
     }
 
-    fn compare(mut self: Box<Self>, context: &Context<'a>) -> Result<ObjectChange<'a>, BrokenAt> {
-        for &(key, modified) in self.modified {
-            let current = self.current_fields.as_mut().and_then(|fields| fields.get(key)).map(|(_, value)| value);
-            self.current_kept += usize::from(current.is_some());
-            let original = if self.two_way { current } else { self.original_fields.get(key).map(|(_, value)| value) };
-            self.original_kept += usize::from(original.is_some());
+    fn compare(mut self, context: &Context<'a>) -> Result<ObjectChange<'a>, BrokenAt> {
+        let side = |fields: Option<&'a [MapEntry<'a>]>| by_name(fields.unwrap_or_default());
+        let (original, current) = (side(self.sides.original), side(self.sides.current));
+        for &(key, modified) in self.sides.modified {
+            let (original, current) = (original.get(key).copied(), current.get(key).copied());
             if key == PATCH
                 && let Some(current) = current
                 && let Some(wrong) = [current, modified].into_iter().find(|value| value.kind() != ValueKind::String)
@@ -173,30 +141,20 @@ impl<'a> ObjectComparison<'a> {
         self.patch.extend(change.items.map(|items| (key, items)));
     }
 
-    fn finish(&mut self, context: &Context<'a>) -> ObjectChange<'a> {
-        // A field that is not null goes away, so that retained keys must be stated even if nothing else changed.
-        let mut loses_field = false;
-        if self.original_kept < self.original.len() {
-            let mut modified = FieldLookup::of(self.modified);
-            for (key, value) in self.original {
-                if modified.get(key).is_none() {
-                    self.deletes = true;
-                    loses_field |= !matches!(value, Value::Null);
-                    self.patch.push((key, Value::Null));
-                }
-            }
-        }
-        let is_new = self.current_fields.is_none();
+    fn finish(mut self, context: &Context<'a>) -> ObjectChange<'a> {
+        let CreateSides { original, current, modified } = self.sides;
+        let kept = by_name(modified);
+        let gone = |side: Option<&'a [MapEntry<'a>]>| {
+            side.unwrap_or_default().iter().filter(|(key, _)| !kept.contains_key(key))
+        };
+        let is_set = |(_, value): &&MapEntry<'a>| !matches!(value, Value::Null);
+        self.deletes |= gone(original).next().is_some();
+        self.patch.extend(gone(original).map(|(key, _)| (*key, Value::Null)));
+        let is_new = current.is_none();
         if self.retain_keys {
-            if !is_new && self.current_kept < self.current.len() {
-                let mut modified = FieldLookup::of(self.modified);
-                loses_field |= self
-                    .current
-                    .iter()
-                    .any(|(key, value)| !matches!(value, Value::Null) && modified.get(key).is_none());
-            }
-            let mut keys: Vec<&'a str> =
-                self.modified.iter().filter(|(_, value)| !matches!(value, Value::Null)).map(|(key, _)| *key).collect();
+            // A field that is not null goes away, so that retained keys must be stated even if nothing else changed.
+            let loses_field = gone(original).chain(gone(current)).any(|field| is_set(&field));
+            let mut keys: Vec<&'a str> = modified.iter().filter(is_set).map(|(key, _)| *key).collect();
             let changes = if is_new { self.deletes } else { !self.patch.is_empty() };
             if !keys.is_empty() && (changes || loses_field) {
                 keys.sort_unstable();

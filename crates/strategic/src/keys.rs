@@ -28,14 +28,6 @@ impl MergeKeys {
         side: PatchSide,
         context: &Context<'a>,
     ) -> Result<KeyTuple<'a>, BrokenRule> {
-        let mut values = [None; 4];
-        if self.all().len() <= values.len() {
-            for (place, key) in values.iter_mut().zip(self.all()) {
-                *place = value(key, item, side, context)?;
-            }
-            self.has_default(&values, side)?;
-            return Ok(context.arena.alloc_slice_copy(values.get(..self.all().len()).unwrap_or_default()));
-        }
         let values = self.all().iter().map(|key| value(key, item, side, context)).collect::<Result<Vec<_>, _>>()?;
         self.has_default(&values, side)?;
         Ok(context.arena.alloc_slice_copy(&values))
@@ -94,10 +86,8 @@ fn value<'a>(
 ) -> Result<Option<Scalar<'a>>, BrokenRule> {
     match item.get(&key.name) {
         None => {}
-        Some(Value::Null) if key.default.is_some() => {}
-        Some(Value::Null) if side == PatchSide::Live || side == PatchSide::Patch => {
-            // A null key is absent. The caller checks the default key.
-        }
+        // A null key is absent. The caller checks the default key.
+        Some(Value::Null) if key.default.is_some() || side != PatchSide::Order => {}
         Some(found) => {
             let wrong = || BrokenRule::KeyType { side, key: key.name.clone(), found: found.kind() };
             return match found.scalar(context.arena) {
@@ -125,9 +115,6 @@ pub(crate) struct KeyIndex<'a> {
 }
 
 impl<'a> KeyIndex<'a> {
-    /// Largest number of items for which a linear search is cheaper than a hash table.
-    const SMALL: usize = 16;
-
     pub(crate) fn new(context: Context<'a>, keys: &MergeKeys, tuples: Vec<KeyTuple<'a>>) -> Self {
         Self { context, every: keys.every(), tuples, searched: Vec::new() }
     }
@@ -144,11 +131,6 @@ impl<'a> KeyIndex<'a> {
         &self.tuples
     }
 
-    /// Returns true if the list is so large that remembering a found item is cheaper than searching again.
-    pub(crate) fn is_large(&self) -> bool {
-        self.tuples.len() > Self::SMALL
-    }
-
     /// Returns a tuple with only the values of some keys.
     pub(crate) fn only(&self, keys: KeySet, tuple: KeyTuple<'a>) -> KeyTuple<'a> {
         project(self.context, tuple, keys, self.every)
@@ -156,13 +138,6 @@ impl<'a> KeyIndex<'a> {
 
     /// Returns every position that has the values of `wanted` in `keys`, in order.
     pub(crate) fn matching(&mut self, keys: KeySet, wanted: KeyTuple<'a>) -> impl Iterator<Item = usize> {
-        let (found, scanned) =
-            if self.is_large() { (self.positions(keys, wanted), &[][..]) } else { (&[][..], &*self.tuples) };
-        let scanned = scanned.iter().enumerate().filter(move |(_, tuple)| agree(tuple, wanted, keys));
-        found.iter().copied().chain(scanned.map(|(position, _)| position))
-    }
-
-    fn positions(&mut self, keys: KeySet, wanted: KeyTuple<'a>) -> &[usize] {
         let wanted = self.only(keys, wanted);
         let known = self.searched.iter().position(|(searched, _)| *searched == keys);
         let known = known.unwrap_or_else(|| {
@@ -173,13 +148,9 @@ impl<'a> KeyIndex<'a> {
             self.searched.push((keys, positions));
             self.searched.len() - 1
         });
-        self.searched.get(known).and_then(|(_, positions)| positions.get(wanted)).map_or(&[], Vec::as_slice)
+        let found = self.searched.get(known).and_then(|(_, positions)| positions.get(wanted));
+        found.into_iter().flatten().copied()
     }
-}
-
-/// Returns true if two tuples have the same values of some keys.
-fn agree(left: KeyTuple<'_>, right: KeyTuple<'_>, keys: KeySet) -> bool {
-    left.iter().zip(right).enumerate().all(|(position, (left, right))| keys & (1 << position) == 0 || left == right)
 }
 
 /// Returns a tuple with only the values of some keys.

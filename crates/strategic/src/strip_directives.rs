@@ -25,7 +25,7 @@ pub(crate) fn strip_directives<'a>(
     node: Option<NodeId>,
     mode: StripMode,
 ) -> Result<Option<Value<'a>>, BrokenAt> {
-    Strip { context, node, mode, in_list: false }.value(value)
+    Strip { context, node, mode, in_list: false }.strip(value)
 }
 
 /// Returns the list item to store, or `None` if a directive deletes it.
@@ -35,7 +35,7 @@ pub(crate) fn strip_item_directives<'a>(
     node: NodeId,
     mode: StripMode,
 ) -> Result<Option<Value<'a>>, BrokenAt> {
-    Strip { context, node: Some(node), mode, in_list: true }.value(value)
+    Strip { context, node: Some(node), mode, in_list: true }.strip(value)
 }
 
 /// The place of a value whose directives are followed.
@@ -48,10 +48,6 @@ struct Strip<'c, 'a> {
 }
 
 impl<'a> Strip<'_, 'a> {
-    fn value(self, value: Value<'a>) -> Result<Option<Value<'a>>, BrokenAt> {
-        if is_plain(value, self.mode) { Ok(Some(value)) } else { self.strip(value) }
-    }
-
     fn strip(self, value: Value<'a>) -> Result<Option<Value<'a>>, BrokenAt> {
         let Self { context, node, .. } = self;
         let entries = match value {
@@ -120,18 +116,5 @@ impl<'a> Strip<'_, 'a> {
             refuse_unknown(self.context.schema, node, name)?;
         }
         Ok(false)
-    }
-}
-
-/// Returns true if the value contains nothing that would change, so that it can be shared instead of copied.
-fn is_plain(value: Value<'_>, mode: StripMode) -> bool {
-    match value {
-        Value::List(items) => items.iter().all(|item| is_plain(*item, mode)),
-        Value::Map(entries) => entries.iter().all(|(key, value)| {
-            let is_directive = *key == PATCH || (mode != StripMode::Unmarked && key.starts_with('$'));
-            let is_dropped = mode == StripMode::Fresh && matches!(value, Value::Null);
-            !is_directive && !is_dropped && is_plain(*value, mode)
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }

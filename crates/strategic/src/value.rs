@@ -7,6 +7,7 @@
 //! parts of the documents instead of copying them.
 
 use bumpalo::Bump;
+use hashbrown::{HashMap, HashSet};
 use std::fmt;
 
 /// A JSON value. Copying it copies a reference.
@@ -157,9 +158,9 @@ impl<'a> Value<'a> {
             }
             (Self::Map(left), Self::Map(right)) if left.len() == right.len() => {
                 std::ptr::eq(left, right) || {
-                    let mut fields = FieldLookup::of(right);
+                    let fields = by_name(right);
                     left.iter()
-                        .all(|(key, value)| fields.get(key).is_some_and(|(_, other)| value.equals(other, same_number)))
+                        .all(|(key, value)| fields.get(key).is_some_and(|other| value.equals(*other, same_number)))
                 }
             }
             _ => false,
@@ -167,44 +168,9 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Finds many fields of one object. Lookups in the order of the fields are cheapest. Other lookups search a small object, and
-/// build an index of a large one.
-#[derive(Debug)]
-pub(crate) struct FieldLookup<'a> {
-    entries: &'a [MapEntry<'a>],
-    next: usize,
-    misses: usize,
-    index: hashbrown::HashMap<&'a str, usize>,
-}
-
-impl<'a> FieldLookup<'a> {
-    /// Largest number of fields for which a search is cheaper than an index.
-    const SMALL: usize = 16;
-
-    pub(crate) fn of(entries: &'a [MapEntry<'a>]) -> Self {
-        Self { entries, next: 0, misses: 0, index: hashbrown::HashMap::new() }
-    }
-
-    /// Returns the position and the value of a field.
-    pub(crate) fn get(&mut self, key: &str) -> Option<(usize, Value<'a>)> {
-        let found = self.position(key)?;
-        self.next = found + 1;
-        self.entries.get(found).map(|(_, value)| (found, *value))
-    }
-
-    fn position(&mut self, key: &str) -> Option<usize> {
-        if self.entries.get(self.next).is_some_and(|(name, _)| *name == key) {
-            return Some(self.next);
-        }
-        self.misses += 1;
-        if self.entries.len() <= Self::SMALL || self.misses <= 2 {
-            return self.entries.iter().position(|(name, _)| *name == key);
-        }
-        if self.index.is_empty() {
-            self.index = self.entries.iter().enumerate().map(|(position, (name, _))| (*name, position)).collect();
-        }
-        self.index.get(key).copied()
-    }
+/// Returns the fields of an object by their names.
+pub(crate) fn by_name<'a>(entries: &[MapEntry<'a>]) -> HashMap<&'a str, Value<'a>> {
+    entries.iter().copied().collect()
 }
 
 /// Returns the value of one field.
@@ -215,20 +181,12 @@ pub(crate) fn find<'a>(entries: &[MapEntry<'a>], key: &str) -> Option<Value<'a>>
 /// Keeps only the last value of each repeated key among the entries from `start` on, as Go and `serde_json` do.
 pub(crate) fn without_duplicates(entries: &mut Vec<MapEntry<'_>>, start: usize) {
     let Some(added) = entries.get(start..) else { return };
-    let twice = if added.len() <= FieldLookup::SMALL {
-        added
-            .iter()
-            .enumerate()
-            .any(|(position, (key, _))| added.iter().take(position).any(|(before, _)| before == key))
-    } else {
-        let mut seen = hashbrown::HashSet::with_capacity(added.len());
-        !added.iter().all(|(key, _)| seen.insert(*key))
-    };
-    if !twice {
+    let mut seen = HashSet::with_capacity(added.len());
+    if added.iter().all(|(key, _)| seen.insert(*key)) {
         return;
     }
     let added = entries.split_off(start);
-    let mut positions = hashbrown::HashMap::with_capacity(added.len());
+    let mut positions = HashMap::with_capacity(added.len());
     for entry in added {
         let position = *positions.entry(entry.0).or_insert(entries.len());
         match entries.get_mut(position) {
@@ -311,17 +269,6 @@ mod tests {
         ] {
             assert!(!same_number(left, right), "{left} {right}");
         }
-    }
-
-    #[test]
-    fn fields_are_found_in_any_order() {
-        let names: Vec<String> = (0..100).map(|number| format!("k{number}")).collect();
-        let entries: Vec<MapEntry<'_>> = names.iter().map(|name| (name.as_str(), Value::String(name))).collect();
-        let mut fields = FieldLookup::of(&entries);
-        for (position, name) in names.iter().enumerate().chain(names.iter().enumerate().rev()) {
-            assert!(matches!(fields.get(name), Some((found, Value::String(_))) if found == position));
-        }
-        assert!(fields.get("none").is_none());
     }
 
     #[test]

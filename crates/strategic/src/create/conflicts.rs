@@ -6,7 +6,7 @@ use crate::directive::{Directive, PATCH};
 use crate::elements::{Elements, elements};
 use crate::error::{BrokenAt, ConflictEffect, PatchError, PatchSide};
 use crate::schema::{MergeKeys, NodeId, Strategy};
-use crate::value::{FieldLookup, MapEntry, Value, ValueKind, find};
+use crate::value::{MapEntry, Value, ValueKind, by_name, find};
 use hashbrown::HashMap;
 use kube_unions_core::field_path::{FieldPath, Segment};
 
@@ -107,9 +107,9 @@ fn maps<'a>(
         Comparison::Plain(node) | Comparison::Merged(node, _) => node,
         Comparison::Replaced => return Ok(Some(below)),
     };
-    let mut others = FieldLookup::of(theirs);
+    let others = by_name(theirs);
     for &(key, ours) in ours {
-        let Some((_, theirs)) = others.get(key) else { continue };
+        let Some(&theirs) = others.get(key) else { continue };
         // Two orders of a list are no conflict, and neither are two deletions from a set.
         if Directive::read(key)?.is_some() {
             continue;

@@ -2,9 +2,9 @@
 
 use super::field_set::{FieldSet, SetNode};
 use super::path::PathElement;
-use super::types::{ApplyTypes, Handling, ListType, MapType, TypeFault, TypeRef};
+use super::types::{ApplyTypes, Handling, TypeFault, TypeRef};
 use crate::error::BrokenAt;
-use crate::value::{FieldLookup, Value, canonical_number};
+use crate::value::{MapEntry, Value, canonical_number};
 use kube_unions_core::field_path::Segment;
 use std::collections::BTreeMap;
 
@@ -67,117 +67,83 @@ impl ApplyTypes {
         new: Option<Value<'_>>,
         changes: &mut NodeChanges,
     ) -> Result<(), BrokenAt<TypeFault>> {
-        let has_parts = match handling {
-            Handling::Map(map) if !map.atomic => self.compare_fields(map, old, new, changes)?,
-            Handling::List(list) if !list.is_atomic() => self.compare_items(list, old, new, changes)?,
-            Handling::Scalar | Handling::Map(_) | Handling::List(_) => false,
-        };
-        if let (false, Some(old), Some(new)) = (has_parts, old, new) {
+        let mut all = BTreeMap::<PathElement, (Vec<ValuePart<'_>>, Vec<ValuePart<'_>>)>::new();
+        for (element, part) in parts(handling, old)? {
+            all.entry(element).or_default().0.push(part);
+        }
+        for (element, part) in parts(handling, new)? {
+            all.entry(element).or_default().1.push(part);
+        }
+        if let (true, Some(old), Some(new)) = (all.is_empty(), old, new) {
             changes.set.member |= !equal(old, new);
         }
-        Ok(())
-    }
-
-    /// Compares fields by their names. Returns false if there are none.
-    fn compare_fields(
-        &self,
-        map: &MapType,
-        old: Option<Value<'_>>,
-        new: Option<Value<'_>>,
-        changes: &mut NodeChanges,
-    ) -> Result<bool, BrokenAt<TypeFault>> {
-        let before = old.and_then(Value::entries).unwrap_or_default();
-        let after = new.and_then(Value::entries).unwrap_or_default();
-        let (mut known, mut next) = (FieldLookup::of(before), FieldLookup::of(after));
-        for (name, old) in before {
-            self.compare_field(map, name, Some(*old), next.get(name).map(|(_, new)| new), changes)?;
-        }
-        for (name, new) in after.iter().filter(|(name, _)| known.get(name).is_none()) {
-            self.compare_field(map, name, None, Some(*new), changes)?;
-        }
-        Ok(!before.is_empty() || !after.is_empty())
-    }
-
-    fn compare_field(
-        &self,
-        map: &MapType,
-        name: &str,
-        old: Option<Value<'_>>,
-        new: Option<Value<'_>>,
-        changes: &mut NodeChanges,
-    ) -> Result<(), BrokenAt<TypeFault>> {
-        let Some(of) = map.field(name) else { return Ok(()) };
-        let mut inner = NodeChanges::default();
-        let compared = self.compare_values(old, new, of, &mut inner);
-        compared.map_err(|broken| broken.inside(Segment::Field(name.into())))?;
-        changes.add(PathElement::Field(name.into()), inner);
-        Ok(())
-    }
-
-    /// Compares items by their identities. Duplicates have one owner, and count as one value. Returns false if there are none.
-    fn compare_items(
-        &self,
-        list: &ListType,
-        old: Option<Value<'_>>,
-        new: Option<Value<'_>>,
-        changes: &mut NodeChanges,
-    ) -> Result<bool, BrokenAt<TypeFault>> {
-        let mut items = BTreeMap::<PathElement, (Vec<PlacedItem<'_>>, Vec<PlacedItem<'_>>)>::new();
-        for (element, item) in with_elements(list, old)? {
-            items.entry(element).or_default().0.push(item);
-        }
-        for (element, item) in with_elements(list, new)? {
-            items.entry(element).or_default().1.push(item);
-        }
-        let is_empty = items.is_empty();
-        for (element, (old, new)) in items {
+        for (element, (old, new)) in all {
             let mut inner = NodeChanges::default();
             match (old.as_slice(), new.as_slice()) {
-                ([] | [_], [] | [_]) => self.compare_item(list, old.first(), new.first(), &mut inner)?,
+                ([] | [_], [] | [_]) => self.compare_parts(old.first(), new.first(), &mut inner)?,
+                // Duplicate items have one owner, and count as one value.
                 ([_, _, ..], [_, _, ..]) => {
-                    let same = old.len() == new.len() && old.iter().zip(&new).all(|(old, new)| equal(old.1, new.1));
-                    inner.set.member = !same;
+                    let mut pairs = old.iter().zip(&new);
+                    inner.set.member = old.len() != new.len() || pairs.any(|(old, new)| !equal(old.value, new.value));
                 }
                 ([_, _, ..], _) => {
-                    self.compare_item(list, None, new.first(), &mut inner)?;
+                    self.compare_parts(None, new.first(), &mut inner)?;
                     inner.removed.member = true;
                 }
                 (_, [_, _, ..]) => {
-                    self.compare_item(list, old.first(), None, &mut inner)?;
+                    self.compare_parts(old.first(), None, &mut inner)?;
                     inner.set.member = true;
                 }
             }
             changes.add(element, inner);
         }
-        Ok(!is_empty)
+        Ok(())
     }
 
-    fn compare_item(
+    fn compare_parts(
         &self,
-        list: &ListType,
-        old: Option<&PlacedItem<'_>>,
-        new: Option<&PlacedItem<'_>>,
+        old: Option<&ValuePart<'_>>,
+        new: Option<&ValuePart<'_>>,
         changes: &mut NodeChanges,
     ) -> Result<(), BrokenAt<TypeFault>> {
-        let Some((position, _)) = new.or(old) else { return Ok(()) };
-        let compared = self.compare_values(old.map(|item| item.1), new.map(|item| item.1), list.items, changes);
-        compared.map_err(|broken| broken.inside(Segment::Index(*position)))
+        let Some(ValuePart { of, step, .. }) = new.or(old) else { return Ok(()) };
+        let compared = self.compare_values(old.map(|part| part.value), new.map(|part| part.value), *of, changes);
+        compared.map_err(|broken| broken.inside(step.clone()))
     }
 }
 
-/// An item of a list with its position.
-type PlacedItem<'a> = (usize, Value<'a>);
+/// A part of a value that can be owned alone: a field of an object, or an item of a list.
+struct ValuePart<'a> {
+    value: Value<'a>,
+    of: TypeRef,
+    step: Segment,
+}
 
-fn with_elements<'a>(
-    list: &ListType,
+/// Returns the parts of a value with their identities. A value that is owned as a whole has none.
+fn parts<'a>(
+    handling: Handling<'_>,
     value: Option<Value<'a>>,
-) -> Result<Vec<(PathElement, PlacedItem<'a>)>, BrokenAt<TypeFault>> {
-    let items = value.and_then(Value::items).unwrap_or_default().iter().enumerate();
-    let with_element = |(position, item): (usize, &Value<'a>)| match list.element(*item) {
-        Ok(element) => Ok((element, (position, *item))),
-        Err(fault) => Err(BrokenAt::from(fault).inside(Segment::Index(position))),
-    };
-    items.map(with_element).collect()
+) -> Result<Vec<(PathElement, ValuePart<'a>)>, BrokenAt<TypeFault>> {
+    match (handling, value) {
+        (Handling::Map(map), Some(Value::Map(fields))) if !map.atomic => {
+            let part = |(name, value): &MapEntry<'a>| {
+                let (of, step) = (map.field(name)?, Segment::Field((*name).into()));
+                Some((PathElement::Field((*name).into()), ValuePart { value: *value, of, step }))
+            };
+            Ok(fields.iter().filter_map(part).collect())
+        }
+        (Handling::List(list), Some(Value::List(items))) if !list.is_atomic() => {
+            let part = |(position, value): (usize, &Value<'a>)| {
+                let step = Segment::Index(position);
+                match list.element(*value) {
+                    Ok(element) => Ok((element, ValuePart { value: *value, of: list.items, step })),
+                    Err(fault) => Err(BrokenAt::from(fault).inside(step)),
+                }
+            };
+            items.iter().enumerate().map(part).collect()
+        }
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// Returns true if the API server stores two values alike.

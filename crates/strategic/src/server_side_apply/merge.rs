@@ -3,7 +3,7 @@
 use super::field_set::FieldSet;
 use super::path::PathElement;
 use super::types::{ApplyTypes, Handling, ListType, MapType, TypeRef};
-use crate::value::{FieldLookup, MapEntry, Value};
+use crate::value::{MapEntry, Value, by_name};
 use bumpalo::Bump;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,16 +35,16 @@ impl<'a> Merging<'a> {
     }
 
     fn merge_fields(self, map: &MapType, live: &'a [MapEntry<'a>], config: &'a [MapEntry<'a>]) -> Value<'a> {
-        let (mut present, mut added) = (FieldLookup::of(live), FieldLookup::of(config));
+        let (present, added) = (by_name(live), by_name(config));
         let mut out = Vec::with_capacity(live.len().max(config.len()));
         for (name, value) in live {
             let merged = match (added.get(name), map.field(name)) {
-                (Some((_, new)), Some(of)) => self.merge_values(*value, new, of),
+                (Some(new), Some(of)) => self.merge_values(*value, *new, of),
                 _ => *value,
             };
             out.push((*name, merged));
         }
-        out.extend(config.iter().filter(|(name, _)| present.get(name).is_none()));
+        out.extend(config.iter().filter(|(name, _)| !present.contains_key(name)));
         Value::map_in(self.arena, &out)
     }
 

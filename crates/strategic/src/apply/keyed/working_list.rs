@@ -41,11 +41,11 @@ impl<'a> WorkingList<'a> {
         self.items.len() - 1
     }
 
-    /// Deletes every item that a patch item matches. A large list looks for the same keys only once.
+    /// Deletes every item that a patch item matches. Looks for the same keys only once.
     pub(super) fn delete(&mut self, items: &[PatchItem<'a>]) {
         let mut deleted = HashSet::new();
         for item in items {
-            if !self.index.is_large() || deleted.insert((item.keys, self.index.only(item.keys, item.tuple))) {
+            if deleted.insert((item.keys, self.index.only(item.keys, item.tuple))) {
                 for position in self.index.matching(item.keys, item.tuple) {
                     if let Some(item) = self.items.get_mut(position) {
                         *item = None;
@@ -57,11 +57,9 @@ impl<'a> WorkingList<'a> {
 
     /// Merges a patch item into the item that it matches, or adds it. Returns the position.
     pub(super) fn merge(&mut self, item: PatchItem<'a>, list_keys: bool) -> Result<usize, BrokenAt> {
-        let search = self.index.is_large().then(|| {
-            let by = if list_keys { item.keys & !item.removed } else { DEFAULT_KEY };
-            (by, item.removed, self.index.only(by, item.tuple))
-        });
-        let found = match search.and_then(|search| self.found.get(&search)) {
+        let by = if list_keys { item.keys & !item.removed } else { DEFAULT_KEY };
+        let search = (by, item.removed, self.index.only(by, item.tuple));
+        let found = match self.found.get(&search) {
             Some(found) => *found,
             None => self.find(item, list_keys)?,
         };
@@ -77,10 +75,8 @@ impl<'a> WorkingList<'a> {
             let value = strip_item_directives(context, item.value, field.items, StripMode::Fresh)?;
             self.push(ListItem::new(value.unwrap_or(Value::EMPTY), None), item.tuple)
         };
-        if let Some(search) = search {
-            // `$patchMergeKey` matches live items only. The default key also matches items that this patch added.
-            self.found.insert(search, if list_keys { found } else { Some(position) });
-        }
+        // `$patchMergeKey` matches live items only. The default key also matches items that this patch added.
+        self.found.insert(search, if list_keys { found } else { Some(position) });
         Ok(position)
     }
 
