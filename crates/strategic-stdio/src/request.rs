@@ -2,20 +2,17 @@
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use strategic_merge_patch::Conflicts;
 
 /// A request. Without an `id` it is a notification, which has no answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a request of JSON-RPC 2.0")]
 pub(crate) struct Request<'r> {
-    #[serde(borrow)]
-    pub(crate) jsonrpc: Cow<'r, str>,
+    pub(crate) jsonrpc: String,
     /// `null` is an `id`, too.
     #[serde(borrow, default, deserialize_with = "even_null")]
     pub(crate) id: Option<&'r RawValue>,
-    #[serde(borrow)]
-    pub(crate) method: Cow<'r, str>,
+    pub(crate) method: String,
     #[serde(borrow, default)]
     pub(crate) params: Option<&'r RawValue>,
 }
@@ -24,8 +21,7 @@ pub(crate) struct Request<'r> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "the parameters of `define`")]
 pub(crate) struct Define<'r> {
-    #[serde(borrow)]
-    pub(crate) schema: Cow<'r, str>,
+    pub(crate) schema: String,
     #[serde(borrow)]
     pub(crate) source: SchemaSource<'r>,
     /// Refuse a patch that removes a merge key of one of several matching items.
@@ -50,8 +46,7 @@ pub(crate) struct OfDefinition<'r> {
     #[serde(borrow)]
     pub(crate) document: &'r RawValue,
     /// `None`: the only version.
-    #[serde(borrow, default)]
-    pub(crate) version: Option<Cow<'r, str>>,
+    pub(crate) version: Option<String>,
     #[serde(borrow, default)]
     pub(crate) union_declarations: Vec<&'r RawValue>,
 }
@@ -62,12 +57,10 @@ pub(crate) struct OfDefinition<'r> {
 pub(crate) struct OfOpenApi<'r> {
     #[serde(borrow)]
     pub(crate) document: &'r RawValue,
-    #[serde(borrow, default)]
-    pub(crate) group: Cow<'r, str>,
-    #[serde(borrow)]
-    pub(crate) version: Cow<'r, str>,
-    #[serde(borrow)]
-    pub(crate) kind: Cow<'r, str>,
+    #[serde(default)]
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
 }
 
 /// A JSON schema. The name stands for the kind in error messages.
@@ -76,16 +69,14 @@ pub(crate) struct OfOpenApi<'r> {
 pub(crate) struct OfJsonSchema<'r> {
     #[serde(borrow)]
     pub(crate) document: &'r RawValue,
-    #[serde(borrow)]
-    pub(crate) name: Cow<'r, str>,
+    pub(crate) name: String,
 }
 
 /// The parameters of `apply`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "the parameters of `apply`")]
 pub(crate) struct Apply<'r> {
-    #[serde(borrow)]
-    pub(crate) schema: Cow<'r, str>,
+    pub(crate) schema: String,
     #[serde(borrow)]
     pub(crate) original: &'r RawValue,
     #[serde(borrow)]
@@ -96,8 +87,7 @@ pub(crate) struct Apply<'r> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "the parameters of `createTwoWay`")]
 pub(crate) struct CreateTwoWay<'r> {
-    #[serde(borrow)]
-    pub(crate) schema: Cow<'r, str>,
+    pub(crate) schema: String,
     #[serde(borrow)]
     pub(crate) original: &'r RawValue,
     #[serde(borrow)]
@@ -108,8 +98,7 @@ pub(crate) struct CreateTwoWay<'r> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "the parameters of `createThreeWay`")]
 pub(crate) struct CreateThreeWay<'r> {
-    #[serde(borrow)]
-    pub(crate) schema: Cow<'r, str>,
+    pub(crate) schema: String,
     #[serde(borrow)]
     pub(crate) original: &'r RawValue,
     #[serde(borrow)]

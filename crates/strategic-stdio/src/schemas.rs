@@ -37,7 +37,7 @@ impl SchemaCache {
         };
         let patcher = if request.strict { patcher.strict() } else { patcher };
         self.kept.retain(|kept| *kept.name != *request.schema);
-        self.kept.push_back(KeptSchema { name: request.schema.as_ref().into(), length, patcher });
+        self.kept.push_back(KeptSchema { name: request.schema.as_str().into(), length, patcher });
         while self.kept.len() > 1 && (self.kept.len() > MOST || self.length() > LARGEST) {
             self.kept.pop_front();
         }
@@ -97,7 +97,7 @@ fn of_definition(source: &OfDefinition<'_>) -> Result<(Patcher, Vec<String>), Er
 
 fn of_openapi(source: &OfOpenApi<'_>) -> Result<Patcher, ErrorObject> {
     let document = OpenApi::parse(object(source.document)?).map_err(|error| invalid(&error))?;
-    let (group, version, kind) = (&*source.group, &*source.version, &*source.kind);
+    let (group, version, kind) = (source.group.as_str(), source.version.as_str(), source.kind.as_str());
     let kind = GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() };
     Patcher::from_openapi(&document, &kind).map_err(|error| invalid(&error))
 }
