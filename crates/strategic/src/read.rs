@@ -1,7 +1,8 @@
 //! Reads JSON text (RFC 8259) into a [`Value`].
 
-use crate::value::{DEEPEST, MapEntry, Value, without_duplicates};
+use crate::value::{DEEPEST, MapEntry, Value};
 use bumpalo::Bump;
+use hashbrown::HashMap;
 use kube_unions_core::json::{First, JsonString, TextReader, Unmetered, Unreadable};
 
 /// A text that is not JSON. The message ends with the line and the column.
@@ -12,7 +13,7 @@ pub struct SyntaxError(Box<str>);
 /// Reads a text that is one JSON value.
 pub(crate) fn read<'a>(text: &'a str, arena: &'a Bump) -> Result<Value<'a>, SyntaxError> {
     let text = TextReader::new(text, &Unmetered);
-    let mut reader = ValueReader { text, arena, items: Vec::new(), entries: Vec::new() };
+    let mut reader = ValueReader { text, arena };
     let document = reader.value(0).and_then(|document| reader.text.end().map(|()| document));
     document.map_err(|unreadable| SyntaxError(unreadable.to_string().into()))
 }
@@ -20,10 +21,6 @@ pub(crate) fn read<'a>(text: &'a str, arena: &'a Bump) -> Result<Value<'a>, Synt
 struct ValueReader<'a> {
     text: TextReader<'a>,
     arena: &'a Bump,
-    /// The items of all open lists.
-    items: Vec<Value<'a>>,
-    /// The fields of all open objects.
-    entries: Vec<MapEntry<'a>>,
 }
 
 impl<'a> ValueReader<'a> {
@@ -44,27 +41,26 @@ impl<'a> ValueReader<'a> {
 
     fn list(&mut self, depth: usize) -> Result<Value<'a>, Unreadable> {
         let mut first = self.enter(depth)?;
-        let start = self.items.len();
+        let mut items = Vec::new();
         while self.text.item(&mut first)? {
-            let item = self.value(depth + 1)?;
-            self.items.push(item);
+            items.push(self.value(depth + 1)?);
         }
-        let list = Value::list_in(self.arena, self.items.get(start..).unwrap_or_default());
-        self.items.truncate(start);
-        Ok(list)
+        Ok(Value::list_in(self.arena, &items))
     }
 
+    /// Keeps only the last value of each repeated key, at the first place, as Go and `serde_json` do.
     fn map(&mut self, depth: usize) -> Result<Value<'a>, Unreadable> {
         let mut first = self.enter(depth)?;
-        let start = self.entries.len();
+        let (mut entries, mut positions) = (Vec::<MapEntry<'a>>::new(), HashMap::new());
         while let Some(name) = self.text.name(&mut first)? {
             let entry = (self.decoded(name)?, self.value(depth + 1)?);
-            self.entries.push(entry);
+            let position = *positions.entry(entry.0).or_insert(entries.len());
+            match entries.get_mut(position) {
+                Some(known) => *known = entry,
+                None => entries.push(entry),
+            }
         }
-        without_duplicates(&mut self.entries, start);
-        let map = Value::map_in(self.arena, self.entries.get(start..).unwrap_or_default());
-        self.entries.truncate(start);
-        Ok(map)
+        Ok(Value::map_in(self.arena, &entries))
     }
 
     fn enter(&mut self, depth: usize) -> Result<First, Unreadable> {

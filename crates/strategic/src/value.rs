@@ -7,7 +7,7 @@
 //! parts of the documents instead of copying them.
 
 use bumpalo::Bump;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use std::fmt;
 
 /// A JSON value. Copying it copies a reference.
@@ -178,24 +178,6 @@ pub(crate) fn find<'a>(entries: &[MapEntry<'a>], key: &str) -> Option<Value<'a>>
     entries.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
 }
 
-/// Keeps only the last value of each repeated key among the entries from `start` on, as Go and `serde_json` do.
-pub(crate) fn without_duplicates(entries: &mut Vec<MapEntry<'_>>, start: usize) {
-    let Some(added) = entries.get(start..) else { return };
-    let mut seen = HashSet::with_capacity(added.len());
-    if added.iter().all(|(key, _)| seen.insert(*key)) {
-        return;
-    }
-    let added = entries.split_off(start);
-    let mut positions = HashMap::with_capacity(added.len());
-    for entry in added {
-        let position = *positions.entry(entry.0).or_insert(entries.len());
-        match entries.get_mut(position) {
-            Some(first) => *first = entry,
-            None => entries.push(entry),
-        }
-    }
-}
-
 /// Returns the text of a number as the API server stores it: as a 64-bit integer, or else as a double.
 pub(crate) fn canonical_number(text: &str) -> String {
     match (text.parse::<i64>(), text.parse::<f64>()) {
@@ -222,22 +204,19 @@ fn number<'a>(text: &'a str, arena: &'a Bump) -> Scalar<'a> {
     let (negative, unsigned) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let all = || whole.bytes().chain(fraction.bytes());
-    let Some(leading) = all().position(|digit| digit != b'0') else { return Scalar::Decimal(false, "", 0) };
-    let (Ok(exponent), Ok(places)) = (exponent.parse::<i64>(), i64::try_from(whole.len())) else {
+    let digits = [whole, fraction].concat();
+    let significant = digits.trim_start_matches('0');
+    if significant.is_empty() {
+        return Scalar::Decimal(false, "", 0);
+    }
+    // The position of the first digit that is not zero, from the point.
+    let position = i64::try_from(whole.len()).and_then(|it| Ok(it - i64::try_from(digits.len() - significant.len())?));
+    let (Ok(exponent), Ok(position)) = (exponent.parse::<i64>(), position) else {
         // The exponent does not fit into 64 bits: compare the text.
         return Scalar::Decimal(negative, unsigned, i64::MAX);
     };
-    let leading_zeros = i64::try_from(leading).unwrap_or(i64::MAX);
-    let exponent = exponent.saturating_add(places).saturating_sub(leading_zeros);
-    let digits = if leading < whole.len() && fraction.is_empty() {
-        whole.get(leading..).unwrap_or_default()
-    } else if whole.bytes().all(|digit| digit == b'0') {
-        fraction.get(leading - whole.len()..).unwrap_or_default()
-    } else {
-        arena.alloc_str(&[whole.get(leading..).unwrap_or_default(), fraction].concat())
-    };
-    Scalar::Decimal(negative, digits.trim_end_matches('0'), exponent)
+    let digits = arena.alloc_str(significant.trim_end_matches('0'));
+    Scalar::Decimal(negative, digits, exponent.saturating_add(position))
 }
 
 #[cfg(test)]
@@ -269,12 +248,5 @@ mod tests {
         ] {
             assert!(!same_number(left, right), "{left} {right}");
         }
-    }
-
-    #[test]
-    fn the_last_value_of_a_repeated_key_takes_the_first_place() {
-        let mut entries = vec![("x", Value::Null), ("a", Value::Null), ("b", Value::Null), ("a", Value::Bool(true))];
-        without_duplicates(&mut entries, 1);
-        assert!(matches!(entries[..], [("x", _), ("a", Value::Bool(true)), ("b", _)]));
     }
 }

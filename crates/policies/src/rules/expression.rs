@@ -149,8 +149,9 @@ impl fmt::Display for Expression {
             Self::IsFilled(name, Emptiness::Text) => write!(f, "{} != \"\"", selected(name)),
             Self::IsFilled(name, _) => write!(f, "{}.size() > 0", selected(name)),
             Self::Is(field, text, holds) => {
-                write!(f, "{} {} ", selected(&field.name), if *holds { "==" } else { "!=" })?;
-                write_literal(f, text)
+                // The escapes of JSON are escapes of CEL.
+                let literal = serde_json::Value::from(text.as_str());
+                write!(f, "{} {} {literal}", selected(&field.name), if *holds { "==" } else { "!=" })
             }
             Self::Not(inner) => {
                 f.write_char('!')?;
@@ -174,22 +175,6 @@ impl fmt::Display for Expression {
 
 fn selected(name: &str) -> String {
     format!("self.{}", escape(name).as_deref().unwrap_or(name))
-}
-
-/// Writes a string literal of CEL.
-fn write_literal(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    f.write_char('"')?;
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => write!(f, "\\{character}")?,
-            '\n' => f.write_str("\\n")?,
-            '\r' => f.write_str("\\r")?,
-            '\t' => f.write_str("\\t")?,
-            other if other.is_control() => write!(f, "\\u{:04x}", u32::from(other))?,
-            other => f.write_char(other)?,
-        }
-    }
-    f.write_char('"')
 }
 
 #[cfg(test)]

@@ -84,12 +84,7 @@ impl FieldSet {
     /// Adds all paths of another set.
     pub(super) fn union(&mut self, other: &Self) {
         for (element, node) in &other.nodes {
-            match self.nodes.get_mut(element) {
-                Some(own) => own.union(node),
-                None => {
-                    self.nodes.insert(element.clone(), node.clone());
-                }
-            }
+            self.nodes.entry(element.clone()).or_default().union(node);
         }
     }
 

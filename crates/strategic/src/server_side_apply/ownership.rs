@@ -1,7 +1,7 @@
 //! Managers and the fields that they own: `metadata.managedFields`.
 
 use super::field_set::{FieldSet, ManagedFieldsError};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -120,20 +120,15 @@ fn write((identity, owned): (&ManagerIdentity, &OwnedFields)) -> Json {
         ManagerOperation::Apply => "Apply",
         ManagerOperation::Update => "Update",
     };
-    let mut entry = Map::new();
-    let mut put = |name: &str, value: Json| entry.insert(name.to_owned(), value);
-    put("manager", json!(identity.name));
-    put("operation", json!(operation));
-    put("apiVersion", json!(owned.api_version));
-    if let Some(time) = &owned.time {
-        put("time", json!(time));
+    let mut entry = json!({
+        "manager": identity.name, "operation": operation, "apiVersion": owned.api_version, "time": owned.time,
+        "fieldsType": "FieldsV1", "fieldsV1": owned.fields.to_json(),
+        "subresource": Some(&identity.subresource).filter(|name| !name.is_empty()),
+    });
+    if let Some(fields) = entry.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
     }
-    put("fieldsType", json!("FieldsV1"));
-    put("fieldsV1", owned.fields.to_json());
-    if !identity.subresource.is_empty() {
-        put("subresource", json!(identity.subresource));
-    }
-    Json::Object(entry)
+    entry
 }
 
 /// Prints the manager as the API server does in a conflict.

@@ -19,6 +19,11 @@ fn numbers_and_the_order_of_keys_stay_as_they_were_written() {
 }
 
 #[test]
+fn the_last_value_of_a_repeated_key_takes_the_first_place() {
+    assert_eq!(open().apply(r#"{"in":{"a":1,"b":2,"a":3}}"#, "{}").unwrap(), r#"{"in":{"a":3,"b":2}}"#);
+}
+
+#[test]
 fn compares_numbers_beyond_64_bits_exactly() {
     let patch = open()
         .create_two_way(r#"{"a":18446744073709551616,"b":1.10}"#, r#"{"a":18446744073709551617,"b":1.1}"#)
