@@ -2,10 +2,9 @@
 
 use super::field_set::{FieldSet, SetNode};
 use super::path::PathElement;
-use super::types::{ApplyTypes, Handling, TypeFault, TypeRef};
+use super::types::{ApplyTypes, Handling, TypeFault, TypeRef, ValuePart};
 use crate::error::BrokenAt;
-use crate::value::{MapEntry, Value, canonical_number};
-use kube_unions_core::field_path::Segment;
+use crate::value::{Value, canonical_number};
 use std::collections::BTreeMap;
 
 /// The fields in which two objects differ.
@@ -68,11 +67,12 @@ impl ApplyTypes {
         changes: &mut NodeChanges,
     ) -> Result<(), BrokenAt<TypeFault>> {
         let mut all = BTreeMap::<PathElement, (Vec<ValuePart<'_>>, Vec<ValuePart<'_>>)>::new();
-        for (element, part) in parts(handling, old)? {
-            all.entry(element).or_default().0.push(part);
+        let parts = |value: Option<_>| value.and_then(|value| handling.parts(value)).unwrap_or_default();
+        for part in parts(old) {
+            all.entry(part.element()?).or_default().0.push(part);
         }
-        for (element, part) in parts(handling, new)? {
-            all.entry(element).or_default().1.push(part);
+        for part in parts(new) {
+            all.entry(part.element()?).or_default().1.push(part);
         }
         if let (true, Some(old), Some(new)) = (all.is_empty(), old, new) {
             changes.set.member |= !equal(old, new);
@@ -109,40 +109,6 @@ impl ApplyTypes {
         let Some(ValuePart { of, step, .. }) = new.or(old) else { return Ok(()) };
         let compared = self.compare_values(old.map(|part| part.value), new.map(|part| part.value), *of, changes);
         compared.map_err(|broken| broken.inside(step.clone()))
-    }
-}
-
-/// A part of a value that can be owned alone: a field of an object, or an item of a list.
-struct ValuePart<'a> {
-    value: Value<'a>,
-    of: TypeRef,
-    step: Segment,
-}
-
-/// Returns the parts of a value with their identities. A value that is owned as a whole has none.
-fn parts<'a>(
-    handling: Handling<'_>,
-    value: Option<Value<'a>>,
-) -> Result<Vec<(PathElement, ValuePart<'a>)>, BrokenAt<TypeFault>> {
-    match (handling, value) {
-        (Handling::Map(map), Some(Value::Map(fields))) if !map.atomic => {
-            let part = |(name, value): &MapEntry<'a>| {
-                let (of, step) = (map.field(name)?, Segment::Field((*name).into()));
-                Some((PathElement::Field((*name).into()), ValuePart { value: *value, of, step }))
-            };
-            Ok(fields.iter().filter_map(part).collect())
-        }
-        (Handling::List(list), Some(Value::List(items))) if !list.is_atomic() => {
-            let part = |(position, value): (usize, &Value<'a>)| {
-                let step = Segment::Index(position);
-                match list.element(*value) {
-                    Ok(element) => Ok((element, ValuePart { value: *value, of: list.items, step })),
-                    Err(fault) => Err(BrokenAt::from(fault).inside(step)),
-                }
-            };
-            items.iter().enumerate().map(part).collect()
-        }
-        _ => Ok(Vec::new()),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::field_set::{FieldSet, SetNode};
 use super::path::PathElement;
-use super::types::{ApplyTypes, Handling, ListType, MapType, TypeRef};
-use crate::value::{MapEntry, Value};
+use super::types::{ApplyTypes, Handling, TypeRef, ValuePart};
+use crate::value::Value;
 use std::collections::BTreeMap;
 
 impl ApplyTypes {
@@ -13,40 +13,26 @@ impl ApplyTypes {
     }
 
     fn set_node(&self, value: Value<'_>, of: TypeRef) -> SetNode {
-        match self.handling(of, Some(value)) {
-            Handling::Map(map) if !map.atomic => {
-                SetNode { member: false, children: self.fields_set(map, value.entries().unwrap_or_default()) }
-            }
-            Handling::List(list) if !list.is_atomic() => {
-                SetNode { member: false, children: self.items_set(list, value.items().unwrap_or_default()) }
-            }
-            Handling::Scalar | Handling::List(_) | Handling::Map(_) => SetNode::LEAF,
+        let handling = self.handling(of, Some(value));
+        let Some(parts) = handling.parts(value) else { return SetNode::LEAF };
+        // Duplicate items are owned together, without what is in them.
+        let mut known = BTreeMap::<PathElement, Option<ValuePart<'_>>>::new();
+        for part in parts {
+            known.entry(part.element_or_none()).and_modify(|part| *part = None).or_insert(Some(part));
         }
-    }
-
-    fn fields_set(&self, map: &MapType, fields: &[MapEntry<'_>]) -> FieldSet {
-        let mut set = FieldSet::default();
-        for (name, value) in fields {
-            let Some(of) = map.field(name) else { continue };
-            let mut node = self.set_node(*value, of);
-            node.member |= !map.names(name) || matches!(value, Value::Null | Value::Map([]));
-            set.add(PathElement::Field((*name).into()), node);
+        let mut node = SetNode::default();
+        for (element, part) in known {
+            let is_member = match (&element, handling, &part) {
+                (PathElement::Field(name), Handling::Map(map), Some(part)) => {
+                    !map.names(name) || matches!(part.value, Value::Null | Value::Map([]))
+                }
+                _ => true,
+            };
+            let mut inner = part.map(|part| self.set_node(part.value, part.of)).unwrap_or_default();
+            inner.member |= is_member;
+            node.children.add(element, inner);
         }
-        set
-    }
-
-    /// Returns the set of items. Duplicates are owned together, without what is in them.
-    fn items_set(&self, list: &ListType, items: &[Value<'_>]) -> FieldSet {
-        let mut known = BTreeMap::<PathElement, Option<Value<'_>>>::new();
-        for item in items {
-            known.entry(list.element_or_none(*item)).and_modify(|item| *item = None).or_insert(Some(*item));
-        }
-        let mut set = FieldSet::default();
-        for (element, item) in known {
-            let children = item.map(|item| self.set_node(item, list.items).children).unwrap_or_default();
-            set.add(element, SetNode { member: true, children });
-        }
-        set
+        node
     }
 
     /// Adds the named fields on the way to each path of a set.

@@ -2,7 +2,6 @@
 
 use crate::value::{Value, canonical_number};
 use serde_json::Value as Json;
-use std::cmp::Ordering;
 use std::fmt;
 
 /// A step into an object or a list. Fields come first, then items by their keys, by their values and by their positions.
@@ -28,10 +27,11 @@ pub(crate) enum Literal {
 }
 
 /// A number by its canonical text. Numbers are ordered by value.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NumberText {
+    /// The value in the order of [`f64::total_cmp`].
+    order: i64,
     text: Box<str>,
-    value: f64,
 }
 
 impl PathElement {
@@ -119,27 +119,10 @@ fn quoted(text: &str) -> String {
 impl NumberText {
     fn new(text: &str) -> Self {
         let text = canonical_number(text);
-        Self { value: text.parse().unwrap_or_default(), text: text.into() }
-    }
-}
-
-impl Ord for NumberText {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.value.total_cmp(&other.value).then_with(|| self.text.cmp(&other.text))
-    }
-}
-
-impl PartialEq for NumberText {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
-impl Eq for NumberText {}
-
-impl PartialOrd for NumberText {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+        let bits = text.parse::<f64>().unwrap_or_default().to_bits().cast_signed();
+        // A greater magnitude comes first below zero.
+        let order = if bits < 0 { bits ^ i64::MAX } else { bits };
+        Self { order, text: text.into() }
     }
 }
 

@@ -71,6 +71,15 @@ pub(super) enum Handling<'t> {
     Map(&'t MapType),
 }
 
+/// A part of a value that can be owned alone: a field of an object, or an item of a list.
+#[derive(Debug)]
+pub(super) struct ValuePart<'a> {
+    element: Result<PathElement, TypeFault>,
+    pub(super) step: Segment,
+    pub(super) value: Value<'a>,
+    pub(super) of: TypeRef,
+}
+
 /// A value that does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
@@ -167,6 +176,41 @@ impl ListType {
 
     pub(super) fn is_atomic(&self) -> bool {
         matches!(self.topology, ListTopology::Atomic)
+    }
+}
+
+impl Handling<'_> {
+    /// Returns the parts of a value, `None` if it is owned as a whole.
+    pub(super) fn parts<'a>(&self, value: Value<'a>) -> Option<Vec<ValuePart<'a>>> {
+        match self {
+            Self::Map(map) if !map.atomic => {
+                let part = |(name, value): &MapEntry<'a>| {
+                    let (element, step) = (Ok(PathElement::Field((*name).into())), Segment::Field((*name).into()));
+                    Some(ValuePart { element, step, value: *value, of: map.field(name)? })
+                };
+                Some(value.entries().unwrap_or_default().iter().filter_map(part).collect())
+            }
+            Self::List(list) if !list.is_atomic() => {
+                let part = |(position, value): (usize, &Value<'a>)| {
+                    let (element, step) = (list.element(*value), Segment::Index(position));
+                    ValuePart { element, step, value: *value, of: list.items }
+                };
+                Some(value.items().unwrap_or_default().iter().enumerate().map(part).collect())
+            }
+            Self::Map(_) | Self::List(_) | Self::Scalar => None,
+        }
+    }
+}
+
+impl ValuePart<'_> {
+    /// Returns the identity of the part. Fails for an item without one.
+    pub(super) fn element(&self) -> Result<PathElement, BrokenAt<TypeFault>> {
+        self.element.clone().map_err(|fault| BrokenAt::from(fault).inside(self.step.clone()))
+    }
+
+    /// Returns the identity of the part, also of an item that lost its keys.
+    pub(super) fn element_or_none(&self) -> PathElement {
+        self.element.clone().unwrap_or_else(|_| PathElement::keys(Vec::new()))
     }
 }
 
