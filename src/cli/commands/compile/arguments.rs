@@ -5,6 +5,7 @@ use crate::cli::input::kinds::{SourceArgs, or_cluster};
 use crate::cli::input::values::only;
 use crate::cli::serve::namespace;
 use anyhow::bail;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use kube_unions_core::names::is_dns_subdomain;
 use kube_unions_core::schema::Actions;
@@ -71,11 +72,19 @@ pub(crate) struct CompileArgs {
     #[arg(long, value_name = "VERSION")]
     pub(super) kubernetes_version: Option<KubernetesVersion>,
     /// Allow or deny a write that leaves an invalid union unchanged
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) ratcheting: CompileRatcheting,
+    #[arg(long, default_value = "enabled", value_parser = one_of(&[
+        ("enabled", "Allow the write", PolicyRatcheting::Enabled),
+        ("warn", "Allow the write, with a warning by a policy that is evaluated at every update", PolicyRatcheting::Warn),
+        ("disabled", "Deny the write", PolicyRatcheting::Disabled),
+    ]))]
+    pub(super) ratcheting: PolicyRatcheting,
     /// Deny, only warn about, or only audit an object that violates a union [default: as each union declares]
-    #[arg(long, value_enum)]
-    pub(super) action: Option<ActionArg>,
+    #[arg(long, value_parser = one_of(&[
+        ("deny", "Deny the write", Actions::DENY),
+        ("warn", "Allow the write, with a warning", Actions::WARN),
+        ("audit", "Allow the write, and write the violation to the audit log", Actions::Audit),
+    ]))]
+    pub(super) action: Option<Actions>,
     /// Leave the objects of these namespaces alone
     #[arg(long, num_args = 1.., value_name = "NAME", value_parser = namespace)]
     pub(super) exclude_namespace: Vec<String>,
@@ -110,47 +119,13 @@ pub(crate) struct CompileArgs {
     pub(super) cluster: ClusterArgs,
 }
 
-/// The treatment of a write that leaves an invalid union unchanged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(super) enum CompileRatcheting {
-    /// Allow the write
-    #[default]
-    Enabled,
-    /// Allow the write, with a warning by a policy that is evaluated at every update
-    Warn,
-    /// Deny the write
-    Disabled,
-}
-
-impl From<CompileRatcheting> for PolicyRatcheting {
-    fn from(ratcheting: CompileRatcheting) -> Self {
-        match ratcheting {
-            CompileRatcheting::Enabled => Self::Enabled,
-            CompileRatcheting::Warn => Self::Warn,
-            CompileRatcheting::Disabled => Self::Disabled,
-        }
-    }
-}
-
-/// The treatment of an object that violates a union.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ActionArg {
-    /// Deny the write
-    Deny,
-    /// Allow the write, with a warning
-    Warn,
-    /// Allow the write, and write the violation to the audit log
-    Audit,
-}
-
-impl From<ActionArg> for Actions {
-    fn from(action: ActionArg) -> Self {
-        match action {
-            ActionArg::Deny => Self::DENY,
-            ActionArg::Warn => Self::WARN,
-            ActionArg::Audit => Self::Audit,
-        }
-    }
+/// Returns the parser of a flag with these values: each with its name and its help.
+fn one_of<T: Clone + Send + Sync + 'static>(
+    rows: &'static [(&'static str, &'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let values = rows.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
+    let value = |name: String| rows.iter().find(|row| *row.0 == name).map(|(.., value)| value.clone());
+    PossibleValuesParser::new(values).try_map(move |name| value(name).ok_or("no such value"))
 }
 
 impl CompileArgs {
@@ -173,8 +148,8 @@ impl CompileArgs {
             validate,
             rules,
             static_manifests: self.static_manifests,
-            ratcheting: self.ratcheting.into(),
-            actions: self.action.map(Actions::from),
+            ratcheting: self.ratcheting,
+            actions: self.action,
             excluded_namespaces: self.exclude_namespace.clone(),
             name_prefix: self.name_prefix.clone(),
             ..PolicyOptions::default()
@@ -313,7 +288,7 @@ const FLAGS: [FormFlag; 9] = [
     },
     FormFlag {
         name: "--ratcheting",
-        is_given: |arguments| arguments.ratcheting != CompileRatcheting::default(),
+        is_given: |arguments| arguments.ratcheting != PolicyRatcheting::default(),
         fits: |writes| matches!(writes, Writes::Policies { .. } | Writes::Crds(_)),
         reason: "only an API server knows the object before",
     },

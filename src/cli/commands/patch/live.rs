@@ -227,16 +227,17 @@ impl LivePatch<'_> {
                 return Err(contradiction.into());
             }
             let mut warnings = review.map(|review| review.warnings().to_vec()).unwrap_or_default();
-            let operations = difference(&before, &after)?;
+            // Written by the engine, equal values are equal texts.
+            let stored = self.patcher.engine.apply(before.as_str(), "{}")?;
+            let operations = difference(&stored, &after)?;
             if operations.is_empty() || self.dry_run == DryRun::Client {
                 let changed = !operations.is_empty();
                 return Ok(LivePatchResult { object: after, changed, warnings });
             }
             let version = resource_version(&before)?;
-            let guarded: Vec<_> = std::iter::once(JsonPatchOperation::test("/metadata/resourceVersion", &version))
-                .chain(operations)
-                .collect();
-            let sent = serde_json::to_string(&guarded)?;
+            let path = "/metadata/resourceVersion".to_owned();
+            let guard = JsonPatchOperation { op: "test", path, value: Some(&version) };
+            let sent = serde_json::to_string(&std::iter::once(guard).chain(operations).collect::<Vec<_>>())?;
             match self.place.patch(&self.client, sent, self.field_manager, self.dry_run == DryRun::Server).await {
                 Ok(ApiAnswer { text, warnings: more }) => {
                     warnings.extend(more);
@@ -308,32 +309,17 @@ const DEEPEST: usize = 64;
 
 /// One operation of a JSON Patch.
 #[derive(Debug, Serialize)]
-pub(super) struct JsonPatchOperation<'t> {
-    op: OperationName,
+struct JsonPatchOperation<'t> {
+    op: &'static str,
     /// The JSON Pointer of the value.
-    pub(super) path: String,
+    path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<&'t RawValue>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum OperationName {
-    Test,
-    Add,
-    Remove,
-    Replace,
-}
-
-impl<'t> JsonPatchOperation<'t> {
-    /// Returns an operation that makes the whole patch fail unless the value at `path` is `value`.
-    pub(super) fn test(path: &str, value: &'t RawValue) -> Self {
-        operation(OperationName::Test, path.to_owned(), Some(value))
-    }
-}
-
-/// Returns the operations that turn `before` into `after`, in order.
-pub(super) fn difference<'t>(before: &'t str, after: &'t str) -> serde_json::Result<Vec<JsonPatchOperation<'t>>> {
+/// Returns the operations that turn `before` into `after`. Everything but an object is replaced as a whole. Equal values must be equal
+/// texts, or they are replaced as well.
+fn difference<'t>(before: &'t str, after: &'t str) -> serde_json::Result<Vec<JsonPatchOperation<'t>>> {
     let mut operations = Vec::new();
     // The pairs are at different paths, so the operations of one do not move another.
     let mut pairs = vec![(String::new(), 0, serde_json::from_str(before)?, serde_json::from_str(after)?)];
@@ -342,67 +328,23 @@ pub(super) fn difference<'t>(before: &'t str, after: &'t str) -> serde_json::Res
         if before.get() == after.get() {
             continue;
         }
-        match (before.get().as_bytes().first(), after.get().as_bytes().first()) {
-            (Some(b'{'), Some(b'{')) if depth < DEEPEST => {
-                let before: BTreeMap<String, &RawValue> = serde_json::from_str(before.get())?;
-                let after: BTreeMap<String, &RawValue> = serde_json::from_str(after.get())?;
-                let gone = before.keys().filter(|name| !after.contains_key(*name));
-                operations.extend(gone.map(|name| operation(OperationName::Remove, below(&path, name), None)));
-                for (name, value) in after {
-                    let path = below(&path, &name);
-                    match before.get(&name) {
-                        Some(before) => pairs.push((path, depth + 1, *before, value)),
-                        None => operations.push(operation(OperationName::Add, path, Some(value))),
-                    }
-                }
+        if depth == DEEPEST || [before, after].iter().any(|value| !value.get().starts_with('{')) {
+            operations.push(JsonPatchOperation { op: "replace", path, value: Some(after) });
+            continue;
+        }
+        let before: BTreeMap<String, &RawValue> = serde_json::from_str(before.get())?;
+        let after: BTreeMap<String, &RawValue> = serde_json::from_str(after.get())?;
+        let gone = before.keys().filter(|name| !after.contains_key(*name));
+        operations.extend(gone.map(|name| JsonPatchOperation { op: "remove", path: below(&path, name), value: None }));
+        for (name, value) in after {
+            let path = below(&path, &name);
+            match before.get(&name) {
+                Some(before) => pairs.push((path, depth + 1, *before, value)),
+                None => operations.push(JsonPatchOperation { op: "add", path, value: Some(value) }),
             }
-            (Some(b'['), Some(b'[')) if depth < DEEPEST => {
-                let before: Vec<&RawValue> = serde_json::from_str(before.get())?;
-                let after: Vec<&RawValue> = serde_json::from_str(after.get())?;
-                list(&path, &before, &after, &mut operations, |path, before, after| {
-                    pairs.push((path, depth + 1, before, after));
-                });
-            }
-            (Some(b'"'), Some(b'"')) if text(before)? == text(after)? => {}
-            _ => operations.push(operation(OperationName::Replace, path, Some(after))),
         }
     }
     Ok(operations)
-}
-
-/// Keeps the equal items at both ends and compares the others in pairs. Items are added or removed after the last pair, where
-/// they do not change the index of a pair.
-fn list<'t>(
-    path: &str,
-    before: &[&'t RawValue],
-    after: &[&'t RawValue],
-    operations: &mut Vec<JsonPatchOperation<'t>>,
-    mut pair: impl FnMut(String, &'t RawValue, &'t RawValue),
-) {
-    let same = |(one, other): &(&&RawValue, &&RawValue)| one.get() == other.get();
-    let start = before.iter().zip(after).take_while(same).count();
-    let (before, after) = (before.get(start..).unwrap_or_default(), after.get(start..).unwrap_or_default());
-    let end = before.iter().rev().zip(after.iter().rev()).take_while(same).count();
-    let before = before.get(..before.len() - end).unwrap_or_default();
-    let after = after.get(..after.len() - end).unwrap_or_default();
-    for (position, (before, after)) in before.iter().zip(after).enumerate() {
-        pair(below(path, &(start + position).to_string()), before, after);
-    }
-    let pairs = before.len().min(after.len());
-    for position in (pairs..before.len()).rev() {
-        operations.push(operation(OperationName::Remove, below(path, &(start + position).to_string()), None));
-    }
-    for (position, value) in after.iter().enumerate().skip(pairs) {
-        operations.push(operation(OperationName::Add, below(path, &(start + position).to_string()), Some(value)));
-    }
-}
-
-fn operation(op: OperationName, path: String, value: Option<&RawValue>) -> JsonPatchOperation<'_> {
-    JsonPatchOperation { op, path, value }
-}
-
-fn text(value: &RawValue) -> serde_json::Result<String> {
-    serde_json::from_str(value.get())
 }
 
 fn below(path: &str, name: &str) -> String {
@@ -421,25 +363,23 @@ mod tests {
 
     #[test]
     fn the_patch_contains_only_changes() {
-        let before = r#"{"a": {"b/c~": [1, 2, 3], "x": 1}, "gone": null, "s": "\u003c"}"#;
-        let after = r#"{"s": "<", "a": {"b/c~": [1, 3], "x": 1, "n": 18446744073709551617}}"#;
+        let before = r#"{"a": {"b/c~": [1, 2], "l": [1], "x": 1}, "gone": null}"#;
+        let after = r#"{"a": {"b/c~": [1,{}], "l": [1], "x": 1, "n": 18446744073709551617}}"#;
         let mut operations = difference(before, after).unwrap();
         operations.sort_by(|one, other| one.path.cmp(&other.path));
         assert_eq!(
             serde_json::to_string(&operations).unwrap(),
-            r#"[{"op":"remove","path":"/a/b~1c~0/1"},{"op":"add","path":"/a/n","value":18446744073709551617},{"op":"remove","path":"/gone"}]"#
+            r#"[{"op":"replace","path":"/a/b~1c~0","value":[1,{}]},{"op":"add","path":"/a/n","value":18446744073709551617},{"op":"remove","path":"/gone"}]"#
         );
         assert_eq!(patch("[]", "{}"), json!([{"op": "replace", "path": "", "value": {}}]));
     }
 
     #[test]
     fn a_deep_difference_replaces_a_value_at_the_depth_limit() {
-        let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(9000), "]".repeat(9000));
+        let deep = |inner: &str| format!("{}{inner}{}", r#"{"a":"#.repeat(9000), "}".repeat(9000));
         let (before, after) = (deep("1"), deep("2"));
         let operations = difference(&before, &after).unwrap();
-        let [JsonPatchOperation { op: OperationName::Replace, path, .. }] = operations.as_slice() else {
-            panic!("{operations:?}")
-        };
+        let [JsonPatchOperation { op: "replace", path, .. }] = operations.as_slice() else { panic!("{operations:?}") };
         assert_eq!(path.len(), 2 * DEEPEST);
     }
 
