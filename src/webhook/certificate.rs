@@ -12,7 +12,6 @@ mod directory;
 mod reload;
 mod source;
 mod tls;
-mod wake;
 
 pub use source::{CertificateError, CertificateSource, ClientPolicy};
 
@@ -24,11 +23,10 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls::server::ServerConfig;
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tls::{CertificateFiles, LoadedCertificate};
 use tokio::sync::watch;
-use wake::DirectoryWake;
 
 /// The certificate in force and its source.
 pub(super) struct CertificateReloader {
@@ -44,7 +42,7 @@ pub(super) struct CertificateReloader {
 /// Source of certificates.
 #[derive(Clone)]
 enum ReloadSource {
-    Directory(DirectoryWake),
+    Directory(PathBuf),
     Offered(watch::Receiver<ServingCertificate>),
 }
 
@@ -53,7 +51,7 @@ impl CertificateReloader {
     pub(super) fn new(config: &Config, metrics: &Metrics) -> Result<Self, CertificateError> {
         let clients = config.clients.as_ref();
         let source = match &config.certificate {
-            CertificateSource::Directory(path) => ReloadSource::Directory(DirectoryWake::new(path)),
+            CertificateSource::Directory(path) => ReloadSource::Directory(path.clone()),
             CertificateSource::SelfSigned { ca_file } => {
                 ReloadSource::Offered(watch::channel(Ok(Arc::new(source::self_signed(ca_file)?))).1)
             }
@@ -97,7 +95,7 @@ impl CertificateReloader {
     fn read(&self) -> Result<Option<LoadedCertificate>, CertificateError> {
         let client_ca = source::read_client_ca(self.clients.as_ref())?;
         let (directory, files) = match &self.source {
-            ReloadSource::Directory(wake) => (&*wake.directory, directory::read_pair(&wake.directory, client_ca)?),
+            ReloadSource::Directory(path) => (&**path, directory::read_pair(path, client_ca)?),
             ReloadSource::Offered(offers) => match &*offers.borrow() {
                 Ok(pair) => (Path::new(""), CertificateFiles::new(pair, client_ca)),
                 Err(_) => return Ok(None),

@@ -87,7 +87,7 @@ impl Config {
             webhook: (Ipv6Addr::UNSPECIFIED, 10250).into(),
             ops: (Ipv6Addr::UNSPECIFIED, 8080).into(),
             certificate,
-            certificate_poll: Duration::from_secs(10),
+            certificate_poll: Duration::from_secs(1),
             clients: None,
             ratcheting: Ratcheting::default(),
             shutdown_delay: Duration::from_secs(10),

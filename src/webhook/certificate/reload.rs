@@ -16,35 +16,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
-/// Wait after a change, in case a writer writes one file after another.
-const DEBOUNCE: Duration = Duration::from_millis(100);
-
 /// Longest wait of a new pair for its CA to be trusted.
 const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_mins(5);
 
 impl ReloadSource {
-    /// Resolves when the source has changed.
+    /// Resolves when another pair is offered. A directory is polled: network file systems and exhausted inotify limits report no
+    /// changes.
     async fn changed(&mut self) {
-        match self {
-            Self::Directory(wake) => wake.changed().await,
-            // After the last sender is dropped, nothing changes.
-            Self::Offered(offers) => match offers.changed().await {
-                Ok(()) => {}
-                Err(_) => pending().await,
-            },
+        // After the last sender is dropped, nothing changes.
+        if let Self::Offered(offers) = self
+            && offers.changed().await.is_ok()
+        {
+            return;
         }
-    }
-
-    /// Waits in case a writer writes one file after another.
-    async fn settle(&self) {
-        if let Self::Directory(_) = self {
-            tokio::time::sleep(DEBOUNCE).await;
-        }
+        pending::<()>().await;
     }
 }
 
 impl CertificateReloader {
-    /// Reloads the certificate for ever: when its source changes, and every `interval`, because files may change unnoticed.
+    /// Reloads the certificate for ever: when another pair is offered, and every `interval`.
     pub(in crate::webhook) async fn keep_fresh(self: Arc<Self>, interval: Duration, announcer: Option<Announcer>) {
         let mut source = self.source.clone();
         let mut ticks = tokio::time::interval(interval);
@@ -56,7 +46,7 @@ impl CertificateReloader {
             let trusted = OptionFuture::from(announcements.as_mut().and_then(|it| it.under_way.as_mut()));
             tokio::select! {
                 _ = ticks.tick() => {}
-                () = source.changed() => source.settle().await,
+                () = source.changed() => {}
                 Some(()) = trusted => {
                     if let Some(announcements) = &mut announcements {
                         announcements.under_way = None;
@@ -68,11 +58,8 @@ impl CertificateReloader {
             // A mounted file system may hang.
             let reading = tokio::task::spawn_blocking(move || {
                 let directory = match &reader.source {
-                    ReloadSource::Directory(wake) => {
-                        wake.renew();
-                        Some(&wake.directory).filter(|_| with_authorities)
-                    }
-                    ReloadSource::Offered(_) => None,
+                    ReloadSource::Directory(path) if with_authorities => Some(path),
+                    ReloadSource::Directory(_) | ReloadSource::Offered(_) => None,
                 };
                 // The pair first: if the directory is replaced in between, the CAs are newer than the pair, never older.
                 let pair = reader.read()?;
