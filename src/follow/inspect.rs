@@ -3,7 +3,7 @@
 //! Reads the schema from the API server at each inspection, so that a CRD applied a moment before counts. Concurrent
 //! inspections share their requests.
 
-use super::raw::RawObject;
+use super::raw::RawCrd;
 use super::schemas::{DocumentIndex, SchemaFetchError};
 use super::{BuiltinUnions, Cluster};
 use kube_unions_core::causes::with_causes;
@@ -17,8 +17,8 @@ use std::time::Instant;
 /// Requests that concurrent inspections share, so that the API server gets few.
 #[derive(Default)]
 pub(super) struct Requests {
-    /// By name.
-    definitions: Coalesced<Result<Option<Arc<RawObject>>, SchemaFetchError>>,
+    /// JSON texts, by name.
+    definitions: Coalesced<Result<Option<Arc<str>>, SchemaFetchError>>,
     index: Coalesced<Result<DocumentIndex, SchemaFetchError>>,
     /// By group and versions.
     editions: Coalesced<Result<Vec<Arc<OpenApi>>, SchemaFetchError>>,
@@ -50,14 +50,14 @@ impl Cluster {
         let name = declaration.name().to_owned();
         around.set_declaration(&name, Ok((declaration, Vec::new())));
 
-        let raw = match crd {
+        let definition = match crd {
             Some(name) => {
-                let read = async { Ok(schemas.definition(&name).await?.map(Arc::new)) };
-                requests.definitions.read(&name, read).await?
+                let read = async { Ok(schemas.definition(&name).await?.map(Arc::from)) };
+                requests.definitions.read(&name, read).await?.map(|text| (name, text))
             }
             None => None,
         };
-        let documents = if raw.is_none() {
+        let documents = if definition.is_none() {
             let versions = if published { None } else { around.versions_of(&kind) };
             let read = async {
                 let index = requests.index.read("", schemas.index()).await?;
@@ -71,9 +71,9 @@ impl Cluster {
         // A large schema takes milliseconds to compile.
         let compiled = tokio::task::spawn_blocking(move || {
             let _seat = seat;
-            if let Some(raw) = raw {
+            if let Some((name, text)) = definition {
                 // A CRD that does not count has a fault of its own; the declaration is not at fault.
-                around.set_crd(&raw.name, raw.crd());
+                around.set_crd(&name, RawCrd::texts(&RawCrd::read(&text)));
             } else {
                 around.set_publishing(published.then(|| kind.clone()).into_iter().collect());
                 around.set_documents(&kind, documents);

@@ -108,15 +108,13 @@ pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result
     let declarations = declarations(client).await.map_err(|error| SchemaFetchError(error.to_string()))?;
     let unusable = |name: &str, reason: &str| SchemaFetchError(format!("cannot use the definition `{name}`: {reason}"));
     let name = format!("{}.{}", resource.plural, resource.group);
-    let raw = if resource.group.is_empty() { None } else { schemas.definition(&name).await? };
+    let crd = if resource.group.is_empty() { None } else { schemas.definition(&name).await? };
     // Anybody who may create CRDs may name one as a built-in resource.
     let reserved = BuiltinGroups::Guessed.has(&resource.group);
-    let raw =
-        if raw.is_some() && reserved && schemas.is_own(&resource.group, &resource.version).await { None } else { raw };
-    if let Some(raw) = raw {
-        let parts = raw.parts().map_err(|reason| unusable(&name, reason))?;
-        let definition = Definition::from_parts(&raw.name, &parts.annotations, parts.spec.get(), None)
-            .map_err(|error| unusable(&name, &error.to_string()))?;
+    if let Some(crd) = crd
+        && !(reserved && schemas.is_own(&resource.group, &resource.version).await)
+    {
+        let definition = Definition::from_json(&crd).map_err(|error| unusable(&name, &error.to_string()))?;
         return Ok(KindDescription::Custom(declarations.declared(definition)));
     }
     let kind = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };

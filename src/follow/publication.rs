@@ -1,13 +1,13 @@
 //! Decides when catalogs and verdicts are published: changes that come together cost one catalog.
 
 use super::documents::DocumentSchedule;
-use super::raw::RawObject;
 use super::status::StatusChange;
 use super::verdict::verdict;
 use futures::channel::mpsc::UnboundedSender;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::{Declaration, Fault, UnionDeclarationStatus};
 use kube_unions_core::workspace::Workspace;
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,10 +21,16 @@ const PUBLISH_WITHIN: Duration = Duration::from_millis(200);
 const REST: u32 = 4;
 
 /// The parts of a `UnionDeclaration` that no union follows from.
-#[derive(Debug)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct StoredDeclaration {
+    metadata: StoredMetadata,
+    status: Option<UnionDeclarationStatus>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct StoredMetadata {
     generation: Option<i64>,
-    status: UnionDeclarationStatus,
 }
 
 /// The last catalog, and the changes since.
@@ -56,11 +62,10 @@ impl Publication {
         self.due_verdicts.insert(declaration.into());
     }
 
-    /// Takes in a declaration.
-    pub(super) fn declared(&mut self, raw: &RawObject) {
-        let stored = StoredDeclaration { generation: raw.generation, status: raw.status() };
-        self.stored.insert(raw.name.as_str().into(), stored);
-        self.mark_verdict(&raw.name);
+    /// Takes in a declaration, given as JSON text. Any text may be stored: a status that cannot be read is none.
+    pub(super) fn declared(&mut self, name: Box<str>, text: &str) {
+        self.mark_verdict(&name);
+        self.stored.insert(name, serde_json::from_str(text).unwrap_or_default());
     }
 
     /// Forgets a declaration.
@@ -151,8 +156,8 @@ impl Publication {
             let faults = faults.get(&*name).map_or(&[][..], Vec::as_slice);
             let in_force = in_force.get(&*name).map_or(0, BTreeSet::len);
             let declared = known.declaration().map(Declaration::declared);
-            let verdict = verdict(stored.generation, missing, in_force, declared, faults);
-            publish(name, Some([verdict, stored.status.clone()]));
+            let verdict = verdict(stored.metadata.generation, missing, in_force, declared, faults);
+            publish(name, Some([verdict, stored.status.clone().unwrap_or_default()]));
         }
     }
 }

@@ -5,7 +5,6 @@
 //!
 //! Knows nothing of declarations: [`documents`](super::documents) decides what to read, and when.
 
-use super::raw::RawObject;
 use super::services::{self, GroupVersions};
 use crate::api::{self, ObjectPath, RequestError, found};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -70,11 +69,10 @@ impl Schemas {
         changed
     }
 
-    /// Reads a CRD, `None` if the cluster does not have it.
-    pub(super) async fn definition(&self, name: &str) -> Result<Option<RawObject>, SchemaFetchError> {
+    /// Reads a CRD as JSON text, `None` if the cluster does not have it.
+    pub(super) async fn definition(&self, name: &str) -> Result<Option<String>, SchemaFetchError> {
         let text = ObjectPath::new(CustomResourceDefinition::url_path(&(), None), name).text(&self.client).await;
-        let text = found(text).map_err(|error| unread(&format!("CRD `{name}`"), &error))?;
-        Ok(text.map(|text| RawObject::read(&text)))
+        found(text).map_err(|error| unread(&format!("CRD `{name}`"), &error))
     }
 
     /// Returns true if the API server serves a group and version from its own code, so that no CRD describes it.

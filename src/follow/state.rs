@@ -12,13 +12,15 @@
 
 use super::documents::{DocumentFetch, DocumentSchedule, Fetched, FetchedDocuments};
 use super::publication::Publication;
-use super::raw::RawObject;
+use super::raw::RawCrd;
 use super::services::Services;
 use super::status::StatusChange;
 use super::{BuiltinUnions, Cluster};
 use crate::api::{ListProgress, WatchChange};
 use futures::channel::mpsc::UnboundedSender;
 use kube_unions_core::catalog::Catalog;
+use kube_unions_core::causes::with_causes;
+use kube_unions_core::declaration::Declaration;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Workspace};
 use parking_lot::MutexGuard;
@@ -75,14 +77,9 @@ impl ClusterState {
             self.publication.mark_changed();
         }
         match change {
-            WatchChange::Set { text, .. } => {
-                let raw = RawObject::read(&text);
-                if raw.name.is_empty() {
-                    let reason = raw.parts().err().unwrap_or("it has no name");
-                    tracing::warn!(reason, "ignoring a CRD without a name");
-                } else {
-                    self.change(|workspace| workspace.set_crd(&raw.name, raw.crd()));
-                }
+            WatchChange::Set { name, .. } if name.is_empty() => tracing::warn!("ignoring a CRD without a name"),
+            WatchChange::Set { name, text } => {
+                self.change(|workspace| workspace.set_crd(&name, RawCrd::texts(&RawCrd::read(&text))));
             }
             WatchChange::Gone(name) => self.change(|workspace| workspace.remove_crd(&name)),
             WatchChange::Listing | WatchChange::Listed => {}
@@ -97,18 +94,16 @@ impl ClusterState {
     pub(super) fn declaration_heard(&mut self, change: WatchChange) {
         self.declarations.heard(&change);
         match change {
-            WatchChange::Set { text, .. } => {
-                let raw = RawObject::read(&text);
-                if !raw.name.is_empty() {
-                    self.publication.declared(&raw);
-                    self.change(|workspace| workspace.set_declaration(&raw.name, raw.declaration()));
-                }
+            WatchChange::Set { name, text } if !name.is_empty() => {
+                let read = Declaration::from_json(&text).map_err(|error| with_causes(&error));
+                self.change(|workspace| workspace.set_declaration(&name, read));
+                self.publication.declared(name, &text);
             }
             WatchChange::Gone(name) => {
                 self.publication.undeclared(&name);
                 self.change(|workspace| workspace.remove_declaration(&name));
             }
-            WatchChange::Listing | WatchChange::Listed => {}
+            WatchChange::Set { .. } | WatchChange::Listing | WatchChange::Listed => {}
         }
     }
 
