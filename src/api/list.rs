@@ -7,7 +7,7 @@ use super::discovery::DiscoveredResource;
 use super::object::collection;
 use super::refusal::LiveError;
 use super::request::{RequestError, bounded_text};
-use super::retry::Retry;
+use super::retry::{Doubling, WAITS};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
 use kube::api::ListParams;
@@ -188,7 +188,7 @@ impl Pages {
         let request = Request::new(&*self.path).list(&page).map_err(kube::Error::BuildRequest)?;
         let uri = request.uri().to_string();
         let heaviest = if self.size.objects > 1 { HEAVIEST } else { usize::MAX };
-        let mut waits = Retry::default();
+        let mut waits = Doubling::new(WAITS);
         let tries = if self.is_snapshot { 1 } else { TRIES };
         for _ in 1..tries {
             match bounded_text(&self.client, &uri, heaviest).await {

@@ -7,7 +7,7 @@
 use super::list::{ItemMetadata, ListedObject, PageSize, Pages};
 use super::refusal::LiveError;
 use super::request::RequestError;
-use super::retry::{CALM, Retry};
+use super::retry::{Doubling, WAITS};
 use futures::channel::mpsc::{Sender, channel};
 use futures::stream::{BoxStream, StreamExt, poll_fn};
 use futures::{FutureExt, SinkExt};
@@ -27,6 +27,9 @@ const WATCH: Duration = Duration::from_secs(30);
 
 /// Wait for the API server to end a watch.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// Time in which a version that expires once more is no accident.
+const CALM: Duration = Duration::from_secs(10);
 
 /// Objects in the first page of a list. A CRD can exceed a megabyte.
 const FIRST: u32 = 10;
@@ -92,8 +95,17 @@ pub(crate) fn list_and_watch(
 ) -> BoxStream<'static, Watched> {
     let (changes, mut received) = channel(0);
     let (client, path, size, known) = (client.clone(), path.into(), PageSize::of(FIRST), HashSet::new());
-    let follower =
-        Follower { client, path, selection, proven, changes, size, known, waits: Retry::default(), last_expiry: None };
+    let follower = Follower {
+        client,
+        path,
+        selection,
+        proven,
+        changes,
+        size,
+        known,
+        waits: Doubling::new(WAITS),
+        last_expiry: None,
+    };
     let mut following = follower.follow().boxed();
     let next = move |context: &mut Context<'_>| {
         let waiting = received.poll_next_unpin(context);
@@ -116,7 +128,7 @@ struct Follower<F> {
     size: PageSize,
     /// The names of the objects that were set and are not gone.
     known: HashSet<Box<str>>,
-    waits: Retry,
+    waits: Doubling,
     /// The time at which the API server has last forgotten the version of a watch.
     last_expiry: Option<Instant>,
 }
@@ -128,7 +140,7 @@ impl<F: Fn()> Follower<F> {
         loop {
             let followed = match &mut version {
                 None => self.list().await.map(|listed| version = Some(listed)),
-                Some(_) => self.watch(&mut version).await,
+                Some(_) => self.watch(&mut version).await.map(|()| self.waits.reset()),
             };
             if let Err(error) = followed {
                 self.tell(Err(error)).await;

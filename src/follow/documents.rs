@@ -2,15 +2,17 @@
 //! and at each poll of the index if a document has a new URL.
 //!
 //! One fetch is in progress at a time. A kind that becomes due meanwhile waits for the next, so that ten thousand
-//! declarations of one kind cost one fetch.
+//! declarations of one kind cost one fetch. Kinds that failed wait together: most fail for one reason, and a document that was read
+//! is cached.
 //!
 //! Knows nothing of compiling: [`state`](super::state) passes the answers on.
 
 use super::schemas::{SchemaFetchError, Schemas};
+use crate::api::Doubling;
 use kube_unions_core::declaration::OpenApi;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::Workspace;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,9 +22,8 @@ const POLL: Duration = Duration::from_mins(1);
 /// The interval while a target is missing, since its API may be starting.
 const POLL_MISSING: Duration = Duration::from_secs(10);
 
-/// Waits after a failed fetch.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-const LONGEST_WAIT: Duration = Duration::from_secs(15);
+/// First and longest wait after a failed fetch.
+const WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(15)];
 
 /// The documents to fetch next.
 pub(super) struct DocumentFetch {
@@ -66,9 +67,11 @@ impl DocumentFetch {
 pub(super) struct DocumentSchedule {
     /// The kinds to fetch next.
     due: BTreeSet<GroupKind>,
+    /// The time of the next fetch if every kind that is due has failed.
+    retry_at: Option<Instant>,
+    waits: Doubling,
     /// The kinds of the fetch in progress, without those that were cancelled.
     in_progress: Option<BTreeSet<GroupKind>>,
-    failed: BTreeMap<GroupKind, FailedFetch>,
     next_poll: Instant,
     /// Find the kinds whose documents publish unions, with the next fetch.
     publishing_due: bool,
@@ -76,18 +79,13 @@ pub(super) struct DocumentSchedule {
     published_unions: bool,
 }
 
-struct FailedFetch {
-    retry_at: Instant,
-    wait: Duration,
-    logged: String,
-}
-
 impl DocumentSchedule {
     pub(super) fn new(published_unions: bool) -> Self {
         Self {
             due: BTreeSet::new(),
+            retry_at: None,
+            waits: Doubling::new(WAITS),
             in_progress: None,
-            failed: BTreeMap::new(),
             next_poll: Instant::now() + POLL,
             publishing_due: published_unions,
             published_unions,
@@ -97,24 +95,24 @@ impl DocumentSchedule {
     /// Fetches the documents of a kind at the next opportunity.
     pub(super) fn request(&mut self, kind: &GroupKind) {
         self.due.insert(kind.clone());
+        self.retry_at = None;
     }
 
     /// Forgets a kind. The result of a fetch in progress does not count.
     pub(super) fn cancel(&mut self, kind: &GroupKind) {
         self.due.remove(kind);
         self.in_progress.as_mut().map(|kinds| kinds.remove(kind));
-        self.failed.remove(kind);
     }
 
     /// Returns true if the documents of a kind may be older than its declarations.
     pub(super) fn is_behind(&self, kind: &GroupKind) -> bool {
-        let is_in_progress = self.in_progress.as_ref().is_some_and(|kinds| kinds.contains(kind));
-        self.due.contains(kind) || is_in_progress || self.failed.contains_key(kind)
+        self.due.contains(kind) || self.in_progress.as_ref().is_some_and(|kinds| kinds.contains(kind))
     }
 
     /// Returns true if every kind was fetched at least once, or failed.
     pub(super) fn is_settled(&self) -> bool {
-        self.due.is_empty() && self.in_progress.is_none() && !self.publishing_due
+        let has_failed = self.retry_at.is_some();
+        (self.due.is_empty() || has_failed) && self.in_progress.is_none() && !self.publishing_due
     }
 
     /// Polls the index within a second, because it may have changed.
@@ -124,23 +122,22 @@ impl DocumentSchedule {
 
     /// Returns the time of the next fetch if no event arrives; `None` while one is in progress.
     pub(super) fn next(&self) -> Option<Instant> {
-        let next = self.failed.values().map(|failed| failed.retry_at).fold(self.next_poll, Instant::min);
+        let next = self.retry_at.map_or(self.next_poll, |retry| retry.min(self.next_poll));
         self.in_progress.is_none().then_some(next)
     }
 
     /// Returns the fetch to start now, if any.
     pub(super) fn start(&mut self, workspace: &Workspace) -> Option<DocumentFetch> {
-        if self.in_progress.is_some() {
+        let now = Instant::now();
+        if self.next().is_none_or(|next| self.retry_at.is_some() && now < next) {
             return None;
         }
-        let now = Instant::now();
+        self.retry_at = None;
         if now >= self.next_poll {
             self.due.extend(workspace.documented().cloned());
             self.publishing_due = self.published_unions;
             self.next_poll = now + if workspace.missing().is_empty() { POLL } else { POLL_MISSING };
         }
-        let again = self.failed.iter().filter(|(_, failed)| now >= failed.retry_at);
-        self.due.extend(again.map(|(kind, _)| kind.clone()));
         let due = std::mem::take(&mut self.due);
         let publishing = std::mem::take(&mut self.publishing_due);
         if !publishing && due.is_empty() {
@@ -157,19 +154,14 @@ impl DocumentSchedule {
         self.in_progress.take().unwrap_or_default()
     }
 
-    /// Backs off after an error, and forgets an earlier one otherwise. Returns the error if it differs from the last one.
-    pub(super) fn back_off(&mut self, kind: &GroupKind, error: Option<&SchemaFetchError>) -> Option<String> {
-        let failed = self.failed.remove(kind);
-        let Some(error) = error.map(ToString::to_string) else {
-            if failed.is_some() {
-                tracing::debug!(%kind, "the OpenAPI documents can be read again");
-            }
-            return None;
-        };
-        let is_new = failed.as_ref().is_none_or(|failed| failed.logged != error);
-        let wait = failed.map_or(FIRST_WAIT, |failed| (failed.wait * 2).min(LONGEST_WAIT));
-        let retry_at = Instant::now() + wait;
-        self.failed.insert(kind.clone(), FailedFetch { retry_at, wait, logged: error.clone() });
-        is_new.then_some(error)
+    /// Fetches the kinds that failed once more, after a wait. Without any, the next wait is the first.
+    pub(super) fn retry(&mut self, failed: BTreeSet<GroupKind>) {
+        if failed.is_empty() {
+            return self.waits.reset();
+        }
+        if self.due.is_empty() {
+            self.retry_at = Some(Instant::now() + self.waits.next());
+        }
+        self.due.extend(failed);
     }
 }

@@ -10,7 +10,7 @@
 //! Sends no requests: [`watch`](super::watch) feeds it, and runs the jobs that it hands out.
 //! [`publication`](super::publication) decides when a catalog is published.
 
-use super::documents::{DocumentFetch, DocumentSchedule, Fetched, FetchedDocuments};
+use super::documents::{DocumentFetch, DocumentSchedule, FetchedDocuments};
 use super::publication::Publication;
 use super::raw::RawCrd;
 use super::services::Services;
@@ -24,7 +24,7 @@ use kube_unions_core::declaration::Declaration;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Workspace};
 use parking_lot::MutexGuard;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
@@ -40,6 +40,8 @@ pub(super) struct ClusterState {
     definitions: ListProgress,
     declarations: ListProgress,
     pub(super) documents: DocumentSchedule,
+    /// The reasons for which documents cannot be read, as they were logged.
+    unread: BTreeSet<String>,
     pub(super) publication: Publication,
 }
 
@@ -51,6 +53,7 @@ impl ClusterState {
             definitions: ListProgress::default(),
             declarations: ListProgress::default(),
             documents: DocumentSchedule::new(cluster.builtin_unions == BuiltinUnions::OpenApi),
+            unread: BTreeSet::new(),
             publication: Publication::new(),
         }
     }
@@ -145,31 +148,28 @@ impl ClusterState {
             }
         }
         let current = self.documents.finish();
-        let mut failed: BTreeMap<String, Vec<GroupKind>> = BTreeMap::new();
+        let mut workspace = self.cluster.workspace.lock();
+        let mut failed: BTreeMap<String, BTreeSet<GroupKind>> = BTreeMap::new();
         for (kind, documents) in fetched.kinds.into_iter().filter(|(kind, _)| current.contains(kind)) {
-            if let Some(reason) = self.kind_fetched(&kind, documents) {
-                failed.entry(reason).or_default().push(kind);
+            for declaration in workspace.declarations_of(&kind) {
+                self.publication.mark_verdict(declaration.name());
+            }
+            match documents {
+                Ok(documents) => workspace.set_documents(&kind, documents),
+                Err(error) => {
+                    failed.entry(error.to_string()).or_default().insert(kind);
+                }
             }
         }
-        for (reason, kinds) in failed {
-            let first = kinds.first().map(ToString::to_string);
-            let kinds = kinds.len();
-            tracing::warn!(first, kinds, reason, "cannot read OpenAPI documents; unions in force stay, retrying");
+        self.unread.retain(|reason| failed.contains_key(reason));
+        for (reason, kinds) in &failed {
+            if self.unread.insert(reason.clone()) {
+                let (first, kinds) = (kinds.first().map(ToString::to_string), kinds.len());
+                tracing::warn!(first, kinds, reason, "cannot read OpenAPI documents; unions in force stay, retrying");
+            }
         }
-        self.cluster.schemas.retain(&self.cluster.workspace.lock().documented().map(|kind| &*kind.group).collect());
-    }
-
-    /// Takes in the documents of a kind. Returns a reason to log if they could not be fetched.
-    fn kind_fetched(&mut self, kind: &GroupKind, documents: Fetched) -> Option<String> {
-        let mut workspace = self.cluster.workspace.lock();
-        for declaration in workspace.declarations_of(kind) {
-            self.publication.mark_verdict(declaration.name());
-        }
-        let error = self.documents.back_off(kind, documents.as_ref().err());
-        if let Ok(documents) = documents {
-            workspace.set_documents(kind, documents);
-        }
-        error
+        self.documents.retry(failed.into_values().flatten().collect());
+        self.cluster.schemas.retain(&workspace.documented().map(|kind| &*kind.group).collect());
     }
 
     /// Puts the result of a job of the workspace in force.
