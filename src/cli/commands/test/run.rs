@@ -136,7 +136,6 @@ pub(super) fn judge(write: &TestedWrite, kinds: &Assembly) -> Result<Option<Fail
     if let Some(old) = &old {
         check_identity(old, &new)?;
     }
-    let want = Expected::of(&write.want)?;
     if let Some(failure) = without_union(write, &new, kinds) {
         return Ok(Some(failure));
     }
@@ -150,35 +149,19 @@ pub(super) fn judge(write: &TestedWrite, kinds: &Assembly) -> Result<Option<Fail
         .review(&kinds.catalog, Phase::Both, write.ratcheting)
         .map_err(|error| Problem::of_document(&new, "", error.to_string()))?;
     let answer = ReviewedWrite { review: &review, new: &completed_new, kinds };
-    match want {
-        Expected::Accepted(warnings) => answer.is_object(&completed_new, Some(warnings), "accepted unchanged"),
-        Expected::Normalized(want, warnings) => answer.is_object(&completed(&want)?, warnings, "accepted"),
-        Expected::Rejected(causes) => Ok(answer.is_rejection(&causes)),
-    }
-}
-
-/// The expected answer, with its objects.
-enum Expected<'w> {
-    Accepted(&'w [String]),
-    Normalized(Box<Document>, Option<&'w [String]>),
-    Rejected(Vec<CauseManifest>),
-}
-
-impl<'w> Expected<'w> {
-    fn of(want: &'w Want) -> Result<Self, Problem> {
-        Ok(match want {
-            Want::Accepted { warnings } => Self::Accepted(warnings),
-            Want::Normalized { object, warnings } => Self::Normalized(object.read()?.into(), warnings.as_deref()),
-            Want::Rejected(causes) => Self::Rejected(causes.clone()),
-            Want::File(file) => {
-                let document = single(file)?;
-                if document.kind.is_none() && document.api_version.is_none() {
-                    Self::Rejected(suite::rejection(&document)?)
-                } else {
-                    Self::Normalized(TestedObject::Inline(document).read()?.into(), None)
-                }
+    match &write.want {
+        Want::Accepted { warnings } => answer.is_object(&completed_new, Some(warnings), "accepted unchanged"),
+        Want::Normalized { object, warnings } => {
+            answer.is_object(&completed(&object.read()?)?, warnings.as_deref(), "accepted")
+        }
+        Want::Rejected(causes) => Ok(answer.is_rejection(causes)),
+        Want::File(file) => {
+            let document = single(file)?;
+            if document.kind.is_none() && document.api_version.is_none() {
+                return Ok(answer.is_rejection(&suite::rejection(&document)?));
             }
-        })
+            answer.is_object(&completed(&TestedObject::Inline(document).read()?)?, None, "accepted")
+        }
     }
 }
 
