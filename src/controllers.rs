@@ -13,7 +13,7 @@ mod registration;
 mod service_reference;
 
 pub use certificate::{CertificateSignals, Timing, renewed, share_certificate};
-pub use handover::{CaBundle, Coverage, RegisteredBundle, RegisteredKinds, Trust};
+pub use handover::{CaBundle, Coverage, RegisteredBundle, RegisteredKinds, Trust, ca_bundle};
 pub(crate) use object::named_installation;
 pub(crate) use policies::{MAINTAINED_BY, PolicyResource, SELECTOR};
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals, enforce};

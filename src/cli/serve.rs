@@ -12,8 +12,8 @@ use super::signals::StopSignals;
 use crate::api::{self, ServerClock};
 use crate::authority::ServingCertificate;
 use crate::controllers::{
-    self, CaBundle, CertificateSignals, Coverage, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds,
-    ServiceReference, Timing, Trust, share_certificate,
+    self, CertificateSignals, Coverage, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds,
+    ServiceReference, Timing, Trust, ca_bundle, share_certificate,
 };
 use crate::follow::{Cluster, Link};
 use crate::supervision::{ServeTask, Supervised};
@@ -255,7 +255,7 @@ impl Supply {
         let (trust, held) = (self.trust.clone(), self.held.clone());
         Some(Arc::new(move |authorities| {
             trust.send_replace(Some(Trust::Local(authorities.as_str().into())));
-            let announced = CaBundle::from_pem(&authorities);
+            let announced = ca_bundle(&authorities);
             let mut held = held.clone();
             async move {
                 if held.wait_for(|held| held.holds(&announced)).await.is_err() {

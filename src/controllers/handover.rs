@@ -11,49 +11,17 @@ use kube_unions_core::names::GroupKind;
 use pem::{EncodeConfig, LineEnding, Pem};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use std::collections::{BTreeMap, BTreeSet, btree_set};
-use std::ops::Deref;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// CA certificates in DER, each once and in a fixed order, so that two replicas write the same bytes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CaBundle(BTreeSet<Box<[u8]>>);
+pub type CaBundle = BTreeSet<Box<[u8]>>;
 
-impl CaBundle {
-    /// Reads the certificates of a PEM text and skips everything else.
-    pub fn from_pem(pem: impl AsRef<[u8]>) -> Self {
-        let certificates = CertificateDer::pem_slice_iter(pem.as_ref()).filter_map(Result::ok);
-        certificates.map(|certificate| Box::from(certificate.as_ref())).collect()
-    }
-
-    /// Encodes the certificates as PEM.
-    pub(crate) fn to_pem(&self) -> String {
-        self.iter().map(|certificate| certificate_to_pem(certificate)).collect()
-    }
-}
-
-impl Deref for CaBundle {
-    type Target = BTreeSet<Box<[u8]>>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl FromIterator<Box<[u8]>> for CaBundle {
-    fn from_iter<I: IntoIterator<Item = Box<[u8]>>>(certificates: I) -> Self {
-        Self(certificates.into_iter().collect())
-    }
-}
-
-impl IntoIterator for CaBundle {
-    type Item = Box<[u8]>;
-    type IntoIter = btree_set::IntoIter<Box<[u8]>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
+/// Reads the certificates of a PEM text and skips everything else.
+pub fn ca_bundle(pem: impl AsRef<[u8]>) -> CaBundle {
+    let certificates = CertificateDer::pem_slice_iter(pem.as_ref()).filter_map(Result::ok);
+    certificates.map(|certificate| Box::from(certificate.as_ref())).collect()
 }
 
 /// Encodes one DER certificate as PEM.
@@ -135,12 +103,13 @@ mod tests {
     #[test]
     fn order_and_line_ends_do_not_change_a_bundle() {
         let (one, other) = (certificate(), certificate());
-        let bundle = CaBundle::from_pem(format!("{one}{other}"));
+        let bundle = ca_bundle(format!("{one}{other}"));
         let same = format!("# a comment\n{other}\n{one}{other}").replace('\n', "\r\n");
-        assert_eq!(bundle, CaBundle::from_pem(same));
-        assert_eq!(bundle.to_pem().matches("BEGIN").count(), 2);
-        assert_eq!(CaBundle::from_pem(bundle.to_pem()), bundle);
-        assert!(bundle.is_superset(&CaBundle::from_pem(&one)));
-        assert!(CaBundle::from_pem("nonsense").is_empty());
+        assert_eq!(bundle, ca_bundle(same));
+        let pem: String = bundle.iter().map(|it| certificate_to_pem(it)).collect();
+        assert_eq!(pem.matches("BEGIN").count(), 2);
+        assert_eq!(ca_bundle(pem), bundle);
+        assert!(bundle.is_superset(&ca_bundle(&one)));
+        assert!(ca_bundle("nonsense").is_empty());
     }
 }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use fixtures::wait::{SOON, until};
 use kube_unions::authority::{CertificateAuthority, CertificatePair, ServingCertificate, Validity};
 use kube_unions::controllers::{
-    CaBundle, CertificateSignals, RegisteredBundle, ServiceReference, Timing, Trust, share_certificate,
+    CertificateSignals, RegisteredBundle, ServiceReference, Timing, Trust, ca_bundle, share_certificate,
 };
 use kube_unions::telemetry::Metrics;
 use log::Log;
@@ -112,7 +112,7 @@ impl Replica {
     }
 
     fn hold(&self, bundle: &str) {
-        self.held.send_replace(RegisteredBundle::Bundle(CaBundle::from_pem(bundle)));
+        self.held.send_replace(RegisteredBundle::Bundle(ca_bundle(bundle)));
     }
 }
 

@@ -36,6 +36,7 @@ fn has_expired(certificate: &[u8], clock: SystemTime) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controllers::handover::ca_bundle;
     use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 
     fn ca_until(last_year: i32) -> String {
@@ -52,9 +53,9 @@ mod tests {
     #[test]
     fn a_foreign_ca_stays_for_ten_minutes_and_an_expired_one_goes_at_once() {
         let (ours, foreign) = (ca(), ca());
-        let found = CaBundle::from_pem(format!("{foreign}{}", ca_until(2020)));
-        let both = CaBundle::from_pem(format!("{ours}{foreign}"));
-        let ours = CaBundle::from_pem(ours);
+        let found = ca_bundle(format!("{foreign}{}", ca_until(2020)));
+        let both = ca_bundle(format!("{ours}{foreign}"));
+        let ours = ca_bundle(ours);
         let mut authorities = ForeignAuthorities::default();
         let start = Instant::now();
         assert_eq!(authorities.beside(&ours, &found, start, SystemTime::now()), both);
@@ -68,8 +69,8 @@ mod tests {
     #[test]
     fn a_ca_of_ours_becomes_foreign_when_it_is_replaced() {
         let (old, new) = (ca(), ca());
-        let both = CaBundle::from_pem(format!("{old}{new}"));
-        let (old, new) = (CaBundle::from_pem(old), CaBundle::from_pem(new));
+        let both = ca_bundle(format!("{old}{new}"));
+        let (old, new) = (ca_bundle(old), ca_bundle(new));
         let mut authorities = ForeignAuthorities::default();
         let start = Instant::now();
         assert_eq!(authorities.beside(&old, &old, start, SystemTime::now()), old);

@@ -8,7 +8,7 @@ use super::stored::{
     ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation, our_entries,
 };
 use crate::api::{MANAGER, RequestError, ServerClock};
-use crate::controllers::handover::{CaBundle, Coverage, RegisteredBundle, RegisteredKinds, Trust};
+use crate::controllers::handover::{Coverage, RegisteredBundle, RegisteredKinds, Trust, ca_bundle, certificate_to_pem};
 use crate::controllers::object::{OwnerReader, shortened};
 use crate::controllers::pace::{Divergence, Pace};
 use crate::controllers::reconciler::{Controller, Reconciled, StepError, StepRequest, publish};
@@ -144,7 +144,7 @@ impl Registrar {
         // Without an intent of its own, this replica leaves the configurations to replicas that have one.
         let Some(mut intent) = self.intent().await? else { return Ok(Reconciled::in_sync(resync)) };
         if let Trust::Agreed(pem) | Trust::Local(pem) = &intent.trust
-            && CaBundle::from_pem(&**pem).is_empty()
+            && ca_bundle(&**pem).is_empty()
         {
             // With an empty bundle the API server would trust the CAs of its own machine.
             return Err(StepError::new("cannot register: the CA bundle holds no certificate".to_owned()));
@@ -348,8 +348,9 @@ impl Registrar {
             Trust::Agreed(pem) => Some(pem.to_string()),
             Trust::Local(pem) => {
                 let found = our_entries(stored).flat_map(bundle_of).collect();
-                let ours = CaBundle::from_pem(&**pem);
-                Some(self.foreign.beside(&ours, &found, now, self.signals.clock.now()).to_pem())
+                let ours = ca_bundle(&**pem);
+                let all = self.foreign.beside(&ours, &found, now, self.signals.clock.now());
+                Some(all.iter().map(|it| certificate_to_pem(it)).collect())
             }
             Trust::InjectedFrom(_) => None,
         }

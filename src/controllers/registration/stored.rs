@@ -4,7 +4,7 @@
 
 use crate::api::ObjectPath;
 use crate::controllers::ServiceReference;
-use crate::controllers::handover::CaBundle;
+use crate::controllers::handover::{CaBundle, ca_bundle};
 use crate::controllers::object::named_installation;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -106,7 +106,7 @@ pub(super) fn inspection_token(stored: &Value) -> Option<InspectionToken> {
 /// Returns the CAs of an entry.
 pub(super) fn bundle_of(entry: &Value) -> CaBundle {
     let pem = || BASE64_STANDARD.decode(entry.pointer("/clientConfig/caBundle")?.as_str()?).ok();
-    CaBundle::from_pem(pem().unwrap_or_default())
+    ca_bundle(pem().unwrap_or_default())
 }
 
 pub(super) fn name_of(entry: &Value) -> Option<&str> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube_unions::api::{ServerClock, connect};
 use kube_unions::controllers::{
     CaBundle, Coverage, EntryOptions, RegisteredBundle, RegisteredKinds, Registering, Registration, Signals, Trust,
-    register,
+    ca_bundle, register,
 };
 use kube_unions::telemetry::Metrics;
 use kube_unions_core::catalog::Builder;
@@ -100,7 +100,7 @@ impl Registrar {
         let reported = || match &*self.held.borrow() {
             RegisteredBundle::Unknown => false,
             RegisteredBundle::Nothing => entries == 0,
-            RegisteredBundle::Bundle(held) => entries > 0 && *held == CaBundle::from_pem(pem),
+            RegisteredBundle::Bundle(held) => entries > 0 && *held == ca_bundle(pem),
         };
         let so = eventually(SETTLED, || holds(&self.bundles()) && reported());
         assert!(so, "{:?}\n{:?}", self.bundles(), self.held.borrow());
@@ -192,7 +192,7 @@ fn bundles_alone(it: &mut Registrar, one: &str, two: &str) {
     for pem in [one, two] {
         it.set_trust(Trust::Agreed(pem.into()));
         assert!(eventually(SETTLED, || it.bundles() == [pem, ""]), "{:?}", it.bundles());
-        assert!(eventually(SETTLED, || *it.held.borrow() == RegisteredBundle::Bundle(CaBundle::from_pem(pem))));
+        assert!(eventually(SETTLED, || *it.held.borrow() == RegisteredBundle::Bundle(ca_bundle(pem))));
     }
     let mut stored = it.stored(KINDS[0]).unwrap()["webhooks"].take();
     for webhooks in [&mut wanted, &mut stored] {

@@ -6,7 +6,7 @@
 
 use k8s_openapi::ByteString;
 use kube_unions::authority::{CertificateAuthority, Validity};
-use kube_unions::controllers::{CaBundle, RegisteredBundle, renewed};
+use kube_unions::controllers::{RegisteredBundle, ca_bundle, renewed};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -47,7 +47,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     }
     assert_eq!(data.get("foreign"), foreign.as_ref());
     let pem = |key: &str| String::from_utf8(data[key].0.clone()).expect("PEM is text");
-    let (served, bundle) = (pem("tls.crt"), CaBundle::from_pem(pem("ca.crt")));
+    let (served, bundle) = (pem("tls.crt"), ca_bundle(pem("ca.crt")));
     assert!(served.contains("BEGIN CERTIFICATE") && !pem("ca.key").is_empty() && !pem("tls.key").is_empty());
     assert!(RegisteredBundle::Bundle(bundle.clone()).holds(&bundle));
 });

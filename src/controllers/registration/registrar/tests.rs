@@ -95,7 +95,7 @@ fn entry(text: &str) -> Value {
 fn entries(object: &Value) -> String {
     let one = |entry: &Value| {
         let bundle = bundle_of(entry);
-        let names = CERTIFICATES.iter().filter(|(_, pem)| bundle.is_superset(&CaBundle::from_pem(pem)));
+        let names = CERTIFICATES.iter().filter(|(_, pem)| bundle.is_superset(&ca_bundle(pem)));
         let names: Vec<&str> = names.map(|(name, _)| *name).collect();
         let authorities = if names.is_empty() { "none".to_owned() } else { names.join("+") };
         let name = entry["name"].as_str().unwrap().trim_end_matches(".kube-unions.dev");
