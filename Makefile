@@ -205,8 +205,8 @@ man: build ## Write the manual pages for packages, target/man/*.1
 	$(KUBE_UNIONS_BIN) man target/man
 
 .PHONY: reference
-reference: ## Write docs/reference, and the answers to mistakes
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it reference
+reference: ## Write docs/reference, and the answers to mistakes and in sessions
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- reference cli::sessions
 	TRYCMD=overwrite $(CARGO) test --locked --all-features --test it mistakes
 
 .PHONY: editor

@@ -1,112 +1,8 @@
-//! `lint`, `explain`, `certs`, `completion`, `version`, and what all commands have in common.
+//! `certs`, `completion`, `version`, and what all commands have in common.
 
-use super::{CRD, Folder, binary, crd_of, run, yaml};
+use super::{Folder, binary, run};
 use serde_json::json;
 use std::process::{Command, Stdio};
-
-#[test]
-fn lint_names_file_line_column_and_path() {
-    let folder = Folder::with_crd(&[]);
-    folder.run(&["lint", "crd.yaml"]).code(0).prints("");
-
-    let faulty = CRD.replace("Rolling: {name: rolling,", "Rolling: {name: missing,");
-    folder.write("faulty.yaml", format!("a: 1\n---\n{faulty}"));
-    let run = folder.run(&["lint", "faulty.yaml"]).code(1);
-    let line = run.stdout.lines().find(|line| line.contains("`missing`")).unwrap();
-    assert!(line.starts_with("faulty.yaml:37:58: spec.strategy.type: error: "), "{line}");
-
-    let findings = folder.run(&["lint", "-o", "json", "faulty.yaml"]).code(1).json();
-    let finding =
-        findings.as_array().unwrap().iter().find(|finding| finding["message"].to_string().contains("`missing`"));
-    let finding = finding.unwrap();
-    assert_eq!(
-        (&finding["file"], &finding["line"], &finding["column"], &finding["definition"], &finding["versions"]),
-        (&json!("faulty.yaml"), &json!(37), &json!(58), &json!("widgets.example.com"), &json!(["v1"]))
-    );
-    assert_eq!(
-        (&finding["path"], &finding["severity"], &finding["source"]),
-        (&json!("spec.strategy.type"), &json!("error"), &json!("schema"))
-    );
-    folder.run(&["lint", "-o", "json", "crd.yaml"]).code(0).prints("[]\n");
-}
-
-#[test]
-fn lint_finds_faults_in_json_and_in_lists_at_their_place() {
-    let faulty = yaml(&CRD.replace("Rolling: {name: rolling,", "Rolling: {name: missing,"));
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Other"}, faulty]});
-    let text = serde_json::to_string_pretty(&list).unwrap();
-    let line = 1 + text.lines().position(|line| line.contains("\"Rolling\": {")).unwrap();
-    let run = Folder::new(&[("list.json", &text)]).run(&["lint", "list.json"]).code(1);
-    assert!(run.stdout.starts_with(&format!("list.json:{line}:")), "expected line {line}: {run:#?}");
-}
-
-#[test]
-fn explain_shows_a_tree() {
-    let folder = Folder::with_crd(&[]);
-    let tree = "\
-Widget example.com/v1
-├── spec (2019 form, no discriminator, from schema)
-│   ├── git
-│   └── oci
-└── spec.strategy (2022 form, discriminator `type`, from schema)
-    ├── Recreate → no member
-    └── Rolling  → rolling (optional)
-";
-    for arguments in
-        [&["--from", "."][..], &["--from", "crd.yaml", "widget"], &["WIDGET.example.com", "--from", "crd.yaml"]]
-    {
-        folder.run(&[&["explain"], arguments].concat()).code(0).prints(tree);
-    }
-    let run = folder.run(&["explain", "--from", "."]);
-    assert_eq!(run.stderr, "1 kind, 2 unions: 2 from schema\n");
-    folder.write("faulty.yaml", crd_of("Faulty", "        {x-kubernetes-unions: 1}\n"));
-    folder
-        .run(&["explain", "--from", "."])
-        .code(0)
-        .says(&["1 kind, 2 unions: 2 from schema; 1 fault: `kube-unions lint`"]);
-    folder.run(&["explain", "--from", ".", "widget"]).code(0).prints(tree);
-    std::fs::remove_file(folder.path().join("faulty.yaml")).unwrap();
-    let report = folder.run(&["explain", "--from", ".", "-o", "json"]).code(0).json();
-    assert_eq!(
-        report[0]["unions"][1]["choices"][1],
-        json!({"value": "Rolling", "members": [{"name": "rolling", "optional": true}]})
-    );
-}
-
-#[test]
-fn explain_takes_a_path_after_the_kind() {
-    let folder = Folder::with_crd(&[]);
-    let paths = |asked: &str| -> Vec<String> {
-        let report = folder.run(&["explain", "--from", ".", "-o", "json", asked]).code(0).json();
-        let unions = report[0]["unions"].as_array().unwrap();
-        unions.iter().map(|union| union["path"].as_str().unwrap().to_owned()).collect()
-    };
-    for (asked, wanted) in [
-        ("widget", &["spec", "spec.strategy"][..]),
-        ("widget.spec", &["spec", "spec.strategy"]),
-        ("widgets.example.com.spec.strategy", &["spec.strategy"]),
-        ("Widget.v1.example.com.spec.strategy", &["spec.strategy"]),
-        ("widget.spec.strategy.rolling", &["spec.strategy"]),
-        ("widget.spec.strategy.type", &["spec.strategy"]),
-        ("widget.spec.git.url", &["spec"]),
-    ] {
-        assert_eq!(paths(asked), wanted, "{asked}");
-    }
-}
-
-#[test]
-fn built_in_types_have_their_short_names() {
-    let openapi = include_str!("apps-v1.openapi.json").replace("{name}/status", "{name}");
-    let folder = Folder::new(&[("apps.json", &openapi)]);
-    let explain = |asked: &str| folder.run(&["explain", "--builtin-unions=openapi", "--from", "apps.json", asked]);
-    let whole = explain("Deployment.apps").code(0).stdout;
-    assert!(whole.starts_with("Deployment apps/v1\n"), "{whole}");
-    for asked in ["deploy", "DEPLOY", "deployments", "deployments.apps", "deploy.v1.apps", "deploy.apps"] {
-        explain(asked).code(0).prints(&whole);
-    }
-    explain("deploy.spec").code(0);
-    explain("sts").code(2).says(&["no kind `sts` with unions"]);
-}
 
 #[test]
 fn certs_are_whole_private_and_not_overwritten() {
@@ -202,4 +98,33 @@ fn nobody_reading_is_no_reason_to_panic() {
             "{arguments:?}"
         );
     }
+}
+
+#[test]
+fn no_example_in_a_help_text_is_wider_than_80_columns() {
+    let folder = Folder::new(&[]);
+    let (mut checked, mut seen) = (0, 0);
+    let mut waiting: Vec<Vec<String>> = vec![Vec::new()];
+    while let Some(path) = waiting.pop() {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        let help = folder.run(&[&path[..], &["--help"]].concat()).code(0).stdout;
+        seen += 1;
+        let below = subcommands(&help).filter(|name| *name != "help");
+        waiting.extend(below.map(|name| path.iter().copied().chain([name]).map(str::to_owned).collect()));
+        let Some((_, examples)) = help.split_once("\nExamples:\n") else { continue };
+        for line in examples.lines().take_while(|line| line.is_empty() || line.starts_with(' ')) {
+            checked += 1;
+            assert!(line.chars().count() <= 80, "{path:?}: {line}");
+        }
+    }
+    assert!(seen > 18, "{seen} commands");
+    assert!(checked > 60, "{checked} lines of examples");
+}
+
+/// Returns the commands that a help text lists. The program lists them in groups.
+fn subcommands(help: &str) -> impl Iterator<Item = &str> {
+    let (list, _) = help.split_once("\nOptions:\n").unwrap_or((help, ""));
+    let groups = list.split("\n\n").filter(|group| group.contains(":\n  ") && !group.starts_with("Arguments:"));
+    let lines = groups.flat_map(str::lines).filter_map(|line| line.strip_prefix("  "));
+    lines.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split_whitespace().next())
 }

@@ -134,7 +134,7 @@ fn the_action_runs_a_command_and_writes_sarif() {
     }
     act(&folder, &[path, ("paths", "faulty.yaml"), ("sarif-file", "a b.sarif")]).code(1).prints("");
     let log: Value = serde_json::from_str(&folder.read("a b.sarif")).unwrap();
-    super::audit::hold_to_the_specification(&log);
+    super::sarif::hold_to_the_specification(&log);
     assert_eq!(log["runs"][0]["results"][0]["ruleId"], "unknown-member");
 
     let missing = act(&folder, &[("path", "no-such-program")]).code(2);

@@ -1,6 +1,6 @@
 //! Findings that are known or allowed: `--baseline`, `--update-baseline`, `--allow`, and how findings are reported.
 
-use super::super::audit::hold_to_the_specification;
+use super::super::sarif::hold_to_the_specification;
 use super::super::{Folder, Run};
 use super::rows::{Doubt, Severity};
 use super::{FindingReport, Report};

@@ -1,0 +1,86 @@
+//! Sessions in a shell: the pages of `sessions` have files, commands, and everything that the commands print.
+//!
+//! Each page has a folder, with the CRD of `widgets.yaml` as `crd.yaml`. A code block that begins with a language and a name is a file
+//! in it. In a block of `console`, `bash` with GNU tools runs the text after `$ ` there, and a pipe fails with any of its commands. The
+//! answer follows: the exit code after `? ` unless it is 0, standard output, and each line of standard error after `! `. Each file
+//! `*.sarif` that the commands leave is held to the specification. `make reference` writes the answers.
+
+use super::sarif::hold_to_the_specification;
+use super::{Folder, binary, run};
+use fixtures::files::{assert_generated, files, parse, root};
+use std::fs;
+use std::process::Command;
+use std::thread;
+
+/// Returns a page with the answers to its commands.
+fn played(page: &str) -> String {
+    let (folder, mut played) = (Folder::with_crd(&[]), Vec::new());
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        played.push(line.to_owned());
+        let Some(title) = line.strip_prefix("```") else { continue };
+        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        if title == "console" {
+            for command in commands(&block) {
+                played.push(format!("$ {command}"));
+                played.extend(answer(&folder, &command));
+            }
+        } else {
+            let (_, name) = title.split_once(' ').expect("a file has a name");
+            played.push(block.join("\n"));
+            folder.write(name, block.join("\n") + "\n");
+        }
+        played.push("```".to_owned());
+    }
+    for entry in fs::read_dir(folder.path()).expect("the folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|found| found == "sarif") {
+            hold_to_the_specification(&parse("a log", &fs::read_to_string(path).expect("a log")));
+        }
+    }
+    played.join("\n") + "\n"
+}
+
+/// Returns the commands of a block. A line that ends with a backslash goes on in the next one.
+fn commands(block: &[&str]) -> Vec<String> {
+    let (mut commands, mut goes_on) = (Vec::<String>::new(), false);
+    for line in block {
+        match (line.strip_prefix("$ "), commands.last_mut()) {
+            (_, Some(command)) if goes_on => command.extend(["\n", line]),
+            (Some(command), _) => commands.push(command.to_owned()),
+            (None, _) => continue,
+        }
+        goes_on = line.ends_with('\\');
+    }
+    commands
+}
+
+/// Returns the lines of the answer to a command.
+fn answer(folder: &Folder, command: &str) -> Vec<String> {
+    let (program, path) = (binary(), std::env::var("PATH").expect("a shell finds its programs"));
+    let mut shell = Command::new("bash");
+    shell.args(["-o", "pipefail", "-c", command]).current_dir(folder.path()).env("ROOT", root());
+    shell.env("PATH", format!("{}:{path}", program.parent().expect("a folder").display()));
+    let run = run(&mut shell, b"").says(&[]);
+    let code = (run.code != 0).then(|| format!("? {}", run.code));
+    let errors = run.stderr.lines().map(|line| format!("! {line}").trim_end().to_owned());
+    let lines: Vec<String> = code.into_iter().chain(run.stdout.lines().map(str::to_owned)).chain(errors).collect();
+    assert!(!lines.iter().any(|line| line.starts_with("$ ") || line.starts_with("```")), "{command}: {lines:#?}");
+    lines
+}
+
+/// The number of pages.
+const PAGES: usize = 10;
+
+#[test]
+fn each_session_is_answered_as_its_page_says() {
+    let pages = files("tests/it/cli/sessions", "md");
+    assert!(pages.len() >= PAGES, "{} pages", pages.len());
+    thread::scope(|scope| {
+        let played: Vec<_> = pages.iter().map(|(name, page)| (name, scope.spawn(|| played(page)))).collect();
+        for (name, page) in played {
+            let page = page.join().expect("a page is played");
+            assert_generated(root().join("tests/it/cli/sessions").join(name), &page, "make reference");
+        }
+    });
+}
