@@ -205,9 +205,8 @@ man: build ## Write the manual pages for packages, target/man/*.1
 	$(KUBE_UNIONS_BIN) man target/man
 
 .PHONY: reference
-reference: ## Write docs/reference, and the answers to mistakes and in sessions
+reference: ## Write docs/reference, and the answers in sessions of the command line
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- reference cli::sessions
-	TRYCMD=overwrite $(CARGO) test --locked --all-features --test it mistakes
 
 .PHONY: editor
 editor: build ## Check that yaml-language-server names the right field of a union, and that kubeconform judges as `audit` does (needs Node.js and Go)

@@ -16,7 +16,6 @@ mod in_place;
 mod inputs;
 mod made;
 mod man;
-mod mistakes;
 mod openapi;
 mod patch;
 mod preview;

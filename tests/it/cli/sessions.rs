@@ -1,20 +1,30 @@
 //! Sessions in a shell: the pages of `sessions` have files, commands, and everything that the commands print.
 //!
-//! Each page has a folder, with the CRD of `widgets.yaml` as `crd.yaml`. A code block that begins with a language and a name is a file
-//! in it. In a block of `console`, `bash` with GNU tools runs the text after `$ ` there, and a pipe fails with any of its commands. The
+//! Each page has a folder, with the CRD of `widgets.yaml` as `crd.yaml`, or with the files of the folder `*.in` of its name. A code block that begins with a language and a name is a file
+//! in it; if `from` and another name follow, it is that file with each old text replaced by a new one. In a block of `console`, `bash` with GNU tools runs the text after `$ ` there, and a pipe fails with any of its commands. The
 //! answer follows: the exit code after `? ` unless it is 0, standard output, and each line of standard error after `! `. Each file
 //! `*.sarif` that the commands leave is held to the specification. `make reference` writes the answers.
 
 use super::sarif::hold_to_the_specification;
 use super::{Folder, binary, run};
-use fixtures::files::{assert_generated, files, parse, root};
+use fixtures::files::{assert_generated, edited, files, parse, root};
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use std::thread;
 
+const SESSIONS: &str = "tests/it/cli/sessions";
+
+/// The number of commands.
+const COMMANDS: usize = 500;
+
 /// Returns a page with the answers to its commands.
-fn played(page: &str) -> String {
+fn played(name: &str, page: &str) -> String {
     let (folder, mut played) = (Folder::with_crd(&[]), Vec::new());
+    let files = root().join(SESSIONS).join(name).with_extension("in");
+    if files.exists() {
+        assert!(Command::new("cp").arg("-R").args([&files.join("."), folder.path()]).status().expect("cp").success());
+    }
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
         played.push(line.to_owned());
@@ -27,8 +37,15 @@ fn played(page: &str) -> String {
             }
         } else {
             let (_, name) = title.split_once(' ').expect("a file has a name");
-            played.push(block.join("\n"));
-            folder.write(name, block.join("\n") + "\n");
+            let content = block.join("\n") + "\n";
+            match name.split_once(" from ") {
+                Some((name, from)) => {
+                    let edits: BTreeMap<String, String> = parse(name, &content);
+                    folder.write(name, edited(name, &folder.read(from), &edits));
+                }
+                None => folder.write(name, &content),
+            }
+            played.extend(block.iter().map(ToString::to_string));
         }
         played.push("```".to_owned());
     }
@@ -69,18 +86,16 @@ fn answer(folder: &Folder, command: &str) -> Vec<String> {
     lines
 }
 
-/// The number of pages.
-const PAGES: usize = 10;
-
 #[test]
 fn each_session_is_answered_as_its_page_says() {
-    let pages = files("tests/it/cli/sessions", "md");
-    assert!(pages.len() >= PAGES, "{} pages", pages.len());
+    let pages = files(SESSIONS, "md");
+    let commands = pages.iter().flat_map(|(_, page)| page.lines()).filter(|line| line.starts_with("$ ")).count();
+    assert!(commands >= COMMANDS, "{commands} commands");
     thread::scope(|scope| {
-        let played: Vec<_> = pages.iter().map(|(name, page)| (name, scope.spawn(|| played(page)))).collect();
+        let played: Vec<_> = pages.iter().map(|(name, page)| (name, scope.spawn(|| played(name, page)))).collect();
         for (name, page) in played {
             let page = page.join().expect("a page is played");
-            assert_generated(root().join("tests/it/cli/sessions").join(name), &page, "make reference");
+            assert_generated(root().join(SESSIONS).join(name), &page, "make reference");
         }
     });
 }
