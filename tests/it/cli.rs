@@ -1,6 +1,5 @@
 //! The command line as its users meet it: the built binary, its exit codes, standard output and standard error.
 
-mod annotate;
 mod audit;
 mod bounded;
 mod cases;
@@ -9,12 +8,10 @@ mod commands;
 mod compile;
 mod completion;
 mod generate;
-mod grammar;
 mod hooks;
 mod hostile;
 mod in_place;
 mod inputs;
-mod made;
 mod man;
 mod openapi;
 mod patch;

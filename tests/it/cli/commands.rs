@@ -1,6 +1,8 @@
 //! `certs`, `completion`, `version`, and what all commands have in common.
 
 use super::{Folder, binary, run};
+use clap::CommandFactory;
+use kube_unions::cli::Cli;
 use serde_json::json;
 use std::process::{Command, Stdio};
 
@@ -127,4 +129,18 @@ fn subcommands(help: &str) -> impl Iterator<Item = &str> {
     let groups = list.split("\n\n").filter(|group| group.contains(":\n  ") && !group.starts_with("Arguments:"));
     let lines = groups.flat_map(str::lines).filter_map(|line| line.strip_prefix("  "));
     lines.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split_whitespace().next())
+}
+
+#[test]
+fn help_lists_every_command_in_one_group() {
+    let help = Folder::new(&[]).run(&["--help"]).code(0).stdout;
+    let (list, _) = help.split_once("\nOptions:\n").unwrap();
+    let (_, list) = list.split_once("\n\n").and_then(|(_, list)| list.split_once("\n\n")).unwrap();
+    let headings: Vec<&str> = list.lines().filter(|line| !line.is_empty() && !line.starts_with(' ')).collect();
+    assert_eq!(headings, ["Write unions:", "Try them:", "On a cluster:", "Run the webhook:", "Other commands:"]);
+    let listed: Vec<&str> =
+        list.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next()).collect();
+    let command = Cli::command();
+    let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+    assert_eq!(listed, visible.map(clap::Command::get_name).collect::<Vec<_>>());
 }

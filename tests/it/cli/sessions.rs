@@ -16,7 +16,7 @@ use std::thread;
 const SESSIONS: &str = "tests/it/cli/sessions";
 
 /// The number of commands.
-const COMMANDS: usize = 500;
+const COMMANDS: usize = 630;
 
 /// Returns a page with the answers to its commands.
 fn played(name: &str, page: &str) -> String {
