@@ -16,7 +16,7 @@ use std::thread;
 const SESSIONS: &str = "tests/it/cli/sessions";
 
 /// The number of commands.
-const COMMANDS: usize = 630;
+const COMMANDS: usize = 690;
 
 /// Returns a page with the answers to its commands.
 fn played(name: &str, page: &str) -> String {
@@ -92,10 +92,14 @@ fn each_session_is_answered_as_its_page_says() {
     let commands = pages.iter().flat_map(|(_, page)| page.lines()).filter(|line| line.starts_with("$ ")).count();
     assert!(commands >= COMMANDS, "{commands} commands");
     thread::scope(|scope| {
-        let played: Vec<_> = pages.iter().map(|(name, page)| (name, scope.spawn(|| played(name, page)))).collect();
-        for (name, page) in played {
-            let page = page.join().expect("a page is played");
-            assert_generated(root().join(SESSIONS).join(name), &page, "make reference");
+        let started: Vec<_> =
+            pages.iter().map(|(name, page)| (name, page, scope.spawn(|| played(name, page)))).collect();
+        for (name, page, played) in started {
+            let played = played.join().expect("a page is played");
+            if let Some((want, got)) = page.lines().zip(played.lines()).find(|(want, got)| want != got) {
+                println!("{name}: the first line that differs is `{got}`, instead of `{want}`");
+            }
+            assert_generated(root().join(SESSIONS).join(name), &played, "make reference");
         }
     });
 }
