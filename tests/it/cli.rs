@@ -11,7 +11,6 @@ mod generate;
 mod hooks;
 mod hostile;
 mod in_place;
-mod inputs;
 mod man;
 mod openapi;
 mod patch;

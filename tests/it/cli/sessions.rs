@@ -16,7 +16,7 @@ use std::thread;
 const SESSIONS: &str = "tests/it/cli/sessions";
 
 /// The number of commands.
-const COMMANDS: usize = 690;
+const COMMANDS: usize = 700;
 
 /// Returns a page with the answers to its commands.
 fn played(name: &str, page: &str) -> String {
