@@ -3,7 +3,7 @@
 
 use super::desired::with_bundle;
 use super::stored::{ConfigurationKind, ConfigurationPair, bundle_of, entries, name_of, ours};
-use crate::controllers::handover::{CaBundle, Trust};
+use crate::controllers::handover::{Trust, ca_bundle};
 use crate::controllers::pace::Divergence;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub(super) fn divergence(
         return Divergence::Intent;
     }
     let Trust::Agreed(pem) = trust else { return Divergence::Drift };
-    let agreed = CaBundle::from_pem(&**pem);
+    let agreed = ca_bundle(&**pem);
     let has_extra_only = stored.iter().zip(writes).all(|pair| match pair {
         (_, None) => true,
         (None, Some(_)) => false,

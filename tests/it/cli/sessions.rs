@@ -1,9 +1,10 @@
 //! Sessions in a shell: the pages of `sessions` have files, commands, and everything that the commands print.
 //!
-//! Each page has a folder, with the CRD of `widgets.yaml` as `crd.yaml`, or with the files of the folder `*.in` of its name. A code block that begins with a language and a name is a file
-//! in it; if `from` and another name follow, it is that file with each old text replaced by a new one. In a block of `console`, `bash` with GNU tools runs the text after `$ ` there, and a pipe fails with any of its commands. The
-//! answer follows: the exit code after `? ` unless it is 0, standard output, and each line of standard error after `! `. Each file
-//! `*.sarif` that the commands leave is held to the specification. `make reference` writes the answers.
+//! Each page has a folder, with the CRD of `widgets.yaml` as `crd.yaml`, or with the files of the folder `*.in` of its name. A code
+//! block that begins with a language and a name is a file in it; if `from` and another name follow, it is that file with each old
+//! text replaced by a new one. In a block of `console`, `bash` with GNU tools runs the text after `$ ` there, and a pipe fails with
+//! any of its commands. The answer follows: the exit code after `? ` unless it is 0, standard output, and each line of standard
+//! error after `! `. Each file `*.sarif` that the commands leave is held to the specification. `make reference` writes the answers.
 
 use super::sarif::hold_to_the_specification;
 use super::{Folder, binary, run};
