@@ -263,10 +263,9 @@ pub(super) async fn write_schemas(
         }
         (None, Some((_, schema))) if files.len() == 1 => output::print(text(schema)?)?,
         (None, None) => {}
-        (None, Some(_)) => bail!(
-            "{} are more than one document: name a directory with --output-dir",
-            count(files.len(), "version of a kind")
-        ),
+        (None, Some(_)) => {
+            bail!("{} are more than one document: name a directory with --output-dir", count(files.len(), "schema"))
+        }
     }
     let nothing = source.catalog.entries().is_empty();
     if nothing {
