@@ -41,14 +41,9 @@ fn every_cell_of_the_matrix_holds_through_the_api_server() {
         if answer.is_success() { Ok(()) } else { Err(format!("{answer:?}")) }
     });
 
-    apply(cells.iter().map(|cell| parse(&annotate(&servers.definition(*cell, *cell).to_string()))).collect());
-    apply(
-        cluster
-            .registration(&servers.group)
-            .into_iter()
-            .flat_map(|list| list["items"].as_array().unwrap().clone())
-            .collect(),
-    );
+    let declared = cells.iter().map(|cell| parse(&annotate(&servers.definition(*cell, *cell).to_string())));
+    let registration = cluster.registration(&servers.group).into_iter();
+    apply(declared.chain(registration.flat_map(|list| list["items"].as_array().unwrap().clone())).collect());
     // The second time, every union is in force.
     for _ in 0..2 {
         let mut number = 0;
