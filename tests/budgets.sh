@@ -25,5 +25,6 @@ row "  src/webhook" "$(shipped 'src/webhook.rs' 'src/webhook/*.rs')"
 row "  src/cli" "$(shipped 'src/cli.rs' 'src/cli/*.rs')"
 row "tests, Rust and YAML" "$(lines 'tests/*.rs' 'tests/*.yaml' 'crates/*/tests/*.rs' 'crates/*/tests/*.yaml' \
   '*/src/*/tests.rs' 'src/*/tests.rs' 'src/*/simulation.rs')"
+row "pages of sessions" "$(lines 'tests/it/cli/sessions/*.md')"
 row "charts" "$(lines charts)"
 row "files of fewer than 60 lines" "$(tracked 'src/*.rs' 'crates/*/src/*.rs' | xargs wc -l | awk '$2 != "total" && $1 < 60' | wc -l)"
