@@ -1,11 +1,7 @@
-//! The samples of `manifests/samples`: their definitions, and the names of their files. `cli::test::every_sample_passes` runs them, so
-//! that every file does what its name says.
+//! The samples of `manifests/samples`: their definitions, and the names of their files. The session `test.md` runs them beside each
+//! other, so that every file does what its name says.
 
 use fixtures::files::{files, parse};
-use kube_unions_core::catalog::{Builder, Catalog};
-use kube_unions_core::declaration::{Declaration, Definition, Severity};
-use kube_unions_core::union::Form;
-use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,44 +26,15 @@ impl Sample {
         samples.into_values().collect()
     }
 
-    fn read<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Option<T> {
-        self.files.get(name).map(|text| parse(&format!("{}/{name}", self.folder), text))
-    }
-
     fn definition(&self) -> Value {
-        self.read("crd.yaml").unwrap_or_else(|| panic!("{} has no CRD", self.folder))
-    }
-
-    /// The `UnionDeclaration` of a CRD that declares nothing itself.
-    fn declaration(&self) -> Option<Declaration> {
-        let document: Value = self.read("declaration.yaml")?;
-        let (declaration, faults) = Declaration::from_json(&document.to_string()).unwrap();
-        assert_eq!(faults, [], "{}", self.folder);
-        Some(declaration)
+        let text = self.files.get("crd.yaml").unwrap_or_else(|| panic!("{} has no CRD", self.folder));
+        parse(&self.folder, text)
     }
 
     /// The stems of the files that begin and end so.
     fn stems<'a>(&'a self, begin: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
         self.files.keys().filter(move |name| name.starts_with(begin)).filter_map(move |name| name.strip_suffix(end))
     }
-}
-
-/// Returns the catalog of all samples, which may have warnings and no errors.
-fn catalog(samples: &[Sample]) -> Catalog {
-    let mut builder = Builder::new();
-    for sample in samples {
-        let mut definition = Definition::from_json(&sample.definition().to_string()).unwrap();
-        if let Some(declaration) = sample.declaration() {
-            let silent = definition.versions().iter().all(|version| version.declarations().is_empty());
-            assert!(silent, "{} declares its unions twice", sample.folder);
-            assert!(definition.declare(&declaration), "{} is declared to be something else", sample.folder);
-        }
-        builder.apply(definition);
-    }
-    let catalog = builder.build();
-    let errors = catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error);
-    assert_eq!(errors.collect::<Vec<_>>(), Vec::<&_>::new());
-    catalog
 }
 
 #[test]
@@ -85,52 +52,12 @@ fn every_folder_has_a_definition_and_objects_of_all_three_sorts_and_nothing_else
             assert!(sample.stems(sort, ".want.yaml").count() > 0, "{} has nothing {sort}", sample.folder);
         }
         assert!(sample.stems("valid-", ".yaml").count() > 0, "{} has nothing valid", sample.folder);
-        // `cli::test` runs these.
+        // The session runs these.
         used.insert("suite.yaml".to_owned());
         for name in sample.files.keys() {
             assert!(used.contains(name), "{}/{name} is exercised by no test", sample.folder);
         }
     }
-}
-
-#[test]
-fn all_definitions_stand_beside_each_other() {
-    let catalog = catalog(&Sample::all());
-    let found: Vec<_> = catalog
-        .entries()
-        .iter()
-        .flat_map(|entry| {
-            let unions = entry.plan().unions().iter();
-            unions.map(|union| {
-                (
-                    &*entry.gvk().kind,
-                    union.path().to_string(),
-                    union.form(),
-                    union.discriminator().map(ToOwned::to_owned),
-                )
-            })
-        })
-        .collect();
-    let mut found: Vec<_> =
-        found.iter().map(|(kind, path, form, by)| (*kind, path.as_str(), *form, by.as_deref())).collect();
-    found.sort_by_key(|&(kind, path, _, by)| (kind, path, by));
-    assert_eq!(
-        found,
-        [
-            ("Backup", "spec.destination", Form::List, Some("type")),
-            ("Backup", "status", Form::List, Some("phase")),
-            ("Gateway", "spec.exposure", Form::Map, Some("type")),
-            ("Issuer", "spec", Form::List, None),
-            ("Issuer", "spec.acme.solvers[*]", Form::Map, Some("challenge")),
-            ("Monitor", "spec.endpoints[*].auth", Form::Map, Some("type")),
-            ("Monitor", "spec.endpoints[*].relabelings[*]", Form::Map, Some("action")),
-            ("Pipeline", "spec.steps.*", Form::List, None),
-            ("Pipeline", "spec.steps.*", Form::Map, Some("on")),
-            ("Rollout", "spec.strategy", Form::Map, Some("type")),
-            ("Route", "spec.filters[*]", Form::Map, Some("type")),
-            ("Source", "spec", Form::List, None),
-        ]
-    );
 }
 
 /// A reader of a schema learns what each field is for, and an API server takes it as structural.

@@ -15,13 +15,13 @@ enum Repair {
 }
 use Repair::{Automatic, Deletion, Replacement};
 
-/// Returns a CA certificate, PEM, with this many bytes of DER at least.
-fn authority_of(bytes: usize) -> String {
+/// Returns a CA certificate, PEM, with this many bytes of DER at least. No two are the same.
+fn authority_of(key: &rcgen::KeyPair, bytes: usize) -> String {
     let mut params = rcgen::CertificateParams::default();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     params.custom_extensions =
         vec![rcgen::CustomExtension::from_oid_content(&[1, 3, 6, 1, 4, 1, 9999], vec![4; bytes])];
-    params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem()
+    params.self_signed(key).unwrap().pem()
 }
 
 /// Lets the replica read the Secret some times more, whatever it waits for.
@@ -69,11 +69,12 @@ fn damaged_secrets(
     };
     let bundle = |bundle: &str| data(good, bundle, &ca_key);
     let immutable = |secret: Value| with(secret, "/immutable", json!(true));
-    let small = authority_of(0);
-    let many: String = (0..900 * 1024 / small.len()).map(|_| authority_of(0)).collect();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let small = authority_of(&key, 0);
+    let many: String = (0..900 * 1024 / small.len()).map(|_| authority_of(&key, 0)).collect();
     let garbage = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", "QUJD".repeat(200));
     let garbage = garbage.repeat(900 * 1024 / garbage.len());
-    let huge = authority_of(600 * 1024);
+    let huge = authority_of(&key, 600 * 1024);
     let huge_chain = CertificatePair { chain: format!("{}{huge}", good.chain), ..good.clone() };
     let filled = STANDARD.encode(vec![0; LONGEST - 100]);
     let spoilt = format!("rubbish\n{ca}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
@@ -189,15 +190,19 @@ async fn each_fault_of_the_secret_is_logged_once_and_the_replica_serves_when_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_writer_that_reverts_every_write_is_logged_once_until_it_stops() {
+async fn another_writer_that_reverts_every_write_is_answered_six_times_a_minute_and_logged_once() {
     let (store, clock) = (Store::new(), Clock::new());
     let replica = Replica::start(&store, &clock);
+    reads_again(&store, &replica).await;
+    clock.pass(61);
     for episode in 1..3 {
         store.overwrite_each_write_with(secret(&[("tls.crt", "mine")]));
         store.put(secret(&[("tls.crt", "mine")]));
-        for _ in 0..4 {
-            clock.pass(61);
+        for minute in 1..5 {
+            let before = store.attempts();
             reads_again(&store, &replica).await;
+            assert_eq!(store.attempts(), before + 6, "minute {minute}");
+            clock.pass(61);
         }
         let lines = replica.log.warnings();
         for part in ["`tls.crt` and `tls.key` cannot be used together", "keeps changing: find the other writer"] {

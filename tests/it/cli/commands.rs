@@ -41,25 +41,6 @@ fn version_is_told_in_each_way_and_with_the_features() {
     assert_eq!((&build["version"], &build["features"]), (&json!(version), &features));
 }
 
-#[test]
-fn the_help_of_a_command_is_one_line_and_examples_that_name_its_flags() {
-    let folder = Folder::new(&[]);
-    let list = folder.run(&["--help"]).code(0).stdout;
-    for command in ["review", "normalize", "lint", "audit", "explain", "completion", "version"] {
-        let about = list.lines().find_map(|line| line.trim().strip_prefix(command)).unwrap().trim();
-        assert!(about.starts_with(char::is_uppercase) && !about.ends_with('.'), "{command}: {about}");
-        let help = folder.run(&[command, "--help"]).code(0).stdout;
-        let (options, examples) = help.split_once("\nExamples:\n").unwrap_or_else(|| panic!("no examples: {help}"));
-        // A long example continues on the next line.
-        let examples = examples.replace("\\\n", "");
-        assert!(examples.lines().all(|line| line.contains(&format!("kube-unions {command}"))), "{examples}");
-        let flags = examples.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2);
-        for flag in flags {
-            assert!(options.contains(flag), "{command} has no flag {flag}");
-        }
-    }
-}
-
 #[cfg(unix)]
 #[test]
 fn as_a_kubectl_plugin_it_is_called_what_users_type() {
@@ -103,32 +84,36 @@ fn nobody_reading_is_no_reason_to_panic() {
 }
 
 #[test]
-fn no_example_in_a_help_text_is_wider_than_80_columns() {
+fn each_command_has_one_line_and_examples_of_at_most_80_columns_that_name_its_flags() {
     let folder = Folder::new(&[]);
     let (mut checked, mut seen) = (0, 0);
-    let mut waiting: Vec<Vec<String>> = vec![Vec::new()];
-    while let Some(path) = waiting.pop() {
-        let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        let help = folder.run(&[&path[..], &["--help"]].concat()).code(0).stdout;
+    let mut waiting = vec![(String::new(), Cli::command())];
+    while let Some((path, command)) = waiting.pop() {
+        let arguments: Vec<&str> = path.split_whitespace().chain(["--help"]).collect();
+        let help = folder.run(&arguments).code(0).stdout;
         seen += 1;
-        let below = subcommands(&help).filter(|name| *name != "help");
-        waiting.extend(below.map(|name| path.iter().copied().chain([name]).map(str::to_owned).collect()));
-        let Some((_, examples)) = help.split_once("\nExamples:\n") else { continue };
-        for line in examples.lines().take_while(|line| line.is_empty() || line.starts_with(' ')) {
+        let about = command.get_about().unwrap().to_string();
+        assert!(about.starts_with(char::is_uppercase) && !about.ends_with('.') && !about.contains('\n'), "{about}");
+        let below = command.get_subcommands().filter(|command| !command.is_hide_set());
+        waiting.extend(below.map(|command| (format!("{path} {}", command.get_name()), command.clone())));
+        let Some((options, examples)) = help.split_once("\nExamples:\n") else { continue };
+        let examples: String =
+            examples.split_inclusive('\n').take_while(|line| line.trim().is_empty() || line.starts_with(' ')).collect();
+        for line in examples.lines() {
             checked += 1;
-            assert!(line.chars().count() <= 80, "{path:?}: {line}");
+            assert!(line.chars().count() <= 80, "{path}: {line}");
+        }
+        // A long example continues on the next line. Others call more programs.
+        let examples = examples.replace("\\\n", " ");
+        let calls =
+            examples.lines().filter_map(|line| line.split_once(&format!("kube-unions{path} "))?.1.split('|').next());
+        for flag in calls.flat_map(str::split_whitespace).filter(|word| word.starts_with("--") && word.len() > 2) {
+            let flag = flag.split('=').next().unwrap();
+            assert!(options.contains(flag), "`{path}` has no flag {flag}");
         }
     }
     assert!(seen > 18, "{seen} commands");
     assert!(checked > 60, "{checked} lines of examples");
-}
-
-/// Returns the commands that a help text lists. The program lists them in groups.
-fn subcommands(help: &str) -> impl Iterator<Item = &str> {
-    let (list, _) = help.split_once("\nOptions:\n").unwrap_or((help, ""));
-    let groups = list.split("\n\n").filter(|group| group.contains(":\n  ") && !group.starts_with("Arguments:"));
-    let lines = groups.flat_map(str::lines).filter_map(|line| line.strip_prefix("  "));
-    lines.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split_whitespace().next())
 }
 
 #[test]

@@ -39,18 +39,18 @@ fn patches_a_deep_object_and_refuses_one_of_more_than_512_levels() {
 }
 
 #[test]
-fn patches_a_list_of_a_million_items() {
+fn patches_a_list_of_a_hundred_thousand_items() {
     let folder = Folder::new(&[("s.json", LIST)]);
     let item = |position: usize| format!(r#"{{"name":"n{position}","v":1}}"#);
-    let items: Vec<String> = (0..1_000_000).map(item).collect();
+    let items: Vec<String> = (0..100_000).map(item).collect();
     let run = apply(
         &folder,
         &format!(r#"{{"items":[{}]}}"#, items.join(",")),
-        r#"{"items":[{"name":"n999999","v":2},{"name":"n0","$patch":"delete"}]}"#,
+        r#"{"items":[{"name":"n99999","v":2},{"name":"n0","$patch":"delete"}]}"#,
     );
     let patched = run.code(0).json();
     let items = patched["items"].as_array().unwrap();
-    assert_eq!((items.len(), &items[0], &items[999_998]["v"]), (999_999, &json!({"name": "n1", "v": 1}), &json!(2)));
+    assert_eq!((items.len(), &items[0], &items[99_998]["v"]), (99_999, &json!({"name": "n1", "v": 1}), &json!(2)));
 }
 
 #[test]

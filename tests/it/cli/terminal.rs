@@ -38,48 +38,27 @@ fn command(folder: &Folder, arguments: &[&str]) -> Command {
     command
 }
 
-fn generate(folder: &Folder) -> Command {
-    command(folder, &["generate", "--go", "api", "crd.yaml"])
-}
-
 #[test]
-fn reading_hundreds_of_files_shows_its_progress_on_a_terminal() {
+fn reading_hundreds_of_files_shows_its_progress_on_a_terminal_that_can() {
     let folder = project();
-    let (terminal, program_end) = open_terminal();
-    let mut child = generate(&folder)
-        .env("TERM", "xterm-256color")
-        .stdout(Stdio::null())
-        .stderr(Stdio::from(program_end))
-        .spawn()
-        .unwrap();
-    let shown = thread::spawn(move || read_to_hang_up(terminal));
-    assert!(child.wait().unwrap().success());
-    let shown = shown.join().unwrap();
-    let bar = format!("of {FILES} Go files");
-    let last = shown.rfind(&bar).unwrap_or_else(|| panic!("no progress in {shown:?}"));
-    assert!(shown[last..].contains(ERASE_LINE), "the bar is gone at the end: {shown:?}");
-    assert!(shown.contains("0 unions in 0 versions of a kind"), "{shown:?}");
-}
-
-#[test]
-fn without_a_terminal_there_is_no_progress() {
-    let folder = project();
-    let output = generate(&folder).env("TERM", "xterm-256color").output().unwrap();
-    assert!(output.status.success());
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!said.contains("Go files") && !said.contains('\u{1b}'), "{said}");
-}
-
-#[test]
-fn a_dumb_terminal_gets_no_bar() {
-    let folder = project();
-    let (terminal, program_end) = open_terminal();
-    let mut child =
-        generate(&folder).env("TERM", "dumb").stdout(Stdio::null()).stderr(Stdio::from(program_end)).spawn().unwrap();
-    let shown = thread::spawn(move || read_to_hang_up(terminal));
-    assert!(child.wait().unwrap().success());
-    let shown = shown.join().unwrap();
-    assert!(!shown.contains("Go files") && !shown.contains('\u{1b}'), "{shown:?}");
+    for (terminal, on_terminal) in [("xterm-256color", true), ("dumb", true), ("xterm-256color", false)] {
+        let mut command = command(&folder, &["generate", "--go", "api", "crd.yaml"]);
+        command.env("TERM", terminal).stdout(Stdio::null());
+        let shown = if on_terminal {
+            let (user, program_end) = open_terminal();
+            shown_by(command.stderr(program_end), user, 0)
+        } else {
+            String::from_utf8(command.stderr(Stdio::piped()).output().unwrap().stderr).unwrap()
+        };
+        assert!(shown.contains("0 unions in 0 versions of a kind"), "{shown:?}");
+        if on_terminal && terminal != "dumb" {
+            let bar = format!("of {FILES} Go files");
+            let last = shown.rfind(&bar).unwrap_or_else(|| panic!("no progress in {shown:?}"));
+            assert!(shown[last..].contains(ERASE_LINE), "the bar is gone at the end: {shown:?}");
+        } else {
+            assert!(!shown.contains("Go files") && !shown.contains('\u{1b}'), "{terminal}, {on_terminal}: {shown:?}");
+        }
+    }
 }
 
 #[test]
@@ -113,15 +92,21 @@ pub(super) fn shown(folder: &Folder, (arguments, code): (&[&str], i32), columns:
     if !colours {
         command.env("NO_COLOR", "1");
     }
-    let mut child = command.spawn().unwrap();
-    // The command keeps its end of the terminal open until it is dropped.
-    drop(command);
-    let shown = thread::spawn(move || read_to_hang_up(terminal));
-    let ended = child.wait().unwrap().code();
-    let shown = shown.join().unwrap().replace("\r\n", "\n");
-    assert_eq!(ended, Some(code), "{arguments:?}: {shown}");
+    let shown = shown_by(&mut command, terminal, code).replace("\r\n", "\n");
     let lines = shown.split_inclusive('\n');
     lines.map(|line| line.rsplit_once(ERASE_LINE).map_or(line, |(_, rest)| rest)).collect()
+}
+
+/// Runs a command whose outputs are ends of a terminal. Returns everything that it shows.
+fn shown_by(command: &mut Command, terminal: File, code: i32) -> String {
+    let mut child = command.spawn().unwrap();
+    // The command keeps its ends of the terminal open until it has others.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let shown = thread::spawn(move || read_to_hang_up(terminal));
+    let ended = child.wait().unwrap().code();
+    let shown = shown.join().unwrap();
+    assert_eq!(ended, Some(code), "{command:?}: {shown}");
+    shown
 }
 
 /// Both ends of a terminal: the user's, and the program's.

@@ -4,23 +4,22 @@ use super::{Checkout, VERSION};
 use std::fs;
 
 #[test]
-fn the_tag_of_this_version_can_be_released() {
+fn the_tag_of_this_version_can_be_released_and_another_one_or_a_changed_tree_cannot() {
     let checkout = Checkout::of_a_release();
     for arguments in [&[][..], &[&*format!("v{VERSION}")]] {
         let (_, said) = checkout.succeeds("check.sh", arguments);
         assert_eq!(said.lines().last(), Some(&*format!("release/check.sh: v{VERSION} can be released")));
     }
-}
-
-#[test]
-fn another_tag_is_refused() {
-    let said = Checkout::of_a_release().fails("check.sh", &["v9.8.7"]);
+    let said = checkout.fails("check.sh", &["v9.8.7"]);
     let problem = format!("the tag is `v9.8.7`, and the version of the workspace in Cargo.toml is `{VERSION}`");
     assert!(said.contains(&problem), "{said}");
     assert!(said.ends_with("release/check.sh: v9.8.7 cannot be released\n"), "{said}");
+    fs::write(checkout.path("forgotten"), "").unwrap();
+    let said = checkout.fails("check.sh", &[]);
+    assert!(said.contains("the tree has changes that are not committed:\n?? forgotten\n"), "{said}");
 }
 
-/// Each row changes one version, and the message names its file and its key.
+/// Each row changes one version, and the message names its file and its key. Nor has the changelog a section of the version.
 #[test]
 fn each_version_that_differs_is_named() {
     let cases = [
@@ -34,32 +33,18 @@ fn each_version_that_differs_is_named() {
             "the required version of kube-unions-policies",
         ),
     ];
-    for (file, from, to, what) in cases {
-        let checkout = Checkout::uncommitted();
-        checkout.replace("CHANGELOG.md", "## Unreleased\n", &format!("## [{VERSION}] - 2000-01-01\n"));
-        checkout.replace(file, &from, to);
-        checkout.commit();
-        let said = checkout.fails("check.sh", &[]);
-        let problem =
-            format!("release/check.sh: {file}: {what} is `9.8.7`, and the version of the workspace is `{VERSION}`\n");
-        assert!(said.contains(&problem), "{said}");
-    }
-}
-
-#[test]
-fn a_changelog_without_the_section_is_refused() {
     let checkout = Checkout::uncommitted();
+    for (file, from, to, _) in &cases {
+        checkout.replace(file, from, to);
+    }
     checkout.commit();
     let said = checkout.fails("check.sh", &[]);
+    for (file, .., key) in cases {
+        let problem =
+            format!("release/check.sh: {file}: {key} is `9.8.7`, and the version of the workspace is `{VERSION}`\n");
+        assert!(said.contains(&problem), "{said}");
+    }
     assert!(said.contains(&format!("CHANGELOG.md has no section `## [{VERSION}] - DATE` with entries")), "{said}");
-}
-
-#[test]
-fn changes_that_are_not_committed_are_refused_and_named() {
-    let checkout = Checkout::of_a_release();
-    fs::write(checkout.path("forgotten"), "").unwrap();
-    let said = checkout.fails("check.sh", &[]);
-    assert!(said.contains("the tree has changes that are not committed:\n?? forgotten\n"), "{said}");
 }
 
 #[test]

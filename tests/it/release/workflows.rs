@@ -41,31 +41,8 @@ fn defined() -> BTreeSet<String> {
 }
 
 #[test]
-fn each_workflow_has_its_triggers() {
-    let wanted = BTreeMap::from([
-        ("advisories.yml", vec!["pull_request", "push"]),
-        ("build.yml", vec!["workflow_call"]),
-        ("ci.yml", vec!["pull_request", "push"]),
-        ("codeql.yml", vec!["pull_request", "push", "schedule"]),
-        ("fuzz.yml", vec!["pull_request", "push"]),
-        ("go.yml", vec!["pull_request", "push"]),
-        ("release.yml", vec!["push"]),
-        ("scheduled.yml", vec!["schedule", "workflow_dispatch"]),
-        ("scorecard.yml", vec!["branch_protection_rule", "push", "schedule"]),
-        ("site.yml", vec!["pull_request", "push"]),
-    ]);
-    let workflows = workflows();
-    let triggers = |workflow: &Value| {
-        let mut names: Vec<_> = workflow["on"].as_object().unwrap().keys().cloned().collect();
-        names.sort_unstable();
-        names
-    };
-    let found: BTreeMap<&str, Vec<String>> = workflows.iter().map(|(name, it)| (&**name, triggers(it))).collect();
-    assert_eq!(
-        found.iter().map(|(name, it)| (*name, it.iter().map(|it| &**it).collect())).collect::<BTreeMap<_, Vec<&str>>>(),
-        wanted
-    );
-    assert_eq!(workflows["release.yml"]["on"], json!({"push": {"tags": ["v*"]}}));
+fn a_tag_alone_starts_a_release() {
+    assert_eq!(workflows()["release.yml"]["on"], json!({"push": {"tags": ["v*"]}}));
 }
 
 /// A filter that names a file which was moved would leave out the workflow for ever.
@@ -184,44 +161,30 @@ fn a_release_reads_no_cache_and_leaves_no_token_in_the_checkout() {
 
 /// Nothing is published before every version agrees and every archive is built.
 #[test]
-fn the_jobs_of_a_release_run_in_this_order() {
+fn every_job_of_a_release_that_may_write_waits_for_the_check_and_the_binaries() {
     let all = workflows();
-    let needs: Map<_, _> =
-        jobs(&all["release.yml"]).iter().map(|(name, job)| (name.clone(), job["needs"].clone())).collect();
-    assert_eq!(
-        Value::Object(needs),
-        json!({
-            "check": null,
-            "binaries": "check",
-            "image": "binaries",
-            "chart": "image",
-            "crates": ["image", "chart"],
-            "release": ["image", "chart"],
-            "site": "check",
-            "pages": ["site", "release"],
-            "go-module": "release",
-        })
-    );
+    let jobs = jobs(&all["release.yml"]);
+    let needs = |name: &str| -> BTreeSet<String> {
+        let needs = &jobs[name]["needs"];
+        let listed = needs.as_array().cloned().unwrap_or_else(|| vec![needs.clone()]);
+        listed.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect()
+    };
+    for name in jobs.keys().filter(|name| !["check", "binaries", "site"].contains(&name.as_str())) {
+        let mut before = needs(name);
+        while !before.iter().all(|it| before.is_superset(&needs(it))) {
+            before = before.iter().flat_map(|it| needs(it)).chain(before.clone()).collect();
+        }
+        assert!(before.contains("check") && before.contains("binaries"), "{name} waits for {before:?}");
+    }
 }
 
 #[test]
-fn a_release_builds_each_platform_on_a_machine_of_its_own() {
+fn a_release_builds_each_platform() {
     let all = workflows();
     let built = all["release.yml"]["jobs"]["binaries"]["strategy"]["matrix"]["include"].as_array().unwrap();
-    let built: Vec<_> =
-        built.iter().map(|row| [&row["platform"], &row["runner"]].map(|it| it.as_str().unwrap())).collect();
-    assert_eq!(
-        built,
-        [
-            ["linux/amd64", "ubuntu-24.04"],
-            ["linux/arm64", "ubuntu-24.04-arm"],
-            ["darwin/amd64", "macos-15-intel"],
-            ["darwin/arm64", "macos-15"],
-        ]
-    );
+    let built: Vec<_> = built.iter().map(|row| row["platform"].as_str().unwrap()).collect();
     let makefile = fs::read_to_string(root().join("release/targets.mk")).unwrap();
-    let platforms = built.iter().map(|[platform, _]| *platform).collect::<Vec<_>>().join(" ");
-    assert!(makefile.contains(&format!("\nDIST_PLATFORMS ?= {platforms}\n")), "{platforms}");
+    assert!(makefile.contains(&format!("\nDIST_PLATFORMS ?= {}\n", built.join(" "))), "{built:?}");
 }
 
 #[test]
@@ -247,19 +210,5 @@ fn an_action_that_is_not_pinned_is_found() {
         let said = text(&output.stderr);
         assert!(said.contains("pin these actions by commit"), "{said}");
         assert!(said.contains(".github/workflows/ci.yml:") && said.contains(loose), "{said}");
-    }
-}
-
-#[test]
-fn dependencies_are_updated_once_a_month_in_groups() {
-    let text = fs::read_to_string(root().join(".github/dependabot.yml")).unwrap();
-    let configuration: Value = parse(".github/dependabot.yml", &text);
-    let updates = configuration["updates"].as_array().unwrap();
-    let ecosystems: Vec<_> = updates.iter().map(|it| it["package-ecosystem"].as_str().unwrap()).collect();
-    assert_eq!(ecosystems, ["cargo", "gomod", "npm", "github-actions"]);
-    for update in updates {
-        assert_eq!(update["schedule"], json!({"interval": "monthly"}));
-        let groups: Vec<_> = update["groups"].as_object().unwrap().values().collect();
-        assert_eq!(groups, [&json!({"patterns": ["*"]})]);
     }
 }

@@ -1,15 +1,14 @@
-//! The rows of `tests/cases/go`: what has to be found in the Go samples. That the rows themselves are right is shown here, without
-//! `generate`: what they say is declared, and every object does what they say of it.
+//! The rows of `tests/cases/go`: what has to be found in the Go samples, and what objects do under what is generated.
 
 use super::super::Folder;
 use super::broken::{CRD, GO, MODULE};
-use fixtures::files::{edited, parse, root};
+use super::{ChoiceReport, MemberReport, UnionReport};
+use fixtures::files::{edited, files, parse, root};
 use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{Verdict, Write, catalog};
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::schema::Place;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
@@ -62,7 +61,7 @@ pub(super) struct Union {
     pub(super) evidence: String,
     /// The struct's name with its package's.
     #[serde(rename = "type")]
-    pub(super) type_name: Option<String>,
+    pub(super) type_name: String,
     pub(super) source: Source,
     pub(super) accepted: Vec<Value>,
     pub(super) rejected: Vec<Rejected>,
@@ -162,14 +161,20 @@ type Edits = Vec<(String, String)>;
 impl Sample {
     pub(super) fn all() -> Vec<Self> {
         let read = |(path, text): (String, String)| Self { file: path.clone(), ..parse(&path, &text) };
-        fixtures::files::files("tests/cases/go/rows", "yaml").into_iter().map(read).collect()
+        let all: Vec<Self> = files("tests/cases/go/rows", "yaml").into_iter().map(read).collect();
+        assert!(all.len() >= 9 && all.iter().all(|it| !it.description.is_empty()), "{} rows", all.len());
+        all
+    }
+
+    /// The arguments that say which sources.
+    pub(super) fn sources(&self) -> impl Iterator<Item = &str> {
+        let sources = self.sources.iter().flat_map(|source| ["--go", source]);
+        sources.chain(self.arguments.iter().map(String::as_str))
     }
 
     /// The arguments that say which sources and CRDs.
     pub(super) fn inputs(&self) -> Vec<&str> {
-        let sources = self.sources.iter().flat_map(|source| ["--go", source]);
-        let more = self.arguments.iter().chain(&self.definitions).map(String::as_str);
-        sources.chain(more).collect()
+        self.sources().chain(self.definitions.iter().map(String::as_str)).collect()
     }
 
     /// The one CRD, as controller-gen wrote it.
@@ -178,37 +183,11 @@ impl Sample {
         fs::read_to_string(samples().join(definition)).unwrap()
     }
 
-    /// Returns the expected unions in the form of the annotation.
-    fn declared(&self) -> Value {
-        let mut declared: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-        for union in &self.unions {
-            let at = declared.entry(&union.version).or_default();
-            let place: Place = Place::from_path(&union.path).unwrap();
-            match (&union.form, &union.discriminator) {
-                (Form::Map, Some(discriminator)) => {
-                    let members = union.with_options(json!({"fieldMembers": union.members()}));
-                    let taken = at.insert(place.property(discriminator).to_pointer(), members);
-                    assert_eq!(taken, None, "{}: {} stands twice", self.file, union.path);
-                }
-                (Form::Map, None) => panic!("{}: the form of 2022 has a discriminator", self.file),
-                (Form::List, discriminator) => {
-                    let fields = union.fields();
-                    let mut one = json!({"fields-to-discriminateBy": fields});
-                    if let Some(discriminator) = discriminator {
-                        one["discriminator"] = json!(discriminator);
-                    }
-                    let list = at.entry(place.to_pointer()).or_insert_with(|| json!([]));
-                    list.as_array_mut().unwrap().push(union.with_options(one));
-                }
-            }
-        }
-        json!(declared)
-    }
-
     /// Every object of the rows does what it is said to do.
     pub(super) fn hold(&self, definition: &Value) {
         let catalog = catalog(&[definition]);
         for union in &self.unions {
+            assert!(!union.accepted.is_empty() && !union.rejected.is_empty(), "{}: {}", self.file, union.path);
             for object in &union.accepted {
                 let causes = self.causes(&catalog, definition, &union.version, object);
                 assert_eq!(causes, [""; 0], "{}: {}: {object}", self.file, union.path);
@@ -247,54 +226,46 @@ impl Sample {
 }
 
 impl Union {
-    /// For messages.
-    pub(super) fn name(&self) -> String {
-        format!("{} {:?} by {:?}", self.version, self.path, self.discriminator)
-    }
-
-    /// The union with what else is said of it.
-    fn with_options(&self, mut union: Value) -> Value {
-        if self.required {
-            union["required"] = json!(true);
+    /// Returns the union as `generate` reports it. A member that is found by name is required by a rule or not at all, and the form of
+    /// 2019 has no optional members.
+    pub(super) fn report(&self) -> UnionReport {
+        let chosen = |member: &Member| {
+            let optional = matches!(member, Member::Full { optional: true, .. });
+            let by_rule = self.evidence == "names" && !optional;
+            MemberReport { name: member.name().to_owned(), optional, evidence: by_rule.then(|| "rule".to_owned()) }
+        };
+        let choices = self
+            .choices
+            .iter()
+            .map(|(value, member)| ChoiceReport { value: value.clone(), members: member.iter().map(chosen).collect() });
+        let (line, column) = self.source.position();
+        UnionReport {
+            path: self.path.clone(),
+            form: self.form,
+            discriminator: self.discriminator.clone(),
+            members: self.member_names().into_iter().map(str::to_owned).collect(),
+            choices: choices.collect(),
+            required: self.required,
+            empty_is_unset: self.empty_is_unset.clone(),
+            evidence: self.evidence.clone(),
+            type_name: self.type_name.clone(),
+            file: self.source.file.clone(),
+            line,
+            column,
         }
-        if !self.empty_is_unset.is_empty() {
-            union["emptyIsUnset"] = json!(self.empty_is_unset);
-        }
-        union
     }
 
     /// The fields that are members.
     pub(super) fn member_names(&self) -> BTreeSet<&str> {
         self.choices.values().flatten().map(Member::name).collect()
     }
-
-    fn members(&self) -> Value {
-        let member = |member: &Member| match member {
-            Member::Name(name) => json!({"name": name}),
-            Member::Full { name, optional } => json!({"name": name, "optional": optional}),
-        };
-        let members = self.choices.iter().map(|(value, chosen)| (value, chosen.as_ref().map(member)));
-        json!(members.collect::<BTreeMap<_, _>>())
-    }
-
-    fn fields(&self) -> Value {
-        let pairs = self.choices.iter().map(|(value, member)| {
-            let member = member.as_ref().unwrap_or_else(|| panic!("{value}: the form of 2019 has no empty members"));
-            (member.name(), value)
-        });
-        json!(pairs.collect::<BTreeMap<_, _>>())
-    }
 }
 
 impl Member {
-    pub(super) fn name(&self) -> &str {
+    fn name(&self) -> &str {
         match self {
             Self::Name(name) | Self::Full { name, .. } => name,
         }
-    }
-
-    pub(super) fn is_optional(&self) -> bool {
-        matches!(self, Self::Full { optional: true, .. })
     }
 }
 
@@ -389,27 +360,5 @@ fn fill_in_defaults(schema: &Value, value: &mut Value) {
     }
     for item in value.as_array_mut().into_iter().flatten() {
         fill_in_defaults(&schema["items"], item);
-    }
-}
-
-#[test]
-fn what_the_rows_say_is_a_sound_declaration_and_objects_do_what_they_say() {
-    let kinds = Sample::all();
-    assert!(kinds.len() >= 9, "{}", kinds.len());
-    for kind in kinds {
-        let mut definition: Value = parse(&kind.file, &kind.definition());
-        definition["metadata"]["annotations"] = json!({"kube-unions.dev/unions": kind.declared().to_string()});
-        kind.hold(&definition);
-        assert!(!kind.description.is_empty(), "{} says nothing", kind.file);
-        for union in &kind.unions {
-            assert!(!union.accepted.is_empty() && !union.rejected.is_empty(), "{}: {}", kind.file, union.name());
-            let above = union.path.split(['[', '*']).next().unwrap().trim_end_matches('.');
-            let told = |cause: &String| cause.starts_with(above);
-            assert!(union.rejected.iter().all(|rejected| rejected.causes.iter().any(told)), "{}", union.name());
-            union.source.position();
-        }
-        for source in kind.structs.values() {
-            source.position();
-        }
     }
 }

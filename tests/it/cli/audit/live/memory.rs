@@ -1,6 +1,6 @@
 //! A hard limit on the memory of `audit`, which a cluster of any size fits under.
 
-use super::{ApiServer, WIDGETS, list, widget};
+use super::{ApiServer, WIDGETS, page_of, widget};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -9,24 +9,18 @@ const OBJECT: usize = 64 << 10;
 /// The objects of the cluster: twice the limit in text.
 const OBJECTS: usize = 2 * (LIMIT_KIB << 10) / OBJECT;
 /// The limit on the heap and the stacks of all threads, in KiB.
-const LIMIT_KIB: usize = 48 << 10;
+const LIMIT_KIB: usize = 32 << 10;
 
 #[test]
 fn a_cluster_that_is_larger_than_the_memory_is_audited_page_by_page() {
     let filler = Value::from("x".repeat(OBJECT));
     let server = ApiServer::start(move |asked| {
         asked.is(WIDGETS).then(|| {
-            let start: usize = asked.token().trim_start_matches('n').parse().unwrap_or(0);
-            let end = (start + asked.limit()).min(OBJECTS);
-            let items: Vec<Value> = (start..end)
-                .map(|number| {
-                    let mut object = widget(number);
-                    object["metadata"]["annotations"] = json!({"example.com/filler": filler});
-                    object
-                })
-                .collect();
-            let next = if end < OBJECTS { format!("n{end}") } else { String::new() };
-            (200, list(&items, &next, OBJECTS - end))
+            page_of(asked, OBJECTS, |number| {
+                let mut object = widget(number);
+                object["metadata"]["annotations"] = json!({"example.com/filler": filler});
+                object
+            })
         })
     });
     let audit = server.command(&["-A", "-o", "json"]);
