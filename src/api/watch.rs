@@ -319,7 +319,8 @@ mod tests {
         let deep = format!(r#"{{"metadata":{{"name":"deep","resourceVersion":"10"}},"spec":{deep}}}"#);
         let event = |kind: &str, object: &str| format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n");
         let expired = r#"{"kind":"Status","status":"Failure","code":410}"#;
-        let events = event("MODIFIED", &deep) + "no event\n" + &event("DELETED", a) + &event("ERROR", expired);
+        let strange = event("SURPRISE", "{}") + "no event\n";
+        let events = event("MODIFIED", &deep) + &strange + &event("DELETED", a) + &event("ERROR", expired);
         let odd = [a, b, r#"{"metadata":{"name":"c"}}"#, r#"{"metadata":7}"#, r#""nonsense""#];
         let client = client([list(9, &odd), events, list(11, &[b])]);
         let changes = list_and_watch(&client, "/a", ListParams::default(), || {});

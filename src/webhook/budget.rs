@@ -334,34 +334,6 @@ mod tests {
     }
 
     #[test]
-    fn large_bodies_that_stall_leave_room_for_small_ones() {
-        let budget = Budget::new(64 * MIB, 7 * MIB);
-        let before = free(&budget);
-        let mut half_read: Vec<Reserved> = Vec::new();
-        let chunk = vec![b' '; 16 * 1024];
-        let shed = loop {
-            let mut body = Reserved::new(&budget);
-            if (0..7 * 64 - 1).any(|_| body.extend(&chunk, 7 * MIB).is_err()) {
-                break body;
-            }
-            half_read.push(body);
-        };
-        // 42 MiB and two thirds, of 7 each.
-        assert_eq!(half_read.len(), 6);
-        assert!(shed.len() >= chunk.len());
-        drop(shed);
-        let mut small = Vec::new();
-        for _ in 0..1281 {
-            let mut body = Reserved::new(&budget);
-            body.extend(&chunk, SMALL).unwrap();
-            small.push(body);
-        }
-        drop(half_read);
-        drop(small);
-        assert_eq!(free(&budget), before);
-    }
-
-    #[test]
     fn memory_of_a_review_is_charged_to_its_body_until_it_is_dropped() {
         let budget = Budget::new(64 * MIB, 7 * MIB);
         let before = free(&budget);

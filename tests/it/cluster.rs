@@ -292,16 +292,6 @@ async fn a_watch_that_ends_goes_on_from_where_it_stood() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_no_event_is_passed_over() {
-    let (mut followed, stream) = Followed::listed(&[definition("Apple", 1)]).await;
-    stream.line("nonsense");
-    stream.line(r#"{"type":"SURPRISE","object":{}}"#);
-    stream.event("ADDED", &definition("Pear", 101));
-    assert_eq!(kinds(&followed.published().await), ["Apple", "Pear"]);
-    assert!(followed.link.is_up());
-}
-
-#[tokio::test]
 async fn a_later_list_leaves_the_catalog_in_force_until_it_is_complete() {
     let (mut followed, stream) = Followed::listed(&[definition("Apple", 1), definition("Pear", 2)]).await;
     followed.catalogs.mark_unchanged();

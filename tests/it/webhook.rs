@@ -167,31 +167,6 @@ async fn the_ops_port_serves_only_health_and_metrics() {
     assert!(metrics.body.ends_with("# EOF\n"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_cannot_make_a_series_of_metrics() {
-    let server = Running::start().await;
-    server.send(&Request::post("/mutate", review("u"))).await;
-    server.send(&Request::post("/validate", "nonsense")).await;
-    let labels = |operation, phase, outcome| {
-        format!(
-            "kube_unions_admission_reviews_total{{group=\"other\",kind=\"other\",operation=\"{operation}\",\
-             phase=\"{phase}\",outcome=\"{outcome}\"}}"
-        )
-    };
-    assert_eq!(server.metric(&labels("CREATE", "mutate", "allowed")).await, Some(1.0));
-    assert_eq!(server.metric(&labels("other", "validate", "unreadable")).await, Some(1.0));
-    let text = server.ops("/metrics").await.body;
-    assert!(!text.contains("Stranger") && !text.contains("nobody.example"), "{text}");
-    let count = "kube_unions_admission_review_duration_seconds_count{phase=\"mutate\"}";
-    assert_eq!(server.metric(count).await, Some(1.0));
-    let all = "kube_unions_admission_review_duration_seconds_bucket{le=\"+Inf\",phase=\"mutate\"}";
-    assert_eq!(server.metric(all).await, Some(1.0));
-    assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(0.0));
-    assert_eq!(server.metric("kube_unions_watch_connected").await, Some(0.0));
-    let build = format!("kube_unions_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-    assert_eq!(server.metric(&build).await, Some(1.0));
-}
-
 /// Returns a catalog with the kind of [`review`], with this number of unions in its spec.
 pub(crate) fn declared(unions: usize) -> Arc<Catalog> {
     let mut properties = serde_json::Map::new();

@@ -110,17 +110,9 @@ fn compiled_rules_agree_with_their_unions() {
 }
 
 #[test]
-fn groups_have_every_form_and_explain_shows_their_fields() {
+fn explain_shows_the_fields_of_groups() {
     for (path, suite) in suites().iter().filter(|(path, _)| path.starts_with("groups/")) {
         let folder = folder([("Job", suite)]);
-        for (form, says) in
-            [("policies", "ValidatingAdmissionPolicy"), ("map", "MutatingAdmissionPolicy"), ("json-schema", "if")]
-        {
-            let run = folder.run(&["compile", "--to", form, "--from", "kinds"]).code(0);
-            assert!(run.stdout.contains(says), "{path}, {form}: {run:#?}");
-        }
-        let faults = folder.run(&["lint", "--strict", "kinds"]).code(0).stdout;
-        assert!(faults.lines().all(|line| line.contains(": note: ")), "{path}: {faults}");
         let text = folder.run(&["explain", "--from", "kinds"]).code(0).stdout;
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines = match &**path {

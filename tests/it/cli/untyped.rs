@@ -1,7 +1,7 @@
 //! Every command on unions where the schema keeps unknown fields: `schemaless` and `podTemplates`.
 
 use super::cases::{folder, object};
-use super::{Folder, Run, yaml};
+use super::{Folder, yaml};
 use fixtures::cases::{Suite, suites};
 use fixtures::files::{parse, root};
 use serde_json::{Value, json};
@@ -42,52 +42,13 @@ fn write(folder: &Folder, name: &str, object: &Value) {
     folder.write(name, object.to_string());
 }
 
-fn normalize(folder: &Folder, old: Option<&Value>, new: &Value) -> Run {
-    write(folder, "new.json", new);
-    let mut arguments = vec!["normalize", "--from", "kinds", "-f", "new.json"];
-    if let Some(old) = old {
-        write(folder, "old.json", old);
-        arguments.extend(["--old", "old.json"]);
-    }
-    folder.run(&arguments)
-}
-
-/// A pod with two volumes, two containers and a profile, and fields that no declaration names.
+/// A pod with two volumes and a profile, and a field that no declaration names.
 fn pod() -> Value {
     json!({
-        "serviceAccountName": "s",
         "volumes": [{"name": "a", "emptyDir": {}}, {"name": "b", "secret": {"secretName": "s"}}],
-        "containers": [
-            {"name": "main", "image": "i:1", "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}},
-             "env": [{"name": "A", "value": "a"}, {"name": "B", "value": "b"}]},
-            {"name": "side", "image": "s:1"},
-        ],
+        "containers": [{"name": "main", "image": "i:1", "env": [{"name": "A", "value": "a"}]}],
         "securityContext": {"runAsUser": 1, "seccompProfile": {"type": "Localhost", "localhostProfile": "p"}},
-        "tolerations": [{"key": "x"}],
     })
-}
-
-#[test]
-fn normalize_clears_in_a_pod_template_and_keeps_what_nobody_declares() {
-    let folder = pod_template();
-    let (old, mut new) = (with_pod(&pod()), with_pod(&pod()));
-    let spec = &mut new["spec"]["template"]["spec"];
-    spec["volumes"] =
-        json!([{"name": "b", "secret": {"secretName": "s"}, "hostPath": {"path": "/"}}, {"name": "a", "emptyDir": {}}]);
-    spec["containers"][0]["env"][1]["valueFrom"] = json!({"secretKeyRef": {"name": "s", "key": "k"}});
-    spec["securityContext"]["seccompProfile"]["type"] = json!("RuntimeDefault");
-    let mut want = new.clone();
-    let spec = &mut want["spec"]["template"]["spec"];
-    spec["volumes"][0].as_object_mut().unwrap().remove("secret");
-    spec["containers"][0]["env"][1].as_object_mut().unwrap().remove("value");
-    spec["securityContext"]["seccompProfile"].as_object_mut().unwrap().remove("localhostProfile");
-    let run = normalize(&folder, Some(&old), &new).code(0);
-    assert_eq!(run.json(), want);
-    run.says(&[
-        "spec.template.spec.volumes[0].secret: cleared because `hostPath` was set",
-        "spec.template.spec.containers[0].env[1].value: cleared because `valueFrom` was set",
-        "spec.template.spec.securityContext.seccompProfile.localhostProfile: cleared because `type` changed to \"RuntimeDefault\"",
-    ]);
 }
 
 #[test]

@@ -319,7 +319,7 @@ async fn a_declaration_that_cannot_be_read_is_said_to_be_and_leaves_the_others()
 
 #[tokio::test]
 async fn a_second_start_writes_no_status() {
-    const EACH: usize = 100;
+    const EACH: usize = 20;
     let server = Server::new().with(|it| {
         it.define("Apple");
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));

@@ -1,11 +1,10 @@
 //! The serving certificate: its reload, its expiry, and the verification of clients.
 
-use super::wire::{Request, Running, Wire, config, review, trusting, until};
+use super::wire::{Request, Running, Wire, review, trusting, until};
 use fixtures::certificates::TestAuthority;
 use futures::FutureExt;
 use kube_unions::authority::{CertificatePair, ServingCertificate};
-use kube_unions::telemetry::Metrics;
-use kube_unions::webhook::{Announcer, CertificateSource, ClientPolicy, Config, Server};
+use kube_unions::webhook::{Announcer, CertificateSource, ClientPolicy, Config};
 use kube_unions_core::admission;
 use rcgen::{DnType, ExtendedKeyUsagePurpose};
 use std::fs;
@@ -131,27 +130,6 @@ async fn an_expired_certificate_makes_the_webhook_unready() {
     until(async || server.ops("/readyz").await.body.contains("[-]certificate failed: expired\n")).await;
     mounted.write(&serving(&authority, 60));
     server.until_ready().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_unreadable_certificate_fails_the_start_with_its_path() {
-    let authority = authority();
-    let mounted = Mounted::new(&authority, &serving(&authority, 60));
-    let start = || async {
-        let config = config(CertificateSource::Directory(mounted.path().to_owned()));
-        let error: Box<dyn std::error::Error> = Server::bind(config, Metrics::new()).await.err().unwrap().into();
-        error.source().unwrap().to_string()
-    };
-    let path = |name| mounted.path().join(name).display().to_string();
-    fs::write(mounted.path().join("tls.crt"), "").unwrap();
-    assert!(start().await.starts_with(&format!("`{}` holds no certificate", path("tls.crt"))));
-    fs::write(mounted.path().join("tls.crt"), serving(&authority, 60).0).unwrap();
-    let hint = "tls.key must belong to the first certificate in tls.crt";
-    assert_eq!(start().await, format!("the certificate and its key cannot be used together: {hint}"));
-    fs::write(mounted.path().join("tls.key"), "nonsense").unwrap();
-    assert_eq!(start().await, format!("`{}` holds no usable PEM private key", path("tls.key")));
-    fs::remove_file(mounted.path().join("tls.crt")).unwrap();
-    assert_eq!(start().await, format!("cannot read `{}`", path("tls.crt")));
 }
 
 /// A directory as a kubelet mounts a Secret: the files are links through `..data`, a link that an update replaces.

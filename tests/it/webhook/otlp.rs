@@ -173,14 +173,3 @@ async fn the_certificate_of_a_collector_is_verified_by_the_system_roots() {
         assert!(line["reason"].as_str().unwrap().contains(reason), "{line}");
     }
 }
-
-#[test]
-fn an_invalid_collector_url_is_refused_at_the_start() {
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_kube-unions"))
-        .args(["serve", "--tls-self-signed", "--otlp-endpoint", "collector:4318"])
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("for example http://collector:4318"), "{stderr}");
-}

@@ -181,16 +181,18 @@ fn an_error_at_the_start_says_why() {
     let missing = directory.path().join("missing").display().to_string();
     let listen = format!("cannot listen on `{address}`: ");
     let signed = "--tls-self-signed";
-    // Two key pairs, the first with the other's key, and one whose key is a directory.
+    // Key pairs: the first with the other's key, one whose key is a directory, one without a key, and one without a certificate.
     let pairs = directory.path().join("pairs");
     let pairs = pairs.to_str().unwrap();
-    let [one, two, three] = ["one", "two", "three"].map(|name| format!("{pairs}/{name}"));
-    for dir in [&one, &two, &three] {
+    let [one, two, three, four, five] = ["one", "two", "three", "four", "five"].map(|name| format!("{pairs}/{name}"));
+    for dir in [&one, &two, &three, &four, &five] {
         assert!(Command::new(BINARY).args(["certs", "--dir", dir]).stderr(Stdio::null()).status().unwrap().success());
     }
     std::fs::copy(format!("{two}/tls.key"), format!("{one}/tls.key")).unwrap();
     std::fs::remove_file(format!("{three}/tls.key")).unwrap();
     std::fs::create_dir(format!("{three}/tls.key")).unwrap();
+    std::fs::write(format!("{four}/tls.key"), "nonsense").unwrap();
+    std::fs::write(format!("{five}/tls.crt"), "").unwrap();
     let unknown = unreachable_cluster(directory.path(), "unknown", "https://127.0.0.1:1");
     std::fs::write(
         &unknown,
@@ -198,7 +200,7 @@ fn an_error_at_the_start_says_why() {
     )
     .unwrap();
     let no_address = unreachable_cluster(directory.path(), "no-address", "no address");
-    let rows: [(&[&str], &str); 9] = [
+    let rows: [(&[&str], &str); 11] = [
         (&[signed, "--from", from, "--ops-bind", &address], "; give another address with --bind or --ops-bind"),
         (&[signed, "--from", from, "--ops-bind", &address], &listen),
         (&[signed, "--from", from, "--bind", &address], &listen),
@@ -207,6 +209,8 @@ fn an_error_at_the_start_says_why() {
         (&[signed], "no cluster: give --from, or a kubeconfig"),
         (&["--from", from, "--tls-cert-dir", &one], "tls.key must belong to the first certificate in tls.crt"),
         (&["--from", from, "--tls-cert-dir", &three], "three/tls.key`"),
+        (&["--from", from, "--tls-cert-dir", &four], "four/tls.key` holds no usable PEM private key"),
+        (&["--from", from, "--tls-cert-dir", &five], "five/tls.crt` holds no certificate"),
         (&["--from", from, "--tls-cert-dir", &missing], "missing/tls.crt`"),
     ];
     for (arguments, says) in rows {

@@ -69,4 +69,11 @@ async fn a_flood_of_kinds_creates_no_series_and_no_labels() {
         })
         .sum();
     assert_eq!(counted.to_bits(), 2_000_f64.to_bits());
+    for series in ["count{", "bucket{le=\"+Inf\","] {
+        let series = format!("kube_unions_admission_review_duration_seconds_{series}phase=\"mutate\"}}");
+        assert_eq!(server.metric(&series).await, Some(1_000.0));
+    }
+    assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(0.0));
+    let build = format!("kube_unions_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(server.metric(&build).await, Some(1.0));
 }

@@ -222,16 +222,6 @@ fn a_malformed_object_is_completed() {
     }
 }
 
-/// Earlier versions had two field managers. One of them may still own a name and a bundle.
-#[test]
-fn a_remnant_of_an_entry_is_removed() {
-    let mut stored = stored_of(&wanted());
-    let remnant = json!({"name": "mutate.builtin.kube-unions.dev", "clientConfig": {"caBundle": "cGVt"}});
-    stored["webhooks"].as_array_mut().unwrap().push(remnant);
-    let written = desired(Some(&stored), &wanted()).unwrap();
-    assert_eq!(written["webhooks"], stored_of(&wanted())["webhooks"]);
-}
-
 #[test]
 fn an_entry_under_another_name_that_calls_our_service_is_removed() {
     let calls = |name: &str, namespace: &str| json!({"name": name, "clientConfig": {"service": {"namespace": namespace, "name": "kube-unions"}}});
@@ -325,24 +315,6 @@ fn a_well_formed_stored_token_is_kept() {
         assert_eq!([path(&written, 1), path(&written, 2)], [token(kept).path(), token(kept).path()].map(Value::from));
         assert!(differences(&stored, &written).iter().all(|found| !found.contains("inspect/")));
     }
-}
-
-#[test]
-fn crds_that_declare_unions_are_inspected_with_the_policy_ignore() {
-    let object = desired(None, &validating()).unwrap();
-    let entry = &object["webhooks"][2];
-    assert_eq!(entry["name"], "definitions.kube-unions.dev");
-    assert_eq!(entry["failurePolicy"], "Ignore");
-    assert_eq!(
-        entry["matchConditions"],
-        json!([{"name": "declares-unions", "expression":
-            "has(object.metadata.annotations) && \"kube-unions.dev/unions\" in object.metadata.annotations"}])
-    );
-    assert_eq!(
-        entry["rules"],
-        json!([{"apiGroups": ["apiextensions.k8s.io"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
-                "resources": ["customresourcedefinitions"], "scope": "Cluster"}])
-    );
 }
 
 #[test]

@@ -47,13 +47,6 @@ fn fails(folder: &Folder) -> Run {
 }
 
 #[test]
-fn what_the_tests_here_break_is_whole() {
-    let folder = kilns(GO);
-    assert_eq!(found(&folder), whole());
-    folder.run(&["generate", "--go", ".", "crd.yaml"]).code(0);
-}
-
-#[test]
 fn an_empty_file_and_one_of_comments_only_have_no_types() {
     for text in ["", "// nothing\n"] {
         fails(&kilns(text)).says(&["Kiln"]);
