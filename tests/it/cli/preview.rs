@@ -29,8 +29,8 @@ fn preview<'a>(more: &[&'a str]) -> Vec<&'a str> {
 fn every_incident_is_predicted_for_every_way() {
     let incidents = yaml(INCIDENTS);
     let incidents = incidents.as_array().unwrap();
-    let all = |part: &str| -> String {
-        incidents.iter().filter_map(|it| it.get(part)).map(|object| format!("{object}\n---\n")).collect()
+    let all = |part: &str| {
+        incidents.iter().filter_map(|it| it.get(part)).map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
     };
     let folder = folder(&all("old"), &all("new"));
     folder.write("crds.yaml", all("crd"));
