@@ -34,36 +34,34 @@ fn annotations(phase: Phase, old: Option<&Value>, new: &Value) -> BTreeMap<Strin
     audit_annotations(json["response"].get("auditAnnotations"))
 }
 
-fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
-    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
-}
-
 #[test]
-fn what_is_cleared_and_set_is_named_and_only_where_it_happens() {
-    let old = json!({"type": "A", "a": SECRET, "list": {"kind": "X", "x": SECRET}});
-    let new = json!({"type": "B", "a": SECRET, "b": SECRET, "list": {"kind": "X", "x": SECRET, "y": SECRET}});
-    let said = pairs([("cleared", "spec.a, spec.list.x"), ("set", "spec.list.kind=\"Y\"")]);
-    assert_eq!(annotations(Phase::Mutate, Some(&old), &new), said);
-    let normalized = json!({"type": "B", "b": SECRET, "list": {"kind": "Y", "y": SECRET}});
-    assert_eq!(annotations(Phase::Validate, Some(&old), &normalized), pairs([]));
-}
-
-#[test]
-fn what_is_denied_is_named_with_the_reason() {
-    let new = json!({"type": "None", "a": SECRET, "list": {"kind": "X", "y": SECRET}});
-    let said = pairs([("denied", "spec.a: FieldValueForbidden, spec.list.y: FieldValueForbidden")]);
-    assert_eq!(annotations(Phase::Validate, None, &new), said);
+fn what_is_changed_denied_and_let_through_is_named_once_with_why() {
+    let (x, y) = (json!({"kind": "X", "x": SECRET}), json!({"kind": "Y", "y": SECRET}));
+    let of_a = json!({"type": "A", "a": SECRET, "list": x});
+    let of_none = json!({"type": "None", "a": SECRET});
+    let switched = json!({"type": "B", "a": SECRET, "b": SECRET, "list": {"kind": "X", "x": SECRET, "y": SECRET}});
+    let normalized = json!({"type": "B", "b": SECRET, "list": y});
     // A contradiction, which mutation denies as well.
-    assert_eq!(annotations(Phase::Mutate, None, &new), said);
-}
-
-#[test]
-fn what_is_let_through_is_named_once_with_why() {
-    let old = json!({"type": "None", "a": SECRET});
-    let new = json!({"type": "None", "a": SECRET, "list": {}});
-    let said = [("warned", "spec.a: FieldValueForbidden (the union did not change)")];
-    assert_eq!(annotations(Phase::Validate, Some(&old), &new), pairs(said));
-    assert_eq!(annotations(Phase::Mutate, Some(&old), &new), pairs([]));
+    let contradiction = json!({"type": "None", "a": SECRET, "list": {"kind": "X", "y": SECRET}});
+    let denied = [("denied", "spec.a: FieldValueForbidden, spec.list.y: FieldValueForbidden")];
+    let untouched = json!({"type": "None", "a": SECRET, "list": {}});
+    let rows: [(Phase, Option<&Value>, &Value, &[(&str, &str)]); 6] = [
+        (Phase::Mutate, Some(&of_a), &switched, &[("cleared", "spec.a, spec.list.x"), ("set", "spec.list.kind=\"Y\"")]),
+        (Phase::Validate, Some(&of_a), &normalized, &[]),
+        (Phase::Validate, None, &contradiction, &denied),
+        (Phase::Mutate, None, &contradiction, &denied),
+        (
+            Phase::Validate,
+            Some(&of_none),
+            &untouched,
+            &[("warned", "spec.a: FieldValueForbidden (the union did not change)")],
+        ),
+        (Phase::Mutate, Some(&of_none), &untouched, &[]),
+    ];
+    for (phase, old, new, said) in rows {
+        let said = said.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        assert_eq!(annotations(phase, old, new), said.collect(), "{phase:?} {new}");
+    }
 }
 
 #[test]

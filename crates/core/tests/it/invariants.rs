@@ -311,14 +311,6 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_answered_without_a_panic(bytes in vec(any::<u8>(), 0..512)) {
-        let catalog = catalog_of(&small_schema());
-        for phase in [Phase::Mutate, Phase::Validate, Phase::Both] {
-            let _ = review(&catalog, phase, Ratcheting::Enabled, &bytes);
-        }
-    }
-
-    #[test]
     fn any_review_that_was_spoilt_is_answered_without_a_panic(edits in vec((any::<proptest::sample::Index>(), spoiling()), 1..8), create in any::<bool>()) {
         let catalog = catalog_of(&small_schema());
         let old = thing(&json!({"spec": {"type": "A", "a": {"x": "1"}, "list": [{"key": "k", "p": "1"}]}}));
@@ -353,26 +345,9 @@ enum Spoiling {
 }
 
 fn spoiling() -> impl Strategy<Value = Spoiling> {
-    let tokens = [
-        "{",
-        "}",
-        "[",
-        "]",
-        "\"",
-        ":",
-        ",",
-        "null",
-        "-1e999",
-        "\\",
-        "\\ud800",
-        "\u{0}",
-        "\"type\":7,",
-        "\"\":",
-        "[[[[",
-        " ",
-    ];
+    let token = r#"[\[\]{}":, \\\x00]|null|-1e999|\\ud800|"type":7,|"":|\[\[\[\["#;
     prop_oneof![
-        proptest::sample::select(tokens.to_vec()).prop_map(|token| Spoiling::Put(token.as_bytes().to_vec())),
+        token.prop_map(|token| Spoiling::Put(token.into_bytes())),
         vec(any::<u8>(), 1..4).prop_map(Spoiling::Put),
         (1_usize..40).prop_map(Spoiling::Cut),
         (1_usize..200).prop_map(Spoiling::Twice),

@@ -84,6 +84,7 @@ proptest! {
 #[test]
 fn what_is_skipped_is_json_all_the_same() {
     let entry = CATALOG.lookup("cases.example.com", "v1", "Thing").unwrap();
+    assert!(matches!(StoredObject::judge(entry, "[]"), Err(StoredObjectError::NotAnObject)));
     for broken in
         ["nul", "01", "1.", "[1,]", "{\"x\":1,}", "{x:1}", "[}", "{]", "\"\\x\"", "\"\u{1}\"", "\"\\u12\"", "[1 2]"]
     {

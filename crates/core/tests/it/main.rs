@@ -16,8 +16,6 @@ mod hostile;
 mod invariants;
 mod json;
 mod matrix;
-mod notes;
 mod revisions;
-mod stored;
 mod transitions;
 mod workspace;

@@ -1,5 +1,7 @@
 //! The join of CRDs, declarations and documents: the same unions and faults in whatever order the sources arrive.
 
+use fixtures::crds;
+use fixtures::reviews::declaration;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::{BuiltinGroups, Declaration, FaultKind, OpenApi, Severity};
 use kube_unions_core::names::GroupKind;
@@ -20,19 +22,14 @@ fn of_cluster() -> Workspace {
 
 /// A CRD without unions, and its status.
 fn crd() -> Value {
-    let condition = |name: &str| json!({"type": name, "status": "True", "reason": "r", "message": "m"});
+    crd_of("Thing")
+}
+
+fn crd_of(kind: &str) -> Value {
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
-    json!({
-        "metadata": {"name": CRD},
-        "spec": {
-            "group": "g.example", "scope": "Cluster", "names": {"kind": "Thing", "plural": "things"},
-            "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
-        },
-        "status": {
-            "acceptedNames": {"kind": "Thing", "plural": "things"},
-            "conditions": [condition("NamesAccepted"), condition("Established")],
-        },
-    })
+    let mut crd = crds::crd("g.example", kind, &[crds::version("v1", &schema)]);
+    crd["status"] = crds::established(&crds::names(kind));
+    crd
 }
 
 /// Stores a CRD as a cluster has it. Returns the affected kinds.
@@ -45,13 +42,8 @@ fn store(workspace: &mut Workspace, name: &str, crd: &Value) -> Vec<GroupKind> {
 
 /// Stores a declaration about the kind. Returns the affected kinds.
 fn declare(workspace: &mut Workspace, name: &str, member: &str) -> Vec<GroupKind> {
-    let object = json!({
-        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": name},
-        "spec": {
-            "target": {"group": "g.example", "kind": "Thing"},
-            "unions": [{"path": "", "fieldsToDiscriminateBy": {"a": "A", member: "B"}}],
-        },
-    });
+    let unions = json!({"unions": [{"path": "", "fieldsToDiscriminateBy": {"a": "A", member: "B"}}]});
+    let object = declaration(name, "g.example", "Thing", &unions);
     workspace.set_declaration(name, Ok(Declaration::from_json(&object.to_string()).unwrap()))
 }
 
@@ -155,9 +147,7 @@ fn a_builtin_kind_is_compiled_from_its_documents() {
 #[test]
 fn a_change_compiles_the_kind_that_it_affects_and_no_other() {
     let mut workspace = of_cluster();
-    let mut other = crd();
-    other["spec"]["names"] = json!({"kind": "Other", "plural": "others"});
-    other["status"]["acceptedNames"] = other["spec"]["names"].clone();
+    let other = crd_of("Other");
     let jobs = |workspace: &mut Workspace| {
         let mut names = Vec::new();
         while let Some(job) = workspace.next_job() {
