@@ -147,12 +147,12 @@ fn documents_may_be_nested_512_levels_deep_on_the_stack_of_a_thread() {
 }
 
 #[test]
-fn patches_a_million_items() {
+fn patches_a_hundred_thousand_items() {
     let items = |value: usize| {
-        let all: Vec<String> = (0..1_000_000).map(|number| format!(r#"{{"port":{number},"to":"{value}"}}"#)).collect();
+        let all: Vec<String> = (0..100_000).map(|number| format!(r#"{{"port":{number},"to":"{value}"}}"#)).collect();
         format!(r#"{{"spec":{{"ports":[{}]}}}}"#, all.join(","))
     };
-    let (before, after) = (items(1), items(1).replace(r#"{"port":500000,"to":"1"}"#, r#"{"port":500000,"to":"2"}"#));
+    let (before, after) = (items(1), items(1).replace(r#"{"port":50000,"to":"1"}"#, r#"{"port":50000,"to":"2"}"#));
     let patch = patcher().create_two_way(&*before, &*after).unwrap();
     assert_eq!(patch.matches("\"to\"").count(), 1);
     assert_eq!(patcher().apply(&*before, &*patch).unwrap(), after);
