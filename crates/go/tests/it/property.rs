@@ -4,6 +4,7 @@ use super::{derive, packages};
 use kube_unions_core::union::Form;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -20,39 +21,51 @@ enum Marking {
     Deprecated,
 }
 
-/// The type of a field, in Go and in the schema.
-#[derive(Debug, Clone, Copy)]
-enum Type {
-    Text,
-    TextPointer,
-    Struct,
-    StructPointer,
-    Duration,
-    IntOrString,
-    List,
-    ListOfPointers,
-    Map,
-    Number,
-    Flag,
-}
+/// A type of Go and its schema.
+type Type = (&'static str, &'static str);
+
+const TEXT_POINTER: Type = ("*string", "{type: string}");
+const STRUCT: Type = ("Detail", "{type: object, properties: {text: {type: string}}}");
+const STRUCT_POINTER: Type = ("*Detail", STRUCT.1);
+const LIST: Type = ("[]string", "{type: array, items: {type: string}}");
+
+const TYPES: [Type; 11] = [
+    ("string", "{type: string}"),
+    TEXT_POINTER,
+    STRUCT,
+    STRUCT_POINTER,
+    ("*metav1.Duration", "{type: string}"),
+    ("*intstr.IntOrString", "{anyOf: [{type: integer}, {type: string}], x-kubernetes-int-or-string: true}"),
+    LIST,
+    ("[]*Detail", "{type: array, items: {type: object, properties: {text: {type: string}}}}"),
+    ("map[string]Detail", "{type: object, additionalProperties: {type: object, properties: {text: {type: string}}}}"),
+    ("*int64", "{type: integer, format: int64}"),
+    ("bool", "{type: boolean}"),
+];
 
 #[derive(Debug, Clone)]
 enum Field {
     Discriminator,
     Member { value: usize, kind: Type },
-    Ordinary { name: String, kind: Type, comment: Comment },
+    Ordinary { name: &'static str, kind: Type, comment: Comment },
 }
 
-/// The comment of an ordinary field.
-#[derive(Debug, Clone, Copy)]
-enum Comment {
-    None,
-    Words,
-    InTheMiddle,
-    Indented,
-    Block,
-    EndOfLine,
-}
+/// The comments of an ordinary field: above it, and at the end of its line.
+type Comment = (&'static str, &'static str);
+
+const WORDS: Comment = ("\t// Some words.\n", "");
+
+/// Comments with a marker that has no effect, which is reported.
+const MISPLACED: [Comment; 2] = [("\t/*\n\t+unionMember\n\t*/\n", ""), ("", " // +unionMember")];
+
+const COMMENTS: [Comment; 6] = [
+    ("", ""),
+    WORDS,
+    ("\t// No marker: +unionMember, since it is not alone.\n", ""),
+    ("\t// As was once written:\n\t//\n\t//\t// +unionMember\n\t//\n", ""),
+    MISPLACED[0],
+    MISPLACED[1],
+];
 
 /// Values. Each may have a member.
 const VALUES: [&str; 5] = ["Alpha", "HttpGet", "Gamma", "DELTA", "Epsilon"];
@@ -62,109 +75,37 @@ const NAMES: [&str; 5] = ["Alpha", "HTTPGet", "Gamma", "Delta", "Epsilon"];
 const ORDINARY: [&str; 10] =
     ["Alphas", "AlphaRef", "Http", "Get", "NoGamma", "Delta2", "Timeout", "DisplayName", "Members", "Union"];
 
-fn kind() -> impl Strategy<Value = Type> {
-    prop_oneof![
-        Just(Type::Text),
-        Just(Type::TextPointer),
-        Just(Type::Struct),
-        Just(Type::StructPointer),
-        Just(Type::Duration),
-        Just(Type::IntOrString),
-        Just(Type::List),
-        Just(Type::ListOfPointers),
-        Just(Type::Map),
-        Just(Type::Number),
-        Just(Type::Flag),
-    ]
-}
-
-fn comment() -> impl Strategy<Value = Comment> {
-    prop_oneof![
-        Just(Comment::None),
-        Just(Comment::Words),
-        Just(Comment::InTheMiddle),
-        Just(Comment::Indented),
-        Just(Comment::Block),
-        Just(Comment::EndOfLine),
-    ]
-}
-
 /// A struct with one union and its fields in any order.
 fn structs() -> impl Strategy<Value = (Marking, Vec<Field>)> {
-    let marking = prop_oneof![
-        Just(Marking::Implicit),
-        Just(Marking::Explicit),
-        Just(Marking::Kubernetes),
-        Just(Marking::Deprecated),
-    ];
-    let members = proptest::sample::subsequence((0..VALUES.len()).collect::<Vec<_>>(), 1..=VALUES.len());
-    let ordinary = proptest::sample::subsequence(ORDINARY.to_vec(), 0..=ORDINARY.len());
-    (marking, members, vec(any::<bool>(), VALUES.len()), ordinary, vec((kind(), comment()), ORDINARY.len()))
+    let marking = select(&[Marking::Implicit, Marking::Explicit, Marking::Kubernetes, Marking::Deprecated][..]);
+    let members = subsequence((0..VALUES.len()).collect::<Vec<_>>(), 1..=VALUES.len());
+    let ordinary = subsequence(ORDINARY.to_vec(), 0..=ORDINARY.len());
+    (
+        marking,
+        members,
+        vec(any::<bool>(), VALUES.len()),
+        ordinary,
+        vec((select(&TYPES[..]), select(&COMMENTS[..])), ORDINARY.len()),
+    )
         .prop_flat_map(|(marking, members, pointers, ordinary, kinds)| {
             let member = |(value, pointer): (usize, bool)| Field::Member {
                 value,
-                kind: if pointer { Type::StructPointer } else { Type::TextPointer },
+                kind: if pointer { STRUCT_POINTER } else { TEXT_POINTER },
             };
             let mut fields: Vec<Field> = members.into_iter().zip(pointers).map(member).collect();
             fields.extend(ordinary.into_iter().zip(kinds).map(|(name, (kind, comment))| {
                 // Beside unmarked members, such a field is ambiguous; the other property tests that.
-                let doubtful = marking == Marking::Implicit && matches!(kind, Type::StructPointer);
-                let kind = if doubtful { Type::Struct } else { kind };
-                Field::Ordinary { name: name.to_owned(), kind, comment }
+                let doubtful = marking == Marking::Implicit && kind == STRUCT_POINTER;
+                Field::Ordinary { name, kind: if doubtful { STRUCT } else { kind }, comment }
             }));
             fields.push(Field::Discriminator);
             (Just(marking), Just(fields).prop_shuffle())
         })
 }
 
-impl Type {
-    fn go(self) -> &'static str {
-        match self {
-            Self::Text => "string",
-            Self::TextPointer => "*string",
-            Self::Struct => "Detail",
-            Self::StructPointer => "*Detail",
-            Self::Duration => "*metav1.Duration",
-            Self::IntOrString => "*intstr.IntOrString",
-            Self::List => "[]string",
-            Self::ListOfPointers => "[]*Detail",
-            Self::Map => "map[string]Detail",
-            Self::Number => "*int64",
-            Self::Flag => "bool",
-        }
-    }
-
-    fn schema(self) -> &'static str {
-        match self {
-            Self::Text | Self::TextPointer | Self::Duration => "{type: string}",
-            Self::Struct | Self::StructPointer => "{type: object, properties: {text: {type: string}}}",
-            Self::IntOrString => "{anyOf: [{type: integer}, {type: string}], x-kubernetes-int-or-string: true}",
-            Self::List => "{type: array, items: {type: string}}",
-            Self::ListOfPointers => "{type: array, items: {type: object, properties: {text: {type: string}}}}",
-            Self::Map => "{type: object, additionalProperties: {type: object, properties: {text: {type: string}}}}",
-            Self::Number => "{type: integer, format: int64}",
-            Self::Flag => "{type: boolean}",
-        }
-    }
-}
-
-impl Comment {
-    fn before(self) -> &'static str {
-        match self {
-            Self::None | Self::EndOfLine => "",
-            Self::Words => "\t// Some words.\n",
-            Self::InTheMiddle => "\t// No marker: +unionMember, since it is not alone.\n",
-            Self::Indented => "\t// As was once written:\n\t//\n\t//\t// +unionMember\n\t//\n",
-            Self::Block => "\t/*\n\t+unionMember\n\t*/\n",
-        }
-    }
-
-    fn after(self) -> &'static str {
-        match self {
-            Self::EndOfLine => " // +unionMember",
-            Self::None | Self::Words | Self::InTheMiddle | Self::Indented | Self::Block => "",
-        }
-    }
+/// Returns true for an ordinary field with a marker that has no effect.
+fn is_odd(field: &Field) -> bool {
+    matches!(field, Field::Ordinary { comment, .. } if MISPLACED.contains(comment))
 }
 
 impl Field {
@@ -184,16 +125,12 @@ impl Field {
                     Marking::Deprecated => "\t// +unionDeprecated\n",
                 };
                 let name = NAMES[*value];
-                format!(
-                    "{marker}\t// +optional\n\t{name} {} `json:\"{},omitempty\"`\n\n",
-                    kind.go(),
-                    name.to_lowercase()
-                )
+                format!("{marker}\t// +optional\n\t{name} {} `json:\"{},omitempty\"`\n\n", kind.0, name.to_lowercase())
             }
             Self::Ordinary { name, kind, comment } => {
                 let json = name.to_lowercase();
-                let (before, after) = (comment.before(), comment.after());
-                format!("{before}\t// +optional\n\t{name} {} `json:\"{json},omitempty\"`{after}\n\n", kind.go())
+                let (before, after) = comment;
+                format!("{before}\t// +optional\n\t{name} {} `json:\"{json},omitempty\"`{after}\n\n", kind.0)
             }
         }
     }
@@ -201,8 +138,8 @@ impl Field {
     fn schema(&self) -> String {
         match self {
             Self::Discriminator => format!("type: {{type: string, enum: [{}]}}", VALUES.join(", ")),
-            Self::Member { value, kind } => format!("{}: {}", NAMES[*value].to_lowercase(), kind.schema()),
-            Self::Ordinary { name, kind, .. } => format!("{}: {}", name.to_lowercase(), kind.schema()),
+            Self::Member { value, kind } => format!("{}: {}", NAMES[*value].to_lowercase(), kind.1),
+            Self::Ordinary { name, kind, .. } => format!("{}: {}", name.to_lowercase(), kind.1),
         }
     }
 }
@@ -261,7 +198,6 @@ proptest! {
             prop_assert_eq!(selected.first().map(|selected| selected.name.to_string()), member, "{}", go);
         }
         // A marker without effect is reported.
-        let is_odd = |field: &Field| matches!(field, Field::Ordinary { comment: Comment::Block | Comment::EndOfLine, .. });
         let misplaced = packages.misplaced_markers(Some(&[&derivation]));
         prop_assert_eq!(!misplaced.is_empty(), fields.iter().any(is_odd), "{}\n{:#?}", go, misplaced);
     }
@@ -270,21 +206,17 @@ proptest! {
     #[test]
     fn a_field_that_is_left_over_makes_no_union(
         (_, fields) in structs(),
-        name in proptest::sample::select(&["Leftover", "Alphabet", "Deltas"][..]),
+        name in select(&["Leftover", "Alphabet", "Deltas"][..]),
         at in any::<proptest::sample::Index>(),
     ) {
-        let mut fields: Vec<Field> = fields
-            .into_iter()
-            .map(|field| {
-                if let Field::Ordinary { name, kind: Type::StructPointer, comment } = field {
-                    Field::Ordinary { name, kind: Type::List, comment }
-                } else {
-                    field
-                }
-            })
-            .collect();
-        fields.retain(|field| !matches!(field, Field::Ordinary { comment: Comment::Block | Comment::EndOfLine, .. }));
-        let left = Field::Ordinary { name: name.to_owned(), kind: Type::StructPointer, comment: Comment::Words };
+        let mut fields = fields;
+        fields.retain(|field| !is_odd(field));
+        for field in &mut fields {
+            if let Field::Ordinary { kind, .. } = field && *kind == STRUCT_POINTER {
+                *kind = LIST;
+            }
+        }
+        let left = Field::Ordinary { name, kind: STRUCT_POINTER, comment: WORDS };
         fields.insert(at.index(fields.len() + 1), left);
         let (go, crd) = sources(Marking::Implicit, &fields);
         let derivation = derive(&packages(&[("v1/setting.go", &go)]), &crd);
