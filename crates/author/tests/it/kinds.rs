@@ -138,37 +138,16 @@ fn annotating_twice_changes_nothing() {
 }
 
 #[test]
-fn every_union_of_the_crd_compiles() {
+fn the_warnings_of_a_crd_are_those_of_the_catalog() {
     let crd = kube_unions_author::crd::<Everything>().unwrap();
     let mut builder = Builder::new();
     builder.apply(Definition::from_json(&serde_json::to_string(&crd).unwrap()).unwrap());
     let catalog = builder.build();
-    // The only warnings are about lists without keys.
-    let places: Vec<&str> = catalog.faults().iter().map(|fault| fault.path.as_str()).collect();
-    assert_eq!(places, ["spec.deep[*].*.type", "spec.inList[*].type"]);
     assert_eq!(catalog.faults(), kube_unions_author::warnings(&crd).unwrap());
-    assert!(catalog.faults().iter().all(|fault| fault.severity() == Severity::Warning));
-    let plan = catalog.lookup("author.example.com", "v1", "Everything").unwrap().plan();
-    let mut found: Vec<_> = plan.unions().iter().map(|union| (union.path().to_string(), union.form())).collect();
-    found.sort_by_key(|(path, form)| (path.clone(), *form == Form::List));
-    let found: Vec<_> = found.iter().map(|(path, form)| (path.as_str(), *form)).collect();
-    assert_eq!(
-        found,
-        [
-            ("spec", Form::Map),
-            ("spec", Form::List),
-            ("spec", Form::List),
-            ("spec.deep[*].*", Form::Map),
-            ("spec.foreign", Form::List),
-            ("spec.inBox", Form::Map),
-            ("spec.inList[*]", Form::Map),
-            ("spec.inMap.*", Form::Map),
-            ("spec.inOption", Form::Map),
-            ("spec.plain", Form::Map),
-            ("spec.variants", Form::List),
-            ("status", Form::List),
-        ]
-    );
+    // The only ones are about lists without keys.
+    let places: Vec<_> = catalog.faults().iter().map(|fault| (fault.path.as_str(), fault.severity())).collect();
+    assert_eq!(places, [("spec.deep[*].*.type", Severity::Warning), ("spec.inList[*].type", Severity::Warning)]);
+    assert_eq!(catalog.union_count(), 12);
 }
 
 #[test]

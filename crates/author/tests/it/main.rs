@@ -17,7 +17,6 @@ use kube::CustomResourceExt;
 use kube_unions_author::{ANNOTATION, AtMostOne, CrdError, DiscriminatedUnion, Fault, Severity, Unions};
 use kube_unions_core::catalog::Builder;
 use kube_unions_core::declaration::Definition;
-use kube_unions_core::union::Form;
 use schemars::transform::Transform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};

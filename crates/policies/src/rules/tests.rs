@@ -244,21 +244,6 @@ fn a_json_schema_has_the_message_of_each_rule() {
 }
 
 #[test]
-fn a_form_replaces_the_rules_of_the_other() {
-    let in_keywords = PolicyOptions { rules: RuleForm::OpenApi, ..PolicyOptions::default() };
-    for (first, second) in [(PolicyOptions::default(), in_keywords.clone()), (in_keywords, PolicyOptions::default())] {
-        let mut alone = list_form();
-        alone["allOf"] = json!([{"required": ["git"]}]);
-        let mut both = alone.clone();
-        compiled(&alone, &second).apply(&mut alone);
-        compiled(&both, &first).apply(&mut both);
-        compiled(&both, &second).apply(&mut both);
-        assert_eq!(both, alone);
-        assert_eq!(compiled(&both, &second), CompiledRules::default());
-    }
-}
-
-#[test]
 fn keywords_have_no_cost_and_express_what_cel_cannot_read() {
     let deep = (0..4).fold(nine_members(), |inner, _| in_list(&inner));
     let in_keywords = PolicyOptions { rules: RuleForm::OpenApi, ..PolicyOptions::default() };
