@@ -3,5 +3,4 @@
 mod bad_input;
 mod differential;
 mod generate;
-mod laws;
 mod types;

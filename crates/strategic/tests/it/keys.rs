@@ -21,19 +21,6 @@ fn list(items: &Value) -> Value {
 const ALL: [&str; 3] = ["port", "protocol", "zone"];
 
 #[test]
-fn changing_one_of_two_ports_that_differ_by_protocol_leaves_the_other() {
-    let before = list(&json!([{"port": 53, "protocol": "TCP", "to": 1}, {"port": 53, "protocol": "UDP", "to": 1}]));
-    let after = list(&json!([{"port": 53, "protocol": "TCP", "to": 1}, {"port": 53, "protocol": "UDP", "to": 2}]));
-    let patch = ports(true).create_two_way(&before, &after).unwrap();
-    assert_eq!(
-        patch,
-        json!({"ports": [{"$patchMergeKey": ALL, "port": 53, "protocol": "UDP", "to": 2}],
-            "$setElementOrder/ports": [{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]})
-    );
-    assert_eq!(ports(true).apply(&before, &patch).unwrap(), after);
-}
-
-#[test]
 fn an_absent_key_equals_its_default() {
     let live = list(&json!([{"port": 80, "protocol": "TCP", "to": 1}, {"port": 80, "protocol": "UDP", "to": 1}]));
     let wanted = list(&json!([{"port": 80, "to": 2}, {"port": 80, "protocol": "UDP", "to": 1}]));
@@ -64,16 +51,6 @@ fn refuses_invalid_directives() {
         let error = ports(false).apply(&live, &list(&serde_json::from_str(items).unwrap())).expect_err(items);
         assert!(error.to_string().contains(wanted), "{items}: {error}");
     }
-}
-
-#[test]
-fn a_key_is_removed_from_the_first_matching_item_and_strict_refuses_several_matches() {
-    let live = list(&json!([{"port": 1, "protocol": "A"}, {"port": 1, "protocol": "B"}]));
-    let patch = list(&json!([{"$patchMergeKey": ["port", "protocol"], "port": 1, "protocol": null}]));
-    let result = ports(false).apply(&live, &patch).unwrap();
-    assert_eq!(result, list(&json!([{"port": 1}, {"port": 1, "protocol": "B"}])));
-    let error = ports(false).strict().apply(&live, &patch).unwrap_err();
-    assert!(error.to_string().contains("matches more than one"), "{error}");
 }
 
 #[test]

@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 const FIELDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 const WORDS: [&str; 4] = ["x", "y", "<z>", "é\"1"];
 
+/// The number of values in a thousand that are null.
+const NULLS: u64 = 12;
+
 /// Returns the schema of a kind: fields beside `apiVersion`, `kind` and `metadata`, and types that refer to themselves.
 pub(super) fn kind(dice: &mut Dice, with_definitions: bool) -> Value {
     let mut schema = json!({"type": "object", "properties": {"spec": structure(dice, 3, with_definitions),
@@ -137,8 +140,6 @@ pub(super) struct Objects<'s> {
     pub(super) root: &'s Value,
     /// The number of values in a thousand that do not fit the schema.
     pub(super) odd: u64,
-    /// The number of values in a thousand that are null.
-    pub(super) nulls: u64,
     /// The number of lists in a thousand that have duplicate items.
     pub(super) duplicates: u64,
 }
@@ -202,7 +203,7 @@ impl Objects<'_> {
         let schema = resolved(self.root, schema);
         if dice.odds(self.odd) {
             return dice.pick(&[json!("odd"), json!(7), json!({"odd": 1}), json!([1]), json!([{}])]).clone();
-        } else if dice.odds(self.nulls) {
+        } else if dice.odds(NULLS) {
             return Value::Null;
         }
         match schema["type"].as_str() {
@@ -258,7 +259,7 @@ impl Objects<'_> {
         let properties = &resolved(self.root, schema)["properties"];
         if let Some(fields) = item.as_object_mut()
             && !properties["name"].is_null()
-            && !dice.odds(self.nulls)
+            && !dice.odds(NULLS)
         {
             fields.insert("name".to_owned(), scalar(dice, properties["name"]["type"].as_str().unwrap()));
             if !properties["protocol"].is_null() && dice.odds(500) {
@@ -335,7 +336,7 @@ impl Objects<'_> {
                             let mut changed = self.change(dice, &schema["items"], item, depth + 1);
                             for key in ["name", "protocol"] {
                                 if let (Some(value), Some(fields)) = (item.get(key), changed.as_object_mut())
-                                    && !dice.odds(self.nulls)
+                                    && !dice.odds(NULLS)
                                 {
                                     fields.insert(key.to_owned(), value.clone());
                                 }
