@@ -194,28 +194,3 @@ proptest! {
         }
     }
 }
-
-#[test]
-fn two_manifests_that_are_applied_in_turn_come_to_rest() {
-    for form in [Form::List, Form::DiscriminatedList] {
-        for place in [Place::Objects, Place::KeyedList, Place::Map] {
-            let catalog = form.catalog(place);
-            let only = |members| [Some(Fields { discriminator: None, members }), None];
-            let apply = |manager, members| Apply { way: Way::ServerSide(manager), manifest: only(members) };
-            let (one, two) = (apply("one", 1), apply("two", 2));
-            let mut stored = Applied::new(place.object(&[None, None]));
-            one.play(&mut stored, &catalog, place, None);
-            two.play(&mut stored, &catalog, place, None);
-            let after = stored.object().clone();
-            for _ in 0..3 {
-                let refused = one.play(&mut stored, &catalog, place, None);
-                let Verdict::Denied(causes) = refused.verdict else { panic!("{form:?} {place:?}: {refused:?}") };
-                let told = "Invalid value: the applied manifest sets `a`, and the manifest of another field manager sets `b`; keep one";
-                assert_eq!(causes.iter().map(|cause| &*cause.message).collect::<Vec<_>>(), [told]);
-                let unchanged = two.play(&mut stored, &catalog, place, None);
-                assert!(matches!(unchanged.verdict, Verdict::Allowed(_)), "{unchanged:?}");
-                assert_eq!(stored.object(), &after);
-            }
-        }
-    }
-}
