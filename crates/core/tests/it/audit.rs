@@ -34,6 +34,9 @@ fn annotations(phase: Phase, old: Option<&Value>, new: &Value) -> BTreeMap<Strin
     audit_annotations(json["response"].get("auditAnnotations"))
 }
 
+/// The phase, the old and the new `spec`, and the annotations.
+type Row<'r> = (Phase, Option<&'r Value>, &'r Value, &'r [(&'r str, &'r str)]);
+
 #[test]
 fn what_is_changed_denied_and_let_through_is_named_once_with_why() {
     let (x, y) = (json!({"kind": "X", "x": SECRET}), json!({"kind": "Y", "y": SECRET}));
@@ -45,7 +48,7 @@ fn what_is_changed_denied_and_let_through_is_named_once_with_why() {
     let contradiction = json!({"type": "None", "a": SECRET, "list": {"kind": "X", "y": SECRET}});
     let denied = [("denied", "spec.a: FieldValueForbidden, spec.list.y: FieldValueForbidden")];
     let untouched = json!({"type": "None", "a": SECRET, "list": {}});
-    let rows: [(Phase, Option<&Value>, &Value, &[(&str, &str)]); 6] = [
+    let rows: [Row<'_>; 6] = [
         (Phase::Mutate, Some(&of_a), &switched, &[("cleared", "spec.a, spec.list.x"), ("set", "spec.list.kind=\"Y\"")]),
         (Phase::Validate, Some(&of_a), &normalized, &[]),
         (Phase::Validate, None, &contradiction, &denied),
