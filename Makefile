@@ -144,7 +144,7 @@ manifests: build ## Write generated files: the CRD of UnionDeclaration, presets 
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- presets::the_presets_of_pod_templates presets::contributed
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- compile::presets::the_policies_of
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- cli::compile::the_guide chart::
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests chart::rendering::the_default_hooks
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests
 
 .PHONY: crates
 crates: ## Draw the crates of the workspace into CONTRIBUTING.md

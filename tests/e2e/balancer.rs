@@ -23,11 +23,9 @@ const PROBE_LIMIT: Duration = Duration::from_secs(1);
 /// The time from a probe's result to its effect, by way of a Pod's status, an `EndpointSlice` and the rules of a node.
 pub(crate) const LAG: Duration = Duration::from_millis(1500);
 
-/// Where a replica listens.
+/// The ports of 127.0.0.1 on which a replica listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Backend {
-    /// An address of loopback.
-    pub(crate) host: Ipv4Addr,
     pub(crate) port: u16,
     pub(crate) ops_port: u16,
 }
@@ -75,12 +73,7 @@ impl Balancer {
 
     /// Returns true if new connections go to a replica on `port` of 127.0.0.1.
     pub(crate) fn has(&self, port: u16) -> bool {
-        self.has_at(Ipv4Addr::LOCALHOST, port)
-    }
-
-    /// Returns true if new connections go to a replica at this address.
-    pub(crate) fn has_at(&self, host: Ipv4Addr, port: u16) -> bool {
-        self.rotation.backends.lock().unwrap().iter().any(|backend| (backend.host, backend.port) == (host, port))
+        self.rotation.backends.lock().unwrap().iter().any(|backend| backend.port == port)
     }
 
     /// Returns the number of connections so far.
@@ -133,7 +126,7 @@ async fn watch(backend: Backend, rotation: Arc<Rotation>) {
 }
 
 async fn is_ready(backend: Backend) -> std::io::Result<bool> {
-    let mut stream = TcpStream::connect((backend.host, backend.ops_port)).await?;
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, backend.ops_port)).await?;
     stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;
@@ -151,7 +144,7 @@ async fn accept(listener: TcpListener, rotation: Arc<Rotation>) {
 async fn pass_on(mut client: TcpStream, backend: Option<Backend>) {
     let passed = async {
         let backend = backend.ok_or(std::io::ErrorKind::ConnectionRefused)?;
-        let mut server = TcpStream::connect((backend.host, backend.port)).await?;
+        let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, backend.port)).await?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         let passed = tokio::io::copy_bidirectional(&mut client, &mut server).await;

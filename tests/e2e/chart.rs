@@ -4,18 +4,16 @@
 //! and the token of its own `ServiceAccount`.
 
 mod arguments;
+mod clusters;
 mod crds;
 mod enforcement;
-mod garbage;
 pub(crate) mod helm;
 mod lifecycle;
 mod manifests;
 mod monitoring;
-mod networks;
 mod pods;
-mod policies;
-mod quota;
 mod refusals;
+mod release;
 mod rendering;
 mod rights;
 mod server;

@@ -40,13 +40,13 @@ followed! {
         "docs/guide/preview.md", "docs/guide/testing.md", "manifests/samples/README.md", "manifests/presets/README.md" by local::on_a_cluster;
     the_guide_without_a_webhook_can_be_followed:
         "manifests/policies/README.md", "docs/guide/without-a-webhook.md" by local::without_a_webhook;
-    getting_started_can_be_followed: "docs/guide/getting-started.md" by release::getting_started;
-    declaring_can_be_followed: "docs/guide/declaring.md" by release::declaring;
-    operating_can_be_followed: "docs/guide/operating.md" by release::operating;
-    troubleshooting_can_be_followed: "docs/guide/troubleshooting.md" by release::troubleshooting;
-    the_readme_can_be_followed: "README.md", "docs/guide/command-line.md" by release::readme;
+    getting_started_and_declaring_can_be_followed:
+        "docs/guide/getting-started.md", "docs/guide/declaring.md" by release::getting_started_and_declaring;
+    troubleshooting_and_operating_can_be_followed:
+        "docs/guide/troubleshooting.md", "docs/guide/operating.md" by release::troubleshooting_and_operating;
+    the_readmes_can_be_followed:
+        "README.md", "docs/guide/command-line.md", "manifests/webhook/README.md" by release::readmes;
     the_readme_of_the_chart_can_be_followed: "charts/kube-unions/README.md" by release::readme_of_the_chart;
-    the_readme_of_the_manifests_can_be_followed: "manifests/webhook/README.md" by release::readme_of_the_manifests;
 }
 
 /// Pages whose commands another test runs, with its file.

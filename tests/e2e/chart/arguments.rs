@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::helm::Helm;
-use super::rendering::rows;
+use super::rendering::{Row, rows};
 use super::{CHART, arguments};
 use crate::kind::parse;
 use crate::webhook::kube_unions;
@@ -15,22 +15,21 @@ use crate::webhook::kube_unions;
 #[test]
 fn the_binary_understands_the_arguments_of_every_pod() {
     let Some(helm) = Helm::offline() else { return };
-    let mut seen = BTreeSet::new();
-    for row in rows() {
-        for args in helm.render(&row.values).iter().flat_map(arguments) {
-            let loopback = |arg: &String| match arg.split_once('=') {
-                Some((flag @ ("--bind" | "--ops-bind"), _)) => format!("{flag}=127.0.0.1:0"),
-                _ => arg.clone(),
-            };
-            let mut args: Vec<_> = args.iter().map(loopback).collect();
-            args.push("--kubeconfig=/there/is/none".to_owned());
-            let words: Vec<&str> = args.iter().map(String::as_str).collect();
-            // This error comes after all arguments were parsed.
-            kube_unions(&words, "").refused("cannot use the kubeconfig `/there/is/none`");
-            seen.insert(args[0].clone());
-        }
+    let of_row = |row: Row| helm.render(&row.values).iter().flat_map(arguments).collect::<Vec<_>>();
+    let all: BTreeSet<Vec<String>> = rows().into_iter().flat_map(of_row).collect();
+    for args in &all {
+        let loopback = |arg: &String| match arg.split_once('=') {
+            Some((flag @ ("--bind" | "--ops-bind"), _)) => format!("{flag}=127.0.0.1:0"),
+            _ => arg.clone(),
+        };
+        let mut args: Vec<_> = args.iter().map(loopback).collect();
+        args.push("--kubeconfig=/there/is/none".to_owned());
+        let words: Vec<&str> = args.iter().map(String::as_str).collect();
+        // This error comes after all arguments were parsed.
+        kube_unions(&words, "").refused("cannot use the kubeconfig `/there/is/none`");
     }
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["install-crd", "serve", "unregister", "verify"]);
+    let commands: BTreeSet<&str> = all.iter().map(|args| args[0].as_str()).collect();
+    assert_eq!(commands.into_iter().collect::<Vec<_>>(), ["install-crd", "serve", "unregister", "verify"]);
 }
 
 #[test]
@@ -82,19 +81,15 @@ fn extra_arguments_are_the_flags_that_no_value_renders() {
     let schema: Value = parse(&fs::read_to_string(Path::new(CHART).join("values.schema.json")).unwrap());
     let pattern = &schema["properties"]["extraArgs"]["items"]["pattern"];
     assert_eq!(*pattern, format!("^--({})=.+$", extra.join("|")));
-    let mut refused = vec!["1".to_owned()];
+    let (mut accepted, mut refused) = (Vec::new(), vec!["1".to_owned()]);
     for flag in &flags {
         let is_extra = extra.contains(&&flag[2..]);
         let takes_a_value = section.lines().any(|line| line.starts_with(&format!("| `{flag} <")));
         assert!(takes_a_value || !is_extra, "{flag} takes no value, and the pattern requires one");
         refused.extend([flag.clone(), format!("{flag} 1")]);
-        let with_value = format!("{flag}=1");
-        if is_extra {
-            helm.template(&json!({"extraArgs": [with_value]}), &[]).accepted();
-        } else {
-            refused.push(with_value);
-        }
+        if is_extra { &mut accepted } else { &mut refused }.push(format!("{flag}=1"));
     }
+    helm.template(&json!({"extraArgs": accepted}), &[]).accepted();
     // helm names each argument that it refuses.
     let output = helm.template(&json!({"extraArgs": refused}), &[]).refused("does not match pattern");
     for (position, argument) in refused.iter().enumerate() {

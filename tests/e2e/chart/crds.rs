@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::lifecycle::{CRDS_JOB, Release};
+use super::release::{CRDS_JOB, Release};
 use super::{CHART, RELEASE};
 use crate::kind::parse;
 use crate::registration::deployment_strategy;
@@ -71,6 +71,11 @@ impl Release {
 fn an_upgrade_brings_the_crd_and_no_release_takes_a_declaration_away() {
     let Some(release) = Release::new() else { return };
     let install = ["install", RELEASE, CHART, "--create-namespace"];
+    // Neither a template nor the Job can create the CRD in the release that needs it: the folder crds does.
+    let refused = release.helm(&[&install[..], &["--skip-crds", PRESETS]].concat(), &Value::Null);
+    refused.refused("no matches for kind \"UnionDeclaration\"");
+    assert!(!release.is_there(PATH) && !release.is_there(CRDS_JOB));
+
     let upgrade = ["upgrade", RELEASE, CHART, PRESETS];
     let updated = "updated the CRD uniondeclarations.kube-unions.dev";
 
@@ -100,30 +105,19 @@ fn an_upgrade_brings_the_crd_and_no_release_takes_a_declaration_away() {
     assert_eq!([release.declaration("mine"), release.declaration("pod-env")], [mine.clone(), preset]);
 
     // The CRD and what the chart did not create outlive the release, and another one finds both.
-    let job = format!("/apis/batch/v1/namespaces/{RELEASE}/jobs/kube-unions-unregister");
-    let (unregistered, uninstalled) = release.helm_with_a_node(&job, &["uninstall", RELEASE]);
-    unregistered.accepted();
-    uninstalled.accepted();
+    release.uninstall();
     assert!(release.has_newer_crd());
     assert_eq!(release.declaration("mine"), mine);
     assert!(!release.is_there(&format!("{DECLARATIONS}/pod-env")), "the chart's own declaration goes");
     release.helm_with_crd_job(&[&install[..], &[PRESETS]].concat(), kept);
     assert_eq!(release.declaration("mine"), mine);
     release.declaration("pod-env");
+    install_crd(&release);
 }
 
-#[test]
-fn helm_refuses_presets_before_any_hook_if_it_may_not_create_the_crd() {
-    let Some(release) = Release::new() else { return };
-    let install = ["install", RELEASE, CHART, "--create-namespace", "--skip-crds", PRESETS];
-    // So neither a template nor the Job can create the CRD in the release that needs it: the folder crds does.
-    release.helm(&install, &Value::Null).refused("no matches for kind \"UnionDeclaration\"");
-    assert!(!release.is_there(PATH) && !release.is_there(CRDS_JOB));
-}
-
-#[test]
-fn install_crd_says_what_it_did_or_why_it_could_not() {
-    let Some(release) = Release::new() else { return };
+/// The command of the Job says what it did, or why it could not.
+fn install_crd(release: &Release) {
+    release.kubectl.run(&["delete", "crd", "uniondeclarations.kube-unions.dev"]).accepted();
     let admin = release.control_plane.admin_kubeconfig();
     let install = |kubeconfig: &Path, timeout: &str| {
         let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());

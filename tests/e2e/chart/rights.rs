@@ -6,31 +6,42 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::lifecycle::{ACCOUNTS, Release};
+use super::helm::Helm;
+use super::release::ACCOUNTS;
 use super::{CHART, RELEASE};
-use crate::control_plane::ControlPlane;
+use crate::cluster::Cluster;
+use crate::http::Client;
 use fixtures::wait::{SETTLED, eventually};
 
 #[test]
 fn no_account_may_do_more_than_the_table_in_the_readme() {
-    let Some(release) = Release::new() else { return };
-    release.install(&Value::Null);
-    release.prepare_hook("pre-install,pre-upgrade");
-    release.prepare_hook("test");
-    release.prepare_hook("pre-delete");
-    release.kubectl.run(&["-n", RELEASE, "create", "serviceaccount", "nobody"]).accepted();
+    let (Some(cluster), Some(helm)) = (Cluster::shared(), Helm::offline()) else { return };
+    let account = |name: &str| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": RELEASE}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": RELEASE}});
+    // Those of the hooks, too.
+    let gives_rights = |object: &Value| {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        kind == "ServiceAccount" || kind.contains("Role")
+    };
+    let of_the_chart = helm.render(&Value::Null).into_iter().filter(gives_rights);
+    let objects: Vec<Value> = [namespace, account("nobody")].into_iter().chain(of_the_chart).collect();
+    let objects = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    cluster.control_plane.kubectl("rights").run_with(&apply, &objects).accepted();
+
     let table = rights_of_the_readme();
+    let nobody = cluster.control_plane.account_client(RELEASE, "nobody");
     for account in ACCOUNTS {
+        let client = cluster.control_plane.account_client(RELEASE, account);
         for namespace in [RELEASE, "default", "kube-system"] {
-            // The authoriser learns of a new binding within a moment.
-            let wanted = rights(
-                table
-                    .iter()
-                    .filter(|row| row.account == account && (row.namespace == "all" || row.namespace == namespace)),
-            );
+            let is_of = |row: &&Right| row.account == account && ["all", namespace].contains(&row.namespace.as_str());
+            let wanted = rights(table.iter().filter(is_of));
             let mut found = BTreeMap::new();
+            // The authoriser learns of a new binding within a moment.
             let equal = eventually(SETTLED, || {
-                found = rights_beyond_nobody(&release.control_plane, account, namespace);
+                let of_all = rights_of(&nobody, namespace);
+                found = rights_of(&client, namespace);
+                found.retain(|what, verbs| of_all.get(what) != Some(verbs));
                 found == wanted
             });
             assert!(equal, "{account} in {namespace}\nhas {found:#?}\nREADME {wanted:#?}");
@@ -70,35 +81,30 @@ fn rights<'a>(rows: impl Iterator<Item = &'a Right>) -> Rights {
     rights
 }
 
-/// Returns the rights of an account in a namespace, beyond those of every token.
-fn rights_beyond_nobody(control_plane: &ControlPlane, account: &str, namespace: &str) -> Rights {
-    let of = |account: &str| {
-        let client = control_plane.account_client(RELEASE, account);
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace},
-        });
-        let answer = client.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &review).unwrap();
-        let list = |rule: &Value, field: &str| -> Vec<String> {
-            let items = rule[field].as_array().cloned().unwrap_or_default();
-            items.iter().map(|item| item.as_str().unwrap().to_owned()).collect()
-        };
-        let rules = answer.body["status"]["resourceRules"].as_array().unwrap().clone();
-        let rows: Vec<Right> = rules
-            .iter()
-            .flat_map(|rule| list(rule, "apiGroups").into_iter().map(move |group| (rule, group)))
-            .map(|(rule, group)| Right {
-                account: String::new(),
-                namespace: String::new(),
-                group,
-                resources: list(rule, "resources"),
-                names: list(rule, "resourceNames"),
-                verbs: list(rule, "verbs"),
-            })
-            .collect();
-        rights(rows.iter())
+/// Returns the rights of a client in a namespace.
+fn rights_of(client: &Client, namespace: &str) -> Rights {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace},
+    });
+    let answer = client.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &review).unwrap();
+    let list = |rule: &Value, field: &str| -> Vec<String> {
+        let items = rule[field].as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item.as_str().unwrap().to_owned()).collect()
     };
-    let nobody = of("nobody");
-    of(account).into_iter().filter(|(what, verbs)| nobody.get(what) != Some(verbs)).collect()
+    let rules = answer.body["status"]["resourceRules"].as_array().unwrap().clone();
+    let rows: Vec<Right> = rules
+        .iter()
+        .flat_map(|rule| list(rule, "apiGroups").into_iter().map(move |group| (rule, group)))
+        .map(|(rule, group)| Right {
+            account: String::new(),
+            namespace: String::new(),
+            group,
+            resources: list(rule, "resources"),
+            names: list(rule, "resourceNames"),
+            verbs: list(rule, "verbs"),
+        })
+        .collect();
+    rights(rows.iter())
 }
 
 fn rights_of_the_readme() -> Vec<Right> {

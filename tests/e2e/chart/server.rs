@@ -1,12 +1,14 @@
 //! A real API server accepts everything that the chart renders.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Deserializer, Value, json};
 
 use super::helm::Helm;
 use super::is_hook;
 use super::rendering::{Row, rows};
 use crate::cluster::Cluster;
-use crate::kind::{documents, parse};
+use crate::kind::parse;
 use crate::kubectl::Kubectl;
 use crate::version::Feature;
 use fixtures::crds::{crd, version};
@@ -33,36 +35,37 @@ const OF_THE_CLUSTER: [&str; 6] = [
 #[test]
 fn every_object_of_every_row_is_accepted_without_a_warning_and_nothing_is_filled_in_that_could_have_been_written() {
     let Some((kubectl, helm)) = prepared() else { return };
-    for row in rows().into_iter().filter(is_served) {
-        println!("{}", row.what);
-        let rendered = rendered(&helm, &row);
-        let mut renamed = rendered.clone();
-        for object in &mut renamed {
-            // Created, not applied, so that objects of other tests do not matter.
-            object["metadata"]["name"] = format!("dry-{}", object["metadata"]["name"].as_str().unwrap()).into();
+    let (mut rendered, mut whats, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for row in rows().iter().filter(|row| is_served(row)) {
+        // What several rows have in common is created once.
+        for object in self::rendered(&helm, row).into_iter().filter(|object| known.insert(object.to_string())) {
+            whats.push(row.what.clone());
+            rendered.push(object);
         }
-        let objects = json!({"apiVersion": "v1", "kind": "List", "items": renamed}).to_string();
-        let args = ["create", "--dry-run=server", "--validate=strict", "-o", "json", "-f", "-"];
-        let stored = kubectl.run_with(&args, &objects).accepted().warned(&[]).stdout;
-        let stored: Vec<Value> = Deserializer::from_str(&stored).into_iter().collect::<Result<_, _>>().unwrap();
-        assert_eq!(rendered.len(), stored.len());
-        let mut filled = Vec::new();
-        for (rendered, stored) in rendered.iter().zip(&stored).filter(|(rendered, _)| !is_hook(rendered)) {
-            for (field, value) in stored.as_object().unwrap() {
-                if !matches!(field.as_str(), "metadata" | "status") {
-                    compare(
-                        rendered["kind"].as_str().unwrap(),
-                        &format!("/{field}"),
-                        rendered.get(field),
-                        value,
-                        &mut filled,
-                    );
-                }
+    }
+    let mut renamed = rendered.clone();
+    for object in &mut renamed {
+        // Created, not applied, so that objects of other tests do not matter.
+        object["metadata"]["name"] = format!("dry-{}", object["metadata"]["name"].as_str().unwrap()).into();
+    }
+    let objects = json!({"apiVersion": "v1", "kind": "List", "items": renamed}).to_string();
+    let args = ["create", "--dry-run=server", "--validate=strict", "-o", "json", "-f", "-"];
+    let stored = kubectl.run_with(&args, &objects).accepted().warned(&[]).stdout;
+    let stored: Vec<Value> = Deserializer::from_str(&stored).into_iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!(rendered.len(), stored.len());
+    let mut filled = Vec::new();
+    for ((rendered, stored), what) in rendered.iter().zip(&stored).zip(&whats).filter(|((it, _), _)| !is_hook(it)) {
+        let kind = rendered["kind"].as_str().unwrap();
+        let mut at_paths = Vec::new();
+        for (field, value) in stored.as_object().unwrap() {
+            if !matches!(field.as_str(), "metadata" | "status") {
+                compare(kind, &format!("/{field}"), rendered.get(field), value, &mut at_paths);
             }
         }
-        filled.retain(|line| !OF_THE_CLUSTER.contains(&line.as_str()));
-        assert!(filled.is_empty(), "{}:\n{}", row.what, filled.join("\n"));
+        at_paths.retain(|line| !OF_THE_CLUSTER.contains(&line.as_str()));
+        filled.extend(at_paths.iter().map(|line| format!("{what}: {line}")));
     }
+    assert!(filled.is_empty(), "{}", filled.join("\n"));
 }
 
 #[test]
@@ -104,10 +107,14 @@ fn is_served(row: &Row) -> bool {
     row.values["policies"]["presets"] != true || Feature::MutatingPolicies.is_served()
 }
 
-/// A row's objects, in the namespace of these tests.
+/// Returns a row's objects, those of a namespace in one of these tests.
 fn rendered(helm: &Helm, row: &Row) -> Vec<Value> {
-    let namespace = format!("--namespace={}", NAMESPACES[usize::from(row.values["hostNetwork"] == true)].0);
-    documents(&helm.template(&row.values, &[&namespace]).accepted().stdout)
+    let (namespace, _) = NAMESPACES[usize::from(row.values["hostNetwork"] == true)];
+    let mut objects = helm.render(&row.values);
+    for object in objects.iter_mut().filter(|object| object["metadata"]["namespace"].is_string()) {
+        object["metadata"]["namespace"] = namespace.into();
+    }
+    objects
 }
 
 /// Returns the CRD of a kind of others.

@@ -1,10 +1,11 @@
 //! `kube-unions verify` and `kube-unions unregister`, which the chart's hooks run, on clusters in every state.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::json;
 
+use super::pods::while_doing;
 use crate::cluster::{Cluster, is_left_out};
 use crate::control_plane::ControlPlane;
 use crate::http::Client;
@@ -72,17 +73,7 @@ fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {
     gone(&cluster.control_plane);
     counted_by_the_api_server(&cluster);
 
-    // Asked to stop, it cleans up first.
-    kubectl.run(&["delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", GROUP]).accepted();
-    let workspace = Workspace::new("verify");
-    let args = ["verify".to_owned(), kubeconfig.clone(), "--timeout=300s".to_owned()];
-    let mut process = Process::start(&binary().unwrap(), &args, &[], &workspace.path().join("log"));
-    appeared(&cluster.control_plane);
-    process.terminate();
-    assert_eq!(process.wait_for_exit(SETTLED).code(), Some(2), "{}", process.log());
-    assert!(process.log().contains(CLEANED) && process.log().contains("interrupted"), "{}", process.log());
-    gone(&cluster.control_plane);
-
+    // Accounts without rights, and no API server.
     let nobody = account(&cluster.control_plane, "nobody");
     let forbidden = kube_unions(&["verify", &nobody, "--timeout=1s"], "");
     ends(&forbidden, 2, "failed  a CRD with a union is served: ");
@@ -191,36 +182,21 @@ fn path(plural: &str) -> String {
 /// Runs `work` while both configurations are applied repeatedly with the rights of `client`, as a running webhook does. Counts
 /// the refusals.
 fn while_registering(client: &Client, work: impl FnOnce(&AtomicUsize)) {
-    let (stop, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                for (kind, plural) in CONFIGURATIONS {
-                    let object = json!({
-                        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "kube-unions"},
-                    });
-                    let path = format!("{}?fieldManager=kube-unions&force=true", path(plural));
-                    let body = object.to_string();
-                    match client.send("PATCH", &path, "application/apply-patch+yaml", body.as_bytes()) {
-                        Ok(answer) if answer.is_success() => {}
-                        _ => drop(refused.fetch_add(1, Ordering::Relaxed)),
-                    }
-                }
+    let refused = AtomicUsize::new(0);
+    let register = || {
+        for (kind, plural) in CONFIGURATIONS {
+            let object = json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "kube-unions"},
+            });
+            let path = format!("{}?fieldManager=kube-unions&force=true", path(plural));
+            match client.send("PATCH", &path, "application/apply-patch+yaml", object.to_string().as_bytes()) {
+                Ok(answer) if answer.is_success() => {}
+                _ => drop(refused.fetch_add(1, Ordering::Relaxed)),
             }
-        });
-        // Also when `work` panics: the thread must end.
-        let _stop = Stop(&stop);
-        work(&refused);
-    });
-}
-
-/// Sets a flag when it is dropped.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+        }
+        Ok(())
+    };
+    while_doing(register, || work(&refused));
 }
 
 /// An API server has the metrics that the alerts and the dashboard read.

@@ -23,7 +23,7 @@ use crate::lending::Lent;
 use crate::process::{Process, Workspace};
 
 /// The time between two looks at the pods.
-const PERIOD: Duration = Duration::from_millis(50);
+const PERIOD: Duration = Duration::from_millis(200);
 
 const CONTROLLERS: &str =
     "deployment-controller,replicaset-controller,job-controller,garbage-collector-controller,namespace-controller";

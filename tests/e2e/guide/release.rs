@@ -23,59 +23,51 @@ const INVALID: &str = "The Cache \"sessions\" is invalid: \n\
     * spec.storage.disk: Required value: must be specified when `type` is \"Disk\"\n\
     * spec.storage.memory: Forbidden: may only be specified when `type` is \"Memory\"";
 
-/// Follows a page that installs the webhook itself.
-pub(super) fn getting_started([page]: &mut [Page; 1]) -> bool {
-    with_shell(|shell| page.follow(shell))
-}
-
-pub(super) fn operating([page]: &mut [Page; 1]) -> bool {
+pub(super) fn troubleshooting_and_operating([troubleshooting, operating]: &mut [Page; 2]) -> bool {
     with_policies(|shell| {
-        caches(shell);
-        shell.prepare("kube-unions annotate crd.yaml | kubectl apply -f -");
-        shell.prepare("kubectl wait --for=condition=Established crd/caches.demo.example.com");
-        shell.prepare("kubectl create -f bad.yaml");
-        page.follow_up_to("kubectl apply -k", shell);
-        shell.prepare(UNINSTALL);
-        page.follow_up_to("kubectl label namespace", shell);
-        shell.replace("YOUR-NAMESPACE", "default");
-        page.follow_up_to("maintained-by=serve", shell);
-        shell.prepare("kube-unions unregister && kubectl delete -k manifests/webhook --ignore-not-found");
-        shell.prepare(&format!("{INSTALL} --set enforcement=policies"));
-        page.follow(shell);
-    })
-}
-
-pub(super) fn troubleshooting([page]: &mut [Page; 1]) -> bool {
-    with_shell(|shell| {
         caches(shell);
         shell.prepare("kube-unions annotate crd.yaml | kubectl apply -f -");
         shell.prepare(INSTALL);
         enforced(shell);
-        page.follow_one("kubectl delete clusterrolebinding", shell);
+        troubleshooting.follow_one("kubectl delete clusterrolebinding", shell);
         accepted(shell);
         shell.prepare("helm upgrade kube-unions charts/kube-unions -n kube-unions --reuse-values --wait");
         enforced(shell);
         shell.replace("NAME", "caches.demo.example.com");
-        page.follow_one("kubectl get crd", shell);
+        troubleshooting.follow_one("kubectl get crd", shell);
         let name = "kubectl -n kube-unions get pods -l app.kubernetes.io/name=kube-unions -o jsonpath='{.items[0].metadata.name}'";
         shell.replace("POD", shell.prepare(name));
-        page.follow_up_to("kubectl delete clusterrole ", shell);
+        troubleshooting.follow_up_to("kubectl delete clusterrole ", shell);
         shell.prepare("kubectl delete namespace kube-unions");
-        page.follow_one("kubectl delete clusterrole ", shell);
+        troubleshooting.follow_one("kubectl delete clusterrole ", shell);
         unregistered(shell);
+        accepted(shell);
         shell.prepare(INSTALL);
         enforced(shell);
-        page.follow_up_to("kubectl delete mutatingwebhookconfiguration", shell);
+        troubleshooting.follow_up_to("kubectl delete mutatingwebhookconfiguration", shell);
         shell.prepare("kubectl delete clusterrolebinding kube-unions-registration");
-        page.follow(shell);
+        troubleshooting.follow(shell);
         unregistered(shell);
+        shell.prepare(UNINSTALL);
+
+        shell.turn_over();
+        accepted(shell);
+        shell.prepare("kubectl create -f bad.yaml");
+        operating.follow_up_to("kubectl apply -k", shell);
+        shell.prepare(UNINSTALL);
+        operating.follow_up_to("kubectl label namespace", shell);
+        shell.replace("YOUR-NAMESPACE", "default");
+        operating.follow_up_to("maintained-by=serve", shell);
+        shell.prepare("kube-unions unregister && kubectl delete -k manifests/webhook --ignore-not-found");
+        shell.prepare(&format!("{INSTALL} --set enforcement=policies"));
+        operating.follow(shell);
     })
 }
 
-pub(super) fn declaring([page]: &mut [Page; 1]) -> bool {
+pub(super) fn getting_started_and_declaring([getting_started, page]: &mut [Page; 2]) -> bool {
     with_shell(|shell| {
-        caches(shell);
-        shell.prepare(INSTALL);
+        getting_started.follow(shell);
+        shell.prepare("kubectl delete crd caches.demo.example.com");
         shell.prepare("sed -i 's/Disk: {name: disk}/Disc: {name: disk}/' crd.yaml");
         page.follow_one("kube-unions lint", shell);
         shell.prepare("sed -i 's/Disc: {name: disk}/Disk: {name: disk}/' crd.yaml");
@@ -94,7 +86,7 @@ pub(super) fn declaring([page]: &mut [Page; 1]) -> bool {
     })
 }
 
-pub(super) fn readme([page, command_line]: &mut [Page; 2]) -> bool {
+pub(super) fn readmes([page, command_line, manifests]: &mut [Page; 3]) -> bool {
     with_policies(|shell| {
         shell.prepare(INSTALL);
         shell.prepare("kube-unions annotate manifests/samples/rollout/crd.yaml | kubectl apply -f -");
@@ -111,6 +103,15 @@ pub(super) fn readme([page, command_line]: &mut [Page; 2]) -> bool {
         assert_eq!(shell.prepare("PATH=$PWD/.cargo/bin:$PATH kubectl unions version"), version);
         let option = shell.prepare("PATH=$PWD/.cargo/bin:$PATH kubectl __complete unions lint --st 2>/dev/null");
         assert_eq!(option, "--strict\tExit with 1 for warnings, too\n:4\n");
+
+        shell.turn_over();
+        shell.prepare(UNINSTALL);
+        shell.replace("YOUR-NAMESPACE", "default");
+        manifests.follow_up_to("kube-unions unregister", shell);
+        unregistered(shell);
+        shell.prepare("kubectl apply -k manifests/webhook");
+        manifests.follow(shell);
+        unregistered(shell);
     })
 }
 
@@ -119,8 +120,7 @@ pub(super) fn readme_of_the_chart([page]: &mut [Page; 1]) -> bool {
         page.follow_up_to("webhook.enabled=false", shell);
         shell.prepare(UNINSTALL);
         page.follow_up_to("kubectl label namespace", shell);
-        shell.prepare(UNINSTALL);
-        shell.prepare(INSTALL);
+        shell.prepare("helm upgrade kube-unions charts/kube-unions -n kube-unions --reset-values --wait");
         caches(shell);
         shell.prepare("kube-unions annotate crd.yaml | kubectl apply -f -");
         enforced(shell);
@@ -137,17 +137,6 @@ pub(super) fn readme_of_the_chart([page]: &mut [Page; 1]) -> bool {
         shell.prepare(UNINSTALL);
         page.follow(shell);
         shell.prepare(ROLLED_OUT);
-    })
-}
-
-pub(super) fn readme_of_the_manifests([page]: &mut [Page; 1]) -> bool {
-    with_shell(|shell| {
-        shell.replace("YOUR-NAMESPACE", "default");
-        page.follow_up_to("kube-unions unregister", shell);
-        unregistered(shell);
-        shell.prepare("kubectl apply -k manifests/webhook");
-        page.follow(shell);
-        unregistered(shell);
     })
 }
 

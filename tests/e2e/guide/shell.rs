@@ -61,6 +61,11 @@ impl<'w> Shell<'w> {
         self.names.push((name, by.into()));
     }
 
+    /// Begins another page, on which the names stand for themselves.
+    pub(super) fn turn_over(&mut self) {
+        self.names.clear();
+    }
+
     /// Puts another tool under this name.
     pub(super) fn use_tool(&self, name: &str, tool: &str) {
         let link = self.workspace.path().join("bin").join(name);

@@ -1,6 +1,5 @@
 //! Replicas whose clock is wrong: beside right ones, and before them.
 
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -69,7 +68,7 @@ impl Installation {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             let kubeconfig = self.control_plane.webhook_kubeconfig();
             let webhook = Webhook::unready_with(&kubeconfig, &arguments, &envs).expect("it starts");
-            let backend = Backend { host: Ipv4Addr::LOCALHOST, port: webhook.port(), ops_port: webhook.ops_port() };
+            let backend = Backend { port: webhook.port(), ops_port: webhook.ops_port() };
             self.balancer.add(backend);
             webhook
         };

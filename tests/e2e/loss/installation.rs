@@ -1,7 +1,6 @@
 //! The webhook as a cluster runs it: two replicas of one Deployment behind one address, which register themselves.
 //! Each has its mounted Secret, or they agree on one.
 
-use std::net::Ipv4Addr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -184,7 +183,7 @@ impl Installation {
 
     fn join(&self, replica: usize) {
         let webhook = &self.replicas[replica].webhook;
-        self.balancer.add(Backend { host: Ipv4Addr::LOCALHOST, port: webhook.port(), ops_port: webhook.ops_port() });
+        self.balancer.add(Backend { port: webhook.port(), ops_port: webhook.ops_port() });
         assert!(
             eventually(SETTLED, || self.balancer.has(webhook.port())),
             "a replica that is ready gets into rotation"
