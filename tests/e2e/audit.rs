@@ -56,7 +56,7 @@ impl Stored {
         });
         let stored = Self { cluster, rollouts, backups, sources };
         stored.post(&stored.rollouts, ROLLOUTS, &|number| {
-            let member = if number % EVERY == 0 { "Recreate" } else { "RollingUpdate" };
+            let member = if number.is_multiple_of(EVERY) { "Recreate" } else { "RollingUpdate" };
             (namespace_of(number), json!({"strategy": {"type": member, "rollingUpdate": {"maxSurge": 1}}}))
         });
         stored.post(&stored.backups, BACKUPS, &|number| {
@@ -112,7 +112,7 @@ fn name(number: usize) -> String {
 
 /// Every second invalid Rollout is in the namespace of a few.
 fn namespace_of(number: usize) -> &'static str {
-    if number % (2 * EVERY) == 0 || number % EVERY == 1 { FEW } else { "default" }
+    if number.is_multiple_of(2 * EVERY) || number % EVERY == 1 { FEW } else { "default" }
 }
 
 fn broken_source() -> Value {

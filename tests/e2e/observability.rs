@@ -1,4 +1,4 @@
-//! Traces for later analysis: the audit log of the API server, conditions, the log of the webhook.
+//! Traces for later analysis: the audit log of the API server, and the log of the webhook.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::kind::{Kind, annotate};
-use fixtures::wait::{SETTLED, eventually};
+use crate::kind::Kind;
 
 /// A text in every value of an object here, and in nothing else.
 const SECRET: &str = "s3cret";
@@ -39,10 +38,18 @@ impl AuditLog {
             .filter(|event| event["objectRef"]["resource"] == resource && event["objectRef"]["name"] == name)
             .collect()
     }
+
+    /// Returns the annotations of the events about an object of a kind.
+    pub(crate) fn annotations(&self, kind: &Kind<'_>, name: &str) -> Vec<BTreeMap<String, String>> {
+        let definition = kind.definition_name();
+        let (plural, group) = definition.split_once('.').expect("a CRD is named plural.group");
+        let events = self.events(plural, name).into_iter();
+        events.filter(|event| event["objectRef"]["apiGroup"] == group).map(|event| annotations(&event, group)).collect()
+    }
 }
 
 /// Returns the annotations of the two webhooks of a group.
-pub(crate) fn annotations(event: &Value, group: &str) -> BTreeMap<String, String> {
+fn annotations(event: &Value, group: &str) -> BTreeMap<String, String> {
     let all: BTreeMap<String, String> = serde_json::from_value(event["annotations"].clone()).unwrap_or_default();
     let suffix = format!(".{group}");
     let ours = all.into_iter().filter_map(|(key, value)| {
@@ -58,9 +65,9 @@ pub(crate) fn said<const N: usize>(annotations: [(&str, &str); N]) -> BTreeMap<S
 
 #[test]
 fn the_audit_log_says_what_was_cleared_denied_and_let_through_and_no_values() {
-    let Some(cluster) = Cluster::own() else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     let log = cluster.control_plane.audit_log();
-    let kind = Kind::new(&cluster, "rollout");
+    let kind = Kind::new(cluster, "rollout");
     kind.apply_definition();
     // An object that is stored invalid before there is a webhook.
     let old = json!({"strategy": {"type": "Recreate", "blueGreen": {"previewService": SECRET}}});
@@ -83,53 +90,14 @@ fn the_audit_log_says_what_was_cleared_denied_and_let_through_and_no_values() {
     assert_eq!(write("bad", &both).status, 422);
     kind.label("old", "touched=yes").accepted();
 
-    let (resource, _) =
-        kind.resource().split_once('.').map(|(plural, rest)| (plural.to_owned(), rest.to_owned())).unwrap();
-    let of = |name: &str| -> Vec<_> {
-        log.events(&resource, name).iter().map(|event| annotations(event, kind.group())).collect()
-    };
     let denied = "spec.strategy.blueGreen: FieldValueForbidden, spec.strategy.canary: FieldValueForbidden";
     let let_through = "spec.strategy.blueGreen: FieldValueForbidden (the union did not change)";
-    assert_eq!(of("plain"), [said([]), said([("mutate/cleared", "spec.strategy.blueGreen")])]);
-    assert_eq!(of("bad"), [said([("validate/denied", denied)])]);
-    assert_eq!(of("old"), [said([]), said([("validate/warned", let_through)])]);
+    assert_eq!(log.annotations(&kind, "plain"), [said([]), said([("mutate/cleared", "spec.strategy.blueGreen")])]);
+    assert_eq!(log.annotations(&kind, "bad"), [said([("validate/denied", denied)])]);
+    assert_eq!(log.annotations(&kind, "old"), [said([]), said([("validate/warned", let_through)])]);
 
     let text = log.text();
     assert!(!text.contains(SECRET), "{:?}", text.lines().find(|line| line.contains(SECRET)));
     let log = cluster.webhook.log();
     assert!(log.contains("\"denied\"") && !log.contains(SECRET), "{log}");
-}
-
-fn declaration(name: &str, group: &str, member: &str) -> String {
-    let union = json!({"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", member: "Other"}});
-    fixtures::reviews::declaration(name, group, "Source", &json!({"unions": [union]})).to_string()
-}
-
-/// The CRD of the sample, which declares nothing.
-fn bare_definition(kind: &Kind<'_>) -> String {
-    let annotated = annotate(&kind.authored());
-    let mut crd = crate::kind::parse(&annotated);
-    crd["metadata"].as_object_mut().unwrap().remove("annotations");
-    crd.to_string()
-}
-
-#[test]
-fn kubectl_describe_shows_each_new_verdict_on_a_declaration() {
-    let Some(cluster) = Cluster::shared() else { return };
-    let kind = Kind::new(cluster, "source");
-    let kubectl = kind.kubectl();
-    let name = format!("told.{}", kind.group());
-    let expect = |reason: &str, message: &str| {
-        let shows = || {
-            let described = kubectl.run(&["describe", "uniondeclaration", &name]).accepted().stdout;
-            described.contains(reason) && described.contains(message)
-        };
-        assert!(eventually(SETTLED, shows), "{reason}: {}", cluster.webhook.log());
-    };
-    kubectl.apply(&declaration(&name, kind.group(), "bucket")).accepted();
-    expect("TargetNotFound", "the cluster has no kind");
-    kind.apply_definition_text(&bare_definition(&kind));
-    expect("Compiled", "in force");
-    kubectl.apply(&declaration(&name, kind.group(), "nosuch")).accepted();
-    expect("NoUnionInForce", "nosuch");
 }

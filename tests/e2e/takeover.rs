@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::http::{Answer, Client};
+use crate::http::Client;
 use crate::registration::with_rights;
 use fixtures::wait::{SETTLED, eventually};
 
@@ -33,14 +33,6 @@ metadata: {name: crd-author}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: crd-author}
 subjects: [{kind: ServiceAccount, name: crd-author, namespace: default}]
 ";
-
-/// A cluster whose webhook registers itself, and a client of the account.
-fn attacked() -> Option<(Cluster, Client)> {
-    let setup = format!("{}---{AUTHOR}", with_rights());
-    let cluster = Cluster::registering(&setup, &["--registration-delay=0s"])?;
-    let author = cluster.control_plane.account_client("default", "crd-author");
-    Some((cluster, author))
-}
 
 /// Returns a CRD whose objects have a union of two fields at `place`. A version is a name, and true if the version is served.
 fn crd(group: &str, plural: &str, kind: &str, versions: &[(&str, bool)], place: &str, fields: [&str; 2]) -> Value {
@@ -105,22 +97,11 @@ fn wait_until_registered(cluster: &Cluster, wanted: &[&str]) {
     }
 }
 
-/// Creates an object, merges a patch into it, and returns the stored result.
-#[track_caller]
-fn write(client: &Client, collection: &str, object: &Value, patch: &Value) -> Value {
-    let accepted = |answer: Answer| {
-        assert!(answer.is_success(), "{answer:?}");
-        answer.body
-    };
-    accepted(client.post(collection, object).expect("the API server answers"));
-    let target = format!("{collection}/{}", object["metadata"]["name"].as_str().unwrap());
-    let answer = client.send("PATCH", &target, "application/merge-patch+json", patch.to_string().as_bytes());
-    accepted(answer.expect("the API server answers"))
-}
-
 #[test]
-fn a_crd_never_takes_over_a_kind_that_the_api_server_serves_itself() {
-    let Some((cluster, author)) = attacked() else { return };
+fn a_crd_never_takes_over_a_kind_that_is_served_already() {
+    let setup = format!("{}---{AUTHOR}", with_rights());
+    let Some(cluster) = Cluster::registering(&setup, &["--registration-delay=0s"]) else { return };
+    let author = cluster.control_plane.account_client("default", "crd-author");
     let hostile = [
         crd(
             "rbac.authorization.k8s.io",
@@ -168,35 +149,7 @@ fn a_crd_never_takes_over_a_kind_that_the_api_server_serves_itself() {
         assert!(log.lines().any(told), "{name} of {group}: {log}");
     }
 
-    let client = cluster.control_plane.client();
-    let subject = |name: &str| json!({"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"});
-    let binding = write(
-        client,
-        "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
-        &json!({"metadata": {"name": "it"}, "subjects": [subject("one")],
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}}),
-        &json!({"subjects": [subject("two")]}),
-    );
-    assert_eq!((&binding["subjects"], &binding["roleRef"]["name"]), (&json!([subject("two")]), &json!("view")));
-    let policy = write(
-        client,
-        "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
-        &json!({"metadata": {"name": "it"}, "spec": {"podSelector": {}, "ingress": [{}]}}),
-        &json!({"spec": {"egress": [{}]}}),
-    );
-    assert_eq!((&policy["spec"]["ingress"], &policy["spec"]["egress"]), (&json!([{}]), &json!([{}])));
-    let lease = write(
-        client,
-        "/apis/coordination.k8s.io/v1/namespaces/default/leases",
-        &json!({"metadata": {"name": "it"}, "spec": {"holderIdentity": "node"}}),
-        &json!({"spec": {"leaseDurationSeconds": 40}}),
-    );
-    assert_eq!(
-        (&lease["spec"]["holderIdentity"], &lease["spec"]["leaseDurationSeconds"]),
-        (&json!("node"), &json!(40))
-    );
     assert_eq!(registered(&cluster), BTreeSet::from(only.map(str::to_owned)));
-    assert_eq!(cluster.webhook.reviews("networking.k8s.io", "mutate"), 0);
 
     // A declaration targets the API server's own kind and resource, whatever a CRD says about the kind.
     let fields = json!({"mountOptions": "Options", "allowedTopologies": "Topologies"});
@@ -205,17 +158,18 @@ fn a_crd_never_takes_over_a_kind_that_the_api_server_serves_itself() {
     cluster.control_plane.kubectl("takeover").apply(&declared.to_string()).accepted();
     wait_until_registered(&cluster, &["gateway.networking.k8s.io/v1/gateways", "storage.k8s.io/v1/storageclasses"]);
     let path = "/apis/kube-unions.dev/v1alpha1/uniondeclarations/classes";
+    let client = cluster.control_plane.client();
     let accepted = || client.get(path).unwrap().body["status"]["conditions"][0]["status"] == "True";
     assert!(eventually(SETTLED, accepted), "{}", cluster.webhook.log());
+    second_crds(&cluster, &author, &["gateway.networking.k8s.io/v1/gateways", "storage.k8s.io/v1/storageclasses"]);
 }
 
-#[test]
-fn a_second_crd_of_a_kind_and_versions_that_are_not_served_change_nothing() {
-    let Some((cluster, author)) = attacked() else { return };
+/// A second CRD of a kind, and versions that are not served, change nothing. `before` is registered already.
+fn second_crds(cluster: &Cluster, author: &Client, before: &[&str]) {
+    let faults = cluster.webhook.metric("kube_unions_declaration_faults");
     // The first by creation, the last by name.
-    create(&author, &crd("second.example", "widgets", "Widget", &[("v1", true), ("v2", false)], "spec", ["a", "b"]));
-    let first = ["second.example/v1/widgets"];
-    wait_until_registered(&cluster, &first);
+    create(author, &crd("second.example", "widgets", "Widget", &[("v1", true), ("v2", false)], "spec", ["a", "b"]));
+    wait_until_registered(cluster, &[before, &["second.example/v1/widgets"]].concat());
     let collection = "/apis/second.example/v1/namespaces/default/widgets?dryRun=All";
     let bad = json!({"apiVersion": "second.example/v1", "kind": "Widget", "metadata": {"name": "x"},
         "spec": {"a": {}, "b": {}}});
@@ -223,13 +177,13 @@ fn a_second_crd_of_a_kind_and_versions_that_are_not_served_change_nothing() {
     let denied = || client.post(collection, &bad).is_ok_and(|answer| answer.status == 422);
     assert!(eventually(SETTLED, denied), "{}", cluster.webhook.log());
 
-    create(&author, &crd("second.example", "gadgets", "Widget", &[("v1", true)], "spec", ["a", "c"]));
-    create(&author, &crd("third.example", "others", "Other", &[("v1", true)], "spec", ["a", "b"]));
-    wait_until_registered(&cluster, &["second.example/v1/widgets", "third.example/v1/others"]);
+    create(author, &crd("second.example", "gadgets", "Widget", &[("v1", true)], "spec", ["a", "c"]));
+    create(author, &crd("third.example", "others", "Other", &[("v1", true)], "spec", ["a", "b"]));
+    wait_until_registered(cluster, &[before, &["second.example/v1/widgets", "third.example/v1/others"]].concat());
     let both = |line: &str| {
         ["gadgets.second.example", "`widgets.second.example`", "NamesAccepted"].iter().all(|word| line.contains(word))
     };
     assert!(eventually(SETTLED, || cluster.webhook.log().lines().any(both)), "{}", cluster.webhook.log());
-    assert_eq!(cluster.webhook.metric("kube_unions_declaration_faults"), 1);
+    assert_eq!(cluster.webhook.metric("kube_unions_declaration_faults"), faults + 1);
     assert!(denied(), "{}", cluster.webhook.log());
 }

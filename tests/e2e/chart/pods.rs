@@ -23,7 +23,7 @@ use fixtures::wait::{SETTLED, eventually, for_some};
 /// Longer than any `--shutdown-delay` under test, and than what is in flight may take after it.
 const GRACE: Duration = Duration::from_secs(30);
 /// The pause between two writes of [`while_doing`], which leaves processor time to other tests.
-const PACE: Duration = Duration::from_millis(10);
+const PACE: Duration = Duration::from_millis(40);
 
 /// `--post-renderer` and its arguments: helm's own means for what a chart has no value for.
 pub(super) const ON_LOOPBACK: [&str; 5] = [
