@@ -14,12 +14,9 @@ use serde_json::{Value, json};
 use crate::cluster::AnyCluster;
 use crate::kind::{Kind, parse};
 use crate::kubectl::run;
-use crate::load;
 use crate::process::example;
 use crate::webhook::kube_unions;
 use fixtures::wait::steadily;
-
-const NOT_CANARY: &str = "Forbidden: may only be specified when `type` is \"Canary\"";
 
 /// Returns the sample's kind, enforced on the cluster that the tests share.
 fn rollouts() -> Option<&'static Kind<'static>> {
@@ -101,90 +98,4 @@ fn the_command_line_has_nothing_to_object_to_in_the_crd_of_the_sample() {
     kube_unions(&["annotate", "--check", "-"], &printed()).accepted();
     let unions = kube_unions(&["explain", "--from", "-", "Rollout"], &printed()).accepted();
     assert!(unions.stdout.contains("strategy") && unions.stdout.contains("source"), "{}", unions.stdout);
-}
-
-#[test]
-fn objects_of_the_sample_are_accepted_or_rejected_as_their_unions_say() {
-    let Some(rollouts) = rollouts() else { return };
-    let canary = json!({"weight": 5});
-    for (name, spec) in [
-        ("nothing", json!({})),
-        ("canary", json!({"replicas": 3, "strategy": {"type": "Canary", "canary": canary}})),
-        ("group", json!({"strategy": {"type": "Canary", "canary": canary, "stableService": "s"}})),
-        ("blue-green", json!({"strategy": {"type": "BlueGreen", "blueGreen": {"previewService": "p"}}})),
-        ("optional", json!({"strategy": {"type": "BlueGreen"}})),
-        ("empty", json!({"strategy": {"type": "Recreate"}})),
-        ("source", json!({"source": {"git": {"url": "u"}}})),
-    ] {
-        let answer = rollouts.post_dry(&rollouts.object(name, &spec)).expect("the API server answers");
-        assert!(answer.is_success() && answer.warnings.is_empty(), "{name}: {answer:?}");
-        assert_eq!(answer.body["spec"], spec);
-    }
-    for (name, spec, causes) in [
-        (
-            "missing-member",
-            json!({"strategy": {"type": "Canary"}}),
-            &["spec.strategy.canary: Required value: must be specified when `type` is \"Canary\""][..],
-        ),
-        (
-            "empty-with-member",
-            json!({"strategy": {"type": "Recreate", "canary": canary}}),
-            &[&format!("spec.strategy.canary: {NOT_CANARY}")],
-        ),
-        (
-            "two-members",
-            json!({"strategy": {"type": "BlueGreen", "canary": canary, "blueGreen": {}}}),
-            &[&format!("spec.strategy.canary: {NOT_CANARY}")],
-        ),
-        (
-            "field-of-another-group",
-            json!({"strategy": {"type": "Recreate", "stableService": "s"}}),
-            &[&format!("spec.strategy.stableService: {NOT_CANARY}")],
-        ),
-        (
-            "group-without-its-required-field",
-            json!({"strategy": {"type": "Canary", "stableService": "s"}}),
-            &["spec.strategy.canary: Required value: must be specified when `type` is \"Canary\""],
-        ),
-        (
-            "two-faults",
-            json!({"strategy": {"type": "Canary", "blueGreen": {}}}),
-            &[
-                "spec.strategy.blueGreen: Forbidden: may only be specified when `type` is \"BlueGreen\"",
-                "spec.strategy.canary: Required value: must be specified when `type` is \"Canary\"",
-            ],
-        ),
-    ] {
-        let answer = rollouts.post_dry(&rollouts.object(name, &spec)).expect("the API server answers");
-        assert_eq!(answer.status, 422, "{name}: {answer:?}");
-        assert_eq!(load::causes(&answer.body), causes, "{name}");
-    }
-}
-
-#[test]
-fn changing_the_type_of_the_sample_clears_the_settings_of_the_old_one() {
-    let Some(rollouts) = rollouts() else { return };
-    let before = json!({"replicas": 3, "strategy": {"type": "Canary", "canary": {"weight": 5}, "stableService": "s"}});
-    rollouts.apply("switch", &before).accepted();
-    rollouts.merge("switch", &json!({"spec": {"strategy": {"type": "Recreate"}}})).accepted().warned(&[
-        "spec.strategy.canary: cleared because `type` changed to \"Recreate\"",
-        "spec.strategy.stableService: cleared because `type` changed to \"Recreate\"",
-    ]);
-    assert_eq!(rollouts.spec("switch"), json!({"replicas": 3, "strategy": {"type": "Recreate"}}));
-    rollouts.merge("switch", &json!({"spec": {"strategy": {"canary": {"weight": 1}}}})).rejected(&rollouts.invalid(
-        "switch",
-        &["spec.strategy.canary: Forbidden: may only be specified when `type` is \"Canary\"; remove it, or change `type` to switch the member"],
-    ));
-}
-
-/// Its schema wants exactly one variant, and is asked after the union has been normalised.
-#[test]
-fn setting_another_variant_of_the_samples_enum_clears_the_old_one() {
-    let Some(rollouts) = rollouts() else { return };
-    rollouts.apply("variant", &json!({"source": {"git": {"url": "u"}}})).accepted();
-    rollouts
-        .merge("variant", &json!({"spec": {"source": {"bucket": {"name": "b"}}}}))
-        .accepted()
-        .warned(&["spec.source.git: cleared because `bucket` was set"]);
-    assert_eq!(rollouts.spec("variant"), json!({"source": {"bucket": {"name": "b"}}}));
 }

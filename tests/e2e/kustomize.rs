@@ -4,7 +4,6 @@ mod builtin_kinds;
 mod functions;
 mod rows;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -48,18 +47,13 @@ impl Kustomization {
         output.json()
     }
 
-    /// Builds objects with fields of a kustomization.
+    /// Builds objects with fields of a kustomization. Functions may be run.
     fn run(&self, objects: &[Value], fields: &Value) -> Output {
         self.workspace.write("objects.yaml", &joined(objects));
         let mut kustomization = json!({"resources": ["objects.yaml"]});
         kustomization.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         self.workspace.write("kustomization.yaml", &kustomization.to_string());
-        self.build(".")
-    }
-
-    /// Builds the kustomization of a folder. Functions may be run.
-    fn build(&self, folder: &str) -> Output {
-        self.build_with(&["build", "--enable-alpha-plugins", "--enable-exec", folder])
+        self.build_with(&["build", "--enable-alpha-plugins", "--enable-exec", "."])
     }
 
     /// Runs kustomize with kube-unions in its `PATH`.
@@ -99,33 +93,6 @@ fn an_object_without_namespaces_gets_none_with_our_document() {
     assert_eq!(namespaces(&json!({"namespace": "shop"})), ["shop", "shop"]);
     let with = namespaces(&json!({"namespace": "shop", "openapi": {"path": DOCUMENT}}));
     assert_eq!(with, [json!("shop"), Value::Null]);
-}
-
-#[test]
-fn the_document_of_an_overlay_is_in_force_for_its_base() {
-    let Some(kustomization) = Kustomization::new() else { return };
-    kustomization.write_document();
-    let folder = |name: &str, content: Value| {
-        let folder = kustomization.workspace.path().join(name);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("kustomization.yaml"), content.to_string()).unwrap();
-        folder
-    };
-    let containers = json!([{"name": "web", "image": "web:1"}, {"name": "proxy", "image": "proxy:1"}]);
-    let stack = object("Stack", &json!({"name": "shop"}), &json!({"containers": containers}));
-    let patch = |image: &str| {
-        let containers = json!([{"name": "web", "image": image}]);
-        patches(&[object("Stack", &json!({"name": "shop"}), &json!({"containers": containers}))])
-    };
-    let base = folder("base", json!({"resources": ["stack.yaml"], "patches": patch("web:2")}));
-    fs::write(base.join("stack.yaml"), stack.to_string()).unwrap();
-    let overlay = folder("overlay", json!({"resources": ["../base"], "openapi": {"path": DOCUMENT}}));
-    fs::copy(kustomization.workspace.path().join(DOCUMENT), overlay.join(DOCUMENT)).unwrap();
-
-    let built = |folder: &str| documents(&kustomization.build(folder).accepted().stdout);
-    assert_eq!(built("base")[0]["spec"]["containers"], json!([{"name": "web", "image": "web:2"}]));
-    let merged = json!([{"name": "web", "image": "web:2"}, {"name": "proxy", "image": "proxy:1"}]);
-    assert_eq!(built("overlay")[0]["spec"]["containers"], merged);
 }
 
 #[test]

@@ -122,44 +122,6 @@ fn switching_the_member_of_a_union_clears_the_other_and_no_webhook_is_asked() {
 }
 
 #[test]
-fn one_of_two_ports_that_differ_by_protocol_changes_alone() {
-    let Some(gateways) = Gateways::shared() else { return };
-    let before = gateways.create("one")["spec"]["ports"].clone();
-    let udp = json!({"$patchMergeKey": ["port", "protocol"], "port": 53, "protocol": "UDP", "targetPort": 5353});
-    let after = gateways.patched("ports", &json!({"spec": {"ports": [udp]}}))["ports"].clone();
-    let mut want = before;
-    want[1]["targetPort"] = json!(5353);
-    assert_eq!(after, want);
-
-    let tcp = json!({"$patchMergeKey": ["port", "protocol"], "port": 53, "protocol": "TCP", "$patch": "delete"});
-    let after = gateways.patched("deleted", &json!({"spec": {"ports": [tcp]}}))["ports"].clone();
-    assert_eq!(after, json!([{"port": 53, "protocol": "UDP", "name": "udp", "targetPort": 5300}]));
-}
-
-#[test]
-fn metadata_merges_as_that_of_built_in_types() {
-    let Some(gateways) = Gateways::shared() else { return };
-    gateways.create("owned");
-    let owner = |uid: u8, name: &str| {
-        let uid = format!("aaaaaaaa-0000-0000-0000-00000000000{uid}");
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid})
-    };
-    for owners in [json!([owner(1, "a")]), json!([owner(2, "b")]), json!([owner(1, "c")])] {
-        let patch = json!({"metadata": {"ownerReferences": owners, "finalizers": ["example.com/two"]}}).to_string();
-        gateways.live(&["owned", "-p", &patch]).accepted();
-    }
-    let metadata = gateways.kind.stored("owned")["metadata"].clone();
-    let mut names: Vec<&str> =
-        metadata["ownerReferences"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
-    names.sort_unstable();
-    assert_eq!(names, ["b", "c"]);
-    let mut finalizers: Vec<&str> =
-        metadata["finalizers"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
-    finalizers.sort_unstable();
-    assert_eq!(finalizers, ["example.com/one", "example.com/two"]);
-}
-
-#[test]
 fn the_status_is_patched_through_its_subresource_alone() {
     let Some(cluster) = Cluster::shared() else { return };
     let kind = Kind::new(cluster, "rollout");
@@ -193,20 +155,6 @@ fn the_example_for_controllers_in_go_does_so_by_webassembly() {
         command.arg("-module").arg(&module);
         command
     });
-}
-
-#[test]
-fn a_patch_for_another_object_is_refused() {
-    let Some(gateways) = Gateways::shared() else { return };
-    gateways.create("mine");
-    let patch = json!({"metadata": {"name": "other"}, "spec": {"hosts": ["a"]}}).to_string();
-    let refused = gateways.live(&["mine", "-p", &patch]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused.stderr.contains("the patch has `metadata.name: other`, and the object in the cluster has `mine`"),
-        "{refused:?}"
-    );
-    assert_eq!(gateways.kind.spec("mine")["hosts"], Value::Null);
 }
 
 #[test]
@@ -281,7 +229,7 @@ fn a_resource_is_named_as_kubectl_takes_it() {
     let Some(gateways) = Gateways::shared() else { return };
     gateways.create("named");
     let group = gateways.kind.group();
-    for prefix in ["gateways", "gateway", "gtw", "Gateway", "gateways.v1", "gtw.v1"] {
+    for prefix in ["gateways", "gtw.v1", "Gateway"] {
         let resource = format!("{prefix}.{group}");
         for target in [vec![resource.clone(), "named".to_owned()], vec![format!("{resource}/named")]] {
             let target: Vec<&str> = target.iter().map(String::as_str).collect();
@@ -432,7 +380,6 @@ fn patches_of_built_in_types_come_to_what_the_api_server_makes_of_them() {
     let (mut rows, mut faults) = (0, Vec::new());
     for (file, openapi) in [
         ("deployments.yaml", "/openapi/v3/apis/apps/v1"),
-        ("pods.yaml", "/openapi/v3/api/v1"),
         ("services.yaml", "/openapi/v3/api/v1"),
         ("ingresses.yaml", "/openapi/v3/apis/networking.k8s.io/v1"),
     ] {

@@ -42,39 +42,6 @@ fn annotate_moves_unions_into_the_annotation_and_leaves_other_objects_alone() {
 }
 
 #[test]
-fn normalize_deduces_a_discriminator_and_fails_the_build_for_two_members() {
-    let Some((kustomization, fields)) = with_function("normalize") else { return };
-    fs::copy(CRD, kustomization.workspace.path().join("crds.yaml")).unwrap();
-    let stack = |strategy: &Value| {
-        object("Stack", &json!({"name": "shop"}), &json!({"hosts": ["b", "a"], "strategy": strategy}))
-    };
-    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"}, "data": {"a": "1"}});
-    let output = kustomization.run(&[config.clone(), stack(&json!({"canary": {"percent": 1}}))], &fields).accepted();
-    let normalized = stack(&json!({"type": "Canary", "canary": {"percent": 1}}));
-    assert_eq!(documents(&output.stdout), [config.clone(), normalized.clone()]);
-    let said: Vec<&str> = output.stderr.lines().collect();
-    let set = "Warning: spec.strategy.type: set to \"Canary\" because `canary` is set";
-    assert_eq!(said, [set, "1 object: 1 changed, 0 rejected; 1 of kinds without unions"]);
-
-    // A patch that leaves the old member where it is: kustomize merges it, and the function tells.
-    let old = stack(&json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}));
-    let build = |old_member: &Value| {
-        let mut fields = fields.clone();
-        let strategy = json!({"type": "Canary", "canary": {"percent": 1}});
-        let mut patch = object("Stack", &json!({"name": "shop"}), &json!({"strategy": strategy}));
-        patch["spec"]["strategy"].as_object_mut().unwrap().extend(old_member.as_object().unwrap().clone());
-        fields["patches"] = super::patches(&[patch]);
-        kustomization.run(&[config.clone(), old.clone()], &fields)
-    };
-    let refused = build(&json!({})).refused(
-        "The Stack \"shop\" is invalid: spec.strategy.rollingUpdate: Forbidden: may only be specified when `type` is \
-         \"RollingUpdate\"",
-    );
-    assert_eq!(refused.stdout, "");
-    assert_eq!(documents(&build(&json!({"rollingUpdate": null})).accepted().stdout), [config.clone(), normalized]);
-}
-
-#[test]
 fn a_function_is_not_run_unless_the_user_allows_it() {
     let Some((kustomization, fields)) = with_function("annotate") else { return };
     kustomization.run(&documents(&fs::read_to_string(CRD).unwrap()), &fields).accepted();
