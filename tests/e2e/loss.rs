@@ -24,7 +24,6 @@ use churn::Churn;
 use clocks::WrongClock;
 use fixtures::wait::{SETTLED, eventually};
 use installation::{DELAY, Installation, REPLICAS};
-use registration::Registration;
 
 /// Changes of CRDs beside the writes: each sort of change ten times.
 const CHANGES: u64 = 40;
@@ -35,15 +34,6 @@ const HANDOVER: &str = "--handover-delay=5s";
 /// The number of writes before and after an event, and during it if the event takes no time.
 const AROUND: u64 = 500;
 const BESIDE: u64 = 2_500;
-/// The deadline of writes after a repair.
-const AFTER: u64 = 1_500;
-/// A change of the configurations by others.
-type Drift = fn(&Registration);
-const DRIFTS: [(&str, Drift); 3] = [
-    ("another CA in caBundle", Registration::mistrust),
-    ("rules edited", Registration::misdirect),
-    ("both configurations deleted", Registration::remove),
-];
 /// The number of writes in flight when SIGTERM is sent in the middle of reviews.
 const AT_ONCE: u64 = 8;
 
@@ -134,41 +124,6 @@ fn replicas_with_wrong_clocks_lose_no_write_beside_right_ones_and_before_them() 
 }
 
 #[test]
-fn what_others_change_of_the_registration_is_put_right_and_then_no_write_is_lost() {
-    let Some(installation) = Installation::new(DELAY) else { return };
-    let (least, start) = (least_time(), Instant::now());
-    loop {
-        for (what, change) in DRIFTS {
-            drifts(&installation, what, change);
-        }
-        if start.elapsed() >= least {
-            break;
-        }
-    }
-}
-
-/// Changes the registration while objects are written. Prints the losses until the repair; nothing is lost afterwards.
-fn drifts(installation: &Installation, what: &str, change: Drift) {
-    let registered = installation.registered();
-    let writers = installation.writers(Spread::Even);
-    wait_for(&writers, AROUND);
-    let start = Instant::now();
-    change(&installation.registration);
-    // Without this wait the API server may not have noticed the change.
-    assert!(eventually(SETTLED, || writers.failed() > 0), "{what}: that is felt");
-    installation.put_right(&registered);
-    let took = start.elapsed();
-    installation.registration.wait_until_in_force();
-    let mut count = writers.finish();
-    count.losses.truncate(1);
-    print(&format!("{what}, until put right after {took:.1?}"), &count);
-
-    let writers = installation.writers(Spread::Even);
-    wait_for(&writers, AFTER);
-    none_lost(&format!("{what}, and put right"), writers);
-}
-
-#[test]
 fn crds_that_change_ten_times_a_second_lose_no_write() {
     let Some(installation) = Installation::new(DELAY) else { return };
     let writers = installation.writers(Spread::Even);
@@ -251,7 +206,7 @@ fn a_replica_that_is_killed_loses_what_was_sent_to_it_until_the_balancer_noticed
         }
     }
     let writers = installation.writers(Spread::Even);
-    wait_for(&writers, AFTER);
+    wait_for(&writers, BESIDE);
     none_lost("SIGKILL, and another replica in its place", writers);
 }
 

@@ -15,7 +15,7 @@ use fixtures::certificates::TestAuthority;
 use fixtures::wait::eventually;
 
 use super::SETTLED;
-use super::registration::{Registered, Registration};
+use super::registration::Registration;
 use super::volume::Volume;
 
 /// The Secret that replicas agree on.
@@ -203,16 +203,6 @@ impl Installation {
     /// Returns the logs of the replicas.
     pub(crate) fn log(&self) -> String {
         self.replicas.iter().map(|replica| replica.webhook.log()).collect::<Vec<_>>().join("---\n")
-    }
-
-    /// Returns the registration, compared with the expected CAs.
-    pub(crate) fn registered(&self) -> Registered {
-        self.registration.registered(self.authority.pem())
-    }
-
-    /// Waits until what is registered is this again.
-    pub(crate) fn put_right(&self, registered: &Registered) {
-        self.registration.wait_until(self.authority.pem(), registered);
     }
 }
 

@@ -1,5 +1,4 @@
-//! The registration of the loss tests: the replicas register a Service that leads to the balancer. This module
-//! watches the registration, and changes the parts that others may change.
+//! The registration of the loss tests: the replicas register a Service that leads to the balancer.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +11,6 @@ use serde_json::{Value, json};
 use crate::control_plane::ControlPlane;
 use crate::http::Client;
 use crate::kind::SAMPLES_GROUP;
-use fixtures::certificates::TestAuthority;
 use fixtures::wait::eventually;
 
 use super::SETTLED;
@@ -36,10 +34,6 @@ pub(crate) struct Registration {
     client: Client,
     port: u16,
 }
-
-/// Both configurations. Each `caBundle` is replaced by true if it holds our CAs, since others may add to it.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Registered([Option<Value>; 2]);
 
 impl Registration {
     /// Returns the registration of a Service on this port of loopback. Nothing is registered yet.
@@ -76,32 +70,6 @@ impl Registration {
         assert!(in_force, "the API server asks the webhook: {:?}", KINDS.map(|plural| self.stored(plural)));
     }
 
-    /// Returns the configurations, and for each entry true if it holds these CAs.
-    pub(crate) fn registered(&self, authorities: &str) -> Registered {
-        let ours = certificates(authorities.as_bytes());
-        Registered(KINDS.map(|plural| {
-            let mut entries = self.stored(plural)?["webhooks"].as_array().cloned().unwrap_or_default();
-            for entry in &mut entries {
-                entry["clientConfig"]["caBundle"] = json!(ours.is_subset(&bundle_of(entry)));
-                // After a deletion, the replica that writes first sets a fresh token.
-                let path = &mut entry["clientConfig"]["service"]["path"];
-                if path.as_str().is_some_and(|it| it.starts_with("/validate/inspect/")) {
-                    *path = json!("/validate/inspect/token");
-                }
-            }
-            entries.sort_by_key(|entry| entry["name"].to_string());
-            Some(Value::from(entries))
-        }))
-    }
-
-    /// Waits until the configurations are as `registered` again.
-    #[track_caller]
-    pub(crate) fn wait_until(&self, authorities: &str, registered: &Registered) {
-        if !eventually(SETTLED, || self.registered(authorities) == *registered) {
-            assert_eq!(self.registered(authorities), *registered, "it is put right");
-        }
-    }
-
     /// Returns the groups of the custom resources in both configurations. `None`: the two differ.
     pub(crate) fn groups(&self) -> Option<BTreeSet<String>> {
         let [mutating, validating] = [0, 1].map(|phase: usize| {
@@ -118,35 +86,6 @@ impl Registration {
     pub(crate) fn remove(&self) {
         for plural in KINDS {
             let answer = self.client.delete(&path(plural)).expect("the API server answers");
-            assert!(answer.is_success(), "{answer:?}");
-        }
-    }
-
-    /// Replaces the CA bundles by another CA.
-    pub(crate) fn mistrust(&self) {
-        let other = STANDARD.encode(TestAuthority::new("somebody else").pem());
-        self.edit(|_| true, |entry| entry["clientConfig"]["caBundle"] = json!(other));
-    }
-
-    /// Replaces the rules of the entries.
-    pub(crate) fn misdirect(&self) {
-        self.edit(
-            |entry| CUSTOM.iter().any(|name| entry["name"] == *name),
-            |entry| {
-                for rule in entry["rules"].as_array_mut().into_iter().flatten() {
-                    rule["resources"] = json!(["others"]);
-                }
-            },
-        );
-    }
-
-    fn edit(&self, which: impl Fn(&Value) -> bool, change: impl Fn(&mut Value)) {
-        for plural in KINDS {
-            let mut entries = self.entries(plural);
-            entries.iter_mut().filter(|entry| which(entry)).for_each(&change);
-            let patch = json!([{"op": "replace", "path": "/webhooks", "value": entries}]).to_string();
-            let answer = self.client.send("PATCH", &path(plural), "application/json-patch+json", patch.as_bytes());
-            let answer = answer.expect("the API server answers");
             assert!(answer.is_success(), "{answer:?}");
         }
     }

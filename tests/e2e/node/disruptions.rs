@@ -33,20 +33,6 @@ fn a_drain_evicts_one_pod_at_a_time_and_loses_no_write() {
 }
 
 #[test]
-fn pods_that_are_deleted_lose_no_write() {
-    let Some(release) = Release::installed(&json!({})) else { return };
-    let kind = release.enforced();
-    let first = release.two_pods();
-    let writers = release.writers(&kind);
-    for name in names(&first) {
-        release.kubectl.run(&["--namespace", RELEASE, "delete", "pod", &name]).accepted();
-        release.leads_to(&release.two_pods());
-    }
-    assert!(names(&first).is_disjoint(&names(&release.two_pods())), "both pods are replaced");
-    no_write_is_lost("kubectl delete pod, one after the other", writers);
-}
-
-#[test]
 fn kubelets_that_start_again_disturb_neither_pods_nor_writes() {
     let Some(release) = Release::installed(&json!({})) else { return };
     let kind = release.enforced();

@@ -9,37 +9,36 @@ use fixtures::wait::eventually;
 
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kube-unions";
 
-#[test]
-fn nothing_blocks_writes_after_the_cluster_role_is_deleted() {
-    let Some(release) = Release::installed(&json!({})) else { return };
-    let kind = release.enforced();
-    delete(&release, ROLE);
-    unregistered(&release, &kind);
-    // The pods run on without their rights, and register nothing.
-    let pods = release.two_pods();
-    assert!(!pods.is_empty());
-    release.run(&["uninstall", RELEASE, "--no-hooks", "--wait"], &Value::Null).accepted();
-    unregistered(&release, &kind);
-}
+/// A way to remove a webhook without a thought of its registration. True: its pods run on.
+type Way = (&'static str, bool, fn(&Release));
+const WAYS: [Way; 3] = [
+    ("the ClusterRole is deleted", true, |release| delete(release, ROLE)),
+    ("the release is uninstalled without its hooks", false, |release| {
+        release.run(&["uninstall", RELEASE, "--no-hooks", "--wait"], &Value::Null).accepted();
+    }),
+    ("the namespace and the ClusterRole are deleted", false, |release| {
+        delete(release, NAMESPACE);
+        delete(release, ROLE);
+    }),
+];
 
 #[test]
-fn nothing_blocks_writes_after_the_release_is_uninstalled_without_its_hooks() {
-    let Some(release) = Release::installed(&json!({})) else { return };
-    let kind = release.enforced();
-    release.run(&["uninstall", RELEASE, "--no-hooks", "--wait"], &Value::Null).accepted();
-    assert!(eventually(SETTLED, || release.all_pods().is_empty()), "{:#?}", release.all_pods());
-    unregistered(&release, &kind);
-}
-
-#[test]
-fn nothing_blocks_writes_after_the_namespace_and_the_cluster_role_are_deleted() {
-    let Some(release) = Release::installed(&json!({})) else { return };
-    let kind = release.enforced();
-    delete(&release, NAMESPACE);
-    delete(&release, ROLE);
-    unregistered(&release, &kind);
-    assert!(eventually(SETTLED, || !release.is_there(NAMESPACE)), "nothing holds up the end of the namespace");
-    unregistered(&release, &kind);
+fn nothing_blocks_writes_after_what_owns_the_registration_is_gone() {
+    for (way, pods_run_on, remove) in WAYS {
+        let Some(release) = Release::installed(&json!({})) else { return };
+        let kind = release.enforced();
+        remove(&release);
+        unregistered(&release, &kind);
+        if pods_run_on {
+            // Without their rights, and register nothing.
+            release.two_pods();
+            release.run(&["uninstall", RELEASE, "--no-hooks", "--wait"], &Value::Null).accepted();
+        }
+        assert!(eventually(SETTLED, || release.all_pods().is_empty()), "{way}: {:#?}", release.all_pods());
+        let has_ended = || way.contains("uninstalled") || pods_run_on || !release.is_there(NAMESPACE);
+        assert!(eventually(SETTLED, has_ended), "{way}: nothing holds up the end of the namespace");
+        unregistered(&release, &kind);
+    }
 }
 
 /// Waits until both configurations are gone, and any object is accepted.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::certificates::{NAME, address};
 use super::machine::NodeProcess;
-use super::{AROUND, Release, SETTLED, is_ready, no_write_is_lost};
+use super::{AROUND, Release, SETTLED, no_write_is_lost};
 use crate::cluster::say;
 use crate::kind::annotate;
 use crate::loss::{is_of_a_replica_that_is_gone, wait_for};
@@ -43,39 +43,6 @@ fn a_pod_that_is_killed_loses_what_was_sent_to_it_until_the_cluster_noticed_and_
         lost_by_the_kill_alone("SIGKILL", writers, killed);
     }
     no_write_is_lost("after SIGKILL, with the containers started again", release.writers(&kind));
-}
-
-#[test]
-fn a_pod_that_runs_out_of_memory_loses_what_was_sent_to_it_until_the_cluster_noticed_and_nothing_else() {
-    // More memory for requests than the limit has room for, against the advice of the chart.
-    let resources = json!({"requests": {"memory": "40Mi"}, "limits": {"memory": "40Mi"}});
-    let values = json!({"maxBytesInFlight": "2Gi", "resources": resources});
-    let Some(release) = Release::installed(&values) else { return };
-    enforce_costly_unions(&release);
-    let kind = release.enforced();
-    let pods = release.two_pods();
-    let writers = release.writers(&kind);
-    let began = Instant::now();
-    // Connections break when the container ends.
-    let was_killed = || {
-        let ended = release.pod(&pods[0])?["status"]["containerStatuses"][0]["lastState"]["terminated"].clone();
-        (!ended.is_null()).then_some(ended)
-    };
-    let mut ended = None;
-    while ended.is_none() && began.elapsed() < SETTLED {
-        attack(&release, &pods[0]);
-        // The kubelet tells of the end a little later.
-        ended = fixtures::wait::for_some(Duration::from_secs(5), was_killed);
-    }
-    let ended = ended.expect("the limit is never reached");
-    assert_eq!((&ended["reason"], &ended["exitCode"]), (&json!("OOMKilled"), &json!(137)), "{ended}");
-    assert!(eventually(SETTLED, || release.pod(&pods[0]).is_some_and(|pod| is_ready(&pod))));
-    release.leads_to(&release.two_pods());
-    wait_for(&writers, AROUND);
-    lost_by_the_kill_alone("OOM kill", writers, began);
-    let other = release.pod(&pods[1]).expect("the other pod stays");
-    assert_eq!(other["status"]["containerStatuses"][0]["restartCount"], 0, "{other:#}");
-    no_write_is_lost("after an OOM kill, with the container started again", release.writers(&kind));
 }
 
 #[test]

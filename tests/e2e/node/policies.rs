@@ -9,19 +9,25 @@ use crate::loss::wait_for;
 use fixtures::wait::eventually;
 
 #[test]
-fn policies_take_over_enforce_without_pods_and_hand_back_and_no_write_is_lost() {
-    let Some(release) = Release::installed(&json!({})) else { return };
+fn policies_hand_over_take_over_enforce_without_pods_and_leave_nothing_behind_and_no_write_is_lost() {
+    let values = json!({"enforcement": "policies", "extraArgs": ["--handover-delay=5s"]});
+    let Some(release) = Release::installed(&values) else { return };
     let kind = release.enforced();
     let client = release.cluster.client();
     let of_the_kind = format!("{}/Backup", kind.group());
     let is_called = || {
         CONFIGURATIONS.iter().any(|path| client.get(path).unwrap().body["webhooks"].to_string().contains(kind.group()))
     };
-    assert!(is_called());
+    let by_policies_alone = || kinds(client).contains(&of_the_kind) && !is_called();
+    assert!(eventually(SETTLED, by_policies_alone), "the kind has policies: {:?}", kinds(client));
     let writers = release.writers(&kind);
-    release.upgrade(&json!({"enforcement": "policies", "extraArgs": ["--handover-delay=5s"]}));
-    let handed_over = || kinds(client).contains(&of_the_kind) && !is_called();
-    assert!(eventually(SETTLED, handed_over), "the policies have the kind alone");
+
+    release.upgrade(&json!({"enforcement": "webhook", "enforcementByPolicies": {"remove": true}}));
+    assert!(eventually(SETTLED, || is_called() && kinds(client).is_empty()), "the webhook has the kind alone");
+    release.leads_to(&release.two_pods());
+    wait_for(&writers, AROUND);
+    release.upgrade(&json!({"enforcement": "policies", "enforcementByPolicies": {"remove": false}}));
+    assert!(eventually(SETTLED, by_policies_alone), "the policies have the kind alone");
     wait_for(&writers, AROUND);
 
     let scale = |replicas: &str| {
@@ -33,24 +39,7 @@ fn policies_take_over_enforce_without_pods_and_hand_back_and_no_write_is_lost() 
     wait_for(&writers, AROUND);
     scale("2");
     release.two_pods();
-
-    let back = json!({"enforcement": "webhook", "enforcementByPolicies": {"remove": true}});
-    release.upgrade(&back);
-    assert!(eventually(SETTLED, || is_called() && kinds(client).is_empty()), "the webhook has the kind alone");
-    release.leads_to(&release.two_pods());
-    no_write_is_lost("from the webhook to policies, no pods, and back", writers);
-}
-
-#[test]
-fn an_installation_with_policies_loses_no_write_and_leaves_nothing_behind() {
-    let values = json!({"enforcement": "policies", "extraArgs": ["--handover-delay=5s"]});
-    let Some(release) = Release::installed(&values) else { return };
-    let kind = release.enforced();
-    let client = release.cluster.client();
-    let covered = || kinds(client).contains(&format!("{}/Backup", kind.group()));
-    assert!(eventually(SETTLED, covered), "the kind has policies: {:?}", kinds(client));
-    let writers = release.writers(&kind);
-    no_write_is_lost("policies from the beginning", writers);
+    no_write_is_lost("policies, the webhook, policies, no pods, and pods again", writers);
 
     release.run(&["uninstall", RELEASE, "--wait"], &Value::Null).accepted();
     assert!(eventually(SETTLED, || kinds(client).is_empty()), "{:?}", kinds(client));
