@@ -17,10 +17,10 @@ FUZZ_SECONDS ?= 20
 LOSS_SECONDS ?= 60
 # Builds helm, for the tests of the chart.
 HELM := tests/controlplane/assets.sh helm
-# Build kustomize and Helm 4, for the tests of patches, functions and post-renderers.
+# Build kustomize and Helm 4, for the tests of patches and functions, and of the page about post-renderers.
 KUSTOMIZE := tests/controlplane/assets.sh kustomize
 HELM4 := tests/controlplane/assets.sh helm4
-# Builds kube-controller-manager, for the tests of garbage collection.
+# Builds kube-controller-manager, for the tests of pages that install the chart.
 CONTROLLERS := tests/controlplane/assets.sh controller-manager
 DIFFERENTIAL_CASES ?= 1000000
 # Sequences of eight writes.

@@ -191,7 +191,7 @@ fi
 
 if [ "$more" = controller-manager ] && [ ! -x "$cache/kube-controller-manager" ]; then
   if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
-    log "KUBEBUILDER_ASSETS has no kube-controller-manager: the tests of garbage collection check less"
+    log "KUBEBUILDER_ASSETS has no kube-controller-manager: the pages that install the chart are not followed"
   else
     build_kubernetes kube-controller-manager
   fi
