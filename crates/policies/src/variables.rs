@@ -82,9 +82,14 @@ impl Variables {
 
 /// Returns the names of the variables that an expression reads.
 fn references(expression: &str) -> impl Iterator<Item = &str> {
-    expression.split("variables.").skip(1).map(|rest| {
-        let end = rest.find(|it: char| !it.is_ascii_alphanumeric() && it != '_').unwrap_or(rest.len());
-        rest.get(..end).unwrap_or_default()
+    let mut rest = expression;
+    std::iter::from_fn(move || {
+        // A name may end like the prefix: `variables.variables.size()`.
+        let (_, after) = rest.split_once("variables.")?;
+        let end = after.find(|it: char| !it.is_ascii_alphanumeric() && it != '_').unwrap_or(after.len());
+        let (name, after) = after.split_at(end);
+        rest = after;
+        Some(name)
     })
 }
 
@@ -123,5 +128,14 @@ mod tests {
         assert_eq!(variables.constant("c", "[]".into(), ""), "[]");
         assert_eq!(variables.constant("c", "x".repeat(91), ""), "variables.c");
         assert_eq!(camel(&["old", "", "backends"]), "oldBackends");
+    }
+
+    #[test]
+    fn names_that_end_like_the_prefix_are_read_as_a_whole() {
+        let read = |expression| references(expression).collect::<Vec<_>>();
+        assert_eq!(
+            read("variables.variables.size() > variables.myvariables[variables.i]"),
+            ["variables", "myvariables", "i"]
+        );
     }
 }
