@@ -288,7 +288,7 @@ policy-sizes: ## Print the sizes of the compiled policies of presets and samples
 	@$(CARGO) test --locked --all-features --test it -- --nocapture cli::compile::policies_are_short
 
 .PHONY: bench-native
-bench-native: build ## Measure writes without unions, by policies and by the webhook, on a real API server; KUBE_UNIONS_BENCH_BEFORE=PATH adds the policies of another kube-unions
+bench-native: build ## Measure writes without unions, by policies and by the webhook, on a real API server
 	@$(MAKE) -s assets >/dev/null
 	$(CARGO) test --locked --all-features --test e2e -- --ignored --nocapture --test-threads=1 native::bench
 

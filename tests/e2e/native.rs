@@ -10,7 +10,6 @@ mod defaults;
 mod differential;
 mod evidence;
 mod limits;
-mod names;
 mod older;
 pub(crate) mod player;
 pub(crate) mod random;

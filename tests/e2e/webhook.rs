@@ -32,8 +32,6 @@ pub(crate) struct Webhook {
     open_files: &'static str,
     /// More environment variables.
     envs: Vec<(&'static str, String)>,
-    /// Another build of the program.
-    program: Option<PathBuf>,
 }
 
 /// The address and certificates of a webhook, which stay the same over restarts.
@@ -46,14 +44,6 @@ impl Webhook {
     /// Watches the cluster of a kubeconfig.
     pub(crate) fn of_cluster(kubeconfig: &Path, more: &[&str]) -> Result<Self, String> {
         Self::start(["--kubeconfig".as_ref(), kubeconfig.as_os_str()], more)
-    }
-
-    /// Watches the cluster of a kubeconfig with another build of the program.
-    pub(crate) fn of_program(program: &Path, kubeconfig: &Path) -> Result<Self, String> {
-        let mut webhook = Self::prepare(["--kubeconfig".as_ref(), kubeconfig.as_os_str()], &[]);
-        webhook.program = Some(program.to_owned());
-        webhook.resume()?;
-        Ok(webhook)
     }
 
     /// Watches a cluster and registers itself there, as the Service `kube-unions` of the namespace `kube-unions`, which is to
@@ -74,17 +64,8 @@ impl Webhook {
         let kept = self.args.iter().filter(|arg| more.iter().all(|more| name(more) != name(arg)));
         let args = kept.cloned().chain(more.iter().map(|&arg| arg.to_owned())).collect();
         let authority = self.authority.clone();
-        let mut webhook = Self {
-            process: None,
-            args,
-            authority,
-            port: 0,
-            ops_port: 0,
-            workspace,
-            open_files: "",
-            envs: Vec::new(),
-            program: self.program.clone(),
-        };
+        let mut webhook =
+            Self { process: None, args, authority, port: 0, ops_port: 0, workspace, open_files: "", envs: Vec::new() };
         webhook.resume()?;
         Ok(webhook)
     }
@@ -152,7 +133,6 @@ impl Webhook {
             workspace,
             open_files: "",
             envs: Vec::new(),
-            program: None,
         }
     }
 
@@ -185,11 +165,7 @@ impl Webhook {
         let envs: Vec<_> = envs.into_iter().chain(self.envs.iter().map(|(name, value)| (*name, &**value))).collect();
         // The program of the image is linked statically, and so loads nothing.
         let preloads = self.envs.iter().any(|(name, _)| *name == "LD_PRELOAD");
-        let program = match &self.program {
-            Some(program) => program.clone(),
-            None if preloads => PathBuf::from(env!("CARGO_BIN_EXE_kube-unions")),
-            None => binary()?,
-        };
+        let program = if preloads { PathBuf::from(env!("CARGO_BIN_EXE_kube-unions")) } else { binary()? };
         let mut process = Process::start(&program, &args, &envs, &log);
         if self.ops_port == 0 {
             let [webhook, ops] = fixtures::wait::for_some(STARTUP, || {

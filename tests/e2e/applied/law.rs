@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Map, Value, json};
 
 use super::place::Place as At;
-use super::player::{APPLIER, OTHER, Round, State, classify, refusal};
+use super::player::{APPLIER, OTHER, Round, State, classify, next, refusal};
 use super::rows::{Answer, Enforcement, Way};
 use super::server::{Server, compile};
 use crate::background::in_parallel;
@@ -21,14 +21,14 @@ use crate::builtin::wait_for_verdict;
 use crate::client_side;
 use crate::cluster::say;
 use crate::http;
-use crate::native::random::Place;
+use crate::native::random::{Place, Unusual};
 use crate::native::without_nulls;
 use fixtures::crds::crd;
 use fixtures::dice::Dice;
 use fixtures::reviews::{declaration, lift_unions, version};
 
 /// Kinds of a round, and the cases of a round.
-const KINDS: usize = 6;
+const KINDS: usize = 4;
 const CASES: usize = 1_000;
 /// Fields with unions in the `spec` of a kind.
 const PLACES: usize = 8;
@@ -80,7 +80,7 @@ fn the_law_holds_for_random_manifests_with_policies() {
 fn hold(server: &Server, enforcement: Enforcement) {
     let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let first = number("KUBE_UNIONS_LAW_SEED").unwrap_or(1);
-    let mut left = usize::try_from(number("KUBE_UNIONS_LAW_CASES").unwrap_or(300)).unwrap();
+    let mut left = usize::try_from(number("KUBE_UNIONS_LAW_CASES").unwrap_or(200)).unwrap();
     for seed in first.. {
         let answers = run(server, enforcement, seed, left.min(CASES));
         say(&format!("seed {seed}: {answers:?}"));
@@ -95,7 +95,8 @@ fn hold(server: &Server, enforcement: Enforcement) {
 fn run(server: &Server, enforcement: Enforcement, seed: u64, count: usize) -> BTreeMap<String, usize> {
     let mut random = Dice(seed);
     let group = format!("s{seed}.{enforcement:?}.law.example").to_lowercase();
-    let kinds: Vec<_> = (0..KINDS).map(|number| RandomKind::new(&group, number, &mut random)).collect();
+    let mut unusual = Unusual::default();
+    let kinds: Vec<_> = (0..KINDS).map(|number| RandomKind::new(&group, number, &mut random, &mut unusual)).collect();
     for kind in &kinds {
         let answer = server.send(
             "POST",
@@ -122,7 +123,11 @@ fn run(server: &Server, enforcement: Enforcement, seed: u64, count: usize) -> BT
     in_parallel(&cases, |case| {
         let kind = &kinds[case.kind];
         let before = case.state(server, kind);
-        let rounds: Vec<Round> = (0..3).map(|_| case.apply(server, kind)).collect();
+        let mut rounds: Vec<Round> = Vec::new();
+        for _ in 0..3 {
+            let round = next(&rounds).unwrap_or_else(|| case.apply(server, kind));
+            rounds.push(round);
+        }
         let answer = classify(before.as_ref(), &rounds);
         let late = enforcement == Enforcement::Policies && case.way == Way::ClientSide;
         let left_null = rounds.iter().any(|round| round.state.as_ref().is_some_and(State::has_null));
@@ -181,9 +186,9 @@ fn enforce(server: &Server, enforcement: Enforcement, group: &str, kinds: &[Rand
 }
 
 impl RandomKind {
-    fn new(group: &str, number: usize, random: &mut Dice) -> Self {
+    fn new(group: &str, number: usize, random: &mut Dice, unusual: &mut Unusual) -> Self {
         let name = format!("Kind{number}");
-        let places: Vec<Place> = (0..PLACES).map(|_| Place::random(random, 0)).collect();
+        let places: Vec<Place> = (0..PLACES).map(|_| Place::random(random, unusual, 0)).collect();
         let fields = places.iter().enumerate().map(|(number, place)| (format!("p{number}"), place.schema()));
         let mut properties: Map<String, Value> = fields.collect();
         let text = json!({"type": "string"});

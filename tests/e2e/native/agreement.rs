@@ -1,8 +1,12 @@
 //! Compares policies on the API server with the webhook's library, write by write.
 
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::{IN_FORCE, Native, compile_all, fields_of_kind, policy_message, policy_warnings, sorted, without_nulls};
+use crate::background::in_parallel;
 use crate::http::Answer;
 use crate::kind::forget_unions;
 use fixtures::crds::crd;
@@ -52,7 +56,7 @@ impl Outcome {
 }
 
 /// Returns a field of an object without nulls. With an empty name, all fields of its kind.
-pub(crate) fn part_of(object: &Value, part: &str) -> Value {
+fn part_of(object: &Value, part: &str) -> Value {
     if part.is_empty() { without_nulls(&fields_of_kind(object)) } else { without_nulls(&object[part]) }
 }
 
@@ -63,6 +67,8 @@ pub(crate) struct Subject {
     /// The CRD as the API server stores it.
     pub(crate) definition: Value,
     pub(crate) catalog: Catalog,
+    /// The fields of the stored objects that writes replace.
+    olds: Vec<Value>,
     writes: Vec<SubjectWrite>,
 }
 
@@ -74,7 +80,10 @@ pub(crate) struct StoredObject {
 
 struct SubjectWrite {
     description: String,
-    old: Option<Value>,
+    /// The position of the old object.
+    old: Option<usize>,
+    /// The part that is written and compared, or nothing for all.
+    part: &'static str,
     new: Value,
     expected: Outcome,
     /// True if the write has another result without unions.
@@ -91,9 +100,14 @@ impl Subject {
     pub(crate) fn of_definition(mut definition: Value) -> Self {
         let catalog = catalog(&[&definition]);
         forget_unions(&mut definition);
+        Self::of_catalog(definition, catalog)
+    }
+
+    /// Returns the kind of a CRD, with these unions.
+    pub(crate) fn of_catalog(definition: Value, catalog: Catalog) -> Self {
         let text = |value: &Value| value.as_str().expect("a CRD has names").to_owned();
         let (group, kind) = (text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["kind"]));
-        Self { group, kind, definition, catalog, writes: Vec::new() }
+        Self { group, kind, definition, catalog, olds: Vec::new(), writes: Vec::new() }
     }
 
     pub(crate) fn kind(&self) -> &str {
@@ -103,34 +117,50 @@ impl Subject {
     /// Adds a write of an object with these fields, after one with the old fields is stored.
     pub(crate) fn write(&mut self, description: &str, old: Option<Value>, new: Value) {
         let expected = self.expected(old.as_ref(), &new);
-        self.push(description, old, new, expected);
+        self.push(description, old, "", new, expected);
     }
 
     /// Adds a write that is validated and not normalised before.
     pub(crate) fn write_without_mutation(&mut self, description: &str, old: Option<Value>, new: Value) {
-        let write = self.review(old.as_ref(), &new);
+        let write = self.review("", old.as_ref(), &new);
         let expected = Outcome::of_review(&reviews::ask(&self.catalog, Phase::Validate, &write), "");
-        self.push(description, old, new, expected);
+        self.push(description, old, "", new, expected);
+    }
+
+    /// Adds a write of `spec` or `status`. Returns its result by the webhook.
+    pub(crate) fn write_part(&mut self, part: &'static str, old: Option<Value>, new: Value) -> &Outcome {
+        let review = reviews::admit(&self.catalog, &self.review(part, old.as_ref(), &new));
+        self.push("a write", old, part, new, Outcome::of_review(&review, part));
+        &self.writes.last().expect("a write").expected
     }
 
     /// Returns the result of a write by the webhook.
     pub(crate) fn expected(&self, old: Option<&Value>, new: &Value) -> Outcome {
-        Outcome::of_review(&reviews::admit(&self.catalog, &self.review(old, new)), "")
+        Outcome::of_review(&reviews::admit(&self.catalog, &self.review("", old, new)), "")
     }
 
-    fn review(&self, old: Option<&Value>, new: &Value) -> Write {
+    /// Returns a write of this part as the webhook sees it.
+    pub(crate) fn review(&self, part: &str, old: Option<&Value>, new: &Value) -> Write {
         let object = |fields: &Value| self.object("example", fields);
-        Write::new(old.map(object), object(new))
+        let subresource = (part == "status").then(|| part.to_owned());
+        Write { subresource, ..Write::new(old.map(object), object(new)) }
     }
 
-    fn push(&mut self, description: &str, old: Option<Value>, new: Value, expected: Outcome) {
-        let tells = expected != Outcome::Stored { fields: without_nulls(&new), let_through: String::new() };
-        self.writes.push(SubjectWrite { description: description.to_owned(), old, new, expected, tells });
+    fn push(&mut self, description: &str, old: Option<Value>, part: &'static str, new: Value, expected: Outcome) {
+        let unchanged = Outcome::Stored { fields: part_of(&new, part), let_through: String::new() };
+        let old = old.map(|old| {
+            self.olds.iter().position(|known| *known == old).unwrap_or_else(|| {
+                self.olds.push(old);
+                self.olds.len() - 1
+            })
+        });
+        let (description, tells) = (description.to_owned(), expected != unchanged);
+        self.writes.push(SubjectWrite { description, old, part, new, expected, tells });
     }
 
-    /// Returns the number of writes that the unions change, deny or warn of.
-    pub(crate) fn telling(&self) -> usize {
-        self.writes.iter().filter(|write| write.tells).count()
+    /// Returns the fields of each object that is written.
+    pub(crate) fn written(&self) -> impl Iterator<Item = &Value> {
+        self.writes.iter().map(|write| &write.new)
     }
 
     pub(crate) fn url(&self, name: &str) -> String {
@@ -152,21 +182,33 @@ impl Subject {
 
     /// Stores an object.
     pub(crate) fn store(&self, native: &Native, name: &str, fields: &Value) -> StoredObject {
-        let answer = native.send("POST", &self.url(""), &self.object(name, fields));
+        let mut answer = native.send("POST", &self.url(""), &self.object(name, fields));
         assert!(answer.is_success(), "{}: not stored: {}", self.kind, answer.body);
+        if self.definition["spec"]["versions"][0]["subresources"]["status"].is_object() {
+            answer.body["status"] = fields["status"].clone();
+            answer = native.send("PUT", &format!("{}/status", self.url(name)), &answer.body);
+            assert!(answer.is_success(), "{}: not stored: {}", self.kind, answer.body);
+        }
         StoredObject { name: name.to_owned(), resource_version: answer.body["metadata"]["resourceVersion"].clone() }
+    }
+
+    /// Returns an object that is stored.
+    pub(crate) fn find(&self, native: &Native, name: &str) -> StoredObject {
+        let object = native.get(&self.url(name)).body;
+        StoredObject { name: name.to_owned(), resource_version: object["metadata"]["resourceVersion"].clone() }
     }
 
     /// Creates an object in a dry run, or replaces a stored one.
     pub(crate) fn ask(&self, native: &Native, stored: Option<&StoredObject>, new: &Value) -> Answer {
-        self.try_ask(native, stored, new).unwrap_or_else(|error| panic!("{error}"))
+        self.try_ask(native, stored, "", new).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Does the same, and returns an error if there is no answer in time.
+    /// Does the same with a part, and returns an error if there is no answer in time.
     pub(crate) fn try_ask(
         &self,
         native: &Native,
         stored: Option<&StoredObject>,
+        part: &str,
         new: &Value,
     ) -> Result<Answer, String> {
         let (method, path, object) = match stored {
@@ -174,7 +216,8 @@ impl Subject {
             Some(StoredObject { name, resource_version }) => {
                 let mut object = self.object(name, new);
                 object["metadata"]["resourceVersion"] = resource_version.clone();
-                ("PUT", self.url(name), object)
+                let subresource = if part == "status" { "/status" } else { "" };
+                ("PUT", format!("{}{subresource}", self.url(name)), object)
             }
         };
         let body = object.to_string();
@@ -187,25 +230,39 @@ impl Subject {
         let body = self.object(name, fields).to_string();
         native.client().send("PATCH", &path, "application/apply-patch+yaml", body.as_bytes())
     }
+
+    /// Compares the result of a write with that of the webhook. An error tells both.
+    fn compare(&self, native: &Native, stored: &[StoredObject], write: &SubjectWrite) -> Result<(), String> {
+        let SubjectWrite { description, part, new, expected, .. } = write;
+        let answer = self.try_ask(native, write.old.map(|old| &stored[old]), part, new)?;
+        let got = Outcome::of_answer(&answer, part);
+        if got.as_ref() == Ok(expected) {
+            return Ok(());
+        }
+        let old = write.old.map_or(&Value::Null, |old| &self.olds[old]);
+        Err(format!(
+            "{}: {description}\n  old: {old}\n  new: {new}\n  webhook:  {expected:?}\n  policies: {got:?}",
+            self.kind
+        ))
+    }
 }
 
 /// Installs the kinds and their policies, and returns each write whose result is not the same by both, or each policy that
 /// the API server does not accept.
 pub(crate) fn differences(native: &Native, subjects: &[Subject], options: &PolicyOptions) -> Vec<String> {
-    let mut found = Vec::new();
     for subject in subjects {
         native.apply(&subject.definition);
     }
-    let mut stored = Vec::new();
-    for subject in subjects {
+    let mut all = Vec::new();
+    let store = |subject: &Subject| -> Vec<StoredObject> {
         native.wait_until_served(&subject.url(""));
-        let writes = subject.writes.iter().enumerate();
-        let store = |(number, write): (usize, &SubjectWrite)| {
-            Some(subject.store(native, &format!("object{number}"), write.old.as_ref()?))
-        };
-        stored.push(writes.map(store).collect::<Vec<_>>());
-    }
-    for subject in subjects {
+        let olds = subject.olds.iter().enumerate();
+        olds.map(|(number, old)| subject.store(native, &format!("object{number}"), old)).collect()
+    };
+    let stored: Vec<Vec<StoredObject>> = subjects.iter().map(store).collect();
+    let mut found = Vec::new();
+    for (subject, stored) in subjects.iter().zip(&stored) {
+        all.extend(subject.writes.iter().map(|write| (subject, stored, write)));
         for object in compile_all(&subject.catalog, options).iter().flat_map(|it| &it.objects) {
             let answer = native.try_apply(&object.to_json());
             if !answer.is_success() {
@@ -213,29 +270,20 @@ pub(crate) fn differences(native: &Native, subjects: &[Subject], options: &Polic
             }
         }
     }
-    let compare = |kind: usize, number: usize| -> Result<(), String> {
-        let (subject, stored) = (&subjects[kind], stored[kind][number].as_ref());
-        let write = &subject.writes[number];
-        let got = Outcome::of_answer(&subject.ask(native, stored, &write.new), "");
-        if got.as_ref() == Ok(&write.expected) {
-            return Ok(());
-        }
-        let old = write.old.clone().unwrap_or_default();
-        let (kind, description) = (&subject.kind, &write.description);
-        Err(format!(
-            "{kind}: {description}\n  old: {old}\n  new: {}\n  webhook:  {:?}\n  policies: {got:?}",
-            write.new, write.expected
-        ))
-    };
-    let kinds = subjects.iter().enumerate();
-    let all = kinds.flat_map(|(kind, subject)| (0..subject.writes.len()).map(move |number| (kind, number)));
-    let (mut telling, others): (Vec<_>, Vec<_>) = all.partition(|(kind, number)| subjects[*kind].writes[*number].tells);
-    if found.is_empty() {
-        eventually(IN_FORCE, || {
-            while telling.pop_if(|(kind, number)| compare(*kind, *number).is_ok()).is_some() {}
-            telling.is_empty()
+    // The policies are in force for the writes that have the same result without them, too.
+    let (telling, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(.., write)| write.tells);
+    let deadline = Instant::now() + if found.is_empty() { IN_FORCE } else { Duration::ZERO };
+    let found = Mutex::new(found);
+    for writes in [telling, others] {
+        in_parallel(&writes, |(subject, stored, write)| {
+            let within = if write.tells { deadline.saturating_duration_since(Instant::now()) } else { Duration::ZERO };
+            let mut compared = Ok(());
+            eventually(within, || {
+                compared = subject.compare(native, stored, write);
+                compared.is_ok()
+            });
+            found.lock().unwrap().extend(compared.err());
         });
     }
-    found.extend(telling.into_iter().chain(others).filter_map(|(kind, number)| compare(kind, number).err()));
-    found
+    found.into_inner().unwrap()
 }

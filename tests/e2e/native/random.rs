@@ -61,39 +61,64 @@ enum MemberKind {
     Nullable,
 }
 
-/// Names of fields that need care in an expression, a JSON Pointer or a path.
-const ODD_NAMES: [&str; 16] = [
-    "in",
-    "true",
-    "null",
-    "for",
-    "namespace",
-    "a-b",
-    "c.d",
-    "e/f",
-    "g~h",
-    "__i",
-    "$j",
-    "k l",
-    "ü",
-    "m\"n",
-    "o\\p",
-    "size",
+/// Words that expressions reserve, as names of fields.
+const RESERVED: [&str; 20] = [
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
+    "let", "loop", "package", "return", "var", "void", "while",
+];
+
+/// Words of expressions and of policies, as names of fields.
+const KNOWN: [&str; 9] = ["namespace", "size", "map", "object", "oldObject", "variables", "p", "m", "has"];
+
+/// Names of fields that need escapes in an expression, a JSON Pointer or a path, and names that look like escapes.
+const ESCAPED: [&str; 19] = [
+    "a-b", "a.b", "a/b", "a__b", "__dash__", "a~b", "~0", "~1", "$x", "${x}", "a b", " ", "ünï", "日本", "\"", "'",
+    "\\", "-", "__i",
 ];
 
 /// Values of discriminators that need care in a literal or a message.
-const ODD_VALUES: [&str; 6] = ["a\"b", "c\\d", "${e}", "f g", "ß", "h'i"];
+const VALUES: [&str; 14] =
+    ["true", "a\"b", "a\\b", "a\\", "a\nb", "a\tb", "${x}", "'", "`", "日本", " ", "a; b", "%s", "\u{1f600}"];
+
+/// Unusual names and values, which are dealt in turn.
+#[derive(Default)]
+pub(crate) struct Unusual {
+    names: usize,
+    values: usize,
+}
+
+impl Unusual {
+    pub(crate) fn name(&mut self) -> String {
+        let mut all = RESERVED.into_iter().chain(KNOWN).chain(ESCAPED).cycle().skip(self.names);
+        self.names += 1;
+        all.next().expect("it begins again").to_owned()
+    }
+
+    fn value(&mut self) -> String {
+        self.values += 1;
+        VALUES[self.values % VALUES.len()].to_owned()
+    }
+
+    /// Returns true if each name and each value has been dealt.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.names >= RESERVED.len() + KNOWN.len() + ESCAPED.len() && self.values >= VALUES.len()
+    }
+}
 
 const KEYS: [&str; 3] = ["name", "port", "key-3"];
 
 impl Place {
-    pub(crate) fn random(random: &mut Dice, depth: usize) -> Self {
-        let item = Item::random(random, depth);
+    pub(crate) fn random(random: &mut Dice, unusual: &mut Unusual, depth: usize) -> Self {
+        let item = Item::random(random, unusual, depth);
         match random.below(if depth == 0 { 11 } else { 8 }) {
             0..=2 => Self::Struct { depth: random.below(3), item },
             3..=4 => {
                 let count = 1 + random.below(KEYS.len());
-                Self::Keyed { keys: KEYS[..count].iter().map(|key| (*key).to_owned()).collect(), item }
+                let mut keys: Vec<String> = KEYS[..count].iter().map(|key| (*key).to_owned()).collect();
+                if random.chance(60) {
+                    keys[0] = unusual.name();
+                }
+                Self::Keyed { keys, item }
             }
             5 => Self::Unkeyed { item },
             6 => Self::Values { item },
@@ -217,22 +242,14 @@ impl Place {
 }
 
 impl Item {
-    fn random(random: &mut Dice, depth: usize) -> Self {
-        let mut names: Vec<String> = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(str::to_owned).into();
-        for name in &mut names {
-            if random.chance(15) {
-                let odd = random.pick(&ODD_NAMES);
-                let suffix = if random.chance(50) { String::new() } else { name.clone() };
-                *name = format!("{odd}{suffix}");
-            }
-        }
-        names.sort();
-        names.dedup();
+    fn random(random: &mut Dice, unusual: &mut Unusual, depth: usize) -> Self {
+        let mut names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
         random.shuffle(&mut names);
+        let mut names = names.map(str::to_owned).into();
         let count = if random.chance(20) { 2 } else { 1 };
-        let unions = (0..count).map(|number| Choices::random(number, &mut names, random)).collect();
-        let inner =
-            (depth < 2 && random.chance(25)).then(|| ("inner".to_owned(), Box::new(Place::random(random, depth + 1))));
+        let unions = (0..count).map(|number| Choices::random(number, &mut names, random, unusual)).collect();
+        let has_inner = depth < 2 && random.chance(25);
+        let inner = has_inner.then(|| ("inner".to_owned(), Box::new(Place::random(random, unusual, depth + 1))));
         Self { unions, inner }
     }
 
@@ -301,12 +318,12 @@ impl Item {
 }
 
 impl Choices {
-    fn random(number: usize, names: &mut Vec<String>, random: &mut Dice) -> Self {
+    fn random(number: usize, names: &mut Vec<String>, random: &mut Dice, unusual: &mut Unusual) -> Self {
         let has_map_form = random.chance(45);
         let has_discriminator = has_map_form || random.chance(60);
         let count = (2 + random.below(3)).min(names.len());
         let members = names.split_off(names.len() - count);
-        let mut members: Vec<_> = members.into_iter().map(|name| Member::random(name, random)).collect();
+        let mut members: Vec<_> = members.into_iter().map(|name| Member::random(name, random, unusual)).collect();
         let boolean = has_discriminator && random.chance(12);
         let has_groups = boolean || random.chance(30);
         if boolean {
@@ -319,8 +336,8 @@ impl Choices {
         {
             last.value.clone_from(&first.value);
         }
-        let discriminator = has_discriminator
-            .then(|| if random.chance(10) { format!("type-{number}") } else { format!("type{number}") });
+        let discriminator =
+            has_discriminator.then(|| if random.chance(25) { unusual.name() } else { format!("type{number}") });
         let map_form = has_map_form.then(|| {
             let mut choices: Vec<SelectingValue> = Vec::new();
             for (position, member) in members.iter().enumerate() {
@@ -477,7 +494,7 @@ impl Choices {
 }
 
 impl Member {
-    fn random(name: String, random: &mut Dice) -> Self {
+    fn random(name: String, random: &mut Dice, unusual: &mut Unusual) -> Self {
         const KINDS: [MemberKind; 6] = [
             MemberKind::Text,
             MemberKind::Number,
@@ -486,8 +503,8 @@ impl Member {
             MemberKind::Open,
             MemberKind::Nullable,
         ];
-        let value =
-            if random.chance(10) { format!("{}{}", random.pick(&ODD_VALUES), name) } else { name.to_uppercase() };
+        let name = if random.chance(15) { unusual.name() } else { name };
+        let value = if random.chance(10) { unusual.value() } else { format!("{}1", name.to_uppercase()) };
         Self { kind: *random.pick(&KINDS), value, name }
     }
 }

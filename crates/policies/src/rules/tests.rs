@@ -132,10 +132,12 @@ fn a_union_of_many_members_has_one_rule_that_counts() {
 #[test]
 fn unions_that_rules_cannot_express_are_named_with_the_reason() {
     let options = PolicyOptions::default();
-    let mut digit = map_form();
-    digit["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"]["A"]["name"] = json!("1st");
-    digit["properties"]["1st"] = json!({"type": "string"});
-    assert_eq!(reasons(&digit, &options), [RefusalReason::UnreadableName("1st".to_owned())]);
+    for name in ["1st", "ü", "a b", "a\"b", "a'b", "a\\b", "a~b", "a$", "\u{1}"] {
+        let mut unreadable = map_form();
+        unreadable["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"]["A"]["name"] = json!(name);
+        unreadable["properties"][name] = json!({"type": "string"});
+        assert_eq!(reasons(&unreadable, &options), [RefusalReason::UnreadableName(name.to_owned())]);
+    }
 
     let mut loose = map_form();
     loose["properties"]["a"] = json!({"x-kubernetes-preserve-unknown-fields": true});

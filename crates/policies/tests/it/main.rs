@@ -102,9 +102,11 @@ fn kinds_that_repair_a_cluster_and_names_that_no_patch_can_carry_are_refused() {
     let exempt = catalog([crds::crd("flowcontrol.apiserver.k8s.io", "Thing", &[crds::version("v1", &schema)])]);
     let refused = compiled(&exempt, &PolicyOptions::default());
     assert_eq!((refused.objects.len(), &refused.refusals[0].reason), (0, &RefusalReason::ExemptKind));
-    let hostile = compiled(&thing(&json!({"a\nb": union(), "x": union()})), &PolicyOptions::default());
-    assert_eq!(hostile.refusals[0].reason, RefusalReason::UnprintableName("a\nb".to_owned()));
-    assert_eq!(hostile.objects.len(), 4);
+    for name in ["", "\n", "a\tb", "\u{7f}"] {
+        let hostile = compiled(&thing(&json!({name: union(), "x": union()})), &PolicyOptions::default());
+        assert_eq!(hostile.refusals[0].reason, RefusalReason::UnprintableName(name.to_owned()));
+        assert_eq!(hostile.objects.len(), 4, "the other union has its policies");
+    }
 }
 
 /// Returns a catalog with `one` and `two`, unions of declarations with these specs.
