@@ -5,11 +5,9 @@
 //! times, and compares the answers and the generations ([`player`]). [`law`] asks the same of random manifests.
 
 mod cells;
-mod diff;
 mod evidence;
 mod helm;
 mod law;
-mod managers;
 mod place;
 mod player;
 mod rows;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::builtin::{BuiltIn, Objects, PRESETS, collection, path, wait_for_verdict};
+use crate::builtin::{BuiltIn, Objects, PRESETS, collection, path};
+use crate::cluster::some_or_all;
 use crate::kind::documents;
 use crate::kubectl::Output;
 use crate::version::Feature;
-use fixtures::reviews::declaration;
 use fixtures::wait::{SETTLED, eventually, for_some};
 
 const PROMISED: Duration = Duration::from_secs(1);
@@ -105,14 +105,14 @@ pub(crate) fn five_commands_work(objects: &Objects, workloads: &[Workload], roun
 #[test]
 fn five_commands_fail_without_the_presets_and_work_with_them() {
     let (Some(bare), Some(cluster)) = (Objects::without_presets(), BuiltIn::with_presets()) else { return };
-    five_commands_fail(&bare, &WORKLOADS, "without");
+    five_commands_fail(&bare, some_or_all(&WORKLOADS[..1], &WORKLOADS), "without");
     five_commands_work(cluster, &WORKLOADS, "with", PresetsIn::Webhook);
 }
 
 #[test]
 fn five_commands_work_with_the_presets_as_policies() {
     let Some(cluster) = BuiltIn::with_policies() else { return };
-    five_commands_work(cluster, &WORKLOADS, "policies", PresetsIn::Policies);
+    five_commands_work(cluster, some_or_all(&WORKLOADS[..1], &WORKLOADS), "policies", PresetsIn::Policies);
 }
 
 /// A command that was run, and the object it was about.
@@ -228,50 +228,6 @@ fn a_deleted_preset_and_a_webhook_that_is_down_leave_a_built_in_type_as_it_is() 
     assert_eq!(cluster.patch(&object, "application/merge-patch+json", &recreate).status, 422);
     cluster.cluster.webhook.resume().unwrap();
     assert!(works(&cluster));
-}
-
-#[test]
-fn a_declaration_that_warns_reports_and_never_rejects() {
-    let Some(cluster) = BuiltIn::own() else { return };
-    cluster.register();
-    // Stricter than the API server is with a DaemonSet, which is why there is no such preset.
-    let strict = |action: &str| {
-        let members = json!({"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "OnDelete": {}});
-        let union = json!({"path": "spec.updateStrategy", "discriminator": "type", "fieldMembers": members});
-        declaration("strict", "apps", "DaemonSet", &json!({"validationActions": [action], "unions": [union]}))
-    };
-    let switch_to = |action: &str| {
-        cluster.kubectl.apply(&strict(action).to_string()).accepted();
-        assert_eq!(wait_for_verdict(cluster.cluster.client(), "strict").status, "True");
-    };
-    let invalid = |name: &str| {
-        let mut object = WORKLOADS[2].object(name);
-        object["spec"]["updateStrategy"] = json!({"type": "OnDelete", "rollingUpdate": {"maxUnavailable": 2}});
-        object
-    };
-    let words = "spec.updateStrategy.rollingUpdate: Forbidden: may only be specified when `type` is \"RollingUpdate\"";
-
-    switch_to("Deny");
-    let denied = || {
-        let answer = cluster.send(
-            "POST",
-            &format!("{}?dryRun=All", collection(&invalid("x"))),
-            "application/json",
-            &invalid("x"),
-        );
-        answer.status == 422
-    };
-    assert!(eventually(20 * PROMISED, denied), "it is in force");
-    cluster.kubectl.apply(&invalid("denied").to_string()).refused(words);
-
-    switch_to("Warn");
-    assert!(eventually(PROMISED, || !denied()), "it only warns");
-    let warning = format!("{words}; let through because its declaration only warns");
-    cluster.kubectl.apply(&invalid("warned").to_string()).accepted().warned(&[&warning]);
-    assert_eq!(cluster.stored(&invalid("warned"))["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"], 2);
-
-    switch_to("Deny");
-    assert!(eventually(PROMISED, denied), "it denies again");
 }
 
 #[test]

@@ -8,16 +8,15 @@ mod cases;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
-use std::thread;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(crate) use self::cases::definitions_of;
 use self::cases::{Kind, Outcome, Row, Way, kinds, rows};
 use crate::background::in_parallel;
+use crate::client_side;
 use crate::cluster::{Cluster, is_left_out, say, some_or_all};
 use crate::http::{Answer, Client};
-use crate::kubectl::{Kubectl, Output};
 use crate::presets::{nest, presets_in};
 use crate::preview::{Upgrade, predict};
 use crate::process::Workspace;
@@ -36,6 +35,8 @@ struct Switch<'r> {
     row: &'r Row,
     kind: &'r Kind,
     way: Way,
+    /// The number of the row and its kind.
+    number: usize,
     name: String,
     expected: Outcome,
 }
@@ -151,41 +152,42 @@ fn with_the_contributed_presets_a_switch_stores_the_new_member_alone() {
     let declared: BTreeSet<_> = presets().iter().map(target).collect();
     assert_eq!(shown, declared, "every preset has a row, and no row is about another kind");
     assert!(kinds.iter().map(Kind::full_name).collect::<BTreeSet<_>>() == shown, "each kind has rows");
-    let server = Server { client: cluster.client(), kubectl: cluster.kubectl("contrib") };
+    let server = Server { client: cluster.client() };
+    let kubectl = cluster.kubectl("contrib");
 
-    server.kubectl.run(&["apply", "-k", PRESETS]).accepted();
+    kubectl.run(&["apply", "-k", PRESETS]).accepted();
     server.wait_for_verdicts("TargetNotFound");
-    let deleted = server.client.delete(DECLARATIONS).unwrap();
-    assert!(deleted.is_success(), "{deleted:?}");
-
     for kind in &kinds {
         let answer = server.client.post(DEFINITIONS, &kind.definition()).unwrap();
         assert!(answer.is_success(), "{}: {answer:?}", kind.name);
     }
-    let rules: Vec<Value> = kinds.iter().map(Kind::rule).collect();
-    let registration = cluster.webhook.registration_of("contrib.tests.example", &rules, "Fail");
-    server.kubectl.apply(&registration.to_string()).accepted();
     for kind in &kinds {
         let listed = || server.client.get(&kind.path("")).is_ok_and(|answer| answer.is_success());
         assert!(eventually(SETTLED, listed), "{} is not served", kind.name);
     }
-    // Without a preset, kinds of one schema do the same.
+    server.wait_for_verdicts("True");
+    // The API server asks no webhook yet. Without a preset, kinds of one schema do the same.
+    let is_first = |it: &Switch<'_>| [&it.kind.name, &it.kind.full_name()].contains(&&it.row.kinds[0]);
     let mut before = switches(&rows, &kinds, "before", |row| &row.before);
-    before.retain(|it| some_or_all([&it.kind.name, &it.kind.full_name()].contains(&&it.row.kinds[0]), true));
+    before.retain(|it| some_or_all(is_first(it) && it.is_told(&Way::ALL), true));
     let before = server.play(&before);
 
-    server.kubectl.run(&["apply", "-k", PRESETS]).accepted();
-    server.wait_for_verdicts("True");
+    let rules: Vec<Value> = kinds.iter().map(Kind::rule).collect();
+    let registration = cluster.webhook.registration_of("contrib.tests.example", &rules, "Fail");
+    kubectl.apply(&registration.to_string()).accepted();
     for (row, kind) in pairs(&rows, &kinds) {
         let probe = kind.object("probe", &[&row.beside, &nest(&row.at, row.from.clone())]);
+        let is_asked = || ["mutate", "validate"].iter().all(|phase| cluster.webhook.reviews(&kind.group, phase) > 0);
         let reached = || {
             let answer = server.client.post(&format!("{}?dryRun=All", kind.path("")), &probe).unwrap();
             assert!(answer.is_success(), "{}: {answer:?}", kind.name);
-            ["mutate", "validate"].iter().all(|phase| cluster.webhook.reviews(&kind.group, phase) > 0)
+            is_asked()
         };
-        assert!(eventually(SETTLED, reached), "reviews of {} never reached the webhook", kind.name);
+        assert!(is_asked() || eventually(SETTLED, reached), "reviews of {} never reached the webhook", kind.name);
     }
-    let after = server.play(&switches(&rows, &kinds, "after", |row| &row.after));
+    let mut after = switches(&rows, &kinds, "after", |row| &row.after);
+    after.retain(|it| some_or_all(it.is_told(&Way::CLEARING), true));
+    let after = server.play(&after);
 
     say(&format!("{} switches: {} work before, {} after", before.switches, before.work, after.work));
     let failures = [before.failures, after.failures].concat();
@@ -215,17 +217,16 @@ fn switches<'r>(
         let outcomes = expected(row).clone();
         let switch = move |(way, expected)| {
             let name = format!("{phase}-{number}-{way:?}").to_lowercase();
-            Switch { row, kind, way, name, expected }
+            Switch { row, kind, way, number, name, expected }
         };
         outcomes.into_iter().map(switch).collect::<Vec<_>>()
     };
     pairs(rows, kinds).into_iter().enumerate().flat_map(of_pair).collect()
 }
 
-/// The API server, and its clients.
+/// The API server.
 struct Server<'c> {
     client: &'c Client,
-    kubectl: Kubectl,
 }
 
 /// The result of all switches.
@@ -261,25 +262,11 @@ impl Server<'_> {
 
     /// Plays every switch, and compares its outcome with the expected one.
     fn play(&self, switches: &[Switch<'_>]) -> Played {
-        in_parallel(switches, |switch| self.set_up(switch));
-        let first: Vec<_> = of_way(switches, Way::ApplyThenApply).iter().map(|switch| switch.first()).collect();
-        self.apply(&first).accepted();
-        let replies: Mutex<BTreeMap<String, Reply>> = Mutex::default();
-        let apply_second = |way| {
-            let of_way = of_way(switches, way);
-            let second: Vec<_> = of_way.iter().map(|switch| switch.second()).collect();
-            let said = self.apply(&second).stderr;
-            let reply = |switch: &&Switch<'_>| (switch.id(), Reply::of_kubectl(&said, switch));
-            replies.lock().unwrap().extend(of_way.iter().map(reply));
-        };
-        thread::scope(|scope| {
-            scope.spawn(|| apply_second(Way::CreateThenApply));
-            apply_second(Way::ApplyThenApply);
-        });
         let played: Mutex<Played> = Mutex::default();
         in_parallel(switches, |switch| {
+            self.set_up(switch);
             let reply = match switch.way {
-                Way::CreateThenApply | Way::ApplyThenApply => replies.lock().unwrap().remove(&switch.id()).unwrap(),
+                Way::CreateThenApply | Way::ApplyThenApply => Reply::of(&self.apply(switch, &switch.second())),
                 Way::Patch => self.patch(switch),
                 Way::SameManager | Way::CreateThenServerSide => self.apply_server_side(switch, "first"),
                 Way::OtherManager => self.apply_server_side(switch, "second"),
@@ -300,7 +287,7 @@ impl Server<'_> {
     /// Stores the object with the first member.
     fn set_up(&self, switch: &Switch<'_>) {
         let answer = match switch.way {
-            Way::ApplyThenApply => return,
+            Way::ApplyThenApply => self.apply(switch, &switch.first()),
             Way::Patch | Way::CreateThenApply | Way::CreateThenServerSide => {
                 self.client.post(&switch.kind.path(""), &switch.first()).unwrap()
             }
@@ -325,15 +312,20 @@ impl Server<'_> {
         Reply::of(&self.client.send("PATCH", &switch.path(), content_type, body.as_bytes()).unwrap())
     }
 
-    /// Runs one `kubectl apply` for all objects.
-    fn apply(&self, objects: &[Value]) -> Output {
-        self.kubectl.apply(&json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string())
+    /// Sends what `kubectl apply` sends.
+    fn apply(&self, switch: &Switch<'_>, object: &Value) -> Answer {
+        client_side::apply(self.client, &switch.kind.path(""), object).expect("each manifest is another one")
     }
 }
 
 impl Switch<'_> {
     fn id(&self) -> String {
         format!("{} {}", self.kind.name, self.name)
+    }
+
+    /// Returns true for one of these ways, another one for the next row, and for every way if the row has outcomes of its own.
+    fn is_told(&self, ways: &[Way]) -> bool {
+        self.row.has_outcomes || self.way == ways[self.number % ways.len()]
     }
 
     fn path(&self) -> String {
@@ -374,19 +366,6 @@ impl Reply {
     fn of(answer: &Answer) -> Self {
         let refusal = (!answer.is_success()).then(|| answer.body["message"].to_string());
         Self { refusal, warnings: answer.warnings.clone() }
-    }
-
-    /// Returns the part of stderr that is about this switch. kubectl prints a warning once for all objects.
-    fn of_kubectl(said: &str, switch: &Switch<'_>) -> Self {
-        let about = format!("{}.{} \"{}\" is invalid", switch.kind.name, switch.kind.group, switch.name);
-        let refusal = said.split_once(&about).map(|(_, rest)| {
-            let end = rest.find("error when").unwrap_or(rest.len());
-            rest[..end].to_owned()
-        });
-        let warned = |warning: &str| said.lines().any(|line| line == format!("Warning: {warning}"));
-        let expected = switch.row.warning.iter().filter(|_| refusal.is_none()).flat_map(|it| it.lines());
-        let warnings = expected.filter(|line| warned(line)).map(str::to_owned).collect();
-        Self { refusal, warnings }
     }
 }
 

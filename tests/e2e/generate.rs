@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::AnyCluster;
 use crate::http::Answer;
-use crate::kind::parse;
-use crate::kubectl::Kubectl;
+use crate::kind::{self, parse};
 use crate::load::causes;
 use crate::version::Feature;
 use crate::webhook::kube_unions;
@@ -19,9 +18,9 @@ use fixtures::wait::{SETTLED, eventually, steadily};
 fn a_generated_definition_is_taken_under_strict_validation_and_every_object_does_what_its_row_says() {
     let Some(cluster) = AnyCluster::shared() else { return };
     let (mut accepted, mut rejected) = (0, 0);
-    for path in rows() {
-        let kind = Kind::new(cluster, &path);
-        kind.install();
+    let kinds: Vec<Kind<'_>> = rows().iter().map(|path| Kind::new(cluster, path)).collect();
+    install(cluster, &kinds);
+    for kind in &kinds {
         kind.enforce();
         for union in kind.unions() {
             for fields in list(&union["accepted"]) {
@@ -37,39 +36,6 @@ fn a_generated_definition_is_taken_under_strict_validation_and_every_object_does
         }
     }
     assert!(accepted >= 40 && rejected >= 40, "only {accepted} accepted and {rejected} rejected objects were sent");
-}
-
-#[test]
-fn a_switch_clears_the_other_member_and_no_ordinary_field() {
-    let Some(cluster) = AnyCluster::shared() else { return };
-    let kind = Kind::new(cluster, &folder().join("rows/rollout.yaml"));
-    kind.install();
-    kind.enforce();
-    let ordinary = json!({
-        "timeout": "5m", "tolerated": "5%", "displayName": "x", "regions": ["north"], "notBefore": "2026-01-01T00:00:00Z",
-    });
-    let mut spec = json!({"image": "a", "strategy": ordinary});
-    spec["strategy"]["type"] = json!("Canary");
-    spec["strategy"]["canary"] = json!({"share": 5});
-    let manifest = kind.object("v1", "switched", &json!({"spec": spec}));
-    kind.kubectl.apply(&manifest.to_string()).accepted().warned(&[]);
-
-    let resource = format!("{}.v1.{}", kind.plural, kind.group);
-    let patch =
-        |patch: Value| kind.kubectl.run(&["patch", &resource, "switched", "--type=merge", "-p", &patch.to_string()]);
-    patch(json!({"spec": {"strategy": {"type": "AllAtOnce"}}}))
-        .accepted()
-        .warned(&["spec.strategy.canary: cleared because `type` changed to \"AllAtOnce\""]);
-    let mut switched = ordinary.clone();
-    switched["type"] = json!("AllAtOnce");
-    assert_eq!(kind.stored("switched")["spec"]["strategy"], switched);
-
-    patch(json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"batchSize": 2}}}}))
-        .accepted()
-        .warned(&[]);
-    switched["type"] = json!("RollingUpdate");
-    switched["rollingUpdate"] = json!({"batchSize": 2});
-    assert_eq!(kind.stored("switched")["spec"]["strategy"], switched);
 }
 
 /// Returns the cause of a failed rule as this API server words it: an older one adds the type of the value.
@@ -90,7 +56,24 @@ struct Kind<'c> {
     plural: String,
     /// The CRD as `generate` printed it, for this group.
     definition: String,
-    kubectl: Kubectl,
+}
+
+/// Applies the CRDs in every way that checks them, and waits until each of their versions is served.
+fn install(cluster: &AnyCluster, kinds: &[Kind<'_>]) {
+    let kubectl = cluster.kubectl("generated");
+    let definitions: Vec<&str> = kinds.iter().map(|kind| kind.definition.as_str()).collect();
+    let definitions = definitions.join("\n---\n");
+    let with = |args: &[&str]| kubectl.run_with(&[args, &["--validate=strict", "-f", "-"]].concat(), &definitions);
+    with(&["create", "--dry-run=server"]).accepted().not_warned_by_the_server();
+    with(&["apply", "--server-side", "--dry-run=server"]).accepted().not_warned_by_the_server();
+    with(&["apply"]).accepted().not_warned_by_the_server();
+    with(&["apply"]).accepted().not_warned_by_the_server();
+    for kind in kinds {
+        for version in kind.versions() {
+            let served = || cluster.client().get(&kind.path(&version, "")).is_ok_and(|answer| answer.is_success());
+            assert!(eventually(SETTLED, served), "{version} of {}.{} was never served", kind.plural, kind.group);
+        }
+    }
 }
 
 impl<'c> Kind<'c> {
@@ -109,33 +92,17 @@ impl<'c> Kind<'c> {
         let definition = generated.replace(text(&row["group"]), &group);
         let plural = text(&parse(&definition)["spec"]["names"]["plural"]).to_owned();
         let name = text(&row["kind"]).to_owned();
-        let kubectl = cluster.kubectl(&format!("{group}-generated"));
-        Self { cluster, row, group, name, plural, definition, kubectl }
+        Self { cluster, row, group, name, plural, definition }
     }
 
     fn unions(&self) -> impl Iterator<Item = &Value> {
         list(&self.row["unions"])
     }
 
-    /// Applies the CRD in every way that checks it, and waits until each of its versions is served.
-    fn install(&self) {
-        let with = |args: &[&str]| {
-            self.kubectl.run_with(&[args, &["--validate=strict", "-f", "-"]].concat(), &self.definition)
-        };
-        with(&["create", "--dry-run=server"]).accepted().not_warned_by_the_server();
-        with(&["apply", "--server-side", "--dry-run=server"]).accepted().not_warned_by_the_server();
-        with(&["apply"]).accepted().not_warned_by_the_server();
-        with(&["apply"]).accepted().not_warned_by_the_server();
-        for version in self.versions() {
-            let served = || self.cluster.client().get(&self.path(&version, "")).is_ok_and(|answer| answer.is_success());
-            assert!(eventually(SETTLED, served), "{version} of {}.{} was never served", self.plural, self.group);
-        }
-    }
-
     /// Registers the webhook for this kind, and waits until each of its unions is enforced.
     fn enforce(&self) {
         if let Some(registration) = self.cluster.registration(&self.group) {
-            self.kubectl.apply(&registration.to_string()).accepted();
+            kind::apply(self.cluster.client(), &registration);
         }
         self.store_what_has_a_status();
         let first = |union: &Value| (union.clone(), union["rejected"][0]["object"].clone());

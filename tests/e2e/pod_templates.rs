@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::builtin::{condition, wait_for_verdict};
+use crate::client_side;
 use crate::cluster::{AnyCluster, say};
 use crate::http::Answer;
 use crate::kind::{Kind, documents, parse};
@@ -111,13 +112,6 @@ impl Kind<'_> {
         self.send_patch(&path, "application/apply-patch+yaml", &self.object(name, spec))
     }
 
-    /// Returns the warnings of `kubectl apply`, but for the one about an object that kubectl did not create.
-    fn warnings_of_apply(&self, name: &str, spec: &Value) -> Vec<String> {
-        let said = self.apply(name, spec).accepted().stderr;
-        let warnings = said.lines().filter_map(|line| line.strip_prefix("Warning: "));
-        warnings.filter(|line| !line.starts_with("resource ")).map(str::to_owned).collect()
-    }
-
     /// Switches a member of a new object in the given way, and returns the letter of the outcome.
     fn switch(&self, name: &str, row: &Row, way: Way) -> char {
         let [old, new] = [&row.old, &row.new].map(|pod| json!({"template": {"spec": pod}}));
@@ -125,18 +119,22 @@ impl Kind<'_> {
             assert!(answer.is_success(), "{} {way:?}: {answer:?}", row.union);
             answer.warnings
         };
+        let apply = |spec: &Value| {
+            let answer = client_side::apply(self.client(), &self.path(""), &self.object(name, spec));
+            answer.expect("a switch needs a patch")
+        };
         let first = match way {
             Way::JsonPatch | Way::MergePatch | Way::CreateThenApply | Way::CreateThenServerSide => {
                 stored(self.create(name, &old))
             }
-            Way::ApplyThenApply => self.warnings_of_apply(name, &old),
+            Way::ApplyThenApply => stored(apply(&old)),
             Way::SameManager | Way::OtherManager => stored(self.server_side(name, "first", &old)),
         };
         assert_eq!(first, [""; 0], "{} {way:?}", row.union);
         let warnings = match way {
             Way::JsonPatch => stored(self.patch(name, JSON_PATCH, &row.patch)),
             Way::MergePatch => stored(self.patch(name, "application/merge-patch+json", &json!({"spec": new}))),
-            Way::ApplyThenApply | Way::CreateThenApply => self.warnings_of_apply(name, &new),
+            Way::ApplyThenApply | Way::CreateThenApply => stored(apply(&new)),
             Way::SameManager | Way::CreateThenServerSide => stored(self.server_side(name, "first", &new)),
             Way::OtherManager => stored(self.server_side(name, "second", &new)),
         };

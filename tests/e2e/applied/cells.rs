@@ -31,6 +31,8 @@ pub(super) struct Cell {
     pub(super) expected: Answer,
     /// A part of each refusal.
     pub(super) says: Option<String>,
+    /// True if kubectl writes it, and not a client that sends the same requests.
+    pub(super) by_tool: bool,
 }
 
 /// The author of a write.
@@ -47,22 +49,32 @@ pub(super) fn cells() -> Vec<Cell> {
 }
 
 impl Suite {
-    fn places(&self) -> &[OwnPlace] {
-        some_or_all(self.some_places.as_ref().unwrap_or(&self.places), &self.places)
-    }
-
+    /// Returns each row at the first place, by each way. At every other place, one of three ways plays a row, another one at the next
+    /// place. Helm 3 sends the same whatever enforces unions, and Helm 4 what server-side apply does.
     fn cells(&self, file: &str) -> Vec<Cell> {
         let mut cells = Vec::new();
         for (number, row) in self.rows.iter().enumerate() {
             for enforcement in [Enforcement::Webhook, Enforcement::Policies, Enforcement::Rules] {
-                for way in &self.ways {
+                for (turn, way) in self.ways.iter().enumerate() {
                     let name = |place: usize| format!("{file}-{number}-{place}-{way:?}-{enforcement:?}").to_lowercase();
-                    for (position, place) in self.places().iter().enumerate() {
+                    let is_told = |place: usize| match way {
+                        Way::Helm3 | Way::Helm4 => enforcement == Enforcement::Webhook,
+                        Way::ServerSide | Way::ClientSide | Way::Replace => {
+                            place == 0 || (number + place + turn).is_multiple_of(3)
+                        }
+                    };
+                    let plays = |place: usize| some_or_all(is_told(place), true);
+                    let by_tool = |place: usize, cell: Cell| Cell { by_tool: place == 0 || cell.is_built_in(), ..cell };
+                    let own = self.places.iter().enumerate().filter(|(place, _)| plays(*place));
+                    for (position, place) in own {
                         let form = self.form.as_deref().expect("places are of a form");
-                        cells.extend(place.cell(form, row, enforcement, *way, name(position)));
+                        let cell = place.cell(form, row, enforcement, *way, name(position));
+                        cells.extend(cell.map(|cell| by_tool(position, cell)));
                     }
-                    for (position, preset) in self.presets.iter().enumerate() {
-                        cells.extend(preset.cell(row, enforcement, *way, name(100 + position)));
+                    let presets = (self.places.len()..).zip(&self.presets).filter(|(place, _)| plays(*place));
+                    for (position, preset) in presets {
+                        let cell = preset.cell(row, enforcement, *way, name(position));
+                        cells.extend(cell.map(|cell| by_tool(position, cell)));
                     }
                 }
             }
@@ -180,6 +192,7 @@ impl Row {
             then: Value::Null,
             expected,
             says: None,
+            by_tool: true,
         })
     }
 }
@@ -205,6 +218,11 @@ impl Cell {
     /// Returns the path of the object.
     pub(super) fn path(&self) -> String {
         format!("{}/{}", self.collection, self.name)
+    }
+
+    /// Returns true if kubectl applies the kind by a strategic merge patch.
+    fn is_built_in(&self) -> bool {
+        matches!(self.bare["kind"].as_str(), Some("Deployment" | "StatefulSet" | "Ingress"))
     }
 
     /// Returns true if the place is below `status`.

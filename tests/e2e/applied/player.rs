@@ -12,6 +12,8 @@ use super::helm::Helm;
 use super::rows::{Answer, Way};
 use super::server::Server;
 use crate::background::in_parallel;
+use crate::client_side;
+use crate::cluster::some_or_all;
 use crate::http;
 use crate::kubectl::Output;
 use crate::native::without_nulls;
@@ -61,10 +63,12 @@ pub(super) fn play<'c>(server: &Server, cells: &'c [Cell]) -> Vec<Played<'c>> {
     let before = stage.states();
     let mut rounds: Vec<Vec<Round>> = cells.iter().map(|_| Vec::new()).collect();
     for _ in 0..APPLIES {
-        let replies = stage.write(|position| (!failures.contains_key(&position)).then(|| cells[position].manifest()));
-        for (position, state) in stage.states().into_iter().enumerate() {
+        let known: Vec<Option<Round>> = rounds.iter().map(|rounds| next(rounds)).collect();
+        let is_due = |position: usize| !failures.contains_key(&position) && known[position].is_none();
+        let replies = stage.write(|position| is_due(position).then(|| cells[position].manifest()));
+        for ((position, state), known) in stage.states().into_iter().enumerate().zip(&known) {
             let refusal = replies.get(&position).cloned().flatten();
-            rounds[position].push(Round { refusal, state });
+            rounds[position].push(known.clone().unwrap_or(Round { refusal, state }));
         }
     }
     let played = cells.iter().enumerate().map(|(position, cell)| {
@@ -76,6 +80,12 @@ pub(super) fn play<'c>(server: &Server, cells: &'c [Cell]) -> Vec<Played<'c>> {
         Played { cell, answer, difference }
     });
     played.collect()
+}
+
+/// Returns the result of the next apply if it is known: one that left the object alone has the same answer again.
+pub(super) fn next(rounds: &[Round]) -> Option<Round> {
+    let [.., before, last] = rounds else { return None };
+    some_or_all((before.state == last.state).then(|| last.clone()), None)
 }
 
 /// Names the answers to all applies. An error describes answers that have no name.
@@ -201,60 +211,45 @@ impl Stage<'_> {
     /// Writes the object of each cell that has one, by the way of the cell. Returns the refusals.
     fn write(&self, object: impl Fn(usize) -> Option<Value> + Sync) -> Replies {
         let replies: Mutex<Replies> = Mutex::default();
-        let of_way = |way: Way| -> Vec<(usize, Value)> {
-            let positions = (0..self.cells.len()).filter(|position| self.cells[*position].way == way);
-            positions.filter_map(|position| Some((position, object(position)?))).collect()
-        };
-        let by_kubectl = |way: Way, args: &[&str], name: &str| {
-            let objects = of_way(way);
+        let by_kubectl = || {
+            let is_of_kubectl = |cell: &Cell| cell.way == Way::ClientSide && cell.by_tool;
+            let positions = (0..self.cells.len()).filter(|position| is_of_kubectl(&self.cells[*position]));
+            let objects: Vec<(usize, Value)> = positions.filter_map(|at| Some((at, object(at)?))).collect();
             if objects.is_empty() {
                 return;
             }
             let items: Vec<&Value> = objects.iter().map(|(_, object)| object).collect();
             let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
-            let output = self.server.kubectl(name).run_with(args, &list);
+            let output = self.server.kubectl("apply").apply(&list);
             let reply = |(position, _): &(usize, Value)| (*position, reply(&output, &self.cells[*position].name));
             replies.lock().unwrap().extend(objects.iter().map(reply));
         };
         thread::scope(|scope| {
-            scope.spawn(|| by_kubectl(Way::ClientSide, &["apply", "-f", "-"], "apply"));
-            scope.spawn(|| self.replace(&of_way(Way::Replace), &replies, &by_kubectl));
-            scope.spawn(|| {
-                for way in [Way::Helm3, Way::Helm4] {
-                    for (position, object) in of_way(way) {
-                        let reply = self.helm.upgrade(way, &self.cells[position].name, &object);
-                        replies.lock().unwrap().insert(position, reply);
-                    }
-                }
-            });
+            scope.spawn(by_kubectl);
             self.in_parallel(|position, cell| {
-                let Some(object) = Some(()).filter(|()| cell.way == Way::ServerSide).and_then(|()| object(position))
-                else {
-                    return;
+                let Some(object) = object(position) else { return };
+                let refusal = match cell.way {
+                    Way::ClientSide if cell.by_tool => return,
+                    Way::ClientSide => {
+                        client_side::apply(self.server.client(), &cell.collection, &object).as_ref().and_then(refusal)
+                    }
+                    Way::ServerSide => refusal(&self.server.apply_as(APPLIER, &written_path(cell), &object)),
+                    Way::Replace => refusal(&self.replace(cell, object)),
+                    Way::Helm3 | Way::Helm4 => self.helm.upgrade(cell.way, &cell.name, &object),
                 };
-                let answer = self.server.apply_as(APPLIER, &written_path(cell), &object);
-                let refusal = refusal(&answer);
                 replies.lock().unwrap().insert(position, refusal);
             });
         });
         replies.into_inner().unwrap()
     }
 
-    /// Runs `kubectl replace`, and creates what is not there.
-    fn replace(&self, objects: &[(usize, Value)], replies: &Mutex<Replies>, by_kubectl: &impl Fn(Way, &[&str], &str)) {
-        let mut is_created = false;
-        for (position, object) in objects {
-            let cell = &self.cells[*position];
-            if self.server.stored(&cell.path()).is_none() {
-                let answer = self.server.send("POST", &cell.collection, "application/json", object);
-                let refusal = refusal(&answer);
-                replies.lock().unwrap().insert(*position, refusal);
-                is_created = true;
-            }
-        }
-        if !is_created {
-            by_kubectl(Way::Replace, &["replace", "-f", "-"], "replace");
-        }
+    /// Sends what `kubectl replace` sends, and creates what is not there.
+    fn replace(&self, cell: &Cell, mut object: Value) -> http::Answer {
+        let Some(stored) = self.server.stored(&cell.path()) else {
+            return self.server.send("POST", &cell.collection, "application/json", &object);
+        };
+        object["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+        self.server.send("PUT", &cell.path(), "application/json", &object)
     }
 
     /// Returns the object of each cell.

@@ -25,7 +25,7 @@ pub(super) enum Way {
     ServerSide,
     /// `kubectl apply`.
     ClientSide,
-    /// `kubectl replace`.
+    /// What `kubectl replace` sends.
     Replace,
     /// `helm upgrade` by Helm 3.
     Helm3,
@@ -64,8 +64,6 @@ pub(super) struct Suite {
     /// The places in our own kind.
     #[serde(default)]
     pub(super) places: Vec<OwnPlace>,
-    /// Those that stand for all, where `plain` plays the others. Without this: all.
-    pub(super) some_places: Option<Vec<OwnPlace>>,
     /// Places in kinds that have a preset.
     #[serde(default)]
     pub(super) presets: Vec<Preset>,

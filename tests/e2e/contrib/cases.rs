@@ -74,6 +74,9 @@ pub(super) struct Row {
     /// The warnings about the members that are cleared, one in a line, if a way clears one. The usual one, if none is given: one member
     /// was set, and one cleared.
     pub(super) warning: Option<String>,
+    /// True if the outcomes are others than the usual ones.
+    #[serde(skip)]
+    pub(super) has_outcomes: bool,
 }
 
 /// A way to switch a member.
@@ -117,6 +120,10 @@ impl Way {
         Self::OtherManager,
         Self::CreateThenServerSide,
     ];
+
+    /// The ways that leave a member behind for a preset to clear.
+    pub(super) const CLEARING: [Self; 4] =
+        [Self::Patch, Self::CreateThenApply, Self::OtherManager, Self::CreateThenServerSide];
 }
 
 impl Kind {
@@ -199,6 +206,7 @@ pub(super) fn rows() -> Vec<Row> {
 impl Row {
     /// Adds what is usual.
     fn completed(mut self) -> Self {
+        self.has_outcomes = !self.before.is_empty() || !self.after.is_empty();
         if self.before.is_empty() {
             self.before = usual(if self.refusal.is_some() { Outcome::Rejected } else { Outcome::Both });
         }
