@@ -11,17 +11,21 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, some_or_all};
 use crate::control_plane::ControlPlane;
+use crate::http::Answer;
+use crate::kind::Kind;
 use crate::kubectl::Kubectl;
 use crate::process::Workspace;
-use crate::registration::decoded;
+use crate::registration::{self, KINDS, certificates, decoded, with_rights};
 use crate::tls;
-use crate::webhook::{Webhook, base64};
-use fixtures::wait::eventually;
+use crate::webhook::Webhook;
+use fixtures::wait::{SETTLED, eventually};
 
 /// A change of the Secret is seen by watching it.
 const SEEN: Duration = Duration::from_secs(5);
+/// After a failure, the longest wait is half a minute.
+const RETRIED: Duration = Duration::from_secs(35);
 const SECRET: &str = "kube-unions-tls";
 const EXPIRY: &str = "kube_unions_certificate_expiry_timestamp_seconds";
 const AUTHORITY_EXPIRY: &str = "kube_unions_certificate_authority_expiry_timestamp_seconds";
@@ -81,13 +85,14 @@ impl<'a> Namespace<'a> {
         Self { name: name.to_owned(), kubectl, kubeconfig, control_plane, _workspace: workspace }
     }
 
-    /// Returns the rights that the chart grants.
     fn with_rights(self) -> Self {
-        self.grant(&["get", "list", "watch", "update"]);
+        self.grant();
         self
     }
 
-    fn grant(&self, verbs: &[&str]) {
+    /// Grants the rights that the chart grants.
+    fn grant(&self) {
+        let verbs = ["get", "list", "watch", "update"];
         let role = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
             "metadata": {"name": "kube-unions", "namespace": self.name},
@@ -168,167 +173,32 @@ impl Secret {
     }
 }
 
-fn patch(values: &[(&str, &str)]) -> String {
-    let data: serde_json::Map<_, _> =
-        values.iter().map(|(key, text)| ((*key).to_owned(), json!(base64(text.as_bytes())))).collect();
-    json!({"data": data}).to_string()
-}
-
 #[test]
 fn replicas_that_start_at_once_with_no_secret_agree_on_one_ca() {
     let Some(cluster) = Cluster::shared() else { return };
-    for (name, count) in [("certs-two", 2), ("certs-ten", 10)] {
-        let namespace = Namespace::new(&cluster.control_plane, name).with_rights();
-        let replicas = namespace.replicas(count);
-        let secret = namespace.secret().unwrap();
-        assert_eq!(secret.authorities().len(), 1);
-        namespace.assert_all_serve(&replicas, &secret);
-        assert_eq!(secret.0["type"], "kubernetes.io/tls");
-        assert_eq!(secret.0["metadata"]["labels"]["app.kubernetes.io/name"], "kube-unions");
-        let keys: BTreeSet<&String> = secret.0["data"].as_object().unwrap().keys().collect();
-        assert_eq!(keys.into_iter().collect::<Vec<_>>(), ["ca.crt", "ca.key", "tls.crt", "tls.key"]);
-        let made = replicas.iter().filter(|it| it.log().contains("made a new CA")).count();
-        assert_eq!(made, 1, "of {count} one was first");
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-        for replica in &replicas {
-            for (metric, days) in [(EXPIRY, 90), (AUTHORITY_EXPIRY, 3650)] {
-                let left = u64::try_from(replica.metric(metric)).unwrap() - now;
-                assert!((days * DAY - 300..=days * DAY).contains(&left), "{metric}: {left}");
-            }
-        }
-        // One more finds what there is.
-        let another = namespace.replica();
-        assert_eq!(namespace.secret().unwrap().version(), secret.version());
-        namespace.assert_all_serve(&[another], &secret);
-    }
-}
-
-#[test]
-fn a_certificate_is_renewed_when_two_thirds_of_its_time_are_over() {
-    let Some(cluster) = Cluster::shared() else { return };
-    let namespace = Namespace::new(&cluster.control_plane, "certs-renewal").with_rights();
-    let replicas = namespace.replicas(2);
+    let count = some_or_all(4, 10);
+    let namespace = Namespace::new(&cluster.control_plane, "certs-at-once").with_rights();
+    let replicas = namespace.replicas(count);
     let secret = namespace.secret().unwrap();
-    let authority = CertificateAuthority::from_pem(&secret.text("ca.crt"), &secret.text("ca.key")).unwrap();
-    let now = SystemTime::now();
-    let days = |number: u64| Duration::from_secs(number * DAY);
-    let validity = Validity { not_before: now - days(61), not_after: now + days(29) };
-    let names = [format!("kube-unions.{}.svc", namespace.name)];
-    let old = authority.issue("old", &names, validity).unwrap();
-    let change = patch(&[("tls.crt", &old.chain), ("tls.key", &old.key)]);
-    namespace.kubectl.run(&["patch", "secret", SECRET, "-n", &namespace.name, "-p", &change]).accepted();
-
-    let renewed =
-        || namespace.secret().filter(|it| it.text("tls.crt") != old.chain).filter(|it| it.leaf() != secret.leaf());
-    assert!(eventually(SEEN, || renewed().is_some()), "{}", replicas[0].log());
-    let renewed = renewed().unwrap();
-    assert_eq!(renewed.authorities(), secret.authorities(), "by the same CA");
-    namespace.assert_all_serve(&replicas, &renewed);
-    assert!(replicas.iter().any(|it| it.log().contains("two thirds of its lifetime have passed")));
-}
-
-#[test]
-fn what_cannot_be_used_in_a_secret_is_mended_and_said() {
-    let Some(cluster) = Cluster::shared() else { return };
-    let namespace = Namespace::new(&cluster.control_plane, "certs-mended").with_rights();
-    let literals = ["tls.crt", "tls.key", "ca.crt", "ca.key"].map(|key| format!("--from-literal={key}=rubbish"));
-    let literals: Vec<&str> = literals.iter().map(String::as_str).collect();
-    let create = ["create", "secret", "generic", SECRET, "-n", namespace.name.as_str()];
-    for (round, literals) in [&literals[..], &[]].into_iter().enumerate() {
-        namespace.kubectl.run(&["delete", "secret", SECRET, "-n", &namespace.name, "--ignore-not-found"]).accepted();
-        namespace.kubectl.run(&[&create[..], literals].concat()).accepted();
-        let replica = namespace.replica();
-        let secret = namespace.secret().unwrap();
-        assert_eq!(secret.authorities().len(), 1);
-        assert_eq!(secret.0["type"], "Opaque");
-        assert_eq!(
-            replica.log().contains("unusable data in the certificate's Secret is ignored"),
-            round == 0,
-            "{}",
-            replica.log()
-        );
-        namespace.assert_all_serve(&[replica], &secret);
+    assert_eq!(secret.authorities().len(), 1);
+    namespace.assert_all_serve(&replicas, &secret);
+    assert_eq!(secret.0["type"], "kubernetes.io/tls");
+    assert_eq!(secret.0["metadata"]["labels"]["app.kubernetes.io/name"], "kube-unions");
+    let keys: BTreeSet<&String> = secret.0["data"].as_object().unwrap().keys().collect();
+    assert_eq!(keys.into_iter().collect::<Vec<_>>(), ["ca.crt", "ca.key", "tls.crt", "tls.key"]);
+    let made = replicas.iter().filter(|it| it.log().contains("made a new CA")).count();
+    assert_eq!(made, 1, "of {count} one was first");
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    for replica in &replicas {
+        for (metric, days) in [(EXPIRY, 90), (AUTHORITY_EXPIRY, 3650)] {
+            let left = u64::try_from(replica.metric(metric)).unwrap() - now;
+            assert!((days * DAY - 300..=days * DAY).contains(&left), "{metric}: {left}");
+        }
     }
-    // While it is served, too.
-    let replica = namespace.replica();
-    let before = namespace.secret().unwrap();
-    let change = patch(&[("tls.key", "half"), ("ca.crt", "")]);
-    namespace.kubectl.run(&["patch", "secret", SECRET, "-n", &namespace.name, "-p", &change]).accepted();
-    assert!(eventually(SEEN, || namespace.secret().is_some_and(|it| it.text("tls.key").contains("PRIVATE"))));
-    let after = namespace.secret().unwrap();
-    assert!(after.authorities().contains(&before.authorities()[0]));
-    assert_eq!(namespace.served(&replica, &before.text("ca.crt")), Ok(before.leaf()));
-}
-
-#[test]
-fn a_secret_that_cannot_be_written_is_said_once_and_its_deletion_mends_it() {
-    let Some(cluster) = Cluster::shared() else { return };
-    let filled = base64(&vec![0; 1024 * 1024 - 100]);
-    let rows = [
-        ("certs-immutable", json!({"immutable": true}), "field is immutable when `immutable` is set"),
-        ("certs-filled", json!({"data": {"foreign": filled}}), "may not be more than 1048576 bytes"),
-    ];
-    for (name, mut secret, says) in rows {
-        let namespace = Namespace::new(&cluster.control_plane, name).with_rights();
-        secret["apiVersion"] = json!("v1");
-        secret["kind"] = json!("Secret");
-        secret["metadata"] = json!({"name": SECRET, "namespace": name});
-        namespace.kubectl.run_with(&["create", "-f", "-"], &secret.to_string()).accepted();
-        let arguments = namespace.arguments();
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let replica = Webhook::unready(&namespace.kubeconfig, &arguments).unwrap();
-        let said = || replica.log().lines().filter(|it| it.contains(says)).count();
-        assert!(eventually(SEEN, || said() > 0), "{}", replica.log());
-        // A change is read, and the write is refused again.
-        namespace.kubectl.run(&["label", "secret", SECRET, "-n", name, "team=x"]).accepted();
-        let report = replica.ops().get("/readyz?verbose").unwrap().text().to_owned();
-        assert!(report.contains(says) && report.contains("delete the Secret"), "{report}");
-        namespace.kubectl.run(&["delete", "secret", SECRET, "-n", name]).accepted();
-        let ready = || replica.ops().get("/readyz").unwrap().status == 200;
-        assert!(eventually(Duration::from_secs(100), ready), "{}", replica.log());
-        assert_eq!(said(), 1, "{}", replica.log());
-        namespace.assert_all_serve(&[replica], &namespace.secret().unwrap());
-    }
-}
-
-#[test]
-fn without_rights_on_the_secret_it_waits_and_says_which_it_needs() {
-    let Some(cluster) = Cluster::shared() else { return };
-    let namespace = Namespace::new(&cluster.control_plane, "certs-forbidden");
-    let arguments = namespace.arguments();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let mut replica = Webhook::unready(&namespace.kubeconfig, &arguments).unwrap();
-    let report = |replica: &Webhook| replica.ops().get("/readyz?verbose").unwrap().text().to_owned();
-    let says = |replica: &Webhook, verb: &str| {
-        let words = [
-            "[-]certificate failed: none yet: cannot ".to_owned(),
-            format!("cannot {verb} resource \"secrets\""),
-            format!("in the namespace \"{}\"", namespace.name),
-            "its Role must grant get, list, watch and update on this Secret, and create on secrets".to_owned(),
-        ];
-        eventually(Duration::from_secs(35), || words.iter().all(|it| report(replica).contains(it)))
-    };
-    assert!(says(&replica, "get"), "{}", report(&replica));
-    namespace.kubectl.run(&["create", "secret", "generic", SECRET, "-n", &namespace.name]).accepted();
-    namespace.grant(&["get", "list", "watch"]);
-    assert!(says(&replica, "update"), "{}", report(&replica));
-    assert!(replica.metric(EXPIRY) == 0);
-    namespace.grant(&["get", "list", "watch", "update"]);
-    assert!(eventually(Duration::from_secs(35), || replica.ops().get("/readyz").unwrap().status == 200));
-    namespace.assert_all_serve(std::slice::from_ref(&replica), &namespace.secret().unwrap());
-    let warnings = replica.log().lines().filter(|it| it.contains("no valid serving certificate yet")).count();
-    assert!(warnings <= 3, "each reason is said once\n{}", replica.log());
-
-    // Rights that are taken away later take nothing from what is served.
-    namespace.kubectl.run(&["delete", "role", "kube-unions", "-n", &namespace.name]).accepted();
-    let served = namespace.secret().unwrap();
-    let out_of_reach = || {
-        replica.log().contains("the certificate's Secret cannot be read or written; the certificate in force is served")
-    };
-    assert!(eventually(Duration::from_secs(45), out_of_reach), "{}", replica.log());
-    assert_eq!(namespace.served(&replica, &served.text("ca.crt")), Ok(served.leaf()));
-    assert_eq!(replica.ops().get("/readyz").unwrap().status, 200);
-    replica.process().assert_running();
+    // One more finds what there is.
+    let another = namespace.replica();
+    assert_eq!(namespace.secret().unwrap().version(), secret.version());
+    namespace.assert_all_serve(&[another], &secret);
 }
 
 /// A folder as a kubelet lays it out.
@@ -373,8 +243,6 @@ fn a_folder_is_followed_and_what_is_worse_than_what_is_served_is_not() {
     assert!(eventually(SEEN, || served() == leaf(&second.chain)));
     let expiry = webhook.metric(EXPIRY);
     let rows = [
-        ("half-written", &third.chain[..200], third.key.as_str(), "certificate"),
-        ("the wrong key", &third.chain, &second.key, "cannot be used together"),
         ("expired", &ended.chain, &ended.key, "the new certificate is expired"),
         ("not valid yet", &later.chain, &later.key, "the new certificate is not valid yet"),
     ];
@@ -395,34 +263,74 @@ fn a_folder_is_followed_and_what_is_worse_than_what_is_served_is_not() {
     assert!(eventually(SEEN, || served() == leaf(&third.chain)));
 }
 
+/// `tests/it/certificates` has every fault of the Secret.
 #[test]
-fn a_deleted_secret_comes_back_and_the_rotation_that_it_is_is_carried_through() {
+fn without_rights_on_the_secret_it_waits_and_says_which_it_needs() {
     let Some(cluster) = Cluster::shared() else { return };
-    let namespace = Namespace::new(&cluster.control_plane, "certs-rotation").with_rights();
-    let replicas = namespace.replicas(2);
-    let before = namespace.secret().unwrap();
-    namespace.kubectl.run(&["delete", "secret", SECRET, "-n", &namespace.name]).accepted();
-    assert!(eventually(SEEN, || namespace.secret().is_some()), "{}", replicas[0].log());
-    let back = namespace.secret().unwrap();
+    let namespace = Namespace::new(&cluster.control_plane, "certs-forbidden");
+    let arguments = namespace.arguments();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let replica = Webhook::unready(&namespace.kubeconfig, &arguments).unwrap();
+    let report = || replica.ops().get("/readyz?verbose").unwrap().text().to_owned();
+    let words = [
+        "[-]certificate failed: none yet: cannot ".to_owned(),
+        "cannot get resource \"secrets\"".to_owned(),
+        format!("in the namespace \"{}\"", namespace.name),
+        "its Role must grant get, list, watch and update on this Secret, and create on secrets".to_owned(),
+    ];
+    assert!(eventually(RETRIED, || words.iter().all(|it| report().contains(it))), "{}", report());
+    assert_eq!(replica.metric(EXPIRY), 0);
+    namespace.grant();
+    assert!(eventually(RETRIED, || replica.ops().get("/readyz").unwrap().status == 200), "{}", report());
+    namespace.assert_all_serve(std::slice::from_ref(&replica), &namespace.secret().unwrap());
+    let warnings = replica.log().lines().filter(|it| it.contains("no valid serving certificate yet")).count();
+    assert_eq!(warnings, 1, "it is said once\n{}", replica.log());
+}
+
+/// The whole way of a rotation: the Secret, both configurations, and the certificate that is served.
+#[test]
+fn a_deleted_secret_comes_back_and_the_configurations_hold_its_new_ca_before_that_signs() {
+    let arguments = [&*format!("--tls-secret={SECRET}"), "--registration-delay=0s"];
+    let Some(cluster) = Cluster::registering(&with_rights(), &arguments) else { return };
+    let (client, webhook) = (cluster.control_plane.client(), &cluster.webhook);
+    let path = format!("/api/v1/namespaces/kube-unions/secrets/{SECRET}");
+    let secret = || Some(Secret(client.get(&path).ok().filter(Answer::is_success)?.body));
+    let served = |bundle: &str| tls::served(webhook.port(), "kube-unions.kube-unions.svc", bundle);
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let is_refused = || {
+        let invalid = rollouts.object("x", &json!({"strategy": {"type": "Canary"}}));
+        rollouts.post_dry(&invalid).is_ok_and(|answer| answer.status == 422)
+    };
+    // The bundle of every entry of both configurations.
+    let hold = |pem: &str| {
+        KINDS.iter().all(|plural| {
+            let webhooks = client.get(&registration::path(plural)).unwrap().body["webhooks"].take();
+            let webhooks = webhooks.as_array().cloned().unwrap_or_default();
+            let holds = |it: &Value| certificates(&decoded(&it["clientConfig"]["caBundle"])) == certificates(pem);
+            !webhooks.is_empty() && webhooks.iter().all(holds)
+        })
+    };
+    assert!(eventually(SETTLED, is_refused), "{}", webhook.log());
+    let before = secret().unwrap();
+    let old = before.text("ca.crt");
+    assert!(hold(&old));
+
+    assert!(client.delete(&path).unwrap().is_success());
+    assert!(eventually(SEEN, || secret().is_some()), "{}", webhook.log());
+    let back = secret().unwrap();
     assert_eq!(back.authorities().len(), 2, "the old CA is kept");
     assert_eq!(back.authorities()[1], before.authorities()[0], "and the new one stands first");
     assert_ne!(back.text("ca.key"), before.text("ca.key"));
     assert_eq!(back.leaf(), before.leaf());
-    for replica in &replicas {
-        // By the old CA as well as by both.
-        for secret in [&before, &back] {
-            assert_eq!(namespace.served(replica, &secret.text("ca.crt")), Ok(before.leaf()));
-        }
-    }
+    assert!(eventually(SETTLED, || hold(&back.text("ca.crt"))), "{}", webhook.log());
+    assert_eq!(served(&old), Ok(before.leaf()), "the old CA has signed as long as the new one settles");
 
-    // No configuration holds any CA, so that all that is waited for is that no replica lags behind.
-    let rotated = || namespace.secret().filter(|it| it.leaf() != before.leaf());
-    assert!(eventually(Duration::from_secs(150), || rotated().is_some()), "{}", replicas[0].log());
+    let rotated = || secret().filter(|it| it.leaf() != before.leaf());
+    assert!(eventually(Duration::from_secs(150), || rotated().is_some()), "{}", webhook.log());
     let after = rotated().unwrap();
-    let (old, new) = (before.text("ca.crt"), after.text("ca.crt"));
-    namespace.assert_all_serve(&replicas, &after);
-    assert!(new.ends_with(&old), "the old CA stays, for whoever still serves what it has signed");
-    for replica in &replicas {
-        assert!(namespace.served(replica, &old).is_err(), "it is the new CA that has signed");
-    }
+    assert!(eventually(SEEN, || served(&after.text("ca.crt")) == Ok(after.leaf())), "{}", webhook.log());
+    assert!(after.text("ca.crt").ends_with(&old), "the old CA stays, for whoever still serves what it has signed");
+    assert!(served(&old).is_err(), "it is the new CA that has signed");
+    assert!(is_refused(), "the API server trusts it");
 }

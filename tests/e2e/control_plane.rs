@@ -139,9 +139,10 @@ impl ControlPlane {
         }
     }
 
-    /// Copies the data of etcd, which is stopped for it, and the API server as well.
-    pub(crate) fn save(&mut self) {
+    /// Copies the data of etcd, which is stopped for it, and the API server as well. Calls `meanwhile` while both are away.
+    pub(crate) fn save(&mut self, meanwhile: impl FnOnce()) {
         self.with_etcd_stopped(|data, saved| {
+            meanwhile();
             let copied = Command::new("cp").arg("-r").args([data, saved]).status().expect("`cp` can be run");
             assert!(copied.success(), "the data of etcd can be copied");
         });

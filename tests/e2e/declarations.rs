@@ -69,7 +69,7 @@ fn a_crd_applied_without_validation_is_enforced_through_its_last_applied_configu
 }
 
 #[test]
-fn a_changed_annotation_is_enforced_for_good_under_a_stream_of_requests() {
+fn a_crd_changed_or_deleted_and_created_again_is_enforced_for_good_under_a_stream_of_requests() {
     let Some(cluster) = Cluster::shared() else { return };
     let rollouts = cluster.install("rollout");
     let stream = Stream::start(&rollouts);
@@ -80,32 +80,17 @@ fn a_changed_annotation_is_enforced_for_good_under_a_stream_of_requests() {
         outcome.object == Stream::NEWLY_VALID && outcome.status() == 201
     });
     stream.load.wait_for_a_round(3);
+    assert_changed_for_good(&stream.load.finish());
 
-    let outcomes = stream.load.finish();
-    for outcome in &outcomes {
-        match outcome.object {
-            Stream::NEWLY_VALID if outcome.status() == 201 => {}
-            Stream::NEWLY_VALID => assert_rejected(outcome, CANARY_MISSING),
-            Stream::INVALID => assert_rejected(outcome, ROLLING_UPDATE_FORBIDDEN),
-            _ => assert_eq!(outcome.status(), 201, "{outcome:?}"),
-        }
-    }
-    let decided: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.object == Stream::NEWLY_VALID).collect();
-    let old = decided.iter().take_while(|outcome| outcome.status() == 422).count();
-    assert!(old > 0, "the stream began under the old declaration");
-    assert!(
-        decided[old..].iter().all(|outcome| outcome.status() == 201),
-        "once it counts, the old one never does again"
-    );
-}
+    // Taking the annotation away ends the enforcement.
+    let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}));
+    rollouts.kubectl().apply(&rollouts.without_unions()).accepted();
+    assert!(eventually(SETTLED, || rollouts.post_dry(&invalid).unwrap().status == 201));
+    rollouts.apply_definition();
+    assert!(eventually(SETTLED, || rollouts.post_dry(&invalid).unwrap().status == 422));
 
-#[test]
-fn a_crd_deleted_and_created_again_is_enforced_for_good_under_a_stream_of_requests() {
-    let Some(cluster) = Cluster::shared() else { return };
-    let rollouts = cluster.install("rollout");
     let stream = Stream::start(&rollouts);
     stream.load.wait_for_a_round(3);
-
     rollouts.delete_definition();
     stream.load.wait_for(SETTLED, "the kind to be gone", |outcome| outcome.status() == 404);
     // The new CRD has another declaration: a plan that survived the deletion would show.
@@ -147,39 +132,23 @@ fn a_crd_deleted_and_created_again_is_enforced_for_good_under_a_stream_of_reques
     }
 }
 
-#[test]
-fn taking_the_annotation_away_ends_the_enforcement() {
-    let Some(cluster) = AnyCluster::shared() else { return };
-    let rollouts = cluster.install("rollout");
-    let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}));
-    assert_eq!(rollouts.post_dry(&invalid).unwrap().status, 422);
-
-    let mut crd = parse(&rollouts.annotated());
-    crd["metadata"]["annotations"].as_object_mut().unwrap().remove("kube-unions.dev/unions");
-    rollouts.kubectl().apply(&crd.to_string()).accepted();
-    assert!(eventually(SETTLED, || rollouts.post_dry(&invalid).unwrap().status == 201));
-}
-
-#[test]
-fn a_broken_annotation_is_reported_and_nothing_of_it_is_in_force_until_it_is_mended() {
-    // A webhook of its own: the metric counts every faulty declaration of a cluster.
-    let Some(cluster) = Cluster::own() else { return };
-    let rollouts = cluster.install("rollout");
-    let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}));
-    let faults = || cluster.webhook.metric("kube_unions_declaration_faults");
-    let before = faults();
-
-    rollouts
-        .kubectl()
-        .run(&["annotate", "crd", &rollouts.definition_name(), "--overwrite", "kube-unions.dev/unions={"])
-        .accepted();
-    assert!(eventually(SETTLED, || faults() > before), "a broken declaration is counted");
-    assert!(cluster.webhook.log().contains(&rollouts.definition_name()), "a broken declaration is logged");
-    assert_eq!(rollouts.post_dry(&invalid).unwrap().status, 201);
-
-    rollouts.apply_definition();
-    assert!(eventually(SETTLED, || faults() == before), "a mended declaration is no fault any more");
-    assert_eq!(causes(&rollouts.post_dry(&invalid).unwrap().body), [ROLLING_UPDATE_FORBIDDEN]);
+/// The changed annotation decides from one request on, and the old one before.
+fn assert_changed_for_good(outcomes: &[Outcome]) {
+    for outcome in outcomes {
+        match outcome.object {
+            Stream::NEWLY_VALID if outcome.status() == 201 => {}
+            Stream::NEWLY_VALID => assert_rejected(outcome, CANARY_MISSING),
+            Stream::INVALID => assert_rejected(outcome, ROLLING_UPDATE_FORBIDDEN),
+            _ => assert_eq!(outcome.status(), 201, "{outcome:?}"),
+        }
+    }
+    let decided: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.object == Stream::NEWLY_VALID).collect();
+    let old = decided.iter().take_while(|outcome| outcome.status() == 422).count();
+    assert!(old > 0, "the stream began under the old declaration");
+    assert!(
+        decided[old..].iter().all(|outcome| outcome.status() == 201),
+        "once it counts, the old one never does again"
+    );
 }
 
 /// Three objects sent in turn. The declaration in force decides the answer to each.

@@ -52,12 +52,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: kube-unions}]
 
 const MODE: [&str; 3] = ["--enforcement=policies", "--registration-delay=0s", "--handover-delay=2s"];
 
-fn start(more: &[&str]) -> Option<Cluster> {
+fn start() -> Option<Cluster> {
     if lacks(Feature::MutatingPolicies) {
         return None;
     }
-    let arguments: Vec<&str> = MODE.iter().chain(more).copied().collect();
-    Cluster::registering(&format!("{}---{RIGHTS}", with_rights()), &arguments)
+    Cluster::registering(&format!("{}---{RIGHTS}", with_rights()), &MODE)
 }
 
 /// Returns the policies and bindings that `serve` keeps, as `resource/name`, each with the object.
@@ -110,9 +109,15 @@ fn wait(cluster: &Cluster, what: &str, condition: impl FnMut() -> bool) {
 /// Waits until policies enforce so many kinds, and the webhook none.
 #[track_caller]
 fn wait_until_covered(cluster: &Cluster, kinds: i64) {
+    wait_until_covered_but(cluster, &[], kinds);
+}
+
+/// Waits until policies enforce so many kinds, and the webhook those of these groups.
+#[track_caller]
+fn wait_until_covered_but(cluster: &Cluster, groups: &[&str], kinds: i64) {
     let client = cluster.control_plane.client();
     let covered = || cluster.webhook.metric("kube_unions_policy_kinds_covered") == kinds;
-    wait(cluster, "the webhook is left out", || covered() && registered(client).is_empty());
+    wait(cluster, "the webhook has the rest", || covered() && registered(client).iter().eq(groups));
 }
 
 /// Returns a CRD whose unions no policy can express: a member has a control character in its name.
@@ -140,9 +145,9 @@ fn written(webhook: &Webhook) -> i64 {
 }
 
 #[test]
-fn policies_follow_a_crd_that_appears_changes_and_goes_and_the_webhook_has_the_rest() {
-    let Some(cluster) = start(&[]) else { return };
-    let client = cluster.control_plane.client();
+fn policies_follow_a_crd_that_appears_changes_and_goes_and_the_webhook_has_the_rest_if_there_is_one() {
+    let Some(mut cluster) = start() else { return };
+    let client = &cluster.control_plane.new_client();
     let rollouts = Kind::new(&cluster, "rollout");
     rollouts.apply_definition();
     let expected = format!("{}/Rollout", rollouts.group());
@@ -181,44 +186,24 @@ fn policies_follow_a_crd_that_appears_changes_and_goes_and_the_webhook_has_the_r
 
     rollouts.kubectl().run(&["delete", "crd", &rollouts.definition_name()]).accepted();
     wait(&cluster, "the policies go with the CRD", || kinds(client).is_empty());
+
+    // Without a webhook, a kind that cannot be expressed is reported.
+    rollouts.apply_definition();
+    wait_until_covered_but(&cluster, &["odd.example"], 1);
+    drop(rollouts);
+    cluster.webhook.stop();
+    let without = cluster.webhook.replica(&["--webhook=never"]).unwrap();
+    let metric = |name: &str| without.metric(&format!("kube_unions_{name}"));
+    let is_so = || registered(client).is_empty() && metric("policy_kinds_refused") == 1;
+    assert!(eventually(SETTLED, is_so), "{}", without.log());
+    assert!(without.log().contains("odd.example/v1, Kind=Odd"), "{}", without.log());
+    let in_force = || metric("policies_desired") > 0 && metric("policies_desired") == metric("policies_in_sync");
+    assert!(eventually(SETTLED, in_force), "{}", without.log());
+    assert_eq!(kinds(client), set([&expected]));
 }
 
-#[test]
-fn drift_is_repaired_objects_of_others_are_left_alone_and_declarations_are_followed() {
-    let Some(mut cluster) = start(&[]) else { return };
-    let rollouts = Kind::new(&cluster, "rollout");
-    rollouts.apply_definition();
-    let group = rollouts.group().to_owned();
-    {
-        let client = cluster.control_plane.client();
-        wait_until_covered(&cluster, 1);
-        let wanted: Vec<_> =
-            policies(client).into_iter().map(|(name, object)| (name, object["spec"].clone())).collect();
-        let is_repaired = || {
-            let now = policies(client).into_iter().map(|(name, object)| (name, object["spec"].clone()));
-            now.collect::<Vec<_>>() == wanted
-        };
-        for (name, object) in policies(client) {
-            let path = format!("{ADMISSION}/{name}");
-            let change = if name.contains("bindings/") {
-                json!({"spec": {"matchResources": {"objectSelector": {"matchLabels": {"a": "b"}}}}})
-            } else {
-                json!({"metadata": {"annotations": {"kube-unions.dev/kind": "else"}},
-                       "spec": {"matchConstraints": {"objectSelector": {"matchLabels": {"a": "b"}}}}})
-            };
-            let changed = client.send("PATCH", &path, "application/merge-patch+json", change.to_string().as_bytes());
-            let changed = changed.expect("the API server answers");
-            assert!(changed.is_success() && changed.body["spec"] != object["spec"], "{changed:?}");
-            wait(&cluster, &format!("{name} is repaired"), is_repaired);
-        }
-        for (name, _) in policies(client) {
-            assert!(client.delete(&format!("{ADMISSION}/{name}")).is_ok_and(|answer| answer.is_success()));
-        }
-        wait(&cluster, "deleted objects come back", is_repaired);
-        assert!(registered(client).is_empty());
-    }
-
-    // Another writer has a name that `serve` wants.
+/// Another writer has a name that `serve` wants.
+fn objects_of_others_are_left_alone(cluster: &mut Cluster, group: &str) {
     let client = cluster.control_plane.new_client();
     let (name, object) = policies(&client).into_iter().find(|(name, _)| name.starts_with(POLICIES[2])).unwrap();
     let path = format!("{ADMISSION}/{name}");
@@ -229,14 +214,13 @@ fn drift_is_repaired_objects_of_others_are_left_alone_and_declarations_are_follo
     let foreign = foreign.expect("the API server answers").body;
     assert_ne!(foreign["spec"], object["spec"]);
     cluster.webhook.resume().unwrap();
-    wait(&cluster, "the webhook has the kind", || registered(&client) == set([&group]));
+    wait(cluster, "the webhook has the kind", || registered(&client) == set([group]));
     assert!(cluster.webhook.log().contains("belongs to another writer"), "{}", cluster.webhook.log());
     let now = client.get(&path).expect("the API server answers").body;
     assert_eq!(now["metadata"]["resourceVersion"], foreign["metadata"]["resourceVersion"]);
     let answer = client.delete(&path).expect("the API server answers");
     assert!(answer.is_success(), "{answer:?}");
-    wait_until_covered(&cluster, 1);
-    follow_a_declaration(&cluster);
+    wait_until_covered(cluster, 1);
 }
 
 /// The policies of a second kind follow what its declaration says of violations and normalisation.
@@ -255,11 +239,9 @@ fn follow_a_declaration(cluster: &Cluster) {
         bindings.map(work).collect()
     };
     let (observe, both) = (["-audit Audit"], ["-normalize ", "-warn-audit Warn+Audit"]);
-    for (normalization, actions, wanted) in [
-        ("Disabled", json!(["Audit"]), set(observe)),
-        ("Enabled", json!(["Warn", "Audit"]), set(both)),
-        ("Disabled", json!(["Audit"]), set(observe)),
-    ] {
+    for (normalization, actions, wanted) in
+        [("Disabled", json!(["Audit"]), set(observe)), ("Enabled", json!(["Warn", "Audit"]), set(both))]
+    {
         let declaration = json!({
             "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration",
             "metadata": {"name": format!("observe.{}", sources.group())},
@@ -273,30 +255,14 @@ fn follow_a_declaration(cluster: &Cluster) {
         wait(cluster, &format!("the policies are {wanted:?}"), || works() == wanted);
         wait_until_covered(cluster, 2);
     }
+    sources.kubectl().run(&["delete", "uniondeclarations", "--all"]).accepted();
+    sources.delete_definition();
+    wait_until_covered(cluster, 1);
 }
 
 #[test]
-fn without_a_webhook_kinds_that_cannot_be_expressed_are_reported() {
-    let Some(cluster) = start(&["--webhook=never"]) else { return };
-    let client = cluster.control_plane.client();
-    create(client, &inexpressible("odd.example"));
-    let rollouts = Kind::new(&cluster, "rollout");
-    rollouts.apply_definition();
-    wait(&cluster, "there are policies", || kinds(client).contains(&format!("{}/Rollout", rollouts.group())));
-    rollouts.enforce();
-    wait(&cluster, "that is counted", || cluster.webhook.metric("kube_unions_policy_kinds_refused") == 1);
-    let log = cluster.webhook.log();
-    assert!(log.contains("odd.example/v1, Kind=Odd"), "{log}");
-    wait(&cluster, "all are in force", || {
-        let metric = |name: &str| cluster.webhook.metric(&format!("kube_unions_policies_{name}"));
-        metric("desired") > 0 && metric("desired") == metric("in_sync")
-    });
-    assert_eq!(registered(client), set([]));
-}
-
-#[test]
-fn two_replicas_write_each_object_once_and_a_switch_to_the_webhook_and_back_leaves_nothing() {
-    let Some(mut cluster) = start(&[]) else { return };
+fn two_replicas_write_each_object_once_and_declarations_other_writers_and_a_switch_to_the_webhook_are_followed() {
+    let Some(mut cluster) = start() else { return };
     let other = cluster.webhook.replica(&[]).unwrap();
     let rollouts = Kind::new(&cluster, "rollout");
     rollouts.apply_definition();
@@ -307,6 +273,8 @@ fn two_replicas_write_each_object_once_and_a_switch_to_the_webhook_and_back_leav
     drop(other);
 
     let group = rollouts.group().to_owned();
+    follow_a_declaration(&cluster);
+    objects_of_others_are_left_alone(&mut cluster, &group);
     cluster.webhook.stop();
     let webhook = cluster.webhook.replica(&["--enforcement=webhook", "--remove-policies"]).unwrap();
     assert!(eventually(SETTLED, || registered(&client) == set([&group])), "{}", webhook.log());

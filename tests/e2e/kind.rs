@@ -60,6 +60,11 @@ impl<'c> Kind<'c> {
         &self.group
     }
 
+    /// The name of the kind, for example `Rollout`.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) fn cluster(&self) -> &AnyCluster {
         self.cluster
     }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::cluster::Cluster;
-use crate::kind::{self, Kind, annotate, parse};
+use crate::kind::{self, Kind};
+use crate::registration::{self, KINDS, with_rights};
+use crate::webhook::Webhook;
 use fixtures::reviews::review_text;
 use fixtures::wait::{SETTLED, eventually};
 
@@ -14,55 +16,26 @@ const RECONNECTED: Duration = Duration::from_secs(90);
 /// The promise: so soon after the recovery of the API server, the catalog is right.
 const RECOVERED: Duration = Duration::from_mins(1);
 /// More than what an API server writes when it starts, so that new objects stay behind the `resourceVersion` of before.
-const REVISIONS: u32 = 5000;
+const REVISIONS: u32 = 1000;
 
 #[test]
-fn when_the_api_server_is_restarted_the_webhook_serves_on_and_follows_again() {
-    let Some(mut cluster) = Cluster::own() else { return };
-    let group = {
-        let rollouts = cluster.install("rollout");
-        rollouts.group().to_owned()
-    };
-    let pid = cluster.webhook.pid();
-    let connected = |cluster: &Cluster| cluster.webhook.metric("kube_unions_watch_connected") == 1;
-    assert!(eventually(SETTLED, || connected(&cluster)));
-
-    cluster.control_plane.stop_api_server();
-    assert!(eventually(RECONNECTED, || !connected(&cluster)), "a broken watch shows in the metrics");
-    assert_eq!(cluster.webhook.ops().get("/readyz").unwrap().status, 200, "the last catalog is served on");
-    cluster.control_plane.start_api_server();
-    assert!(eventually(RECONNECTED, || connected(&cluster)), "the watch comes back:\n{}", cluster.webhook.log());
-
-    // The unions of before are still in force, and the webhook follows new changes.
-    let rollouts = Kind::in_group(&cluster, "rollout", group.clone());
-    let newly_valid = rollouts.object("x", &json!({"strategy": {"type": "Canary"}}));
-    assert_eq!(rollouts.post_dry(&newly_valid).unwrap().status, 422);
-    let mut crd = parse(&rollouts.authored());
-    kind::spec(&mut crd)["properties"]["strategy"]["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"]["Canary"]
-        ["optional"] = json!(true);
-    rollouts.kubectl().apply(&annotate(&crd.to_string())).accepted();
-    assert!(eventually(SETTLED, || rollouts.post_dry(&newly_valid).unwrap().status == 201), "a change is followed");
-
-    let sources = Kind::in_group(&cluster, "source", group);
-    sources.apply_definition();
-    let contradiction =
-        sources.object("x", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}));
-    assert!(eventually(SETTLED, || sources.post_dry(&contradiction).unwrap().status == 422), "a new CRD is followed");
-    // A restarted server has forgotten the resourceVersions of the watches.
-    let log = cluster.webhook.log();
-    assert!(!log.contains("too old resource version"), "what was forgotten is listed anew, and is no trouble:\n{log}");
-    assert_eq!(cluster.webhook.pid(), pid, "it was never restarted");
-    cluster.webhook.process().assert_running();
-}
-
-#[test]
-fn after_a_restore_of_etcd_the_unions_are_those_of_the_restored_cluster() {
-    let Some(mut cluster) = Cluster::own() else { return };
+fn when_the_api_server_was_away_or_is_restored_the_webhook_serves_on_and_follows_again() {
+    let Some(mut cluster) = Cluster::registering(&with_rights(), &["--registration-delay=0s"]) else { return };
     let group = cluster.install("rollout").group().to_owned();
-    cluster.control_plane.save();
-    assert!(eventually(RECONNECTED, || cluster.webhook.metric("kube_unions_watch_connected") == 1));
+    let pid = cluster.webhook.pid();
+    let connected = |webhook: &Webhook| webhook.metric("kube_unions_watch_connected") == 1;
+    assert!(eventually(SETTLED, || connected(&cluster.webhook)));
 
-    // After the snapshot one CRD comes and one goes.
+    let webhook = &cluster.webhook;
+    cluster.control_plane.save(|| {
+        assert!(eventually(RECONNECTED, || !connected(webhook)), "a broken watch shows in the metrics");
+        assert_eq!(webhook.ops().get("/readyz").unwrap().status, 200, "the last catalog is served on");
+    });
+    assert!(eventually(RECONNECTED, || connected(webhook)), "the watch comes back:\n{}", webhook.log());
+    follows_again(&cluster, &group);
+    assert_eq!(cluster.webhook.pid(), pid, "it was never restarted");
+
+    // After the snapshot one CRD comes, one has changed, and then goes.
     let refuses = |cluster: &Cluster, kind: &str, spec: &str| {
         let object = format!(r#"{{"metadata":{{"name":"x"}},"spec":{spec}}}"#);
         let review = review_text([&group, "v1", kind], "CREATE", &object, "null");
@@ -70,7 +43,7 @@ fn after_a_restore_of_etcd_the_unions_are_those_of_the_restored_cluster() {
         answer.body["response"]["allowed"] == false
     };
     let knows_backups = |cluster: &Cluster| refuses(cluster, "Backup", r#"{"destination":{"s3":{},"gcs":{}}}"#);
-    let knows_rollouts = |cluster: &Cluster| refuses(cluster, "Rollout", r#"{"strategy":{"type":"Canary"}}"#);
+    let knows_rollouts = |cluster: &Cluster| refuses(cluster, "Rollout", r#"{"strategy":{"type":"BlueGreen"}}"#);
     Kind::in_group(&cluster, "backup", group.clone()).apply_definition();
     Kind::in_group(&cluster, "rollout", group.clone()).delete_definition();
     let followed = eventually(SETTLED, || knows_backups(&cluster) && !knows_rollouts(&cluster));
@@ -92,4 +65,26 @@ fn after_a_restore_of_etcd_the_unions_are_those_of_the_restored_cluster() {
     assert!(!knows_backups(&cluster), "the CRD of after the snapshot is gone");
     assert!(knows_rollouts(&cluster));
     cluster.webhook.process().assert_running();
+}
+
+/// The unions of before are in force, the webhook follows new changes, and registers itself again.
+fn follows_again(cluster: &Cluster, group: &str) {
+    let rollouts = Kind::in_group(cluster, "rollout", group.to_owned());
+    let newly_valid = rollouts.object("x", &json!({"strategy": {"type": "Canary"}}));
+    assert_eq!(rollouts.post_dry(&newly_valid).unwrap().status, 422);
+    rollouts.apply_definition_with(|crd| {
+        kind::spec(crd)["properties"]["strategy"]["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"]["Canary"]
+            ["optional"] = json!(true);
+    });
+    assert!(eventually(SETTLED, || rollouts.post_dry(&newly_valid).unwrap().status == 201), "a change is followed");
+    for plural in KINDS {
+        assert!(cluster.client().delete(&registration::path(plural)).unwrap().is_success());
+    }
+    let invalid = rollouts.object("x", &json!({"strategy": {"type": "BlueGreen"}}));
+    let is_back = || KINDS.iter().all(|plural| cluster.client().get(&registration::path(plural)).unwrap().is_success());
+    assert!(eventually(SETTLED, is_back), "{}", cluster.webhook.log());
+    assert!(eventually(SETTLED, || rollouts.post_dry(&invalid).unwrap().status == 422));
+    // A restarted server has forgotten the resourceVersions of the watches.
+    let log = cluster.webhook.log();
+    assert!(!log.contains("too old resource version"), "what was forgotten is listed anew, and is no trouble:\n{log}");
 }

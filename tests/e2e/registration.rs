@@ -6,11 +6,9 @@
 mod attacks;
 mod drift;
 mod rights;
-mod trust;
 mod versions;
 
 use std::io::{self, Write as _};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -25,7 +23,7 @@ use crate::webhook::base64;
 use fixtures::reviews::declaration;
 use fixtures::wait::{SETTLED, eventually, for_some};
 
-const KINDS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+pub(crate) const KINDS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
 /// The Service, and the rights to read declarations and CRDs, which every webhook under test has already.
 const SERVICE: &str = "
@@ -69,7 +67,7 @@ pub(crate) fn with_rights() -> String {
     format!("{SERVICE}---{RIGHTS}")
 }
 
-fn path(plural: &str) -> String {
+pub(crate) fn path(plural: &str) -> String {
     format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions")
 }
 
@@ -143,7 +141,7 @@ pub(crate) fn decoded(base64: &Value) -> String {
 }
 
 /// Returns the certificates of a PEM text, sorted.
-fn certificates(pem: &str) -> Vec<String> {
+pub(crate) fn certificates(pem: &str) -> Vec<String> {
     let mut all: Vec<String> = pem
         .split("-----BEGIN CERTIFICATE-----")
         .skip(1)
@@ -358,7 +356,6 @@ fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
     wait_for(&cluster, &both(&cluster, &custom, &builtin));
 
     exemptions(&cluster, &rollouts);
-    a_second_replica_writes_nothing(&cluster);
 
     // The last unions go.
     kubectl.run(&["delete", "uniondeclarations", "--all"]).accepted();
@@ -385,20 +382,6 @@ fn exemptions(cluster: &Cluster, rollouts: &Kind<'_>) {
     }
     kubectl.run(&["label", "namespace", "disabled", "kube-unions.dev/enforcement-"]).accepted();
     assert!(eventually(SETTLED, || post_bad(rollouts, "disabled") == 422), "a namespace that is no longer exempt");
-}
-
-fn a_second_replica_writes_nothing(cluster: &Cluster) {
-    let replica = cluster.webhook.replica(&[]).unwrap();
-    assert!(eventually(SETTLED, || replica.metric("kube_unions_registered") == 1), "{}", replica.log());
-    let (before, written) = (versions(cluster), applied(cluster));
-    // Both replicas resync every few seconds.
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(10) {
-        assert_eq!(versions(cluster), before, "{}\n{}", cluster.webhook.log(), replica.log());
-        thread::sleep(Duration::from_millis(200));
-    }
-    assert_eq!(replica.metric("kube_unions_registration_writes_total{outcome=\"applied\"}"), 0);
-    assert_eq!(applied(cluster), written);
 }
 
 /// Writes `caBundle` into every entry, as cert-manager does.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, say};
+use crate::cluster::{Cluster, say, some_or_all};
 use crate::http::Client;
 use crate::registration::with_rights;
 use crate::webhook::Webhook;
@@ -21,8 +21,6 @@ const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
 
 /// Names the seed of a run that is to be repeated.
 const SEED: &str = "KUBE_UNIONS_E2E_SEED";
-
-const STEPS: usize = 60;
 
 /// Returns dice of the seed that is given, or of one that is told.
 pub(crate) fn dice() -> Dice {
@@ -139,7 +137,7 @@ fn replicas_agree_once_changes_stop_and_write_no_registration_any_more() {
     let agree = |first: &Webhook, second: &Webhook| eventually(SETTLED, || digest(first) == digest(second));
     assert!(agree(&cluster.webhook, &second), "{}\n---\n{}", cluster.webhook.log(), second.log());
 
-    for _ in 0..STEPS {
+    for _ in 0..some_or_all(25, 60) {
         match dice.below(12) {
             // The faulty object is stored while that replica is away.
             0 | 1 => {

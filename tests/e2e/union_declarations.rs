@@ -1,17 +1,15 @@
-//! `UnionDeclaration`s of custom resources that somebody else owns: conditions, bad ones among good ones, many at once.
+//! `UnionDeclaration`s of custom resources that somebody else owns: conditions, and bad ones among good ones.
 
 use fixtures::reviews;
 
 use serde_json::{Value, json};
 
 use crate::builtin::{condition, verdict, wait_for_verdict};
-use crate::cluster::{AnyCluster, Cluster, some_or_all};
+use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::{self, Kind, parse};
 use crate::kubectl::Kubectl;
-use crate::observability::AuditLog;
-use crate::registration::with_rights;
 use crate::webhook::Webhook;
-use fixtures::wait::{SETTLED, eventually, for_some};
+use fixtures::wait::{SETTLED, eventually};
 
 /// A declaration with a name of its own, so that tests side by side never meet.
 fn declaration(name: &str, target: &Value, unions: &Value) -> Value {
@@ -55,40 +53,6 @@ fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted(
     kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
     let both = kind.object("y", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}));
     assert!(eventually(SETTLED, || kind.post_dry(&both).unwrap().is_success()), "nothing is refused any more");
-}
-
-#[test]
-fn a_default_that_counts_as_not_set_is_no_member() {
-    let Some(cluster) = AnyCluster::shared() else { return };
-    let kind = Kind::new(cluster, "source");
-    let kubectl = kind.kubectl();
-    kind.apply_definition_with(|crd| {
-        kind::spec(crd)["properties"]["tls"] = json!({"type": "object", "properties": {
-            "caBundle": {"type": "string"}, "skipTLSVerify": {"type": "boolean", "default": false}}});
-    });
-    let name = format!("tls.{}", kind.group());
-    let unions = json!([
-        {"path": "spec.tls", "emptyIsUnset": ["skipTLSVerify"], "fieldsToDiscriminateBy": {"caBundle": "CA", "skipTLSVerify": "Skip"}},
-    ]);
-    let target = json!({"group": kind.group(), "kind": "Source"});
-    kubectl.apply(&declaration(&name, &target, &unions).to_string()).accepted();
-    assert_eq!(wait_for_verdict(kind.client(), &name).status, "True", "a default that counts as not set is no fault");
-    kind.enforce();
-    let two = kind.object("two", &json!({"tls": {"caBundle": "c", "skipTLSVerify": true}}));
-    assert!(eventually(SETTLED, || kind.post_dry(&two).unwrap().status == 422), "the declaration is in force");
-
-    kind.apply("tls", &json!({"tls": {"caBundle": "c", "skipTLSVerify": false}})).accepted().warned(&[]);
-    kind.apply("defaulted", &json!({"tls": {"caBundle": "c"}})).accepted().warned(&[]);
-    for name in ["tls", "defaulted"] {
-        let both = json!({"caBundle": "c", "skipTLSVerify": false});
-        assert_eq!(kind.spec(name)["tls"], both);
-        let skip = json!({"spec": {"tls": {"skipTLSVerify": true}}});
-        kind.merge(name, &skip).accepted().warned(&["spec.tls.caBundle: cleared because `skipTLSVerify` was set"]);
-        assert_eq!(kind.spec(name)["tls"], json!({"skipTLSVerify": true}));
-        let bundle = json!({"spec": {"tls": {"caBundle": "c"}}});
-        kind.merge(name, &bundle).accepted().warned(&["spec.tls.skipTLSVerify: cleared because `caBundle` was set"]);
-        assert_eq!(kind.spec(name)["tls"], both, "the default is there again");
-    }
 }
 
 #[test]
@@ -219,102 +183,6 @@ fn columns(kubectl: &Kubectl, name: &str) -> [String; 5] {
     let printed = kubectl.run(&["get", "ud", name, "--no-headers"]).accepted().stdout;
     let cells: Vec<_> = printed.split_whitespace().skip(1).take(5).map(str::to_owned).collect();
     cells.try_into().unwrap_or_else(|cells| panic!("too few cells: {cells:?}"))
-}
-
-#[test]
-fn a_declaration_that_can_t_be_right_is_rejected_with_path_and_reason() {
-    let Some(cluster) = Cluster::registering(&with_rights(), &["--registration-delay=0s"]) else { return };
-    let kubectl = cluster.control_plane.kubectl("admission");
-    let target = json!({"group": "apps", "kind": "Deployment", "versions": ["v1"]});
-    let bad = declaration(
-        "bad",
-        &target,
-        &json!([
-            {"path": "spec.strategy", "discriminator": "type",
-             "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate"}, "Recreate": {}, "Unheard": {"name": "rollingUpdate"}}},
-            {"path": "spec.strategy[*]", "fieldsToDiscriminateBy": {"a": "A"}},
-            {"path": "spec.nowhere", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}},
-        ]),
-    );
-    let dry = "/apis/kube-unions.dev/v1alpha1/uniondeclarations?dryRun=All";
-    let client = cluster.control_plane.client();
-    assert!(
-        eventually(SETTLED, || client.post(dry, &bad).is_ok_and(|answer| answer.status == 422)),
-        "it never was refused: {:?}",
-        client.post(dry, &bad)
-    );
-    let refused = kubectl.apply(&bad.to_string());
-    for words in ["spec.strategy", "Unheard", "the schema has no such place: `spec.strategy` is not a list"] {
-        assert!(refused.stderr.contains(words), "`{words}` is not in\n{}", refused.stderr);
-    }
-    refused.refused("The UnionDeclaration \"bad\" is invalid:");
-    let good = declaration(
-        "good",
-        &target,
-        &json!([{"path": "spec.strategy", "discriminator": "type",
-                 "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {}}}]),
-    );
-    kubectl.apply(&good.to_string()).accepted().warned(&[]);
-    // A typo is no mistake that can be told from an older schema, but it is never silent.
-    let typo = declaration(
-        "typo",
-        &target,
-        &json!([{"path": "spec.template.spec.volumes[*]",
-                 "fieldsToDiscriminateBy": {"emptyDir": "EmptyDir", "nfs": "NFS", "hostpath": "HostPath"}}]),
-    );
-    kubectl.apply(&typo.to_string()).accepted().warned(&[
-        "spec.unions[0]: spec.template.spec.volumes[*]: the schema has no property `hostpath` (did you mean `hostPath`?), so \
-         this member is left out",
-    ]);
-}
-
-#[test]
-fn hundreds_of_declarations_are_all_judged_and_in_force() {
-    let many = some_or_all(300, 1000);
-    let Some(mut cluster) = Cluster::own() else { return };
-    let kind = Kind::new(&cluster, "source");
-    kind.apply_definition_without_unions();
-    let kubectl = kind.kubectl();
-    let client = cluster.control_plane.client();
-    let log = cluster.control_plane.audit_log();
-    let collection = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
-    let elsewhere = |number: usize| json!({"group": format!("g{number}.example"), "kind": "Nothing"});
-    for number in 0..many {
-        let object = declaration(&format!("bad-{number}"), &elsewhere(number % 10), &sources());
-        assert!(client.post(collection, &object).unwrap().is_success());
-    }
-    let target = json!({"group": kind.group(), "kind": "Source"});
-    kubectl.apply(&declaration("the-good-one", &target, &sources()).to_string()).accepted();
-    kind.enforce();
-    let both = kind.object("x", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}));
-    assert!(eventually(SETTLED, || kind.post_dry(&both).unwrap().status == 422), "the good one is in force");
-    let reasons = r#"jsonpath={range .items[*]}{.status.conditions[0].reason}{"\n"}{end}"#;
-    let judged = || {
-        let list = kubectl.run(&["get", "uniondeclarations", "-o", reasons]).accepted().stdout;
-        let judged = list.lines().filter(|reason| !reason.is_empty()).count();
-        (judged == list.lines().count()).then_some(judged)
-    };
-    assert_eq!(for_some(6 * SETTLED, judged), Some(many + 1), "every one has its condition");
-
-    drop(kind);
-    cluster.webhook.stop();
-    // A write can be read before it is in the log.
-    assert!(eventually(SETTLED, || status_writes(&log) > many), "{} writes", status_writes(&log));
-    let before = status_writes(&log);
-    cluster.webhook.resume().unwrap();
-    // Statuses are written in the order of names, so that the last one shows that the others would have been.
-    let last = declaration("zz-last", &elsewhere(0), &sources());
-    cluster.kubectl("second").apply(&last.to_string()).accepted();
-    wait_for_verdict(cluster.control_plane.client(), "zz-last");
-    assert!(eventually(SETTLED, || status_writes(&log) > before));
-    assert_eq!(status_writes(&log), before + 1, "a second start writes only what is new");
-}
-
-/// Returns the number of writes of the status of declarations in the log.
-fn status_writes(log: &AuditLog) -> usize {
-    let is_one =
-        |line: &&str| line.contains(r#""resource":"uniondeclarations""#) && line.contains(r#""subresource":"status""#);
-    log.text().lines().filter(is_one).count()
 }
 
 #[test]

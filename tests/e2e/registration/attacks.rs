@@ -1,26 +1,17 @@
 //! Attacks on the configurations: they never freeze, no entry fails writes that no replica can answer, they do not
 //! outlive the webhook, and two installations do not take turns.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::{
-    KINDS, SETTLED, applied, both, configurations, delete, deployment_strategy, get, inject, patch_json, post_bad,
-    rule, token_of, versions, wait_for, with_rights,
+    KINDS, SETTLED, applied, both, configurations, delete, deployment_strategy, get, inject, patch_json, rule,
+    versions, wait_for, with_rights,
 };
 use crate::cluster::Cluster;
 use crate::kind::Kind;
 use fixtures::wait::eventually;
 
 const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];
-
-const OWNER: &str = "
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: kube-unions-owner}
-rules: []
-";
 
 /// Returns every version of the configurations since these, in order.
 fn history(cluster: &Cluster, since: &[Value; 2]) -> Vec<Value> {
@@ -52,36 +43,79 @@ fn is_registered(cluster: &Cluster) -> bool {
     cluster.webhook.metric("kube_unions_registered") == 1
 }
 
-/// Replays each version of the configurations by a watch that starts before the switch.
 #[test]
-fn no_version_of_an_entry_fails_writes_without_a_bundle_when_cert_manager_takes_over() {
+fn the_entries_are_of_one_installation_fail_only_with_a_bundle_and_go_with_the_namespace() {
     let Some(mut cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
-    let rollouts = Kind::new(&cluster, "rollout");
-    rollouts.apply_definition();
-    let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
-    wait_for(&cluster, &both(&cluster, &rules, &[]));
-    assert!(eventually(SETTLED, || is_registered(&cluster)));
-    let before = versions(&cluster);
+    let (rules, wanted) = {
+        let rollouts = Kind::new(&cluster, "rollout");
+        rollouts.apply_definition();
+        let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
+        let wanted = both(&cluster, &rules, &[]);
+        (rules, wanted)
+    };
+    wait_for(&cluster, &wanted);
+    let service = format!("--service=elsewhere/unions:{}", cluster.webhook.port());
+    let second = ["--registration-delay=0s", &service];
+    a_second_installation_is_refused(&cluster, &second, &wanted);
+    cert_manager_takes_over_and_back(&mut cluster, &rules);
+    the_namespace_is_deleted(&cluster);
+
+    // Once the configurations of the first installation are gone, the second one registers.
+    cluster.webhook.stop();
+    let second = cluster.webhook.replica(&second).unwrap();
+    assert!(eventually(SETTLED, || second.metric("kube_unions_registered") == 1), "{}", second.log());
+    let named = get(&cluster, KINDS[0]).body["metadata"]["annotations"]["kube-unions.dev/installation"].clone();
+    assert_eq!(named, "elsewhere/unions");
+    assert_eq!(second.metric("kube_unions_other_installation"), 0);
+}
+
+fn a_second_installation_is_refused(cluster: &Cluster, arguments: &[&str], wanted: &[Option<Value>; 2]) {
+    let (before, written) = (versions(cluster), applied(cluster));
+    let second = cluster.webhook.replica(arguments).unwrap();
+    let complaint = "another installation keeps the webhook configurations `kube-unions`";
+    assert!(eventually(SETTLED, || second.log().contains(complaint)), "{}", second.log());
+    assert!(second.log().contains("\"other\":\"kube-unions/kube-unions\""), "{}", second.log());
+    assert_eq!(second.metric("kube_unions_registered"), 0);
+    assert_eq!(second.metric("kube_unions_other_installation"), 1);
+    assert_eq!(second.ops().get("/readyz").unwrap().status, 200, "it serves all the same");
+    // A changed Service in our own entries is drift.
+    let operation =
+        json!([{"op": "replace", "path": "/webhooks/0/clientConfig/service/namespace", "value": "elsewhere"}]);
+    for plural in KINDS {
+        assert!(patch_json(&cluster.control_plane, plural, &operation).is_success());
+    }
+    wait_for(cluster, wanted);
+    assert!(eventually(SETTLED, || is_registered(cluster)));
+    assert_eq!(cluster.webhook.metric("kube_unions_other_installation"), 0);
+    let writes = |name: &str| format!("kube_unions_registration_writes_total{{outcome=\"{name}\"}}");
+    assert_eq!(second.metric(&writes("applied")) + second.metric(&writes("failed")), 0);
+    assert_eq!(second.log().matches(complaint).count(), 1, "once, not at each look");
+    assert!(applied(cluster) > written && versions(cluster) != before, "the first one has put that right");
+}
+
+/// Replays each version of the configurations by a watch that starts before the switch.
+fn cert_manager_takes_over_and_back(cluster: &mut Cluster, rules: &[Value]) {
+    let before = versions(cluster);
     cluster.webhook.stop();
 
     let injected = cluster.webhook.replica(&["--inject-ca-from=kube-unions/serving"]).unwrap();
     assert!(eventually(SETTLED, || injected.metric("kube_unions_registered") == 1), "{}", injected.log());
-    inject(&cluster);
-    let fails = || entries(&get(&cluster, KINDS[0]).body).iter().all(|entry| entry["failurePolicy"] == "Fail");
+    inject(cluster);
+    let fails = || entries(&get(cluster, KINDS[0]).body).iter().all(|entry| entry["failurePolicy"] == "Fail");
     assert!(eventually(SETTLED, fails), "{}", injected.log());
     // A new entry has no bundle until cert-manager has written one.
     let strategy = deployment_strategy("deployment-strategy").to_string();
     cluster.control_plane.kubectl("attacks").apply(&strategy).accepted();
-    let has_builtin = || entries(&get(&cluster, KINDS[0]).body).len() == 2;
+    let has_builtin = || entries(&get(cluster, KINDS[0]).body).len() == 2;
     assert!(eventually(SETTLED, has_builtin), "{}", injected.log());
-    inject(&cluster);
+    inject(cluster);
     assert!(eventually(SETTLED, || injected.metric("kube_unions_registered") == 1), "{}", injected.log());
     drop(injected);
 
     // And back.
     cluster.webhook.resume().unwrap();
-    wait_for(&cluster, &both(&cluster, &rules, &[rule("apps", "v1", &["deployments"], "Namespaced")]));
-    let all = history(&cluster, &before);
+    wait_for(cluster, &both(cluster, rules, &[rule("apps", "v1", &["deployments"], "Namespaced")]));
+    let all = history(cluster, &before);
     assert!(all.len() >= 6, "both were switched there and back, and injected: {} versions", all.len());
     for version in &all {
         for entry in entries(version) {
@@ -97,66 +131,8 @@ fn no_version_of_an_entry_fails_writes_without_a_bundle_when_cert_manager_takes_
     assert!(all.iter().filter(annotated).count() >= 2, "both configurations were cert-manager's in between");
 }
 
-/// No garbage collector runs here: the test checks the ownerReference and deletes in the collector's place.
-#[test]
-fn the_configurations_are_owned_by_the_cluster_role_and_do_not_come_back_without_it() {
-    let setup = format!("{}---{OWNER}", with_rights());
-    let more = [MORE[0], "--owner-cluster-role=kube-unions-owner", "--registration-delay=0s"];
-    let Some(cluster) = Cluster::registering(&setup, &more) else { return };
-    let kubectl = cluster.control_plane.kubectl("attacks");
-    let rollouts = Kind::new(&cluster, "rollout");
-    rollouts.apply_definition();
-    let uid = || -> String {
-        kubectl.run(&["get", "clusterrole", "kube-unions-owner", "-o", "jsonpath={.metadata.uid}"]).accepted().stdout
-    };
-    let owners = || KINDS.map(|plural| get(&cluster, plural).body["metadata"]["ownerReferences"].clone());
-    let owned_by = |uid: &str| {
-        let reference = json!([{
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "kube-unions-owner", "uid": uid,
-        }]);
-        [reference.clone(), reference]
-    };
-    let first = uid();
-    assert!(eventually(SETTLED, || owners() == owned_by(&first)), "{:?}\n{}", owners(), cluster.webhook.log());
-
-    // An ownerReference that somebody removed is restored.
-    for plural in KINDS {
-        assert!(
-            patch_json(&cluster.control_plane, plural, &json!([{"op": "remove", "path": "/metadata/ownerReferences"}]))
-                .is_success()
-        );
-    }
-    assert!(eventually(SETTLED, || owners() == owned_by(&first)), "{:?}\n{}", owners(), cluster.webhook.log());
-
-    // Without the ClusterRole the registration is kept, and a configuration that the garbage collector removes is not created again.
-    kubectl.run(&["delete", "clusterrole", "kube-unions-owner"]).accepted();
-    delete(&cluster, &KINDS);
-    let refused = || cluster.webhook.log().contains("its owner, the ClusterRole `kube-unions-owner`, cannot be read");
-    assert!(eventually(SETTLED, refused), "{}", cluster.webhook.log());
-    assert!(!is_registered(&cluster));
-    assert_eq!(configurations(&cluster), [None, None]);
-    assert_eq!(cluster.webhook.ops().get("/readyz").unwrap().status, 200);
-
-    // A new ClusterRole has another UID.
-    kubectl.apply(OWNER).accepted();
-    let second = uid();
-    assert_ne!(first, second);
-    assert!(eventually(SETTLED, || owners() == owned_by(&second)), "{:?}\n{}", owners(), cluster.webhook.log());
-    kubectl.run(&["delete", "clusterrole", "kube-unions-owner"]).accepted();
-    kubectl.apply(OWNER).accepted();
-    let third = uid();
-    assert!(eventually(SETTLED, || owners() == owned_by(&third)), "{:?}\n{}", owners(), cluster.webhook.log());
-    assert!(eventually(SETTLED, || is_registered(&cluster)));
-}
-
-#[test]
-fn when_the_namespace_is_being_deleted_nothing_is_sent_to_the_webhook_any_more() {
-    let Some(cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
-    let kubectl = cluster.control_plane.kubectl("attacks");
-    let rollouts = Kind::new(&cluster, "rollout");
-    rollouts.apply_definition();
-    let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
-    wait_for(&cluster, &both(&cluster, &rules, &[]));
+/// Only the entries of others stay, and no configuration is created again.
+fn the_namespace_is_deleted(cluster: &Cluster) {
     let stranger = json!({
         "name": "of.others.example", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
         "clientConfig": {"url": "https://127.0.0.1:1/"},
@@ -166,9 +142,10 @@ fn when_the_namespace_is_being_deleted_nothing_is_sent_to_the_webhook_any_more()
     assert!(patch_json(&cluster.control_plane, KINDS[0], &add).is_success());
 
     // No controller empties the namespace here, so it stays in the phase Terminating.
+    let kubectl = cluster.control_plane.kubectl("attacks");
     kubectl.run(&["delete", "namespace", "kube-unions", "--wait=false"]).accepted();
     let names = || {
-        KINDS.map(|plural| entries(&get(&cluster, plural).body).iter().map(|it| it["name"].clone()).collect::<Vec<_>>())
+        KINDS.map(|plural| entries(&get(cluster, plural).body).iter().map(|it| it["name"].clone()).collect::<Vec<_>>())
     };
     assert!(
         eventually(SETTLED, || names() == [vec![json!("of.others.example")], vec![]]),
@@ -176,135 +153,7 @@ fn when_the_namespace_is_being_deleted_nothing_is_sent_to_the_webhook_any_more()
         names(),
         cluster.webhook.log()
     );
-    assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 201), "the write goes through");
-
-    // They do not come back.
-    delete(&cluster, &KINDS);
-    let looked = || cluster.webhook.metric("kube_unions_registered") == 1;
-    assert!(eventually(SETTLED, looked), "{}", cluster.webhook.log());
-    assert_eq!(configurations(&cluster), [None, None]);
-}
-
-#[test]
-fn a_second_installation_is_refused_and_leaves_the_first_alone() {
-    let Some(mut cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
-    let rollouts = Kind::new(&cluster, "rollout");
-    rollouts.apply_definition();
-    let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
-    let wanted = both(&cluster, &rules, &[]);
-    wait_for(&cluster, &wanted);
-    let (before, written) = (versions(&cluster), applied(&cluster));
-
-    let service = format!("--service=elsewhere/unions:{}", cluster.webhook.port());
-    let second = cluster.webhook.replica(&[&service, "--registration-delay=0s"]).unwrap();
-    let complaint = "another installation keeps the webhook configurations `kube-unions`";
-    assert!(eventually(SETTLED, || second.log().contains(complaint)), "{}", second.log());
-    assert!(second.log().contains("\"other\":\"kube-unions/kube-unions\""), "{}", second.log());
-    assert_eq!(second.metric("kube_unions_registered"), 0);
-    assert_eq!(second.metric("kube_unions_other_installation"), 1);
-    assert_eq!(second.ops().get("/readyz").unwrap().status, 200, "it serves all the same");
-    // A changed Service in our own entries is drift.
-    let operation =
-        json!([{"op": "replace", "path": "/webhooks/0/clientConfig/service/namespace", "value": "elsewhere"}]);
-    for plural in KINDS {
-        assert!(patch_json(&cluster.control_plane, plural, &operation).is_success());
-    }
-    wait_for(&cluster, &wanted);
-    assert!(eventually(SETTLED, || is_registered(&cluster)));
-    assert_eq!(cluster.webhook.metric("kube_unions_other_installation"), 0);
-    let writes = |name: &str| format!("kube_unions_registration_writes_total{{outcome=\"{name}\"}}");
-    assert_eq!(second.metric(&writes("applied")) + second.metric(&writes("failed")), 0);
-    assert_eq!(second.log().matches(complaint).count(), 1, "once, not at each look");
-    assert!(applied(&cluster) > written && versions(&cluster) != before, "the first one has put that right");
-
-    // Once the first installation and its configurations are gone, the second one registers.
-    cluster.webhook.stop();
-    delete(&cluster, &KINDS);
-    assert!(eventually(SETTLED, || second.metric("kube_unions_registered") == 1), "{}", second.log());
-    let named = get(&cluster, KINDS[0]).body["metadata"]["annotations"]["kube-unions.dev/installation"].clone();
-    assert_eq!(named, "elsewhere/unions");
-    assert_eq!(second.metric("kube_unions_other_installation"), 0);
-}
-
-#[test]
-fn settings_of_the_entries_for_objects_are_registered_and_kept() {
-    let settings = [
-        MORE[0],
-        "--failure-policy=Ignore",
-        "--builtin-failure-policy=Fail",
-        "--timeout-seconds=7",
-        r#"--match-conditions=[{"name": "not-nobody", "expression": "request.userInfo.username != 'nobody'"}]"#,
-        r#"--object-selector={"matchExpressions": [{"key": "unions", "operator": "NotIn", "values": ["off"]}]}"#,
-        r#"--namespace-selector={"matchLabels": {}, "matchExpressions": [{"key": "unions", "operator": "NotIn", "values": ["off"]}]}"#,
-    ];
-    let Some(cluster) = Cluster::registering(&with_rights(), &settings) else { return };
-    let rollouts = Kind::new(&cluster, "rollout");
-    rollouts.apply_definition();
-    let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
-    let mut wanted = both(&cluster, &rules, &[]);
-    for configuration in wanted.iter_mut().flatten() {
-        let entry = &mut configuration["webhooks"][0];
-        let off = json!({"key": "unions", "operator": "NotIn", "values": ["off"]});
-        entry["failurePolicy"] = json!("Ignore");
-        entry["timeoutSeconds"] = json!(7);
-        entry["matchConditions"] =
-            json!([{"name": "not-nobody", "expression": "request.userInfo.username != 'nobody'"}]);
-        entry["objectSelector"] = json!({"matchExpressions": [off]});
-        entry["namespaceSelector"]["matchExpressions"].as_array_mut().unwrap().push(off);
-    }
-    wait_for(&cluster, &wanted);
-    assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422));
-    // `drift` changes one field after the other.
-    let changes = [
-        ("failurePolicy", json!("Fail")),
-        ("timeoutSeconds", json!(30)),
-        ("matchConditions", json!([{"name": "never", "expression": "false"}])),
-        ("objectSelector", json!({"matchLabels": {"a": "b"}})),
-        ("namespaceSelector", json!({})),
-    ];
-    let operations =
-        changes.map(|(field, value)| json!({"op": "add", "path": format!("/webhooks/0/{field}"), "value": value}));
-    for plural in KINDS {
-        assert!(patch_json(&cluster.control_plane, plural, &json!(operations)).is_success());
-    }
-    wait_for(&cluster, &wanted);
-    assert!(cluster.webhook.metric("kube_unions_registration_corrections_total") > 0);
-    let kubectl = cluster.control_plane.kubectl("attacks");
-    kubectl.run(&["label", "namespace", "default", "unions=off"]).accepted();
-    assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 201), "the namespace is left alone");
-}
-
-/// The API server evaluates the entry's match condition: it never sends a CRD that declares nothing.
-#[test]
-fn only_definitions_that_declare_unions_are_inspected() {
-    let Some(cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
-    wait_for(&cluster, &[None, both(&cluster, &[], &[])[1].clone()]);
-    let token = entries(&get(&cluster, KINDS[1]).body).iter().find_map(token_of).unwrap();
-    assert!(!cluster.webhook.log().contains(&token), "nobody may read it in the log");
-    let inspected = || {
-        let metrics = cluster.webhook.ops().get("/metrics").unwrap();
-        let lines = metrics.text().lines().filter_map(|line| line.strip_prefix("kube_unions_inspections_total{"));
-        let counted = lines.filter_map(|line| {
-            line.rsplit_once(' ').map(|(labels, count)| (labels.to_owned(), count.parse().unwrap()))
-        });
-        counted.collect::<BTreeMap<String, u64>>()
-    };
-    let count = || inspected().values().sum::<u64>();
-    let rollouts = Kind::new(&cluster, "rollout");
-    let mut plain: Value = crate::kind::parse(&rollouts.annotated());
-    plain["metadata"].as_object_mut().unwrap().remove("annotations");
-    let kubectl = cluster.control_plane.kubectl("attacks");
-    let before = count();
-    // The API server needs a moment to see a new entry: until then it sends no CRD at all.
-    let is_inspected = || {
-        rollouts.apply_definition();
-        let counted = count() > before;
-        rollouts.delete_definition();
-        counted
-    };
-    assert!(eventually(SETTLED, is_inspected), "{:?}\n{}", inspected(), cluster.webhook.log());
-    let after = count();
-    kubectl.apply(&plain.to_string()).accepted();
-    kubectl.run(&["label", "crd", plain["metadata"]["name"].as_str().unwrap(), "a=b"]).accepted();
-    assert_eq!(count(), after, "what declares nothing costs nothing: {:?}", inspected());
+    delete(cluster, &KINDS);
+    assert!(eventually(SETTLED, || is_registered(cluster)), "{}", cluster.webhook.log());
+    assert_eq!(configurations(cluster), [None, None]);
 }
