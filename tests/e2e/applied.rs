@@ -8,6 +8,7 @@ mod cells;
 mod evidence;
 mod helm;
 mod law;
+mod managers;
 mod place;
 mod player;
 mod rows;

@@ -159,6 +159,44 @@ fn secret(data: &[(&str, &str)]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn clients_with_an_old_bundle_accept_every_certificate_for_years() {
+    let (store, clock) = (Store::new(), Clock::new());
+    // Releases before made a CA for one year.
+    let made_at = clock.now() - Duration::from_secs(200 * DAY);
+    let validity = Validity::new(made_at, Duration::from_secs(365 * DAY));
+    let authority = CertificateAuthority::unique("kube-unions CA", validity).unwrap();
+    store.put(secret(&[("ca.crt", authority.certificate()), ("ca.key", &authority.key())]));
+    let mut replicas = [Replica::start(&store, &clock), Replica::start(&store, &clock)];
+    let (mut authorities, mut leaves) = (BTreeSet::new(), BTreeSet::new());
+    let mut held = String::new();
+    for round in 0..3 * 365 / 15 {
+        for replica in &mut replicas {
+            let pair = replica.pair().await;
+            if round > 0 {
+                // Clients may have the bundle of the last round or the current one.
+                accepts(&held, &pair, clock.now()).unwrap_or_else(|error| panic!("round {round}, before: {error}"));
+            }
+            accepts(&replica.trusted(), &pair, clock.now()).unwrap_or_else(|error| panic!("round {round}: {error}"));
+            leaves.insert(pair.chain.clone());
+        }
+        assert_eq!(replicas[0].trusted(), replicas[1].trusted(), "round {round}");
+        held = replicas[0].trusted();
+        let bundle = certificates(&held);
+        assert!(bundle.len() <= 2, "round {round}: {} CAs", bundle.len());
+        authorities.extend(bundle.iter().map(|it| it.to_vec()));
+        for replica in &replicas {
+            replica.hold(&held);
+        }
+        reconciled(&store, &replicas.each_ref()).await;
+        clock.pass(15 * DAY);
+        reconciled(&store, &replicas.each_ref()).await;
+    }
+    // A CA is replaced after two thirds of its lifetime, a leaf after two thirds of ninety days, in steps of fifteen days.
+    assert_eq!(authorities.len(), 2);
+    assert!((16..=24).contains(&leaves.len()), "{} certificates", leaves.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_secret_is_recreated_with_a_new_ca_beside_the_old_one() {
     let (store, clock) = (Store::new(), Clock::new());
     let mut replicas = [Replica::start(&store, &clock), Replica::start(&store, &clock)];

@@ -13,6 +13,13 @@ use fixtures::wait::eventually;
 
 const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];
 
+const OWNER: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kube-unions-owner}
+rules: []
+";
+
 /// Returns every version of the configurations since these, in order.
 fn history(cluster: &Cluster, since: &[Value; 2]) -> Vec<Value> {
     let mut all = Vec::new();
@@ -156,4 +163,55 @@ fn the_namespace_is_deleted(cluster: &Cluster) {
     delete(cluster, &KINDS);
     assert!(eventually(SETTLED, || is_registered(cluster)), "{}", cluster.webhook.log());
     assert_eq!(configurations(cluster), [None, None]);
+}
+
+#[test]
+fn the_configurations_are_owned_by_the_cluster_role_and_do_not_come_back_without_it() {
+    let setup = format!("{}---{OWNER}", with_rights());
+    let more = [MORE[0], "--owner-cluster-role=kube-unions-owner", "--registration-delay=0s"];
+    let Some(cluster) = Cluster::registering(&setup, &more) else { return };
+    let kubectl = cluster.control_plane.kubectl("attacks");
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let uid = || -> String {
+        kubectl.run(&["get", "clusterrole", "kube-unions-owner", "-o", "jsonpath={.metadata.uid}"]).accepted().stdout
+    };
+    let owners = || KINDS.map(|plural| get(&cluster, plural).body["metadata"]["ownerReferences"].clone());
+    let owned_by = |uid: &str| {
+        let reference = json!([{
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "kube-unions-owner", "uid": uid,
+        }]);
+        [reference.clone(), reference]
+    };
+    let first = uid();
+    assert!(eventually(SETTLED, || owners() == owned_by(&first)), "{:?}\n{}", owners(), cluster.webhook.log());
+
+    // An ownerReference that somebody removed is restored.
+    for plural in KINDS {
+        assert!(
+            patch_json(&cluster.control_plane, plural, &json!([{"op": "remove", "path": "/metadata/ownerReferences"}]))
+                .is_success()
+        );
+    }
+    assert!(eventually(SETTLED, || owners() == owned_by(&first)), "{:?}\n{}", owners(), cluster.webhook.log());
+
+    // Without the ClusterRole the registration is kept, and a configuration that the garbage collector removes is not created again.
+    kubectl.run(&["delete", "clusterrole", "kube-unions-owner"]).accepted();
+    delete(&cluster, &KINDS);
+    let refused = || cluster.webhook.log().contains("its owner, the ClusterRole `kube-unions-owner`, cannot be read");
+    assert!(eventually(SETTLED, refused), "{}", cluster.webhook.log());
+    assert!(!is_registered(&cluster));
+    assert_eq!(configurations(&cluster), [None, None]);
+    assert_eq!(cluster.webhook.ops().get("/readyz").unwrap().status, 200);
+
+    // A new ClusterRole has another UID.
+    kubectl.apply(OWNER).accepted();
+    let second = uid();
+    assert_ne!(first, second);
+    assert!(eventually(SETTLED, || owners() == owned_by(&second)), "{:?}\n{}", owners(), cluster.webhook.log());
+    kubectl.run(&["delete", "clusterrole", "kube-unions-owner"]).accepted();
+    kubectl.apply(OWNER).accepted();
+    let third = uid();
+    assert!(eventually(SETTLED, || owners() == owned_by(&third)), "{:?}\n{}", owners(), cluster.webhook.log());
+    assert!(eventually(SETTLED, || is_registered(&cluster)));
 }
