@@ -5,6 +5,7 @@ use crate::finding::Position;
 use crate::types::{
     BrokenDeclaration, Constant, ConstantExpression, Field, GoFile, Import, Type, TypeDeclaration, is_predeclared,
 };
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -20,6 +21,17 @@ pub struct Packages {
     by_path: HashMap<Box<str>, usize>,
     /// Packages of folders without a `go.mod`.
     without_path: Vec<usize>,
+    /// The constants of each type in its own package, once they are asked for.
+    by_type: OnceCell<HashMap<TypeId, Vec<TypedConstant>>>,
+}
+
+/// A constant of a type.
+#[derive(Debug)]
+struct TypedConstant {
+    /// Its text, if the sources determine it.
+    text: Option<String>,
+    file: usize,
+    position: usize,
 }
 
 /// The files of one folder that have the same package clause.
@@ -32,6 +44,8 @@ pub(super) struct Package {
     types: HashMap<Box<str>, Vec<(usize, usize)>>,
     /// File and index of each constant, by name.
     constants: HashMap<Box<str>, (usize, usize)>,
+    /// File and index of the first broken declaration of each type name.
+    broken: HashMap<Box<str>, (usize, usize)>,
 }
 
 /// A declared type: an index into [`Packages`].
@@ -103,6 +117,7 @@ impl Packages {
     ///
     /// Files with different package clauses, for example `v1` and `v1_test`, become separate packages.
     pub fn add(&mut self, folder: &Path, path: Option<&str>, files: Vec<GoFile>) {
+        self.by_type.take();
         let first = self.all.len();
         for file in files {
             let known = self.all.iter().skip(first).position(|package| package.name == file.package);
@@ -199,8 +214,9 @@ impl Packages {
 
     /// Returns the broken declaration of a type name in a package.
     pub(crate) fn broken(&self, package: usize, name: &str) -> Option<&BrokenDeclaration> {
-        let broken = self.all.get(package)?.files.iter().flat_map(|file| &file.broken);
-        broken.into_iter().find(|broken| broken.types.iter().any(|declared| **declared == *name))
+        let package = self.all.get(package)?;
+        let &(file, position) = package.broken.get(name)?;
+        package.files.get(file)?.broken.get(position)
     }
 
     fn imports(&self, scope: &Scope<'_>) -> impl Iterator<Item = &Import> {
@@ -331,21 +347,35 @@ impl Packages {
     }
 
     /// Returns the constants of a type in its own package: their text, if the sources determine it, and their position.
-    pub(crate) fn constants_of<'p>(&'p self, id: TypeId) -> Vec<(Option<String>, &'p Position)> {
+    pub(crate) fn constants_of(&self, id: TypeId) -> Vec<(Option<&str>, &Position)> {
         let (Some(package), Some(declaration)) = (self.package(id.package), self.declaration(id)) else {
             return Vec::new();
         };
-        let constants = (0..).zip(&package.files).flat_map(|(file, it)| it.constants.iter().map(move |it| (file, it)));
-        let constant = |(file, constant): (usize, &'p Constant)| {
-            let text = self.text(id.package, file, &constant.value, 0);
-            let converted = text.as_ref().and_then(|(converted, _)| *converted);
-            let of_type = self.type_of(id.package, file, constant).or(converted) == Some(id);
-            of_type.then_some((text.map(|(_, text)| text), &constant.at))
-        };
+        let constants = self.by_type.get_or_init(|| self.constants_by_type()).get(&id).into_iter().flatten();
+        let constants = constants.filter_map(|it| {
+            let constant = package.files.get(it.file)?.constants.get(it.position)?;
+            Some((it.text.as_deref(), &constant.at))
+        });
         // A declaration that the parser cannot read may have any constant of the types that it names.
         let broken = package.files.iter().flat_map(|file| &file.broken);
         let broken = broken.filter(|broken| broken.names.contains(&declaration.name));
-        constants.filter_map(constant).chain(broken.map(|broken| (None, &broken.at))).collect()
+        constants.chain(broken.map(|broken| (None, &broken.at))).collect()
+    }
+
+    fn constants_by_type(&self) -> HashMap<TypeId, Vec<TypedConstant>> {
+        let mut all: HashMap<_, Vec<_>> = HashMap::new();
+        for (number, package) in self.packages() {
+            for (file, it) in package.files.iter().enumerate() {
+                for (position, constant) in it.constants.iter().enumerate() {
+                    let (converted, text) = self.text(number, file, &constant.value, 0).unzip();
+                    let of_type = self.type_of(number, file, constant).or(converted.flatten());
+                    if let Some(id) = of_type.filter(|id| id.package == number) {
+                        all.entry(id).or_default().push(TypedConstant { text, file, position });
+                    }
+                }
+            }
+        }
+        all
     }
 }
 
@@ -357,6 +387,11 @@ impl Package {
         }
         for (position, constant) in file.constants.iter().enumerate() {
             self.constants.entry(constant.name.clone()).or_insert((number, position));
+        }
+        for (position, broken) in file.broken.iter().enumerate() {
+            for name in &broken.types {
+                self.broken.entry(name.clone()).or_insert((number, position));
+            }
         }
         self.files.push(file);
     }
