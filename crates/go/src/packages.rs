@@ -13,6 +13,9 @@ use std::rc::Rc;
 /// Longest chain of names from a type to its underlying type, and deepest nesting of a constant.
 const LONGEST: usize = 100;
 
+/// Most bytes of a constant. Constants that add constants double with each name.
+const LONGEST_TEXT: usize = 1024;
+
 /// All parsed files, by package.
 #[derive(Debug, Default)]
 pub struct Packages {
@@ -30,9 +33,22 @@ pub struct Packages {
 struct TypedConstant {
     /// Its text, if the sources determine it.
     text: Option<String>,
+    id: ConstantId,
+}
+
+/// A declared constant: an index into [`Packages`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct ConstantId {
+    package: usize,
     file: usize,
     position: usize,
 }
+
+/// The type that conversions give a constant, and its text.
+type ConstantText = (Option<TypeId>, String);
+
+/// The constants whose text is known, so that each is evaluated once.
+type KnownTexts = HashMap<ConstantId, ConstantText>;
 
 /// The files of one folder that have the same package clause.
 #[derive(Debug, Default)]
@@ -301,49 +317,63 @@ impl Packages {
     }
 
     /// Returns the text of a constant expression and the type that its conversions give it. `None` if it is not a text that
-    /// the sources determine.
+    /// the sources determine, or longer than [`LONGEST_TEXT`].
     fn text(
         &self,
-        package: usize,
-        file: usize,
+        scope: &Scope<'_>,
         value: &ConstantExpression,
         depth: usize,
-    ) -> Option<(Option<TypeId>, String)> {
+        known: &mut KnownTexts,
+    ) -> Option<ConstantText> {
         if depth > LONGEST {
             return None;
         }
-        let scope = Scope { package, file, arguments: Rc::default() };
-        match value {
-            ConstantExpression::Text(text) => Some((None, text.to_string())),
+        let (of_type, text) = match value {
+            ConstantExpression::Text(text) => (None, text.to_string()),
             ConstantExpression::Sum(left, right) => {
-                let (one, left) = self.text(package, file, left, depth + 1)?;
-                let (other, right) = self.text(package, file, right, depth + 1)?;
-                Some((one.or(other), left + &right))
+                let (one, left) = self.text(scope, left, depth + 1, known)?;
+                let (other, right) = self.text(scope, right, depth + 1, known)?;
+                (one.or(other), left + &right)
             }
             ConstantExpression::Conversion { to: Type::Named { qualifier, name, .. }, value } => {
-                let (_, text) = self.text(package, file, value, depth + 1)?;
-                let to = self.find_declared(&scope, qualifier.as_deref(), name);
-                (to.is_some() || &**name == "string").then_some((to, text))
+                let (_, text) = self.text(scope, value, depth + 1, known)?;
+                let to = self.find_declared(scope, qualifier.as_deref(), name);
+                (to.is_some() || &**name == "string").then_some((to, text))?
             }
             ConstantExpression::Name { qualifier, name } => {
                 let package = match qualifier.as_deref() {
-                    None => package,
-                    Some(qualifier) => self.imported(self.import(&scope, qualifier)?)?,
+                    None => scope.package,
+                    Some(qualifier) => self.imported(self.import(scope, qualifier)?)?,
                 };
-                let held = self.package(package)?;
-                let &(file, position) = held.constants.get(name)?;
-                let constant = held.files.get(file)?.constants.get(position)?;
-                let (converted, text) = self.text(package, file, &constant.value, depth + 1)?;
-                Some((self.type_of(package, file, constant).or(converted), text))
+                let &(file, position) = self.package(package)?.constants.get(name)?;
+                self.text_of(ConstantId { package, file, position }, depth + 1, known)?
             }
-            ConstantExpression::Conversion { .. } | ConstantExpression::Other => None,
+            ConstantExpression::Conversion { .. } | ConstantExpression::Other => return None,
+        };
+        (text.len() <= LONGEST_TEXT).then_some((of_type, text))
+    }
+
+    /// Returns the text of a declared constant and its type, as [`Self::text`] does.
+    fn text_of(&self, id: ConstantId, depth: usize, known: &mut KnownTexts) -> Option<ConstantText> {
+        if let Some(known) = known.get(&id) {
+            return Some(known.clone());
         }
+        let constant = self.constant(id)?;
+        let scope = Scope { package: id.package, file: id.file, arguments: Rc::default() };
+        let (converted, text) = self.text(&scope, &constant.value, depth, known)?;
+        let found = (self.type_of(&scope, constant).or(converted), text);
+        known.insert(id, found.clone());
+        Some(found)
+    }
+
+    fn constant(&self, id: ConstantId) -> Option<&Constant> {
+        self.package(id.package)?.files.get(id.file)?.constants.get(id.position)
     }
 
     /// Returns the type in the declaration of a constant.
-    fn type_of(&self, package: usize, file: usize, constant: &Constant) -> Option<TypeId> {
+    fn type_of(&self, scope: &Scope<'_>, constant: &Constant) -> Option<TypeId> {
         let Some(Type::Named { qualifier, name, .. }) = &constant.written else { return None };
-        self.find_declared(&Scope { package, file, arguments: Rc::default() }, qualifier.as_deref(), name)
+        self.find_declared(scope, qualifier.as_deref(), name)
     }
 
     /// Returns the constants of a type in its own package: their text, if the sources determine it, and their position.
@@ -352,10 +382,7 @@ impl Packages {
             return Vec::new();
         };
         let constants = self.by_type.get_or_init(|| self.constants_by_type()).get(&id).into_iter().flatten();
-        let constants = constants.filter_map(|it| {
-            let constant = package.files.get(it.file)?.constants.get(it.position)?;
-            Some((it.text.as_deref(), &constant.at))
-        });
+        let constants = constants.filter_map(|it| Some((it.text.as_deref(), &self.constant(it.id)?.at)));
         // A declaration that the parser cannot read may have any constant of the types that it names.
         let broken = package.files.iter().flat_map(|file| &file.broken);
         let broken = broken.filter(|broken| broken.names.contains(&declaration.name));
@@ -364,13 +391,18 @@ impl Packages {
 
     fn constants_by_type(&self) -> HashMap<TypeId, Vec<TypedConstant>> {
         let mut all: HashMap<_, Vec<_>> = HashMap::new();
-        for (number, package) in self.packages() {
-            for (file, it) in package.files.iter().enumerate() {
+        let mut known = KnownTexts::new();
+        for (package, held) in self.packages() {
+            for (file, it) in held.files.iter().enumerate() {
+                let scope = Scope { package, file, arguments: Rc::default() };
                 for (position, constant) in it.constants.iter().enumerate() {
-                    let (converted, text) = self.text(number, file, &constant.value, 0).unzip();
-                    let of_type = self.type_of(number, file, constant).or(converted.flatten());
-                    if let Some(id) = of_type.filter(|id| id.package == number) {
-                        all.entry(id).or_default().push(TypedConstant { text, file, position });
+                    let id = ConstantId { package, file, position };
+                    let (of_type, text) = match self.text_of(id, 0, &mut known) {
+                        Some((of_type, text)) => (of_type, Some(text)),
+                        None => (self.type_of(&scope, constant), None),
+                    };
+                    if let Some(of_type) = of_type.filter(|it| it.package == package) {
+                        all.entry(of_type).or_default().push(TypedConstant { text, id });
                     }
                 }
             }
