@@ -212,8 +212,8 @@ fn depth_without_end_ends() {
     );
     let arguments = format!("{spec}\tDeep {}int{} `json:\"deep\"`\n", "List[".repeat(20_000), "]".repeat(20_000));
     let sum = format!("const Sum = {}1{}\n\n{spec}", "(".repeat(100_000), ")".repeat(100_000));
-    let doubled: String = (1..60).map(|it| format!("\tD{it} = D{} + D{}\n", it - 1, it - 1)).collect();
-    let doubled = format!("const (\n\tD0 = \"\"\n{doubled})\n\n{spec}");
+    let doubled: Vec<_> = (1..60).map(|it| format!("\tD{it} = D{} + D{}\n", it - 1, it - 1)).collect();
+    let doubled = format!("const (\n\tD0 = \"\"\n{})\n\n{spec}", doubled.concat());
     for text in [lists, pointers, structs, arguments, sum, doubled] {
         let folder = kilns(GO.replace(spec, &text));
         let crd = CRD.replace("            properties:\n              firing", "            properties:\n              deep: {type: array, items: {type: array, items: {type: integer}}}\n              firing");
