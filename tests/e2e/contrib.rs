@@ -312,7 +312,7 @@ impl Server<'_> {
         Reply::of(&self.client.send("PATCH", &switch.path(), content_type, body.as_bytes()).unwrap())
     }
 
-    /// Sends what `kubectl apply` sends.
+    /// Sends the requests of `kubectl apply`.
     fn apply(&self, switch: &Switch<'_>, object: &Value) -> Answer {
         client_side::apply(self.client, &switch.kind.path(""), object).expect("each manifest is another one")
     }

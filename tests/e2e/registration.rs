@@ -140,6 +140,19 @@ pub(crate) fn decoded(base64: &Value) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
+/// A switch of the strategy of a Rollout clears the settings of the old one.
+#[track_caller]
+pub(crate) fn assert_switched(rollouts: &Kind<'_>) {
+    rollouts
+        .apply("shop", &json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}))
+        .accepted();
+    rollouts
+        .merge("shop", &json!({"spec": {"strategy": {"type": "Recreate"}}}))
+        .accepted()
+        .warned(&["spec.strategy.rollingUpdate: cleared because `type` changed to \"Recreate\""]);
+    assert_eq!(rollouts.spec("shop")["strategy"], json!({"type": "Recreate"}));
+}
+
 /// Returns the certificates of a PEM text, sorted.
 pub(crate) fn certificates(pem: &str) -> Vec<String> {
     let mut all: Vec<String> = pem
@@ -319,14 +332,7 @@ fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
     let took = wait_for(&cluster, &both(&cluster, std::slice::from_ref(&rollout_rule), &[]));
     say(&format!("registered {took:?} after the kind was served"));
     assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422), "{}", cluster.webhook.log());
-    rollouts
-        .apply("shop", &json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}))
-        .accepted();
-    rollouts
-        .merge("shop", &json!({"spec": {"strategy": {"type": "Recreate"}}}))
-        .accepted()
-        .warned(&["spec.strategy.rollingUpdate: cleared because `type` changed to \"Recreate\""]);
-    assert_eq!(rollouts.spec("shop")["strategy"], json!({"type": "Recreate"}));
+    assert_switched(&rollouts);
 
     // One with a union in its status.
     let backups = Kind::new(&cluster, "backup");

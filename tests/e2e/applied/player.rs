@@ -243,7 +243,7 @@ impl Stage<'_> {
         replies.into_inner().unwrap()
     }
 
-    /// Sends what `kubectl replace` sends, and creates what is not there.
+    /// Sends the request of `kubectl replace`, and creates an object that is not there.
     fn replace(&self, cell: &Cell, mut object: Value) -> http::Answer {
         let Some(stored) = self.server.stored(&cell.path()) else {
             return self.server.send("POST", &cell.collection, "application/json", &object);

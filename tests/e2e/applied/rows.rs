@@ -25,7 +25,7 @@ pub(super) enum Way {
     ServerSide,
     /// `kubectl apply`.
     ClientSide,
-    /// What `kubectl replace` sends.
+    /// The request of `kubectl replace`.
     Replace,
     /// `helm upgrade` by Helm 3.
     Helm3,

@@ -12,7 +12,7 @@ use super::{CHART, RELEASE, id};
 use crate::cluster::AnyCluster;
 use crate::kind::{Kind, documents};
 use crate::ratcheting::invalid;
-use crate::registration::decoded;
+use crate::registration::{assert_switched, decoded};
 use crate::tls;
 use fixtures::wait::{SETTLED, eventually};
 
@@ -78,13 +78,7 @@ fn what_the_chart_installs_registers_itself_enforces_and_leaves_nothing_behind()
     pods.wait_for_entries(&OF_CUSTOMS);
     assert!(eventually(SETTLED, || post_invalid(&rollouts) == 422), "{}", pods.logs().join("\n\n"));
     rollouts.enforce();
-    rollouts
-        .apply("shop", &json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}))
-        .accepted();
-    rollouts
-        .merge("shop", &json!({"spec": {"strategy": {"type": "Recreate"}}}))
-        .accepted()
-        .warned(&["spec.strategy.rollingUpdate: cleared because `type` changed to \"Recreate\""]);
+    assert_switched(&rollouts);
 
     // Both replicas serve under one CA, which both configurations hold.
     let secret = release.control_plane.client().get(SECRET).unwrap().body["data"].clone();

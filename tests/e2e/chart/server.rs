@@ -37,7 +37,7 @@ fn every_object_of_every_row_is_accepted_without_a_warning_and_nothing_is_filled
     let Some((kubectl, helm)) = prepared() else { return };
     let (mut rendered, mut whats, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
     for row in rows().iter().filter(|row| is_served(row)) {
-        // What several rows have in common is created once.
+        // An object of several rows is created once.
         for object in self::rendered(&helm, row).into_iter().filter(|object| known.insert(object.to_string())) {
             whats.push(row.what.clone());
             rendered.push(object);

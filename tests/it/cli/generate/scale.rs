@@ -5,7 +5,7 @@ use super::Report;
 use std::fmt::Write as _;
 
 /// Kinds, each in a file of its own.
-const KINDS: usize = 100;
+const KINDS: usize = 400;
 /// Structs with a union that each of them has.
 const UNIONS: usize = 8;
 
