@@ -56,7 +56,7 @@ demo: build ## Run the webhook with the samples, send it one review and show the
 	tests/demo.sh
 
 # Many tests wait for a server more than they compute.
-test e2e slowest: export RUST_TEST_THREADS ?= $(shell expr 2 '*' "$$(getconf _NPROCESSORS_ONLN)")
+test e2e slowest: export RUST_TEST_THREADS ?= $(shell expr 3 '*' "$$(getconf _NPROCESSORS_ONLN)")
 
 .PHONY: test
 test: build ## Run every test, including those on a real API server (KUBE_UNIONS_E2E=skip leaves these out), but `make loss`
