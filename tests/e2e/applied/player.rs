@@ -16,7 +16,6 @@ use crate::client_side;
 use crate::cluster::some_or_all;
 use crate::http;
 use crate::kubectl::Output;
-use crate::native::without_nulls;
 
 const APPLIES: usize = 3;
 
@@ -97,7 +96,7 @@ pub(super) fn classify(before: Option<&State>, rounds: &[Round]) -> Result<Answe
         last = round.state.as_ref();
     }
     let refused: Vec<bool> = rounds.iter().map(|round| round.refusal.is_some()).collect();
-    let same_words = |rounds: &[Round]| rounds.windows(2).all(|pair| pair[0].refusal == pair[1].refusal);
+    let same_words = |rounds: &[Round]| rounds.windows(2).all(|pair| pair[0].words() == pair[1].words());
     match (&refused[..], &changed[..]) {
         ([false, false, false], [false, false, false]) => Ok(Answer::Kept),
         ([false, false, false], [true, false, false]) => Ok(Answer::Stored),
@@ -129,15 +128,20 @@ fn difference(cell: &Cell, answer: &Result<Answer, String>, rounds: &[Round]) ->
     }
 }
 
+impl Round {
+    /// Returns the errors of a refusal in one order. The API server lists those of a schema in another order each time.
+    fn words(&self) -> Vec<&str> {
+        let mut words: Vec<_> =
+            self.refusal.iter().flat_map(|refusal| refusal.split(['[', ',', ']'])).map(str::trim).collect();
+        words.sort_unstable();
+        words
+    }
+}
+
 impl State {
     pub(super) fn of(object: &Value, part: &str, content: Option<Value>) -> Self {
         let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
         Self { generation, part: object[part].clone(), content }
-    }
-
-    /// Returns true if a field is null.
-    pub(super) fn has_null(&self) -> bool {
-        self.part != without_nulls(&self.part) || self.part.is_null()
     }
 }
 
