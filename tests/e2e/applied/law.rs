@@ -137,7 +137,8 @@ fn run(server: &Server, enforcement: Enforcement, seed: u64, count: usize) -> BT
             Ok(Answer::Kept) => "Kept",
             Ok(Answer::Stored) => "Stored",
             Ok(Answer::Refused) => "Refused",
-            Ok(Answer::Late) if late => "Late",
+            Ok(Answer::Late | Answer::Settles) if late => "Late",
+            Ok(Answer::Settles) if case.sends_empty_objects_again(&rounds) => "EmptyAgain",
             Ok(_) if case.store(server, &alone[case.kind]) => {
                 let (before, rounds) = case.play(server, &alone[case.kind]);
                 if classify(before.as_ref(), &rounds) == answer { OF_THE_API_SERVER } else { "Broken" }
@@ -288,6 +289,13 @@ impl Case {
             return Some(server.apply_as(APPLIER, &format!("{}/{}", kind.collection, self.name), &object));
         }
         client_side::apply(server.client(), &kind.collection, &object)
+    }
+
+    /// Returns true if the second apply stored nothing but empty objects: a client-side apply sends those of the manifest again that were
+    /// cleared with their content.
+    fn sends_empty_objects_again(&self, rounds: &[Round]) -> bool {
+        let stored = |round: &Round| round.state.as_ref().map(State::without_empty_objects);
+        self.way == Way::ClientSide && stored(&rounds[0]) == stored(&rounds[1])
     }
 
     /// Applies the manifest three times. Returns the object before, and each result.

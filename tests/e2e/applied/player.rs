@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::thread;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::cells::{Author, Cell};
 use super::helm::Helm;
@@ -142,6 +142,22 @@ impl State {
     pub(super) fn of(object: &Value, part: &str, content: Option<Value>) -> Self {
         let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
         Self { generation, part: object[part].clone(), content }
+    }
+
+    /// Returns the part without the objects in it that have no fields.
+    pub(super) fn without_empty_objects(&self) -> Value {
+        fn without(value: &Value) -> Value {
+            let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+            match value {
+                Value::Object(fields) => {
+                    let kept = fields.iter().filter(|(_, value)| !is_empty(value));
+                    kept.map(|(name, value)| (name.clone(), without(value))).collect()
+                }
+                Value::Array(items) => items.iter().map(without).collect(),
+                _ => value.clone(),
+            }
+        }
+        without(&self.part)
     }
 }
 
