@@ -3,8 +3,8 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
+use crate::control_plane::run_assets_script;
 use crate::process::Workspace;
 use crate::webhook;
 
@@ -14,18 +14,8 @@ pub(crate) fn tool(name: &str) -> Result<PathBuf, String> {
     if let Some(given) = given.filter(|path| path.is_file()) {
         return Ok(given);
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/assets.sh");
-    let output = Command::new(&script)
-        .arg(name)
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("no {name}: `{}` cannot be run: {error}", script.display()))?;
-    let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()).join(name);
-    if output.status.success() && path.is_file() {
-        Ok(path)
-    } else {
-        Err(format!("no {name}: see what assets.sh says; KUBE_UNIONS_E2E=skip leaves these tests out"))
-    }
+    let made = run_assets_script(&[name], &[]).map(|folder| folder.join(name)).ok().filter(|path| path.is_file());
+    made.ok_or_else(|| format!("no {name}: see what assets.sh says; KUBE_UNIONS_E2E=skip leaves these tests out"))
 }
 
 /// Returns a folder of the workspace with only `kube-unions` in it.

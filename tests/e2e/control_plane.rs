@@ -422,7 +422,7 @@ fn make_assets() -> Result<PathBuf, String> {
 }
 
 /// Returns the folder that the script prints.
-fn run_assets_script(args: &[&str], envs: &[(&str, &str)]) -> Result<PathBuf, String> {
+pub(crate) fn run_assets_script(args: &[&str], envs: &[(&str, &str)]) -> Result<PathBuf, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/assets.sh");
     let output = Command::new(&script)
         .args(args)

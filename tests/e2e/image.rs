@@ -30,36 +30,31 @@ const API_SERVER: &str = "kubernetes.default.svc";
 /// The type and the class of a question for an IPv4 address.
 const INTERNET_ADDRESS: [u8; 4] = [0, 1, 0, 1];
 
+/// The resolver of a pod: its address on loopback, and true if it knows the address of every name. Otherwise it knows no name.
+type NameServer = (&'static str, bool);
+
 #[test]
 fn by_address_it_watches_its_cluster_as_the_account_of_its_pod() {
-    enforces("127.0.0.1", "127.0.0.1 localhost", NameServer::None);
+    enforces("127.0.0.1", "127.0.0.1 localhost", None);
 }
 
 #[test]
 fn a_name_in_the_hosts_file_of_its_pod_counts_whatever_dns_says() {
-    enforces(API_SERVER, &format!("127.0.0.1 localhost {API_SERVER}"), NameServer::KnowsNothing("127.73.0.53"));
+    enforces(API_SERVER, &format!("127.0.0.1 localhost {API_SERVER}"), Some(("127.73.0.53", false)));
 }
 
 #[test]
 fn a_name_that_only_dns_knows_is_found() {
-    enforces(API_SERVER, "127.0.0.1 localhost", NameServer::KnowsTheApiServer("127.73.0.54"));
-}
-
-/// The resolver of the pod, and its address on loopback.
-#[derive(Clone, Copy)]
-enum NameServer {
-    None,
-    KnowsNothing(&'static str),
-    KnowsTheApiServer(&'static str),
+    enforces(API_SERVER, "127.0.0.1 localhost", Some(("127.73.0.54", true)));
 }
 
 /// Starts the image in a cluster whose API server it is to find at `host`, and waits until it enforces a kind's unions.
-fn enforces(host: &str, hosts: &str, name_server: NameServer) {
+fn enforces(host: &str, hosts: &str, name_server: Option<NameServer>) {
     let Some(root) = env::var_os("KUBE_UNIONS_IMAGE_ROOT") else {
         return say("left out, since KUBE_UNIONS_IMAGE_ROOT names no folder (`make image-root` does)");
     };
     let Some(cluster) = Cluster::own() else { return };
-    let Some(resolver) = name_server.start() else { return };
+    let Some(resolver) = name_server.map_or(Some(String::new()), resolve) else { return };
     let pod = Pod::new(Path::new(&root), &cluster, hosts, &resolver);
     let mut image = pod.start(host, cluster.control_plane.port());
 
@@ -150,57 +145,43 @@ impl Pod {
     }
 }
 
-impl NameServer {
-    /// Starts it, and says what is to be in resolv.conf. None, and a line, where the port can't be had without being
-    /// root.
-    fn start(self) -> Option<String> {
-        let address = match self {
-            Self::None => return Some(String::new()),
-            Self::KnowsNothing(address) | Self::KnowsTheApiServer(address) => address,
-        };
-        let socket = match UdpSocket::bind((address, 53)) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                say("left out, since a name server can only listen where it is looked for as root");
-                return None;
-            }
-            bound => bound.expect("the port of name servers is free on an address of loopback that nobody else uses"),
-        };
-        // It ends with the process that runs the tests.
-        thread::spawn(move || {
-            let mut buffer = [0; 512];
-            while let Ok((length, client)) = socket.recv_from(&mut buffer) {
-                if let Some(answer) = self.answer(&buffer[..length]) {
-                    let _ = socket.send_to(&answer, client);
-                }
-            }
-        });
-        Some(format!("nameserver {address}\n"))
-    }
-
-    /// The answer to a question of RFC 1035, section 4.1: 127.0.0.1, no such address, or no such name.
-    fn answer(self, query: &[u8]) -> Option<Vec<u8>> {
-        const HEADER: usize = 12;
-        let name_length = query.get(HEADER..)?.iter().position(|&byte| byte == 0)? + 1;
-        let question = query.get(HEADER..HEADER + name_length + 4)?;
-        let mut name = Vec::new();
-        for label in API_SERVER.split('.') {
-            name.push(u8::try_from(label.len()).ok()?);
-            name.extend(label.as_bytes());
+/// Starts a name server, and returns the line of resolv.conf. `None`: the port can't be had without being root.
+fn resolve((address, knows_all): NameServer) -> Option<String> {
+    let socket = match UdpSocket::bind((address, 53)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            say("left out, since a name server can only listen where it is looked for as root");
+            return None;
         }
-        name.push(0);
-        let known = matches!(self, Self::KnowsTheApiServer(_)) && question[..name_length] == name;
-        let address = known && question[name_length..] == INTERNET_ADDRESS;
-
-        let mut answer = query[..2].to_vec();
-        // A response, recursion available; no error, or NXDOMAIN. One question, perhaps one answer.
-        answer.extend([0x81, if known { 0x80 } else { 0x83 }, 0, 1, 0, u8::from(address), 0, 0, 0, 0]);
-        answer.extend(question);
-        if address {
-            // The name of the question, by its offset; its type and class; ten seconds to live; four bytes.
-            answer.extend([0xc0, 0x0c]);
-            answer.extend(INTERNET_ADDRESS);
-            answer.extend([0, 0, 0, 10, 0, 4, 127, 0, 0, 1]);
+        bound => bound.expect("the port of name servers is free on an address of loopback that nobody else uses"),
+    };
+    // It ends with the process that runs the tests.
+    thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((length, client)) = socket.recv_from(&mut buffer) {
+            if let Some(answer) = answer(&buffer[..length], knows_all) {
+                let _ = socket.send_to(&answer, client);
+            }
         }
-        Some(answer)
+    });
+    Some(format!("nameserver {address}\n"))
+}
+
+/// The answer to a question of RFC 1035, section 4.1: 127.0.0.1, no such address, or no such name.
+fn answer(query: &[u8], is_known: bool) -> Option<Vec<u8>> {
+    const HEADER: usize = 12;
+    let name_length = query.get(HEADER..)?.iter().position(|&byte| byte == 0)? + 1;
+    let question = query.get(HEADER..HEADER + name_length + 4)?;
+    let has_address = is_known && question[name_length..] == INTERNET_ADDRESS;
+
+    let mut answer = query[..2].to_vec();
+    // A response, recursion available; no error, or NXDOMAIN. One question, perhaps one answer.
+    answer.extend([0x81, if is_known { 0x80 } else { 0x83 }, 0, 1, 0, u8::from(has_address), 0, 0, 0, 0]);
+    answer.extend(question);
+    if has_address {
+        // The name of the question, by its offset; its type and class; ten seconds to live; four bytes.
+        answer.extend([0xc0, 0x0c]);
+        answer.extend(INTERNET_ADDRESS);
+        answer.extend([0, 0, 0, 10, 0, 4, 127, 0, 0, 1]);
     }
+    Some(answer)
 }

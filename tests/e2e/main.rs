@@ -74,7 +74,6 @@ mod node;
 mod observability;
 mod observe;
 mod outage;
-mod overload;
 mod patch;
 mod pod_templates;
 mod presets;

@@ -105,14 +105,17 @@ impl Process {
 
     /// Sends SIGTERM. Does not wait.
     pub(crate) fn terminate(&mut self) {
-        let lifeline = self.lifeline.as_mut().expect("the lifeline is there until the process is dropped");
-        lifeline.write_all(b"TERM\n").expect("the watchdog takes signals while the server runs");
+        self.signal("TERM");
     }
 
     /// Sends SIGKILL, which no server can handle. Does not wait.
     pub(crate) fn kill(&mut self) {
+        self.signal("KILL");
+    }
+
+    fn signal(&mut self, name: &str) {
         let lifeline = self.lifeline.as_mut().expect("the lifeline is there until the process is dropped");
-        lifeline.write_all(b"KILL\n").expect("the watchdog takes signals while the server runs");
+        writeln!(lifeline, "{name}").expect("the watchdog takes signals while the server runs");
     }
 
     /// Waits for the server to end by itself.
@@ -203,14 +206,15 @@ fn tail(log: &Path) -> String {
 pub(crate) fn example(package: &str, name: &str, source: &str) -> PathBuf {
     let tests = env::current_exe().expect("a test has a binary");
     let folder = tests.parent().and_then(Path::parent).expect("it is in a folder of the target");
-    let (example, source) = (folder.join("examples").join(name), Path::new(env!("CARGO_MANIFEST_DIR")).join(source));
+    built(folder.join("examples").join(name), source, &format!("cargo build --package {package} --example {name}"))
+}
+
+/// Returns the path of a file. Panics if it is missing or older than its source.
+fn built(file: PathBuf, source: &str, build: &str) -> PathBuf {
     let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    assert!(
-        modified(&example) > modified(&source),
-        "`{}` is missing or older than its source; run `cargo build --package {package} --example {name}`",
-        example.display()
-    );
-    example
+    let is_newer = modified(&file) > modified(&Path::new(env!("CARGO_MANIFEST_DIR")).join(source));
+    assert!(is_newer, "`{}` is missing or older than its source; run `{build}`", file.display());
+    file
 }
 
 /// Returns the program of the Go example and the WebAssembly module, which `make go-example` builds. `None`: it was not asked for,
@@ -237,12 +241,5 @@ fn built_by_go<const N: usize>(made: [(&str, &str); N], build: &str, test: &str)
     }
     let tests = env::current_exe().expect("a test has a binary");
     let target = tests.ancestors().nth(3).expect("it is in a folder of a profile in the target");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    Some(made.map(|(file, source)| {
-        let file = target.join(file);
-        let newer = modified(&file) > modified(&root.join(source));
-        assert!(newer, "`{}` is missing or older than its source; run `make {build}`", file.display());
-        file
-    }))
+    Some(made.map(|(file, source)| built(target.join(file), source, &format!("make {build}"))))
 }
