@@ -62,13 +62,6 @@ pub(crate) struct Count {
     pub(crate) losses: Vec<Loss>,
     /// Objects that were created.
     created: usize,
-    /// The answered writes that were sent and answered while the API server was up.
-    undisturbed: u64,
-    /// The API server's uptime and downtime.
-    up: Duration,
-    down: Duration,
-    /// The duration of the slowest of these writes.
-    longest: Duration,
 }
 
 /// A write that failed.
@@ -140,11 +133,6 @@ impl Writers {
         self.began.elapsed()
     }
 
-    /// Returns the rate so far, with writes in flight, in writes per second.
-    pub(crate) fn rate(&self) -> f64 {
-        per_second(self.sent(), self.elapsed())
-    }
-
     pub(crate) fn sent(&self) -> u64 {
         self.shared.count.lock().unwrap().sent
     }
@@ -170,11 +158,8 @@ impl Writers {
 
     /// Stops the writers. Fails unless the stored objects are those of the answers.
     pub(crate) fn finish(mut self) -> Count {
-        let elapsed = self.began.elapsed();
         self.writing.take().expect("writes are ended once").finish();
-        let mut count = self.shared.count.lock().unwrap().clone();
-        count.down = self.shared.downtimes.lock().unwrap().iter().filter_map(Downtime::length).sum();
-        count.up = elapsed.saturating_sub(count.down);
+        let count = self.shared.count.lock().unwrap().clone();
         if count.failed == 0 {
             let stored = self.stored();
             assert_eq!(stored.len(), count.created, "as many objects are stored as were created");
@@ -204,21 +189,11 @@ impl Writers {
     }
 }
 
-impl Count {
-    /// Returns the rate while the API server was up, in writes per second.
-    pub(crate) fn rate(&self) -> f64 {
-        per_second(self.undisturbed, self.up)
-    }
-}
-
 impl fmt::Display for Count {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sent, answered, failed, again, longest, down, .. } = self;
-        write!(out, "sent {sent}, answered {answered}, failed {failed}, rate {:.0}/s, ", self.rate())?;
-        write!(out, "longest {} ms", longest.as_millis())?;
-        if !down.is_zero() {
-            write!(out, ", sent again while the API server was down for {:.1} s: {again}", down.as_secs_f64())?;
-        }
+        let Self { sent, answered, failed, again, .. } = self;
+        write!(out, "sent {sent}, answered {answered}, failed {failed}")?;
+        write!(out, ", sent again while the API server was down {again}")?;
         let printed = self.losses.iter().take(PRINTED);
         printed.into_iter().try_for_each(|Loss { sent, ended, story }| {
             write!(out, "\n  after {:?}: {story}", ended.duration_since(*sent))
@@ -226,15 +201,7 @@ impl fmt::Display for Count {
     }
 }
 
-fn per_second(writes: u64, time: Duration) -> f64 {
-    f64::from(u32::try_from(writes).unwrap_or(u32::MAX)) / time.as_secs_f64()
-}
-
 impl Downtime {
-    fn length(&self) -> Option<Duration> {
-        Some(self.ended? - self.began)
-    }
-
     fn touches(&self, from: Instant, to: Instant) -> bool {
         to >= self.began && self.ended.is_none_or(|ended| from <= ended)
     }
@@ -342,15 +309,10 @@ impl Writer {
         let sent = Instant::now();
         self.shared.count.lock().unwrap().sent += 1;
         let outcome = self.send_until_answered(&write);
-        let down = self.shared.was_down_since(sent);
         let mut count = self.shared.count.lock().unwrap();
         match outcome {
             Ok(()) => {
                 count.answered += 1;
-                if !down {
-                    count.undisturbed += 1;
-                    count.longest = count.longest.max(sent.elapsed());
-                }
                 if write.target == Target::Collection && matches!(write.expected, Expected::Stored(..)) {
                     count.created += 1;
                 }
