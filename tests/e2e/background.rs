@@ -1,10 +1,13 @@
 //! Work beside a test: until it is told to stop, or for many items at the same time.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// Threads that each do one thing again and again. Dropping it tells them to stop.
+use tokio::runtime::{Builder, Runtime};
+
+/// Threads that each do one thing again and again. Dropping it ends them.
 pub(crate) struct Background {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -37,6 +40,36 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A panic of the thread has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A runtime with one thread, for servers of a test. Dropping it ends their connections.
+pub(crate) struct Servers(Option<Runtime>);
+
+impl Servers {
+    pub(crate) fn start(name: &str) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build();
+        Self(Some(runtime.expect("a runtime can be started")))
+    }
+}
+
+impl Deref for Servers {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        self.0.as_ref().expect("it runs until it is dropped")
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

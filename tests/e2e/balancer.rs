@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Runtime;
+
+use crate::background::Servers;
 
 /// The period of probes. A kubelet under the shipped manifests probes every two seconds.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -34,7 +35,7 @@ pub(crate) struct Backend {
 pub(crate) struct Balancer {
     port: u16,
     rotation: Arc<Rotation>,
-    runtime: Option<Runtime>,
+    runtime: Servers,
 }
 
 /// The replicas that new connections go to.
@@ -48,17 +49,12 @@ struct Rotation {
 impl Balancer {
     /// Starts it, with no replica.
     pub(crate) fn start() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("balancer")
-            .enable_all()
-            .build()
-            .expect("a runtime can be started");
+        let runtime = Servers::start("balancer");
         let rotation = Arc::<Rotation>::default();
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).expect("loopback has a free port");
         let port = listener.local_addr().expect("a listener has an address").port();
         runtime.spawn(accept(listener, Arc::clone(&rotation)));
-        Self { port, rotation, runtime: Some(runtime) }
+        Self { port, rotation, runtime }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -67,8 +63,7 @@ impl Balancer {
 
     /// Adds a replica, which is in rotation while probes find it ready.
     pub(crate) fn add(&self, backend: Backend) {
-        let runtime = self.runtime.as_ref().expect("it runs until it is dropped");
-        runtime.spawn(watch(backend, Arc::clone(&self.rotation)));
+        self.runtime.spawn(watch(backend, Arc::clone(&self.rotation)));
     }
 
     /// Returns true if new connections go to a replica on `port` of 127.0.0.1.
@@ -79,14 +74,6 @@ impl Balancer {
     /// Returns the number of connections so far.
     pub(crate) fn opened(&self) -> usize {
         self.rotation.opened.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Balancer {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 

@@ -28,9 +28,9 @@ use hyper_util::rt::TokioIo;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 
+use crate::background::Servers;
 use crate::control_plane::ControlPlane;
 use fixtures::api_server::DEFINITIONS;
 use passage::Passage;
@@ -46,7 +46,7 @@ pub(crate) enum Effect {
     Drip,
     /// A TCP reset.
     Reset,
-    /// A list of one object, or an event, that is all but endless.
+    /// To the first request: a list of one object, or an event, that is all but endless.
     Endless,
     /// The first half, as if it were all of it.
     Truncated,
@@ -72,18 +72,16 @@ pub(crate) enum Requests {
 
 /// A fault of the API server.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fault {
-    pub(crate) requests: Requests,
-    pub(crate) effect: Effect,
-    /// Only the first request is hit.
-    pub(crate) once: bool,
+struct Fault {
+    requests: Requests,
+    effect: Effect,
 }
 
 /// A running proxy. Dropping it ends its connections.
 pub(crate) struct Proxy {
     kubeconfig: PathBuf,
     shared: Arc<Shared>,
-    runtime: Option<Runtime>,
+    _runtime: Servers,
 }
 
 struct Shared {
@@ -109,12 +107,7 @@ struct Asked {
 impl Proxy {
     /// Starts it in front of an API server, with no fault.
     pub(crate) fn start(control_plane: &ControlPlane) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("proxy")
-            .enable_all()
-            .build()
-            .expect("a runtime can be started");
+        let runtime = Servers::start("proxy");
         let path = control_plane.webhook_kubeconfig();
         let (listener, upstream) = runtime.block_on(async {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("loopback has a free port");
@@ -130,7 +123,7 @@ impl Proxy {
         let (fault, hits, swallowed) = (watch::Sender::new(None), Mutex::default(), AtomicUsize::new(0));
         let shared = Arc::new(Shared { upstream, fault, hits, swallowed });
         runtime.spawn(accept(listener, Arc::clone(&shared)));
-        Self { kubeconfig, shared, runtime: Some(runtime) }
+        Self { kubeconfig, shared, _runtime: runtime }
     }
 
     /// Returns the kubeconfig that leads to it, with the rights of the webhook.
@@ -139,9 +132,9 @@ impl Proxy {
     }
 
     /// Injects a fault from now on, and into the watches that are open. If it hits lists, the watch expires.
-    pub(crate) fn inject(&self, fault: Fault) {
+    pub(crate) fn inject(&self, requests: Requests, effect: Effect) {
         self.shared.hits.lock().unwrap().clear();
-        self.shared.fault.send_replace(Some(fault));
+        self.shared.fault.send_replace(Some(Fault { requests, effect }));
     }
 
     pub(crate) fn lift(&self) {
@@ -156,14 +149,6 @@ impl Proxy {
     /// Returns the number of endless answers that the webhook has read to their end.
     pub(crate) fn swallowed(&self) -> usize {
         self.shared.swallowed.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 
@@ -205,7 +190,7 @@ impl Shared {
     fn hit(&self, asked: &Asked) -> Option<Effect> {
         let mut hits = self.hits.lock().unwrap();
         let fault = (*self.fault.borrow()).filter(|fault| asked.is_one_of(fault.requests))?;
-        if fault.once && !hits.is_empty() {
+        if fault.effect == Effect::Endless && !hits.is_empty() {
             return None;
         }
         hits.push(asked.path.clone());
