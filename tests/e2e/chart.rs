@@ -1,19 +1,17 @@
 //! The Helm chart: its rendering, the answers of a real API server, and a release from its installation to its end.
 //!
-//! helm is the real one. There are no nodes, so the tests run a pod's command themselves, with the arguments of the rendered pod
-//! and the token of its own `ServiceAccount`.
+//! helm is the real one. A release is installed on a cluster with a node that plays a kubelet ([`ClusterWithNode`]).
+//!
+//! [`ClusterWithNode`]: crate::guide::ClusterWithNode
 
 mod arguments;
 mod clusters;
 mod crds;
-mod enforcement;
 pub(crate) mod helm;
 mod lifecycle;
 mod manifests;
 mod monitoring;
-mod pods;
 mod refusals;
-mod release;
 mod rendering;
 mod rights;
 mod server;

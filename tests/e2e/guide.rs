@@ -17,7 +17,10 @@ mod shell;
 use std::collections::BTreeSet;
 
 use fixtures::files::{files, is_linked};
+pub(crate) use node::ClusterWithNode;
 use page::{Page, read, steps};
+pub(crate) use release::{INSTALL, UNINSTALL, accepted, caches, enforced, unregistered};
+pub(crate) use shell::Shell;
 
 /// Makes a test for pages, and adds them to `FOLLOWED`.
 macro_rules! followed {

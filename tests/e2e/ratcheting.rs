@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 use crate::cluster::AnyCluster;
 use crate::kind::Kind;
 
-pub(crate) const ROLLING_UPDATE: &str = "spec.strategy.rollingUpdate: Forbidden: may only be specified when `type` is \"RollingUpdate\"; \
-    remove it, or change `type` to switch the member";
-pub(crate) const BLUE_GREEN: &str = "spec.strategy.blueGreen: Forbidden: may only be specified when `type` is \"BlueGreen\"; \
+const ROLLING_UPDATE: &str = "spec.strategy.rollingUpdate: Forbidden: may only be specified when `type` is \"RollingUpdate\"; \
     remove it, or change `type` to switch the member";
 
 #[test]
@@ -30,11 +28,11 @@ fn an_object_stored_invalid_can_lose_its_finalizer_and_be_deleted() {
 }
 
 /// Two members set, one of them not selected.
-pub(crate) fn invalid() -> Value {
+fn invalid() -> Value {
     json!({"strategy": {"type": "Canary", "canary": {"weight": 1}, "rollingUpdate": {"maxSurge": 1}}})
 }
 
 /// The warning about a violation that the stored object had already.
-pub(crate) fn let_through(cause: &str) -> String {
+fn let_through(cause: &str) -> String {
     format!("{cause}; let through because the union did not change")
 }

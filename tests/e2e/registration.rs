@@ -142,7 +142,7 @@ pub(crate) fn decoded(base64: &Value) -> String {
 
 /// A switch of the strategy of a Rollout clears the settings of the old one.
 #[track_caller]
-pub(crate) fn assert_switched(rollouts: &Kind<'_>) {
+fn assert_switched(rollouts: &Kind<'_>) {
     rollouts
         .apply("shop", &json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}))
         .accepted();
@@ -215,7 +215,7 @@ fn inspection(mut entry: Value) -> Value {
 }
 
 /// Returns a whole configuration.
-fn whole(plural: &str, webhooks: &[Value]) -> Value {
+pub(crate) fn whole(plural: &str, webhooks: &[Value]) -> Value {
     let kind = if plural == KINDS[0] { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
     let mut object = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",

@@ -1,25 +1,26 @@
 //! `kube-unions verify` and `kube-unions unregister`, which the chart's hooks run, on clusters in every state.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 
-use super::pods::while_doing;
+use crate::background::Background;
 use crate::cluster::{Cluster, is_left_out};
 use crate::control_plane::ControlPlane;
 use crate::http::Client;
 use crate::kubectl::Output;
 use crate::process::{Process, Workspace};
+use crate::registration::{KINDS, path, whole};
 use crate::webhook::{binary, kube_unions};
 use fixtures::wait::{SETTLED, eventually, for_some};
 
 const GROUP: &str = "verify.kube-unions.dev";
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/probes.verify.kube-unions.dev";
-const CONFIGURATIONS: [(&str, &str); 2] = [
-    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
-    ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
-];
+/// The pause of a webhook that registers itself repeatedly, which leaves processor time to other tests.
+const PACE: Duration = Duration::from_millis(40);
 
 const DEFINED: &str = "ok      a CRD with a union is served\n";
 const REJECTED: &str = "ok      an object with two members is rejected\n";
@@ -171,32 +172,29 @@ fn account(control_plane: &ControlPlane, name: &str) -> String {
 
 /// Returns how many of the two configurations exist.
 fn registered(control_plane: &ControlPlane) -> usize {
-    let there = |plural| control_plane.client().get(&path(plural)).unwrap().is_success();
-    CONFIGURATIONS.iter().filter(|(_, plural)| there(plural)).count()
-}
-
-fn path(plural: &str) -> String {
-    format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions")
+    KINDS.iter().filter(|plural| control_plane.client().get(&path(plural)).unwrap().is_success()).count()
 }
 
 /// Runs `work` while both configurations are applied repeatedly with the rights of `client`, as a running webhook does. Counts
 /// the refusals.
 fn while_registering(client: &Client, work: impl FnOnce(&AtomicUsize)) {
-    let refused = AtomicUsize::new(0);
-    let register = || {
-        for (kind, plural) in CONFIGURATIONS {
-            let object = json!({
-                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "kube-unions"},
-            });
-            let path = format!("{}?fieldManager=kube-unions&force=true", path(plural));
-            match client.send("PATCH", &path, "application/apply-patch+yaml", object.to_string().as_bytes()) {
-                Ok(answer) if answer.is_success() => {}
-                _ => drop(refused.fetch_add(1, Ordering::Relaxed)),
+    let refused = Arc::<AtomicUsize>::default();
+    let registering = Background::start([{
+        let (client, refused) = (client.clone(), Arc::clone(&refused));
+        move || {
+            for plural in KINDS {
+                let path = format!("{}?fieldManager=kube-unions&force=true", path(plural));
+                let object = whole(plural, &[]).to_string();
+                match client.send("PATCH", &path, "application/apply-patch+yaml", object.as_bytes()) {
+                    Ok(answer) if answer.is_success() => {}
+                    _ => drop(refused.fetch_add(1, Ordering::Relaxed)),
+                }
             }
+            thread::sleep(PACE);
         }
-        Ok(())
-    };
-    while_doing(register, || work(&refused));
+    }]);
+    work(&refused);
+    registering.finish();
 }
 
 /// An API server has the metrics that the alerts and the dashboard read.

@@ -3,9 +3,8 @@
 use super::page::Page;
 use super::shell::Shell;
 use crate::cluster::Cluster;
-use crate::control_plane::ControlPlane;
 use crate::native::Native;
-use crate::process::{Workspace, example};
+use crate::process::example;
 use crate::registration::with_rights;
 
 /// Follows pages on a cluster whose webhook registers itself. Returns false if that is skipped.
@@ -14,28 +13,28 @@ pub(super) fn on_a_cluster(pages: &mut [Page; 8]) -> bool {
     // Authoring audits the whole cluster, so it comes first. The presets change what built-in types do, so they come last.
     let [authoring, patching, kustomize_and_helm, playground, preview, testing, samples, presets] = pages;
     let control_plane = &cluster.control_plane;
-    with_shell(control_plane, |shell| {
-        let run = "cargo run --quiet --manifest-path \"$KUBE_UNIONS/Cargo.toml\" --package kube-unions-author --example rollout";
-        shell.replace(run, program());
-        authoring.follow(shell);
-    });
-    with_shell(control_plane, |shell| patching.follow(shell));
-    with_shell(control_plane, |shell| {
-        kustomize_and_helm.follow_up_to("helm plugin install", shell);
-        shell.prepare("helm uninstall backups");
-        shell.use_tool("helm", "helm4");
-        kustomize_and_helm.follow_up_to("kube-unions annotate", shell);
-        shell.prepare("mkdir backups/crds && cp manifests/samples/gateway/crd.yaml backups/crds/gateways.yaml");
-        kustomize_and_helm.follow(shell);
-    });
+    let mut shell = Shell::new(control_plane);
+    let run =
+        "cargo run --quiet --manifest-path \"$KUBE_UNIONS/Cargo.toml\" --package kube-unions-author --example rollout";
+    shell.replace(run, program());
+    authoring.follow(&shell);
+    patching.follow(&Shell::new(control_plane));
+
+    let shell = Shell::new(control_plane);
+    kustomize_and_helm.follow_up_to("helm plugin install", &shell);
+    shell.prepare("helm uninstall backups");
+    shell.use_tool("helm", "helm4");
+    kustomize_and_helm.follow_up_to("kube-unions annotate", &shell);
+    shell.prepare("mkdir backups/crds && cp manifests/samples/gateway/crd.yaml backups/crds/gateways.yaml");
+    kustomize_and_helm.follow(&shell);
     for page in [playground, preview, testing] {
-        with_shell(control_plane, |shell| page.follow(shell));
+        page.follow(&Shell::new(control_plane));
     }
-    with_shell(control_plane, |shell| {
-        shell.replace("cargo run --package kube-unions-author --example rollout", program());
-        samples.follow(shell);
-    });
-    with_shell(control_plane, |shell| presets.follow(shell));
+
+    let mut shell = Shell::new(control_plane);
+    shell.replace("cargo run --package kube-unions-author --example rollout", program());
+    samples.follow(&shell);
+    presets.follow(&Shell::new(control_plane));
     true
 }
 
@@ -43,7 +42,7 @@ pub(super) fn on_a_cluster(pages: &mut [Page; 8]) -> bool {
 pub(super) fn without_a_webhook(pages: &mut [Page; 2]) -> bool {
     let Some(server) = Native::start() else { return false };
     for page in pages {
-        with_shell(server.control_plane(), |shell| page.follow(shell));
+        page.follow(&Shell::new(server.control_plane()));
     }
     true
 }
@@ -51,9 +50,4 @@ pub(super) fn without_a_webhook(pages: &mut [Page; 2]) -> bool {
 /// Returns the program of the example, which the build of the tests has made. cargo would compile its dependencies again for it alone.
 fn program() -> String {
     example("kube-unions-author", "rollout", "manifests/samples/rust/rollout.rs").display().to_string()
-}
-
-fn with_shell(control_plane: &ControlPlane, work: impl FnOnce(&mut Shell<'_>)) {
-    let workspace = Workspace::new("guide");
-    work(&mut Shell::new(control_plane, &workspace));
 }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
-use tokio::runtime::Runtime;
 
+use crate::background::Servers;
 use crate::process::Workspace;
 
 /// The network of Services. Every Service has the same pods behind it.
@@ -23,7 +23,8 @@ const LONGEST_HEAD: usize = 8 * 1024;
 /// A running proxy. Dropping it ends its connections.
 pub(super) struct Network {
     routes: Arc<Mutex<Routes>>,
-    runtime: Option<Runtime>,
+    /// Other servers on these networks use it, too.
+    pub(super) runtime: Servers,
     configuration: PathBuf,
 }
 
@@ -39,12 +40,7 @@ struct Routes {
 impl Network {
     /// Starts the proxy, whose socket and configuration are in `folder`.
     pub(super) fn start(folder: &Workspace) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("network")
-            .enable_all()
-            .build()
-            .expect("a runtime can be started");
+        let runtime = Servers::start("network");
         let socket = folder.path().join("egress.sock");
         let configuration = folder.write("egress.json", &egress_through(&socket));
         let routes = Arc::<Mutex<Routes>>::default();
@@ -53,17 +49,12 @@ impl Network {
             UnixListener::bind(&socket).expect("a socket can be made")
         };
         runtime.spawn(accept(listener, Arc::clone(&routes)));
-        Self { routes, runtime: Some(runtime), configuration }
+        Self { routes, runtime, configuration }
     }
 
     /// Returns the flag with which the API server uses the proxy.
     pub(super) fn flag(&self) -> String {
         format!("--egress-selector-config-file={}", self.configuration.display())
-    }
-
-    /// Returns the runtime, for other servers on these networks.
-    pub(super) fn runtime(&self) -> &Runtime {
-        self.runtime.as_ref().expect("it runs until it is dropped")
     }
 
     /// Leads an address to a port of loopback.
@@ -74,14 +65,6 @@ impl Network {
     /// Sets the ports of loopback to which new connections to a Service go in turn.
     pub(super) fn set_backends(&self, backends: Vec<u16>) {
         self.routes.lock().unwrap().backends = backends;
-    }
-}
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 

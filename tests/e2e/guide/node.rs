@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 use super::container::Container;
 use super::logs;
 use super::network::Network;
+use crate::background::Background;
 use crate::cluster::{is_left_out, say};
 use crate::control_plane::ControlPlane;
 use crate::lending::Lent;
@@ -25,96 +25,59 @@ use crate::process::{Process, Workspace};
 /// The time between two looks at the pods.
 const PERIOD: Duration = Duration::from_millis(200);
 
-const CONTROLLERS: &str =
-    "deployment-controller,replicaset-controller,job-controller,garbage-collector-controller,namespace-controller";
+const CONTROLLERS: &str = "deployment-controller,replicaset-controller,job-controller,garbage-collector-controller,\
+                           namespace-controller,resourcequota-controller";
 
 const NAME: &str = "node-1";
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const KUBELET: u16 = 10250;
 
 /// A running cluster with one node. Dropping it stops all of it.
-pub(super) struct ClusterWithNode {
+pub(crate) struct ClusterWithNode {
     // Fields are dropped in this order: the pods first.
-    kubelet: Kubelet,
+    _kubelet: Background,
     _controllers: Process,
     control_plane: Arc<Lent>,
-    _network: Arc<Network>,
-    _folder: Arc<Workspace>,
-}
-
-/// The thread of the node.
-struct Kubelet {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// A node, and the pods that it runs, by uid.
 struct Node {
     control_plane: Arc<Lent>,
-    network: Arc<Network>,
-    folder: Arc<Workspace>,
+    network: Network,
+    folder: Workspace,
     running: BTreeMap<String, Container>,
     started: u8,
 }
 
 impl ClusterWithNode {
-    /// `None`: these tests are skipped, or there is no kube-controller-manager.
-    pub(super) fn start() -> Option<Self> {
+    /// Starts a cluster whose API server has more flags. `None`: these tests are skipped, or there is no kube-controller-manager.
+    pub(crate) fn start(flags: &[String]) -> Option<Self> {
         if is_left_out() {
             return None;
         }
-        let folder = Arc::new(Workspace::new("node"));
-        let network = Arc::new(Network::start(&folder));
-        let control_plane = ControlPlane::start_bare(&[network.flag()]).unwrap_or_else(|message| panic!("{message}"));
+        let folder = Workspace::new("node");
+        let network = Network::start(&folder);
+        let flags = [flags, &[network.flag()]].concat();
+        let control_plane = ControlPlane::start_bare(&flags).unwrap_or_else(|message| panic!("{message}"));
         let Some(controllers) = control_plane.start_controllers(CONTROLLERS) else {
-            say(
-                "no kube-controller-manager beside the API server: that the pages which install the chart can be followed IS NOT TESTED; \
-                 `tests/controlplane/assets.sh controller-manager` builds it",
-            );
+            say("no kube-controller-manager beside the API server: that the chart can be installed IS NOT TESTED; \
+                 `tests/controlplane/assets.sh controller-manager` builds it");
             return None;
         };
         let control_plane = Arc::new(control_plane);
-        network.route((ADDRESS, KUBELET), logs::serve(network.runtime(), folder.path()));
-        let node = Node {
-            control_plane: Arc::clone(&control_plane),
-            network: Arc::clone(&network),
-            folder: Arc::clone(&folder),
-            running: BTreeMap::new(),
-            started: 0,
-        };
+        network.route((ADDRESS, KUBELET), logs::serve(&network.runtime, folder.path()));
+        let mut node =
+            Node { control_plane: Arc::clone(&control_plane), network, folder, running: BTreeMap::new(), started: 0 };
         node.join();
-        let kubelet = Kubelet::start(node);
-        Some(Self { kubelet, _controllers: controllers, control_plane, _network: network, _folder: folder })
+        let kubelet = Background::start([move || {
+            node.sync();
+            thread::sleep(PERIOD);
+        }]);
+        Some(Self { _kubelet: kubelet, _controllers: controllers, control_plane })
     }
 
-    /// Returns the control plane. Fails if the node has failed.
-    pub(super) fn control_plane(&self) -> &ControlPlane {
-        assert!(!self.kubelet.thread.as_ref().is_some_and(JoinHandle::is_finished), "the node runs");
+    pub(crate) fn control_plane(&self) -> &ControlPlane {
         &self.control_plane
-    }
-}
-
-impl Kubelet {
-    fn start(mut node: Node) -> Self {
-        let stop = Arc::<AtomicBool>::default();
-        let is_stopped = Arc::clone(&stop);
-        let thread = thread::spawn(move || {
-            while !is_stopped.load(Ordering::Relaxed) {
-                node.sync();
-                thread::sleep(PERIOD);
-            }
-        });
-        Self { stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Kubelet {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed, and has failed the test.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -133,9 +96,9 @@ impl Node {
         let Ok(pods) = self.control_plane.client().get("/api/v1/pods") else { return };
         for pod in pods.body["items"].as_array().into_iter().flatten() {
             self.sync_pod(pod);
+            // A pod that was told to stop serves for a second more.
+            self.network.set_backends(self.running.values().filter_map(Container::backend).collect());
         }
-        let backends = self.running.values().filter_map(Container::backend).collect();
-        self.network.set_backends(backends);
     }
 
     fn sync_pod(&mut self, pod: &Value) {

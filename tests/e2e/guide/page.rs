@@ -37,21 +37,21 @@ impl Page {
     }
 
     /// Follows the rest of the page.
-    pub(super) fn follow(&mut self, shell: &Shell<'_>) {
+    pub(super) fn follow(&mut self, shell: &Shell) {
         while let Some(step) = self.steps.pop_front() {
             shell.follow(&step);
         }
     }
 
     /// Follows the page up to the next step that contains `text`, and not that step.
-    pub(super) fn follow_up_to(&mut self, text: &str, shell: &Shell<'_>) {
+    pub(super) fn follow_up_to(&mut self, text: &str, shell: &Shell) {
         while !self.next().commands.contains(text) {
             self.follow_next(shell);
         }
     }
 
     /// Follows the next step, which contains `text`.
-    pub(super) fn follow_one(&mut self, text: &str, shell: &Shell<'_>) {
+    pub(super) fn follow_one(&mut self, text: &str, shell: &Shell) {
         assert!(self.next().commands.contains(text), "{text}: the next step is {:?}", self.next());
         self.follow_next(shell);
     }
@@ -69,7 +69,7 @@ impl Page {
         self.steps.front().unwrap_or_else(|| panic!("{} has no more steps", self.path))
     }
 
-    fn follow_next(&mut self, shell: &Shell<'_>) {
+    fn follow_next(&mut self, shell: &Shell) {
         let step = self.steps.pop_front().expect("it was looked at");
         shell.follow(&step);
     }

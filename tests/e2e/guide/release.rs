@@ -6,14 +6,13 @@ use super::node::ClusterWithNode;
 use super::page::Page;
 use super::shell::Shell;
 use crate::contrib::definitions_of;
-use crate::process::Workspace;
 use crate::version::{Feature, lacks};
 
 /// The chart, installed without a registry.
-const INSTALL: &str = "helm install kube-unions charts/kube-unions -n kube-unions --create-namespace --wait";
+pub(crate) const INSTALL: &str = "helm install kube-unions charts/kube-unions -n kube-unions --create-namespace --wait";
 
 /// Ends a release, and waits until its pods are gone.
-const UNINSTALL: &str = "helm uninstall kube-unions -n kube-unions --wait";
+pub(crate) const UNINSTALL: &str = "helm uninstall kube-unions -n kube-unions --wait";
 
 /// Waits for the pods of a release.
 const ROLLED_OUT: &str = "kubectl -n kube-unions rollout status deployment/kube-unions";
@@ -39,6 +38,7 @@ pub(super) fn troubleshooting_and_operating([troubleshooting, operating]: &mut [
         shell.replace("POD", shell.prepare(name));
         troubleshooting.follow_up_to("kubectl delete clusterrole ", shell);
         shell.prepare("kubectl delete namespace kube-unions");
+        accepted(shell);
         troubleshooting.follow_one("kubectl delete clusterrole ", shell);
         unregistered(shell);
         accepted(shell);
@@ -141,20 +141,19 @@ pub(super) fn readme_of_the_chart([page]: &mut [Page; 1]) -> bool {
 }
 
 /// Runs `work` in a shell on a cluster with a node and without the webhook. Returns false if that is skipped.
-fn with_shell(work: impl FnOnce(&mut Shell<'_>)) -> bool {
-    let Some(cluster) = ClusterWithNode::start() else { return false };
-    let workspace = Workspace::new("guide");
-    work(&mut Shell::new(cluster.control_plane(), &workspace));
+fn with_shell(work: impl FnOnce(&mut Shell)) -> bool {
+    let Some(cluster) = ClusterWithNode::start(&[]) else { return false };
+    work(&mut Shell::new(cluster.control_plane()));
     true
 }
 
 /// Like [`with_shell`], for a page that applies mutating policies, too.
-fn with_policies(work: impl FnOnce(&mut Shell<'_>)) -> bool {
+fn with_policies(work: impl FnOnce(&mut Shell)) -> bool {
     !lacks(Feature::MutatingPolicies) && with_shell(work)
 }
 
 /// Writes the CRD and the invalid object of Getting started, `crd.yaml` and `bad.yaml`.
-fn caches(shell: &Shell<'_>) {
+pub(crate) fn caches(shell: &Shell) {
     let page = Page::open("docs/guide/getting-started.md");
     for file in ["crd.yaml", "bad.yaml"] {
         let block = page.block("sh", &format!("cat > {file} <<"));
@@ -164,17 +163,17 @@ fn caches(shell: &Shell<'_>) {
 }
 
 /// Waits until the unions of Getting started are enforced.
-fn enforced(shell: &Shell<'_>) {
+pub(crate) fn enforced(shell: &Shell) {
     shell.wait_until("kubectl create --dry-run=server -f bad.yaml", INVALID);
 }
 
 /// Waits until the unions of Getting started are not enforced.
-fn accepted(shell: &Shell<'_>) {
+pub(crate) fn accepted(shell: &Shell) {
     let created = "cache.demo.example.com/sessions created (server dry run)";
     shell.wait_until("kubectl create --dry-run=server -f bad.yaml", created);
 }
 
 /// Waits until nothing is registered.
-fn unregistered(shell: &Shell<'_>) {
+pub(crate) fn unregistered(shell: &Shell) {
     shell.wait_until("kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations", "No resources found");
 }

@@ -25,16 +25,17 @@ const PATCHES: [&str; 2] = ["kubectl patch ", "kube-unions patch live "];
 
 /// Runs each step in a shell of its own, in the folder where the previous one ended. The first one starts in a folder with `manifests`
 /// and `charts`.
-pub(super) struct Shell<'w> {
-    pub(super) workspace: &'w Workspace,
+pub(crate) struct Shell {
+    pub(super) workspace: Workspace,
     path: String,
     kubeconfig: String,
     /// Names that the reader replaces.
     names: Vec<(&'static str, String)>,
 }
 
-impl<'w> Shell<'w> {
-    pub(super) fn new(control_plane: &ControlPlane, workspace: &'w Workspace) -> Self {
+impl Shell {
+    pub(crate) fn new(control_plane: &ControlPlane) -> Self {
+        let workspace = Workspace::new("guide");
         let bin = workspace.path().join("bin");
         fs::create_dir(&bin).unwrap();
         let link = |target: &Path, name: &str| std::os::unix::fs::symlink(target, bin.join(name)).unwrap();
@@ -98,7 +99,7 @@ impl<'w> Shell<'w> {
 
     /// Runs commands that the page does not have, which have to succeed.
     #[track_caller]
-    pub(super) fn prepare(&self, commands: &str) -> String {
+    pub(crate) fn prepare(&self, commands: &str) -> String {
         let (code, output) = self.run(commands);
         assert_eq!(code, Some(0), "{commands}\n{output}");
         output
@@ -106,7 +107,7 @@ impl<'w> Shell<'w> {
 
     /// Runs commands that the page does not have, which change nothing, until they print this.
     #[track_caller]
-    pub(super) fn wait_until(&self, commands: &str, expected: &str) {
+    pub(crate) fn wait_until(&self, commands: &str, expected: &str) {
         let mut last = String::new();
         let done = eventually(IN_FORCE, || {
             last = self.run(commands).1;
