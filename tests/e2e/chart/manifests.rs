@@ -1,16 +1,15 @@
 //! `manifests/webhook`: the chart's default rendering for those who use no Helm, written by `make manifests`.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs;
-use std::path::Path;
 
 use serde_json::Value;
 
 use super::helm::Helm;
 use crate::kind::parse;
+use fixtures::files::assert_generated;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook");
+const KUSTOMIZATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook/kustomization.yaml");
 const HEADER: &str = "# Made from charts/kube-unions by `make manifests`.\n";
 
 /// Labels and annotations that only Helm uses.
@@ -25,14 +24,9 @@ fn the_plain_manifests_are_the_default_rendering() {
         files.keys().map(String::as_str).collect::<Vec<_>>(),
         ["deployment.yaml", "poddisruptionbudget.yaml", "rbac.yaml", "service.yaml"]
     );
-    let kustomization = fs::read_to_string(Path::new(FOLDER).join("kustomization.yaml")).unwrap();
+    let kustomization = fs::read_to_string(KUSTOMIZATION).unwrap();
     for (name, text) in files {
-        let path = Path::new(FOLDER).join(&name);
-        if env::var_os("KUBE_UNIONS_UPDATE").is_some_and(|set| set == "1") {
-            fs::write(&path, &text).unwrap();
-        }
-        let found = fs::read_to_string(&path).unwrap();
-        assert!(found == text, "{} is not in step with the chart; run `make manifests`", path.display());
+        assert_generated(format!("manifests/webhook/{name}"), &text, "make manifests");
         assert!(!text.to_lowercase().contains("helm"), "{name} mentions helm");
         assert!(kustomization.contains(&format!("- {name}\n")), "kustomization.yaml does not list {name}");
     }
@@ -51,13 +45,9 @@ fn files(rendered: &str) -> BTreeMap<String, String> {
         assert!(source.starts_with("# Source: "), "{source}");
         let lines = text.lines().filter(|line| !HELM_ONLY.iter().any(|label| line.trim_start().starts_with(label)));
         let text = lines.flat_map(|line| [line, "\n"]).collect::<String>();
-        files
-            .entry(name.to_owned())
-            .and_modify(|file: &mut String| {
-                file.push_str("---\n");
-                file.push_str(&text);
-            })
-            .or_insert_with(|| format!("{HEADER}{text}"));
+        let file = files.entry(name.to_owned()).or_insert_with(String::new);
+        *file += if file.is_empty() { HEADER } else { "---\n" };
+        *file += &text;
     }
     files
 }

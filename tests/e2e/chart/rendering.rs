@@ -1,8 +1,6 @@
 //! The chart's rendering of values, as rows of data, and the invariants of every rendering.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -82,21 +80,18 @@ impl Row {
 
     /// Returns every difference from the row.
     fn faults(&self, objects: &[Value]) -> Vec<String> {
-        let there = |id: &&String| find(objects, id).is_some();
-        let missing = self.present.iter().filter(|id| !there(id)).map(|id| format!("there is no {id}"));
-        let unwanted = self.absent.iter().filter(there).map(|id| format!("there is a {id}"));
-        let given: Vec<_> =
-            objects.iter().filter(|it| it["kind"] == "Deployment").flat_map(arguments).flatten().collect();
-        let lacking = self.arguments.iter().filter(|it| !given.contains(it)).map(|it| format!("{it} is not given"));
-        let surplus = self.lacks_arguments.iter().filter(|it| given.contains(it)).map(|it| format!("{it} is given"));
-        let wrong = self.want.iter().filter_map(|want| want.fault(objects));
-        missing
-            .chain(unwanted)
-            .chain(lacking)
-            .chain(surplus)
-            .chain(wrong)
-            .map(|fault| format!("{}: {fault}", self.what))
-            .collect()
+        let deployment = objects.iter().filter(|it| it["kind"] == "Deployment");
+        let given: Vec<_> = deployment.flat_map(arguments).flatten().collect();
+        let mut faults: Vec<_> = self.want.iter().filter_map(|want| want.fault(objects)).collect();
+        for (ids, are_wanted) in [(&self.present, true), (&self.absent, false)] {
+            let wrong = ids.iter().filter(|id| find(objects, id).is_some() != are_wanted);
+            faults.extend(wrong.map(|id| format!("{id} is there: {}", !are_wanted)));
+        }
+        for (arguments, are_wanted) in [(&self.arguments, true), (&self.lacks_arguments, false)] {
+            let wrong = arguments.iter().filter(|argument| given.contains(argument) != are_wanted);
+            faults.extend(wrong.map(|argument| format!("{argument} is given: {}", !are_wanted)));
+        }
+        faults.iter().map(|fault| format!("{}: {fault}", self.what)).collect()
     }
 }
 
@@ -247,25 +242,17 @@ fn the_alerts_name_the_port_of_the_values() {
 
 #[test]
 fn nothing_in_the_chart_asks_the_cluster_or_a_die() {
-    let folder = Path::new(super::CHART).join("templates");
-    let mut folders = vec![folder];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if entry.is_dir() {
-                folders.push(entry);
-                continue;
-            }
-            let text = fs::read_to_string(&entry).unwrap();
-            let actions = text.split("{{").skip(1).map(|rest| rest.split("}}").next().unwrap());
-            let actions = actions.filter(|action| !action.trim_start_matches("- ").starts_with("/*"));
-            let words = actions.flat_map(|action| action.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.'));
-            for word in words {
-                let unstable = word.starts_with("gen") || word.starts_with("rand") || word.starts_with("uuid");
-                let asks = matches!(word, "lookup" | "now" | "date" | "ago" | ".Capabilities.APIVersions.Has");
-                // Lists in an order of their own at each call.
-                let unstable = unstable || matches!(word, "keys" | "values" | "shuffle");
-                assert!(!unstable && !asks, "{}: `{word}` makes no stable rendering", entry.display());
-            }
+    let of_type = |extension| files("charts/kube-unions/templates", extension);
+    for (path, text) in ["yaml", "tpl", "txt"].into_iter().flat_map(of_type) {
+        let actions = text.split("{{").skip(1).map(|rest| rest.split("}}").next().unwrap());
+        let actions = actions.filter(|action| !action.trim_start_matches("- ").starts_with("/*"));
+        let words = actions.flat_map(|action| action.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.'));
+        for word in words {
+            let unstable = word.starts_with("gen") || word.starts_with("rand") || word.starts_with("uuid");
+            let asks = matches!(word, "lookup" | "now" | "date" | "ago" | ".Capabilities.APIVersions.Has");
+            // Lists in an order of their own at each call.
+            let unstable = unstable || matches!(word, "keys" | "values" | "shuffle");
+            assert!(!unstable && !asks, "{path}: `{word}` makes no stable rendering");
         }
     }
 }
