@@ -13,6 +13,7 @@ use crate::enforcement;
 use crate::http::{Answer, Client};
 use crate::kubectl::{Kubectl, Output};
 use crate::native;
+use crate::resource::Resource;
 use crate::webhook::{Webhook, kube_unions};
 use fixtures::wait::{SETTLED, eventually, for_some};
 
@@ -23,9 +24,7 @@ pub(crate) const SAMPLES_GROUP: &str = "samples.kube-unions.dev";
 pub(crate) struct Kind<'c> {
     cluster: &'c AnyCluster,
     sample: PathBuf,
-    group: String,
-    name: String,
-    plural: String,
+    api: Resource,
     kubectl: Kubectl,
 }
 
@@ -45,10 +44,9 @@ impl<'c> Kind<'c> {
 
     /// Returns the kind of a CRD, which is like no sample. Nothing is installed yet.
     pub(crate) fn of_definition(cluster: &'c AnyCluster, crd: &Value) -> Self {
-        let text = |at: &str| crd["spec"].pointer(at).and_then(Value::as_str).expect("a CRD has names").to_owned();
-        let (group, name, plural) = (text("/group"), text("/names/kind"), text("/names/plural"));
-        let kubectl = cluster.kubectl(&format!("{group}-{plural}"));
-        Self { cluster, sample: PathBuf::new(), group, name, plural, kubectl }
+        let api = Resource::of_definition(crd);
+        let kubectl = cluster.kubectl(&format!("{}-{}", api.group, api.plural));
+        Self { cluster, sample: PathBuf::new(), api, kubectl }
     }
 
     /// The sample that it is like.
@@ -57,12 +55,16 @@ impl<'c> Kind<'c> {
     }
 
     pub(crate) fn group(&self) -> &str {
-        &self.group
+        &self.api.group
     }
 
     /// The name of the kind, for example `Rollout`.
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        &self.api.kind
+    }
+
+    pub(crate) fn api(&self) -> &Resource {
+        &self.api
     }
 
     pub(crate) fn cluster(&self) -> &AnyCluster {
@@ -80,12 +82,12 @@ impl<'c> Kind<'c> {
 
     /// The name of the CRD.
     pub(crate) fn definition_name(&self) -> String {
-        format!("{}.{}", self.plural, self.group)
+        format!("{}.{}", self.api.plural, self.api.group)
     }
 
     /// The resource, said so that kubectl cannot take another group's.
     pub(crate) fn resource(&self) -> String {
-        format!("{}.v1.{}", self.plural, self.group)
+        format!("{}.v1.{}", self.api.plural, self.api.group)
     }
 
     /// The sample's CRD as its author wrote it, with the extension in its schema.
@@ -107,7 +109,7 @@ impl<'c> Kind<'c> {
 
     /// A file of the sample's folder, for this kind's group.
     pub(crate) fn read(&self, file: &str) -> String {
-        read(&self.sample.join(file)).replace(SAMPLES_GROUP, &self.group)
+        read(&self.sample.join(file)).replace(SAMPLES_GROUP, self.group())
     }
 
     /// The names of the files in the sample's folder, sorted.
@@ -121,12 +123,7 @@ impl<'c> Kind<'c> {
 
     /// An object of this kind.
     pub(crate) fn object(&self, name: &str, spec: &Value) -> Value {
-        json!({
-            "apiVersion": format!("{}/v1", self.group),
-            "kind": self.name,
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": spec,
-        })
+        self.api.object(name, &json!({"spec": spec}))
     }
 
     /// Installs the annotated CRD.
@@ -157,8 +154,8 @@ impl<'c> Kind<'c> {
         let listed = || self.client().get(&self.path("")).is_ok_and(|answer| answer.is_success());
         let discovered = || {
             let resources =
-                self.client().get(&format!("/apis/{}/v1", self.group)).ok()?.body.get_mut("resources")?.take();
-            resources.as_array()?.iter().find(|resource| resource["name"] == *self.plural).map(drop)
+                self.client().get(&format!("/apis/{}/v1", self.group())).ok()?.body.get_mut("resources")?.take();
+            resources.as_array()?.iter().find(|resource| resource["name"] == *self.api.plural).map(drop)
         };
         let served = eventually(SETTLED, || listed() && discovered().is_some());
         assert!(served, "the API server never served {}", self.resource());
@@ -172,21 +169,20 @@ impl<'c> Kind<'c> {
 
     /// Registers the cluster's webhook for this group.
     pub(crate) fn send_to_webhook(&self) {
-        if let Some(registration) = self.cluster.registration(&self.group) {
+        if let Some(registration) = self.cluster.registration(self.group()) {
             apply(self.client(), &registration);
         }
     }
 
     /// Registers another webhook for this group and waits until unions are enforced.
     pub(crate) fn register(&self, webhook: &Webhook) {
-        apply(self.client(), &webhook.registration(&self.group));
+        apply(self.client(), &webhook.registration(self.group()));
         enforcement::wait_until_seen(self, Duration::ZERO);
     }
 
     /// The path of an object, or with an empty name of the collection.
     pub(crate) fn path(&self, name: &str) -> String {
-        let collection = format!("/apis/{}/v1/namespaces/default/{}", self.group, self.plural);
-        if name.is_empty() { collection } else { format!("{collection}/{name}") }
+        self.api.path(name)
     }
 
     /// Asks the API server to create an object, without storing it.
@@ -248,7 +244,7 @@ impl<'c> Kind<'c> {
 
     /// Returns the first words of a rejection of this kind by the API server and kubectl.
     pub(crate) fn invalid(&self, name: &str, causes: &[&str]) -> String {
-        let subject = format!("The {} \"{name}\" is invalid:", self.name);
+        let subject = format!("The {} \"{name}\" is invalid:", self.name());
         match causes {
             [cause] => format!("{subject} {cause}"),
             _ => causes.iter().fold(format!("{subject} "), |text, cause| format!("{text}\n* {cause}")),

@@ -41,6 +41,8 @@ mod lending;
 mod load;
 mod pki;
 mod process;
+mod resource;
+mod switches;
 mod tls;
 mod version;
 mod webhook;

@@ -1,18 +1,20 @@
-//! The cases of contributed presets: kinds, and switches with their outcomes, as documents of `*.yaml`.
+//! The cases of contributed presets: kinds, and switches with their outcomes, a case in each of `*.yaml`.
 
 use std::collections::BTreeMap;
 
+use kube::core::{ApiResource, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kind::documents;
+use crate::resource::{Resource, written_out};
+use crate::switches::Way;
 use fixtures::crds::{crd, version};
-use fixtures::files::files;
+use fixtures::files::{files, parse};
 
-/// A document of the file of a preset. The first has the schemas, and the second the switches.
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-struct Case {
+/// The file of a preset.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseFile {
     schemas: Vec<Schema>,
     switches: Vec<Row>,
 }
@@ -21,39 +23,35 @@ struct Case {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Schema {
-    group: String,
-    version: String,
-    kinds: Vec<Names>,
-    /// The schema of `spec`.
+    /// By `GROUP/VERSION`.
+    kinds: BTreeMap<String, Vec<String>>,
+    /// Those whose objects are in no namespace.
+    #[serde(default)]
+    cluster: Vec<String>,
+    /// The schema of `spec`, as [`written_out`] reads it.
     spec: Value,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Names {
-    kind: String,
-    /// The kind in lower case with an `s`, unless it is given.
-    plural: Option<String>,
-    /// `Namespaced` or `Cluster`.
-    scope: Option<String>,
+/// A case of a preset.
+pub(super) struct Case {
+    pub(super) kinds: Vec<Kind>,
+    pub(super) rows: Vec<Row>,
 }
 
 /// A kind of a case.
 pub(super) struct Kind {
-    pub(super) group: String,
-    version: String,
-    pub(super) name: String,
-    plural: String,
-    namespaced: bool,
-    pub(super) spec: Value,
+    pub(super) resource: Resource,
+    /// The CRD.
+    pub(super) definition: Value,
 }
 
 /// A switch from one member to another.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
-    /// Names as in kubectl: `KIND`, or `KIND.GROUP` where two groups have one.
-    pub(super) kinds: Vec<String>,
+    /// All of the file, if none is named.
+    #[serde(default)]
+    kinds: Vec<String>,
     /// The place of the union.
     pub(super) at: String,
     /// The rest of the object.
@@ -63,38 +61,16 @@ pub(super) struct Row {
     pub(super) from: Value,
     /// The contents of the place that is switched to.
     pub(super) to: Value,
-    /// The usual ones without a preset, if it is empty: the new member joins the old one, or is rejected for it if there is a refusal.
-    #[serde(default)]
-    pub(super) before: BTreeMap<Way, Outcome>,
-    /// The usual ones with a preset, if it is empty: the new member clears the old one.
-    #[serde(default)]
-    pub(super) after: BTreeMap<Way, Outcome>,
+    /// The outcome without a preset, of ways that leave the old member behind. The usual one, if none is given: the new member joins the
+    /// old one, or is rejected for it if there is a refusal.
+    before: Option<Outcome>,
+    /// The outcome with a preset. The usual one, if none is given: the new member clears the old one.
+    after: Option<Outcome>,
     /// Part of the message of a rejection.
     pub(super) refusal: Option<String>,
     /// The warnings about the members that are cleared, one in a line, if a way clears one. The usual one, if none is given: one member
     /// was set, and one cleared.
-    pub(super) warning: Option<String>,
-    /// True if the outcomes are others than the usual ones.
-    #[serde(skip)]
-    pub(super) has_outcomes: bool,
-}
-
-/// A way to switch a member.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum Way {
-    /// The object is created, and a merge patch sets the new member.
-    Patch,
-    /// The object is created, and `kubectl apply` has the new member only.
-    CreateThenApply,
-    /// `kubectl apply` has one member, then the other.
-    ApplyThenApply,
-    /// Server-side apply has one member, then the other, with the same field manager.
-    SameManager,
-    /// Server-side apply has one member, then the other, with another field manager.
-    OtherManager,
-    /// The object is created, and server-side apply has the new member only.
-    CreateThenServerSide,
+    warning: Option<String>,
 }
 
 /// The result of a switch.
@@ -111,126 +87,106 @@ pub(super) enum Outcome {
     Rejected,
 }
 
-impl Way {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Patch,
-        Self::CreateThenApply,
-        Self::ApplyThenApply,
-        Self::SameManager,
-        Self::OtherManager,
-        Self::CreateThenServerSide,
-    ];
-
-    /// The ways that leave a member behind for a preset to clear.
-    pub(super) const CLEARING: [Self; 4] =
-        [Self::Patch, Self::CreateThenApply, Self::OtherManager, Self::CreateThenServerSide];
-}
-
 impl Kind {
-    /// Returns `KIND.GROUP`.
-    pub(super) fn full_name(&self) -> String {
-        format!("{}.{}", self.name, self.group)
+    fn new(group_version: &str, name: &str, schema: &Schema) -> Self {
+        let (group, of_group) = group_version.split_once('/').expect("a group and a version");
+        let mut version =
+            version(of_group, &json!({"type": "object", "properties": {"spec": written_out(&schema.spec)}}));
+        version["storage"] = json!(true);
+        let mut definition = crd(group, name, &[version]);
+        let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, of_group, name)).plural;
+        definition["metadata"]["name"] = json!(format!("{plural}.{group}"));
+        definition["spec"]["names"]["plural"] = json!(plural);
+        if schema.cluster.iter().any(|it| it == name) {
+            definition["spec"]["scope"] = json!("Cluster");
+        }
+        Self { resource: Resource::of_definition(&definition), definition }
     }
 
-    /// Returns the CRD.
-    pub(super) fn definition(&self) -> Value {
-        let schema = json!({"type": "object", "properties": {"spec": self.spec}});
-        let mut version = version(&self.version, &schema);
-        version["storage"] = json!(true);
-        let mut definition = crd(&self.group, &self.name, &[version]);
-        definition["metadata"]["name"] = json!(format!("{}.{}", self.plural, self.group));
-        definition["spec"]["names"]["plural"] = json!(self.plural);
-        definition["spec"]["scope"] = json!(if self.namespaced { "Namespaced" } else { "Cluster" });
-        definition
+    pub(super) fn name(&self) -> &str {
+        &self.resource.kind
+    }
+
+    /// Returns `KIND.GROUP`.
+    pub(super) fn full_name(&self) -> String {
+        format!("{}.{}", self.resource.kind, self.resource.group)
     }
 
     /// Returns the rule that sends objects of this kind to the webhook.
     pub(super) fn rule(&self) -> Value {
         json!({
-            "apiGroups": [self.group],
+            "apiGroups": [self.resource.group],
             "apiVersions": ["*"],
             "operations": ["CREATE", "UPDATE"],
-            "resources": [self.plural],
+            "resources": [self.resource.plural],
         })
     }
 
-    /// Returns the path of an object, or with an empty name of the collection.
-    pub(super) fn path(&self, name: &str) -> String {
-        let namespace = if self.namespaced { "/namespaces/default" } else { "" };
-        let collection = format!("/apis/{}/{}{namespace}/{}", self.group, self.version, self.plural);
-        if name.is_empty() { collection } else { format!("{collection}/{name}") }
-    }
-
     pub(super) fn object(&self, name: &str, parts: &[&Value]) -> Value {
-        let mut object = json!({
-            "apiVersion": format!("{}/{}", self.group, self.version),
-            "kind": self.name,
-            "metadata": {"name": name},
-        });
-        if self.namespaced {
-            object["metadata"]["namespace"] = json!("default");
-        }
+        let mut object = self.resource.object(name, &json!({}));
         parts.iter().filter(|part| !part.is_null()).for_each(|part| json_patch::merge(&mut object, part));
         object
     }
 }
 
-fn cases() -> impl Iterator<Item = Case> {
-    let documents = files("tests/e2e/contrib", "yaml").into_iter().flat_map(|(_, text)| documents(&text));
-    documents.map(|document| serde_json::from_value(document).unwrap())
+pub(super) fn cases() -> Vec<Case> {
+    let of_file = |(path, text): (String, String)| {
+        let CaseFile { schemas, switches: rows } = parse(&path, &text);
+        let of_schema = |schema: &Schema| -> Vec<Kind> {
+            let kinds = schema.kinds.iter().flat_map(|(version, names)| names.iter().map(move |name| (version, name)));
+            kinds.map(|(version, name)| Kind::new(version, name, schema)).collect()
+        };
+        let kinds: Vec<Kind> = schemas.iter().flat_map(of_schema).collect();
+        for name in rows.iter().flat_map(|row| &row.kinds) {
+            assert!(kinds.iter().any(|kind| kind.name() == name), "{path}: {name} is no kind of this file");
+        }
+        Case { kinds, rows }
+    };
+    files("tests/e2e/contrib", "yaml").into_iter().map(of_file).collect()
 }
 
-pub(super) fn kinds() -> Vec<Kind> {
-    let kinds = cases().flat_map(|case| case.schemas).flat_map(|Schema { group, version, kinds, spec }| {
-        kinds.into_iter().map(move |Names { kind: name, plural, scope }| Kind {
-            group: group.clone(),
-            version: version.clone(),
-            plural: plural.unwrap_or_else(|| format!("{}s", name.to_lowercase())),
-            name,
-            namespaced: scope.is_none_or(|scope| scope == "Namespaced"),
-            spec: spec.clone(),
-        })
-    });
-    kinds.collect()
+pub(super) fn kinds(cases: &[Case]) -> impl Iterator<Item = &Kind> {
+    cases.iter().flat_map(|case| &case.kinds)
 }
 
 /// Returns the CRDs of the kinds of a group.
 pub(crate) fn definitions_of(group: &str) -> Vec<Value> {
-    kinds().iter().filter(|kind| kind.group == group).map(Kind::definition).collect()
-}
-
-pub(super) fn rows() -> Vec<Row> {
-    cases().flat_map(|case| case.switches).map(Row::completed).collect()
+    let cases = cases();
+    kinds(&cases).filter(|kind| kind.resource.group == group).map(|kind| kind.definition.clone()).collect()
 }
 
 impl Row {
-    /// Adds what is usual.
-    fn completed(mut self) -> Self {
-        self.has_outcomes = !self.before.is_empty() || !self.after.is_empty();
-        if self.before.is_empty() {
-            self.before = usual(if self.refusal.is_some() { Outcome::Rejected } else { Outcome::Both });
-        }
-        if self.after.is_empty() {
-            self.after = usual(Outcome::Cleared);
-        }
-        if self.warning.is_none() && self.after.values().any(|outcome| *outcome == Outcome::Cleared) {
-            let alone = |members: &Value, others: &Value| {
-                let mut names = members.as_object().expect("members").keys().filter(|name| others.get(name).is_none());
-                let name = names.next().filter(|_| names.next().is_none());
-                name.unwrap_or_else(|| panic!("{}: a switch of several fields has a warning", self.at)).clone()
-            };
-            let (cleared, set) = (alone(&self.from, &self.to), alone(&self.to, &self.from));
-            self.warning = Some(format!("{}.{cleared}: cleared because `{set}` was set", self.at));
-        }
-        self
+    pub(super) fn is_about(&self, kind: &Kind) -> bool {
+        self.kinds.is_empty() || self.kinds.iter().any(|name| name == kind.name())
     }
-}
 
-/// Returns this outcome for each way, but for those that also say what is gone.
-fn usual(outcome: Outcome) -> BTreeMap<Way, Outcome> {
-    let of = |way| match way {
-        Way::ApplyThenApply | Way::SameManager => Outcome::Switched,
-        Way::Patch | Way::CreateThenApply | Way::OtherManager | Way::CreateThenServerSide => outcome,
-    };
-    Way::ALL.into_iter().map(|way| (way, of(way))).collect()
+    /// Returns true if the outcomes are others than the usual ones.
+    pub(super) fn has_outcomes(&self) -> bool {
+        self.before.is_some() || self.after.is_some()
+    }
+
+    /// Returns the outcome of a way without a preset.
+    pub(super) fn before(&self, way: Way) -> Outcome {
+        let usual = if self.refusal.is_some() { Outcome::Rejected } else { Outcome::Both };
+        if way.leaves_the_old() { self.before.unwrap_or(usual) } else { Outcome::Switched }
+    }
+
+    /// Returns the outcome of a way with a preset.
+    pub(super) fn after(&self, way: Way) -> Outcome {
+        if way.leaves_the_old() { self.after.unwrap_or(Outcome::Cleared) } else { Outcome::Switched }
+    }
+
+    /// Returns true if these are the warnings about the members that are cleared.
+    pub(super) fn is_told_by(&self, warnings: &[String]) -> bool {
+        let alone = |members: &Value, others: &Value| {
+            let mut names = members.as_object()?.keys().filter(|name| others.get(name).is_none());
+            names.next().filter(|_| names.next().is_none()).cloned()
+        };
+        let usual = || {
+            let (cleared, set) = (alone(&self.from, &self.to)?, alone(&self.to, &self.from)?);
+            Some(format!("{}.{cleared}: cleared because `{set}` was set", self.at))
+        };
+        let expected = self.warning.clone().or_else(usual);
+        expected.is_some_and(|expected| warnings.iter().eq(expected.lines()))
+    }
 }
