@@ -10,6 +10,7 @@ use crate::cluster::AnyCluster;
 use crate::http::Answer;
 use crate::kind::{self, parse};
 use crate::load::causes;
+use crate::resource::Resource;
 use crate::version::Feature;
 use crate::webhook::kube_unions;
 use fixtures::wait::{SETTLED, eventually, steadily};
@@ -51,9 +52,7 @@ fn rule_of_this_version(rule: &str) -> String {
 struct Kind<'c> {
     cluster: &'c AnyCluster,
     row: Value,
-    group: String,
-    name: String,
-    plural: String,
+    versions: Vec<Resource>,
     /// The CRD as `generate` printed it, for this group.
     definition: String,
 }
@@ -69,9 +68,9 @@ fn install(cluster: &AnyCluster, kinds: &[Kind<'_>]) {
     with(&["apply"]).accepted().not_warned_by_the_server();
     with(&["apply"]).accepted().not_warned_by_the_server();
     for kind in kinds {
-        for version in kind.versions() {
-            let served = || cluster.client().get(&kind.path(&version, "")).is_ok_and(|answer| answer.is_success());
-            assert!(eventually(SETTLED, served), "{version} of {}.{} was never served", kind.plural, kind.group);
+        for version in &kind.versions {
+            let served = || cluster.client().get(&version.path("")).is_ok_and(|answer| answer.is_success());
+            assert!(eventually(SETTLED, served), "`{}` was never served", version.path(""));
         }
     }
 }
@@ -88,11 +87,13 @@ impl<'c> Kind<'c> {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let generated = kube_unions(&arguments, "").accepted().stdout;
 
-        let group = cluster.new_group();
-        let definition = generated.replace(text(&row["group"]), &group);
-        let plural = text(&parse(&definition)["spec"]["names"]["plural"]).to_owned();
-        let name = text(&row["kind"]).to_owned();
-        Self { cluster, row, group, name, plural, definition }
+        let definition = generated.replace(text(&row["group"]), &cluster.new_group());
+        let versions = Resource::versions_of(&parse(&definition));
+        Self { cluster, row, versions, definition }
+    }
+
+    fn version(&self, name: &str) -> &Resource {
+        self.versions.iter().find(|it| it.version == name).expect("a version of the CRD")
     }
 
     fn unions(&self) -> impl Iterator<Item = &Value> {
@@ -101,7 +102,7 @@ impl<'c> Kind<'c> {
 
     /// Registers the webhook for this kind, and waits until each of its unions is enforced.
     fn enforce(&self) {
-        if let Some(registration) = self.cluster.registration(&self.group) {
+        if let Some(registration) = self.cluster.registration(&self.versions[0].group) {
             kind::apply(self.cluster.client(), &registration);
         }
         self.store_what_has_a_status();
@@ -115,41 +116,43 @@ impl<'c> Kind<'c> {
             });
             last.is_none()
         });
-        assert!(enforced, "the unions of {} were not enforced within {SETTLED:?}: {last:?}", self.definition_name());
+        assert!(enforced, "the unions of {} were not enforced within {SETTLED:?}: {last:?}", self.name());
     }
 
     /// Fails the test if a field of `wanted` is missing. Defaults of the schema may be added.
     fn is_accepted(&self, union: &Value, fields: &Value) {
         let answer = self.send(union, fields);
-        assert!(answer.is_success(), "{} {}: {fields}\n{answer:?}", self.name, union["path"]);
+        assert!(answer.is_success(), "{} {}: {fields}\n{answer:?}", self.name(), union["path"]);
         for (part, sent) in fields.as_object().unwrap() {
             let mut merged = answer.body[part].clone();
             json_patch::merge(&mut merged, sent);
             // The webhook sets a 2019 discriminator if one member is set; that is no loss.
-            assert_eq!(merged, answer.body[part], "{} {}: {fields}", self.name, union["path"]);
+            assert_eq!(merged, answer.body[part], "{} {}: {fields}", self.name(), union["path"]);
         }
     }
 
     fn is_rejected(&self, union: &Value, fields: &Value, wanted: &Value) {
         let answer = self.send(union, fields);
-        assert_eq!(answer.status, 422, "{} {}: {fields}\n{answer:?}", self.name, union["path"]);
+        assert_eq!(answer.status, 422, "{} {}: {fields}\n{answer:?}", self.name(), union["path"]);
         let wanted: Vec<String> = list(wanted).map(|cause| text(cause).to_owned()).collect();
-        assert_eq!(causes(&answer.body), wanted, "{} {}: {fields}\n{answer:?}", self.name, union["path"]);
+        assert_eq!(causes(&answer.body), wanted, "{} {}: {fields}\n{answer:?}", self.name(), union["path"]);
     }
 
     /// Asks the API server to create an object of the union's version, or to write its status where it has one, under strict
     /// validation, and without storing it.
     fn send(&self, union: &Value, fields: &Value) -> Answer {
-        let version = text(&union["version"]);
+        let version = self.version(text(&union["version"]));
         let query = "dryRun=All&fieldValidation=Strict";
         let client = self.cluster.client();
         if fields.get("status").is_none() {
-            let object = self.object(version, "sent", fields);
-            return client.post(&format!("{}?{query}", self.path(version, "")), &object).unwrap();
+            let object = version.object("sent", fields);
+            return client.post(&format!("{}?{query}", version.path("")), &object).unwrap();
         }
-        let mut object = self.object(version, "stored", fields);
-        object["metadata"]["resourceVersion"] = self.stored("stored")["metadata"]["resourceVersion"].clone();
-        let path = format!("{}/status?{query}", self.path(version, "stored"));
+        let stored = client.get(&version.path("stored")).unwrap();
+        assert!(stored.is_success(), "{stored:?}");
+        let mut object = version.object("stored", fields);
+        object["metadata"]["resourceVersion"] = stored.body["metadata"]["resourceVersion"].clone();
+        let path = format!("{}/status?{query}", version.path("stored"));
         client.send("PUT", &path, "application/json", object.to_string().as_bytes()).unwrap()
     }
 
@@ -157,38 +160,14 @@ impl<'c> Kind<'c> {
     fn store_what_has_a_status(&self) {
         let mut objects = self.unions().flat_map(|union| list(&union["accepted"]));
         let Some(fields) = objects.find(|fields| fields.get("status").is_some()) else { return };
-        let object = self.object("v1", "stored", &json!({"spec": fields["spec"]}));
-        let answer = self.cluster.client().post(&self.path("v1", ""), &object).unwrap();
+        let version = self.version("v1");
+        let object = version.object("stored", &json!({"spec": fields["spec"]}));
+        let answer = self.cluster.client().post(&version.path(""), &object).unwrap();
         assert!(answer.is_success(), "{answer:?}");
     }
 
-    fn stored(&self, name: &str) -> Value {
-        let answer = self.cluster.client().get(&self.path("v1", name)).unwrap();
-        assert!(answer.is_success(), "{answer:?}");
-        answer.body
-    }
-
-    fn object(&self, version: &str, name: &str, fields: &Value) -> Value {
-        let mut object = json!({
-            "apiVersion": format!("{}/{version}", self.group),
-            "kind": self.name,
-            "metadata": {"name": name, "namespace": "default"},
-        });
-        object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        object
-    }
-
-    fn path(&self, version: &str, name: &str) -> String {
-        let collection = format!("/apis/{}/{version}/namespaces/default/{}", self.group, self.plural);
-        if name.is_empty() { collection } else { format!("{collection}/{name}") }
-    }
-
-    fn versions(&self) -> Vec<String> {
-        list(&parse(&self.definition)["spec"]["versions"]).map(|version| text(&version["name"]).to_owned()).collect()
-    }
-
-    fn definition_name(&self) -> String {
-        format!("{}.{}", self.plural, self.group)
+    fn name(&self) -> &str {
+        &self.versions[0].kind
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::AnyCluster;
 use crate::kind::{annotate, forget_unions, parse};
+use crate::resource::Resource;
 use fixtures::crds::{crd, version};
 use fixtures::matrix::{Cell, Change, Client, Knows, Row, play};
 use fixtures::wait::{SETTLED, eventually};
@@ -31,13 +32,15 @@ fn every_cell_of_the_matrix_holds_through_the_api_server() {
         cells.iter().map(|cell| servers.definition(*cell, Cell { server: Knows::All, ..*cell })).collect();
     newer.iter_mut().for_each(forget_unions);
     apply(newer);
-    let listed = |cell: &Cell| cluster.client().get(&servers.path(*cell, "")).is_ok_and(|answer| answer.is_success());
+    let listed =
+        |cell: &Cell| cluster.client().get(&servers.api(*cell).path("")).is_ok_and(|answer| answer.is_success());
     assert!(eventually(SETTLED, || cells.iter().all(listed)), "a kind is not served");
     let mut number = 0;
     play(|row, cell, _| {
         number += 1;
-        let object = servers.object(cell, &format!("play-{number}"), &row.stored);
-        let answer = cluster.client().post(&servers.path(cell, ""), &object).unwrap();
+        let api = servers.api(cell);
+        let object = api.object(&format!("play-{number}"), &json!({"spec": row.stored}));
+        let answer = cluster.client().post(&api.path(""), &object).unwrap();
         if answer.is_success() { Ok(()) } else { Err(format!("{answer:?}")) }
     });
 
@@ -70,20 +73,13 @@ impl Servers {
         crd(&self.group, &Self::kind(cell), &[version("v1", &schema.schema())])
     }
 
-    /// Returns the path of an object, or with an empty name of the collection.
-    fn path(&self, cell: Cell, name: &str) -> String {
-        let collection = format!("/apis/{}/v1/namespaces/default/{}s", self.group, Self::kind(cell).to_lowercase());
-        if name.is_empty() { collection } else { format!("{collection}/{name}") }
-    }
-
-    fn object(&self, cell: Cell, name: &str, spec: &Value) -> Value {
-        let api_version = format!("{}/v1", self.group);
-        json!({"apiVersion": api_version, "kind": Self::kind(cell), "metadata": {"name": name}, "spec": spec})
+    fn api(&self, cell: Cell) -> Resource {
+        Resource::of_definition(&self.definition(cell, cell))
     }
 
     /// Makes the client's edit without storing it. An error describes an answer that is not the row's.
     fn hold(&self, row: &Row, cell: Cell, client: Client, name: &str) -> Result<(), String> {
-        let path = self.path(cell, name);
+        let path = self.api(cell).path(name);
         let mut object = self.cluster.client().get(&path)?.body;
         let old = object["spec"].clone();
         assert_eq!(old, row.old(cell.server), "the API server prunes what it does not know");

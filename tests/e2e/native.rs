@@ -30,7 +30,7 @@ use crate::lending::Lent;
 use crate::version::{Feature, lacks};
 use fixtures::wait::eventually;
 use kube_unions_core::catalog::Catalog;
-use kube_unions_policies::{CompiledPolicies, PolicyOptions, PolicyRatcheting, PolicyTarget, compile};
+use kube_unions_policies::{CompiledPolicies, PolicyObject, PolicyOptions, PolicyRatcheting, PolicyTarget, compile};
 
 /// The deadline of work that the API server does in the background, far above the usual time. The converter of mutating
 /// policies reads the schemas of new kinds every five seconds.
@@ -155,6 +155,18 @@ pub(crate) fn warning() -> PolicyOptions {
 /// Compiles the policies of every kind of a catalog.
 pub(crate) fn compile_all(catalog: &Catalog, options: &PolicyOptions) -> Vec<CompiledPolicies> {
     PolicyTarget::of_catalog(catalog).iter().map(|target| compile(target, options)).collect()
+}
+
+/// Returns the policies of every kind of a catalog, or the reason why one cannot be expressed.
+pub(crate) fn policies_of(catalog: &Catalog, options: &PolicyOptions) -> Result<Vec<Value>, String> {
+    let mut policies = Vec::new();
+    for compiled in compile_all(catalog, options) {
+        if let Some(refusal) = compiled.refusals.first() {
+            return Err(refusal.to_string());
+        }
+        policies.extend(compiled.objects.iter().map(PolicyObject::to_json));
+    }
+    Ok(policies)
 }
 
 /// Returns the text of a denial by a validating policy.

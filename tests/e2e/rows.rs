@@ -25,7 +25,7 @@ impl Installer for Webhooks<'_> {
 
     fn compile(&self, played: &Played<'_>) -> Result<Installed, String> {
         let webhook = if played.ratchet { self.ratcheting } else { self.strict };
-        let plural = format!("{}s", played.kind.to_lowercase());
+        let plural = &played.subject.api.plural;
         let rule = json!({"apiGroups": [GROUP], "apiVersions": ["*"], "resources": [plural, format!("{plural}/*")],
             "operations": ["CREATE", "UPDATE"]});
         let mut registration = webhook.registration_of(&format!("{plural}.{GROUP}"), &[rule], "Fail");

@@ -3,12 +3,13 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{IN_FORCE, Native, compile_all, fields_of_kind, policy_message, policy_warnings, sorted, without_nulls};
+use super::{Api, IN_FORCE, compile_all, fields_of_kind, policy_message, policy_warnings, sorted, without_nulls};
 use crate::background::in_parallel;
 use crate::http::Answer;
 use crate::kind::forget_unions;
+use crate::resource::Resource;
 use fixtures::crds::crd;
 use fixtures::reviews::{self, Verdict, Write, catalog, version};
 use fixtures::wait::eventually;
@@ -60,10 +61,12 @@ fn part_of(object: &Value, part: &str) -> Value {
     if part.is_empty() { without_nulls(&fields_of_kind(object)) } else { without_nulls(&object[part]) }
 }
 
+/// The query of every write that is compared.
+const QUERY: &str = "dryRun=All&fieldValidation=Ignore";
+
 /// A kind, and writes of it.
 pub(crate) struct Subject {
-    group: String,
-    kind: String,
+    pub(crate) api: Resource,
     /// The CRD as the API server stores it.
     pub(crate) definition: Value,
     pub(crate) catalog: Catalog,
@@ -105,13 +108,12 @@ impl Subject {
 
     /// Returns the kind of a CRD, with these unions.
     pub(crate) fn of_catalog(definition: Value, catalog: Catalog) -> Self {
-        let text = |value: &Value| value.as_str().expect("a CRD has names").to_owned();
-        let (group, kind) = (text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["kind"]));
-        Self { group, kind, definition, catalog, olds: Vec::new(), writes: Vec::new() }
+        let api = Resource::of_definition(&definition);
+        Self { api, definition, catalog, olds: Vec::new(), writes: Vec::new() }
     }
 
     pub(crate) fn kind(&self) -> &str {
-        &self.kind
+        &self.api.kind
     }
 
     /// Adds a write of an object with these fields, after one with the old fields is stored.
@@ -141,7 +143,7 @@ impl Subject {
 
     /// Returns a write of this part as the webhook sees it.
     pub(crate) fn review(&self, part: &str, old: Option<&Value>, new: &Value) -> Write {
-        let object = |fields: &Value| self.object("example", fields);
+        let object = |fields: &Value| self.api.object("example", fields);
         let subresource = (part == "status").then(|| part.to_owned());
         Write { subresource, ..Write::new(old.map(object), object(new)) }
     }
@@ -163,76 +165,59 @@ impl Subject {
         self.writes.iter().map(|write| &write.new)
     }
 
-    pub(crate) fn url(&self, name: &str) -> String {
-        let plural = self.definition["spec"]["names"]["plural"].as_str().expect("a CRD has names");
-        let collection = format!("/apis/{}/v1/namespaces/default/{plural}", self.group);
-        if name.is_empty() { collection } else { format!("{collection}/{name}") }
-    }
-
-    pub(crate) fn object(&self, name: &str, fields: &Value) -> Value {
-        let mut object = json!({
-            "apiVersion": format!("{}/v1", self.group), "kind": self.kind,
-            "metadata": {"name": name, "namespace": "default"},
-        });
-        for (name, value) in fields.as_object().expect("the fields of an object") {
-            object[name] = value.clone();
-        }
-        object
-    }
-
     /// Stores an object.
-    pub(crate) fn store(&self, native: &Native, name: &str, fields: &Value) -> StoredObject {
-        let mut answer = native.send("POST", &self.url(""), &self.object(name, fields));
-        assert!(answer.is_success(), "{}: not stored: {}", self.kind, answer.body);
-        if self.definition["spec"]["versions"][0]["subresources"]["status"].is_object() {
+    pub(crate) fn store(&self, native: &Api, name: &str, fields: &Value) -> StoredObject {
+        let mut answer = native.send("POST", &self.api.path(""), &self.api.object(name, fields));
+        assert!(answer.is_success(), "{}: not stored: {}", self.kind(), answer.body);
+        if self.definition["spec"]["versions"][0]["subresources"]["status"].is_object() && !fields["status"].is_null() {
             answer.body["status"] = fields["status"].clone();
-            answer = native.send("PUT", &format!("{}/status", self.url(name)), &answer.body);
-            assert!(answer.is_success(), "{}: not stored: {}", self.kind, answer.body);
+            answer = native.send("PUT", &format!("{}/status", self.api.path(name)), &answer.body);
+            assert!(answer.is_success(), "{}: not stored: {}", self.kind(), answer.body);
         }
         StoredObject { name: name.to_owned(), resource_version: answer.body["metadata"]["resourceVersion"].clone() }
     }
 
     /// Returns an object that is stored.
-    pub(crate) fn find(&self, native: &Native, name: &str) -> StoredObject {
-        let object = native.get(&self.url(name)).body;
+    pub(crate) fn find(&self, native: &Api, name: &str) -> StoredObject {
+        let object = native.get(&self.api.path(name)).body;
         StoredObject { name: name.to_owned(), resource_version: object["metadata"]["resourceVersion"].clone() }
     }
 
     /// Creates an object in a dry run, or replaces a stored one.
-    pub(crate) fn ask(&self, native: &Native, stored: Option<&StoredObject>, new: &Value) -> Answer {
+    pub(crate) fn ask(&self, native: &Api, stored: Option<&StoredObject>, new: &Value) -> Answer {
         self.try_ask(native, stored, "", new).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Does the same with a part, and returns an error if there is no answer in time.
+    /// Does the same with a part or a subresource, and returns an error if there is no answer in time.
     pub(crate) fn try_ask(
         &self,
-        native: &Native,
+        native: &Api,
         stored: Option<&StoredObject>,
         part: &str,
         new: &Value,
     ) -> Result<Answer, String> {
         let (method, path, object) = match stored {
-            None => ("POST", self.url(""), self.object("new", new)),
+            None => ("POST", self.api.path(""), self.api.object("new", new)),
             Some(StoredObject { name, resource_version }) => {
-                let mut object = self.object(name, new);
+                let mut object = self.api.object(name, new);
                 object["metadata"]["resourceVersion"] = resource_version.clone();
-                let subresource = if part == "status" { "/status" } else { "" };
-                ("PUT", format!("{}{subresource}", self.url(name)), object)
+                let path = self.api.path(name);
+                ("PUT", if ["", "spec"].contains(&part) { path } else { format!("{path}/{part}") }, object)
             }
         };
         let body = object.to_string();
-        native.client().send(method, &format!("{path}?dryRun=All"), "application/json", body.as_bytes())
+        native.client().send(method, &format!("{path}?{QUERY}"), "application/json", body.as_bytes())
     }
 
     /// Applies a manifest server-side as a dry run. Returns an error if there is no answer in time.
-    pub(crate) fn try_apply(&self, native: &Native, name: &str, fields: &Value) -> Result<Answer, String> {
-        let path = format!("{}?fieldManager=other&force=true&dryRun=All", self.url(name));
-        let body = self.object(name, fields).to_string();
+    pub(crate) fn try_apply(&self, native: &Api, name: &str, fields: &Value) -> Result<Answer, String> {
+        let path = format!("{}?fieldManager=other&force=true&dryRun=All", self.api.path(name));
+        let body = self.api.object(name, fields).to_string();
         native.client().send("PATCH", &path, "application/apply-patch+yaml", body.as_bytes())
     }
 
     /// Compares the result of a write with that of the webhook. An error tells both.
-    fn compare(&self, native: &Native, stored: &[StoredObject], write: &SubjectWrite) -> Result<(), String> {
+    fn compare(&self, native: &Api, stored: &[StoredObject], write: &SubjectWrite) -> Result<(), String> {
         let SubjectWrite { description, part, new, expected, .. } = write;
         let answer = self.try_ask(native, write.old.map(|old| &stored[old]), part, new)?;
         let got = Outcome::of_answer(&answer, part);
@@ -242,20 +227,20 @@ impl Subject {
         let old = write.old.map_or(&Value::Null, |old| &self.olds[old]);
         Err(format!(
             "{}: {description}\n  old: {old}\n  new: {new}\n  webhook:  {expected:?}\n  policies: {got:?}",
-            self.kind
+            self.kind()
         ))
     }
 }
 
 /// Installs the kinds and their policies, and returns each write whose result is not the same by both, or each policy that
 /// the API server does not accept.
-pub(crate) fn differences(native: &Native, subjects: &[Subject], options: &PolicyOptions) -> Vec<String> {
+pub(crate) fn differences(native: &Api, subjects: &[Subject], options: &PolicyOptions) -> Vec<String> {
     for subject in subjects {
         native.apply(&subject.definition);
     }
     let mut all = Vec::new();
     let store = |subject: &Subject| -> Vec<StoredObject> {
-        native.wait_until_served(&subject.url(""));
+        native.wait_until_served(&subject.api.path(""));
         let olds = subject.olds.iter().enumerate();
         olds.map(|(number, old)| subject.store(native, &format!("object{number}"), old)).collect()
     };
@@ -266,7 +251,7 @@ pub(crate) fn differences(native: &Native, subjects: &[Subject], options: &Polic
         for object in compile_all(&subject.catalog, options).iter().flat_map(|it| &it.objects) {
             let answer = native.try_apply(&object.to_json());
             if !answer.is_success() {
-                found.push(format!("{}: not accepted: {}", subject.kind, answer.body["message"]));
+                found.push(format!("{}: not accepted: {}", subject.kind(), answer.body["message"]));
             }
         }
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{IN_FORCE, Native, policy_warnings};
+use crate::resource::Resource;
 use fixtures::crds;
 use fixtures::reviews::{declaration, declared_catalog};
 use fixtures::wait::eventually;
@@ -30,18 +31,16 @@ fn policies_of_a_declaration_that_audits_leave_the_annotation_to_the_api_server(
         let spec = json!({"normalization": "Disabled", "validationActions": actions, "unions": [union]});
         let catalog = declared_catalog(&definition, &[declaration("observe", GROUP, kind, &spec)]);
         native.apply(&definition);
-        let resource = format!("{}s", kind.to_lowercase());
-        let collection = format!("/apis/{GROUP}/v1/namespaces/default/{resource}");
+        let resource = Resource::of_definition(&definition);
+        let collection = resource.path("");
         native.wait_until_served(&collection);
         for compiled in native.install(&catalog, &PolicyOptions::default()) {
             assert_eq!(compiled.refusals, []);
         }
-        let object = |name: &str| {
-            let both = json!({"a": {"note": "s3cret"}, "b": {"note": "s3cret"}});
-            json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": {"name": name}, "spec": both})
-        };
+        let both = json!({"spec": {"a": {"note": "s3cret"}, "b": {"note": "s3cret"}}});
+        let object = |name: &str| resource.object(name, &both);
         let failures = |name: &str| -> Vec<Value> {
-            let events = log.events(&resource, name);
+            let events = log.events(&resource.plural, name);
             let texts = events.iter().filter_map(|event| event["annotations"][FAILURE].as_str());
             texts.map(|text| serde_json::from_str(text).unwrap()).collect()
         };

@@ -1,12 +1,11 @@
 //! The defaults of a schema: the offline commands complete an object as the API server does, and judge what it judges.
 
-use std::process::Command;
-
 use serde_json::{Map, Value, json};
 
 use super::{IN_FORCE, Native};
 use crate::process::Workspace;
-use crate::webhook;
+use crate::webhook::kube_unions;
+use fixtures::crds::{annotated, custom_resource, version};
 use fixtures::reviews::catalog;
 use fixtures::wait::eventually;
 use kube_unions_core::declaration::Definition;
@@ -45,14 +44,8 @@ fn definition() -> Value {
     }});
     let unions = json!({"v1": {"/properties/spec/properties/type": {"fieldMembers": {
         "Plain": null, "Canary": {"name": "canary"}, "Blue": {"name": "blue", "optional": true}}}}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("things.{GROUP}"), "annotations": {"kube-unions.dev/unions": unions.to_string()}},
-        "spec": {"group": GROUP, "scope": "Namespaced",
-            "names": {"kind": "Thing", "listKind": "ThingList", "plural": "things", "singular": "thing"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
-                {"type": "object", "properties": {"spec": spec}}}}]},
-    })
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    annotated(GROUP, "Thing", &[version("v1", &schema)], &unions.to_string())
 }
 
 /// Returns the values of `spec`.
@@ -105,7 +98,7 @@ fn specs() -> Vec<Value> {
 }
 
 fn thing(spec: &Value) -> Value {
-    json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Thing", "metadata": {"name": "thing", "namespace": "default"}, "spec": spec})
+    custom_resource(GROUP, "Thing", "thing", &json!({"spec": spec}))
 }
 
 #[test]
@@ -135,22 +128,14 @@ fn objects_are_completed_as_the_api_server_completes_them() {
     let denied = json!({"type": "Canary"});
     assert!(eventually(IN_FORCE, || create(&denied).status == 422), "{}", create(&denied).body);
     let workspace = Workspace::new("defaults");
-    workspace.write("crd.json", &definition.to_string());
+    let crd = workspace.write("crd.json", &definition.to_string());
+    let crd = crd.to_str().unwrap();
     let mut seen = [0, 0];
     for spec in &specs {
         let is_denied = !create(spec).is_success();
-        workspace.write("thing.json", &thing(spec).to_string());
-        let audit = |command: &[&str]| {
-            let binary = webhook::binary().unwrap().canonicalize().unwrap();
-            Command::new(binary).current_dir(workspace.path()).args(command).output().unwrap()
-        };
-        for command in [
-            &["audit", "--from", "crd.json", "--from", "thing.json"][..],
-            &["normalize", "--from", "crd.json", "-f", "thing.json"],
-        ] {
-            let output = audit(command);
-            let told = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-            assert_eq!(output.status.code(), Some(i32::from(is_denied)), "{command:?} {spec}: {told}");
+        for command in [["audit", "--from", crd, "--from", "-"], ["normalize", "--from", crd, "-f", "-"]] {
+            let output = kube_unions(&command, &thing(spec).to_string());
+            assert_eq!(output.code, Some(i32::from(is_denied)), "{command:?} {spec}: {output:?}");
         }
         seen[usize::from(is_denied)] += 1;
     }

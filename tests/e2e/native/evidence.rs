@@ -2,8 +2,11 @@
 //! `tests/cases/check-cel` is created there. Where a table decides, both agree.
 
 use super::{IN_FORCE, Native};
+use crate::kind::documents;
+use crate::resource::Resource;
+use crate::webhook::kube_unions;
 use fixtures::crds::{crd, version};
-use fixtures::files::root;
+use fixtures::files::{parse, root};
 use fixtures::wait::eventually;
 use kube_unions_core::schema::Place;
 use kube_unions_evidence::{Decision, TruthTable, UnionFields};
@@ -40,36 +43,45 @@ fn union(row: &Value) -> UnionFields {
     UnionFields { discriminator: Some("type".to_owned()), values: names(choices), members, ..UnionFields::default() }
 }
 
+/// Returns the status of the answer to the creation of an object with this `spec`: 201 or 422.
+fn status_of(native: &Native, resource: &Resource, spec: &Value) -> u16 {
+    let (path, object) = (format!("{}?dryRun=All", resource.path("")), resource.object("o", &json!({"spec": spec})));
+    let mut status = 0;
+    let answered = eventually(IN_FORCE, || {
+        status = native.send("POST", &path, &object).status;
+        status == 201 || status == 422
+    });
+    assert!(answered, "{object}: {status}");
+    status
+}
+
+/// Returns the rows of a file of YAML.
+fn rows(path: &str) -> Vec<Value> {
+    parse(path, &read_to_string(root().join(path)).unwrap())
+}
+
 #[test]
 fn the_truth_tables_are_those_of_the_api_server() {
     let Some(native) = Native::shared() else { return };
-    let text = read_to_string(root().join("tests/cases/check-cel/rows.yaml")).unwrap();
-    let rows: Vec<Value> = serde_saphyr::from_str(&text).unwrap();
+    let rows = rows("tests/cases/check-cel/rows.yaml");
     let (mut decided, mut undecided, mut differences) = (0, 0, Vec::new());
     let is_refused = |row: &Value| row["refused"].as_bool().unwrap_or(false);
+    let definition = |number: usize| crd(GROUP, &format!("Row{number}"), &[version("v1", &schema(&rows[number]))]);
     for (number, row) in rows.iter().enumerate() {
-        let created = native.try_apply(&crd(GROUP, &format!("Row{number}"), &[version("v1", &schema(row))]));
+        let created = native.try_apply(&definition(number));
         assert_eq!(created.is_success(), !is_refused(row), "{}: {}", row["description"], created.body);
     }
     for (number, row) in rows.iter().enumerate().filter(|(_, row)| !is_refused(row)) {
-        let (kind, schema, description) = (format!("Row{number}"), schema(row), &row["description"]);
-        let collection = format!("/apis/{GROUP}/v1/namespaces/default/row{number}s");
-        native.wait_until_served(&collection);
+        let (resource, schema, description) =
+            (Resource::of_definition(&definition(number)), schema(row), &row["description"]);
+        native.wait_until_served(&resource.path(""));
         let union = union(row);
         let table = TruthTable::at(&schema, &Place::root().property("spec"), &union).unwrap();
         assert!(table.is_complete());
         for row in table.rows() {
             let sample =
                 TruthTable::sample(&schema, &Place::root().property("spec"), &union, &row.combination).unwrap();
-            let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": {"name": "o"},
-                "spec": sample.object});
-            let path = format!("{collection}?dryRun=All");
-            let mut status = 0;
-            let answered = eventually(IN_FORCE, || {
-                status = native.send("POST", &path, &object).status;
-                status == 201 || status == 422
-            });
-            assert!(answered, "{description}: {object}: {status}");
+            let status = status_of(native, &resource, &json!(sample.object));
             let agrees = match (&row.decision, status) {
                 (Decision::Rejected { .. }, 422) | (Decision::Allowed, 201) => true,
                 // A rule about contents may reject an object that was not found acceptable.
@@ -94,26 +106,23 @@ fn the_truth_tables_are_those_of_the_api_server() {
 #[test]
 fn the_disagreements_of_check_cel_are_real() {
     let Some(native) = Native::shared() else { return };
-    let text = read_to_string(root().join("tests/cases/check-cel/rows.yaml")).unwrap();
-    let rows: Vec<Value> = serde_saphyr::from_str(&text).unwrap();
+    let rows = rows("tests/cases/check-cel/rows.yaml");
     let row = rows.iter().find(|row| row["verdicts"] == json!(["tooWeak", "tooStrong"])).unwrap();
-    native.apply(&crd(GROUP, "Both", &[version("v1", &schema(row))]));
-    let collection = format!("/apis/{GROUP}/v1/namespaces/default/boths");
-    native.wait_until_served(&collection);
+    let definition = crd(GROUP, "Both", &[version("v1", &schema(row))]);
+    let resource = Resource::of_definition(&definition);
+    native.apply(&definition);
+    native.wait_until_served(&resource.path(""));
     let mut with_unions = schema(row);
     with_unions["properties"]["spec"] = row["spec"].clone();
     let input = crd(GROUP, "Both", &[version("v1", &with_unions)]).to_string();
-    let run = crate::webhook::kube_unions(&["check-cel", "-", "-o", "json"], &input);
+    let run = kube_unions(&["check-cel", "-", "-o", "json"], &input);
     assert_eq!(run.code, Some(1), "{run:?}");
     let found: Value = serde_json::from_str(&run.stdout).unwrap();
     let disagreements = found[0]["disagreements"].as_array().unwrap();
     assert!(disagreements.len() > 1, "{found:#}");
     for it in disagreements {
-        let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Both", "metadata": {"name": "o"}, "spec": it["object"]});
         let want = if it["verdict"] == "tooWeak" { 201 } else { 422 };
-        let answered =
-            eventually(IN_FORCE, || native.send("POST", &format!("{collection}?dryRun=All"), &object).status == want);
-        assert!(answered, "{it:#}");
+        assert_eq!(status_of(native, &resource, &it["object"]), want, "{it:#}");
     }
 }
 
@@ -125,7 +134,7 @@ fn unions_are_proposed_from_the_crds_of_a_cluster() {
     native.apply(&crd(GROUP, "Proposed", &[version("v1", &schema)]));
     native.wait_until_served(&format!("/apis/{GROUP}/v1/namespaces/default/proposeds"));
     let kubeconfig = format!("--kubeconfig={}", native.control_plane().admin_kubeconfig().display());
-    let run = crate::webhook::kube_unions(&["generate", "--from-crd", "--kind", "proposeds", &kubeconfig], "");
+    let run = kube_unions(&["generate", "--from-crd", "--kind", "proposeds", &kubeconfig], "");
     assert_eq!(run.code, Some(0), "{run:?}");
     let want = "  # proposeds.check-cel.example spec: not\n  - path: spec\n    fieldsToDiscriminateBy:\n      a: A\n      b: B\n";
     assert!(
@@ -160,8 +169,7 @@ fn combinations(properties: &Map<String, Value>) -> Vec<Value> {
 #[test]
 fn proposed_groups_judge_as_the_rules_on_the_api_server() {
     let Some(native) = Native::shared() else { return };
-    let text = read_to_string(root().join("tests/e2e/native/proposals.yaml")).unwrap();
-    let rows: Vec<Value> = serde_saphyr::from_str(&text).unwrap();
+    let rows = rows("tests/e2e/native/proposals.yaml");
     let kind = |number: usize| format!("Proposal{number}");
     let definitions = rows.iter().enumerate().map(|(number, row)| {
         let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": row["spec"]}});
@@ -171,9 +179,9 @@ fn proposed_groups_judge_as_the_rules_on_the_api_server() {
     for definition in &definitions {
         native.apply(definition);
     }
-    let documents = |all: &[Value]| all.iter().map(|it| format!("---\n{it}\n")).collect::<Vec<_>>().concat();
-    let proposed = crate::webhook::kube_unions(&["generate", "--from-crd", "-"], &documents(&definitions)).accepted();
-    let declarations: Vec<Value> = crate::kind::documents(&proposed.stdout);
+    let text = |all: &[Value]| all.iter().map(|it| format!("---\n{it}\n")).collect::<Vec<_>>().concat();
+    let proposed = kube_unions(&["generate", "--from-crd", "-"], &text(&definitions)).accepted();
+    let declarations: Vec<Value> = documents(&proposed.stdout);
     let mut judged = Vec::new();
     for (number, row) in rows.iter().enumerate() {
         let declared = declarations.iter().find(|it| it["spec"]["target"]["kind"] == kind(number));
@@ -182,25 +190,17 @@ fn proposed_groups_judge_as_the_rules_on_the_api_server() {
         union["path"] = json!("spec");
         assert_eq!(unions, Some(json!([union])), "{}", row["description"]);
 
-        let collection = format!("/apis/{GROUP}/v1/namespaces/default/{}s", kind(number).to_lowercase());
-        native.wait_until_served(&collection);
+        let resource = Resource::of_definition(&definitions[number]);
+        native.wait_until_served(&resource.path(""));
         for (position, spec) in combinations(row["spec"]["properties"].as_object().unwrap()).into_iter().enumerate() {
-            let metadata = json!({"name": format!("o{position}"), "namespace": "default"});
-            let object =
-                json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind(number), "metadata": metadata, "spec": spec});
-            let mut status = 0;
-            let answered = eventually(IN_FORCE, || {
-                status = native.send("POST", &format!("{collection}?dryRun=All"), &object).status;
-                status == 201 || status == 422
-            });
-            assert!(answered, "{object}: {status}");
-            judged.push((number, object, status));
+            let status = status_of(native, &resource, &spec);
+            judged.push((number, resource.object(&format!("o{position}"), &json!({"spec": spec})), status));
         }
     }
     let objects: Vec<Value> = judged.iter().map(|(_, object, _)| object.clone()).collect();
     let audited = [&definitions[..], &declarations[..], &objects[..]].concat();
     // A proposal only warns.
-    let run = crate::webhook::kube_unions(&["audit", "--from", "-", "-o", "json"], &documents(&audited)).accepted();
+    let run = kube_unions(&["audit", "--from", "-", "-o", "json"], &text(&audited)).accepted();
     let report: Value = serde_json::from_str(&run.stdout).unwrap();
     let findings = report["findings"].as_array().unwrap();
     let (mut rejected, mut differences) = (0, Vec::new());

@@ -16,26 +16,52 @@ const JUDGED_ITEMS: usize = 1000;
 /// More items than the API server's budget is enough for.
 const BEYOND: usize = 10 * JUDGED_ITEMS;
 
-/// Returns an object with a union of the 2022 form over so many members.
-fn map_form(members: usize) -> Value {
-    let names = || (0..members).map(|number| format!("m{number}"));
-    let choices: Map<_, _> = names().map(|name| (name.to_uppercase(), json!({"name": name}))).collect();
-    let mut properties: Map<_, _> = names().map(|name| (name, json!({"type": "string"}))).collect();
-    properties.insert("type".to_owned(), json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": choices}}));
-    json!({"type": "object", "properties": properties})
+/// The form of a union in a limit.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shape {
+    /// The 2022 form.
+    Map,
+    /// The 2022 form, with two values for each member.
+    TwoValues,
+    /// The 2019 form without a discriminator.
+    List,
+    /// The 2019 form with a discriminator.
+    Discriminated,
 }
 
-/// Returns an object with a union of the 2019 form over so many members, with a discriminator or without.
-fn list_form(members: usize, discriminator: bool) -> Value {
-    let names = || (0..members).map(|number| format!("m{number}"));
-    let fields: Map<_, _> = names().map(|name| (name.clone(), name.to_uppercase().into())).collect();
+/// Returns an object with a union over members with this name and a number. A value is the name in upper case.
+pub(super) fn union(shape: Shape, name: &str, members: usize) -> Value {
+    let names = || (0..members).map(|number| format!("{name}{number}"));
     let mut properties: Map<_, _> = names().map(|name| (name, json!({"type": "string"}))).collect();
-    let mut union = json!({"fields-to-discriminateBy": fields});
-    if discriminator {
-        union["discriminator"] = "type".into();
-        properties.insert("type".to_owned(), json!({"type": "string"}));
+    properties.insert("type".to_owned(), json!({"type": "string"}));
+    let mut list = None;
+    match shape {
+        Shape::Map | Shape::TwoValues => {
+            let mut values: Map<_, _> = names().map(|name| (name.to_uppercase(), json!({"name": name}))).collect();
+            if matches!(shape, Shape::TwoValues) {
+                values.extend(names().map(|name| (format!("B{name}"), json!({"name": name, "optional": true}))));
+            }
+            properties["type"]["x-kubernetes-unions"] = json!({"fieldMembers": values});
+        }
+        Shape::List | Shape::Discriminated => {
+            let values: Map<_, _> = names().map(|name| (name.clone(), name.to_uppercase().into())).collect();
+            let mut union = json!({"fields-to-discriminateBy": values});
+            if matches!(shape, Shape::Discriminated) {
+                union["discriminator"] = "type".into();
+            }
+            list = Some(json!([union]));
+        }
     }
-    json!({"type": "object", "properties": properties, "x-kubernetes-unions": [union]})
+    let mut schema = json!({"type": "object", "properties": properties});
+    if let Some(list) = list {
+        schema["x-kubernetes-unions"] = list;
+    }
+    schema
+}
+
+/// Returns an object with a union of the 2022 form over so many members.
+fn map_form(members: usize) -> Value {
+    union(Shape::Map, "m", members)
 }
 
 /// Returns a kind with a union of 64 values and 128 members, in which each value selects all members but one.
@@ -85,7 +111,8 @@ fn policies_of_large_kinds_are_accepted_and_work() {
         let mut subject = Subject::new(GROUP, &format!("Wide{members}"), &spec(&map_form(members)));
         switch(&mut subject, |value| json!({"spec": value}));
         subjects.push(subject);
-        let mut subject = Subject::new(GROUP, &format!("Many{members}"), &spec(&list_form(members, true)));
+        let mut subject =
+            Subject::new(GROUP, &format!("Many{members}"), &spec(&union(Shape::Discriminated, "m", members)));
         subject.write("a deduction", None, json!({"spec": {"m7": "v"}}));
         subject.write("two members", None, json!({"spec": {"m7": "v", "m8": "v"}}));
         subject.write("an addition", Some(json!({"spec": {"m7": "v"}})), json!({"spec": {"m7": "v", "m8": "v"}}));
@@ -135,8 +162,8 @@ fn long_lists_are_judged_or_denied_and_never_judged_in_part() {
     let Some(native) = Native::start() else { return };
     let forms = [
         ("Map", keyed(map_form(2)), true),
-        ("Discriminated", keyed(list_form(2, true)), true),
-        ("Undiscriminated", keyed(list_form(2, false)), false),
+        ("Discriminated", keyed(union(Shape::Discriminated, "m", 2)), true),
+        ("Undiscriminated", keyed(union(Shape::List, "m", 2)), false),
         ("Unkeyed", json!({"type": "array", "items": map_form(2)}), true),
     ];
     let subjects = forms.map(|(kind, list, discriminator)| {
@@ -152,7 +179,7 @@ fn long_lists_are_judged_or_denied_and_never_judged_in_part() {
     let mut stored = Vec::new();
     for (subject, &discriminator) in kinds.iter().zip(&discriminators) {
         native.apply(&subject.definition);
-        native.wait_until_served(&subject.url(""));
+        native.wait_until_served(&subject.api.path(""));
         // The costliest form stands for those whose items have keys, and for those that the API server has no budget for.
         let some = match subject.kind() {
             "Discriminated" => &[JUDGED_ITEMS, BEYOND][..],

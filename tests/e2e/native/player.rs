@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::agreement::{StoredObject, Subject};
 use super::{Api, IN_FORCE, fields_of_kind, policy_message, policy_warnings, sorted, without_nulls};
 use crate::cluster::say;
 use crate::http::Answer;
@@ -13,7 +14,6 @@ use fixtures::cases::{Alone, EXCEPTIONS, Mode, Row, Suite, suites};
 use fixtures::files::{parse, root};
 use fixtures::reviews::{Cause, declaration};
 use fixtures::wait::eventually;
-use kube_unions_core::catalog::Catalog;
 
 /// A way to enforce unions.
 pub(crate) trait Installer {
@@ -51,21 +51,15 @@ pub(crate) struct Played<'s> {
     pub(crate) suite: &'s Suite,
     /// True if faults are let through that the request did not change.
     pub(crate) ratchet: bool,
-    /// The unions of the kind.
-    pub(crate) catalog: Catalog,
-    /// The CRD as the API server stores it: without unions.
-    pub(crate) definition: Value,
-    pub(crate) kind: String,
+    pub(crate) subject: Subject,
     path: &'s str,
-    group: &'s str,
     rows: Vec<PlayedRow<'s>>,
 }
 
 struct PlayedRow<'s> {
     row: &'s Row,
     name: String,
-    /// The `resourceVersion` of the stored object.
-    stored: Option<Value>,
+    stored: Option<StoredObject>,
 }
 
 /// The rows that ways to enforce unions cannot hold, with a reason.
@@ -84,9 +78,6 @@ struct Exception {
 
 /// A row: its file and its description.
 type RowName = (String, String);
-
-/// The query of every write that is compared.
-const QUERY: &str = "dryRun=All&fieldValidation=Ignore";
 
 /// Plays every row. Fails unless exactly the rows do not hold that the list has for this way.
 pub(crate) fn play(native: &Api, installer: &dyn Installer, way: &str) {
@@ -201,7 +192,7 @@ fn played<'s>(installer: &dyn Installer, suites: &'s BTreeMap<String, Suite>) ->
             let (group, catalog) = (installer.group(), suite.catalog(installer.group(), &kind));
             let mut definition = suite.definition(group, &kind, &suite.schema);
             forget_unions(&mut definition);
-            kinds.push(Played { suite, ratchet, catalog, definition, kind, path, group, rows });
+            kinds.push(Played { suite, ratchet, subject: Subject::of_catalog(definition, catalog), path, rows });
         }
     }
     kinds
@@ -223,34 +214,19 @@ fn tells(row: &Row) -> bool {
 impl Played<'_> {
     /// Returns the CRD with its unions, as its author applies it.
     pub(crate) fn authored(&self) -> Value {
-        self.suite.authored(self.group, &self.kind)
+        self.suite.authored(&self.subject.api.group, self.subject.kind())
     }
 
     /// Returns the `UnionDeclaration`s of the kind.
     pub(crate) fn declarations(&self) -> impl Iterator<Item = Value> {
-        let prefix = self.kind.to_lowercase();
+        let (group, kind) = (&self.subject.api.group, self.subject.kind());
+        let prefix = kind.to_lowercase();
         let declarations = self.suite.declarations.iter();
-        declarations.map(move |(name, spec)| declaration(&format!("{prefix}-{name}"), self.group, &self.kind, spec))
+        declarations.map(move |(name, spec)| declaration(&format!("{prefix}-{name}"), group, kind, spec))
     }
 
     fn row_name(&self, row: &PlayedRow<'_>) -> RowName {
         (self.path.to_owned(), row.row.description.clone())
-    }
-
-    fn url(&self, name: &str, subresource: &str) -> String {
-        let mut url = format!("/apis/{}/v1/namespaces/default/{}s", self.group, self.kind.to_lowercase());
-        for part in [name, subresource].iter().filter(|part| !part.is_empty()) {
-            url = format!("{url}/{part}");
-        }
-        url
-    }
-
-    fn object(&self, name: &str, fields: &Value) -> Value {
-        let mut object = fields.as_object().cloned().unwrap_or_default();
-        object.insert("apiVersion".to_owned(), json!(format!("{}/v1", self.group)));
-        object.insert("kind".to_owned(), json!(self.kind));
-        object.insert("metadata".to_owned(), json!({"name": name}));
-        Value::Object(object)
     }
 
     fn has_old_objects(&self) -> bool {
@@ -259,27 +235,16 @@ impl Played<'_> {
 
     /// Stores the old object of every row, under a schema that takes every object.
     fn store_old_objects(&mut self, native: &Api) {
-        native.wait_until_served(&self.url("", ""));
-        for number in 0..self.rows.len() {
-            let PlayedRow { row, name, .. } = &self.rows[number];
-            let Some(old) = &row.old else { continue };
-            let object = self.object(name, old);
-            let url = self.url("", "");
-            let mut answer = native.send("POST", &url, &object);
-            assert_eq!(answer.status, 201, "{}: {}: {}", self.path, row.description, answer.body);
-            if self.suite.status_subresource && !old["status"].is_null() {
-                answer.body["status"] = old["status"].clone();
-                answer = native.send("PUT", &self.url(name, "status"), &answer.body);
-                assert_eq!(answer.status, 200, "{}: {}: {}", self.path, row.description, answer.body);
-            }
-            self.rows[number].stored = Some(answer.body["metadata"]["resourceVersion"].clone());
+        native.wait_until_served(&self.subject.api.path(""));
+        for PlayedRow { row, name, stored } in &mut self.rows {
+            *stored = row.old.as_ref().map(|old| self.subject.store(native, name, old));
         }
     }
 
     /// Waits until the API server validates by the schema: it knows no field of this name.
     fn wait_for_schema(&self, native: &Api) {
-        let probe = self.object("probe", &json!({"zzUnknown": 1}));
-        let url = format!("{}?dryRun=All&fieldValidation=Strict", self.url("", ""));
+        let probe = self.subject.api.object("probe", &json!({"zzUnknown": 1}));
+        let url = format!("{}?dryRun=All&fieldValidation=Strict", self.subject.api.path(""));
         let in_force = eventually(IN_FORCE, || {
             let answer = native.send("POST", &url, &probe);
             answer.status == 400 && answer.body.to_string().contains("zzUnknown")
@@ -291,24 +256,18 @@ impl Played<'_> {
     fn hold(&self, native: &Api, installer: &dyn Installer, played: &PlayedRow<'_>) -> Result<(), String> {
         let PlayedRow { row, name, stored } = played;
         let new = row.new.as_ref().unwrap_or(&Value::Null);
-        let answer = if row.operation.as_deref() == Some("DELETE") {
-            native.send("DELETE", &format!("{}?dryRun=All", self.url(name, "")), &json!({}))
-        } else if let Some(resource_version) = stored {
-            let mut object = self.object(name, new);
-            object["metadata"]["resourceVersion"] = resource_version.clone();
-            native.send(
-                "PUT",
-                &format!("{}?{QUERY}", self.url(name, row.subresource.as_deref().unwrap_or_default())),
-                &object,
-            )
+        let is_deletion = row.operation.as_deref() == Some("DELETE");
+        let answer = if is_deletion {
+            native.send("DELETE", &format!("{}?dryRun=All", self.subject.api.path(name)), &json!({}))
         } else {
-            native.send("POST", &format!("{}?{QUERY}", self.url("", "")), &self.object(name, new))
+            let subresource = row.subresource.as_deref().unwrap_or_default();
+            self.subject.try_ask(native, stored.as_ref(), subresource, new).unwrap_or_else(|error| panic!("{error}"))
         };
         match (&row.want_causes, answer.is_success()) {
             (Some(causes), false) => installer.same_causes(&answer, causes),
             (Some(_), true) => Err(format!("let through as {}", fields_of_kind(&answer.body))),
             (None, false) => Err(format!("{}: {}", answer.status, answer.body["message"])),
-            (None, true) if row.operation.as_deref() == Some("DELETE") => Ok(()),
+            (None, true) if is_deletion => Ok(()),
             (None, true) => self.same_object(row, &answer.body).and_then(|()| {
                 let is_judged = self.suite.phase != Some(Alone::Mutate);
                 if is_judged {

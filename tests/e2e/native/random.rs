@@ -5,17 +5,24 @@ use serde_json::{Map, Value, json};
 
 /// A part of an object that has unions: a field of `spec` or `status`.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
-    /// An object, inside as many others.
-    Struct { depth: usize, item: Item },
-    /// A list of objects, with the keys that identify them together.
-    Keyed { keys: Vec<String>, item: Item },
-    /// A list of objects without identities.
-    Unkeyed { item: Item },
-    /// A map of objects.
-    Values { item: Item },
+pub(crate) struct Place {
+    around: Around,
+    item: Item,
+}
+
+/// The surroundings of objects with unions.
+#[derive(Debug, Clone)]
+enum Around {
+    /// So many objects, each inside the other.
+    Structs(usize),
+    /// A list, with the keys that identify its items together.
+    Keyed(Vec<String>),
+    /// A list without identities.
+    Unkeyed,
+    /// A map.
+    Values,
     /// A list without identities of lists.
-    Lists { item: Item },
+    Lists,
 }
 
 /// An object with unions.
@@ -110,38 +117,37 @@ const KEYS: [&str; 3] = ["name", "port", "key-3"];
 impl Place {
     pub(crate) fn random(random: &mut Dice, unusual: &mut Unusual, depth: usize) -> Self {
         let item = Item::random(random, unusual, depth);
-        match random.below(if depth == 0 { 11 } else { 8 }) {
-            0..=2 => Self::Struct { depth: random.below(3), item },
+        let around = match random.below(if depth == 0 { 11 } else { 8 }) {
+            0..=2 => Around::Structs(random.below(3)),
             3..=4 => {
                 let count = 1 + random.below(KEYS.len());
                 let mut keys: Vec<String> = KEYS[..count].iter().map(|key| (*key).to_owned()).collect();
                 if random.chance(60) {
                     keys[0] = unusual.name();
                 }
-                Self::Keyed { keys, item }
+                Around::Keyed(keys)
             }
-            5 => Self::Unkeyed { item },
-            6 => Self::Values { item },
-            7 => Self::Lists { item },
-            _ => Self::Struct { depth: 0, item },
-        }
+            5 => Around::Unkeyed,
+            6 => Around::Values,
+            7 => Around::Lists,
+            _ => Around::Structs(0),
+        };
+        Self { around, item }
     }
 
     /// Returns the schema, with unions.
     pub(crate) fn schema(&self) -> Value {
-        match self {
-            Self::Struct { depth, item } => {
-                (0..*depth).fold(item.schema(&[]), |inner, _| json!({"type": "object", "properties": {"d": inner}}))
+        let item = self.item.schema(if let Around::Keyed(keys) = &self.around { keys } else { &[] });
+        match &self.around {
+            Around::Structs(depth) => {
+                (0..*depth).fold(item, |inner, _| json!({"type": "object", "properties": {"d": inner}}))
             }
-            Self::Keyed { keys, item } => json!({
-                "type": "array", "items": item.schema(keys), "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": keys,
+            Around::Keyed(keys) => json!({
+                "type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
             }),
-            Self::Unkeyed { item } => json!({"type": "array", "items": item.schema(&[])}),
-            Self::Values { item } => json!({"type": "object", "additionalProperties": item.schema(&[])}),
-            Self::Lists { item } => {
-                json!({"type": "array", "items": {"type": "array", "items": item.schema(&[])}})
-            }
+            Around::Unkeyed => json!({"type": "array", "items": item}),
+            Around::Values => json!({"type": "object", "additionalProperties": item}),
+            Around::Lists => json!({"type": "array", "items": {"type": "array", "items": item}}),
         }
     }
 
@@ -150,26 +156,40 @@ impl Place {
         if random.chance(8) {
             return None;
         }
-        Some(match self {
-            Self::Struct { depth, item } => wrap(*depth, Value::Object(item.value(random))),
-            Self::Keyed { keys, item } => {
+        let item = |random: &mut Dice| Value::Object(self.item.value(random));
+        Some(match &self.around {
+            Around::Structs(depth) => (0..*depth).fold(item(random), |value, _| json!({"d": value})),
+            Around::Keyed(keys) => {
                 let count = random.below(4);
                 let mut items = Vec::new();
                 for identity in identities(keys, count, random) {
-                    items.push(with(item.value(random), identity));
+                    items.push(with(self.item.value(random), identity));
                 }
                 Value::Array(items)
             }
-            Self::Unkeyed { item } => list(random, |random| Value::Object(item.value(random))),
-            Self::Values { item } => {
+            Around::Unkeyed => list(random, item),
+            Around::Values => {
                 let mut names = ["x", "y/z", "u~v", "w.1", "ö"];
                 random.shuffle(&mut names);
                 let count = random.below(4);
-                let values = names[..count].iter().map(|name| ((*name).to_owned(), item.value(random).into()));
-                Value::Object(values.collect())
+                Value::Object(names[..count].iter().map(|name| ((*name).to_owned(), item(random))).collect())
             }
-            Self::Lists { item } => list(random, |random| list(random, |random| Value::Object(item.value(random)))),
+            Around::Lists => list(random, |random| list(random, item)),
         })
+    }
+
+    /// Returns the objects with unions in a value of the field.
+    fn items<'v>(&self, value: &'v mut Value) -> Vec<&'v mut Map<String, Value>> {
+        let values: Vec<&mut Value> = match self.around {
+            Around::Structs(depth) => vec![(0..depth).fold(value, |value, _| &mut value["d"])],
+            Around::Keyed(_) | Around::Unkeyed => value.as_array_mut().into_iter().flatten().collect(),
+            Around::Values => value.as_object_mut().into_iter().flat_map(Map::values_mut).collect(),
+            Around::Lists => {
+                let lists = value.as_array_mut().into_iter().flatten();
+                lists.filter_map(Value::as_array_mut).flatten().collect()
+            }
+        };
+        values.into_iter().filter_map(Value::as_object_mut).collect()
     }
 
     /// Returns the field after a write: often only one union differs.
@@ -179,45 +199,18 @@ impl Place {
             return Some(old.clone());
         }
         let mut new = old.clone();
-        match self {
-            Self::Struct { depth, item } => {
-                let mut at = &mut new;
-                for _ in 0..*depth {
-                    at = &mut at["d"];
-                }
-                if let Some(fields) = at.as_object_mut() {
-                    item.change(fields, random);
-                }
+        let is_keyed = matches!(self.around, Around::Keyed(_));
+        if let (true, Some(items)) = (is_keyed || matches!(self.around, Around::Unkeyed), new.as_array_mut()) {
+            if random.chance(if is_keyed { 40 } else { 30 }) {
+                random.shuffle(items);
             }
-            Self::Keyed { item, .. } => {
-                if let Some(items) = new.as_array_mut() {
-                    if random.chance(40) {
-                        random.shuffle(items);
-                    }
-                    if random.chance(15) {
-                        items.pop();
-                    }
-                    change_one(item, items.iter_mut().filter_map(Value::as_object_mut), random);
-                }
+            if is_keyed && random.chance(15) {
+                items.pop();
             }
-            Self::Unkeyed { item } => {
-                if let Some(items) = new.as_array_mut() {
-                    if random.chance(30) {
-                        random.shuffle(items);
-                    }
-                    change_one(item, items.iter_mut().filter_map(Value::as_object_mut), random);
-                }
-            }
-            Self::Values { item } => {
-                if let Some(values) = new.as_object_mut() {
-                    change_one(item, values.values_mut().filter_map(Value::as_object_mut), random);
-                }
-            }
-            Self::Lists { item } => {
-                if let Some(lists) = new.as_array_mut() {
-                    let items = lists.iter_mut().filter_map(Value::as_array_mut).flatten();
-                    change_one(item, items.filter_map(Value::as_object_mut), random);
-                }
+        }
+        for fields in self.items(&mut new) {
+            if matches!(self.around, Around::Structs(_)) || random.chance(60) {
+                self.item.change(fields, random);
             }
         }
         Some(new)
@@ -225,19 +218,7 @@ impl Place {
 
     /// Returns the number of unions in a value of the field.
     pub(crate) fn unions_in(&self, value: &Value) -> usize {
-        let items = |item: &Item, values: &Value| {
-            values.as_array().map_or(0, |values| values.iter().map(|value| item.unions_in(value)).sum())
-        };
-        match self {
-            Self::Struct { depth, item } => item.unions_in((0..*depth).fold(value, |value, _| &value["d"])),
-            Self::Keyed { item, .. } | Self::Unkeyed { item } => items(item, value),
-            Self::Values { item } => {
-                value.as_object().map_or(0, |values| values.values().map(|value| item.unions_in(value)).sum())
-            }
-            Self::Lists { item } => {
-                value.as_array().map_or(0, |lists| lists.iter().map(|list| items(item, list)).sum())
-            }
-        }
+        self.items(&mut value.clone()).into_iter().map(|fields| self.item.unions_in(fields)).sum()
     }
 }
 
@@ -308,12 +289,9 @@ impl Item {
         }
     }
 
-    fn unions_in(&self, value: &Value) -> usize {
-        if !value.is_object() {
-            return 0;
-        }
-        let inner = self.inner.as_ref().map_or(0, |(name, place)| place.unions_in(&value[name]));
-        self.unions.len() + inner
+    fn unions_in(&self, fields: &Map<String, Value>) -> usize {
+        let inner = self.inner.as_ref().and_then(|(name, place)| Some(place.unions_in(fields.get(name)?)));
+        self.unions.len() + inner.unwrap_or_default()
     }
 }
 
@@ -533,21 +511,9 @@ impl MemberKind {
     }
 }
 
-fn change_one<'f>(item: &Item, items: impl Iterator<Item = &'f mut Map<String, Value>>, random: &mut Dice) {
-    for fields in items {
-        if random.chance(60) {
-            item.change(fields, random);
-        }
-    }
-}
-
 fn list(random: &mut Dice, mut item: impl FnMut(&mut Dice) -> Value) -> Value {
     let count = random.below(3);
     Value::Array((0..count).map(|_| item(random)).collect())
-}
-
-fn wrap(depth: usize, value: Value) -> Value {
-    (0..depth).fold(value, |inner, _| json!({"d": inner}))
 }
 
 /// Returns the keys of as many distinct items.

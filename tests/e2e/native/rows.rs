@@ -1,14 +1,14 @@
 //! The rows of `tests/cases` through compiled policies.
 
-use super::Native;
 use super::player::{Installed, Installer, Played, loose, play, same_policy_warnings};
+use super::{Native, policies_of};
 use crate::cluster::some_or_all;
 use crate::http::Answer;
 use fixtures::cases::Alone;
 use fixtures::reviews::{declaration, declared_catalog};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::union::{Choice, Form, Part, SelectedMember, Union, UnionStep};
-use kube_unions_policies::{PolicyObject, PolicyOptions, PolicyRatcheting, PolicyTarget, compile};
+use kube_unions_policies::{PolicyOptions, PolicyRatcheting};
 use serde_json::{Map, Value, json};
 
 /// Mutating and validating policies.
@@ -35,22 +35,9 @@ impl Installer for Policies {
             ratcheting: if played.ratchet { PolicyRatcheting::Warn } else { PolicyRatcheting::Disabled },
             ..PolicyOptions::default()
         };
-        let undescribed;
-        let catalog = if self.loose {
-            undescribed = without_schema(played);
-            &undescribed
-        } else {
-            &played.catalog
-        };
-        let mut policies = Vec::new();
-        for target in PolicyTarget::of_catalog(catalog) {
-            let compiled = compile(&target, &options);
-            if let Some(refusal) = compiled.refusals.first() {
-                return Err(refusal.to_string());
-            }
-            policies.extend(compiled.objects.iter().map(PolicyObject::to_json));
-        }
-        let definition = if self.loose { loose(&played.definition) } else { played.definition.clone() };
+        let undescribed = self.loose.then(|| without_schema(played));
+        let policies = policies_of(undescribed.as_ref().unwrap_or(&played.subject.catalog), &options)?;
+        let definition = if self.loose { loose(&played.subject.definition) } else { played.subject.definition.clone() };
         Ok(Installed { definition, policies })
     }
 
@@ -61,7 +48,7 @@ impl Installer for Policies {
 
 /// Returns the unions of a kind whose schema describes nothing: each is declared with the names of its fields.
 fn without_schema(played: &Played<'_>) -> Catalog {
-    let [entry] = played.catalog.entries() else { panic!("one version has unions") };
+    let [entry] = played.subject.catalog.entries() else { panic!("one version has unions") };
     let places = [Part::Main, Part::Status].into_iter().flat_map(|part| entry.plan().places(part));
     let gvk = entry.gvk();
     let unions = places.flat_map(|place| {
@@ -77,7 +64,7 @@ fn without_schema(played: &Played<'_>) -> Catalog {
             declaration(&format!("undescribed-{number:03}"), &gvk.group, &gvk.kind, &spec)
         })
         .collect();
-    declared_catalog(&loose(&played.definition), &declarations)
+    declared_catalog(&loose(&played.subject.definition), &declarations)
 }
 
 /// Returns the keys of each list on the way to a place, by its path.

@@ -5,18 +5,15 @@ mod cluster;
 pub(super) mod keywords;
 mod limits;
 
-use super::Native;
 use super::player::{Installed, Installer, Played, play, same_causes};
+use super::{Api, Native, policies_of};
 use crate::cluster::some_or_all;
 use crate::http::Answer;
 use fixtures::cases::Alone;
 use fixtures::reviews::Cause;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::Plan;
-use kube_unions_policies::{
-    CompiledRules, PolicyObject, PolicyOptions, PolicyRatcheting, PolicyTarget, RuleForm, RulesTarget, compile,
-    compile_rules,
-};
+use kube_unions_policies::{CompiledRules, PolicyOptions, PolicyRatcheting, RuleForm, RulesTarget, compile_rules};
 use serde_json::Value;
 
 /// Rules in the CRD.
@@ -43,22 +40,15 @@ impl Installer for Rules {
         let ratcheting = if played.ratchet { PolicyRatcheting::Enabled } else { PolicyRatcheting::Disabled };
         let rules = self.form;
         let options = PolicyOptions { mutate, validate: false, ratcheting, rules, ..PolicyOptions::default() };
-        let mut definition = played.definition.clone();
+        let mut definition = played.subject.definition.clone();
         let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        let mut policies = Vec::new();
-        for entry in played.catalog.entries() {
+        for entry in played.subject.catalog.entries() {
             let compiled = embed(schema, entry.gvk(), entry.plan(), &options);
             if let Some(refusal) = compiled.refusals.first() {
                 return Err(refusal.to_string());
             }
         }
-        for target in PolicyTarget::of_catalog(&played.catalog).iter().filter(|_| mutate) {
-            let compiled = compile(target, &options);
-            if let Some(refusal) = compiled.refusals.first() {
-                return Err(refusal.to_string());
-            }
-            policies.extend(compiled.objects.iter().map(PolicyObject::to_json));
-        }
+        let policies = if mutate { policies_of(&played.subject.catalog, &options)? } else { Vec::new() };
         Ok(Installed { definition, policies })
     }
 
@@ -87,6 +77,11 @@ fn embed(schema: &mut Value, gvk: &GroupVersionKind, plan: &Plan, options: &Poli
     let compiled = compile_rules(&RulesTarget { gvk, plan, schema }, options);
     compiled.apply(schema);
     compiled
+}
+
+/// Asks the API server if it would accept a CRD.
+fn ask(native: &Api, definition: &Value) -> Answer {
+    native.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All", definition)
 }
 
 #[test]

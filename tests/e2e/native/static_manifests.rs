@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use super::agreement::Subject;
 use super::{IN_FORCE, Native, policy_message};
 use crate::cluster::is_left_out;
 use crate::process::Workspace;
@@ -44,16 +45,10 @@ fn static_manifests_are_in_force_from_the_start_and_no_client_can_change_them() 
     ];
     let Some(native) = Native::start_with(&flags) else { return };
 
-    let mut definition = authored.clone();
-    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-        .as_object_mut()
-        .unwrap()
-        .remove("x-kubernetes-unions");
-    native.apply(&definition);
-    let collection = format!("/apis/{GROUP}/v1/namespaces/default/statics");
-    native.wait_until_served(&collection);
-    let object = |spec: &Value| json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Static", "metadata": {"name": "s"}, "spec": spec});
-    let write = |spec: &Value| native.send("POST", &format!("{collection}?dryRun=All"), &object(spec));
+    let subject = Subject::of_definition(authored.clone());
+    native.apply(&subject.definition);
+    native.wait_until_served(&subject.api.path(""));
+    let write = |spec: &Value| subject.ask(&native, None, &json!({"spec": spec}));
     let deduced = || write(&json!({"a": "x"})).body["spec"] == json!({"kind": "A", "a": "x"});
     assert!(eventually(IN_FORCE, deduced), "{}", write(&json!({"a": "x"})).body);
     let denied = write(&json!({"a": "x", "b": "x"}));

@@ -2,17 +2,16 @@
 
 use serde_json::{Value, json};
 
+use super::super::agreement::Subject;
 use super::super::{IN_FORCE, Native};
+use super::ask;
 use crate::kind::{documents, forget_unions};
 use crate::webhook::kube_unions;
 use fixtures::crds::{crd, version};
-use fixtures::reviews::catalog;
 use fixtures::wait::eventually;
 use kube_unions_core::admission::StoredObject;
 
 const GROUP: &str = "keywords.rules.example";
-
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Returns a CRD with a union of the 2022 form four lists deep. No list has `maxItems`.
 fn definition() -> Value {
@@ -26,12 +25,9 @@ fn definition() -> Value {
     crd(GROUP, "Deep", &[version("v1", &lists)])
 }
 
-fn object(union: &Value) -> Value {
-    let mut object = (0..4).fold(union.clone(), |inner, _| json!({"list": [{}, inner]}));
-    object["apiVersion"] = json!(format!("{GROUP}/v1"));
-    object["kind"] = json!("Deep");
-    object["metadata"] = json!({"name": "deep"});
-    object
+/// Returns the fields of an object with this union.
+fn fields(union: &Value) -> Value {
+    (0..4).fold(union.clone(), |inner, _| json!({"list": [{}, inner]}))
 }
 
 /// Compiles the CRD to a form, and asks the API server if it accepts the CRD.
@@ -40,7 +36,7 @@ fn compiled(native: &Native, form: &str, definition: &Value) -> Value {
         kube_unions(&["compile", "--to", form, "--from=-", "--allow-partial"], &definition.to_string()).accepted();
     let mut crd = documents(&run.stdout).remove(0);
     forget_unions(&mut crd);
-    let answer = native.send("POST", &format!("{DEFINITIONS}?dryRun=All"), &crd);
+    let answer = ask(native, &crd);
     assert_eq!(answer.status, 201, "{form}: {}", answer.body["message"]);
     crd
 }
@@ -66,19 +62,20 @@ pub(in super::super) fn are_judged_four_lists_deep(native: &Native) {
         node = &mut node["properties"]["list"]["items"];
     }
     assert!(node["x-kubernetes-validations"].is_array(), "{node}");
-    let refused = native.send("POST", &format!("{DEFINITIONS}?dryRun=All"), &forced);
+    let refused = ask(native, &forced);
     assert_eq!(refused.status, 422, "{}", refused.body);
     assert!(refused.body["message"].to_string().contains("estimated rule cost"), "{}", refused.body["message"]);
 
-    native.apply(&compiled(native, "openapi", &definition));
-    let collection = format!("/apis/{GROUP}/v1/namespaces/default/deeps");
-    native.wait_until_served(&collection);
-    let catalog = catalog(&[&definition]);
-    let entry = &catalog.entries()[0];
-    let write =
-        |object: &Value| native.send("POST", &format!("{collection}?dryRun=All&fieldValidation=Strict"), object);
-    let in_force = eventually(IN_FORCE, || write(&object(&json!({"type": "M0", "m1": {}}))).status == 422);
-    assert!(in_force, "the schema was not in force");
+    let mut subject = Subject::of_definition(definition.clone());
+    subject.definition = compiled(native, "openapi", &definition);
+    native.apply(&subject.definition);
+    native.wait_until_served(&subject.api.path(""));
+    let entry = &subject.catalog.entries()[0];
+    let write = |union: &Value| subject.ask(native, None, &fields(union));
+    assert!(
+        eventually(IN_FORCE, || write(&json!({"type": "M0", "m1": {}})).status == 422),
+        "the schema was not in force"
+    );
     let (mut accepted, mut denied) = (0, 0);
     for union in [
         json!({}),
@@ -94,9 +91,9 @@ pub(in super::super) fn are_judged_four_lists_deep(native: &Native) {
         json!({"m0": {}}),
         json!({"m0": {}, "m1": {}}),
     ] {
-        let object = object(&union);
+        let object = subject.api.object("deep", &fields(&union));
         let is_valid = StoredObject::judge(entry, &object.to_string()).unwrap().violations().is_empty();
-        let answer = write(&object);
+        let answer = write(&union);
         assert_eq!(answer.status, if is_valid { 201 } else { 422 }, "{union}: {}", answer.body["message"]);
         *(if is_valid { &mut accepted } else { &mut denied }) += 1;
     }

@@ -3,29 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::super::Native;
-use super::super::limits::table;
-use super::embed;
+use super::super::agreement::Subject;
+use super::super::limits::{Shape, table, union};
+use super::{ask, embed};
 use crate::cluster::some_or_all;
-use crate::http::Answer;
-use crate::kind::forget_unions;
-use fixtures::crds::crd;
-use fixtures::reviews::{catalog, version};
 use kube_unions_policies::{CompiledRules, PolicyOptions, RefusalReason};
 
 const GROUP: &str = "limits.rules.example";
-
-/// The form of a union in a limit.
-#[derive(Debug, Clone, Copy)]
-enum Shape {
-    /// The 2022 form.
-    Map,
-    /// The 2022 form, with two values for each member.
-    TwoValues,
-    /// The 2019 form without a discriminator.
-    List,
-    /// The 2019 form with a discriminator.
-    Discriminated,
-}
 
 /// The limit of the list around a union.
 #[derive(Debug, Clone, Copy)]
@@ -41,32 +25,6 @@ enum Around {
 
 fn object(properties: impl Into<Value>) -> Value {
     json!({"type": "object", "properties": properties.into()})
-}
-
-/// Returns an object with a union of so many members.
-fn union(shape: Shape, members: usize) -> Value {
-    let names = || (0..members).map(|number| format!("member-{number}"));
-    let mut properties: Map<_, _> = names().map(|name| (name, json!({"type": "string"}))).collect();
-    let list: Map<_, _> = names().map(|name| (name.clone(), json!(format!("Value{name}")))).collect();
-    properties.insert("type".to_owned(), json!({"type": "string"}));
-    match shape {
-        Shape::Map | Shape::TwoValues => {
-            let mut values: Map<_, _> = names().map(|name| (format!("A{name}"), json!({"name": name}))).collect();
-            if matches!(shape, Shape::TwoValues) {
-                values.extend(names().map(|name| (format!("B{name}"), json!({"name": name, "optional": true}))));
-            }
-            properties["type"]["x-kubernetes-unions"] = json!({"fieldMembers": values});
-            object(properties)
-        }
-        Shape::List | Shape::Discriminated => {
-            let mut schema = object(properties);
-            schema["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": list}]);
-            if matches!(shape, Shape::Discriminated) {
-                schema["x-kubernetes-unions"][0]["discriminator"] = json!("type");
-            }
-            schema
-        }
-    }
 }
 
 impl Around {
@@ -92,30 +50,33 @@ impl Around {
     }
 }
 
-fn definition(kind: &str, schema: &Value) -> Value {
-    crd(GROUP, kind, &[version("v1", schema, false)])
+/// Returns the CRD of a kind with the rules of its unions.
+fn compiled(mut subject: Subject) -> (Value, CompiledRules) {
+    let entry = subject.catalog.entries().first().expect("the union is in force");
+    let rules = embed(schema_of(&mut subject.definition), entry.gvk(), entry.plan(), &PolicyOptions::default());
+    (subject.definition, rules)
 }
 
-fn compiled(schema: &Value) -> (Value, CompiledRules) {
-    let catalog = catalog(&[&definition("Limit", schema)]);
-    let entry = catalog.entries().first().expect("the union is in force");
-    let mut after = schema.clone();
-    let compiled = embed(&mut after, entry.gvk(), entry.plan(), &PolicyOptions::default());
-    (after, compiled)
+fn schema_of(definition: &mut Value) -> &mut Value {
+    &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 }
 
-/// Asks the API server if it would accept a CRD.
-fn ask(native: &Native, schema: &Value) -> Answer {
-    let mut definition = definition("Limit", schema);
-    forget_unions(&mut definition);
-    native.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All", &definition)
+/// Installs a kind with the rules of its unions.
+fn installed(native: &Native, subject: Subject) -> Subject {
+    let (definition, rules) = compiled(subject);
+    assert_eq!(rules.refusals, []);
+    native.apply(&definition);
+    let subject = Subject::of_definition(definition);
+    native.wait_until_served(&subject.api.path(""));
+    subject
 }
 
 /// Compares `compile` with the API server: it refuses a schema if the API server would refuse the rules. `schema` returns the
 /// schema, or with a limit in place of those of its lists.
 #[track_caller]
 fn agree(native: &Native, name: &str, schema: impl Fn(Option<u64>) -> Value) -> bool {
-    let (after, rules) = compiled(&schema(None));
+    let limit = |forced| Subject::new(GROUP, "Limit", &schema(forced));
+    let (after, rules) = compiled(limit(None));
     if rules.refusals.is_empty() {
         let answer = ask(native, &after);
         assert_eq!(answer.status, 201, "{name}: compiled, and not accepted: {}", answer.body["message"]);
@@ -126,11 +87,11 @@ fn agree(native: &Native, name: &str, schema: impl Fn(Option<u64>) -> Value) -> 
         assert!(text.contains("use policies") || text.contains("use the webhook"), "{name}: no alternative: {text}");
     }
     // The rules are the same whatever the limits, so those for short lists tell if the API server would refuse.
-    let (_, all) = compiled(&schema(Some(1)));
+    let (_, all) = compiled(limit(Some(1)));
     let too_long = all.refusals.iter().filter(|refusal| refusal.reason == RefusalReason::TooLong).count();
     assert_eq!(all.refusals.len(), too_long, "{name}: refused for another reason than a limit: {:?}", all.refusals);
-    let mut forced = schema(None);
-    all.apply(&mut forced);
+    let mut forced = limit(None).definition;
+    all.apply(schema_of(&mut forced));
     let answer = ask(native, &forced);
     assert_eq!(answer.status, 422, "{name}: refused by compile, and accepted: {:?}", rules.refusals);
     assert!(answer.body["message"].to_string().contains("cost"), "{name}: {}", answer.body["message"]);
@@ -159,7 +120,7 @@ fn lists_and_members_are_limited_as_the_api_server_limits_them() {
     for shape in [Shape::Map, Shape::TwoValues, Shape::List, Shape::Discriminated] {
         for &(members, arounds) in some_or_all(&some[..], &all) {
             for &around in arounds {
-                let schema = |forced| object(json!({"spec": around.field(union(shape, members), forced)}));
+                let schema = |forced| object(json!({"spec": around.field(union(shape, "member-", members), forced)}));
                 let holds = agree(native, &format!("{shape:?} of {members} in {around:?}"), schema);
                 *(if holds { &mut accepted } else { &mut refused }) += 1;
                 let must = matches!(around, Around::Nothing | Around::Items(1_000))
@@ -175,21 +136,8 @@ fn lists_and_members_are_limited_as_the_api_server_limits_them() {
 #[test]
 fn a_large_table_of_values_and_members_has_rules() {
     let Some(native) = Native::shared() else { return };
-    let mut definition = table(GROUP);
-    let catalog = catalog(&[&definition]);
-    let entry = catalog.entries().first().expect("the union is in force");
-    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-    let rules = embed(schema, entry.gvk(), entry.plan(), &PolicyOptions::default());
-    assert_eq!(rules.refusals, []);
-    forget_unions(&mut definition);
-    native.apply(&definition);
-    let collection = format!("/apis/{GROUP}/v1/namespaces/default/tables");
-    native.wait_until_served(&collection);
-    let judge = |spec: &Value| {
-        let object =
-            json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Table", "metadata": {"name": "t"}, "spec": spec});
-        native.send("POST", &format!("{collection}?dryRun=All"), &object)
-    };
+    let subject = installed(native, Subject::of_definition(table(GROUP)));
+    let judge = |spec: &Value| subject.ask(native, None, &json!({"spec": spec}));
     let valid = judge(&json!({"type": "V63", "m62": "v", "m64": "v"}));
     assert_eq!(valid.status, 201, "{}", valid.body["message"]);
     let refused = judge(&json!({"type": "V63", "m62": "v", "m63": "v"}));
@@ -222,11 +170,11 @@ fn many_unions_of_one_kind_share_a_limit() {
     });
     for (unions, shape, members, around) in some_or_all(some.to_vec(), all.collect()) {
         let schema = |forced| {
-            let field = |number| (format!("u{number}"), around.field(union(shape, members), forced));
+            let field = |number| (format!("u{number}"), around.field(union(shape, "member-", members), forced));
             object((0..unions).map(field).collect::<Map<_, _>>())
         };
         let name = format!("{unions} unions {shape:?} of {members} in {around:?}");
-        let (after, rules) = compiled(&schema(None));
+        let (after, rules) = compiled(Subject::new(GROUP, "Limit", &schema(None)));
         // A version with very long rules is refused for its size.
         if rules.refusals.iter().any(|refusal| refusal.reason == RefusalReason::TooLong) {
             assert_eq!(ask(native, &after).status, 201, "{name}");
@@ -248,18 +196,18 @@ fn deep_unions_have_rules_too() {
     ] {
         let schema = |forced| {
             let nest = |inner, _| object(json!({"inner": around.field(inner, forced)}));
-            (0..depth).fold(union(Shape::Map, 3), nest)
+            (0..depth).fold(union(Shape::Map, "member-", 3), nest)
         };
         agree(native, &format!("{depth} deep in {around:?}"), schema);
     }
     // Unions at every level.
     let schema = |forced| {
         let nest = |inner, _| {
-            let mut outer = union(Shape::Discriminated, 4);
+            let mut outer = union(Shape::Discriminated, "member-", 4);
             outer["properties"]["inner"] = Around::Items(3).field(inner, forced);
             outer
         };
-        (0..10).fold(union(Shape::Map, 3), nest)
+        (0..10).fold(union(Shape::Map, "member-", 3), nest)
     };
     agree(native, "unions at ten levels", schema);
 }
@@ -293,7 +241,7 @@ const VALUES: [&str; 8] = ["\"", "\\", "it's", "a\nb", "// kube-unions", "ü\u{1
 fn names_and_values_that_need_escapes_are_judged_by_the_api_server() {
     let Some(native) = Native::shared() else { return };
     // No expression can select the name of this place.
-    let mut properties = Map::from_iter([("ü 1".to_owned(), union(Shape::Map, 2))]);
+    let mut properties = Map::from_iter([("ü 1".to_owned(), union(Shape::Map, "member-", 2))]);
     for (number, name) in NAMES.iter().enumerate() {
         let value = VALUES[number % VALUES.len()];
         let of_discriminator = json!({"type": "string", "nullable": true, "x-kubernetes-unions": {
@@ -304,17 +252,8 @@ fn names_and_values_that_need_escapes_are_judged_by_the_api_server() {
         properties.insert(format!("d{number}"), discriminator);
         properties.insert(format!("m{number}"), member);
     }
-    let (mut after, rules) = compiled(&object(properties));
-    assert_eq!(rules.refusals, []);
-    forget_unions(&mut after);
-    native.apply(&definition("Escaped", &after));
-    let collection = format!("/apis/{GROUP}/v1/namespaces/default/escapeds");
-    native.wait_until_served(&collection);
-    let write = |fields: &Value| {
-        let mut object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Escaped", "metadata": {"name": "l"}});
-        object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        native.send("POST", &format!("{collection}?dryRun=All&fieldValidation=Strict"), &object)
-    };
+    let subject = installed(native, Subject::new(GROUP, "Escaped", &object(properties)));
+    let write = |fields: &Value| subject.ask(native, None, fields);
     assert_eq!(write(&json!({"ü 1": {"member-0": ""}})).status, 422);
     for (number, name) in NAMES.iter().enumerate() {
         let value = VALUES[number % VALUES.len()];
@@ -364,19 +303,10 @@ fn names_and_values_that_need_escapes_are_judged_by_the_api_server() {
 #[test]
 fn ten_thousand_items_stay_within_the_budget_of_a_write() {
     let Some(native) = Native::shared() else { return };
-    let (mut after, rules) =
-        compiled(&object(json!({"list": Around::Items(10_000).field(union(Shape::Map, 3), None)})));
-    assert_eq!(rules.refusals, []);
-    forget_unions(&mut after);
-    native.apply(&definition("Long", &after));
-    let collection = format!("/apis/{GROUP}/v1/namespaces/default/longs");
-    native.wait_until_served(&collection);
-    let mut items = vec![json!({"type": "Amember-2", "member-2": ""}); 10_000];
-    let write = |items: &[Value]| {
-        let object =
-            json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Long", "metadata": {"name": "l"}, "list": items});
-        native.send("POST", &format!("{collection}?dryRun=All"), &object)
-    };
+    let schema = object(json!({"list": Around::Items(10_000).field(union(Shape::Map, "member-", 3), None)}));
+    let subject = installed(native, Subject::new(GROUP, "Long", &schema));
+    let mut items = vec![json!({"type": "MEMBER-2", "member-2": ""}); 10_000];
+    let write = |items: &[Value]| subject.ask(native, None, &json!({"list": items}));
     let answer = write(&items);
     assert_eq!(answer.status, 201, "{}", answer.body["message"]);
     items[9_999]["member-0"] = json!("");
