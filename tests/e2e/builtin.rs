@@ -5,6 +5,7 @@
 use std::ops::Deref;
 use std::sync::OnceLock;
 
+use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use crate::cluster::{AnyCluster, Cluster, is_left_out};
@@ -21,34 +22,23 @@ pub(crate) const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests
 /// The folder of the presets as policies.
 pub(crate) const POLICIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/policies");
 
-/// The kinds that presets are about: group, version, kind, plural, and whether its objects are in namespaces.
-pub(crate) const WITH_PRESETS: [(&str, &str, &str, &str, bool); 13] = [
-    ("", "v1", "PersistentVolume", "persistentvolumes", false),
-    ("", "v1", "Pod", "pods", true),
-    ("", "v1", "PodTemplate", "podtemplates", true),
-    ("", "v1", "ReplicationController", "replicationcontrollers", true),
-    ("apps", "v1", "DaemonSet", "daemonsets", true),
-    ("apps", "v1", "Deployment", "deployments", true),
-    ("apps", "v1", "ReplicaSet", "replicasets", true),
-    ("apps", "v1", "StatefulSet", "statefulsets", true),
-    ("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true),
-    ("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true),
-    ("batch", "v1", "CronJob", "cronjobs", true),
-    ("batch", "v1", "Job", "jobs", true),
-    ("networking.k8s.io", "v1", "Ingress", "ingresses", true),
+/// The kinds that presets are about, by version.
+pub(crate) const WITH_PRESETS: [(&str, &[&str]); 6] = [
+    ("v1", &["PersistentVolume", "Pod", "PodTemplate", "ReplicationController"]),
+    ("apps/v1", &["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
+    ("autoscaling/v1", &["HorizontalPodAutoscaler"]),
+    ("autoscaling/v2", &["HorizontalPodAutoscaler"]),
+    ("batch/v1", &["CronJob", "Job"]),
+    ("networking.k8s.io/v1", &["Ingress"]),
 ];
 
 /// Other kinds of the corpus.
-const WITHOUT_PRESETS: [(&str, &str, &str, &str, bool); 9] = [
-    ("", "v1", "ConfigMap", "configmaps", true),
-    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true),
-    ("", "v1", "Secret", "secrets", true),
-    ("", "v1", "Service", "services", true),
-    ("", "v1", "ServiceAccount", "serviceaccounts", true),
-    ("coordination.k8s.io", "v1", "Lease", "leases", true),
-    ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true),
-    ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
-    ("rbac.authorization.k8s.io", "v1", "Role", "roles", true),
+const WITHOUT_PRESETS: [(&str, &[&str]); 5] = [
+    ("v1", &["ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount"]),
+    ("coordination.k8s.io/v1", &["Lease"]),
+    ("networking.k8s.io/v1", &["NetworkPolicy"]),
+    ("policy/v1", &["PodDisruptionBudget"]),
+    ("rbac.authorization.k8s.io/v1", &["Role"]),
 ];
 
 /// Objects of the kinds above on an API server.
@@ -100,12 +90,12 @@ impl BuiltIn {
 
     /// Sends writes of the kinds above to the webhook, as the shipped registration does: when it is down, they pass.
     pub(crate) fn register(&self) {
-        let rules = WITH_PRESETS.iter().chain(&WITHOUT_PRESETS).map(|(group, version, _, plural, _)| {
+        let rules = WITH_PRESETS.iter().chain(&WITHOUT_PRESETS).map(|(version, kinds)| {
+            let plurals = kinds.iter().map(|kind| ApiResource::from_gvk(&kind_of(version, kind)).plural);
+            let resources: Vec<String> = plurals.flat_map(|plural| [format!("{plural}/status"), plural]).collect();
+            let GroupVersionKind { group, version, .. } = kind_of(version, "");
             json!({
-                "apiGroups": [group],
-                "apiVersions": [version],
-                "operations": ["CREATE", "UPDATE"],
-                "resources": [plural, format!("{plural}/status")],
+                "apiGroups": [group], "apiVersions": [version], "operations": ["CREATE", "UPDATE"], "resources": resources,
             })
         });
         let rules: Vec<Value> = rules.collect();
@@ -228,18 +218,19 @@ pub(crate) fn wait_for_verdict(client: &Client, declaration: &str) -> Accepted {
         .unwrap_or_else(|| panic!("`{declaration}` never got a condition about its present generation"))
 }
 
+fn kind_of(api_version: &str, kind: &str) -> GroupVersionKind {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    GroupVersionKind::gvk(group, version, kind)
+}
+
 /// The path of the collection that an object belongs to.
 pub(crate) fn collection(object: &Value) -> String {
-    let api_version = object["apiVersion"].as_str().expect("an object has an apiVersion");
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let known = WITH_PRESETS.iter().chain(&WITHOUT_PRESETS);
-    let (.., plural, namespaced) = known
-        .copied()
-        .find(|kind| (kind.0, kind.1) == (group, version) && object["kind"] == kind.2)
-        .unwrap_or_else(|| panic!("the plural of {} is not listed", object["kind"]));
-    let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
-    let namespace = if namespaced { "/namespaces/default" } else { "" };
-    format!("{root}/{version}{namespace}/{plural}")
+    let text = |field: &str| object[field].as_str().unwrap_or_else(|| panic!("an object has a field `{field}`"));
+    let ApiResource { group, api_version, plural, .. } =
+        ApiResource::from_gvk(&kind_of(text("apiVersion"), text("kind")));
+    let root = if group.is_empty() { "/api" } else { "/apis" };
+    let namespace = if text("kind") == "PersistentVolume" { "" } else { "/namespaces/default" };
+    format!("{root}/{api_version}{namespace}/{plural}")
 }
 
 /// The path of an object.

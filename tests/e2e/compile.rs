@@ -9,17 +9,15 @@ use serde_json::{Value, json};
 
 use crate::cluster::{AnyCluster, Cluster, DECLARATIONS, is_left_out};
 use crate::control_plane::ControlPlane;
-use crate::kind::{Kind, documents};
+use crate::kind::{Kind, SAMPLES, documents};
 use crate::kubectl::Output;
 use crate::version::{Feature, lacks};
 use crate::webhook::kube_unions;
+use fixtures::reviews::declaration;
 use fixtures::wait::eventually;
 
 /// The deadline of work that the API server does in the background, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(20);
-
-/// The samples whose CRDs declare unions.
-const SAMPLES: [&str; 7] = ["backup", "gateway", "monitor", "pipeline", "rollout", "route", "source"];
 
 fn compile(control_plane: &ControlPlane, more: &[&str]) -> Output {
     let kubeconfig = format!("--kubeconfig={}", control_plane.admin_kubeconfig().display());
@@ -27,16 +25,10 @@ fn compile(control_plane: &ControlPlane, more: &[&str]) -> Output {
 }
 
 /// A declaration about a built-in type.
-fn declaration(kind: &str) -> Value {
-    json!({
-        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration",
-        "metadata": {"name": format!("{}-strategy", kind.to_lowercase())},
-        "spec": {
-            "target": {"group": "apps", "kind": kind, "versions": ["v1"]},
-            "unions": [{"path": "spec.updateStrategy", "discriminator": "type",
-                "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "OnDelete": {}}}],
-        },
-    })
+fn update_strategy(kind: &str) -> Value {
+    let spec = json!({"target": {"versions": ["v1"]}, "unions": [{"path": "spec.updateStrategy", "discriminator": "type",
+        "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "OnDelete": {}}}]});
+    declaration(&format!("{}-strategy", kind.to_lowercase()), "apps", kind, &spec)
 }
 
 /// Returns `kind/name` of every object of a stream, as kubectl writes it.
@@ -64,7 +56,7 @@ fn the_policies_of_a_cluster_are_accepted_and_check_notices_every_change() {
     let cluster = AnyCluster::of_control_plane(&control_plane);
     let kinds = SAMPLES.map(|sample| Kind::new(&cluster, sample));
     kinds.iter().for_each(Kind::apply_definition);
-    kubectl.apply(&declaration("DaemonSet").to_string()).accepted();
+    kubectl.apply(&update_strategy("DaemonSet").to_string()).accepted();
 
     let printed = compile(&control_plane, &["--to=policies"]).accepted();
     assert!(printed.stderr.lines().all(|line| line.contains(": warning: ")), "{printed:?}");

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{AnyCluster, Cluster, say};
+use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::{Kind, annotate, parse};
-use crate::load::{Load, Outcome, causes};
-use fixtures::wait::{SETTLED, eventually, for_some};
+use crate::load::{Load, Outcome};
+use fixtures::wait::{SETTLED, eventually};
 
 const CANARY_MISSING: &str = "spec.strategy.canary: Required value: must be specified when `type` is \"Canary\"";
 const ROLLING_UPDATE_FORBIDDEN: &str =
@@ -21,35 +21,6 @@ fn kubectl_refuses_a_crd_that_still_has_the_extension_in_its_schema() {
         "unknown field \"spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.strategy.properties.type.\
          x-kubernetes-unions\"",
     );
-}
-
-#[test]
-fn an_annotated_crd_is_accepted_by_strict_validation_and_enforced() {
-    let Some(cluster) = Cluster::shared() else { return };
-    // Another kind of the same group exists first, so that the webhook is registered for the group.
-    let sources = cluster.install("source");
-    let rollouts = Kind::in_group(cluster, "rollout", sources.group().to_owned());
-    let pid = cluster.webhook.pid();
-
-    rollouts.kubectl().apply(&rollouts.annotated()).accepted().warned(&[]);
-    wait_until_established(&rollouts);
-    let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}));
-    // The API server answers 404 for a moment after the CRD is established.
-    let mut served = None;
-    let status = for_some(SETTLED, || {
-        let answer = rollouts.post_dry(&invalid).expect("the API server answers");
-        assert!([201, 404, 422].contains(&answer.status), "{answer:?}");
-        if answer.status != 404 {
-            served.get_or_insert_with(Instant::now);
-        }
-        (answer.status == 422).then_some(answer.body)
-    })
-    .expect("the unions of a CRD are enforced");
-    let took = served.expect("the kind is served").elapsed();
-
-    assert_eq!(causes(&status), [ROLLING_UPDATE_FORBIDDEN]);
-    say(&format!("enforced {took:?} after the kind was served"));
-    assert_eq!(cluster.webhook.pid(), pid);
 }
 
 #[test]
@@ -193,13 +164,4 @@ fn assert_rejected(outcome: &Outcome, cause: &str) {
 fn definition(kind: &Kind) -> Value {
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", kind.definition_name());
     kind.client().get(&path).expect("the API server answers").body
-}
-
-fn wait_until_established(kind: &Kind) {
-    let established = eventually(SETTLED, || {
-        let crd = definition(kind);
-        let conditions = crd["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-    });
-    assert!(established, "{} is established", kind.definition_name());
 }

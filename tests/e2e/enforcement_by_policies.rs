@@ -13,9 +13,11 @@ use crate::cluster::Cluster;
 use crate::http::Client;
 use crate::kind::Kind;
 use crate::registration::with_rights;
+use crate::takeover;
 use crate::version::{Feature, lacks};
 use crate::webhook::Webhook;
 use fixtures::crds;
+use fixtures::reviews::declaration;
 use fixtures::wait::eventually;
 
 /// The deadline of work in the background, far above the usual time.
@@ -83,18 +85,8 @@ pub(crate) fn kinds(client: &Client) -> BTreeSet<String> {
 
 /// Returns the groups whose objects the API server sends to the webhook.
 fn registered(client: &Client) -> BTreeSet<String> {
-    let mut groups = BTreeSet::new();
-    for plural in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
-        let answer = client.get(&format!("{ADMISSION}/{plural}/kube-unions")).expect("the API server answers");
-        for webhook in answer.body["webhooks"].as_array().into_iter().flatten() {
-            if !["mutate", "validate"].iter().any(|phase| webhook["name"].as_str().unwrap().starts_with(phase)) {
-                continue;
-            }
-            let rules = webhook["rules"].as_array().unwrap();
-            groups.extend(rules.iter().map(|rule| rule["apiGroups"][0].as_str().unwrap().to_owned()));
-        }
-    }
-    groups
+    let resources = takeover::registered(client).into_iter();
+    resources.map(|resource| resource.split('/').next().unwrap_or_default().to_owned()).collect()
 }
 
 fn set<const N: usize>(items: [&str; N]) -> BTreeSet<String> {
@@ -242,16 +234,10 @@ fn follow_a_declaration(cluster: &Cluster) {
     for (normalization, actions, wanted) in
         [("Disabled", json!(["Audit"]), set(observe)), ("Enabled", json!(["Warn", "Audit"]), set(both))]
     {
-        let declaration = json!({
-            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration",
-            "metadata": {"name": format!("observe.{}", sources.group())},
-            "spec": {
-                "target": {"group": sources.group(), "kind": "Source"},
-                "normalization": normalization, "validationActions": actions,
-                "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "bucket": "Bucket", "oci": "OCI"}}],
-            },
-        });
-        sources.kubectl().apply(&declaration.to_string()).accepted();
+        let spec = json!({"normalization": normalization, "validationActions": actions,
+            "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "bucket": "Bucket", "oci": "OCI"}}]});
+        let declared = declaration(&format!("observe.{}", sources.group()), sources.group(), "Source", &spec);
+        sources.kubectl().apply(&declared.to_string()).accepted();
         wait(cluster, &format!("the policies are {wanted:?}"), || works() == wanted);
         wait_until_covered(cluster, 2);
     }

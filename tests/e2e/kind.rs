@@ -20,6 +20,9 @@ use fixtures::wait::{SETTLED, eventually, for_some};
 /// The group of the samples as they are on disk.
 pub(crate) const SAMPLES_GROUP: &str = "samples.kube-unions.dev";
 
+/// The samples whose CRDs declare unions.
+pub(crate) const SAMPLES: [&str; 7] = ["backup", "gateway", "monitor", "pipeline", "rollout", "route", "source"];
+
 /// A kind, and a kubectl of its own.
 pub(crate) struct Kind<'c> {
     cluster: &'c AnyCluster,

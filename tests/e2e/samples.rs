@@ -2,12 +2,12 @@
 //! `cli::test` of `tests/it` plays every file.
 
 use crate::cluster::AnyCluster;
-use crate::kind::{Kind, SAMPLES_GROUP, parse};
+use crate::kind::{Kind, SAMPLES, SAMPLES_GROUP, parse};
 
 #[test]
 fn every_sample_is_accepted_and_enforced() {
     let Some(cluster) = AnyCluster::shared() else { return };
-    for sample in ["rollout", "route", "monitor", "source", "backup", "pipeline", "gateway"] {
+    for sample in SAMPLES {
         let kind = Kind::in_group(cluster, sample, SAMPLES_GROUP.to_owned());
         // On a cluster that was there before this run, so may be the kind.
         kind.delete_definition();

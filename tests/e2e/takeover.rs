@@ -36,25 +36,20 @@ subjects: [{kind: ServiceAccount, name: crd-author, namespace: default}]
 
 /// Returns a CRD whose objects have a union of two fields at `place`. A version is a name, and true if the version is served.
 fn crd(group: &str, plural: &str, kind: &str, versions: &[(&str, bool)], place: &str, fields: [&str; 2]) -> Value {
-    let members = json!({fields[0]: {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-        fields[1]: {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-    let (schema, pointer) = if place.is_empty() {
-        (json!({"type": "object", "properties": members}), String::new())
-    } else {
-        let inner = json!({"type": "object", "properties": members});
-        (json!({"type": "object", "properties": {place: inner}}), format!("/properties/{place}"))
-    };
-    let union = json!([{"fields-to-discriminateBy": {fields[0]: "A", fields[1]: "B"}}]);
-    let by_version: serde_json::Map<_, _> =
-        versions.iter().map(|(name, _)| ((*name).to_owned(), json!({pointer.as_str(): union}))).collect();
-    let versions: Vec<_> = versions
-        .iter()
-        .enumerate()
-        .map(|(number, (name, served))| {
-            json!({"name": name, "served": served, "storage": number == 0, "schema": {"openAPIV3Schema": schema}})
-        })
-        .collect();
-    let mut crd = crds::annotated(group, kind, &versions, &json!(by_version).to_string());
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut schema = json!({"type": "object", "properties": {fields[0]: any, fields[1]: any}});
+    let mut pointer = String::new();
+    if !place.is_empty() {
+        schema = json!({"type": "object", "properties": {place: schema}});
+        pointer = format!("/properties/{place}");
+    }
+    let union = json!({pointer: [{"fields-to-discriminateBy": {fields[0]: "A", fields[1]: "B"}}]});
+    let unions: Value = versions.iter().map(|(name, _)| ((*name).to_owned(), union.clone())).collect();
+    let versions = versions.iter().enumerate().map(|(number, (name, served))| {
+        json!({"name": name, "served": served, "storage": number == 0, "schema": {"openAPIV3Schema": schema}})
+    });
+    let versions: Vec<Value> = versions.collect();
+    let mut crd = crds::annotated(group, kind, &versions, &unions.to_string());
     crd["metadata"]["name"] = format!("{plural}.{group}").into();
     crd["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, testing".into();
     crd["spec"]["names"]["plural"] = plural.into();
@@ -68,11 +63,11 @@ fn create(author: &Client, crd: &Value) {
 }
 
 /// Returns the resources that both configurations send to the webhook, without declarations: `group/version/resource`.
-fn registered(cluster: &Cluster) -> BTreeSet<String> {
+pub(crate) fn registered(client: &Client) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for plural in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
         let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions");
-        let configuration = cluster.control_plane.client().get(&path).expect("the API server answers").body;
+        let configuration = client.get(&path).expect("the API server answers").body;
         for webhook in configuration["webhooks"].as_array().into_iter().flatten() {
             let name = webhook["name"].as_str().unwrap_or_default();
             if !name.starts_with("mutate.") && !name.starts_with("validate.") {
@@ -92,8 +87,9 @@ fn registered(cluster: &Cluster) -> BTreeSet<String> {
 #[track_caller]
 fn wait_until_registered(cluster: &Cluster, wanted: &[&str]) {
     let wanted: BTreeSet<String> = wanted.iter().map(|&it| it.to_owned()).collect();
-    if !eventually(SETTLED, || registered(cluster) == wanted) {
-        assert_eq!(registered(cluster), wanted, "\n{}", cluster.webhook.log());
+    let client = cluster.control_plane.client();
+    if !eventually(SETTLED, || registered(client) == wanted) {
+        assert_eq!(registered(client), wanted, "\n{}", cluster.webhook.log());
     }
 }
 
@@ -149,7 +145,7 @@ fn a_crd_never_takes_over_a_kind_that_is_served_already() {
         assert!(log.lines().any(told), "{name} of {group}: {log}");
     }
 
-    assert_eq!(registered(&cluster), BTreeSet::from(only.map(str::to_owned)));
+    assert_eq!(registered(cluster.control_plane.client()), BTreeSet::from(only.map(str::to_owned)));
 
     // A declaration targets the API server's own kind and resource, whatever a CRD says about the kind.
     let fields = json!({"mountOptions": "Options", "allowedTopologies": "Topologies"});

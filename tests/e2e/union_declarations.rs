@@ -1,7 +1,5 @@
 //! `UnionDeclaration`s of custom resources that somebody else owns: conditions, and bad ones among good ones.
 
-use fixtures::reviews;
-
 use serde_json::{Value, json};
 
 use crate::builtin::{condition, verdict, wait_for_verdict};
@@ -9,20 +7,8 @@ use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::{self, Kind, parse};
 use crate::kubectl::Kubectl;
 use crate::webhook::Webhook;
+use fixtures::reviews::{self, declaration};
 use fixtures::wait::{SETTLED, eventually};
-
-/// A declaration with a name of its own, so that tests side by side never meet.
-fn declaration(name: &str, target: &Value, unions: &Value) -> Value {
-    json!({
-        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": name},
-        "spec": {"target": target, "unions": unions},
-    })
-}
-
-/// Returns the declarations of the sample `source`.
-fn sources() -> Value {
-    json!([{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "bucket": "Bucket", "oci": "OCI"}}])
-}
 
 #[test]
 fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted() {
@@ -30,8 +16,8 @@ fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted(
     let kind = Kind::new(cluster, "source");
     let kubectl = kind.kubectl();
     let name = format!("early.{}", kind.group());
-    let target = json!({"group": kind.group(), "kind": "Source"});
-    kubectl.apply(&declaration(&name, &target, &sources()).to_string()).accepted();
+    let unions = json!([{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "bucket": "Bucket", "oci": "OCI"}}]);
+    kubectl.apply(&declaration(&name, kind.group(), "Source", &json!({"unions": unions})).to_string()).accepted();
     let early = wait_for_verdict(kind.client(), &name);
     assert_eq!((&*early.status, &*early.reason), ("Unknown", "TargetNotFound"), "{early:?}");
     assert_eq!(columns(kubectl, &name)[2..4], ["0/1", "Unknown"]);
@@ -65,20 +51,22 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
     let spec = &mut kind::spec(&mut crd)["properties"];
     spec["kept"] = json!({
         "type": "object",
-        "properties": {"type": {"type": "string"}, "a": {"type": "object"}, "b": {"type": "integer", "default": 3}},
+        "properties": {"a": {"type": "object"}},
     });
     kind.apply_definition_text(&crd.to_string());
-    let target = json!({"group": kind.group(), "kind": "Rollout", "versions": ["v1"]});
+    let declare = |name: &str, of: &str, spec: &Value| {
+        kubectl.apply(&declaration(name, kind.group(), of, spec).to_string()).accepted();
+    };
     let strategy = |more: Value| {
         let mut members = json!({
             "RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {},
             "Canary": {"name": "canary"}, "BlueGreen": {"name": "blueGreen"},
         });
         json_patch::merge(&mut members, &more);
-        json!([{"path": "spec.strategy", "discriminator": "type", "fieldMembers": members}])
+        json!({"unions": [{"path": "spec.strategy", "discriminator": "type", "fieldMembers": members}]})
     };
     let good = format!("a-good.{}", kind.group());
-    kubectl.apply(&declaration(&good, &target, &strategy(json!({}))).to_string()).accepted();
+    declare(&good, "Rollout", &strategy(json!({})));
     assert_eq!(wait_for_verdict(kind.client(), &good).status, "True");
     kind.enforce();
     let still_in_force = || {
@@ -87,39 +75,28 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
     };
     still_in_force();
 
-    let list = |path: &str, fields: Value| json!([{"path": path, "fieldsToDiscriminateBy": fields}]);
-    let no_kind = json!({"group": kind.group(), "kind": "Nothing"});
-    let no_version = json!({"group": kind.group(), "kind": "Rollout", "versions": ["v9"]});
-    let cases = [
-        ("unparsable", &target, list("spec..strategy[", json!({"a": "A"})), "spec..strategy["),
-        ("not-a-list", &target, list("spec.kept[*]", json!({"a": "A"})), "is not a list"),
-        ("contradicting", &target, strategy(json!({"Canary": {"optional": true}})), "spec.strategy"),
-        ("not-in-enum", &target, strategy(json!({"Unheard": {"name": "canary"}})), "Unheard"),
-        ("defaulted", &target, list("spec.kept", json!({"a": "A", "b": "B"})), "default"),
+    let list = |path: &str| json!({"unions": [{"path": path, "fieldsToDiscriminateBy": {"a": "A"}}]});
+    let mut of_version = list("spec.kept");
+    of_version["target"]["versions"] = json!(["v9"]);
+    let rows = [
+        ("unparsable", "Rollout", list("spec..strategy["), "False", "spec..strategy["),
+        ("contradicting", "Rollout", strategy(json!({"Canary": {"optional": true}})), "False", "spec.strategy"),
+        ("not-in-enum", "Rollout", strategy(json!({"Unheard": {"name": "canary"}})), "False", "Unheard"),
+        // A place, a kind or a version that the cluster lacks is not an error.
+        ("nowhere", "Rollout", list("spec.nowhere"), "True", "no `spec.nowhere`"),
+        ("no-kind", "Nothing", list("spec.kept"), "Unknown", "Nothing"),
+        ("no-version", "Rollout", of_version, "True", "no version `v9`"),
     ];
-    for (name, target, unions, words) in cases {
+    for (name, of, spec, accepted, words) in rows {
         let name = format!("{name}.{}", kind.group());
-        kubectl.apply(&declaration(&name, target, &unions).to_string()).accepted();
-        let verdict = wait_for_verdict(kind.client(), &name);
-        assert_eq!(verdict.status, "False", "{name}: {verdict:?}");
+        declare(&name, of, &spec);
+        let mut verdict = wait_for_verdict(kind.client(), &name);
+        assert_eq!(verdict.status, accepted, "{name}: {verdict:?}");
+        if accepted != "False" {
+            verdict = condition(kind.client(), &name, "InForce").expect("both conditions are written at once");
+            assert!(verdict.status == "False" && verdict.message.starts_with("0 of 1 "), "{name}: {verdict:?}");
+        }
         assert!(!verdict.reason.is_empty() && verdict.message.contains(words), "{name}: {verdict:?}");
-        still_in_force();
-        kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
-    }
-    // A place, a member, a kind or a version that the cluster lacks is not an error.
-    let lacking = [
-        ("nowhere", &target, list("spec.nowhere", json!({"a": "A"})), "True", "no `spec.nowhere`"),
-        ("no-such-member", &target, list("spec.kept", json!({"a": "A", "z": "Z"})), "True", "no property `z`"),
-        ("no-kind", &no_kind, list("spec.kept", json!({"a": "A"})), "Unknown", "Nothing"),
-        ("no-version", &no_version, list("spec.kept", json!({"a": "A"})), "True", "no version `v9`"),
-    ];
-    for (name, target, unions, accepted, words) in lacking {
-        let name = format!("{name}.{}", kind.group());
-        kubectl.apply(&declaration(&name, target, &unions).to_string()).accepted();
-        assert_eq!(wait_for_verdict(kind.client(), &name).status, accepted, "{name}");
-        let in_force = condition(kind.client(), &name, "InForce").expect("both conditions are written at once");
-        assert_eq!(in_force.status, "False", "{name}: {in_force:?}");
-        assert!(in_force.message.starts_with("0 of 1 ") && in_force.message.contains(words), "{name}: {in_force:?}");
         still_in_force();
         kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
     }
@@ -141,7 +118,6 @@ fn what_an_older_crd_lacks_is_left_out_and_comes_back_with_the_upgrade() {
     kind.apply_definition_text(&older.to_string());
 
     let name = format!("library.{}", kind.group());
-    let target = json!({"group": kind.group(), "kind": "Rollout", "versions": ["v1"]});
     let unions = json!([
         {"path": "spec.strategy", "discriminator": "type", "fieldMembers": {
             "RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {},
@@ -149,7 +125,8 @@ fn what_an_older_crd_lacks_is_left_out_and_comes_back_with_the_upgrade() {
         {"path": "spec.kept", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}},
         {"path": "spec.kept", "fieldsToDiscriminateBy": {"c": "C", "unborn": "Unborn"}},
     ]);
-    kubectl.apply(&declaration(&name, &target, &unions).to_string()).accepted();
+    let spec = json!({"target": {"versions": ["v1"]}, "unions": unions});
+    kubectl.apply(&declaration(&name, kind.group(), "Rollout", &spec).to_string()).accepted();
     assert_eq!(wait_for_verdict(kind.client(), &name).status, "True");
     let printed = kubectl.run(&["get", "ud", &name]).accepted().stdout;
     let header: Vec<_> = printed.lines().next().expect("kubectl prints a header").split_whitespace().collect();
