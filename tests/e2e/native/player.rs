@@ -71,9 +71,37 @@ struct Exception {
     /// The descriptions of rows by their file, or nothing for every row of it.
     #[serde(default)]
     rows: BTreeMap<String, Option<Vec<String>>>,
-    /// True if every row whose object is changed has this reason, unless it is listed for another one.
-    #[serde(default)]
-    changed: bool,
+    /// The rows that have this reason unless they are listed for another one.
+    every: Option<Every>,
+}
+
+/// What rows with one reason have in common.
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "camelCase")]
+enum Every {
+    /// The object is changed.
+    Changed,
+    /// A fault is let through because the request did not change it.
+    LetThrough,
+    /// Ratcheting is disabled.
+    Strict,
+    /// A denial says how to switch the member.
+    Switching,
+}
+
+impl Every {
+    fn has(self, row: &Row) -> bool {
+        match self {
+            Self::Changed => row.want.is_some(),
+            Self::LetThrough => row
+                .want_warnings
+                .iter()
+                .flatten()
+                .any(|it| it.ends_with("let through because the union did not change")),
+            Self::Strict => row.ratcheting == Mode::Disabled,
+            Self::Switching => row.want_causes.iter().flatten().any(|it| it.message.ends_with("to switch the member")),
+        }
+    }
 }
 
 /// A row: its file and its description.
@@ -151,24 +179,24 @@ pub(crate) fn play(native: &Api, installer: &dyn Installer, way: &str) {
 fn exceptions(way: &str, suites: &BTreeMap<String, Suite>) -> BTreeMap<RowName, String> {
     let path = root().join("tests/cases").join(EXCEPTIONS);
     let groups: Vec<Exception> = parse(EXCEPTIONS, &std::fs::read_to_string(path).expect("the list can be read"));
-    let (mut all, mut changed) = (BTreeMap::new(), None);
+    let (mut all, mut every) = (BTreeMap::new(), Vec::new());
     for group in groups.into_iter().filter(|group| group.r#in.iter().any(|it| it == way)) {
         assert!(
-            group.reason.ends_with('.') && (group.changed || !group.rows.is_empty()),
+            group.reason.ends_with('.') && (group.every.is_some() || !group.rows.is_empty()),
             "{EXCEPTIONS}: a reason is a sentence about rows"
         );
         for (path, rows) in group.rows {
-            let every = || suites[&path].rows.iter().map(|row| row.description.clone()).collect();
-            for row in rows.unwrap_or_else(every) {
+            let of_file = || suites[&path].rows.iter().map(|row| row.description.clone()).collect();
+            for row in rows.unwrap_or_else(of_file) {
                 let again = all.insert((path.clone(), row.clone()), group.reason.clone());
                 assert!(again.is_none(), "{EXCEPTIONS}: {path}: {row}: listed twice for {way}");
             }
         }
-        changed = changed.or(group.changed.then_some(group.reason));
+        every.extend(group.every.map(|every| (every, group.reason)));
     }
-    if let Some(reason) = changed {
+    for (every, reason) in every {
         let rows = suites.iter().flat_map(|(path, suite)| suite.rows.iter().map(move |row| (path, row)));
-        for (path, row) in rows.filter(|(_, row)| row.want.is_some()) {
+        for (path, row) in rows.filter(|(_, row)| every.has(row)) {
             all.entry((path.clone(), row.description.clone())).or_insert_with(|| reason.clone());
         }
     }
