@@ -18,7 +18,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[serde(deny_unknown_fields)]
 struct Suite {
     description: String,
+    /// The schema of each CRD that has neither a schema nor versions.
+    schema: Option<Value>,
     cases: Vec<Case>,
+}
+
+impl Suite {
+    /// Returns the cases of a file.
+    fn cases(path: &str, text: &str) -> Vec<Case> {
+        let Self { description, schema, mut cases } = parse(path, text);
+        assert!(!description.is_empty() && !cases.is_empty(), "{path} says nothing");
+        let crds = cases.iter_mut().flat_map(|case| case.wanted.before.iter_mut().chain([&mut case.crd]));
+        for crd in crds.filter(|crd| crd.schema.is_none() && crd.versions.is_none()) {
+            crd.schema.clone_from(&schema);
+        }
+        cases
+    }
 }
 
 #[derive(Deserialize)]
@@ -69,7 +84,10 @@ struct Crd {
     last_applied: Option<BTreeMap<String, Value>>,
     last_applied_text: Option<String>,
     /// The specs of `UnionDeclaration`s by name. Without a `target` the declaration is for the kind of the CRD.
-    declarations: Option<BTreeMap<String, Value>>,
+    #[serde(default)]
+    declarations: BTreeMap<String, Value>,
+    /// The unions of a `UnionDeclaration` `one`, which says nothing else.
+    unions: Option<Value>,
 }
 
 #[derive(Deserialize, Debug)]
@@ -89,13 +107,14 @@ struct WantedFault {
 impl Crd {
     /// Returns the documents of the `UnionDeclaration`s, by name.
     fn declarations(&self) -> BTreeMap<String, Value> {
-        let document = |(name, spec): (&String, &Value)| {
-            let mut spec = spec.clone();
+        let document = |(name, mut spec): (String, Value)| {
             let target = spec.as_object_mut().unwrap().entry("target");
             target.or_insert_with(|| json!({"group": GROUP, "kind": "Thing"}));
-            (name.clone(), union_declaration(name, &spec))
+            let document = union_declaration(&name, &spec);
+            (name, document)
         };
-        self.declarations.iter().flatten().map(document).collect()
+        let one = self.unions.iter().map(|unions| ("one".to_owned(), json!({"unions": unions})));
+        self.declarations.clone().into_iter().chain(one).map(document).collect()
     }
 
     /// Applies the CRD with its declarations, in the order of their names, as every user of the builder does.
@@ -267,9 +286,7 @@ fn every_case_of_a_declaration_holds() {
     let mut failures = Vec::new();
     let mut cases = 0;
     for (path, text) in files("tests/cases/declarations", "yaml") {
-        let suite: Suite = parse(&path, &text);
-        assert!(!suite.description.is_empty() && !suite.cases.is_empty(), "{path} says nothing");
-        for case in suite.cases {
+        for case in Suite::cases(&path, &text) {
             cases += 1;
             let held = catch_unwind(AssertUnwindSafe(|| {
                 case.hold(Value::clone);
@@ -317,7 +334,7 @@ const KINDS_WITHOUT_ROWS: [FaultKind; 24] = [
 #[test]
 fn every_kind_of_fault_has_a_row() {
     let suites = files("tests/cases/declarations", "yaml");
-    let cases = suites.iter().flat_map(|(path, text)| parse::<Suite>(path, text).cases);
+    let cases = suites.iter().flat_map(|(path, text)| Suite::cases(path, text));
     let kinds = cases.flat_map(|case| {
         let mut builder = Builder::new();
         case.crd.apply(&mut builder, Value::clone);
