@@ -15,8 +15,7 @@ mod unused;
 
 use fixtures::files::parse;
 use kube_unions_core::declaration::Definition;
-use kube_unions_core::declaration::Severity;
-use kube_unions_go::{Derivation, FindingKind, GoFile, GoParser, KindVersion, Packages};
+use kube_unions_go::{Derivation, GoFile, GoParser, KindVersion, Packages};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,19 +60,4 @@ fn derive(packages: &Packages, crd: &str) -> Derivation {
 fn with(text: &str, before: &str, after: &str) -> String {
     assert!(text.contains(before), "no `{before}` in {text}");
     text.replacen(before, after, 1)
-}
-
-/// Returns severity, reason and message of each finding.
-fn findings(derivation: &Derivation) -> Vec<(Severity, FindingKind, &str)> {
-    derivation.findings.iter().map(|finding| (finding.severity, finding.kind, &*finding.message)).collect()
-}
-
-/// Returns path and sorted members of each union.
-fn found(derivation: &Derivation) -> Vec<(String, Vec<String>)> {
-    let members = |union: &kube_unions_go::MarkedUnion| {
-        let mut members: Vec<String> = union.members().into_iter().map(str::to_owned).collect();
-        members.sort();
-        members
-    };
-    derivation.unions.iter().map(|union| (union.place.to_string(), members(union))).collect()
 }

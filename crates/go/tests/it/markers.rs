@@ -2,7 +2,7 @@
 
 use super::{CRD, GO, derive, packages, with};
 use fixtures::files::{edited, parse, root};
-use kube_unions_go::MarkedUnion;
+use kube_unions_go::{GoFinding, MarkedUnion};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -63,13 +63,12 @@ impl Row {
             derivation.unions.iter().map(|union: &MarkedUnion| (union.place.to_string(), union.value())).collect();
         let plain = json!({"fieldMembers": {"Bisque": {"name": "bisque"}, "Cold": null, "Glaze": {"name": "glaze"}}});
         let wanted = self.unions.clone().unwrap_or_else(|| vec![("spec".to_owned(), plain)]);
-        let misplaced = packages.misplaced_markers(None);
-        let findings: Vec<String> = derivation
-            .findings
-            .iter()
-            .chain(&misplaced)
-            .map(|it| format!("{} {}: {}", it.severity.name(), it.kind.name(), it.message))
-            .collect();
+        let others = [packages.misplaced_markers(None), packages.unread_types(Some(&[&derivation]))].concat();
+        let told = |it: &GoFinding| {
+            let line = go.lines().nth(it.position.line - 1).unwrap_or_default().trim();
+            format!("{} {}: {} [{}: {line}]", it.severity.name(), it.kind.name(), it.message, it.path)
+        };
+        let findings: Vec<String> = derivation.findings.iter().chain(&others).map(told).collect();
         let tells = |(found, wanted): (&String, &String)| {
             let (rule, words) = wanted.split_once(": ").unwrap();
             found.starts_with(&format!("{rule}: ")) && found.contains(words)
