@@ -48,6 +48,9 @@ fn rule_of_this_version(rule: &str) -> String {
     }
 }
 
+/// The group of the Go samples.
+const GROUP: &str = "fleet.example.com";
+
 /// A kind of the Go samples, in a group of its own.
 struct Kind<'c> {
     cluster: &'c AnyCluster,
@@ -78,16 +81,12 @@ fn install(cluster: &AnyCluster, kinds: &[Kind<'_>]) {
 impl<'c> Kind<'c> {
     fn new(cluster: &'c AnyCluster, path: &Path) -> Self {
         let row = parse(&fs::read_to_string(path).unwrap());
-        let inside = |name: &Value| folder().join(text(name)).to_str().unwrap().to_owned();
-        let sources = list(&row["sources"]).flat_map(|source| ["--go".to_owned(), inside(source)]);
-        let more = list(&row["arguments"]).map(|argument| text(argument).to_owned());
-        let definitions = list(&row["definitions"]).map(inside);
-        let arguments: Vec<String> =
-            ["generate".to_owned()].into_iter().chain(sources).chain(more).chain(definitions).collect();
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let generated = kube_unions(&arguments, "").accepted().stdout;
+        let inside = |name: &str| folder().join(name).to_str().unwrap().to_owned();
+        let (sources, definition) =
+            (inside("fleet"), inside(&format!("crds/{GROUP}_{}s.yaml", text(&row["kind"]).to_lowercase())));
+        let generated = kube_unions(&["generate", "--go", &sources, &definition], "").accepted().stdout;
 
-        let definition = generated.replace(text(&row["group"]), &cluster.new_group());
+        let definition = generated.replace(GROUP, &cluster.new_group());
         let versions = Resource::versions_of(&parse(&definition));
         Self { cluster, row, versions, definition }
     }
@@ -141,7 +140,7 @@ impl<'c> Kind<'c> {
     /// Asks the API server to create an object of the union's version, or to write its status where it has one, under strict
     /// validation, and without storing it.
     fn send(&self, union: &Value, fields: &Value) -> Answer {
-        let version = self.version(text(&union["version"]));
+        let version = self.version(union["version"].as_str().unwrap_or("v1"));
         let query = "dryRun=All&fieldValidation=Strict";
         let client = self.cluster.client();
         if fields.get("status").is_none() {

@@ -9,7 +9,7 @@ mod standing;
 
 use super::{Folder, Run, binary, run};
 use fixtures::files::parse;
-use rows::{Doubt, Finding, Form, Sample, Severity, samples};
+use rows::{Doubt, Finding, Form, GROUP, Sample, Severity, samples};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,8 +121,8 @@ impl Report {
     }
 
     /// Returns the unions of a kind with their versions. The members are sorted.
-    fn of_kind(&self, group: &str, kind: &str) -> BTreeSet<(String, UnionReport)> {
-        let of_kind = self.unions().filter(|(found, _)| found.group == group && found.kind == kind);
+    fn of_kind(&self, kind: &str) -> BTreeSet<(String, UnionReport)> {
+        let of_kind = self.unions().filter(|(found, _)| found.group == GROUP && found.kind == kind);
         let sorted = of_kind.map(|(found, union)| {
             let mut union = union.clone();
             union.members.sort();
@@ -164,16 +164,16 @@ impl Sample {
 
     #[track_caller]
     fn generate(&self, more: &[&str]) -> Run {
-        generate(&[&*self.inputs(), more].concat())
+        generate(&[&["--go", "fleet", &*self.path()], more].concat())
     }
+}
 
-    /// Generates from a definition on standard input.
-    #[track_caller]
-    fn piped(&self, definition: &str, more: &[&str]) -> String {
-        let mut command = Command::new(binary());
-        command.current_dir(samples()).arg("generate").args(self.sources()).args(more).arg("-");
-        run(&mut command, definition.as_bytes()).code(0).stdout
-    }
+/// Generates from a definition on standard input.
+#[track_caller]
+fn piped(definition: &str, more: &[&str]) -> String {
+    let mut command = Command::new(binary());
+    command.current_dir(samples()).args(["generate", "--go", "fleet"]).args(more).arg("-");
+    run(&mut command, definition.as_bytes()).code(0).stdout
 }
 
 /// Runs `generate` in the folder of the samples.
@@ -185,7 +185,7 @@ fn generate(arguments: &[&str]) -> Run {
 fn each_sample_has_the_unions_and_the_findings_of_its_row_and_no_other() {
     for kind in Sample::all() {
         let report = Report::parse(&kind.generate(&["--check", "-o", "json"]).code(1).stdout);
-        assert_eq!(report.of_kind(&kind.group, &kind.kind), kind.wanted(), "{}", kind.file);
+        assert_eq!(report.of_kind(&kind.kind), kind.wanted(), "{}", kind.file);
         let definition: Value = parse(&kind.file, &kind.definition());
         for (version, source) in &kind.structs {
             let found = report.kinds.iter().find(|it| (&it.kind, &it.version) == (&kind.kind, version));
@@ -225,11 +225,7 @@ fn a_generated_definition_has_the_annotation_more_and_its_objects_do_what_the_ro
         let (before, after) = (kind.definition(), run.stdout);
         let added = |line: &&str| line.contains("kube-unions.dev/unions");
         assert_eq!(after.lines().filter(added).count(), 1, "{after}");
-        let mut rest = after.lines().filter(|line| !added(line)).collect::<Vec<_>>();
-        if !before.contains("  annotations:\n") {
-            let new = rest.iter().position(|line| *line == "  annotations:").expect("a place for the annotation");
-            rest.remove(new);
-        }
+        let rest: Vec<&str> = after.lines().filter(|line| !added(line)).collect();
         assert_eq!(rest, before.lines().collect::<Vec<_>>(), "{}", kind.file);
         kind.hold(&parse(&kind.file, &after));
     }
@@ -239,9 +235,9 @@ fn a_generated_definition_has_the_annotation_more_and_its_objects_do_what_the_ro
 fn the_other_commands_read_what_was_generated_and_generating_again_changes_nothing() {
     for kind in Sample::all() {
         let definition = kind.definition();
-        let (annotated, in_schema) = (kind.piped(&definition, &[]), kind.piped(&definition, &["--in-schema"]));
-        assert_eq!(kind.piped(&annotated, &[]), annotated, "{}", kind.file);
-        assert_eq!(kind.piped(&in_schema, &["--in-schema"]), in_schema, "{}", kind.file);
+        let (annotated, in_schema) = (piped(&definition, &[]), piped(&definition, &["--in-schema"]));
+        assert_eq!(piped(&annotated, &[]), annotated, "{}", kind.file);
+        assert_eq!(piped(&in_schema, &["--in-schema"]), in_schema, "{}", kind.file);
 
         let folder = Folder::new(&[("crd.yaml", &annotated), ("in-schema.yaml", &in_schema)]);
         folder.run(&["lint", "crd.yaml"]).code(0);
@@ -276,7 +272,7 @@ fn explained_unions(explained: &Value) -> Vec<Told> {
 fn files_are_written_in_place_and_a_second_time_stay() {
     let go = samples().join("fleet").to_str().unwrap().to_owned();
     let folder = Folder::new(&[]);
-    let kinds: Vec<Sample> = Sample::all().into_iter().filter(|kind| kind.arguments.is_empty()).collect();
+    let kinds = Sample::all();
     for kind in &kinds {
         folder.write(&format!("crds/{}.yaml", kind.kind), kind.definition());
     }
@@ -301,15 +297,15 @@ fn files_are_written_in_place_and_a_second_time_stay() {
 
 #[test]
 fn kinds_are_generated_alone_as_together() {
-    let all = Sample::all();
-    let kinds: Vec<&Sample> = all.iter().filter(|kind| kind.arguments.is_empty()).collect();
-    let definitions: Vec<&str> = kinds.iter().flat_map(|kind| &kind.definitions).map(String::as_str).collect();
-    let folders = ["crds/fleet", "crds/by-hand"];
-    for inputs in [&definitions[..], &folders] {
-        let report = generate(&[&["--go", "fleet", "--check", "-o", "json"], inputs].concat()).code(1).stdout;
+    let kinds = Sample::all();
+    let files: Vec<String> = kinds.iter().map(Sample::path).collect();
+    for inputs in [&files[..], &["crds".to_owned()]] {
+        let inputs = inputs.iter().map(String::as_str);
+        let arguments: Vec<&str> = ["--go", "fleet", "--check", "-o", "json"].into_iter().chain(inputs).collect();
+        let report = generate(&arguments).code(1).stdout;
         let report = Report::parse(&report);
         for kind in &kinds {
-            assert_eq!(report.of_kind(&kind.group, &kind.kind), kind.wanted(), "{} among others", kind.file);
+            assert_eq!(report.of_kind(&kind.kind), kind.wanted(), "{} among others", kind.file);
         }
         let known: BTreeSet<&str> = kinds.iter().map(|kind| &*kind.kind).collect();
         assert!(report.kinds.iter().all(|kind| known.contains(&*kind.kind)));
@@ -326,24 +322,23 @@ fn packages_may_be_given_one_by_one() {
     ];
     for (name, folders) in ["Rollout", "Backup"].into_iter().flat_map(|name| ways.map(|folders| (name, folders))) {
         let kind = kinds.iter().find(|kind| kind.kind == name).unwrap();
-        let sources = folders.iter().flat_map(|folder| ["--go", folder]);
-        let arguments: Vec<&str> = sources.chain(["--check", "-o", "json", &kind.definitions[0]]).collect();
+        let (path, sources) = (kind.path(), folders.iter().flat_map(|folder| ["--go", folder]));
+        let arguments: Vec<&str> = sources.chain(["--check", "-o", "json", &*path]).collect();
         let report = Report::parse(&generate(&arguments).code(1).stdout);
-        assert_eq!(told(&report.of_kind(&kind.group, name)), kind.told(), "{name}");
+        assert_eq!(told(&report.of_kind(name)), kind.told(), "{name}");
     }
 }
 
 #[test]
 fn the_kinds_that_are_asked_for_are_generated_and_no_other() {
-    let arguments = ["--go", "fleet", "--kind", "Backup", "--kind", "Source", "--check", "-o", "json", "crds/fleet"];
+    let arguments = ["--go", "fleet", "--kind", "Backup", "--kind", "Source", "--check", "-o", "json", "crds"];
     let report = Report::parse(&generate(&arguments).code(1).stdout);
     let kinds: BTreeSet<&str> = report.kinds.iter().map(|kind| &*kind.kind).collect();
     assert_eq!(kinds, BTreeSet::from(["Backup", "Source"]));
 
-    let rollout = "crds/fleet/fleet.example.com_rollouts.yaml";
+    let rollout = "crds/fleet.example.com_rollouts.yaml";
     let untouched = fs::read_to_string(samples().join(rollout)).unwrap();
-    let run =
-        generate(&["--go", "fleet", "--kind", "Backup", rollout, "crds/fleet/fleet.example.com_backups.yaml"]).code(0);
+    let run = generate(&["--go", "fleet", "--kind", "Backup", rollout, "crds/fleet.example.com_backups.yaml"]).code(0);
     assert!(run.stdout.contains(untouched.trim_start_matches("---\n")), "another kind passes as it is");
 }
 
@@ -384,7 +379,7 @@ fn doubts_are_reported_and_left_out() {
 
 #[test]
 fn a_package_that_is_not_given_is_named_and_its_unions_are_not_guessed() {
-    let rollouts = "crds/fleet/fleet.example.com_rollouts.yaml";
+    let rollouts = "crds/fleet.example.com_rollouts.yaml";
     let arguments = ["--go", "fleet/api", "--check", "-o", "json", rollouts];
     let report = Report::parse(&generate(&arguments).code(1).stdout);
     let paths: BTreeSet<(&str, &str)> =

@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
+/// The group of every kind.
+pub(super) const GROUP: &str = "fleet.example.com";
+
 /// The folder that `generate` is run in.
 pub(super) fn samples() -> PathBuf {
     root().join("tests/cases/go")
@@ -25,12 +28,6 @@ pub(super) struct Sample {
     #[serde(skip)]
     pub(super) file: String,
     pub(super) description: String,
-    /// The values of `--go`.
-    pub(super) sources: Vec<String>,
-    pub(super) definitions: Vec<String>,
-    #[serde(default)]
-    pub(super) arguments: Vec<String>,
-    pub(super) group: String,
     pub(super) kind: String,
     /// The kind's struct, by version.
     pub(super) structs: BTreeMap<String, Source>,
@@ -46,9 +43,11 @@ pub(super) struct Sample {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Union {
+    #[serde(default = "first_version")]
     pub(super) version: String,
     /// The path of the object with the members.
     pub(super) path: String,
+    #[serde(default)]
     pub(super) form: Form,
     pub(super) discriminator: Option<String>,
     pub(super) choices: BTreeMap<String, Option<Member>>,
@@ -67,10 +66,11 @@ pub(super) struct Union {
     pub(super) rejected: Vec<Rejected>,
 }
 
-#[derive(Debug, Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default, Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
     #[serde(rename = "2019")]
     List,
+    #[default]
     #[serde(rename = "2022")]
     Map,
 }
@@ -131,6 +131,10 @@ pub(super) enum Severity {
     Error,
 }
 
+fn first_version() -> String {
+    "v1".to_owned()
+}
+
 fn by_markers() -> String {
     "markers".to_owned()
 }
@@ -162,25 +166,18 @@ impl Sample {
     pub(super) fn all() -> Vec<Self> {
         let read = |(path, text): (String, String)| Self { file: path.clone(), ..parse(&path, &text) };
         let all: Vec<Self> = files("tests/cases/go/rows", "yaml").into_iter().map(read).collect();
-        assert!(all.len() >= 9 && all.iter().all(|it| !it.description.is_empty()), "{} rows", all.len());
+        assert!(all.len() >= 7 && all.iter().all(|it| !it.description.is_empty()), "{} rows", all.len());
         all
     }
 
-    /// The arguments that say which sources.
-    pub(super) fn sources(&self) -> impl Iterator<Item = &str> {
-        let sources = self.sources.iter().flat_map(|source| ["--go", source]);
-        sources.chain(self.arguments.iter().map(String::as_str))
+    /// The file of the CRD.
+    pub(super) fn path(&self) -> String {
+        format!("crds/{GROUP}_{}s.yaml", self.kind.to_lowercase())
     }
 
-    /// The arguments that say which sources and CRDs.
-    pub(super) fn inputs(&self) -> Vec<&str> {
-        self.sources().chain(self.definitions.iter().map(String::as_str)).collect()
-    }
-
-    /// The one CRD, as controller-gen wrote it.
+    /// The CRD, as controller-gen wrote it.
     pub(super) fn definition(&self) -> String {
-        let [definition] = &*self.definitions else { panic!("{} has one CRD", self.file) };
-        fs::read_to_string(samples().join(definition)).unwrap()
+        fs::read_to_string(samples().join(self.path())).unwrap()
     }
 
     /// Every object of the rows does what it is said to do.
@@ -204,7 +201,7 @@ impl Sample {
         let versions = definition["spec"]["versions"].as_array().unwrap();
         let schema = versions.iter().find(|found| found["name"] == version).expect("the CRD has the version");
         let mut object = json!({
-            "apiVersion": format!("{}/{version}", self.group),
+            "apiVersion": format!("{GROUP}/{version}"),
             "kind": self.kind,
             "metadata": {"name": "example", "namespace": "default"},
         });

@@ -17,7 +17,7 @@ type Backup struct {
 	Spec BackupSpec `json:"spec,omitempty"`
 }
 
-// BackupSpec has two structs inlined, with a union in each, and one struct at two places.
+// BackupSpec has two structs inlined, with a union in each.
 type BackupSpec struct {
 	// Devices are the names of those that are backed up.
 	// +optional
@@ -28,14 +28,6 @@ type BackupSpec struct {
 
 	// +optional
 	Destination Destination `json:"destination,omitempty"`
-
-	// Fallback is taken when the destination can't be reached.
-	// +optional
-	Fallback *Destination `json:"fallback,omitempty"`
-
-	// Archive is where old ones go.
-	// +optional
-	Archive Archive `json:"archive,omitempty"`
 
 	// Cached is nobody's business.
 	Cached *Destination `json:"-"`
@@ -96,7 +88,7 @@ const (
 type Destination struct {
 	// Compression is an ordinary field that stands before the discriminator.
 	// +optional
-	Compression *Compression `json:"compression,omitempty"`
+	Compression *int32 `json:"compression,omitempty"`
 
 	// +unionDiscriminator
 	// +required
@@ -110,7 +102,7 @@ type Destination struct {
 
 	// +unionMember,optional
 	// +optional
-	Volume *VolumeDestination `json:"volume,omitempty"`
+	Volume *string `json:"volume,omitempty"`
 
 	// +unionMember
 	// +optional
@@ -118,41 +110,14 @@ type Destination struct {
 
 	// +unionMember=SFTP,optional
 	// +optional
-	SecureShell *SecureShell `json:"ssh,omitempty"`
+	SecureShell *string `json:"ssh,omitempty"`
 
 	// Retention is an ordinary field.
 	// +optional
-	Retention *Retention `json:"retention,omitempty"`
-}
-
-// Compression is how small.
-type Compression struct {
-	// +optional
-	Level int32 `json:"level,omitempty"`
-}
-
-// VolumeDestination is a volume of the site.
-type VolumeDestination struct {
-	// +optional
-	ClaimName string `json:"claimName,omitempty"`
+	Retention *int32 `json:"retention,omitempty"`
 }
 
 // Export is what a server of files has.
 type Export struct {
 	Server string `json:"server"`
-	Path   string `json:"path"`
 }
-
-// SecureShell is a machine to copy to.
-type SecureShell struct {
-	// +optional
-	Host string `json:"host,omitempty"`
-}
-
-// Retention is how long.
-type Retention struct {
-	Days int32 `json:"days"`
-}
-
-// Archive is a type of its own with the fields and markers of another one.
-type Archive Destination

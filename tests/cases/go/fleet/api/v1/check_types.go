@@ -2,8 +2,6 @@ package v1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"example.com/fleet/common"
 )
 
 // Check finds out how devices are; its unions are marked as those of Kubernetes itself are.
@@ -31,9 +29,6 @@ type CheckSpec struct {
 
 	// +optional
 	Preview *Preview `json:"preview,omitempty"`
-
-	// +optional
-	Judge *common.Judge `json:"judge,omitempty"`
 }
 
 // ProbeType is how a device is asked.
@@ -64,7 +59,7 @@ type Probe struct {
 	// +k8s:unionMember
 	// +k8s:optional
 	// +optional
-	Exec *Exec `json:"exec,omitempty"`
+	Exec *string `json:"exec,omitempty"`
 
 	// Every is an ordinary field.
 	// +optional
@@ -74,11 +69,6 @@ type Probe struct {
 // HTTPGet is a page.
 type HTTPGet struct {
 	Path string `json:"path"`
-}
-
-// Exec is a command.
-type Exec struct {
-	Command []string `json:"command"`
 }
 
 // Channel is how to tell a person.
@@ -110,12 +100,12 @@ type Alarm struct {
 	// +k8s:unionMember(union: "channel", memberName: "Mail")
 	// +k8s:optional
 	// +optional
-	Letter *Letter `json:"letter,omitempty"`
+	Letter *string `json:"letter,omitempty"`
 
 	// +k8s:unionMember(union: "channel")
 	// +k8s:optional
 	// +optional
-	Pager *Pager `json:"pager,omitempty"`
+	Pager *string `json:"pager,omitempty"`
 
 	// +k8s:unionDiscriminator(union: "severity")
 	// +required
@@ -124,30 +114,16 @@ type Alarm struct {
 	// +k8s:unionMember(memberName: "Loud", union: "severity")
 	// +k8s:optional
 	// +optional
-	Siren *Siren `json:"siren,omitempty"`
-}
-
-// Letter is where to write to.
-type Letter struct {
-	To string `json:"to"`
-}
-
-// Pager is whom to call.
-type Pager struct {
-	Number string `json:"number"`
-}
-
-// Siren is how loud.
-type Siren struct {
-	Decibel int32 `json:"decibel"`
+	Siren *int32 `json:"siren,omitempty"`
 }
 
 // Window is when not to ask: at most one of its fields, and no discriminator.
 type Window struct {
+	// Weekly is not set if it is empty.
 	// +k8s:zeroOrOneOfMember
 	// +k8s:optional
 	// +optional
-	Weekly *string `json:"weekly,omitempty"`
+	Weekly string `json:"weekly,omitempty"`
 
 	// +k8s:zeroOrOneOfMember
 	// +k8s:optional
@@ -178,34 +154,10 @@ type Preview struct {
 	// +k8s:alpha(since: "1.37")=+k8s:unionMember(memberName: "Shadow")
 	// +k8s:alpha(since: "1.37")=+k8s:optional
 	// +optional
-	Mirror *Mirror `json:"mirror,omitempty"`
+	Mirror *string `json:"mirror,omitempty"`
 
 	// +k8s:alpha(since: "1.37")=+k8s:unionMember
 	// +k8s:alpha(since: "1.37")=+k8s:optional
 	// +optional
-	Replay *Replay `json:"replay,omitempty"`
-
-	// +optional
-	Budget *Budget `json:"budget,omitempty"`
-}
-
-// Mirror is where to send a copy.
-type Mirror struct {
-	To string `json:"to"`
-}
-
-// Replay is what to send again.
-type Replay struct {
-	Log string `json:"log"`
-}
-
-// Budget is of a newer sort of union without discriminator.
-type Budget struct {
-	// +k8s:alpha(since: "1.37")=+k8s:zeroOrOneOfMember
-	// +optional
-	Requests *int64 `json:"requests,omitempty"`
-
-	// +k8s:alpha(since: "1.37")=+k8s:zeroOrOneOfMember
-	// +optional
-	Bytes *int64 `json:"bytes,omitempty"`
+	Replay *string `json:"replay,omitempty"`
 }

@@ -67,11 +67,8 @@ type Floor struct {
 	Wood *Layer `json:"wood,omitempty"`
 }
 
-// Layer is what lies there.
-type Layer struct {
-	// +optional
-	Millimetres int32 `json:"millimetres,omitempty"`
-}
+// Layer has nothing to set.
+type Layer struct{}
 
 // GateType has values in lower case.
 //

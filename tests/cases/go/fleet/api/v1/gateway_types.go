@@ -70,25 +70,15 @@ type RouteAction struct {
 
 	// +unionMember={"union": "action", "memberName": "Forward"}
 	// +optional
-	Backend *Backend `json:"backend,omitempty"`
+	Backend *string `json:"backend,omitempty"`
 
 	// +unionMember={"union": "action"}
 	// +optional
-	Redirect *Redirect `json:"redirect,omitempty"`
+	Redirect *string `json:"redirect,omitempty"`
 
 	// Weight is an ordinary field.
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
-}
-
-// Backend is who answers.
-type Backend struct {
-	Service string `json:"service"`
-}
-
-// Redirect is where else to ask.
-type Redirect struct {
-	Host string `json:"host"`
 }
 
 // FilterType is a sort of filter.
@@ -109,22 +99,11 @@ type Filter struct {
 
 	// +unionMember={"memberName": "SetHeader"}
 	// +optional
-	Header *Header `json:"header,omitempty"`
+	Header *string `json:"header,omitempty"`
 
 	// +unionMember={"memberName": "RewritePath"}
 	// +optional
-	Rewrite *Rewrite `json:"rewrite,omitempty"`
-}
-
-// Header is one.
-type Header struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-// Rewrite is one.
-type Rewrite struct {
-	Prefix string `json:"prefix"`
+	Rewrite *string `json:"rewrite,omitempty"`
 }
 
 // AuthType is how clients say who they are.
@@ -150,12 +129,12 @@ type Policy struct {
 	// +unionMember
 	// +unionDiscriminatedBy=Auth
 	// +optional
-	Basic *BasicAuth `json:"basic,omitempty"`
+	Basic *string `json:"basic,omitempty"`
 
 	// +unionMember,optional
 	// +unionDiscriminatedBy=Limit
 	// +optional
-	PerClient *Quota `json:"perClient,omitempty"`
+	PerClient *int32 `json:"perClient,omitempty"`
 
 	// +unionDiscriminator
 	// +kubebuilder:validation:Enum=Anyone;Basic;OIDC
@@ -170,26 +149,10 @@ type Policy struct {
 	// +unionMember=OIDC
 	// +unionDiscriminatedBy=Auth
 	// +optional
-	OpenID *OpenID `json:"openID,omitempty"`
+	OpenID *string `json:"openID,omitempty"`
 
 	// +unionMember
 	// +unionDiscriminatedBy=Limit
 	// +optional
-	PerPath *Quota `json:"perPath,omitempty"`
-}
-
-// BasicAuth is a password.
-type BasicAuth struct {
-	SecretName string `json:"secretName"`
-}
-
-// OpenID is an issuer.
-type OpenID struct {
-	Issuer string `json:"issuer"`
-}
-
-// Quota is how many.
-type Quota struct {
-	// +optional
-	PerMinute int32 `json:"perMinute,omitempty"`
+	PerPath *int32 `json:"perPath,omitempty"`
 }

@@ -41,11 +41,6 @@ const (
 	PlacementCage     PlacementType = "Cage"
 )
 
-// Rack is one.
-type Rack struct {
-	Row int32 `json:"row"`
-}
-
 // PowerType is where the current comes from.
 //
 // +kubebuilder:validation:Enum=Mains;Battery;Solar
@@ -77,14 +72,10 @@ type Power struct {
 }
 
 // Battery is one.
-type Battery struct {
-	Cells int32 `json:"cells"`
-}
+type Battery struct{}
 
 // Panel is one.
-type Panel struct {
-	SquareMetres int32 `json:"squareMetres"`
-}
+type Panel struct{}
 
 // Part has parts, which the schema does not follow any further.
 type Part struct {
@@ -92,7 +83,7 @@ type Part struct {
 
 	// +unionDeprecated
 	// +optional
-	Model *Model `json:"model,omitempty"`
+	Model *string `json:"model,omitempty"`
 
 	// +unionDeprecated
 	// +optional
@@ -102,9 +93,4 @@ type Part struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Parts []Part `json:"parts,omitempty"`
-}
-
-// Model is one.
-type Model struct {
-	Number string `json:"number"`
 }

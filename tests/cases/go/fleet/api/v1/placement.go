@@ -10,5 +10,5 @@ type Placement struct {
 
 	// +unionMember
 	// +optional
-	Rack *Rack `json:"rack,omitempty"`
+	Rack *int32 `json:"rack,omitempty"`
 }

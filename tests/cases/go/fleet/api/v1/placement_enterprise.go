@@ -10,14 +10,9 @@ type Placement struct {
 
 	// +unionMember
 	// +optional
-	Rack *Rack `json:"rack,omitempty"`
+	Rack *int32 `json:"rack,omitempty"`
 
 	// +unionMember
 	// +optional
-	Cage *Cage `json:"cage,omitempty"`
-}
-
-// Cage is a place with a door.
-type Cage struct {
-	Door string `json:"door"`
+	Cage *string `json:"cage,omitempty"`
 }

@@ -60,26 +60,15 @@ type Notice struct {
 
 	// +unionMember
 	// +optional
-	Mail *MailNotice `json:"mail,omitempty"`
+	Mail *string `json:"mail,omitempty"`
 
 	// +unionMember,optional
 	// +optional
-	Pager *PagerNotice `json:"pager,omitempty"`
+	Pager *bool `json:"pager,omitempty"`
 
 	// Language is that of the text, whoever is told.
 	// +optional
 	Language string `json:"language,omitempty"`
-}
-
-// MailNotice is a letter.
-type MailNotice struct {
-	To string `json:"to"`
-}
-
-// PagerNotice is short.
-type PagerNotice struct {
-	// +optional
-	Urgent bool `json:"urgent,omitempty"`
 }
 
 // StrategyType is how the devices get the image.
@@ -110,10 +99,6 @@ type Strategy struct {
 	// +optional
 	Type StrategyType `json:"type,omitempty"`
 
-	// DisplayName is for the console.
-	// +optional
-	DisplayName *string `json:"displayName,omitempty"`
-
 	// +optional
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
 
@@ -124,10 +109,6 @@ type Strategy struct {
 	// +optional
 	Canary *common.Canary `json:"canary,omitempty"`
 
-	// NotBefore is when to begin, whatever the type.
-	// +optional
-	NotBefore *metav1.Time `json:"notBefore,omitempty"`
-
 	// Regions are taken in this order, whatever the type.
 	// +optional
 	Regions []string `json:"regions,omitempty"`
@@ -137,8 +118,6 @@ type Strategy struct {
 type RollingUpdate struct {
 	// +optional
 	BatchSize *int32 `json:"batchSize,omitempty"`
-	// +optional
-	Pause *metav1.Duration `json:"pause,omitempty"`
 }
 
 // RolloutStatus is what was seen.
@@ -170,38 +149,17 @@ type Outcome struct {
 
 	// +unionMember
 	// +optional
-	Running *RunningOutcome `json:"running,omitempty"`
+	Running *int32 `json:"running,omitempty"`
 
 	// +unionMember,optional
 	// +optional
-	Finished *FinishedOutcome `json:"finished,omitempty"`
+	Finished *metav1.Time `json:"finished,omitempty"`
 
 	// +unionMember=Failed
 	// +optional
-	Failure *FailedOutcome `json:"failure,omitempty"`
+	Failure *string `json:"failure,omitempty"`
 
 	// Reporter is who tells it; an ordinary field, although it has the looks of a member.
 	// +optional
-	Reporter *Reporter `json:"reporter,omitempty"`
-}
-
-// RunningOutcome is how far it got.
-type RunningOutcome struct {
-	Done int32 `json:"done"`
-}
-
-// FinishedOutcome is when it ended.
-type FinishedOutcome struct {
-	// +optional
-	At metav1.Time `json:"at,omitempty"`
-}
-
-// FailedOutcome is why.
-type FailedOutcome struct {
-	Reason string `json:"reason"`
-}
-
-// Reporter is who tells it.
-type Reporter struct {
-	Name string `json:"name"`
+	Reporter *string `json:"reporter,omitempty"`
 }

@@ -23,11 +23,11 @@ type SourceSpec struct {
 
 	// +unionDeprecated
 	// +optional
-	Git *GitSource `json:"git,omitempty"`
+	Git *string `json:"git,omitempty"`
 
 	// +unionDeprecated
 	// +optional
-	OCI *Artifact `json:"oci,omitempty"`
+	OCI *string `json:"oci,omitempty"`
 
 	// Proxy is an ordinary field between two members.
 	// +optional
@@ -46,16 +46,6 @@ type SourceSpec struct {
 	// Overlays are looked up one after the other.
 	// +optional
 	Overlays map[string]*Overlay `json:"overlays,omitempty"`
-}
-
-// GitSource is a repository.
-type GitSource struct {
-	URL string `json:"url"`
-}
-
-// Artifact is what a registry has.
-type Artifact struct {
-	Image string `json:"image"`
 }
 
 // Proxy is what stands between.
@@ -83,30 +73,15 @@ type Verification struct {
 
 	// +unionDeprecated
 	// +optional
-	Cosign *KeyPair `json:"cosign,omitempty"`
+	Cosign *string `json:"cosign,omitempty"`
 
 	// +unionDeprecated
 	// +optional
-	Notation *TrustPolicy `json:"notation,omitempty"`
+	Notation *string `json:"notation,omitempty"`
 
 	// Exempt has what is let through anyway.
 	// +optional
-	Exempt *Exemption `json:"exempt,omitempty"`
-}
-
-// KeyPair is one.
-type KeyPair struct {
-	SecretName string `json:"secretName"`
-}
-
-// TrustPolicy is one.
-type TrustPolicy struct {
-	ConfigMapName string `json:"configMapName"`
-}
-
-// Exemption is one.
-type Exemption struct {
-	Paths []string `json:"paths"`
+	Exempt *string `json:"exempt,omitempty"`
 }
 
 // Credentials are a union whose members are marked and that has no discriminator.
@@ -119,11 +94,11 @@ type Credentials struct {
 
 	// +unionMember
 	// +optional
-	Token *KeyPair `json:"token,omitempty"`
+	Token *string `json:"token,omitempty"`
 
 	// +unionMember=Password
 	// +optional
-	PasswordRef *KeyPair `json:"password,omitempty"`
+	PasswordRef *string `json:"password,omitempty"`
 }
 
 // Overlay is a value of a map.
@@ -136,7 +111,7 @@ type Overlay struct {
 	// +k8s:zeroOrOneOfMember
 	// +optional
 	// +k8s:optional
-	ConfigMap *TrustPolicy `json:"configMap,omitempty"`
+	ConfigMap *string `json:"configMap,omitempty"`
 
 	// +optional
 	Comment string `json:"comment,omitempty"`

@@ -42,15 +42,9 @@ type Strategy struct {
 
 	// +unionMember,optional
 	// +optional
-	Rolling *Rollers `json:"rolling,omitempty"`
+	Rolling *int32 `json:"rolling,omitempty"`
 
 	// RollingUpdate is the new name, which was an ordinary field here.
 	// +optional
-	RollingUpdate *Rollers `json:"rollingUpdate,omitempty"`
-}
-
-// Rollers is how many devices at a time.
-type Rollers struct {
-	// +optional
-	BatchSize *int32 `json:"batchSize,omitempty"`
+	RollingUpdate *int32 `json:"rollingUpdate,omitempty"`
 }

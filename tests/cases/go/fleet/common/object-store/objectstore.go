@@ -4,6 +4,4 @@ package objectstore
 // Bucket is a place in an object store.
 type Bucket struct {
 	Name string `json:"name"`
-	// +optional
-	Prefix string `json:"prefix,omitempty"`
 }
