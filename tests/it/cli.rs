@@ -19,9 +19,10 @@ mod sarif;
 mod sessions;
 pub(crate) mod terminal;
 mod test;
-mod untyped;
 mod verify;
 
+use clap::CommandFactory;
+use kube_unions::cli::Cli;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
@@ -31,41 +32,19 @@ use std::process::{Command, Stdio};
 /// A CRD in both forms, with everything that an edit of the text has to leave alone.
 const CRD: &str = include_str!("cli/widgets.yaml");
 
-/// Returns a CRD in YAML whose only version has this schema, indented by eight spaces.
-fn crd_of(kind: &str, schema: &str) -> String {
-    let plural = format!("{}s", kind.to_lowercase());
-    format!(
-        "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {{name: {plural}.example.com}}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {{kind: {kind}, plural: {plural}}}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-{schema}"
-    )
-}
-
 /// The result of a run.
 #[derive(Debug)]
-struct Run {
+pub(crate) struct Run {
     code: i32,
     stdout: String,
     stderr: String,
 }
 
 /// A folder with files, gone at the end of the test, and the folder that commands run in.
-struct Folder(tempfile::TempDir);
+pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
         for (name, text) in files {
             folder.write(name, text);
@@ -80,29 +59,29 @@ impl Folder {
         folder
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
-    fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path().join(name)).unwrap()
     }
 
     /// Writes the file `kubeconfig` for a cluster, and the namespace `b`.
-    fn kubeconfig(&self, cluster: &Value) {
+    pub(crate) fn kubeconfig(&self, cluster: &Value) {
         let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "c", "cluster": cluster}], "users": [{"name": "c", "user": {}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c", "namespace": "b"}}]});
         self.write("kubeconfig", config.to_string());
     }
 
-    fn run(&self, arguments: &[&str]) -> Run {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         self.pipe(arguments, "")
     }
 
@@ -113,7 +92,7 @@ impl Folder {
 
 impl Run {
     #[track_caller]
-    fn code(self, code: i32) -> Self {
+    pub(crate) fn code(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:#?}");
         self
     }
@@ -138,6 +117,19 @@ impl Run {
     fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
     }
+}
+
+/// Returns the program and each command below it, with the words that call it.
+fn visible_commands() -> Vec<(Vec<String>, clap::Command)> {
+    let mut found = vec![(vec!["kube-unions".to_owned()], Cli::command())];
+    let mut next = 0;
+    while let Some((path, command)) = found.get(next) {
+        let below = command.get_subcommands().filter(|it| !it.is_hide_set());
+        let below = below.map(|it| ([&path[..], &[it.get_name().to_owned()]].concat(), it.clone())).collect::<Vec<_>>();
+        found.extend(below);
+        next += 1;
+    }
+    found
 }
 
 fn binary() -> PathBuf {

@@ -4,31 +4,19 @@
 //! abort.
 
 use super::{Folder, Run, binary, run};
-use serde_json::{Value, json};
+use fixtures::crds;
+use serde_json::json;
 use std::process::Command;
+use std::slice;
 
 /// Every object with a number that this divides is invalid.
 const EACH: usize = 10;
 
 /// Runs with a limit of the data segment, in MiB.
-fn limited(folder: &Folder, limit: usize, arguments: &[&str], stdin: &str) -> Run {
+pub(super) fn limited(folder: &Folder, limit: usize, arguments: &[&str], stdin: &str) -> Run {
     let limit = format!("ulimit -d {} && exec \"$0\" \"$@\"", limit << 10);
     let mut shell = Command::new("sh");
     run(shell.args(["-c", &limit]).arg(binary()).args(arguments).current_dir(folder.path()), stdin.as_bytes())
-}
-
-/// Counts the findings of an audit, which has `objects`.
-#[track_caller]
-fn counted(run: Run, objects: usize, summary: &str) {
-    let run = run.code(1).says(&[summary]);
-    // The table begins with its titles.
-    assert_eq!(run.stdout.lines().count(), 1 + objects / EACH);
-    let last = format!("web-{} ", objects - EACH);
-    assert!(run.stdout.lines().last().unwrap().contains(&last), "{:?}", run.stdout.lines().last());
-}
-
-fn folder() -> Folder {
-    Folder::new(&[("crd.yaml", include_str!("../../../manifests/samples/rollout/crd.yaml"))])
 }
 
 /// Returns an object in YAML, in block style.
@@ -69,32 +57,29 @@ fn objects_are_audited_in_less_memory_than_they_would_take_together() {
     for (objects, text) in
         [(20_000, list), (10_000, format!("apiVersion: v1\nitems:\n{in_yaml}kind: List\n")), (10_000, documents)]
     {
-        let run = limited(&folder(), 32, &["audit", "--from", "crd.yaml", "-f", "-"], &text);
+        let folder = Folder::new(&[("crd.yaml", include_str!("../../../manifests/samples/rollout/crd.yaml"))]);
+        let run = limited(&folder, 32, &["audit", "--from", "crd.yaml", "-f", "-"], &text);
         assert!(run.stdout.contains("<stdin>:11:") || objects == 10_000, "each object has a line");
         let summary = format!("audited {}0,000 objects of 1 kind: {},000 invalid", objects / 10_000, objects / 10_000);
-        counted(run, objects, &summary);
+        let run = run.code(1).says(&[&summary]);
+        // The table begins with its titles.
+        assert_eq!(run.stdout.lines().count(), 1 + objects / EACH);
+        let last = run.stdout.lines().last().unwrap();
+        assert!(last.contains(&format!("web-{} ", objects - EACH)), "{last}");
     }
 }
 
 #[test]
 fn a_crd_is_compiled_and_forgotten() {
     const CRDS: usize = 400;
-    let crd = |number: usize| -> Value {
-        let union = json!({"discriminator": "type", "fields-to-discriminateBy": {"git": "Git", "none": "None"}});
-        let members = json!({"type": {"type": "string"}, "git": {"type": "object"}});
-        let spec = json!({"type": "object", "description": "x".repeat(20_000), "properties": members, "x-kubernetes-unions": [union]});
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("widget{number}s.example.com")},
-            "spec": {"group": "example.com", "scope": "Namespaced",
-                "names": {"kind": format!("Widget{number}"), "plural": format!("widget{number}s")},
-                "versions": [{"name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}]},
-        })
-    };
+    let union = json!({"discriminator": "type", "fields-to-discriminateBy": {"git": "Git", "none": "None"}});
+    let members = json!({"type": {"type": "string"}, "git": {"type": "object"}});
+    let spec = json!({"type": "object", "description": "x".repeat(20_000), "properties": members, "x-kubernetes-unions": [union]});
+    let version = crds::version("v1", &json!({"type": "object", "properties": {"spec": spec}}));
     let folder = Folder::new(&[]);
     for number in 0..CRDS {
-        folder.write(&format!("crds/{number:03}.json"), crd(number).to_string());
+        let crd = crds::crd("example.com", &format!("Widget{number}"), slice::from_ref(&version));
+        folder.write(&format!("crds/{number:03}.json"), crd.to_string());
     }
     let run = limited(&folder, 32, &["lint", "crds"], "").code(1).says(&["400 CRDs, 0 unions, 400 problems"]);
     let last = run.stdout.lines().last().unwrap();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const GROUP: &str = "cases.example.com";
 
 /// Returns a folder with the CRD of each suite in `kinds`, and its declarations in `kinds/declarations`.
-pub(super) fn folder<'s>(suites: impl IntoIterator<Item = (&'s str, &'s Suite)>) -> Folder {
+fn folder<'s>(suites: impl IntoIterator<Item = (&'s str, &'s Suite)>) -> Folder {
     let folder = Folder::new(&[]);
     for (kind, suite) in suites {
         folder.write(&format!("kinds/{kind}.json"), suite.authored(GROUP, kind).to_string());
@@ -22,7 +22,7 @@ pub(super) fn folder<'s>(suites: impl IntoIterator<Item = (&'s str, &'s Suite)>)
     folder
 }
 
-pub(super) fn object(kind: &str, name: &str, fields: &Value) -> Value {
+fn object(kind: &str, name: &str, fields: &Value) -> Value {
     custom_resource(GROUP, kind, name, fields)
 }
 

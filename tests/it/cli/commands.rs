@@ -1,6 +1,6 @@
 //! `certs`, `completion`, `version`, and what all commands have in common.
 
-use super::{Folder, binary, run};
+use super::{Folder, binary, run, visible_commands};
 use clap::CommandFactory;
 use kube_unions::cli::Cli;
 use serde_json::json;
@@ -86,16 +86,14 @@ fn nobody_reading_is_no_reason_to_panic() {
 #[test]
 fn each_command_has_one_line_and_examples_of_at_most_80_columns_that_name_its_flags() {
     let folder = Folder::new(&[]);
-    let (mut checked, mut seen) = (0, 0);
-    let mut waiting = vec![(String::new(), Cli::command())];
-    while let Some((path, command)) = waiting.pop() {
-        let arguments: Vec<&str> = path.split_whitespace().chain(["--help"]).collect();
+    let mut checked = 0;
+    let commands = visible_commands();
+    for (path, command) in &commands {
+        let arguments: Vec<&str> = path[1..].iter().map(String::as_str).chain(["--help"]).collect();
         let help = folder.run(&arguments).code(0).stdout;
-        seen += 1;
+        let path = path.join(" ");
         let about = command.get_about().unwrap().to_string();
         assert!(about.starts_with(char::is_uppercase) && !about.ends_with('.') && !about.contains('\n'), "{about}");
-        let below = command.get_subcommands().filter(|command| !command.is_hide_set());
-        waiting.extend(below.map(|command| (format!("{path} {}", command.get_name()), command.clone())));
         let Some((options, examples)) = help.split_once("\nExamples:\n") else { continue };
         let examples: String =
             examples.split_inclusive('\n').take_while(|line| line.trim().is_empty() || line.starts_with(' ')).collect();
@@ -105,14 +103,13 @@ fn each_command_has_one_line_and_examples_of_at_most_80_columns_that_name_its_fl
         }
         // A long example continues on the next line. Others call more programs.
         let examples = examples.replace("\\\n", " ");
-        let calls =
-            examples.lines().filter_map(|line| line.split_once(&format!("kube-unions{path} "))?.1.split('|').next());
+        let calls = examples.lines().filter_map(|line| line.split_once(&format!("{path} "))?.1.split('|').next());
         for flag in calls.flat_map(str::split_whitespace).filter(|word| word.starts_with("--") && word.len() > 2) {
             let flag = flag.split('=').next().unwrap();
             assert!(options.contains(flag), "`{path}` has no flag {flag}");
         }
     }
-    assert!(seen > 18, "{seen} commands");
+    assert!(commands.len() > 18, "{} commands", commands.len());
     assert!(checked > 60, "{checked} lines of examples");
 }
 

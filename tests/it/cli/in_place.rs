@@ -1,36 +1,22 @@
 //! Files that `--write` replaces keep their permissions, and for root their owner.
 
 use super::Folder;
-use fixtures::crds;
-use serde_json::json;
+use super::generate::broken::{CRD as KILN, GO, MODULE};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
 /// A user and a group that no process here runs as.
 const STRANGER: u32 = 65534;
 
-/// A Go type whose CRD has no union yet.
-const GO: &str = "// +groupName=example.com\npackage v1\n\n// +kubebuilder:object:root=true\ntype Gadget struct {\n\tSpec Spec `json:\"spec\"`\n}\n\n\
-    // +union\ntype Spec struct {\n\t// +unionDiscriminator\n\tType string `json:\"type\"`\n\t// +unionMember\n\tGit *string `json:\"git\"`\n\
-    \t// +unionMember\n\tOci *string `json:\"oci\"`\n}\n";
-
 #[test]
 fn a_file_that_is_written_keeps_its_mode_and_its_owner() {
     let rows: [(&str, &[&str]); 2] = [
         ("crd.yaml", &["compile", "--to", "cel", "--from", "crd.yaml", "--write"]),
-        ("gadgets.json", &["generate", "--go", "api", "gadgets.json", "--write"]),
+        ("kiln.yaml", &["generate", "--go", "v1", "kiln.yaml", "--write"]),
     ];
-    let text = json!({"type": "string"});
-    let spec = json!({"type": {"type": "string", "enum": ["Git", "Oci"]}, "git": text, "oci": text});
-    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}});
-    let gadgets = crds::crd("example.com", "Gadget", &[crds::version("v1", &schema)]).to_string();
     for (file, arguments) in rows {
         for mode in [0o640, 0o600, 0o664] {
-            let folder = Folder::with_crd(&[
-                ("gadgets.json", &gadgets),
-                ("go.mod", "module example.com/m\n"),
-                ("api/v1/gadget.go", GO),
-            ]);
+            let folder = Folder::with_crd(&[("kiln.yaml", KILN), ("go.mod", MODULE), ("v1/kiln.go", GO)]);
             let path = folder.path().join(file);
             let is_root = fs::metadata(folder.path()).unwrap().uid() == 0;
             if is_root {

@@ -1,20 +1,9 @@
 //! `man`: the manual pages.
 
-use super::{Folder, run};
-use clap::{Command, CommandFactory};
-use kube_unions::cli::Cli;
+use super::{Folder, run, visible_commands};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::process;
-
-/// Returns the file of each visible command.
-fn pages_of(command: &Command, name: &str) -> Vec<String> {
-    let inner = command.get_subcommands().filter(|it| !it.is_hide_set() && it.get_name() != "help");
-    let mut pages: Vec<String> =
-        inner.flat_map(|inner| pages_of(inner, &format!("{name}-{}", inner.get_name()))).collect();
-    pages.push(format!("{name}.1"));
-    pages
-}
 
 fn written() -> (Folder, Vec<String>) {
     let folder = Folder::new(&[]);
@@ -28,7 +17,8 @@ fn written() -> (Folder, Vec<String>) {
 #[test]
 fn each_command_has_a_page_with_its_sections() {
     let (folder, names) = written();
-    let mut wanted = pages_of(&Cli::command(), "kube-unions");
+    let commands = visible_commands().into_iter().map(|(path, _)| path.join("-") + ".1");
+    let mut wanted: Vec<String> = commands.filter(|page| page != "kube-unions-help.1").collect();
     wanted.sort();
     assert!(
         wanted.contains(&"kube-unions-patch-apply.1".to_owned()) && !wanted.contains(&"kube-unions-man.1".to_owned())

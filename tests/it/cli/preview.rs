@@ -1,28 +1,9 @@
-//! `preview`: the incidents of `tests/e2e/preview`, and many objects.
+//! `preview`: the incidents of `tests/e2e/preview`.
 
 use super::{Folder, yaml};
 use serde_json::{Value, json};
 
 const INCIDENTS: &str = include_str!("../../e2e/preview/incidents.yaml");
-
-/// Returns a Deployment. `spec` is added to it, in flow style.
-fn deployment(name: &str, spec: &str) -> String {
-    format!(
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec:\n  selector: {{matchLabels: {{a: b}}}}\n  \
-         template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{{name: c, image: i}}]}}}}\n{spec}---\n"
-    )
-}
-
-const RECREATE: &str = "  strategy: {type: Recreate}\n";
-
-fn folder(old: &str, new: &str) -> Folder {
-    Folder::new(&[("old.yaml", old), ("new.yaml", new)])
-}
-
-/// The command with the files of [`folder`], and more arguments.
-fn preview<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    [&["preview", "--old", "old.yaml", "--new", "new.yaml"], more].concat()
-}
 
 /// All incidents are in one rendering, in which their objects differ.
 #[test]
@@ -32,10 +13,10 @@ fn every_incident_is_predicted_for_every_way() {
     let all = |part: &str| {
         incidents.iter().filter_map(|it| it.get(part)).map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
     };
-    let folder = folder(&all("old"), &all("new"));
-    folder.write("crds.yaml", all("crd"));
+    let folder = Folder::new(&[("old.yaml", &*all("old")), ("new.yaml", &all("new")), ("crds.yaml", &all("crd"))]);
     for way in ["ssa", "csa", "helm", "merge", "replace"] {
-        let run = folder.run(&preview(&["--from", "crds.yaml", "--as", way, "-o", "json"]));
+        let files = ["preview", "--old", "old.yaml", "--new", "new.yaml", "--from", "crds.yaml"];
+        let run = folder.run(&[&files[..], &["--as", way, "-o", "json"]].concat());
         let report = run.json();
         assert_eq!(report["summary"]["compared"], incidents.len(), "{way}");
         let mut predicted = 0;
@@ -68,14 +49,4 @@ fn every_incident_is_predicted_for_every_way() {
         }
         assert_eq!(run.code, i32::from(predicted > 0), "{way}");
     }
-}
-
-#[test]
-fn many_objects_are_compared() {
-    let old: String = (0..1_000).map(|number| deployment(&format!("d{number}"), "")).collect();
-    let new: String = (0..1_000).map(|number| deployment(&format!("d{number}"), RECREATE)).collect();
-    let folder = folder(&old, &new);
-    let run = folder.run(&preview(&["--as", "merge", "-o", "json"])).code(1);
-    assert_eq!(run.json()["summary"]["refused"], Value::from(1_000));
-    assert_eq!(run.stderr, "1,000 objects in both renderings: 1,000 unions refused\n");
 }

@@ -2,9 +2,11 @@
 
 mod colours;
 
-use super::{Folder, binary, crd_of};
+use super::{Folder, binary};
+use fixtures::crds;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -17,7 +19,8 @@ const FILES: usize = 400;
 const ERASE_LINE: &str = "\u{1b}[2K";
 
 fn project() -> Folder {
-    let crd = crd_of("Boat", "        {type: object, properties: {spec: {type: object}}}\n");
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+    let crd = crds::crd("example.com", "Boat", &[crds::version("v1", &schema)]).to_string();
     let folder = Folder::new(&[
         ("crd.yaml", &crd),
         ("api/v1/boat.go", "package v1\n\ntype Boat struct {\n\tSpec struct{} `json:\"spec\"`\n}\n"),

@@ -1,7 +1,7 @@
 //! `test`: the suites of authors. The reports of a failing suite are files beside this one: `KUBE_UNIONS_UPDATE=1` writes them.
 
 use super::Folder;
-use std::path::Path;
+use fixtures::files::assert_generated;
 
 const FAILING: &str = include_str!("test/failing.yaml");
 
@@ -12,13 +12,17 @@ fn each_format_reports_the_same_failures() {
     for (format, page) in [("text", "failing.txt"), ("junit", "failing.xml")] {
         let run = folder.run(&["test", "-o", format, "suite.yaml"]).code(2);
         assert_eq!(run.stderr, summary, "{format}");
-        assert_stored(page, &run.stdout);
+        assert_generated(
+            format!("tests/it/cli/test/{page}"),
+            &run.stdout,
+            "KUBE_UNIONS_UPDATE=1 cargo test --all-features --test it cli::test",
+        );
     }
     let text = folder.run(&["test", "suite.yaml"]).code(2).stdout;
     assert!(!text.replace('\n', "").contains(char::is_control), "{text:?}");
     let heads: Vec<&str> = text.lines().filter(|line| !line.starts_with("  ")).collect();
     assert_eq!(heads.len(), 13, "{text}");
-    assert!(heads[0].starts_with("suite.yaml:14:3: becomes another object: failed: "), "{text}");
+    assert!(heads[0].starts_with("suite.yaml:10:3: becomes another object: failed: "), "{text}");
 }
 
 #[test]
@@ -39,20 +43,8 @@ fn the_report_for_junit_is_xml_with_a_case_for_each_test() {
     assert_eq!(counts(widgets), [14, 10, 3]);
     let case = widgets.children().filter(|it| it.has_tag_name("testcase")).nth(9).unwrap();
     assert_eq!(case.attribute("name"), Some(r#"is not # printable: \ <&> ""#));
-    assert_eq!((case.attribute("file"), case.attribute("line")), (Some("./suite.yaml"), Some("67")));
+    assert_eq!((case.attribute("file"), case.attribute("line")), (Some("./suite.yaml"), Some("41")));
     let failure = case.children().find(|it| it.has_tag_name("failure")).unwrap();
     assert_eq!(failure.attribute("message"), Some("the normalised object is not the expected one"));
     assert!(failure.text().unwrap().contains("]]> é"), "{report}");
-}
-
-/// Compares a report with the stored one, or writes it with `KUBE_UNIONS_UPDATE`.
-#[track_caller]
-fn assert_stored(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/test").join(name);
-    if std::env::var_os("KUBE_UNIONS_UPDATE").is_some() {
-        std::fs::write(&path, text).unwrap();
-        return;
-    }
-    let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(text, stored, "{name}: KUBE_UNIONS_UPDATE=1 writes it");
 }

@@ -1,15 +1,14 @@
 //! `audit` of a cluster whose API server lets lists expire, is out of breath, keeps things to itself, and never ends.
 
-mod memory;
 mod proxy;
 
+use super::super::bounded::limited;
 use super::super::{CRD, Folder, Run, binary, run, yaml};
 use fixtures::api_server::{DECLARATIONS, DEFINITIONS, Loopback, status};
 use fixtures::crds::established;
 use fixtures::wait::{SOON, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -26,7 +25,9 @@ const PIPE: u64 = 60 << 10;
 #[derive(Debug, Clone)]
 struct Asked {
     path: String,
-    parameters: BTreeMap<String, String>,
+    /// The parameters `continue` and `limit`.
+    token: String,
+    limit: String,
     /// The number of equal requests before.
     before: usize,
 }
@@ -50,12 +51,11 @@ impl ApiServer {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&asked);
         let loopback = Loopback::start(move |call| {
-            let parameters = call.query.split('&').filter_map(|it| it.split_once('='));
-            let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
             let mut log = log.lock().unwrap();
-            let same = |it: &&Asked| it.path == call.path && it.parameters.get("continue") == token(&parameters);
-            let before = log.iter().filter(same).count();
-            let asked = Asked { path: call.path.clone(), parameters: parameters.clone(), before };
+            let parameter = |name| call.parameter(name).unwrap_or_default().to_owned();
+            let [token, limit] = ["continue", "limit"].map(parameter);
+            let before = log.iter().filter(|it: &&Asked| it.path == call.path && it.token == token).count();
+            let asked = Asked { path: call.path.clone(), token, limit, before };
             log.push(asked.clone());
             match answer(&asked).unwrap_or_else(|| common(&asked.path)) {
                 (NEVER, _) => call.ignore(),
@@ -84,27 +84,18 @@ impl ApiServer {
         run(&mut self.command(arguments), b"")
     }
 
-    /// The values of a parameter of every request for a path.
-    fn parameters(&self, path: &str, name: &str) -> Vec<String> {
-        let asked = self.asked.lock().unwrap();
-        let of = asked.iter().filter(|it| it.path == path);
-        of.map(|it| it.parameters.get(name).cloned().unwrap_or_default()).collect()
+    /// Every request for a path.
+    fn requests(&self, path: &str) -> Vec<Asked> {
+        self.asked.lock().unwrap().iter().filter(|it| it.path == path).cloned().collect()
     }
-}
 
-fn token(parameters: &BTreeMap<String, String>) -> Option<&String> {
-    parameters.get("continue")
+    /// The tokens of every request for Widgets.
+    fn tokens(&self) -> Vec<String> {
+        self.requests(WIDGETS).into_iter().map(|it| it.token).collect()
+    }
 }
 
 impl Asked {
-    fn token(&self) -> &str {
-        token(&self.parameters).map_or("", String::as_str)
-    }
-
-    fn limit(&self) -> usize {
-        self.parameters["limit"].parse().unwrap()
-    }
-
     fn is(&self, path: &str) -> bool {
         self.path == path
     }
@@ -166,8 +157,8 @@ fn page(asked: &Asked, total: usize) -> Answer {
 
 /// The same of other objects.
 fn page_of(asked: &Asked, total: usize, object: impl Fn(usize) -> Value) -> Answer {
-    let start: usize = asked.token().trim_matches(['n', 'x']).parse().unwrap_or(0);
-    let end = (start + asked.limit()).min(total);
+    let start: usize = asked.token.trim_matches(['n', 'x']).parse().unwrap_or(0);
+    let end = (start + asked.limit.parse::<usize>().unwrap()).min(total);
     let items: Vec<Value> = (start..end).map(object).collect();
     let next = if end < total { format!("n{end}") } else { String::new() };
     (200, list(&items, &next, total - end))
@@ -193,31 +184,31 @@ fn every_fifth(total: usize) -> Vec<String> {
 #[test]
 fn a_list_that_expires_goes_on_where_the_server_offers_to() {
     let server = ApiServer::start(|asked| {
-        asked.is(WIDGETS).then(|| if asked.token() == "n16" { expired("n16x") } else { page(asked, 100) })
+        asked.is(WIDGETS).then(|| if asked.token == "n16" { expired("n16x") } else { page(asked, 100) })
     });
     let run = server.audit(&["-A", "-o", "json"]).code(1);
     assert_eq!(invalid(&run), every_fifth(100));
     assert_eq!(run.json()["summary"]["objects"], 100);
-    assert_eq!(server.parameters(WIDGETS, "continue"), ["", "n16", "n16x", "n80"]);
+    assert_eq!(server.tokens(), ["", "n16", "n16x", "n80"]);
 }
 
 #[test]
 fn a_list_that_expires_for_good_begins_again_and_no_object_comes_twice() {
     let server = ApiServer::start(|asked| {
-        let expires = asked.token() == "n16" || (asked.token() == "n80" && asked.before == 0);
+        let expires = asked.token == "n16" || (asked.token == "n80" && asked.before == 0);
         asked.is(WIDGETS).then(|| if expires { expired("") } else { page(asked, 100) })
     });
     let run = server.audit(&["-A", "-o", "json"]).code(1);
     assert_eq!(invalid(&run), every_fifth(100));
     assert_eq!(run.json()["summary"]["objects"], 100);
-    assert!(server.parameters(WIDGETS, "continue").iter().filter(|token| token.is_empty()).count() >= 2);
+    assert!(server.tokens().iter().filter(|token| token.is_empty()).count() >= 2);
 }
 
 #[test]
 fn a_list_that_always_expires_is_said_to() {
     let server = ApiServer::start(|asked| {
         let first = || (200, list(&(0..16).map(widget).collect::<Vec<_>>(), "n16", 84));
-        asked.is(WIDGETS).then(|| if asked.token().is_empty() { first() } else { expired("") })
+        asked.is(WIDGETS).then(|| if asked.token.is_empty() { first() } else { expired("") })
     });
     let run = server.audit(&["-A", "-o", "json"]).code(2).says(&[
         "error: Widget.example.com/v1: cannot be listed after 16 objects: the list expires faster than it can be read; the \
@@ -232,13 +223,13 @@ fn a_list_that_always_expires_is_said_to() {
 #[test]
 fn objects_without_an_order_are_not_begun_with_again() {
     let server = ApiServer::start(|asked| {
-        asked.is(WIDGETS).then(|| match asked.token() {
+        asked.is(WIDGETS).then(|| match &*asked.token {
             "" => (200, list(&[widget(2), widget(1)], "n16", 50)),
             _ => expired(""),
         })
     });
     server.audit(&["-A"]).code(2).says(&["cannot be listed after 2 objects: the list expires"]);
-    assert_eq!(server.parameters(WIDGETS, "continue"), ["", "n16"]);
+    assert_eq!(server.tokens(), ["", "n16"]);
 }
 
 /// Answers as a cluster with Gadgets, too.
@@ -261,7 +252,7 @@ fn with_gadgets(asked: &Asked) -> Option<Answer> {
 #[test]
 fn a_kind_that_may_not_be_listed_is_named_and_the_others_are_audited() {
     let server = ApiServer::start(|asked| match asked.path.as_str() {
-        "/apis/example.com/v1/gadgets" if asked.token().is_empty() => Some(page(asked, 100)),
+        "/apis/example.com/v1/gadgets" if asked.token.is_empty() => Some(page(asked, 100)),
         // Somebody took the right away meanwhile.
         "/apis/example.com/v1/gadgets" => {
             let message = "gadgets.example.com is forbidden: User \"u\" cannot list resource \"gadgets\"";
@@ -286,7 +277,7 @@ fn a_kind_that_may_not_be_listed_is_named_and_the_others_are_audited() {
 fn a_server_that_is_out_of_breath_is_asked_again() {
     let server = ApiServer::start(|asked| {
         let busy = |code| (code, status(code, "TooManyRequests", "later"));
-        asked.is(WIDGETS).then(|| match (asked.token(), asked.before) {
+        asked.is(WIDGETS).then(|| match (&*asked.token, asked.before) {
             ("", 0 | 1) => busy(429),
             ("", 2) => busy(503),
             ("n16", 0 | 1) => busy(500),
@@ -306,7 +297,7 @@ fn a_server_that_never_gets_its_breath_back_is_said_to() {
         .code(2)
         .prints("")
         .says(&["Widget.example.com/v1: cannot be listed: Error from server (InternalError): etcd is away"]);
-    assert_eq!(server.parameters(WIDGETS, "limit").len(), 5);
+    assert_eq!(server.requests(WIDGETS).len(), 5);
 }
 
 #[test]
@@ -320,7 +311,7 @@ fn the_size_of_a_page_follows_that_of_the_objects() {
     let server = ApiServer::start(move |asked| asked.is(WIDGETS).then(|| page_of(asked, 120, weighty)));
     let run = server.audit(&["-A", "-o", "json"]).code(1);
     assert_eq!(invalid(&run), every_fifth(120));
-    let limits: Vec<usize> = server.parameters(WIDGETS, "limit").iter().map(|limit| limit.parse().unwrap()).collect();
+    let limits: Vec<usize> = server.requests(WIDGETS).iter().map(|it| it.limit.parse().unwrap()).collect();
     // 256 of these would be too much at once, and 32 still.
     assert_eq!(limits[..5], [16, 64, 256, 32, 4]);
     assert!(limits[5..].iter().all(|limit| *limit <= 4), "{limits:?}");
@@ -334,7 +325,7 @@ fn kinds_are_asked_for_as_kubectl_takes_them_and_nothing_is_listed_for_one_that_
         let run = server.audit(&[kind, "-A", "-o", "json"]).code(1);
         assert_eq!(run.json()["kinds"], json!([{"group": "example.com", "version": "v1", "kind": "Widget"}]), "{kind}");
     }
-    let listed = server.parameters(WIDGETS, "limit").len();
+    let listed = server.requests(WIDGETS).len();
     for (kind, says) in [
         ("nothings", "the server doesn't have a resource type `nothings`"),
         ("widgets.v2.example.com", "the server doesn't have a resource type `widgets.v2.example.com`"),
@@ -342,7 +333,7 @@ fn kinds_are_asked_for_as_kubectl_takes_them_and_nothing_is_listed_for_one_that_
     ] {
         server.audit(&["wd", kind, "-A"]).code(2).prints("").says(&[says]);
     }
-    assert_eq!(server.parameters(WIDGETS, "limit").len(), listed);
+    assert_eq!(server.requests(WIDGETS).len(), listed);
 }
 
 #[test]
@@ -377,9 +368,9 @@ fn the_namespace_is_that_of_the_context_unless_another_is_asked_for() {
     let of = |namespace: &str| format!("/apis/example.com/v1/namespaces/{namespace}/widgets");
     let server = ApiServer::start(move |asked| (asked.path.ends_with("/widgets")).then(|| page(asked, 3)));
     server.audit(&[]).code(1);
-    assert_eq!(server.parameters(&of("b"), "limit").len(), 1);
+    assert_eq!(server.requests(&of("b")).len(), 1);
     server.audit(&["-n", "c"]).code(1);
-    assert_eq!(server.parameters(&of("c"), "limit").len(), 1);
+    assert_eq!(server.requests(&of("c")).len(), 1);
     server.audit(&["-n", "c", "-A"]).code(2).prints("").says(&["cannot be used with"]);
     server.audit(&["-n", "../../x"]).code(2).says(&["invalid name `../../x`"]);
     server.audit(&["--from", "."]).code(2).says(&["files are read without a cluster"]);
@@ -438,6 +429,24 @@ fn a_second_signal_ends_it_even_while_nobody_reads() {
     }
     assert_eq!(child.wait().unwrap().code(), Some(2));
     drop(stdout);
+}
+
+/// A hard limit on the memory of `audit`, which a cluster of any size fits under.
+#[test]
+fn a_cluster_that_is_larger_than_the_memory_is_audited_page_by_page() {
+    // Few objects make much text: each is far above the usual size, and together they have twice the limit.
+    const LIMIT: usize = 32;
+    const OBJECTS: usize = 2 * (LIMIT << 20) / (64 << 10);
+    let filler = Value::from("x".repeat(64 << 10));
+    let filled = move |number| {
+        let mut object = widget(number);
+        object["metadata"]["annotations"] = json!({"example.com/filler": filler});
+        object
+    };
+    let server = ApiServer::start(move |asked| asked.is(WIDGETS).then(|| page_of(asked, OBJECTS, &filled)));
+    let arguments = ["audit", "--kubeconfig=kubeconfig", "-A", "-o", "json"];
+    let run = limited(&server.folder, LIMIT, &arguments, "").code(1);
+    assert_eq!((&run.json()["summary"]["objects"], invalid(&run)), (&json!(OBJECTS), every_fifth(OBJECTS)));
 }
 
 /// Returns true if a process has not begun to handle a signal that was sent to it. `status` is the text of `/proc/PID/status`.

@@ -1,6 +1,6 @@
 //! An API server that is behind a proxy.
 
-use super::{ApiServer, Asked, WIDGETS, every_fifth, invalid, page};
+use super::{ApiServer, WIDGETS, every_fifth, invalid, page};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write, copy};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,10 +9,6 @@ use std::thread;
 
 /// A name that nobody else resolves.
 const BEHIND: &str = "cluster.invalid:6443";
-
-fn widgets(asked: &Asked) -> Option<super::Answer> {
-    asked.is(WIDGETS).then(|| page(asked, 20))
-}
 
 /// A proxy on loopback that leads everywhere to `target`; it ends with the tests. Gives its URL, and what it was asked to connect to.
 fn proxy(target: SocketAddr) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -47,50 +43,31 @@ fn tunnel(mut client: TcpStream, target: SocketAddr, log: &Mutex<Vec<String>>) {
     up.join().unwrap();
 }
 
+/// The proxy of a kubeconfig is about its cluster alone, wherever that is, and comes before that of the environment.
 #[test]
-fn what_is_elsewhere_is_reached_by_the_proxy_of_the_environment() {
-    let server = ApiServer::start(widgets);
+fn a_proxy_is_that_of_the_kubeconfig_or_of_the_environment_which_is_not_for_this_machine() {
+    let server = ApiServer::start(|asked| asked.is(WIDGETS).then(|| page(asked, 20)));
     let (url, asked) = proxy(server.address());
-    server.folder.kubeconfig(&json!({"server": format!("http://{BEHIND}")}));
-    for variable in ["HTTPS_PROXY", "https_proxy"] {
-        let run = super::run(server.command(&["-A", "-o", "json"]).env(variable, &url), b"").code(1);
-        assert_eq!(invalid(&run), every_fifth(20));
-        assert!(!asked.lock().unwrap().is_empty(), "{variable}");
-        for request in asked.lock().unwrap().drain(..) {
-            assert_eq!(request, format!("CONNECT {BEHIND} HTTP/1.1"));
-        }
+    let [here, localhost] = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", server.address().port()));
+    let elsewhere = "http://elsewhere.invalid:3128";
+    for (host, in_kubeconfig, variable, through) in [
+        (BEHIND, None, ("HTTPS_PROXY", &*url), true),
+        (BEHIND, None, ("https_proxy", &url), true),
+        (&here, None, ("HTTPS_PROXY", &url), false),
+        (&localhost, None, ("HTTPS_PROXY", &url), false),
+        (BEHIND, Some(&url), ("HTTPS_PROXY", elsewhere), true),
+        (&here, Some(&url), ("HTTPS_PROXY", elsewhere), true),
+    ] {
+        server.folder.kubeconfig(&json!({"server": format!("http://{host}"), "proxy-url": in_kubeconfig}));
+        let mut command = server.command(&["-A", "-o", "json"]);
+        let run = super::run(command.env(variable.0, variable.1), b"").code(1);
+        assert_eq!(invalid(&run), every_fifth(20), "{host}");
+        let requests: Vec<String> = asked.lock().unwrap().drain(..).collect();
+        assert_eq!(!requests.is_empty(), through, "{host}: {requests:?}");
+        assert!(requests.iter().all(|it| *it == format!("CONNECT {host} HTTP/1.1")), "{requests:?}");
     }
+    server.folder.kubeconfig(&json!({"server": format!("http://{BEHIND}")}));
     let mut command = server.command(&["-A"]);
     super::run(command.env("HTTPS_PROXY", &url).env("NO_PROXY", "cluster.invalid"), b"").code(2);
     assert_eq!(*asked.lock().unwrap(), [""; 0], "it is not for what it is said not to be for");
-}
-
-#[test]
-fn what_is_on_this_machine_is_reached_without_the_proxy_of_the_environment() {
-    let server = ApiServer::start(widgets);
-    let (url, asked) = proxy(server.address());
-    for host in ["127.0.0.1", "localhost"] {
-        server.folder.kubeconfig(&json!({"server": format!("http://{host}:{}", server.address().port())}));
-        let run = super::run(server.command(&["-A", "-o", "json"]).env("HTTPS_PROXY", &url), b"").code(1);
-        assert_eq!(invalid(&run), every_fifth(20), "{host}");
-        assert_eq!(*asked.lock().unwrap(), [""; 0], "{host}");
-    }
-}
-
-#[test]
-fn the_proxy_of_the_kubeconfig_comes_before_that_of_the_environment() {
-    let server = ApiServer::start(widgets);
-    let (url, asked) = proxy(server.address());
-    // Wherever the cluster is: this is about this cluster alone.
-    for host in [BEHIND.to_owned(), server.address().to_string()] {
-        server.folder.kubeconfig(&json!({"server": format!("http://{host}"), "proxy-url": url}));
-        let mut command = server.command(&["-A", "-o", "json"]);
-        let run = super::run(command.env("HTTPS_PROXY", "http://elsewhere.invalid:3128"), b"").code(1);
-        assert_eq!(invalid(&run), every_fifth(20), "{host}");
-        let requests: Vec<String> = asked.lock().unwrap().drain(..).collect();
-        assert!(
-            !requests.is_empty() && requests.iter().all(|it| *it == format!("CONNECT {host} HTTP/1.1")),
-            "{requests:?}"
-        );
-    }
 }
