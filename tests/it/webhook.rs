@@ -13,10 +13,9 @@ pub(crate) mod wire;
 
 use fixtures::crds;
 use fixtures::reviews::{self, declaration, declared_catalog};
-use kube_unions::webhook::{CertificateSource, Reviewer, Timeouts};
+use kube_unions::webhook::{Config, Reviewer, Timeouts};
 use kube_unions_core::admission::{self, ReviewError};
-use kube_unions_core::catalog::{Builder, Catalog};
-use kube_unions_core::declaration::Definition;
+use kube_unions_core::catalog::Catalog;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,12 +46,10 @@ async fn a_review_is_answered_on_a_connection_that_stays() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_speaks_tls_1_2_and_1_3() {
-    let directory = tempfile::tempdir().unwrap();
-    let ca_file = directory.path().join("ca.crt");
-    let source = CertificateSource::SelfSigned { ca_file: ca_file.clone() };
-    let server = Running::with(|config| config.certificate = source).await;
+    let server = Running::start().await;
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
-        let mut wire = Wire::tls(server.addresses.webhook, speaking(&ca_file, version)).await.unwrap();
+        let mut wire =
+            Wire::tls(server.addresses.webhook, speaking(&[version], &server.authority, None)).await.unwrap();
         assert_eq!(wire.exchange(&Request::post("/mutate", review("u"))).await.code, 200, "{version:?}");
     }
 }
@@ -134,7 +131,7 @@ async fn expect_100_continue_refuses_a_long_body_before_it_is_sent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_is_ready_after_the_first_catalog() {
-    let server = Running::without_catalog(|_| {}, Arc::new(admission::review_within)).await;
+    let server = Running::without_catalog(|_| {}).await;
     until(async || server.ops("/readyz?verbose").await.body.contains("[+]listening ok\n")).await;
     let unready = server.ops("/readyz").await;
     assert_eq!(unready.code, 503);
@@ -168,7 +165,7 @@ async fn the_ops_port_serves_only_health_and_metrics() {
 }
 
 /// Returns a catalog with the kind of [`review`], with this number of unions in its spec.
-pub(crate) fn declared(unions: usize) -> Arc<Catalog> {
+fn declared(unions: usize) -> Arc<Catalog> {
     let mut properties = serde_json::Map::new();
     let mut declarations = Vec::new();
     for index in 0..unions {
@@ -179,10 +176,7 @@ pub(crate) fn declared(unions: usize) -> Arc<Catalog> {
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": properties, "x-kubernetes-unions": declarations},
     }});
-    let definition = crds::crd("nobody.example", "Stranger", &[crds::version("v1", &schema)]);
-    let mut builder = Builder::new();
-    builder.apply(Definition::from_json(&definition.to_string()).unwrap());
-    Arc::new(builder.build())
+    Arc::new(reviews::catalog(&[&crds::crd("nobody.example", "Stranger", &[crds::version("v1", &schema)])]))
 }
 
 /// Returns a catalog with a union in the schema, and one that a `UnionDeclaration` observes: `x` and `y` of `data`.
@@ -241,19 +235,15 @@ async fn the_counters_of_a_kind_survive_a_new_catalog_and_go_with_the_kind() {
     assert_eq!(server.metric(unions).await, None);
 }
 
-/// Returns a reviewer that panics while `armed` is true.
-fn panicking(armed: &Arc<AtomicBool>) -> Reviewer {
-    let armed = Arc::clone(armed);
-    Arc::new(move |catalog, phase, ratcheting, body, meter| {
-        assert!(!armed.load(Ordering::Relaxed), "armed");
-        admission::review_within(catalog, phase, ratcheting, body, meter)
-    })
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_ends_one_request_and_nothing_else() {
     let armed = Arc::<AtomicBool>::default();
-    let server = Running::reviewing(|_| {}, panicking(&armed)).await;
+    let is_armed = Arc::clone(&armed);
+    let panicking: Reviewer = Arc::new(move |catalog, phase, ratcheting, body, meter| {
+        assert!(!is_armed.load(Ordering::Relaxed), "armed");
+        admission::review_within(catalog, phase, ratcheting, body, meter)
+    });
+    let server = Running::with(|config| config.reviewer = panicking).await;
     let mut wire = server.connect().await;
     for (round, size) in [(1.0, 2 * 1024), (2.0, MIB)] {
         armed.store(true, Ordering::Relaxed);
@@ -277,8 +267,8 @@ struct Begun {
     goes_on: oneshot::Receiver<bool>,
 }
 
-/// Returns a reviewer whose large reviews wait, and their beginnings.
-fn gated() -> (Reviewer, mpsc::UnboundedReceiver<Begun>) {
+/// Returns a server whose large reviews wait, and their beginnings.
+async fn gated(change: impl FnOnce(&mut Config)) -> (Running, mpsc::UnboundedReceiver<Begun>) {
     let (begun, begins) = mpsc::unbounded_channel();
     let reviewer: Reviewer = Arc::new(move |catalog, phase, ratcheting, body, meter| {
         if body.len() >= MIB {
@@ -293,7 +283,11 @@ fn gated() -> (Reviewer, mpsc::UnboundedReceiver<Begun>) {
         }
         admission::review_within(catalog, phase, ratcheting, body, meter)
     });
-    (reviewer, begins)
+    let server = Running::with(|config| {
+        config.reviewer = reviewer;
+        change(config);
+    });
+    (server.await, begins)
 }
 
 /// Lets every review go on, until the task is dropped.
@@ -305,8 +299,7 @@ fn open(mut begins: mpsc::UnboundedReceiver<Begun>) -> JoinSet<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn large_reviews_take_turns_and_delay_no_small_one() {
-    let (reviewer, mut begins) = gated();
-    let server = Running::reviewing(|_| {}, reviewer).await;
+    let (server, mut begins) = gated(|_| {}).await;
     let mut wires = Vec::new();
     for _ in 0..16 {
         wires.push(server.sent(&Request::post("/mutate", padded_review("large", MIB))).await);
@@ -333,8 +326,7 @@ async fn large_reviews_take_turns_and_delay_no_small_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopping_server_is_unready_and_keeps_serving() {
-    let (reviewer, mut begins) = gated();
-    let mut server = Running::reviewing(|config| config.shutdown_delay = Duration::from_hours(1), reviewer).await;
+    let (mut server, mut begins) = gated(|config| config.shutdown_delay = Duration::from_hours(1)).await;
     let mut kept = server.connect().await;
     server.stop();
     until(async || server.ops("/readyz").await.body.contains("[-]shutdown failed: shutting down\n")).await;
@@ -352,16 +344,9 @@ async fn a_stopping_server_is_unready_and_keeps_serving() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_server_finishes_the_requests_in_flight() {
-    let (reviewer, mut begins) = gated();
     let delay = Duration::from_millis(100);
-    let mut server = Running::reviewing(
-        |config| {
-            config.shutdown_delay = delay;
-            config.timeouts.finish = SOON;
-        },
-        reviewer,
-    )
-    .await;
+    let (mut server, mut begins) =
+        gated(|config| (config.shutdown_delay, config.timeouts.finish) = (delay, SOON)).await;
     let mut slow = server.sent(&Request::post("/mutate", padded_review("slow", MIB))).await;
     let gate = begins.recv().await.unwrap().go;
     // A connection without a request delays nothing.
@@ -395,8 +380,7 @@ async fn each_wait_for_a_client_has_a_timeout_of_its_own() {
     let request = Request::post("/mutate", review("u"));
 
     // The handshake timeout also applies to the ops port, so this server gets no probes.
-    let reviewer = Arc::new(admission::review_within);
-    let server = Running::without_catalog(|config| config.timeouts.handshake = short, reviewer).await;
+    let server = Running::without_catalog(|config| config.timeouts.handshake = short).await;
     Wire::plain(server.addresses.webhook).await.closed().await;
 
     let server = Running::with(|config| config.timeouts.first_byte = short).await;

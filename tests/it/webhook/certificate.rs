@@ -5,10 +5,9 @@ use fixtures::certificates::TestAuthority;
 use futures::FutureExt;
 use kube_unions::authority::{CertificatePair, ServingCertificate};
 use kube_unions::webhook::{Announcer, CertificateSource, ClientPolicy, Config};
-use kube_unions_core::admission;
 use rcgen::{DnType, ExtendedKeyUsagePurpose};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -38,43 +37,38 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// A directory with a serving certificate, and the file of its CA.
-struct Mounted {
-    directory: tempfile::TempDir,
-    ca_file: PathBuf,
-}
+/// A directory as a kubelet mounts a Secret: the files are links through `..data`, a link that an update replaces.
+struct Mounted(tempfile::TempDir);
 
 impl Mounted {
-    fn new(authority: &TestAuthority, pair: &(String, String)) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let ca_file = directory.path().join("test-ca.crt");
-        fs::write(&ca_file, authority.pem()).unwrap();
-        let this = Self { directory, ca_file };
-        this.write(pair);
+    fn new(pair: &(String, String), authorities: &str) -> Self {
+        let this = Self(tempfile::tempdir().unwrap());
+        this.write(pair, authorities);
+        for name in ["tls.crt", "tls.key", "ca.crt"] {
+            symlink(format!("..data/{name}"), this.0.path().join(name)).unwrap();
+        }
         this
     }
 
-    fn write(&self, (chain, key): &(String, String)) {
-        fs::write(self.path().join("tls.crt"), chain).unwrap();
-        fs::write(self.path().join("tls.key"), key).unwrap();
+    /// Replaces the files. What is empty has no file.
+    fn write(&self, (chain, key): &(String, String), authorities: &str) {
+        let version = tempfile::tempdir_in(&self.0).unwrap().keep();
+        let files = [("tls.crt", &**chain), ("tls.key", key), ("ca.crt", authorities)];
+        for (name, text) in files.into_iter().filter(|(_, text)| !text.is_empty()) {
+            fs::write(version.join(name), text).unwrap();
+        }
+        symlink(&version, self.0.path().join("..data_tmp")).unwrap();
+        fs::rename(self.0.path().join("..data_tmp"), self.0.path().join("..data")).unwrap();
     }
 
-    fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    async fn serve(&self) -> Running {
-        self.serve_with(None).await
-    }
-
-    async fn serve_with(&self, announcer: Option<Announcer>) -> Running {
+    async fn serve(&self, trusted: &TestAuthority, announcer: Option<Announcer>) -> Running {
         let change = |config: &mut Config| {
-            config.certificate = CertificateSource::Directory(self.path().to_owned());
+            config.certificate = CertificateSource::Directory(self.0.path().to_owned());
             config.certificate_poll = Duration::from_millis(5);
             config.announcer = announcer;
         };
-        let mut server = Running::without_catalog(change, Arc::new(admission::review_within)).await;
-        server.tls = trusting(&self.ca_file, None);
+        let mut server = Running::without_catalog(change).await;
+        server.tls = trusting(trusted.pem(), None);
         server.catalogs.send_replace(Some(Arc::default()));
         server
     }
@@ -93,8 +87,8 @@ async fn failed_to_reload(server: &Running) {
 async fn a_new_pair_is_served_without_a_restart_and_a_broken_one_is_not() {
     let authority = authority();
     let (first, second) = (serving(&authority, 5_000), serving(&authority, 6_000));
-    let mounted = Mounted::new(&authority, &first);
-    let server = mounted.serve().await;
+    let mounted = Mounted::new(&first, "");
+    let server = mounted.serve(&authority, None).await;
     server.until_ready().await;
     let ends = server.metric(EXPIRY).await.unwrap();
     let mut kept = server.connect().await;
@@ -104,19 +98,16 @@ async fn a_new_pair_is_served_without_a_restart_and_a_broken_one_is_not() {
         ("no PEM", ("nonsense".to_owned(), first.1.clone())),
         ("a key that is not the chain's", (second.0.clone(), first.1.clone())),
         ("half a key", (second.0.clone(), second.1[..80].to_owned())),
+        ("no key", (first.0.clone(), String::new())),
         ("nothing", (String::new(), String::new())),
     ];
     for (what, pair) in broken {
-        mounted.write(&pair);
+        mounted.write(&pair, "");
         failed_to_reload(&server).await;
         assert_eq!(server.metric(EXPIRY).await, Some(ends), "{what}");
         assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200, "{what}");
     }
-    fs::remove_file(mounted.path().join("tls.key")).unwrap();
-    failed_to_reload(&server).await;
-    assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
-
-    mounted.write(&second);
+    mounted.write(&second, "");
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 900.0)).await;
     assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
     assert_eq!(kept.exchange(&Request::post("/mutate", review("u"))).await.code, 200, "no connection is dropped");
@@ -125,37 +116,11 @@ async fn a_new_pair_is_served_without_a_restart_and_a_broken_one_is_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_certificate_makes_the_webhook_unready() {
     let authority = authority();
-    let mounted = Mounted::new(&authority, &serving(&authority, -60));
-    let server = mounted.serve().await;
+    let mounted = Mounted::new(&serving(&authority, -60), "");
+    let server = mounted.serve(&authority, None).await;
     until(async || server.ops("/readyz").await.body.contains("[-]certificate failed: expired\n")).await;
-    mounted.write(&serving(&authority, 60));
+    mounted.write(&serving(&authority, 60), "");
     server.until_ready().await;
-}
-
-/// A directory as a kubelet mounts a Secret: the files are links through `..data`, a link that an update replaces.
-struct Projected {
-    folder: tempfile::TempDir,
-}
-
-impl Projected {
-    fn new(files: &[(&str, String)]) -> Self {
-        let this = Self { folder: tempfile::tempdir().unwrap() };
-        this.swap("first", files);
-        for (name, _) in files {
-            std::os::unix::fs::symlink(format!("..data/{name}"), this.folder.path().join(name)).unwrap();
-        }
-        this
-    }
-
-    fn swap(&self, version: &str, files: &[(&str, String)]) {
-        let folder = self.folder.path();
-        fs::create_dir(folder.join(version)).unwrap();
-        for (name, text) in files {
-            fs::write(folder.join(version).join(name), text).unwrap();
-        }
-        std::os::unix::fs::symlink(version, folder.join("..data_tmp")).unwrap();
-        fs::rename(folder.join("..data_tmp"), folder.join("..data")).unwrap();
-    }
 }
 
 /// Returns an announcer and its calls. A call resolves when the test sends to it.
@@ -173,21 +138,9 @@ fn announcer() -> (Announcer, mpsc::UnboundedReceiver<(String, oneshot::Sender<(
 async fn a_new_ca_is_announced_before_its_certificate_is_served() {
     let (old, new) = (authority(), authority());
     let (first, second) = (serving(&old, 5_000), serving(&new, 6_000));
-    let files = |authority: &TestAuthority, (chain, key): &(String, String)| {
-        [("tls.crt", chain.clone()), ("tls.key", key.clone()), ("ca.crt", authority.pem().to_owned())]
-    };
-    let projected = Projected::new(&files(&old, &first));
+    let mounted = Mounted::new(&first, old.pem());
     let (announcer, mut calls) = announcer();
-    let mut server = Running::without_catalog(
-        |config| {
-            config.certificate = CertificateSource::Directory(projected.folder.path().to_owned());
-            config.certificate_poll = Duration::from_millis(5);
-            config.announcer = Some(announcer);
-        },
-        Arc::new(admission::review_within),
-    )
-    .await;
-    server.catalogs.send_replace(Some(Arc::default()));
+    let mut server = mounted.serve(&old, Some(announcer)).await;
     // The first certificate is served at once and announced.
     server.until_ready().await;
     let ends = server.metric(EXPIRY).await.unwrap();
@@ -195,34 +148,25 @@ async fn a_new_ca_is_announced_before_its_certificate_is_served() {
     assert_eq!(authorities, old.pem());
     held.send(()).unwrap();
 
-    projected.swap("second", &files(&new, &second));
+    mounted.write(&second, new.pem());
     let (authorities, held) = calls.recv().await.unwrap();
     assert_eq!(authorities, new.pem());
-    let ca_files = tempfile::tempdir().unwrap();
-    let trusting_only = |authority: &TestAuthority, name: &str| {
-        let path = ca_files.path().join(name);
-        fs::write(&path, authority.pem()).unwrap();
-        trusting(&path, None)
-    };
-    server.tls = trusting_only(&old, "old.crt");
     for _ in 0..20 {
         assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
     }
     assert_eq!(server.metric(EXPIRY).await, Some(ends), "the new certificate waits");
     held.send(()).unwrap();
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 900.0)).await;
-    server.tls = trusting_only(&new, "new.crt");
+    server.tls = trusting(new.pem(), None);
     assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
 
     // A certificate of the same CA needs no announcement.
-    projected.swap("third", &files(&new, &serving(&new, 7_000)));
+    mounted.write(&serving(&new, 7_000), new.pem());
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 1900.0)).await;
     assert!(calls.try_recv().is_err());
 
     // An unusable `ca.crt` is not announced, and its pair is not served.
-    let mut fourth = files(&new, &second);
-    fourth[2].1 = "rubbish".to_owned();
-    projected.swap("fourth", &fourth);
+    mounted.write(&second, "rubbish");
     failed_to_reload(&server).await;
     assert!(calls.try_recv().is_err());
     assert!(server.metric(EXPIRY).await.is_some_and(|it| it > ends + 1900.0));
@@ -231,13 +175,11 @@ async fn a_new_ca_is_announced_before_its_certificate_is_served() {
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_certificate_in_force_expires_the_waiting_one_is_served() {
     let (old, new) = (authority(), authority());
-    let mounted = Mounted::new(&old, &serving(&old, 3));
-    fs::write(mounted.path().join("ca.crt"), old.pem()).unwrap();
+    let mounted = Mounted::new(&serving(&old, 3), old.pem());
     let (announcer, mut calls) = announcer();
-    let server = mounted.serve_with(Some(announcer)).await;
+    let server = mounted.serve(&old, Some(announcer)).await;
     let (_, _never) = calls.recv().await.unwrap();
-    fs::write(mounted.path().join("ca.crt"), new.pem()).unwrap();
-    mounted.write(&serving(&new, 5_000));
+    mounted.write(&serving(&new, 5_000), new.pem());
     let (_, _nor_this) = calls.recv().await.unwrap();
     let soon = f64::from(u32::try_from(now()).unwrap()) + 4_000.0;
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > soon)).await;
@@ -248,18 +190,12 @@ async fn without_an_offer_connections_are_refused_and_readiness_has_the_reason()
     let authority = authority();
     let (offers, offered) = watch::channel::<ServingCertificate>(Err("no pair yet".into()));
     let change = |config: &mut Config| config.certificate = CertificateSource::Offered(offered);
-    let mut ready = None;
-    let mut server = Running::new(change, Arc::new(admission::review_within), |it| {
-        ready = Some(it.readiness());
-        it
-    })
-    .await;
-    let ready = ready.unwrap();
+    let mut server = Running::without_catalog(change).await;
     server.catalogs.send_replace(Some(Arc::default()));
     let says = async |line: &str| server.ops("/readyz?verbose").await.body.contains(line);
     until(async || says("[+]catalog ok\n").await).await;
     assert!(says("[-]certificate failed: none yet: no pair yet\n").await);
-    assert!(!ready());
+    assert!(!(server.ready)());
     assert_eq!(server.metric(EXPIRY).await, Some(0.0));
     assert!(Wire::tls(server.addresses.webhook, Arc::clone(&server.tls)).await.is_err());
     offers.send_modify(|it| *it = Err("still no pair".into()));
@@ -267,14 +203,11 @@ async fn without_an_offer_connections_are_refused_and_readiness_has_the_reason()
 
     let offer =
         |(chain, key): &(String, String)| Ok(Arc::new(CertificatePair { chain: chain.clone(), key: key.clone() }));
-    let ca = tempfile::tempdir().unwrap();
-    let path = ca.path().join("ca.crt");
-    fs::write(&path, authority.pem()).unwrap();
     offers.send_modify(|it| *it = offer(&serving(&authority, 5_000)));
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > 0.0)).await;
     let ends = server.metric(EXPIRY).await;
-    assert!(ready());
-    server.tls = trusting(&path, None);
+    assert!((server.ready)());
+    server.tls = trusting(authority.pem(), None);
     assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
 
     // Neither an unusable pair nor a closed channel changes the certificate in force.
@@ -305,16 +238,8 @@ async fn http_1_1_is_the_only_protocol() {
 async fn clients_are_accepted_by_ca_and_name() {
     let (authority, other) = (authority(), authority());
     let directory = tempfile::tempdir().unwrap();
-    let (ca_file, serving_ca) = (directory.path().join("clients.crt"), directory.path().join("ca.crt"));
+    let ca_file = directory.path().join("clients.crt");
     fs::write(&ca_file, authority.pem()).unwrap();
-    let clients = |names: &[&str]| {
-        let policy = ClientPolicy { ca_file: ca_file.clone(), names: names.iter().map(|&it| it.to_owned()).collect() };
-        let certificate = CertificateSource::SelfSigned { ca_file: serving_ca.clone() };
-        move |config: &mut Config| {
-            config.clients = Some(policy);
-            config.certificate = certificate;
-        }
-    };
     let by_name = client(&authority, "kube-apiserver", "somewhere.example");
     let by_alternative = client(&authority, "front-proxy", "kube-apiserver");
     let by_neither = client(&authority, "somebody", "somewhere.example");
@@ -330,8 +255,10 @@ async fn clients_are_accepted_by_ca_and_name() {
         (&[], None, false),
     ];
     for (row, (names, identity, let_in)) in rows.into_iter().enumerate() {
-        let server = Running::with(clients(names)).await;
-        let tls = trusting(&serving_ca, identity.map(|(chain, key)| (chain.as_str(), key.as_str())));
+        let names = names.iter().map(|&it| it.to_owned()).collect();
+        let clients = ClientPolicy { ca_file: ca_file.clone(), names };
+        let server = Running::with(|config| config.clients = Some(clients)).await;
+        let tls = trusting(&server.authority, identity);
         // With TLS 1.3 a client learns with the first answer whether it was let in.
         let answer = match Wire::tls(server.addresses.webhook, tls).await {
             Ok(mut wire) => wire.try_exchange(&Request::post("/mutate", review("u"))).await,

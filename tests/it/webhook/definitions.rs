@@ -19,9 +19,8 @@ async fn server() -> (Running, Arc<AtomicUsize>) {
 }
 
 fn schema() -> Value {
-    json!({"type": "object", "properties": {"spec": {"type": "object", "required": ["kept"], "properties": {
-        "git": {"type": "object"}, "oci": {"type": "object"}, "kept": {"type": "object"},
-        "defaulted": {"type": "integer", "default": 3},
+    json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "git": {"type": "object"}, "oci": {"type": "object"},
         "type": {"type": "string", "enum": ["Git", "Oci", "None"]},
         "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}},
     }}}})
@@ -35,10 +34,6 @@ fn crd(annotation: &Value) -> Value {
 
 fn good() -> Value {
     json!({"v1": {"/properties/spec": [{"fields-to-discriminateBy": {"git": "Git", "oci": "Oci"}}]}})
-}
-
-fn of_2022(members: &Value) -> Value {
-    json!({"v1": {"/properties/spec/properties/type": {"fieldMembers": members}}})
 }
 
 fn review(old: Option<&Value>, new: &Value) -> Value {
@@ -62,25 +57,18 @@ fn causes(response: &Value) -> Vec<Cause> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_kind_of_fault_is_denied_with_its_path_and_its_reason() {
+async fn a_fault_is_denied_with_its_path_and_its_reason() {
     let (server, asked) = server().await;
-    let list = |fields: Value| json!({"v1": {"/properties/spec": [{"fields-to-discriminateBy": fields}]}});
-    let rows: [(Value, &str, &str); 14] = [
+    let list = json!({"v1": {"/properties/spec": [{"fields-to-discriminateBy": {"git": "Git", "ocl": "Oci"}}]}});
+    let rows: [(Value, &str, &str); 7] = [
         (json!(""), "", "not a JSON object of versions and pointers"),
-        (json!("v1: {}"), "", "not a JSON object of versions and pointers"),
         (json!("[]"), "", "expected a JSON object"),
-        (json!({"v1": []}), "", "expected a JSON object"),
         (json!({"v9": {}}), "", "no version `v9`"),
         (json!({"v1": {"properties/spec": []}}), "v1", "properties/spec"),
         (json!({"v1": {"/properties/spce": good()["v1"]["/properties/spec"]}}), "v1 spce", "no such place"),
-        (json!({"v1": {"/properties/spec": [{"fields-to-discriminateBy": {"git": 7}}]}}), "v1 spec", "a string"),
-        (json!({"v1": {"/properties/spec": [{"fields": {}}]}}), "v1 spec", "unknown field `fields`"),
-        (list(json!({"git": "Git", "ocl": "Oci"})), "v1 spec", "`ocl`"),
-        (list(json!({"git": "Git", "oci": "Git"})), "v1 spec", "`Git`"),
-        (list(json!({"git": "Git", "defaulted": "Defaulted"})), "v1 spec", "default"),
-        (list(json!({"git": "Git", "kept": "Kept"})), "v1 spec", "required"),
+        (list, "v1 spec", "`ocl`"),
         (
-            of_2022(&json!({"Git": {"name": "git"}, "Oci": {"name": "oci"}, "Nnoe": null, "None": null})),
+            json!({"v1": {"/properties/spec/properties/type": {"fieldMembers": {"Git": {"name": "git"}, "Oci": {"name": "oci"}, "Nnoe": null, "None": null}}}}),
             "v1 spec.type",
             "`Nnoe`",
         ),
@@ -199,12 +187,8 @@ async fn garbage_gets_a_clear_and_bounded_answer() {
     for annotation in [
         json!(long),
         json!("\u{0}\u{7}\u{1b}[31m\n"),
-        json!("é".repeat(100_000)),
-        json!(deep),
         json!({"v1": {"/properties/spec": deep}}),
-        json!({ long.clone(): {} }),
         json!({"v1": { long.clone(): [] }}),
-        json!({"v1": { format!("/{long}"): [] }}),
         json!({"v1": {"/properties/spec": [{"discriminator": long, "fields-to-discriminateBy": {"git": "Git"}}]}}),
         json!({"v1": { cycle: [] }}),
         json!({"v1": many}),

@@ -42,8 +42,7 @@ async fn finish(wires: Vec<Wire>, begun: Vec<Begun>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_whose_deadline_passes_before_its_turn_is_not_begun() {
-    let (reviewer, mut begins) = gated();
-    let server = Running::reviewing(|_| {}, reviewer).await;
+    let (server, mut begins) = gated(|_| {}).await;
     let (wires, begun) = occupied(&server, &mut begins).await;
     let answer = server.send(&large("/validate?timeout=300ms", "late")).await;
     assert_eq!((answer.code, answer.header("retry-after")), (504, None));
@@ -56,8 +55,7 @@ async fn a_review_whose_deadline_passes_before_its_turn_is_not_begun() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_whose_caller_goes_before_its_turn_is_not_begun() {
-    let (reviewer, mut begins) = gated();
-    let server = Running::reviewing(|_| {}, reviewer).await;
+    let (server, mut begins) = gated(|_| {}).await;
     let (wires, begun) = occupied(&server, &mut begins).await;
     let gone = server.sent(&large("/mutate?timeout=30s", "gone")).await;
     until_queued(&server, begun.len() + 1).await;
@@ -71,8 +69,7 @@ async fn a_review_whose_caller_goes_before_its_turn_is_not_begun() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_stops_at_its_next_charge_when_its_caller_goes() {
-    let (reviewer, mut begins) = gated();
-    let server = Running::reviewing(|_| {}, reviewer).await;
+    let (server, mut begins) = gated(|_| {}).await;
     let gone = server.sent(&large("/mutate?timeout=30s", "gone")).await;
     let Begun { go, goes_on, .. } = begins.recv().await.unwrap();
     drop(gone);
@@ -85,8 +82,7 @@ async fn a_review_stops_at_its_next_charge_when_its_caller_goes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_stops_at_its_next_charge_when_its_deadline_passes() {
-    let (reviewer, mut begins) = gated();
-    let server = Running::reviewing(|_| {}, reviewer).await;
+    let (server, mut begins) = gated(|_| {}).await;
     let mut late = server.sent(&large("/mutate?timeout=300ms", "late")).await;
     let Begun { go, goes_on, .. } = begins.recv().await.unwrap();
     assert_eq!(late.answer().await.code, 504);
@@ -101,8 +97,7 @@ async fn a_review_stops_at_its_next_charge_when_its_deadline_passes() {
 /// Runs on one thread, so that nothing happens between the metric and the place in the queue.
 #[tokio::test]
 async fn reviews_take_their_turns_in_the_order_of_their_arrival() {
-    let (reviewer, mut begins) = gated();
-    let server = Running::reviewing(|_| {}, reviewer).await;
+    let (server, mut begins) = gated(|_| {}).await;
     let (mut wires, mut begun) = occupied(&server, &mut begins).await;
     let first = begun.len();
     for number in 0..5 {
@@ -120,8 +115,7 @@ async fn reviews_take_their_turns_in_the_order_of_their_arrival() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_that_would_be_late_is_refused_at_once_with_429() {
-    let (reviewer, mut begins) = gated();
-    let server = Running::reviewing(|_| {}, reviewer).await;
+    let (server, mut begins) = gated(|_| {}).await;
     // The server learns that a body like this takes a second or more.
     let mut slow = server.sent(&large("/mutate?timeout=1s", "slow")).await;
     let Begun { go, .. } = begins.recv().await.unwrap();
@@ -144,9 +138,8 @@ async fn a_review_that_would_be_late_is_refused_at_once_with_429() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_wait_leave_memory_to_the_reviews_that_run() {
-    let (reviewer, mut begins) = gated();
     let limits = Limits { body: MIB, in_flight: 9 * MIB, ..Limits::default() };
-    let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
+    let (server, mut begins) = gated(|config| config.limits = limits).await;
     let (mut wires, begun) = occupied(&server, &mut begins).await;
     // A third of the bytes in flight, in all.
     while wires.len() < 3 {

@@ -23,11 +23,6 @@ async fn until_held(server: &Running, compare: fn(&f64, &f64) -> bool, bytes: us
     until(async || server.metric(HELD).await.is_some_and(|held| compare(&held, &bytes))).await;
 }
 
-/// Lets requests wait for memory for as long as a test does, so that a busy machine changes nothing.
-fn wait_for_memory(config: &mut Config) {
-    config.timeouts.memory = SOON;
-}
-
 /// Sends the first `sent` bytes of a request that announces more.
 async fn half_sent(server: &Running, announced: usize, sent: usize) -> Wire {
     let mut wire = server.connect().await;
@@ -96,7 +91,9 @@ async fn the_slowest_body_is_evicted_with_429_when_bytes_run_out() {
 
 /// Sends honest requests beside bodies that stall.
 async fn stalled_bodies_cost_none(reviewer: Reviewer, honest: Request) {
-    let server = Running::reviewing(wait_for_memory, reviewer).await;
+    // Requests wait for memory as long as the test does, so that a busy machine changes nothing.
+    let change = |config: &mut Config| (config.timeouts.memory, config.reviewer) = (SOON, reviewer);
+    let server = Running::with(change).await;
     let mut stalled = Vec::new();
     for _ in 0..92 {
         stalled.push(half_sent(&server, 7 * MIB, 43 * MIB / 92).await);
@@ -131,9 +128,8 @@ async fn stalled_bodies_cost_no_small_review_that_needs_much_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_without_room_is_refused_with_429_if_no_client_is_slow() {
-    let (reviewer, mut begins) = gated();
     let limits = Limits { body: MIB, in_flight: MIB + ANSWER, ..Limits::default() };
-    let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
+    let (server, mut begins) = gated(|config| config.limits = limits).await;
     let large = Request::post("/mutate", padded_review("u", MIB));
     let mut first = server.sent(&large).await;
     let gate = begins.recv().await.unwrap().go;
@@ -159,9 +155,8 @@ async fn a_review_without_room_is_refused_with_429_if_no_client_is_slow() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_without_a_client_holds_its_bytes_until_it_is_done() {
-    let (reviewer, mut begins) = gated();
     let limits = Limits { body: MIB, in_flight: MIB + ANSWER, ..Limits::default() };
-    let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
+    let (server, mut begins) = gated(|config| config.limits = limits).await;
     let large = Request::post("/mutate", padded_review("large", MIB));
     let gone = server.sent(&large).await;
     let gate = begins.recv().await.unwrap().go;
@@ -178,22 +173,14 @@ async fn a_review_without_a_client_holds_its_bytes_until_it_is_done() {
 /// More than the memory of an answer in this module.
 const ANSWER: usize = 64 * 1024;
 
-/// Connects with a small receive buffer.
-async fn narrow(server: &Running) -> Wire {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(64 * 1024).unwrap();
-    Wire::over(socket.connect(server.addresses.webhook).await.unwrap(), Arc::clone(&server.tls)).await.unwrap()
-}
-
-/// Returns a request with a long uid, which the answer repeats.
-fn echoed(bytes: usize) -> Request {
-    Request::post("/mutate", review(&"u".repeat(bytes)))
-}
-
 /// Returns a connection with an unread answer of 12 MiB, which is more than the system buffers.
 async fn answered(server: &Running) -> Wire {
-    let mut wire = narrow(server).await;
-    wire.send(&echoed(12 * MIB)).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(64 * 1024).unwrap();
+    let stream = socket.connect(server.addresses.webhook).await.unwrap();
+    let mut wire = Wire::over(stream, Arc::clone(&server.tls)).await.unwrap();
+    // The answer repeats the uid.
+    wire.send(&Request::post("/mutate", review(&"u".repeat(12 * MIB)))).await;
     assert!(wire.trickle().await > 0, "the server sends the answer");
     wire
 }
@@ -231,49 +218,6 @@ async fn a_reader_that_reads_a_little_now_and_then_is_cut_off() {
     let taken = tokio::time::timeout(SOON, trickle).await.expect("it is let go").unwrap();
     assert!((1..12 * MIB).contains(&taken), "it has had {taken} bytes, all there were");
     assert_eq!(evicted(&server, "webhook", "slow_answer").await, Some(0.0), "there was room for all");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn evictions_take_unproven_idle_connections_first_then_proven_ones_then_slow_ones() {
-    let (reviewer, mut begins) = gated();
-    let limits = Limits { connections: 5, ..Limits::default() };
-    let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
-    // A body of this size is reviewed on a blocking thread, which waits for its gate.
-    let large = Request::post("/mutate", padded_review("u", MIB));
-    let mut answered = server.sent(&large).await;
-    let gate = begins.recv().await.unwrap().go;
-    let _open = open(begins);
-    let mut body = server.connect().await;
-    assert_eq!(body.exchange(&large).await.code, 200);
-    body.begin(&large).await;
-    let mut proven = [server.connect().await, server.connect().await];
-    let mut stranger = server.connect().await;
-    // Before the others: its thread may note the end of an answer after the client has read it.
-    assert_eq!(stranger.exchange(&Request::get("/nothing")).await.code, 404);
-    for wire in &mut proven {
-        assert_eq!(wire.exchange(&large).await.code, 200);
-    }
-
-    // The table is full. Each new connection stays busy.
-    let [first, second] = &mut proven;
-    let mut stay = Vec::new();
-    for (leaves, evictions) in [(&mut stranger, [1.0, 0.0]), (first, [2.0, 0.0]), (second, [3.0, 0.0])] {
-        let mut wire = server.connect().await;
-        leaves.closed().await;
-        assert_eq!(wire.exchange(&large).await.code, 200);
-        wire.begin(&large).await;
-        stay.push(wire);
-        for (reason, count) in ["idle", "slow_body"].into_iter().zip(evictions) {
-            assert_eq!(evicted(&server, "webhook", reason).await, Some(count), "{reason}");
-        }
-    }
-    let mut wire = server.connect().await;
-    assert_eq!(wire.exchange(&large).await.code, 200);
-    assert_eq!(body.answer().await.code, 429, "the oldest body has not moved");
-    body.closed().await;
-    assert_eq!(evicted(&server, "webhook", "slow_body").await, Some(1.0));
-    gate.send(()).unwrap();
-    assert_eq!(answered.answer().await.code, 200, "a review in flight is never evicted");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,62 +1,63 @@
 //! `kube-unions serve` as a process: its log, its signals, and its errors at the start.
 
 use super::wire::{Answer, Nobody, Request, Wire, review, trusting};
+use crate::cli::Folder;
 use crate::cli::terminal::open_terminal;
 use clap::ValueEnum;
 use fixtures::terminal::{is_raw, without_styles};
 use fixtures::{crds, reviews};
 use kube_unions::supervision::ServeTask;
 use serde_json::{Value, json};
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
+use std::thread;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_kube-unions");
+/// Serves the unions of the CRD in the folder.
+const SERVE: [&str; 5] = ["--bind", "127.0.0.1:0", "--from", ".", "--tls-self-signed"];
 
-/// Returns a directory with one CRD that declares a union in its schema.
-fn definitions() -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
+/// Returns a folder with one CRD that declares a union in its schema, of a field of this name and `b`.
+fn definitions(member: &str) -> Folder {
     let text = json!({"type": "string"});
-    let spec = json!({"type": "object", "properties": {"a": text, "b": text},
-        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]});
+    let spec = json!({"type": "object", "properties": {member: text, "b": text},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {member: "A", "b": "B"}}]});
     let schema = json!({"type": "object", "properties": {"spec": spec}});
     let crd = crds::crd("nobody.example", "Stranger", &[crds::version("v1", &schema)]);
-    std::fs::write(directory.path().join("crd.yaml"), crd.to_string()).unwrap();
-    directory
+    Folder::new(&[("crd.yaml", &crd.to_string())])
 }
 
-fn command(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(BINARY);
-    command.arg("serve").args(arguments);
+fn command(folder: &Folder, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kube-unions"));
+    command.current_dir(folder.path()).arg("serve").args(arguments);
     if !arguments.contains(&"--log-format") {
         command.args(["--log-format", "json"]);
     }
     if !arguments.contains(&"--ops-bind") {
         command.args(["--ops-bind", "127.0.0.1:0"]);
     }
-    command
-        .env("TMPDIR", directory)
-        .env("HOME", directory)
-        .env_remove("KUBECONFIG")
-        .env_remove("KUBERNETES_SERVICE_HOST")
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+    for variable in ["KUBECONFIG", "KUBERNETES_SERVICE_HOST", "RUST_LOG", "NO_COLOR"] {
+        command.env_remove(variable);
+    }
+    command.env("TMPDIR", folder.path()).env("HOME", folder.path()).env("TERM", "xterm-256color");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
 
 /// A running webhook. It is killed when dropped.
 pub(super) struct Process {
     child: Child,
-    /// A thread reads the log all the time, because a full pipe would block the webhook.
-    log: mpsc::IntoIter<String>,
+    /// The lines of the log, without styles. A thread reads them all the time, because a full pipe would block the webhook.
+    log: mpsc::Receiver<String>,
+    /// The lines that were looked at.
+    seen: Vec<String>,
     pub(super) webhook: SocketAddr,
     ops: SocketAddr,
     pub(super) ca_file: PathBuf,
-    _directory: tempfile::TempDir,
+    _folder: Option<Folder>,
 }
 
 impl Process {
@@ -66,36 +67,69 @@ impl Process {
 
     /// Starts it with these environment variables.
     pub(super) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let directory = definitions();
-        let from = directory.path().to_str().unwrap();
-        let mut arguments = arguments.to_vec();
-        arguments.extend(["--bind", "127.0.0.1:0", "--from", from, "--tls-self-signed"]);
-        let mut child = command(directory.path(), &arguments).envs(variables.iter().copied()).spawn().unwrap();
-        let (line, log) = mpsc::channel();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        std::thread::spawn(move || stderr.lines().try_for_each(|read| line.send(read.unwrap())));
-        let log = log.into_iter();
-        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-        let mut this =
-            Self { child, log, webhook: nowhere, ops: nowhere, ca_file: PathBuf::new(), _directory: directory };
+        let folder = definitions("a");
+        let mut command = command(&folder, &[&SERVE, arguments].concat());
+        command.envs(variables.iter().copied());
+        let mut this = Self::spawn(command, false);
         this.ca_file = this.logged("self-signed certificate")["ca"].as_str().unwrap().into();
         let listening = this.logged("listening");
         this.webhook = listening["webhook"].as_str().unwrap().parse().unwrap();
         this.ops = listening["ops"].as_str().unwrap().parse().unwrap();
+        this._folder = Some(folder);
         this
+    }
+
+    /// Starts a command that logs to a terminal, or to a pipe.
+    fn spawn(mut command: Command, on_terminal: bool) -> Self {
+        let log = if on_terminal {
+            let (terminal, program_end) = open_terminal();
+            command.stderr(program_end);
+            terminal
+        } else {
+            let (log, program_end) = std::io::pipe().unwrap();
+            command.stderr(program_end);
+            File::from(OwnedFd::from(log))
+        };
+        let child = command.spawn().unwrap();
+        // The command keeps its end open until it is dropped.
+        drop(command);
+        let (line, lines) = mpsc::channel();
+        // A terminal fails when the program is gone, a pipe ends.
+        thread::spawn(move || {
+            let mut read = BufReader::new(log).lines().map_while(Result::ok);
+            read.try_for_each(|it| line.send(without_styles(it.trim_end_matches('\r'))))
+        });
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        Self {
+            child,
+            log: lines,
+            seen: Vec::new(),
+            webhook: nowhere,
+            ops: nowhere,
+            ca_file: PathBuf::new(),
+            _folder: None,
+        }
+    }
+
+    /// Waits for the next line that has this text.
+    fn line(&mut self, text: &str) -> String {
+        for line in &self.log {
+            self.seen.push(line);
+            if let Some(found) = self.seen.last().filter(|line| line.contains(text)) {
+                return found.clone();
+            }
+        }
+        panic!("`{text}` is not logged: {:#?}", self.seen)
     }
 
     /// Waits for the next line with this message.
     pub(super) fn logged(&mut self, message: &str) -> Value {
-        self.log
-            .by_ref()
-            .map(|line| serde_json::from_str::<Value>(&line).unwrap())
-            .find(|line| line["message"] == message)
-            .unwrap_or_else(|| panic!("`{message}` is not logged"))
+        serde_json::from_str(&self.line(&format!(r#""message":"{message}""#))).unwrap()
     }
 
     pub(super) async fn connect(&self) -> Wire {
-        Wire::tls(self.webhook, trusting(&self.ca_file, None)).await.unwrap()
+        let authority = fs::read_to_string(&self.ca_file).unwrap();
+        Wire::tls(self.webhook, trusting(&authority, None)).await.unwrap()
     }
 
     pub(super) async fn send(&self, request: &Request) -> Answer {
@@ -113,7 +147,7 @@ impl Process {
 
     /// Waits for the exit. Returns the status and the rest of the log.
     pub(super) fn ended_saying(mut self) -> (ExitStatus, String) {
-        let rest: Vec<String> = self.log.by_ref().collect();
+        let rest: Vec<String> = self.log.iter().collect();
         (self.child.wait().unwrap(), rest.join("\n"))
     }
 }
@@ -174,47 +208,40 @@ async fn the_second_signal_stops_it_at_once() {
 
 #[test]
 fn an_error_at_the_start_says_why() {
-    let directory = definitions();
-    let from = directory.path().to_str().unwrap();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = definitions("a");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let missing = directory.path().join("missing").display().to_string();
     let listen = format!("cannot listen on `{address}`: ");
-    let signed = "--tls-self-signed";
     // Key pairs: the first with the other's key, one whose key is a directory, one without a key, and one without a certificate.
-    let pairs = directory.path().join("pairs");
-    let pairs = pairs.to_str().unwrap();
-    let [one, two, three, four, five] = ["one", "two", "three", "four", "five"].map(|name| format!("{pairs}/{name}"));
-    for dir in [&one, &two, &three, &four, &five] {
-        assert!(Command::new(BINARY).args(["certs", "--dir", dir]).stderr(Stdio::null()).status().unwrap().success());
+    for name in ["one", "two", "three", "four", "five"] {
+        folder.run(&["certs", "--dir", name]).code(0);
     }
-    std::fs::copy(format!("{two}/tls.key"), format!("{one}/tls.key")).unwrap();
-    std::fs::remove_file(format!("{three}/tls.key")).unwrap();
-    std::fs::create_dir(format!("{three}/tls.key")).unwrap();
-    std::fs::write(format!("{four}/tls.key"), "nonsense").unwrap();
-    std::fs::write(format!("{five}/tls.crt"), "").unwrap();
-    let unknown = unreachable_cluster(directory.path(), "unknown", "https://127.0.0.1:1");
-    std::fs::write(
-        &unknown,
-        std::fs::read_to_string(&unknown).unwrap().replace("current-context: c", "current-context: d"),
-    )
-    .unwrap();
-    let no_address = unreachable_cluster(directory.path(), "no-address", "no address");
-    let rows: [(&[&str], &str); 11] = [
-        (&[signed, "--from", from, "--ops-bind", &address], "; give another address with --bind or --ops-bind"),
-        (&[signed, "--from", from, "--ops-bind", &address], &listen),
-        (&[signed, "--from", from, "--bind", &address], &listen),
-        (&[signed, "--kubeconfig", &unknown], "it has no context `d`"),
-        (&[signed, "--kubeconfig", &no_address], "failed to parse cluster url"),
-        (&[signed], "no cluster: give --from, or a kubeconfig"),
-        (&["--from", from, "--tls-cert-dir", &one], "tls.key must belong to the first certificate in tls.crt"),
-        (&["--from", from, "--tls-cert-dir", &three], "three/tls.key`"),
-        (&["--from", from, "--tls-cert-dir", &four], "four/tls.key` holds no usable PEM private key"),
-        (&["--from", from, "--tls-cert-dir", &five], "five/tls.crt` holds no certificate"),
-        (&["--from", from, "--tls-cert-dir", &missing], "missing/tls.crt`"),
+    folder.write("one/tls.key", folder.read("two/tls.key"));
+    fs::remove_file(folder.path().join("three/tls.key")).unwrap();
+    fs::create_dir(folder.path().join("three/tls.key")).unwrap();
+    folder.write("four/tls.key", "nonsense");
+    folder.write("five/tls.crt", "");
+    folder.kubeconfig(&json!({"server": "https://127.0.0.1:1"}));
+    folder.write("unknown", folder.read("kubeconfig").replace(r#""current-context":"c""#, r#""current-context":"d""#));
+    folder.kubeconfig(&json!({"server": "no address"}));
+    let (from, signed) = (["--from", "crd.yaml"], "--tls-self-signed");
+    let pair = |name: &'static str| vec![from[0], from[1], "--tls-cert-dir", name];
+    let listening = |flag: &'static str| vec![signed, from[0], from[1], flag, &*address];
+    let rows = [
+        (listening("--ops-bind"), "; give another address with --bind or --ops-bind"),
+        (listening("--ops-bind"), &*listen),
+        (listening("--bind"), &*listen),
+        (vec![signed, "--kubeconfig", "unknown"], "it has no context `d`"),
+        (vec![signed, "--kubeconfig", "kubeconfig"], "failed to parse cluster url"),
+        (vec![signed], "no cluster: give --from, or a kubeconfig"),
+        (pair("one"), "tls.key must belong to the first certificate in tls.crt"),
+        (pair("three"), "three/tls.key`"),
+        (pair("four"), "four/tls.key` holds no usable PEM private key"),
+        (pair("five"), "five/tls.crt` holds no certificate"),
+        (pair("missing"), "missing/tls.crt`"),
     ];
     for (arguments, says) in rows {
-        let Output { status, stderr, .. } = command(directory.path(), arguments).output().unwrap();
+        let Output { status, stderr, .. } = command(&folder, &arguments).output().unwrap();
         let stderr = String::from_utf8(stderr).unwrap();
         assert_eq!(status.code(), Some(2), "{arguments:?}: {stderr}");
         assert!(stderr.contains(says), "{arguments:?}: {stderr}");
@@ -226,40 +253,39 @@ fn an_error_at_the_start_says_why() {
     }
 }
 
-/// Writes a kubeconfig with a cluster at `server`.
-fn unreachable_cluster(directory: &Path, name: &str, server: &str) -> String {
-    let path = directory.join(name);
-    let text = format!(
-        "\
-apiVersion: v1
-kind: Config
-clusters: [{{name: c, cluster: {{server: '{server}'}}}}]
-users: [{{name: c, user: {{token: t}}}}]
-contexts: [{{name: c, context: {{cluster: c, user: c}}}}]
-current-context: c
-"
-    );
-    std::fs::write(&path, text).unwrap();
-    path.display().to_string()
+/// The arguments for a cluster, with every task that `serve` has.
+const CLUSTER: [&str; 9] = [
+    "--bind",
+    "127.0.0.1:0",
+    "--kubeconfig",
+    "kubeconfig",
+    "--tls-secret",
+    "s",
+    "--service",
+    "a/b",
+    "--shutdown-delay=0s",
+];
+
+/// Returns a folder with the kubeconfig of an API server that is down.
+fn down(nobody: &Nobody) -> Folder {
+    let folder = Folder::new(&[]);
+    folder.kubeconfig(&json!({"server": format!("https://{}", nobody.address())}));
+    folder
 }
 
 /// A cluster may come up after its webhook.
 #[test]
 fn it_waits_for_an_api_server_that_is_down_at_the_start() {
-    let directory = tempfile::tempdir().unwrap();
     let nobody = Nobody::new();
-    let kubeconfig = unreachable_cluster(directory.path(), "kubeconfig", &format!("https://{}", nobody.address()));
-    let arguments = ["--bind", "127.0.0.1:0", "--kubeconfig", &kubeconfig, "--tls-secret", "s", "--service", "a/b"];
-    let mut child = command(directory.path(), &[&arguments[..], &["--shutdown-delay=0s"]].concat()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
+    let folder = down(&nobody);
+    let mut process = Process::spawn(command(&folder, &CLUSTER), false);
     let mut missing = vec![
         "the cluster cannot be watched yet; retrying",
         "cannot watch UnionDeclarations; those known stay in force, retrying",
         "no valid serving certificate yet; retrying",
     ];
     while !missing.is_empty() {
-        let line: Value =
-            serde_json::from_str(&lines.next().unwrap_or_else(|| panic!("not logged: {missing:?}"))).unwrap();
+        let line: Value = serde_json::from_str(&process.line("")).unwrap();
         let message = line["message"].as_str().unwrap();
         if missing.contains(&message) {
             assert_eq!(line["level"], "WARN");
@@ -267,29 +293,24 @@ fn it_waits_for_an_api_server_that_is_down_at_the_start() {
         }
         missing.retain(|missing| *missing != message);
     }
-    assert!(child.try_wait().unwrap().is_none(), "it keeps running");
-    let done = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
-    assert!(done.success());
-    for line in lines {
-        let line: Value = serde_json::from_str(&line).unwrap();
-        assert!(!line["message"].as_str().unwrap().contains("retrying"), "each reason is logged once: {line}");
-    }
-    assert!(child.wait().unwrap().success());
+    assert!(process.child.try_wait().unwrap().is_none(), "it keeps running");
+    process.signal("-TERM");
+    let (status, rest) = process.ended_saying();
+    assert!(!rest.contains("retrying"), "each reason is logged once: {rest}");
+    assert!(status.success());
 }
 
 /// Every task of `serve` runs with these arguments. The API server is down.
 #[test]
 fn the_end_of_any_task_ends_the_process() {
-    let directory = tempfile::tempdir().unwrap();
     let nobody = Nobody::new();
-    let kubeconfig = unreachable_cluster(directory.path(), "kubeconfig", &format!("https://{}", nobody.address()));
-    let arguments = ["--bind", "127.0.0.1:0", "--kubeconfig", &kubeconfig, "--tls-secret", "s", "--service", "a/b"];
-    let arguments = [&arguments[..], &["--register", "--enforcement=policies"]].concat();
+    let folder = down(&nobody);
+    let arguments = [&CLUSTER[..], &["--register", "--enforcement=policies"]].concat();
     for task in ServeTask::value_variants() {
         for (fault, end) in [("", "panicked, see above"), ("=return", "ended")] {
             let fault = format!("{}{fault}", task.name());
             let Output { status, stderr, .. } =
-                command(directory.path(), &arguments).env("KUBE_UNIONS_FAULT", &fault).output().unwrap();
+                command(&folder, &arguments).env("KUBE_UNIONS_FAULT", &fault).output().unwrap();
             let log = String::from_utf8(stderr).unwrap();
             assert_eq!(status.code(), Some(2), "{fault}: {log}");
             let error = format!("error: the task {} {end}: start the webhook again", task.name());
@@ -349,64 +370,31 @@ async fn no_value_of_an_object_is_logged_at_any_level() {
 async fn no_name_of_a_stranger_forges_a_line_of_the_log_or_reaches_the_terminal_raw() {
     const FORGED: &str =
         "x\n2026-01-01T00:00:00.000000Z ERROR forged\r\n\u{1b}[8m\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\u{2028}y";
-    let directory = definitions();
-    let schema = json!({"type": "object", "properties": {"spec": {
-        "type": "object",
-        "properties": {FORGED: {"type": "string"}, "b": {"type": "string"}},
-        "x-kubernetes-unions": [{"fields-to-discriminateBy": {FORGED: "A", "b": "B"}}],
-    }}});
-    let crd = crds::crd("nobody.example", "Stranger", &[crds::version("v1", &schema)]);
+    let folder = definitions(FORGED);
     let declaration = json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": FORGED},
         "spec": {"target": {"group": "nobody.example", "kind": "Stranger"},
             "unions": [{"path": FORGED, "fieldsToDiscriminateBy": {FORGED: "A"}}]}});
-    std::fs::write(directory.path().join("crd.yaml"), crd.to_string()).unwrap();
-    std::fs::write(directory.path().join("declaration.yaml"), declaration.to_string()).unwrap();
+    folder.write("declaration.yaml", declaration.to_string());
     let object = json!({"apiVersion": "nobody.example/v1", "kind": "Stranger", "metadata": {"name": FORGED, "namespace": FORGED},
         "spec": {FORGED: "a", "b": "b"}});
     let review = reviews::review(FORGED, "CREATE", Some(&object), None).to_string();
-    let from = directory.path().to_str().unwrap();
-    let serve = ["--bind", "127.0.0.1:0", "--from", from, "--tls-self-signed", "--shutdown-delay", "0"];
     for (format, on_terminal) in [("json", false), ("json", true), ("text", false), ("text", true)] {
-        let mut command = command(directory.path(), &[&serve[..], &["--log-format", format]].concat());
-        let stderr = if on_terminal {
-            let (terminal, program_end) = open_terminal();
-            command.env_remove("NO_COLOR").env("TERM", "xterm-256color").stderr(program_end);
-            terminal
-        } else {
-            let (stderr, program_end) = std::io::pipe().unwrap();
-            command.stderr(program_end);
-            std::fs::File::from(std::os::fd::OwnedFd::from(stderr))
-        };
-        let mut child = command.spawn().unwrap();
-        // The command keeps its end of the terminal open until it is dropped.
-        drop(command);
-        let (line, lines) = mpsc::channel();
-        // A terminal fails when the program is gone, a pipe ends.
-        std::thread::spawn(move || {
-            BufReader::new(stderr).lines().map_while(Result::ok).try_for_each(|it| line.send(it))
-        });
-        let mut log = Vec::new();
-        let mut logged = |message: &str| {
-            let found = lines.iter().map(|line| without_styles(line.trim_end_matches('\r'))).find(|line| {
-                log.push(line.clone());
-                line.contains(message)
-            });
-            found.unwrap_or_else(|| panic!("`{message}` is not logged: {log:#?}"))
-        };
+        let arguments = [&SERVE[..], &["--shutdown-delay", "0", "--log-format", format]].concat();
+        let mut process = Process::spawn(command(&folder, &arguments), on_terminal);
         let between = |line: &str, before: &[&str]| {
             let after = before.iter().find_map(|before| line.split_once(before)).unwrap_or_else(|| panic!("{line}")).1;
             after.split('"').next().unwrap().to_owned()
         };
-        let ca = between(&logged("self-signed certificate"), &["ca=\"", "\"ca\":\""]);
-        let webhook = between(&logged("listening"), &["webhook=\"", "\"webhook\":\""]);
-        let mut wire = Wire::tls(webhook.parse().unwrap(), trusting(Path::new(&ca), None)).await.unwrap();
-        let answer = wire.exchange(&Request::post("/validate", review.clone())).await;
+        process.ca_file = between(&process.line("self-signed certificate"), &["ca=\"", "\"ca\":\""]).into();
+        process.webhook = between(&process.line("listening"), &["webhook=\"", "\"webhook\":\""]).parse().unwrap();
+        let answer = process.send(&Request::post("/validate", review.clone())).await;
         assert_eq!(answer.json()["response"]["allowed"], false, "{answer:?}");
-        drop(wire);
-        logged("denied");
-        assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
-        assert!(child.wait().unwrap().success());
-        log.extend(lines.iter().map(|line| without_styles(line.trim_end_matches('\r'))));
+        process.line("denied");
+        process.signal("-TERM");
+        let mut log = std::mem::take(&mut process.seen);
+        let (status, rest) = process.ended_saying();
+        assert!(status.success());
+        log.extend(rest.lines().map(str::to_owned));
 
         let case = format!("{format}, terminal {on_terminal}: {log:#?}");
         let has_both = |message: &str| log.iter().any(|line| line.contains(message) && line.contains("forged"));

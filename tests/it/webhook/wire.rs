@@ -2,15 +2,14 @@
 
 use fixtures::reviews;
 use kube_unions::telemetry::Metrics;
-use kube_unions::webhook::{Addresses, CertificateSource, Config, Inspector, Reviewer, Server};
-use kube_unions_core::admission::{self, InspectionToken};
+use kube_unions::webhook::{Addresses, CertificateSource, Config, Inspector, Server};
+use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{ALL_VERSIONS, ClientConfig, RootCertStore, SupportedProtocolVersion};
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -19,14 +18,17 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-/// Longest wait for something that happens at once. Only a failing test waits this long.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) use fixtures::wait::SOON;
 
 /// A running server with its channels.
 pub(crate) struct Running {
     pub(crate) addresses: Addresses,
     pub(crate) catalogs: watch::Sender<Option<Arc<Catalog>>>,
+    /// The CA of the server, PEM, unless the test has its own certificate.
+    pub(crate) authority: String,
     pub(crate) tls: Arc<ClientConfig>,
+    /// Returns true if the server is ready.
+    pub(crate) ready: Box<dyn Fn() -> bool + Send + Sync>,
     stop: Option<oneshot::Sender<()>>,
     end: JoinHandle<()>,
     _directory: tempfile::TempDir,
@@ -39,11 +41,7 @@ impl Running {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
-        Self::reviewing(change, Arc::new(admission::review_within)).await
-    }
-
-    pub(crate) async fn reviewing(change: impl FnOnce(&mut Config), reviewer: Reviewer) -> Self {
-        let running = Self::without_catalog(change, reviewer).await;
+        let running = Self::without_catalog(change).await;
         running.catalogs.send_replace(Some(Arc::default()));
         running.until_ready().await;
         running
@@ -51,34 +49,18 @@ impl Running {
 
     /// Starts a server with an empty catalog, which inspects at the path of [`token`].
     pub(crate) async fn inspecting(inspector: Inspector) -> Self {
-        Self::inspecting_at(watch::Sender::new(Some(token())).subscribe(), inspector).await
+        let tokens = watch::Sender::new(Some(token())).subscribe();
+        Self::with(|config| config.inspections = Some((inspector, tokens))).await
     }
 
-    pub(crate) async fn inspecting_at(token: watch::Receiver<Option<InspectionToken>>, inspector: Inspector) -> Self {
-        let change = |config: &mut Config| config.inspections = Some((inspector, token));
-        let running = Self::without_catalog(change, Arc::new(admission::review_within)).await;
-        running.catalogs.send_replace(Some(Arc::default()));
-        running.until_ready().await;
-        running
-    }
-
-    pub(crate) async fn without_catalog(change: impl FnOnce(&mut Config), reviewer: Reviewer) -> Self {
-        Self::new(change, reviewer, |it| it).await
-    }
-
-    pub(crate) async fn new(
-        change: impl FnOnce(&mut Config),
-        reviewer: Reviewer,
-        prepare: impl FnOnce(Server) -> Server,
-    ) -> Self {
+    pub(crate) async fn without_catalog(change: impl FnOnce(&mut Config)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let ca_file = directory.path().join("ca.crt");
         let mut config = config(CertificateSource::SelfSigned { ca_file: ca_file.clone() });
-        config.reviewer = reviewer;
         change(&mut config);
-        let server = prepare(Server::bind(config, Metrics::new()).await.unwrap());
-        // There is none if the test has its own certificate.
-        let tls = if ca_file.exists() { trusting(&ca_file, None) } else { trusting_none() };
+        let server = Server::bind(config, Metrics::new()).await.unwrap();
+        let authority = std::fs::read_to_string(&ca_file).unwrap_or_default();
+        let (tls, ready) = (trusting(&authority, None), Box::new(server.readiness()));
         let addresses = server.addresses();
         let (catalogs, receiver) = watch::channel(None);
         let (stop, stopped) = oneshot::channel::<()>();
@@ -86,7 +68,7 @@ impl Running {
             let stop = async { stopped.await.unwrap_or_default() };
             server.run(receiver, stop).await.unwrap();
         });
-        Self { addresses, catalogs, tls, stop: Some(stop), end, _directory: directory }
+        Self { addresses, catalogs, authority, tls, ready, stop: Some(stop), end, _directory: directory }
     }
 
     pub(crate) async fn connect(&self) -> Wire {
@@ -166,49 +148,35 @@ pub(crate) fn config(certificate: CertificateSource) -> Config {
 
 /// Asks again until it holds.
 pub(crate) async fn until(holds: impl AsyncFn() -> bool) {
-    let asked = async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(SOON, asked).await.expect("what is waited for happens");
+    fixtures::wait::until("what is waited for happens", holds).await;
 }
 
-/// Returns a TLS client that trusts the CA in a file, with an optional certificate (chain and key, PEM).
-pub(crate) fn trusting(ca_file: &Path, identity: Option<(&str, &str)>) -> Arc<ClientConfig> {
-    let builder = builder().with_root_certificates(roots(ca_file));
+/// Returns a TLS client that trusts CAs, PEM, with an optional certificate: chain and key, PEM.
+pub(crate) fn trusting(authorities: &str, identity: Option<&(String, String)>) -> Arc<ClientConfig> {
+    speaking(ALL_VERSIONS, authorities, identity)
+}
+
+/// Returns a TLS client that speaks these versions.
+pub(crate) fn speaking(
+    versions: &[&'static SupportedProtocolVersion],
+    authorities: &str,
+    identity: Option<&(String, String)>,
+) -> Arc<ClientConfig> {
+    let certificates =
+        |pem: &str| CertificateDer::pem_slice_iter(pem.as_bytes()).map(Result::unwrap).collect::<Vec<_>>();
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(authorities) {
+        roots.add(authority).unwrap();
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    let builder = builder.with_protocol_versions(versions).unwrap().with_root_certificates(roots);
     Arc::new(match identity {
         None => builder.with_no_client_auth(),
         Some((chain, key)) => {
-            let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).map(Result::unwrap).collect();
-            builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap()).unwrap()
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+            builder.with_client_auth_cert(certificates(chain), key).unwrap()
         }
     })
-}
-
-/// Returns a TLS client that trusts the CA in a file and speaks one version.
-pub(crate) fn speaking(ca_file: &Path, version: &'static rustls::SupportedProtocolVersion) -> Arc<ClientConfig> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
-    let builder = builder.with_protocol_versions(&[version]).unwrap();
-    Arc::new(builder.with_root_certificates(roots(ca_file)).with_no_client_auth())
-}
-
-fn roots(ca_file: &Path) -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(ca_file).unwrap() {
-        roots.add(certificate.unwrap()).unwrap();
-    }
-    roots
-}
-
-fn trusting_none() -> Arc<ClientConfig> {
-    Arc::new(builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth())
-}
-
-fn builder() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
-    ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
 }
 
 /// A request in bytes.
