@@ -2,7 +2,6 @@
 //! refuses the writes that a real one refuses.
 
 mod faults;
-mod log;
 mod store;
 
 use base64::Engine as _;
@@ -13,20 +12,21 @@ use kube_unions::controllers::{
     CertificateSignals, RegisteredBundle, ServiceReference, Timing, Trust, ca_bundle, share_certificate,
 };
 use kube_unions::telemetry::Metrics;
-use log::Log;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
+use tempfile::NamedTempFile;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::instrument::WithSubscriber;
+use tracing::{Dispatch, Level};
 
 const DAY: u64 = 24 * 3600;
 
@@ -45,6 +45,27 @@ impl Clock {
 
     fn pass(&self, seconds: u64) {
         self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
+
+/// The log of one replica, at the level `INFO` and above.
+struct Log(NamedTempFile);
+
+impl Log {
+    fn subscriber(&self) -> Dispatch {
+        let file = Mutex::new(self.0.reopen().unwrap());
+        Dispatch::new(tracing_subscriber::fmt().json().with_max_level(Level::INFO).with_writer(file).finish())
+    }
+
+    /// Returns the lines with this text.
+    fn lines(&self, part: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.0.path()).unwrap();
+        text.lines().filter(|it| it.contains(part)).map(str::to_owned).collect()
+    }
+
+    /// Returns the lines at the level `WARN` and above.
+    fn warnings(&self) -> Vec<String> {
+        [self.lines("\"level\":\"WARN\""), self.lines("\"level\":\"ERROR\"")].concat()
     }
 }
 
@@ -79,7 +100,7 @@ impl Replica {
         let (held, holds) = watch::channel(RegisteredBundle::Unknown);
         let gauge = Metrics::new().certificate_authority_expiry;
         let signals = CertificateSignals { offers: offer, trust: tell, held: holds, expiry: gauge };
-        let log = Log::default();
+        let log = Log(NamedTempFile::new().unwrap());
         let controller = async move { share_certificate(client, &service, "cert", timing, signals).await };
         let controller = controller.with_subscriber(log.subscriber());
         Self { number, offers, trust, held, log, controller: tokio::spawn(controller) }

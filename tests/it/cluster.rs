@@ -3,9 +3,8 @@
 //! Every request arrives at the test, which answers it: nothing happens by itself, and in no other order.
 
 mod declared;
-mod services;
 
-use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, SERVICES, Stream, in_process};
+use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, SERVICES, Stream, in_process, status};
 use fixtures::crds::{self, established, names};
 use fixtures::wait::{SOON, until};
 use kube::Client;
@@ -295,8 +294,7 @@ async fn a_watch_that_ends_goes_on_from_where_it_stood() {
 async fn a_later_list_leaves_the_catalog_in_force_until_it_is_complete() {
     let (mut followed, stream) = Followed::listed(&[definition("Apple", 1), definition("Pear", 2)]).await;
     followed.catalogs.mark_unchanged();
-    let gone = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Expired",
-        "message": "too old resource version", "code": 410});
+    let gone = status(410, "Expired", "too old resource version");
     stream.event("ERROR", &gone.to_string());
     // It breaks off in the middle, too, and begins again.
     followed.call().await.page(&[definition("Cherry", 150)], "second");
@@ -317,9 +315,7 @@ async fn an_api_server_that_is_down_at_first_is_asked_again() {
     for _ in 0..3 {
         followed.call().await.refuse_connection();
     }
-    let unavailable = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "reason": "ServiceUnavailable", "message": "not yet", "code": 503});
-    followed.call().await.answer(503, &unavailable);
+    followed.call().await.fail(503, "ServiceUnavailable", "not yet");
     assert!(!followed.link.is_up());
     assert!(followed.catalogs.borrow().is_none());
     followed.call().await.page(&[definition("Apple", 1)], "");

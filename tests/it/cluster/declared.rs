@@ -1,7 +1,8 @@
-//! Declarations and the schemas of their targets, on an API server that fails and changes as it is told.
+//! Declarations and the schemas of their targets, and the groups that the API server serves from its own code, on an API server that
+//! fails and changes as it is told.
 
-use super::{Followed, definition, kinds};
-use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, Stream};
+use super::{Followed, definition, faulty, kinds, until_kinds};
+use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, SERVICES, Stream};
 use fixtures::wait::SOON;
 use hyper::Method;
 use kube_unions_core::catalog::Catalog;
@@ -19,6 +20,8 @@ struct Server(Arc<Mutex<Inner>>);
 struct Inner {
     /// `None`: the CRD of declarations is not installed.
     declarations: Option<BTreeMap<String, Value>>,
+    /// `None`: they may not be read.
+    services: Option<Vec<Value>>,
     definitions: BTreeMap<String, String>,
     /// By path in the index: hash and document.
     documents: BTreeMap<String, (String, Value)>,
@@ -32,13 +35,10 @@ struct Inner {
 }
 
 impl Server {
-    fn new() -> Self {
-        Self(Arc::default())
-    }
-
-    fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
-        change(&mut self.0.lock().unwrap());
-        self
+    fn with(change: impl FnOnce(&mut Inner)) -> Self {
+        let server = Self(Arc::default());
+        server.set(change);
+        server
     }
 
     fn set(&self, change: impl FnOnce(&mut Inner)) {
@@ -106,9 +106,13 @@ impl Inner {
     }
 
     fn define(&mut self, kind: &str) {
+        self.define_in("watch.example", kind);
+    }
+
+    fn define_in(&mut self, group: &str, kind: &str) {
         self.version += 1;
-        let text = definition(kind, u32::try_from(self.version).unwrap());
-        self.definitions.insert(format!("{}s.watch.example", kind.to_lowercase()), text.clone());
+        let text = definition(kind, u32::try_from(self.version).unwrap()).replace("watch.example", group);
+        self.definitions.insert(format!("{}s.{group}", kind.to_lowercase()), text.clone());
         self.tell(DEFINITIONS, "ADDED", &text);
     }
 
@@ -116,6 +120,12 @@ impl Inner {
         for (_, stream) in self.streams.iter().filter(|(of, _)| *of == path) {
             stream.event(event, object);
         }
+    }
+
+    /// Breaks the watch of definitions.
+    fn break_off(&mut self) {
+        let broken = self.streams.iter().position(|(of, _)| *of == DEFINITIONS).unwrap();
+        self.streams.remove(broken).1.break_off();
     }
 
     fn answer(&mut self, call: Call) {
@@ -127,14 +137,20 @@ impl Inner {
         if call.method == Method::PATCH {
             return self.patch(call);
         }
-        let declarations = path == DECLARATIONS && self.declarations.is_some();
-        if call.is_watch() && (declarations || path == DEFINITIONS) {
-            let of = if declarations { DECLARATIONS } else { DEFINITIONS };
+        let declarations = Some(DECLARATIONS).filter(|_| self.declarations.is_some());
+        let services = Some(SERVICES).filter(|_| self.services.is_some());
+        let watched = [Some(DEFINITIONS), declarations, services].into_iter().flatten().find(|it| *it == path);
+        if let Some(of) = watched.filter(|_| call.is_watch()) {
             return self.streams.push((of, call.stream()));
         }
+        let texts = |items: &mut dyn Iterator<Item = &Value>| items.map(ToString::to_string).collect::<Vec<_>>();
         match (path.as_str(), &self.declarations) {
             (DEFINITIONS, _) => call.page(&self.definitions.values().cloned().collect::<Vec<_>>(), ""),
-            (DECLARATIONS, Some(all)) => call.page(&all.values().map(ToString::to_string).collect::<Vec<_>>(), ""),
+            (DECLARATIONS, Some(all)) => call.page(&texts(&mut all.values()), ""),
+            (SERVICES, _) => match &self.services {
+                Some(all) => call.page(&texts(&mut all.iter()), ""),
+                None => call.fail(403, "Forbidden", "apiservices is forbidden"),
+            },
             ("/openapi/v3", _) => {
                 let paths = self.documents.iter().map(|(path, (hash, _))| {
                     (path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}))
@@ -224,7 +240,7 @@ async fn until(followed: &mut Followed, what: &str, holds: impl Fn(&Catalog) -> 
 
 #[tokio::test]
 async fn the_first_catalog_has_what_is_declared_of_crds_and_of_built_in_types() {
-    let server = Server::new().with(|it| {
+    let server = Server::with(|it| {
         it.define("Apple");
         it.declare("apple", &of_apple());
         it.declare("deployment", &rolling());
@@ -245,7 +261,7 @@ async fn the_first_catalog_has_what_is_declared_of_crds_and_of_built_in_types() 
 
 #[tokio::test]
 async fn declarations_take_effect_when_their_crd_is_installed() {
-    let server = Server::new().with(|it| it.define("Apple"));
+    let server = Server::with(|it| it.define("Apple"));
     let mut followed = server.follow();
     assert_eq!(kinds(&followed.published().await), ["Apple"]);
     server.set(|it| it.declare("apple", &of_apple()));
@@ -255,7 +271,7 @@ async fn declarations_take_effect_when_their_crd_is_installed() {
 
 #[tokio::test]
 async fn a_change_of_a_declaration_changes_its_old_target_and_its_new_one() {
-    let server = Server::new().with(|it| {
+    let server = Server::with(|it| {
         it.define("Apple");
         it.define("Pear");
         it.declare("fruit", &of_apple());
@@ -275,7 +291,7 @@ async fn a_change_of_a_declaration_changes_its_old_target_and_its_new_one() {
 
 #[tokio::test]
 async fn documents_that_cannot_be_read_leave_in_force_what_is_and_are_asked_for_again() {
-    let server = Server::new().with(|it| {
+    let server = Server::with(|it| {
         it.declare("deployment", &rolling());
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
         it.broken = vec!["/openapi"];
@@ -304,23 +320,9 @@ async fn documents_that_cannot_be_read_leave_in_force_what_is_and_are_asked_for_
 }
 
 #[tokio::test]
-async fn a_declaration_that_cannot_be_read_is_said_to_be_and_leaves_the_others() {
-    let server = Server::new().with(|it| {
-        it.declare("garbage", &json!({"target": 7}));
-        it.define("Apple");
-        it.declare("apple", &of_apple());
-    });
-    let mut followed = server.follow();
-    assert_eq!(declared(&*followed.published().await), ["Apple: apple"]);
-    let message = server.until_said("garbage", "False", "Invalid").await;
-    assert!(message.contains("spec.target"), "{message}");
-    server.until_said("apple", "True", "Compiled").await;
-}
-
-#[tokio::test]
 async fn a_second_start_writes_no_status() {
     const EACH: usize = 20;
-    let server = Server::new().with(|it| {
+    let server = Server::with(|it| {
         it.define("Apple");
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
         let mut elsewhere = of_apple();
@@ -344,6 +346,8 @@ async fn a_second_start_writes_no_status() {
     let judged = |it: &Inner| it.declarations.iter().flatten().filter(|(name, _)| it.condition(name).is_some()).count();
     server.until("every one is judged", |it| judged(it) == 5 * EACH).await;
     assert_eq!(server.asked("PATCH"), 5 * EACH);
+    let message = server.until_said("unreadable-0", "False", "Invalid").await;
+    assert!(message.contains("spec.target"), "{message}");
     first.task.abort();
     assert!(first.task.await.unwrap_err().is_cancelled());
     server.set(|it| it.streams.clear());
@@ -358,7 +362,7 @@ async fn a_second_start_writes_no_status() {
 
 #[tokio::test]
 async fn a_new_document_is_read_when_the_watch_has_been_broken() {
-    let server = Server::new().with(|it| {
+    let server = Server::with(|it| {
         it.declare("deployment", &rolling());
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
     });
@@ -369,18 +373,14 @@ async fn a_new_document_is_read_when_the_watch_has_been_broken() {
     server.set(|it| {
         let entry = ("2".into(), document(&["Rolling", "Recreate", "Canary"]));
         it.documents.insert("apis/apps.example/v1".into(), entry);
-        let broken = it.streams.iter().position(|(of, _)| *of == DEFINITIONS).unwrap();
-        it.streams.remove(broken).1.break_off();
+        it.break_off();
     });
     let message = server.until_said("deployment", "False", "Invalid").await;
     assert!(message.contains("Canary"), "{message}");
     assert_eq!(server.asked("GET /openapi/v3/apis/apps.example/v1?hash=2"), 1);
     // Looked at again, and it is the same: nothing is read.
     let looked = server.asked("GET /openapi/v3");
-    server.set(|it| {
-        let broken = it.streams.iter().position(|(of, _)| *of == DEFINITIONS).unwrap();
-        it.streams.remove(broken).1.break_off();
-    });
+    server.set(Inner::break_off);
     server
         .until("looked again", |it| it.log.iter().filter(|it| it.starts_with("GET /openapi/v3")).count() > looked)
         .await;
@@ -389,7 +389,7 @@ async fn a_new_document_is_read_when_the_watch_has_been_broken() {
 
 #[tokio::test]
 async fn thousands_of_declarations_cost_one_fetch_a_target() {
-    let server = Server::new().with(|it| {
+    let server = Server::with(|it| {
         it.define("Apple");
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
         for number in 0..1_000 {
@@ -408,7 +408,7 @@ async fn thousands_of_declarations_cost_one_fetch_a_target() {
 
 #[tokio::test]
 async fn what_is_asked_about_a_declaration_is_answered_from_the_cluster() {
-    let server = Server::new().with(|it| {
+    let server = Server::with(|it| {
         it.define("Apple");
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
     });
@@ -451,4 +451,39 @@ async fn what_is_asked_about_a_declaration_is_answered_from_the_cluster() {
     }
     server.set(|it| it.broken = vec!["/openapi"]);
     assert!(inspect(rolling()).await.is_err());
+}
+
+/// Returns what the API server tells of a group and version that it serves.
+fn service(group: &str, version: &str, label: &str) -> Value {
+    json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": format!("{version}.{group}"), "resourceVersion": "100",
+            "labels": {"kube-aggregator.kubernetes.io/automanaged": label}},
+        "spec": {"group": group, "version": version, "groupPriorityMinimum": 1000, "versionPriority": 100},
+    })
+}
+
+#[tokio::test]
+async fn a_crd_of_the_projects_groups_counts_only_while_the_server_says_that_the_group_is_not_its_own() {
+    const GROUP: &str = "gateway.networking.k8s.io";
+    let server = Server::with(|it| {
+        it.define_in(GROUP, "Gateway");
+        it.define("Apple");
+    });
+    let mut followed = server.follow();
+    // They may not be read: nothing is taken for a CRD's that might be the server's own, and the rest is in force.
+    let catalog = until_kinds(&mut followed, &["Apple"]).await;
+    assert_eq!(faulty(&catalog), ["gateways.gateway.networking.k8s.io"]);
+    assert!(catalog.faults()[0].message.contains("apiservices"), "{}", catalog.faults()[0]);
+
+    // The right is granted.
+    server.set(|it| it.services = Some(vec![service("apps", "v1", "onstart"), service(GROUP, "v1", "true")]));
+    let catalog = until_kinds(&mut followed, &["Gateway", "Apple"]).await;
+    assert!(faulty(&catalog).is_empty());
+
+    // A new version of the server brings the group itself.
+    server.until("the services are watched", |it| it.streams.iter().any(|(of, _)| *of == SERVICES)).await;
+    server.set(|it| it.tell(SERVICES, "ADDED", &service(GROUP, "v2", "onstart").to_string()));
+    let catalog = until_kinds(&mut followed, &["Apple"]).await;
+    assert!(catalog.faults()[0].message.contains("serves this group from its own code"), "{}", catalog.faults()[0]);
 }
