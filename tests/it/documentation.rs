@@ -1,10 +1,7 @@
-//! The repository's Markdown files: every link leads to a file, and to a heading of it, and every command is one that the program has.
+//! The repository's Markdown files: every link leads to a file, and to a heading of it. The end-to-end tests follow each page with commands.
 
-use clap::error::ErrorKind;
 use fixtures::files::{files, is_linked, root};
-use kube_unions::cli::Cli;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -114,63 +111,4 @@ fn resolved(page: &Path, link: &str) -> PathBuf {
         }
     }
     path
-}
-
-/// The end-to-end tests run the commands. Without an API server, each has at least to be a command of the program, with flags that it has.
-#[test]
-fn the_program_accepts_every_command_of_the_pages() {
-    let mut checked = 0;
-    let mut wrong = Vec::new();
-    for (path, text) in pages().iter().filter(|(path, _)| path.starts_with("docs") || path.as_os_str() == "README.md") {
-        for command in commands(text) {
-            checked += 1;
-            let arguments = words(&command).into_iter().map(OsString::from);
-            if let Err(error) = Cli::from_arguments(arguments).map_err(|error| error.kind())
-                && !matches!(error, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
-            {
-                wrong.push(format!("{}: {command}: {error}", path.display()));
-            }
-        }
-    }
-    assert!(checked > 30, "only {checked} commands");
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-/// Returns the calls of the program in the blocks of commands of a page, without redirections.
-fn commands(text: &str) -> Vec<String> {
-    let mut lines = text.lines();
-    let mut found = Vec::new();
-    while let Some(fence) = lines.next() {
-        let Some(language) = fence.trim_start().strip_prefix("```") else { continue };
-        let block: Vec<&str> = lines.by_ref().take_while(|line| line.trim() != "```").collect();
-        let block = block.join("\n").replace("\\\n", " ");
-        let typed = block.lines().filter_map(|line| match language {
-            "sh" => Some(line),
-            "console" => line.strip_prefix("$ "),
-            _ => None,
-        });
-        let calls = typed.flat_map(|line| line.split(['|', ';', '&'])).map(str::trim);
-        let calls = calls.filter(|call| call.starts_with("kube-unions ") || call.starts_with("kubectl unions "));
-        found.extend(calls.map(|call| {
-            let end = [" 2>", " >", " <", " #"].iter().filter_map(|mark| call.find(mark)).min().unwrap_or(call.len());
-            // The plugin is the program under another name.
-            call.get(..end).unwrap_or_default().replacen("kubectl unions", "kubectl-unions", 1)
-        }));
-    }
-    found
-}
-
-/// Splits a command as a shell does: at spaces outside quotes.
-fn words(command: &str) -> Vec<String> {
-    let (mut words, mut quote) = (vec![String::new()], None);
-    for character in command.chars() {
-        match (character, quote, words.last_mut()) {
-            ('"' | '\'', None, _) => quote = Some(character),
-            (end, Some(start), _) if end == start => quote = None,
-            (' ', None, Some(last)) if !last.is_empty() => words.push(String::new()),
-            (' ', None, _) => {}
-            (other, _, last) => last.into_iter().for_each(|last| last.push(other)),
-        }
-    }
-    words
 }

@@ -43,46 +43,13 @@ fn each_preset_is_a_sound_declaration_that_only_warns() {
     }
 }
 
-/// The words above each family of a pod template.
-const HEADERS: [(&str, &str); 4] = [
-    (
-        "env",
-        "\
-# Environment variables: `value` or `valueFrom`, and in `valueFrom` one source. The 2019 form without discriminator, in a list keyed by
-# `name`.
-#
-# The API server accepts `value: \"\"` beside `valueFrom`, and drops it before any webhook sees it. It counts as not set here, too, as in the
-# `podTemplates` of custom resources, where the API server keeps it.
-",
-    ),
-    (
-        "handlers",
-        "\
-# Probes and lifecycle handlers of containers: the 2019 form without discriminator.
-",
-    ),
-    (
-        "profiles",
-        "\
-# Seccomp and AppArmor profiles: the 2022 form, by `type`. The `x-kubernetes-unions` that the API server publishes for them has a value
-# `LocalhostProfile`, which does not exist. These are the real values.
-",
-    ),
-    (
-        "volumes",
-        "\
-# Sources of the volumes of a pod: the 2019 form without discriminator, in a list keyed by `name`.
-#
-# The API server defaults a volume without a source to `emptyDir`. A later patch that adds another source then leaves two.
-",
-    ),
-];
-
+/// Below the words about a family at the head of its file, everything is generated.
 #[test]
 fn the_presets_of_pod_templates_are_those_of_the_one_definition() {
     for family in pod_template_families() {
         let name = family.name;
-        let (_, header) = HEADERS.iter().find(|(known, _)| *known == name).unwrap();
+        let found = fs::read_to_string(root().join(FOLDER).join(name).with_extension("yaml")).unwrap();
+        let (header, _) = found.split_once("---\n").unwrap();
         let text = format!("{header}{}", POD_SPECS.map(|pod| preset(&pod, &family)).concat());
         assert_generated(format!("{FOLDER}/{name}.yaml"), &text, "make manifests");
         for (document, (_, _, at)) in text.split("\n---\n").skip(1).zip(POD_SPECS) {
@@ -167,13 +134,11 @@ fn map(name: &str, entries: &[String]) -> String {
 
 #[test]
 fn a_preset_for_another_project_is_named_by_project_and_kind_and_needs_no_list_without_keys() {
-    for (path, preset) in presets() {
-        let Some(project) = path.strip_prefix(CONTRIB).and_then(|file| file.strip_suffix(".yaml")) else { continue };
-        let kind = preset["spec"]["target"]["kind"].as_str().unwrap().to_lowercase();
-        assert_eq!(preset["metadata"]["name"], format!("{project}-{kind}"), "{path}");
+    for (project, kind, preset) in contributed_presets() {
+        assert_eq!(preset["metadata"]["name"], format!("{project}-{}", kind.to_lowercase()));
         for union in preset["spec"]["unions"].as_array().unwrap() {
             let place = union["path"].as_str().unwrap();
-            assert!(!place.contains("[*]"), "{path}: {place}: nothing can be cleared in most lists");
+            assert!(!place.contains("[*]"), "{project}: {place}: nothing can be cleared in most lists");
         }
     }
 }
@@ -207,9 +172,7 @@ fn the_readme_says_why_each_union_of_another_project_is_one() {
     };
     let (is_union, is_none) = (places(true), places(false));
     let mut found = BTreeSet::new();
-    for (path, preset) in presets() {
-        let Some(project) = path.strip_prefix(CONTRIB).and_then(|file| file.strip_suffix(".yaml")) else { continue };
-        let kind = preset["spec"]["target"]["kind"].as_str().unwrap();
+    for (project, kind, preset) in contributed_presets() {
         for union in preset["spec"]["unions"].as_array().unwrap() {
             found.insert(format!("{project} {kind} {}", union["path"].as_str().unwrap()));
         }
@@ -236,6 +199,16 @@ impl Decision {
         let of_kind = |kind: &str| paths.iter().map(|path| format!("{project} {kind} {path}")).collect::<Vec<_>>();
         Some(Self { places: kinds.split(", ").flat_map(of_kind).collect(), declared: declared == "yes" })
     }
+}
+
+/// Every preset for another project, with the project and the kind.
+fn contributed_presets() -> Vec<(String, String, Value)> {
+    let of_a_project = |(path, preset): (String, Value)| {
+        let project = path.strip_prefix(CONTRIB)?.strip_suffix(".yaml")?.to_owned();
+        let kind = preset["spec"]["target"]["kind"].as_str().unwrap().to_owned();
+        Some((project, kind, preset))
+    };
+    presets().into_iter().filter_map(of_a_project).collect()
 }
 
 /// Every preset with the file it stands in.

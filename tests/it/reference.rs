@@ -6,7 +6,6 @@ mod flags;
 mod messages;
 mod metrics;
 mod schemas;
-mod suite_schema;
 
 use fixtures::files::assert_generated;
 
