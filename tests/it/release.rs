@@ -35,6 +35,14 @@ struct Checkout {
 }
 
 impl Checkout {
+    /// Returns a copy whose CHANGELOG.md has the section of this version.
+    fn of_a_release() -> Self {
+        let checkout = Self::uncommitted();
+        checkout.replace("CHANGELOG.md", "## Unreleased\n", &format!("## [{VERSION}] - 2000-01-01\n"));
+        checkout.commit();
+        checkout
+    }
+
     fn uncommitted() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let copied = Command::new("cp").arg("-R").args(COPIED).arg(folder.path()).current_dir(root()).status().unwrap();

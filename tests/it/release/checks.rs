@@ -1,8 +1,23 @@
-//! A release is refused unless every version is the tag's and CHANGELOG.md has the section. The rehearsal has another tag and a changed
-//! tree.
+//! A release is refused unless every version is the tag's, the tree is clean, and CHANGELOG.md has the section.
 
 use super::{Checkout, VERSION};
 use std::fs;
+
+#[test]
+fn the_tag_of_this_version_can_be_released_and_another_one_or_a_changed_tree_cannot() {
+    let checkout = Checkout::of_a_release();
+    for arguments in [&[][..], &[&*format!("v{VERSION}")]] {
+        let (_, said) = checkout.succeeds("check.sh", arguments);
+        assert_eq!(said.lines().last(), Some(&*format!("release/check.sh: v{VERSION} can be released")));
+    }
+    let said = checkout.fails("check.sh", &["v9.8.7"]);
+    let problem = format!("the tag is `v9.8.7`, and the version of the workspace in Cargo.toml is `{VERSION}`");
+    assert!(said.contains(&problem), "{said}");
+    assert!(said.ends_with("release/check.sh: v9.8.7 cannot be released\n"), "{said}");
+    fs::write(checkout.path("forgotten"), "").unwrap();
+    let said = checkout.fails("check.sh", &[]);
+    assert!(said.contains("the tree has changes that are not committed:\n?? forgotten\n"), "{said}");
+}
 
 /// Each row changes one version, and the message names its file and its key. Nor has the changelog a section of the version.
 #[test]
