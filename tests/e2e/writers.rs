@@ -193,7 +193,9 @@ impl fmt::Display for Count {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { sent, answered, failed, again, .. } = self;
         write!(out, "sent {sent}, answered {answered}, failed {failed}")?;
-        write!(out, ", sent again while the API server was down {again}")?;
+        if *again > 0 {
+            write!(out, ", sent again while the API server was down {again}")?;
+        }
         let printed = self.losses.iter().take(PRINTED);
         printed.into_iter().try_for_each(|Loss { sent, ended, story }| {
             write!(out, "\n  after {:?}: {story}", ended.duration_since(*sent))

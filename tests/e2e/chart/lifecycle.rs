@@ -12,10 +12,8 @@ const NOTES: [(&str, &str); 2] = [
     ("webhook.enabled=false,policies.presets=true", "kubectl get mutatingadmissionpolicies"),
 ];
 
-const UPGRADE: &str = "helm upgrade kube-unions charts/kube-unions -n kube-unions --reuse-values --wait";
-
 #[test]
-fn a_release_that_is_switched_off_on_and_to_policies_loses_no_write_and_leaves_nothing_behind() {
+fn a_release_that_is_switched_off_and_on_and_uninstalled_loses_no_write_and_leaves_nothing_behind() {
     let Some(cluster) = ClusterWithNode::start(&[]) else { return };
     let shell = &Shell::new(cluster.control_plane());
     for (values, says) in NOTES {
@@ -43,22 +41,28 @@ fn a_release_that_is_switched_off_on_and_to_policies_loses_no_write_and_leaves_n
     let path = "/apis/demo.example.com/v1/namespaces/default/caches";
     let load = Load::start(cluster.control_plane().client(), path, vec![valid]);
     load.wait_for_a_round(1);
-    shell.prepare(&format!("{UPGRADE} --set enforcement=off"));
+    let upgrade = "helm upgrade kube-unions charts/kube-unions -n kube-unions --reuse-values --wait";
+    shell.prepare(&format!("{upgrade} --set enforcement=off"));
     accepted(shell);
     shell.prepare("kubectl create -f bad.yaml");
     shell.prepare("helm rollback kube-unions 1 -n kube-unions --wait");
     enforced(shell);
     let labelled = shell.prepare("kubectl label cache sessions team=a");
     assert!(labelled.contains("let through because the union did not change"), "{labelled}");
+    uninstall(shell);
+    let lost: Vec<_> = load.finish().into_iter().filter(|outcome| outcome.status() != 201).collect();
+    assert!(lost.is_empty(), "{lost:#?}");
     if !lacks(Feature::MutatingPolicies) {
-        shell.prepare(&format!("{UPGRADE} --set enforcement=policies,extraArgs[0]=--handover-delay=2s"));
+        shell.prepare(&format!("{INSTALL} --set enforcement=policies,extraArgs[0]=--handover-delay=2s"));
         let owner = "{.items[*].metadata.ownerReferences[0].kind}/{.items[*].metadata.ownerReferences[0].name}";
         let owner = format!("kubectl get mutatingadmissionpolicies -o jsonpath='{owner}'");
         shell.wait_until(&owner, "ClusterRole/kube-unions");
-        let entries = "kubectl get mutatingwebhookconfiguration kube-unions -o jsonpath='{.webhooks}'";
-        shell.wait_until(entries, "");
+        uninstall(shell);
     }
+}
 
+/// Uninstalls the release. Nothing is left but the CRD, for the declarations of others.
+fn uninstall(shell: &Shell) {
     shell.prepare("helm get manifest kube-unions -n kube-unions > rendered.yaml");
     shell.prepare(UNINSTALL);
     unregistered(shell);
@@ -68,8 +72,5 @@ fn a_release_that_is_switched_off_on_and_to_policies_loses_no_write_and_leaves_n
     shell.wait_until(&names, "");
     shell.wait_until("kubectl get -f rendered.yaml --ignore-not-found -o name", "");
     shell.wait_until("kubectl -n kube-unions get jobs -o name", "");
-    // The declarations of others stay.
     shell.prepare("kubectl get crd uniondeclarations.kube-unions.dev");
-    let lost: Vec<_> = load.finish().into_iter().filter(|outcome| outcome.status() != 201).collect();
-    assert!(lost.is_empty(), "{lost:#?}");
 }
