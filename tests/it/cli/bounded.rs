@@ -64,8 +64,8 @@ fn objects_are_audited_in_less_memory_than_they_would_take_together() {
         let run = run.code(1).says(&[&summary]);
         // The table begins with its titles.
         assert_eq!(run.stdout.lines().count(), 1 + objects / EACH);
-        let last = run.stdout.lines().last().unwrap();
-        assert!(last.contains(&format!("web-{} ", objects - EACH)), "{last}");
+        let end = run.stdout.lines().last().unwrap();
+        assert!(end.contains(&format!("web-{} ", objects - EACH)), "{end}");
     }
 }
 

@@ -70,17 +70,16 @@ impl Process {
         let folder = definitions("a");
         let mut command = command(&folder, &[&SERVE, arguments].concat());
         command.envs(variables.iter().copied());
-        let mut this = Self::spawn(command, false);
+        let mut this = Self::spawn(Some(folder), command, false);
         this.ca_file = this.logged("self-signed certificate")["ca"].as_str().unwrap().into();
         let listening = this.logged("listening");
         this.webhook = listening["webhook"].as_str().unwrap().parse().unwrap();
         this.ops = listening["ops"].as_str().unwrap().parse().unwrap();
-        this._folder = Some(folder);
         this
     }
 
-    /// Starts a command that logs to a terminal, or to a pipe.
-    fn spawn(mut command: Command, on_terminal: bool) -> Self {
+    /// Starts a command that logs to a terminal, or to a pipe. The folder stays as long as the process.
+    fn spawn(folder: Option<Folder>, mut command: Command, on_terminal: bool) -> Self {
         let log = if on_terminal {
             let (terminal, program_end) = open_terminal();
             command.stderr(program_end);
@@ -107,7 +106,7 @@ impl Process {
             webhook: nowhere,
             ops: nowhere,
             ca_file: PathBuf::new(),
-            _folder: None,
+            _folder: folder,
         }
     }
 
@@ -278,7 +277,7 @@ fn down(nobody: &Nobody) -> Folder {
 fn it_waits_for_an_api_server_that_is_down_at_the_start() {
     let nobody = Nobody::new();
     let folder = down(&nobody);
-    let mut process = Process::spawn(command(&folder, &CLUSTER), false);
+    let mut process = Process::spawn(None, command(&folder, &CLUSTER), false);
     let mut missing = vec![
         "the cluster cannot be watched yet; retrying",
         "cannot watch UnionDeclarations; those known stay in force, retrying",
@@ -380,7 +379,7 @@ async fn no_name_of_a_stranger_forges_a_line_of_the_log_or_reaches_the_terminal_
     let review = reviews::review(FORGED, "CREATE", Some(&object), None).to_string();
     for (format, on_terminal) in [("json", false), ("json", true), ("text", false), ("text", true)] {
         let arguments = [&SERVE[..], &["--shutdown-delay", "0", "--log-format", format]].concat();
-        let mut process = Process::spawn(command(&folder, &arguments), on_terminal);
+        let mut process = Process::spawn(None, command(&folder, &arguments), on_terminal);
         let between = |line: &str, before: &[&str]| {
             let after = before.iter().find_map(|before| line.split_once(before)).unwrap_or_else(|| panic!("{line}")).1;
             after.split('"').next().unwrap().to_owned()

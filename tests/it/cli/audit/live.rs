@@ -438,12 +438,12 @@ fn a_cluster_that_is_larger_than_the_memory_is_audited_page_by_page() {
     const LIMIT: usize = 32;
     const OBJECTS: usize = 2 * (LIMIT << 20) / (64 << 10);
     let filler = Value::from("x".repeat(64 << 10));
-    let filled = move |number| {
+    let heavy = move |number| {
         let mut object = widget(number);
         object["metadata"]["annotations"] = json!({"example.com/filler": filler});
         object
     };
-    let server = ApiServer::start(move |asked| asked.is(WIDGETS).then(|| page_of(asked, OBJECTS, &filled)));
+    let server = ApiServer::start(move |asked| asked.is(WIDGETS).then(|| page_of(asked, OBJECTS, &heavy)));
     let arguments = ["audit", "--kubeconfig=kubeconfig", "-A", "-o", "json"];
     let run = limited(&server.folder, LIMIT, &arguments, "").code(1);
     assert_eq!((&run.json()["summary"]["objects"], invalid(&run)), (&json!(OBJECTS), every_fifth(OBJECTS)));
