@@ -5,12 +5,12 @@ use super::{Report, generate};
 use std::fs;
 use std::os::unix;
 
-pub(in super::super) const MODULE: &str = "module example.com/kilns\n\ngo 1.26\n";
+pub(in crate::cli) const MODULE: &str = "module example.com/kilns\n\ngo 1.26\n";
 
 /// A kind with one union, which the tests break in many ways.
-pub(in super::super) const GO: &str = include_str!("../../../cases/go/kiln/kiln.go");
+pub(in crate::cli) const GO: &str = include_str!("../../../cases/go/kiln/kiln.go");
 
-pub(in super::super) const CRD: &str = include_str!("../../../cases/go/kiln/crd.yaml");
+pub(in crate::cli) const CRD: &str = include_str!("../../../cases/go/kiln/crd.yaml");
 
 /// The module with this in `v1/kiln.go`, and the CRD.
 pub(super) fn kilns(go: impl AsRef<[u8]>) -> Folder {
