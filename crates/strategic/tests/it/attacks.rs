@@ -84,13 +84,14 @@ fn items_that_share_the_default_key_are_searched_once() {
 }
 
 #[test]
-fn many_equal_items_are_compared_once() {
+fn many_items_are_compared_once() {
     let live = list("one", |number| format!(r#"{{"k":"a","v":{number}}}"#));
     assert_eq!(patcher().create_two_way(&*live, &*live.replacen('{', r#"{"v":1,"#, 1)).unwrap(), r#"{"v":1}"#);
-    let (before, after) = (
-        list("two", |n| format!(r#"{{"k":"a","n":{n}}}"#)),
-        list("two", |n| format!(r#"{{"k":"a","n":{}}}"#, n + MANY)),
-    );
-    let patch = patcher().create_two_way(&*before, &*after).unwrap();
-    assert_eq!(patcher().apply(&*before, &*patch).unwrap(), after);
+    let key = |n: usize| format!(r#"{{"k":"{n}","v":1}}"#);
+    let keys = |n: usize| format!(r#"{{"k":"a","n":{n}}}"#);
+    let halves = (list("one", key), list("one", |n| key(n).replace(":1", if n < MANY / 2 { ":1" } else { ":2" })));
+    for (before, after) in [halves, (list("two", keys), list("two", |n| keys(n + MANY)))] {
+        let patch = patcher().create_two_way(&*before, &*after).unwrap();
+        assert_eq!(patcher().apply(&*before, &*patch).unwrap(), after);
+    }
 }

@@ -5,11 +5,10 @@
 
 #![allow(clippy::print_stdout, reason = "the counts show how much the test compared")]
 
-pub(crate) mod explain;
+mod explain;
 
-use super::generate;
+use super::generate::{self, Random};
 use explain::Difference;
-use fixtures::dice::Dice;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
@@ -68,9 +67,9 @@ impl EngineAnswer {
 }
 
 impl Case {
-    fn random(dice: &mut Dice, schema: &Value) -> Self {
-        let op = [PatchOperation::Apply, PatchOperation::TwoWay, PatchOperation::ThreeWay][dice.below(3)];
-        let original = generate::object(dice, schema);
+    fn random(random: &mut Random, schema: &Value) -> Self {
+        let op = [PatchOperation::Apply, PatchOperation::TwoWay, PatchOperation::ThreeWay][random.dice.below(3)];
+        let original = random.object(schema);
         let mut case = Self {
             op,
             schema: schema.clone(),
@@ -78,14 +77,14 @@ impl Case {
             patch: json!({}),
             modified: json!({}),
             current: json!({}),
-            overwrite: dice.odds(500),
+            overwrite: random.dice.odds(500),
         };
         match op {
-            PatchOperation::Apply => case.patch = generate::patch(dice, schema, &case.original),
-            PatchOperation::TwoWay => case.modified = generate::changed(dice, schema, &case.original),
+            PatchOperation::Apply => case.patch = random.patch(schema, &case.original),
+            PatchOperation::TwoWay => case.modified = random.changed(schema, &case.original),
             PatchOperation::ThreeWay => {
-                case.modified = generate::changed(dice, schema, &case.original);
-                case.current = generate::changed(dice, schema, &case.original);
+                case.modified = random.changed(schema, &case.original);
+                case.current = random.changed(schema, &case.original);
             }
         }
         case
@@ -290,11 +289,11 @@ fn agrees_with_the_reference_except_where_a_rule_explains_the_difference() {
     let mut differed = BTreeMap::<Vec<Difference>, usize>::new();
     let mut faults = Vec::new();
     while agreed.values().sum::<usize>() < wanted && faults.len() < 5 {
-        let mut dice = Dice(seeds.new_tree(&mut runner).unwrap().current());
-        let depth = dice.below(3);
-        let schema = generate::schema(&mut dice, depth);
+        let mut random = Random::new(seeds.new_tree(&mut runner).unwrap().current());
+        let depth = random.dice.below(3);
+        let schema = generate::schema(&mut random.dice, depth);
         let patcher = Patcher::from_json_schema("Kind", &schema.to_string()).unwrap();
-        let cases: Vec<Case> = (0..400).map(|_| Case::random(&mut dice, &schema)).collect();
+        let cases: Vec<Case> = (0..400).map(|_| Case::random(&mut random, &schema)).collect();
         let (theirs, ours) = std::thread::scope(|scope| {
             let theirs = scope.spawn(|| reference.ask(&schema, &cases));
             let ours: Vec<EngineAnswer> = cases.iter().map(|case| case.ours(&patcher)).collect();

@@ -1,16 +1,20 @@
 //! Lists whose items have several merge keys.
 
+use super::generate::Random;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use strategic_merge_patch::Patcher;
 
-/// A list of ports with the keys `port`, `protocol` and `zone`. With `default`, the protocol defaults to TCP.
-fn ports(default: bool) -> Patcher {
-    let protocol = if default { json!({"type": "string", "default": "TCP"}) } else { json!({"type": "string"}) };
-    let schema = json!({"type": "object", "properties": {"ports": {"type": "array",
-        "items": {"type": "object", "required": ["port"], "properties": {"port": {"type": "integer"}, "protocol": protocol,
-            "zone": {"type": "string"}, "to": {"type": "integer"}}},
-        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol", "zone"]}}});
+/// A list of ports with the keys `port`, `protocol` and `zone`. Random items have few values of each.
+fn schema() -> Value {
+    let [protocols, zones] = [json!(["TCP", "UDP"]), json!(["a", "b"])];
+    json!({"type": "object", "properties": {"ports": {"type": "array",
+        "items": {"type": "object", "required": ["port"], "properties": {"port": {"type": "integer", "enum": [0, 1, 2]},
+            "protocol": {"type": "string", "enum": protocols}, "zone": {"type": "string", "enum": zones}, "to": {"type": "integer"}}},
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol", "zone"]}}})
+}
+
+fn patcher(schema: &Value) -> Patcher {
     Patcher::from_json_schema("Service", &schema.to_string()).unwrap()
 }
 
@@ -18,16 +22,17 @@ fn list(items: &Value) -> Value {
     json!({ "ports": items })
 }
 
-const ALL: [&str; 3] = ["port", "protocol", "zone"];
-
 #[test]
 fn an_absent_key_equals_its_default() {
     let live = list(&json!([{"port": 80, "protocol": "TCP", "to": 1}, {"port": 80, "protocol": "UDP", "to": 1}]));
     let wanted = list(&json!([{"port": 80, "to": 2}, {"port": 80, "protocol": "UDP", "to": 1}]));
-    let patch = ports(true).create_two_way(&live, &wanted).unwrap();
-    let result = ports(true).apply(&live, &patch).unwrap();
+    let mut schema = schema();
+    schema["properties"]["ports"]["items"]["properties"]["protocol"]["default"] = json!("TCP");
+    let patcher = patcher(&schema);
+    let patch = patcher.create_two_way(&live, &wanted).unwrap();
+    let result = patcher.apply(&live, &patch).unwrap();
     assert_eq!(result["ports"][0], json!({"port": 80, "protocol": "TCP", "to": 2}), "{patch}");
-    assert_eq!(ports(true).create_two_way(&live, &result).unwrap()["ports"][0]["to"], 2);
+    assert_eq!(patcher.create_two_way(&live, &result).unwrap()["ports"][0]["to"], 2);
 }
 
 #[test]
@@ -48,7 +53,7 @@ fn refuses_invalid_directives() {
 [{"$patchMergeKey": ["port", "protocol"], "port": 2}, {"$patchMergeKey": ["port", "protocol", "zone"], "port": 1, "protocol": null}] => two items of the list have the same merge keys
 "#;
     for (items, wanted) in rows.lines().filter_map(|row| row.split_once(" => ")) {
-        let error = ports(false).apply(&live, &list(&serde_json::from_str(items).unwrap())).expect_err(items);
+        let error = patcher(&schema()).apply(&live, &list(&serde_json::from_str(items).unwrap())).expect_err(items);
         assert!(error.to_string().contains(wanted), "{items}: {error}");
     }
 }
@@ -57,43 +62,21 @@ fn refuses_invalid_directives() {
 fn an_order_entry_with_only_the_default_key_orders_every_item_with_this_key() {
     let live = list(&json!([{"port": 1}, {"port": 2, "protocol": "A"}, {"port": 2, "protocol": "B"}]));
     let patch = json!({"$setElementOrder/ports": [{"port": 2}, {"port": 1}]});
-    let result = ports(false).apply(&live, &patch).unwrap();
+    let result = patcher(&schema()).apply(&live, &patch).unwrap();
     assert_eq!(result, list(&json!([{"port": 2, "protocol": "A"}, {"port": 2, "protocol": "B"}, {"port": 1}])));
-}
-
-fn random() -> impl Strategy<Value = Value> {
-    let key = |values: &'static [&'static str]| prop::option::of(prop::sample::select(values));
-    let port = (0..3_u8, key(&["TCP", "UDP"]), key(&["a", "b"]), 0..3_u8).prop_map(|(port, protocol, zone, to)| {
-        let mut item = json!({"port": port, "to": to});
-        if let Some(protocol) = protocol {
-            item["protocol"] = json!(protocol);
-        }
-        if let Some(zone) = zone {
-            item["zone"] = json!(zone);
-        }
-        item
-    });
-    prop::collection::vec(port, 0..8).prop_map(|mut ports| {
-        let mut seen = Vec::new();
-        ports.retain(|port| {
-            let keys = ALL.map(|key| port[key].clone());
-            let new = !seen.contains(&keys);
-            seen.push(keys);
-            new
-        });
-        list(&Value::Array(ports))
-    })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn applying_the_patch_from_one_list_to_another_gives_the_other(before in random(), after in random()) {
-        let patch = ports(false).create_two_way(&before, &after).unwrap();
-        let result = ports(false).apply(&before, &patch).map_err(|error| TestCaseError::fail(format!("{error}: {patch}")))?;
+    fn applying_the_patch_from_one_list_to_another_gives_the_other(seed: u64) {
+        let (mut random, schema) = (Random::plain(seed), schema());
+        let (before, after, patcher) = (random.object(&schema), random.object(&schema), patcher(&schema));
+        let patch = patcher.create_two_way(&before, &after).unwrap();
+        let result = patcher.apply(&before, &patch).map_err(|error| TestCaseError::fail(format!("{error}: {patch}")))?;
         prop_assert_eq!(result, after, "{} by {}", before, patch);
-        let strict = ports(false).strict().apply(&before, &patch);
+        let strict = patcher.strict().apply(&before, &patch);
         prop_assert!(strict.is_ok(), "a created patch must be unambiguous: {patch}");
     }
 }

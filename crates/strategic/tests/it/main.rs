@@ -11,7 +11,6 @@
 mod apply;
 mod attacks;
 mod bad_input;
-mod cases;
 mod differential;
 mod documents;
 mod generate;

@@ -39,65 +39,46 @@ fn keyed(keys: &[&str], properties: &Value) -> Value {
 }
 
 #[test]
-fn lists_and_objects_with_a_rule_are_listed_at_every_depth() {
-    let env = keyed(&["name"], &json!({"name": {"type": "string"}}));
-    let schema = object(&json!({"spec": object(&json!({
-        "ports": keyed(&["port", "protocol"], &json!({"port": {"type": "integer"}, "protocol": {"type": "string"}})),
-        "containers": keyed(&["name"], &json!({"name": {"type": "string"}, "env": env})),
-        "pools": {"type": "object", "additionalProperties": object(&json!({"env": env}))},
-        "hosts": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-        "selector": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
-        "replicas": {"type": "integer"},
-    }))}));
-    assert_eq!(
-        rules(&schema),
-        [
-            "spec.containers: keys name",
-            "spec.containers[*].env: keys name",
-            "spec.hosts: set",
-            "spec.pools.*.env: keys name",
-            "spec.ports: keys port protocol",
-            "spec.selector: replace",
-        ]
-    );
-}
-
-#[test]
-fn nothing_is_listed_in_a_list_or_object_that_is_replaced() {
-    let env = keyed(&["name"], &json!({"name": {"type": "string"}}));
-    let schema = object(&json!({
-        "atomic": {"type": "array", "x-kubernetes-list-type": "atomic", "items": object(&json!({"env": env}))},
-        "untold": {"type": "array", "items": object(&json!({"env": env}))},
-        "sets": {"type": "array", "x-kubernetes-list-type": "set", "items": object(&json!({"env": env}))},
-        "whole": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"env": env}},
-    }));
-    assert_eq!(rules(&schema), ["whole: replace"]);
-}
-
-#[test]
-fn a_union_retains_keys_of_an_object_or_of_items() {
-    let members = json!({"type": {"type": "string"}, "a": {"type": "string"}, "b": {"type": "string"}});
-    let unions = json!([{"discriminator": "type", "fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
-    let mut union = object(&members);
-    union["x-kubernetes-unions"] = unions.clone();
-    let mut items = members;
-    items["name"] = json!({"type": "string"});
-    let mut list = keyed(&["name"], &items);
-    list["items"]["x-kubernetes-unions"] = unions;
-    let schema = object(&json!({"spec": object(&json!({"one": union.clone(), "many": list}))}));
-    assert_eq!(rules(&schema), ["spec.many: keys name, retain keys", "spec.one: fields, retain keys"]);
+fn each_list_or_object_with_a_rule_is_listed_unless_something_around_it_is_replaced() {
+    let text = || json!({"type": "string"});
+    let env = keyed(&["name"], &json!({"name": text()}));
+    let with_env = object(&json!({"env": env}));
+    let mut union = object(&json!({"type": text(), "a": text(), "b": text()}));
+    union["x-kubernetes-unions"] = json!([{"discriminator": "type", "fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
+    let mut items = union.clone();
+    items["properties"]["name"] = text();
+    let mut many = keyed(&["name"], &json!({}));
+    many["items"] = items;
+    let mut embedded = object(&json!({"spec": with_env}));
+    embedded["x-kubernetes-embedded-resource"] = json!(true);
+    let rows = [
+        (
+            keyed(&["port", "protocol"], &json!({"port": {"type": "integer"}, "protocol": text()})),
+            &["a: keys port protocol"][..],
+        ),
+        (keyed(&["name"], &json!({"name": text(), "env": env})), &["a: keys name", "a[*].env: keys name"]),
+        (json!({"type": "object", "additionalProperties": with_env}), &["a.*.env: keys name"]),
+        (json!({"type": "array", "x-kubernetes-list-type": "set", "items": text()}), &["a: set"]),
+        (json!({"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": text()}), &["a: replace"]),
+        (json!({"type": "integer"}), &[]),
+        // A list or object that is replaced has no rules inside.
+        (json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": with_env}), &[]),
+        (json!({"type": "array", "items": with_env}), &[]),
+        (json!({"type": "array", "x-kubernetes-list-type": "set", "items": with_env}), &[]),
+        (json!({"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"env": env}}), &["a: replace"]),
+        (union.clone(), &["a: fields, retain keys"]),
+        (many, &["a: keys name, retain keys"]),
+        // An embedded resource has only the rules of its own schema.
+        (embedded, &["a.spec.env: keys name"]),
+        (
+            json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}),
+            &[],
+        ),
+    ];
+    for (schema, wanted) in rows {
+        assert_eq!(rules(&object(&json!({"a": schema}))), wanted, "{schema}");
+    }
     assert_eq!(rules(&union), [": fields, retain keys"]);
-}
-
-#[test]
-fn an_embedded_resource_has_only_the_rules_of_its_own_schema() {
-    let env = keyed(&["name"], &json!({"name": {"type": "string"}}));
-    let mut typed = object(&json!({"spec": object(&json!({"env": env}))}));
-    typed["x-kubernetes-embedded-resource"] = json!(true);
-    let open =
-        json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true});
-    let schema = object(&json!({"a": typed, "b": open}));
-    assert_eq!(rules(&schema), ["a.spec.env: keys name"]);
 }
 
 #[test]

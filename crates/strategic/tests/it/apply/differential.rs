@@ -2,9 +2,9 @@
 
 #![allow(clippy::print_stdout, reason = "the counts show how much the test compared")]
 
-use super::generate::{self, Objects};
+use super::generate;
 use crate::differential::{Reference, wanted};
-use fixtures::dice::Dice;
+use crate::generate::Random;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use strategic_merge_patch::{ApplyError, Conflicts, Managers, Schema, ServerSideApply};
@@ -46,7 +46,8 @@ enum WriteAnswer {
 }
 
 impl Sequence {
-    fn next(&self, dice: &mut Dice, objects: &Objects<'_>) -> Write {
+    fn next(&self, random: &mut Random, schema: &Value) -> Write {
+        let dice = &mut random.dice;
         let conflicts = if dice.odds(500) { Conflicts::Overwrite } else { Conflicts::Refuse };
         let apply = dice.odds(600);
         let manager = if apply { *dice.pick(&APPLIERS) } else { *dice.pick(&WRITERS) };
@@ -55,11 +56,11 @@ impl Sequence {
             (true, Some(before)) if dice.odds(150) => before.clone(),
             (true, Some(_)) if dice.odds(100) => json!({"apiVersion": "example.com/v1", "kind": "Thing"}),
             (false, _) if self.live != json!({}) && dice.odds(150) => self.live.clone(),
-            (true, Some(before)) if dice.odds(700) => objects.changed(dice, before),
-            (true, _) if self.live != json!({}) && dice.odds(500) => objects.changed(dice, &self.live),
-            (true, _) => objects.object(dice),
-            (false, _) if self.live == json!({}) || dice.odds(50) => objects.object(dice),
-            (false, _) => objects.changed(dice, &self.live),
+            (true, Some(before)) if dice.odds(700) => generate::changed(random, schema, before),
+            (true, _) if self.live != json!({}) && dice.odds(500) => generate::changed(random, schema, &self.live),
+            (true, _) => generate::object(random, schema),
+            (false, _) if self.live == json!({}) || dice.odds(50) => generate::object(random, schema),
+            (false, _) => generate::changed(random, schema, &self.live),
         };
         Write { apply, manager, object, conflicts }
     }
@@ -164,21 +165,21 @@ fn alike(answer: WriteAnswer) -> WriteAnswer {
 fn agrees_with_the_api_server_in_every_sequence_of_writes() {
     let Some(mut reference) = Reference::start() else { return };
     let (seed, wanted) = wanted("KUBE_UNIONS_DIFFERENTIAL_SEQUENCES", SEQUENCES);
-    let mut dice = Dice(seed);
+    let mut random = Random { words: &generate::WORDS, ..Random::new(seed) };
     let mut counts = BTreeMap::<(&str, &str), usize>::new();
     for _ in 0..wanted.div_ceil(TOGETHER) {
-        let resource = dice.odds(500);
-        let mut schema = generate::kind(&mut dice, !resource);
-        let (odd, duplicates) = (*dice.pick(&[0, 0, 8]), *dice.pick(&[0, 20, 400]));
+        let resource = random.dice.odds(500);
+        let mut schema = generate::kind(&mut random.dice, !resource);
+        (random.misfits, random.duplicates) = (random.dice.odds(333), *random.dice.pick(&[0, 20, 400]));
         let new = || Sequence { live: json!({}), managers: Managers::default(), applied: BTreeMap::new() };
         let mut sequences: Vec<Sequence> = (0..TOGETHER).map(|_| new()).collect();
         for write in 0..WRITES {
-            if write == WRITES / 2 && dice.odds(500) {
-                generate::evolve(&mut dice, &mut schema);
+            if write == WRITES / 2 && random.dice.odds(500) {
+                generate::evolve(&mut random.dice, &mut schema);
             }
             let kind = kind(&schema, resource);
-            let objects = Objects { root: &schema, odd, duplicates };
-            let writes: Vec<Write> = sequences.iter().map(|sequence| sequence.next(&mut dice, &objects)).collect();
+            let resolved = generate::resolved(&schema, &schema, 2);
+            let writes: Vec<Write> = sequences.iter().map(|sequence| sequence.next(&mut random, &resolved)).collect();
             let requests: Vec<String> =
                 sequences.iter().zip(&writes).map(|(sequence, write)| sequence.request(write).to_string()).collect();
             let answers = reference.answers(&schema, &requests);

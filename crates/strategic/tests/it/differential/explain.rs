@@ -4,6 +4,7 @@
 
 use super::{Case, PatchOperation};
 use crate::generate::{distinct, field, key, merges, strategy, text};
+use fixtures::files::files;
 use serde_json::{Map, Value};
 
 /// A rule by which the engine differs from Go's package on purpose. The README explains each.
@@ -34,12 +35,14 @@ pub(super) const RULES: [(Difference, TakeOut); 10] = [
         sets_sorted(&case.schema, &mut case.original);
         sets_sorted(&case.schema, &mut case.current);
     }),
-    (Difference::OrderAskedFor, |case| deleted_before(&case.schema.clone(), &mut case.original, &case.patch)),
+    (Difference::OrderAskedFor, |case| {
+        walk_both(&case.schema, &mut case.original, &case.patch, &mut deleted_before);
+    }),
     (Difference::NothingLost, |case| case.each(&mut once)),
     (Difference::UnchangedReplace, |case| {
-        unchanged_replaced(&case.schema, &mut case.original, &case.modified);
-        unchanged_replaced(&case.schema, &mut case.original, &case.current);
-        unchanged_replaced(&case.schema, &mut case.current, &case.modified);
+        walk_both(&case.schema, &mut case.original, &case.modified, &mut unchanged_replaced);
+        walk_both(&case.schema, &mut case.original, &case.current, &mut unchanged_replaced);
+        walk_both(&case.schema, &mut case.current, &case.modified, &mut unchanged_replaced);
     }),
     (Difference::NumbersAreOneType, |case| {
         for document in [&mut case.original, &mut case.patch, &mut case.modified, &mut case.current] {
@@ -51,14 +54,19 @@ pub(super) const RULES: [(Difference, TakeOut); 10] = [
             return;
         }
         case.each(&mut sorted);
-        nothing_deleted(&case.schema, &case.original, &mut case.current);
+        walk_both(&case.schema, &mut case.current, &case.original, &mut nothing_deleted);
         case.each(&mut |_, fields| fields.retain(|_, value| value.as_array().is_none_or(|items| !items.is_empty())));
     }),
 ];
 
-/// Returns true for the name of a rule.
-pub(crate) fn is_rule(name: &str) -> bool {
-    RULES.iter().any(|(rule, _)| format!("{rule:?}") == name)
+#[test]
+fn the_rows_of_the_format_name_rules_that_exist() {
+    for (path, text) in files("tests/cases/strategic", "json") {
+        let suite: Value = serde_json::from_str(&text).unwrap();
+        for rule in suite["rows"].as_array().unwrap().iter().filter_map(|row| row["rule"].as_str()) {
+            assert!(RULES.iter().any(|(known, _)| format!("{known:?}") == rule), "{path}: `{rule}` is no rule");
+        }
+    }
 }
 
 impl Case {
@@ -116,27 +124,17 @@ fn sane(schema: &Value, fields: &mut Map<String, Value>) {
             items.retain(|item| !item[key].is_object() && !item[key].is_array() && item.get(key) != Some(&Value::Null));
         }
     }
-    let empty: Vec<String> = fields
+    let pointless: Vec<String> = fields
         .iter()
-        .filter_map(|(name, value)| {
-            let list = name.strip_prefix("$setElementOrder/")?;
+        .filter_map(|(name, order)| {
+            let (list, order) = (name.strip_prefix("$setElementOrder/")?, order.as_array()?);
             let beside = fields.get(list).and_then(Value::as_array).is_some_and(|items| !items.is_empty());
-            (value.as_array().is_some_and(Vec::is_empty) && beside).then(|| name.clone())
+            // For a list of objects without a key, the order that Go's package gives is meaningless.
+            let unkeyed = order.iter().any(Value::is_object) && key(field(schema, list)).is_none();
+            (order.is_empty() && beside || unkeyed).then(|| name.clone())
         })
         .collect();
-    for name in &empty {
-        fields.shift_remove(name);
-    }
-    // For a list of objects without a key, the order that Go's package gives is meaningless.
-    let unkeyed: Vec<String> = fields
-        .iter()
-        .filter_map(|(name, value)| {
-            let list = name.strip_prefix("$setElementOrder/")?;
-            let of_objects = value.as_array().is_some_and(|items| items.iter().any(Value::is_object));
-            (of_objects && key(field(schema, list)).is_none()).then(|| name.clone())
-        })
-        .collect();
-    for name in &unkeyed {
+    for name in &pointless {
         fields.shift_remove(name);
     }
 }
@@ -170,7 +168,7 @@ fn once(schema: &Value, fields: &mut Map<String, Value>) {
     for (schema, items) in lists(schema, fields) {
         let objects = items.iter().any(Value::is_object);
         if merges(schema) || key(schema).is_some() || !objects {
-            distinct(items, key(schema).filter(|_| objects));
+            distinct(items, key(schema).filter(|_| objects).as_slice(), &Value::Null);
         }
     }
 }
@@ -180,34 +178,45 @@ fn sorted(schema: &Value, fields: &mut Map<String, Value>) {
     for (schema, items) in lists(schema, fields) {
         if !merges(schema) && items.iter().all(|item| !item.is_object() && !item.is_array()) {
             items.sort_by_key(text);
-            distinct(items, None);
+            distinct(items, &[], &Value::Null);
         }
     }
 }
 
-/// Restores the items that only the current object lost from a set.
-fn nothing_deleted(schema: &Value, original: &Value, current: &mut Value) {
-    let (Value::Object(before), Value::Object(fields)) = (original, current) else { return };
-    for (name, now) in fields {
+/// Changes each object that another document has at the same place, the outermost first.
+fn walk_both(schema: &Value, one: &mut Value, other: &Value, change: ChangeBeside<'_>) {
+    let (Value::Object(fields), Value::Object(others)) = (one, other) else { return };
+    change(schema, fields, others);
+    for (name, value) in fields {
         let schema = field(schema, name);
-        match (before.get(name), now) {
-            (Some(before @ Value::Object(_)), now) => nothing_deleted(schema, before, now),
-            (Some(Value::Array(before)), Value::Array(now)) if merges(schema) => match key(schema) {
-                None if before.iter().chain(&*now).all(|item| !item.is_object()) => {
-                    now.extend(before.iter().cloned());
-                    distinct(now, None);
-                    now.sort_by_key(text);
-                }
-                None => {}
-                Some(key) => {
-                    for item in now {
-                        if let Some(before) = before.iter().find(|before| before[key] == item[key]) {
-                            nothing_deleted(&schema["items"], before, item);
-                        }
+        match (value, others.get(name)) {
+            (value @ Value::Object(_), Some(other)) => walk_both(schema, value, other, change),
+            (Value::Array(items), Some(Value::Array(others))) => {
+                let Some(key) = key(schema) else { continue };
+                for item in items {
+                    let id = item[key].clone();
+                    for other in others.iter().filter(|other| other[key] == id) {
+                        walk_both(&schema["items"], item, other, change);
                     }
                 }
-            },
+            }
             _ => {}
+        }
+    }
+}
+
+/// Changes the fields of an object beside those of the other.
+type ChangeBeside<'c> = &'c mut dyn FnMut(&Value, &mut Map<String, Value>, &Map<String, Value>);
+
+/// Restores the items that only the current object lost from a set.
+fn nothing_deleted(schema: &Value, now: &mut Map<String, Value>, before: &Map<String, Value>) {
+    for (name, now) in now {
+        let schema = field(schema, name);
+        let (Some(Value::Array(before)), Value::Array(now)) = (before.get(name), now) else { continue };
+        if merges(schema) && key(schema).is_none() && before.iter().chain(&*now).all(|item| !item.is_object()) {
+            now.extend(before.iter().cloned());
+            distinct(now, &[], &Value::Null);
+            now.sort_by_key(text);
         }
     }
 }
@@ -222,51 +231,20 @@ fn integers(value: &mut Value) {
 }
 
 /// Removes from the live object the items that the patch deletes from keyed lists.
-fn deleted_before(schema: &Value, live: &mut Value, patch: &Value) {
-    let (Value::Object(fields), Value::Object(said)) = (live, patch) else { return };
-    for (name, live) in fields {
-        let schema = field(schema, name);
-        match (&mut *live, said.get(name)) {
-            (Value::Array(items), Some(Value::Array(said))) => {
-                let Some(key) = key(schema) else { continue };
-                let deleted =
-                    |item: &Value| said.iter().any(|patch| patch["$patch"] == "delete" && patch[key] == item[key]);
-                items.retain(|item| !deleted(item));
-                for item in items {
-                    let id = item[key].clone();
-                    for patch in said.iter().filter(|patch| patch[key] == id) {
-                        deleted_before(&schema["items"], item, patch);
-                    }
-                }
-            }
-            (Value::Object(_), Some(said)) => deleted_before(schema, live, said),
-            _ => {}
-        }
+fn deleted_before(schema: &Value, live: &mut Map<String, Value>, patch: &Map<String, Value>) {
+    for (name, live) in live {
+        let (Value::Array(items), Some(Value::Array(said))) = (live, patch.get(name)) else { continue };
+        let Some(key) = key(field(schema, name)) else { continue };
+        items.retain(|item| !said.iter().any(|patch| patch["$patch"] == "delete" && patch[key] == item[key]));
     }
 }
 
 /// Removes unchanged maps with the strategy `replace` from the live object, so that both engines add them.
-fn unchanged_replaced(schema: &Value, live: &mut Value, wanted: &Value) {
-    let (Value::Object(fields), Value::Object(wanted)) = (live, wanted) else { return };
-    fields.retain(|name, value| {
+fn unchanged_replaced(schema: &Value, live: &mut Map<String, Value>, wanted: &Map<String, Value>) {
+    live.retain(|name, value| {
         let same = wanted.get(name) == Some(value);
         !(same && value.is_object() && strategy(field(schema, name)).contains("replace"))
     });
-    for (name, live) in fields {
-        let schema = field(schema, name);
-        match (live, wanted.get(name)) {
-            (live @ Value::Object(_), Some(wanted)) => unchanged_replaced(schema, live, wanted),
-            (Value::Array(items), Some(Value::Array(wanted))) => {
-                let Some(key) = key(schema) else { continue };
-                for item in items {
-                    if let Some(wanted) = wanted.iter().find(|wanted| wanted[key] == item[key]) {
-                        unchanged_replaced(&schema["items"], item, wanted);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Removes directives from the parts of a patch that are stored as they are.
