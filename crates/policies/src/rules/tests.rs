@@ -5,17 +5,21 @@ use serde_json::json;
 
 /// Compiles the unions of a schema.
 fn compiled(schema: &Value, options: &PolicyOptions) -> CompiledRules {
-    let parsed: Schema = serde_json::from_value(schema.clone()).unwrap();
-    let plan = kube_unions_core::union::compile(&parsed, true).plan;
+    compiled_as(&serde_json::from_value(schema.clone()).unwrap(), schema, options)
+}
+
+/// Compiles the unions of a parsed schema.
+fn compiled_as(parsed: &Schema, schema: &Value, options: &PolicyOptions) -> CompiledRules {
+    let plan = kube_unions_core::union::compile(parsed, true).plan;
     assert!(!plan.unions().is_empty(), "no union is in force");
     let gvk = GroupVersionKind { group: "g".into(), version: "v1".into(), kind: "K".into() };
     compile_rules(&RulesTarget { gvk: &gvk, plan: &plan, schema }, options)
 }
 
 /// Returns the schema with its rules.
-fn embedded(schema: &Value) -> Value {
+fn embedded(schema: &Value, options: &PolicyOptions) -> Value {
     let mut after = schema.clone();
-    let compiled = compiled(schema, &PolicyOptions::default());
+    let compiled = compiled(schema, options);
     assert_eq!(compiled.refusals, []);
     compiled.apply(&mut after);
     after
@@ -25,8 +29,8 @@ fn reasons(schema: &Value, options: &PolicyOptions) -> Vec<RefusalReason> {
     compiled(schema, options).refusals.into_iter().map(|refusal| refusal.reason).collect()
 }
 
-fn object(properties: impl Into<Value>) -> Value {
-    json!({"type": "object", "properties": properties.into()})
+fn object(properties: Value) -> Value {
+    json!({"type": "object", "properties": properties})
 }
 
 fn map_form() -> Value {
@@ -53,7 +57,7 @@ fn conditions(schema: &Value) -> Vec<&str> {
 fn a_nullable_discriminator_may_be_null() {
     let mut schema = map_form();
     (schema["required"], schema["properties"]["type"]["nullable"]) = (json!(["type"]), json!(true));
-    let after = embedded(&schema);
+    let after = embedded(&schema, &PolicyOptions::default());
     assert!(after["properties"]["type"].get("enum").is_none(), "an enum never allows null");
     assert_eq!(
         conditions(&after)[..2],
@@ -74,9 +78,7 @@ fn embedded_with_options(schema: &Value, empty_is_unset: &[&str]) -> Result<Valu
         let union = if declared.value.is_array() { &mut declared.value[0] } else { &mut declared.value };
         (union["required"], union["emptyIsUnset"]) = (true.into(), json!(empty_is_unset));
     }
-    let plan = kube_unions_core::union::compile(&parsed, true).plan;
-    let gvk = GroupVersionKind { group: "g".into(), version: "v1".into(), kind: "K".into() };
-    let compiled = compile_rules(&RulesTarget { gvk: &gvk, plan: &plan, schema }, &PolicyOptions::default());
+    let compiled = compiled_as(&parsed, schema, &PolicyOptions::default());
     let mut after = schema.clone();
     compiled.apply(&mut after);
     compiled.refusals.into_iter().next().map_or(Ok(after), |refusal| Err(refusal.reason))
@@ -118,13 +120,11 @@ fn an_empty_value_is_told_from_a_set_one_by_its_type() {
 
 #[test]
 fn a_union_of_many_members_has_one_rule_that_counts() {
-    let names: Vec<String> = (0..64).map(|number| format!("m{number:02}")).collect();
-    let properties: serde_json::Map<_, _> =
-        names.iter().map(|name| (name.clone(), json!({"type": "string"}))).collect();
-    let members: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), name.clone().into())).collect();
-    let mut schema = object(properties);
+    let names = || (0..64).map(|number| format!("m{number:02}"));
+    let mut schema = object(names().map(|name| (name, json!({"type": "string"}))).collect::<Value>());
+    let members: Value = names().map(|name| (name.clone(), Value::from(name))).collect();
     schema["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": members}]);
-    let after = embedded(&schema);
+    let after = embedded(&schema, &PolicyOptions::default());
     assert_eq!(conditions(&after).len(), 1);
     assert!(conditions(&after)[0].ends_with(" + (has(self.m63) ? 1 : 0) <= 1 // kube-unions"));
 }
@@ -150,10 +150,10 @@ fn unions_that_rules_cannot_express_are_named_with_the_reason() {
     assert_eq!(refused.refusals[0].place.as_deref(), Some("spec.u"));
     assert_eq!(refused.edits, []);
 
-    let warns = PolicyOptions { actions: Some(Actions::WARN), ..options.clone() };
-    assert_eq!(reasons(&map_form(), &warns), [RefusalReason::RulesOnlyReject]);
-    let audits = PolicyOptions { actions: Some(Actions::Audit), ..options.clone() };
-    assert_eq!(reasons(&map_form(), &audits), [RefusalReason::RulesOnlyReject]);
+    for actions in [Actions::WARN, Actions::Audit] {
+        let options = PolicyOptions { actions: Some(actions), ..options.clone() };
+        assert_eq!(reasons(&map_form(), &options), [RefusalReason::RulesOnlyReject]);
+    }
     let both = PolicyOptions { actions: Some(Actions::Deny { audit: true }), ..options.clone() };
     assert_eq!(reasons(&map_form(), &both), [RefusalReason::RulesDoNotAudit]);
     assert_eq!(compiled(&map_form(), &both).edits, compiled(&map_form(), &options).edits);
@@ -167,14 +167,10 @@ fn unions_that_rules_cannot_express_are_named_with_the_reason() {
 
 /// Returns an object with a union whose rules are too expensive in a list without a limit.
 fn nine_members() -> Value {
-    let mut values = serde_json::Map::new();
-    let mut properties = serde_json::Map::new();
-    for number in 0..9 {
-        values.insert(format!("V{number}"), json!({"name": format!("m{number}")}));
-        properties.insert(format!("m{number}"), json!({"type": "string"}));
-    }
-    properties.insert("type".to_owned(), json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": values}}));
-    object(properties)
+    let values: Value = (0..9).map(|number| (format!("V{number}"), json!({"name": format!("m{number}")}))).collect();
+    let mut schema = object((0..9).map(|number| (format!("m{number}"), json!({"type": "string"}))).collect::<Value>());
+    schema["properties"]["type"] = json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": values}});
+    schema
 }
 
 #[test]
@@ -196,12 +192,9 @@ fn a_union_is_refused_if_the_estimate_of_its_cost_is_too_high() {
 #[test]
 fn of_unions_that_exceed_the_limit_together_the_most_expensive_are_left_out() {
     let unlimited = json!({"type": "array", "items": list_form()});
-    let mut names = serde_json::Map::new();
-    for number in 0..30 {
-        names.insert(format!("l{number:02}"), unlimited.clone());
-    }
-    names.insert("small".to_owned(), map_form());
-    let found = compiled(&object(names), &PolicyOptions::default());
+    let mut fields: Value = (0..30).map(|number| (format!("l{number:02}"), unlimited.clone())).collect();
+    fields["small"] = map_form();
+    let found = compiled(&object(fields), &PolicyOptions::default());
     assert!(found.refusals.iter().all(|refusal| refusal.reason == RefusalReason::TooExpensiveTogether));
     assert!(!found.refusals.is_empty() && found.edits.len() > 10);
     assert!(found.edits.iter().any(|edit| edit.path[1] == "small"));
@@ -213,7 +206,7 @@ fn texts_of_users_cannot_leave_a_literal_or_a_line() {
     let mut schema = map_form();
     schema["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"] =
         json!({value: {"name": "a"}, "B": {"name": "b"}});
-    let after = embedded(&schema);
+    let after = embedded(&schema, &PolicyOptions::default());
     let rules = after["x-kubernetes-validations"].as_array().unwrap();
     assert!(
         rules
@@ -223,23 +216,16 @@ fn texts_of_users_cannot_leave_a_literal_or_a_line() {
     assert!(conditions(&after)[1].contains(r#"self.type != "\"\\`\n // kube-unions""#), "{:?}", conditions(&after));
 }
 
-fn in_form(form: RuleForm, schema: &Value) -> Value {
-    let mut after = schema.clone();
-    let compiled = compiled(schema, &PolicyOptions { rules: form, ..PolicyOptions::default() });
-    assert_eq!(compiled.refusals, []);
-    compiled.apply(&mut after);
-    after["allOf"].clone()
-}
-
 #[test]
 fn a_json_schema_has_the_message_of_each_rule() {
+    let options = PolicyOptions { rules: RuleForm::JsonSchema, ..PolicyOptions::default() };
     assert_eq!(
-        in_form(RuleForm::JsonSchema, &list_form())[0],
+        embedded(&list_form(), &options)["allOf"][0],
         json!({"if": {"required": ["oci", "git"]}, "then": {"properties": {"oci": false},
             "errorMessage": "oci: Forbidden: at most one of `git`, `oci`, `x-y` may be set"}})
     );
     assert_eq!(
-        in_form(RuleForm::JsonSchema, &map_form())[2],
+        embedded(&map_form(), &options)["allOf"][2],
         json!({"if": {"not": {"required": ["a"]}, "required": ["type"], "properties": {"type": {"enum": ["A"]}}},
             "then": {"required": ["a"], "errorMessage": "a: Required value: must be specified when `type` is \"A\""}})
     );
