@@ -1,128 +1,89 @@
-//! Generated specs of a `UnionDeclaration` against one schema. Each union is in force or has a fault.
+//! The declarations of the rows with random changes. Each union is in force or has a fault.
 
-use super::union_declaration;
-use fixtures::reviews::{GROUP, definition, version};
+use super::{Case, Suite};
+use fixtures::dice::Dice;
+use fixtures::reviews::{GROUP, declaration};
 use kube_unions_core::catalog::{Builder, Catalog};
-use kube_unions_core::declaration::{
-    Declaration, DeclaredMember, DeclaredUnion, Definition, Normalization, Place, Severity, Target,
-    UnionDeclarationSpec, ValidationAction,
-};
-use kube_unions_core::schema::SelectedField;
-use proptest::collection::{btree_map, vec};
-use proptest::option;
+use kube_unions_core::declaration::{Declaration, Definition, Place, Severity, UnionDeclarationSpec};
 use proptest::prelude::*;
-use proptest::sample::select;
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::sync::LazyLock;
 
-/// A schema with one node of each type, so that declarations hit and miss.
-fn fixed_schema() -> Value {
-    let fields = json!({
-        "a": {"type": "object", "properties": {"x": {"type": "string"}}},
-        "b": {"type": "string", "default": "x"},
-        "c": {"type": "array", "items": {"type": "string"}},
-        "type": {"type": "string", "enum": ["A", "B", ""]},
-        "kind": {"type": "string"},
-        "*": {"type": "string"},
-    });
-    let object = json!({"type": "object", "properties": fields, "required": ["c"]});
-    json!({"type": "object", "properties": {
-        "spec": {"type": "object", "properties": {
-            "a": object, "list": {"type": "array", "items": object}, "map": {"type": "object", "additionalProperties": object},
-            "type": {"type": "string"}, "b": {"type": "string"}, "open": {"x-kubernetes-preserve-unknown-fields": true},
-        }},
-        "a": {"type": "string"}, "type": {"type": "string"}, "status": object,
-    }})
+/// The rows about declarations of a kind with one version.
+static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
+    let cases = Suite::all().flat_map(|(_, cases)| cases);
+    cases.filter(|case| case.schema.is_some() && !case.declarations().is_empty()).collect()
+});
+
+const WORDS: [&str; 22] = [
+    "a", "b", "c", "type", "kind", "A", "B", "", "*", "é", "v1", "v2", "spec", "spec.a", "list[*]", "map.*", ".",
+    "[0]", "[\"a\"]", "[\"", "status", "Thing",
+];
+
+/// Changes a part of a value: another word, without it, or twice.
+fn change(dice: &mut Dice, value: &mut Value) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            let name = fields.keys().nth(dice.below(fields.len())).unwrap().clone();
+            match dice.below(8) {
+                0 => drop(fields.remove(&name)),
+                1 => drop(fields.insert((*dice.pick(&WORDS)).to_owned(), fields[&name].clone())),
+                _ => change(dice, &mut fields[&name]),
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            let at = dice.below(items.len());
+            match dice.below(8) {
+                0 => drop(items.remove(at)),
+                1 => items.push(items[at].clone()),
+                _ => change(dice, &mut items[at]),
+            }
+        }
+        Value::Bool(flag) => *flag = !*flag,
+        _ => *value = json!(*dice.pick(&WORDS)),
+    }
 }
 
-fn names() -> impl Strategy<Value = String> {
-    prop_oneof![9 => select(vec!["a", "b", "c", "type", "kind", "A", "B", "", "*"]).prop_map(str::to_owned), 1 => ".{0,6}"]
-}
-
-fn paths() -> impl Strategy<Value = String> {
-    let step = select(vec![
-        "spec", "status", ".a", ".list", ".map", ".type", "[*]", ".*", "a", "", ".", "[0]", "[\"a\"]", "[\"", "]",
-    ]);
-    prop_oneof![
-        4 => select(vec!["", "spec", "spec.a", "spec.list[*]", "spec.map.*", "status", "spec.list", "spec.map", "spec.a.type",
-            "spec.open", "spec.open[*]", "spec.open.list[*]", "spec.open.a.b"])
-            .prop_map(str::to_owned),
-        4 => vec(step, 0..5).prop_map(|steps| steps.concat()),
-        1 => ".{0,12}",
-    ]
-}
-
-fn declared_unions() -> impl Strategy<Value = DeclaredUnion> {
-    let field = any::<bool>().prop_map(|optional| SelectedField { optional });
-    let fields = prop_oneof![3 => Just(None), 1 => btree_map(names(), field, 0..4).prop_map(Some)];
-    let member = (option::of(names()), any::<bool>(), fields).prop_map(|(name, optional, fields)| DeclaredMember {
-        name,
-        optional,
-        fields,
-    });
-    let members = option::of(btree_map(names(), member, 0..4));
-    let fields = option::of(btree_map(names(), names(), 0..4));
-    let options = (any::<bool>(), prop_oneof![3 => vec(names(), 0..1), 1 => vec(names(), 0..4)]);
-    let list_keys = prop_oneof![3 => Just(BTreeMap::new()), 1 => btree_map(paths(), vec(names(), 0..2), 0..2)];
-    let untyped = (any::<bool>(), list_keys);
-    (paths(), option::of(names()), members, fields, options, untyped).prop_map(
-        |(path, discriminator, field_members, fields_to_discriminate_by, options, untyped)| DeclaredUnion {
-            path,
-            discriminator,
-            field_members,
-            fields_to_discriminate_by,
-            members: None,
-            required: options.0,
-            empty_is_unset: options.1,
-            schemaless: untyped.0,
-            list_keys: untyped.1,
-        },
-    )
-}
-
-fn specs() -> impl Strategy<Value = UnionDeclarationSpec> {
-    let target = (prop_oneof![4 => Just("Thing".to_owned()), 1 => names()], vec(select(vec!["v1", "v2", ""]), 0..2))
-        .prop_map(|(kind, versions)| Target {
-            group: GROUP.to_owned(),
-            kind,
-            versions: versions.into_iter().map(str::to_owned).collect(),
-        });
-    let actions = vec(select(vec![ValidationAction::Deny, ValidationAction::Warn, ValidationAction::Audit]), 0..3);
-    let normalization = select(vec![Normalization::Enabled, Normalization::Disabled]);
-    let pod_templates = prop_oneof![3 => Just(Vec::new()), 1 => vec(paths(), 0..2)];
-    (target, normalization, actions, vec(declared_unions(), 0..6), pod_templates).prop_map(
-        |(target, normalization, validation_actions, unions, pod_templates)| UnionDeclarationSpec {
-            target,
-            normalization,
-            validation_actions,
-            unions,
-            pod_templates,
-        },
-    )
+/// Returns a declaration of the row, changed so that it can still be read.
+fn spec(dice: &mut Dice, case: &Case) -> UnionDeclarationSpec {
+    let declarations: Vec<Value> = case.declarations().into_values().collect();
+    let mut spec = dice.pick(&declarations)["spec"].clone();
+    for _ in 0..dice.below(9) {
+        let mut changed = spec.clone();
+        change(dice, &mut changed);
+        if serde_json::from_value::<UnionDeclarationSpec>(changed.clone()).is_ok() {
+            spec = changed;
+        }
+    }
+    serde_json::from_value(spec).unwrap()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1_000, ..ProptestConfig::default() })]
     #[test]
-    fn whatever_is_declared_is_in_force_or_at_fault(first in specs(), second in specs()) {
-        let crd = definition(&Map::new(), &[version("v1", &fixed_schema(), true)]).to_string();
+    fn whatever_is_declared_is_in_force_or_at_fault(seed: u64) {
+        let mut dice = Dice(seed);
+        let case = dice.pick(&CASES);
+        let crd = case.document().to_string();
+        let [first, second] = [(); 2].map(|()| spec(&mut dice, case));
         let mut builder = Builder::new();
         // Add the second declaration, then remove the first.
         for specs in [&[("first", &first)][..], &[("first", &first), ("second", &second)], &[("second", &second)]] {
             let mut target = Definition::from_json(&crd).unwrap();
             builder.report("first", Vec::new());
             for (name, spec) in specs {
-                let text = union_declaration(name, &serde_json::to_value(spec).unwrap()).to_string();
-                let (declaration, faults) = Declaration::from_json(&text).unwrap();
+                let mut document = declaration(name, GROUP, "Thing", &json!({}));
+                document["spec"] = serde_json::to_value(spec).unwrap();
+                let (declaration, faults) = Declaration::from_json(&document.to_string()).unwrap();
                 let (same, _) = Declaration::from_spec(name, spec);
                 prop_assert_eq!(&declaration, &same, "the wire keeps everything");
-                prop_assert_eq!(target.declare(&declaration), spec.target.kind == "Thing");
+                prop_assert_eq!(target.declare(&declaration), is_about_thing(spec));
                 builder.report(name, faults);
             }
             builder.apply(target);
             let catalog = builder.build();
             for fault in catalog.faults() {
-                let named = specs.iter().any(|(name, _)| fault.declaration.as_deref() == Some(*name));
+                let named = fault.declaration.as_ref().is_none_or(|it| specs.iter().any(|(name, _)| it == name));
                 prop_assert!(named, "{} is no one's fault who is there", fault);
                 prop_assert!(!fault.to_string().contains('\n'), "{:?}", fault);
             }
@@ -141,9 +102,13 @@ proptest! {
     }
 }
 
+fn is_about_thing(spec: &UnionDeclarationSpec) -> bool {
+    (&*spec.target.group, &*spec.target.kind) == (GROUP, "Thing")
+}
+
 fn is_about_v1(spec: &UnionDeclarationSpec) -> bool {
     let versions = &spec.target.versions;
-    spec.target.kind == "Thing" && (versions.is_empty() || versions.iter().any(|version| version == "v1"))
+    is_about_thing(spec) && (versions.is_empty() || versions.iter().any(|version| version == "v1"))
 }
 
 fn is_at_fault(catalog: &Catalog, position: usize) -> bool {
