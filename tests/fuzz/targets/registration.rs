@@ -4,19 +4,12 @@
 use kube_unions::authority::{CertificateAuthority, Validity};
 use kube_unions::controllers::{EntryOptions, Registering, Registration};
 use kube_unions_core::admission::InspectionToken;
-use kube_unions_core::catalog::{Builder, Catalog};
-use kube_unions_core::declaration::Definition;
+use kube_unions_fuzz::CATALOG;
 use serde_json::Value;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 const OWNER: &str = "11111111-2222-3333-4444-555555555555";
-
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    let mut builder = Builder::new();
-    builder.apply(Definition::from_json(include_str!("../corpus/definition/everything.json")).unwrap());
-    builder.build()
-});
 
 static REGISTRATION: LazyLock<Registration> = LazyLock::new(|| Registration {
     registering: Registering::Everything,
