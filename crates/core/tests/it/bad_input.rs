@@ -1,34 +1,19 @@
 //! Bodies that no API server should send, and unusual ones that it may send. Each has its error or its response.
 
-use fixtures::reviews::{Verdict, answer, apply, catalog_of, thing};
+use crate::things;
+use fixtures::reviews::{GROUP, Verdict, answer, apply, review_text, thing};
 use kube_unions_core::admission::{Operation, Phase, Ratcheting, ReviewOutcome, review};
-use kube_unions_core::catalog::Catalog;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 const PHASES: [Phase; 3] = [Phase::Mutate, Phase::Validate, Phase::Both];
 
-/// A catalog of a kind with a union in `spec`, one in the values of a map, and `data`, which no plan names.
-fn catalog() -> Catalog {
-    catalog_of(&json!({"type": "object", "properties": {
-        "spec": {"type": "object", "properties": {
-            "type": {"type": "string", "enum": ["A", "B", "None"], "x-kubernetes-unions": {
-                "fieldMembers": {"A": {"name": "a"}, "B": {"name": "b"}, "None": null}}},
-            "a": {"type": "object", "properties": {"n": {"type": "integer"}}},
-            "b": {"type": "string"},
-        }},
-        "steps": {"type": "object", "additionalProperties": {"type": "object",
-            "x-kubernetes-unions": [{"discriminator": "kind", "fields-to-discriminateBy": {"x/y": "X", "x~z": "Z"}}],
-            "properties": {"kind": {"type": "string", "enum": ["X", "Z"]}, "x/y": {"type": "string"}, "x~z": {"type": "string"}}}},
-        "data": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-    }}))
-}
-
-/// Returns the text of an update that clears `a`. Text can contain what no JSON writer produces.
+/// Returns the text of an update with these fields. Text can contain what no JSON writer produces.
 fn update(old: &str, new: &str) -> String {
-    let fields = r#""apiVersion":"cases.example.com/v1","kind":"Thing","metadata":{"name":"example"}"#;
-    format!(
-        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"cases.example.com","version":"v1","kind":"Thing"}},"name":"example","operation":"UPDATE","object":{{{fields},{new}}},"oldObject":{{{fields},{old}}}}}}}"#
-    )
+    let object = |fields: &str| {
+        format!(r#"{{"apiVersion":"cases.example.com/v1","kind":"Thing","metadata":{{"name":"example"}},{fields}}}"#)
+    };
+    review_text([GROUP, "v1", "Thing"], "UPDATE", &object(new), &object(old))
 }
 
 /// A valid review, for tests that spoil it.
@@ -99,7 +84,7 @@ fn a_review_that_cannot_be_read_is_refused_with_the_reason() {
         ("an object that is a number", spoilt("/request/object", json!(7)), &["request.object"]),
         ("an old object that is a list", spoilt("/request/oldObject", json!([])), &["request.oldObject"]),
     ];
-    let catalog = catalog();
+    let catalog = things();
     for (name, body, says) in table {
         for phase in PHASES {
             let refused = review(&catalog, phase, Ratcheting::Enabled, &body);
@@ -114,8 +99,33 @@ fn a_review_that_cannot_be_read_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_review_is_answered_whatever_byte_of_it_is_spoilt() {
+    let catalog = things();
+    let steps =
+        |fields: &str| format!(r#""spec":{{"type":"A","a":{{}}}},"steps":{{"a\n":{{{fields}}},"b":[null,-1.5e3]}}"#);
+    let body = update(&steps(r#""kind":"X","x/y":"1""#), &steps(r#""kind":"Z","x/y":"1","x~z":"2""#)).into_bytes();
+    for at in 0..body.len() {
+        for with in ["", "\"", "{", "]", ":", ",", "\\", "\0", "7", "null", "\"\":"] {
+            // Before a byte, and in its place.
+            for rest in [&body[at..], &body[at + 1..]] {
+                let spoilt = [&body[..at], with.as_bytes(), rest].concat();
+                for phase in PHASES {
+                    let Ok(answer) = review(&catalog, phase, Ratcheting::Enabled, &spoilt) else { continue };
+                    let json = answer.to_json();
+                    assert!(
+                        serde_json::from_slice::<IgnoredAny>(&json).is_ok(),
+                        "{}",
+                        String::from_utf8_lossy(&spoilt)
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn what_an_error_repeats_of_the_body_is_short_and_printable() {
-    let catalog = catalog();
+    let catalog = things();
     let long = "x".repeat(100_000);
     for body in [
         spoilt("/apiVersion", json!(long)),
@@ -146,7 +156,7 @@ fn what_is_not_ours_is_allowed_untouched() {
         ),
         ("a subresource that is neither the object nor its status", request(&json!({"subResource": "scale"}))),
     ];
-    let catalog = catalog();
+    let catalog = things();
     for (name, body) in table {
         for phase in PHASES {
             let answer =
@@ -159,7 +169,7 @@ fn what_is_not_ours_is_allowed_untouched() {
 
 #[test]
 fn an_update_without_an_old_object_has_no_old_so_nothing_is_cleared() {
-    let catalog = catalog();
+    let catalog = things();
     for body in [without("/request/oldObject"), spoilt("/request/oldObject", Value::Null)] {
         let answer = answer(&catalog, Phase::Both, Ratcheting::Enabled, &body).unwrap();
         let Verdict::Denied(causes) = answer.verdict else { panic!("{answer:?}") };
@@ -171,13 +181,13 @@ fn an_update_without_an_old_object_has_no_old_so_nothing_is_cleared() {
 #[test]
 fn an_old_object_on_a_create_is_no_old() {
     let body = spoilt("/request/operation", json!("CREATE"));
-    let answer = answer(&catalog(), Phase::Both, Ratcheting::Enabled, &body).unwrap();
+    let answer = answer(&things(), Phase::Both, Ratcheting::Enabled, &body).unwrap();
     assert!(matches!(answer.verdict, Verdict::Denied(_)) && answer.operations.is_empty(), "{answer:?}");
 }
 
 #[test]
 fn the_answer_tells_for_metrics_only_kinds_that_the_catalog_knows() {
-    let catalog = catalog();
+    let catalog = things();
     let known = review(&catalog, Phase::Mutate, Ratcheting::Enabled, good().to_string().as_bytes()).unwrap();
     assert_eq!(
         (known.ordinal(), known.outcome(), known.operation()),
@@ -191,7 +201,7 @@ fn the_answer_tells_for_metrics_only_kinds_that_the_catalog_knows() {
 /// Returns the operations of the patch for an update, which must be allowed.
 fn operations(old: &str, new: &str) -> Vec<Value> {
     let body = update(old, new);
-    let answer = answer(&catalog(), Phase::Both, Ratcheting::Enabled, body.as_bytes()).unwrap();
+    let answer = answer(&things(), Phase::Both, Ratcheting::Enabled, body.as_bytes()).unwrap();
     assert_eq!(answer.verdict, Verdict::Allowed(None));
     answer.operations
 }
@@ -209,7 +219,7 @@ fn the_order_in_which_a_review_is_written_does_not_matter() {
             json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}),
         ];
         for body in bodies {
-            let answer = answer(&catalog(), Phase::Both, Ratcheting::Enabled, body.to_string().as_bytes()).unwrap();
+            let answer = answer(&things(), Phase::Both, Ratcheting::Enabled, body.to_string().as_bytes()).unwrap();
             assert_eq!(json!(answer.operations), expected, "{body}");
         }
     }
@@ -241,7 +251,7 @@ fn keys_are_escaped_in_pointers_and_applied_by_others() {
 
 #[test]
 fn values_of_a_user_are_cut_and_made_printable() {
-    let catalog = catalog();
+    let catalog = things();
     let long = "v".repeat(100_000);
     for value in [format!("{long}\u{1b}[31m"), format!("\n\r\t\u{7f}\u{1b}[31m{long}"), "\"quoted\"\\".to_owned()] {
         let new = format!(r#""spec":{{"type":{},"a":{{}}}}"#, json!(value));
@@ -264,12 +274,16 @@ fn values_of_a_user_are_cut_and_made_printable() {
     assert_eq!(patch.len(), 40);
 }
 
-/// Returns an update that adds `b` to `a`, with this metadata of the new object, by the field manager `own`.
-fn applied(metadata: &str) -> String {
-    let fields = r#""apiVersion":"cases.example.com/v1","kind":"Thing""#;
-    format!(
-        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"cases.example.com","version":"v1","kind":"Thing"}},"operation":"UPDATE","object":{{{fields},"metadata":{metadata},"spec":{{"type":"None","a":{{}}}}}},"oldObject":{{{fields},"metadata":{{"name":"example"}},"spec":{{"type":"A","a":{{}}}}}},"options":{{"kind":"UpdateOptions","fieldManager":"own"}}}}}}"#
-    )
+/// Returns an update that turns the type to `None` and keeps `a`, with this metadata of the new object and these options.
+fn applied(metadata: &str, options: &str) -> String {
+    let object = |metadata: &str, kind: &str| {
+        format!(
+            r#"{{"apiVersion":"cases.example.com/v1","kind":"Thing","metadata":{metadata},"spec":{{"type":"{kind}","a":{{}}}}}}"#
+        )
+    };
+    let old = object(r#"{"name":"example"}"#, "A");
+    let review = review_text([GROUP, "v1", "Thing"], "UPDATE", &object(metadata, "None"), &old);
+    review.replace(r#""options":null"#, &format!(r#""options":{options}"#))
 }
 
 fn entry(field_set: &str) -> String {
@@ -340,9 +354,9 @@ fn evidence_that_cannot_be_read_is_no_evidence() {
         ),
         ("an annotation that the manager does not own", annotation(manifest).replace(update, ""), false),
     ];
-    let catalog = catalog();
+    let catalog = things();
     for (name, metadata, counts) in rows {
-        let body = applied(&metadata);
+        let body = applied(&metadata, r#"{"kind":"UpdateOptions","fieldManager":"own"}"#);
         let review = review(&catalog, Phase::Both, Ratcheting::Enabled, body.as_bytes()).unwrap();
         let expected = if counts { ReviewOutcome::Denied } else { ReviewOutcome::Patched };
         assert_eq!(review.outcome(), expected, "{name}: {:?}", review.denial());
@@ -351,7 +365,7 @@ fn evidence_that_cannot_be_read_is_no_evidence() {
 
 #[test]
 fn options_of_any_shape_are_answered() {
-    let catalog = catalog();
+    let catalog = things();
     let managed = format!(r#"{{"managedFields":[{}]}}"#, entry(r#"{"f:spec":{"f:type":{},"f:a":{}}}"#));
     for options in [
         "null",
@@ -363,7 +377,7 @@ fn options_of_any_shape_are_answered() {
         r#"{"fieldManager":["own"]}"#,
         r#"{"fieldManager":""}"#,
     ] {
-        let body = applied(&managed).replace(r#"{"kind":"UpdateOptions","fieldManager":"own"}"#, options);
+        let body = applied(&managed, options);
         let review = review(&catalog, Phase::Both, Ratcheting::Enabled, body.as_bytes()).unwrap();
         assert_eq!(review.outcome(), ReviewOutcome::Patched, "{options}");
     }

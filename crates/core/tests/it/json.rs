@@ -1,32 +1,18 @@
 //! Reviews whose JSON is written in several ways get the same answer.
 
-use fixtures::reviews::{answer, catalog_of};
+use crate::things;
+use fixtures::reviews::{GROUP, answer, review_text};
 use kube_unions_core::admission::{Phase, Ratcheting, ReviewError, StoredObject, StoredObjectError, review};
 use kube_unions_core::catalog::Catalog;
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::LazyLock;
 
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    let members = json!({"a": {"type": "object"}, "b": {"type": "string"}, "type": {"type": "string"}});
-    let union = json!({"type": "object", "properties": members,
-        "x-kubernetes-unions": [{"discriminator": "type", "fields-to-discriminateBy": {"a": "A", "b": "B"}}]});
-    let mut item = union.clone();
-    item["properties"]["name"] = json!({"type": "string"});
-    item["required"] = json!(["name"]);
-    catalog_of(&json!({"type": "object", "properties": {
-        "spec": {"type": "object", "properties": {
-            "one": union, "list": {"type": "array", "items": union},
-            "map": {"type": "object", "additionalProperties": union},
-            "keyed": {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-            "data": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}))
-});
+static CATALOG: LazyLock<Catalog> = LazyLock::new(things);
 
 fn update(new: &str, old: &str) -> String {
-    format!(
-        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"cases.example.com","version":"v1","kind":"Thing"}},"operation":"UPDATE","object":{new},"oldObject":{old}}}}}"#
-    )
+    review_text([GROUP, "v1", "Thing"], "UPDATE", new, old)
 }
 
 /// Returns the text of a value: scalars, lists, and objects with the names of unions, some of them twice or with escapes.
@@ -83,7 +69,7 @@ proptest! {
 
 #[test]
 fn what_is_skipped_is_json_all_the_same() {
-    let entry = CATALOG.lookup("cases.example.com", "v1", "Thing").unwrap();
+    let entry = CATALOG.lookup(GROUP, "v1", "Thing").unwrap();
     assert!(matches!(StoredObject::judge(entry, "[]"), Err(StoredObjectError::NotAnObject)));
     for broken in
         ["nul", "01", "1.", "[1,]", "{\"x\":1,}", "{x:1}", "[}", "{]", "\"\\x\"", "\"\u{1}\"", "\"\\u12\"", "[1 2]"]
