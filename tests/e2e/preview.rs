@@ -1,17 +1,14 @@
 //! `preview` against a real API server: each prediction equals its answer, without kube-unions, and with its webhook or its policies.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::Command;
 
 use kube_unions::cli::with_built_in_defaults;
 use kube_unions_policies::KubernetesVersion;
 use serde_json::{Value, json};
 
-use crate::assets;
+use crate::applied::helm::Helm;
 use crate::builtin::{BuiltIn, Objects, collection, path};
 use crate::cluster::{AnyCluster, Cluster, say, some_or_all};
-use crate::kubectl::{self, Output};
 use crate::presets::{Row, Then, is_validated, list, rows};
 use crate::process::Workspace;
 use crate::version::version;
@@ -101,7 +98,7 @@ fn items<'v>(objects: impl IntoIterator<Item = &'v Value>) -> String {
 struct Upgrades {
     by: EnforcedBy,
     objects: Objects,
-    kubeconfig: PathBuf,
+    helm: Helm,
     workspace: Workspace,
     crds: Vec<Value>,
     all: Vec<Upgrade>,
@@ -144,7 +141,7 @@ impl Upgrades {
         });
         let all = of_incidents.chain(of_presets).collect();
         let workspace = Workspace::new("preview");
-        Self { by, objects, kubeconfig: cluster.kubeconfig().to_owned(), workspace, crds, all }
+        Self { by, objects, helm: Helm::new(cluster.kubeconfig()), workspace, crds, all }
     }
 
     /// The clients that differ in what they send: `helm` sends no annotation, which policies cannot read, and `helm4` applies server-side.
@@ -210,8 +207,8 @@ impl Upgrades {
             "merge" => (&["create", "-f", "-"], &[]),
             "replace" => (&["create", "-f", "-"], &["replace", "-f", "-"]),
             helm => {
-                self.helm(helm, &["install", release], &old).accepted();
-                return self.helm(helm, &["upgrade", release], &new).stderr;
+                assert_eq!(self.helm.upgrade(helm, release, &old), None);
+                return self.helm.upgrade(helm, release, &new).unwrap_or_default();
             }
         };
         kubectl(first, &old).accepted();
@@ -223,22 +220,6 @@ impl Upgrades {
             format!("{} {}: {}\n", path_of(object), answer.status, answer.body["message"])
         };
         new.iter().map(patch).collect()
-    }
-
-    /// Runs Helm with a chart of these objects.
-    fn helm(&self, tool: &str, command: &[&str], objects: &[Value]) -> Output {
-        let workspace = &self.workspace;
-        std::fs::create_dir_all(workspace.path().join("chart/templates")).unwrap();
-        workspace.write("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n");
-        let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
-        workspace.write("chart/templates/objects.yaml", &documents.join("\n---\n"));
-        let mut helm = Command::new(assets::tool(tool).unwrap_or_else(|message| panic!("{message}")));
-        helm.env_clear()
-            .env("HOME", workspace.path())
-            .env("KUBECONFIG", &self.kubeconfig)
-            .current_dir(workspace.path());
-        helm.args(command).args(["chart", "--namespace=default"]);
-        kubectl::run(helm, &format!("{tool} {}", command.join(" ")), "")
     }
 
     /// Waits until an object with two members is refused, and one with one member is not: policies answer 503 until they know a new kind.

@@ -1,39 +1,36 @@
-//! Helm 3 and Helm 4, with a chart of one object.
+//! Helm 3 and Helm 4, with a chart whose values are its objects.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::rows::Way;
-use super::server::Server;
 use crate::assets;
 use crate::kubectl;
 use crate::process::Workspace;
 
 /// Both versions, with a home of their own.
-pub(super) struct Helm {
+pub(crate) struct Helm {
     home: Workspace,
     kubeconfig: PathBuf,
 }
 
 impl Helm {
-    pub(super) fn new(server: &Server) -> Self {
+    pub(crate) fn new(kubeconfig: &Path) -> Self {
         let home = Workspace::new("helm");
         std::fs::create_dir_all(home.path().join("chart/templates")).expect("a folder");
         home.write("chart/Chart.yaml", "apiVersion: v2\nname: applied\nversion: 1.0.0\n");
-        home.write("chart/templates/object.yaml", "{{ toYaml .Values.object }}\n");
-        Self { home, kubeconfig: server.kubeconfig() }
+        home.write("chart/templates/objects.yaml", "{{ range .Values.objects }}\n---\n{{ toYaml . }}\n{{ end }}\n");
+        Self { home, kubeconfig: kubeconfig.to_owned() }
     }
 
-    /// Runs `helm upgrade --install` of a release with this object. Returns the error of helm.
-    pub(super) fn upgrade(&self, way: Way, release: &str, object: &Value) -> Option<String> {
-        let tool = if way == Way::Helm3 { "helm" } else { "helm4" };
+    /// Runs `helm upgrade --install` of a release with these objects. Returns the error of helm.
+    pub(crate) fn upgrade(&self, tool: &str, release: &str, objects: &[Value]) -> Option<String> {
         let arguments = ["upgrade", "--install", release, "chart", "--namespace=default", "--values=-"];
         let mut helm = Command::new(assets::tool(tool).unwrap_or_else(|message| panic!("{message}")));
         helm.env_clear().env("HOME", self.home.path()).env("KUBECONFIG", &self.kubeconfig);
         helm.current_dir(self.home.path()).args(arguments);
-        let values = json!({"object": object}).to_string();
+        let values = json!({"objects": objects}).to_string();
         let output = kubectl::run(helm, &format!("{tool} {}", arguments.join(" ")), &values);
         (!output.succeeded()).then_some(output.stderr)
     }

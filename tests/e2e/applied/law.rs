@@ -7,23 +7,19 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Map, Value, json};
+use strategic_merge_patch::json_merge::two_way;
 
 use super::place::Place as At;
-use super::player::{APPLIER, OTHER, Round, State, classify, next, refusal};
-use super::rows::{Answer, Enforcement, Way};
+use super::player::{Case, Played, Round, State, play};
+use super::rows::{Answer, Author, Enforcement, Way};
 use super::server::{Server, compile};
-use crate::background::in_parallel;
 use crate::builtin::wait_for_verdict;
-use crate::client_side;
 use crate::cluster::say;
-use crate::http;
 use crate::native::random::{Place, Unusual};
 use crate::native::without_nulls;
-use fixtures::crds::crd;
+use fixtures::crds::{crd, custom_resource};
 use fixtures::dice::Dice;
 use fixtures::reviews::{declaration, lift_unions, version};
 
@@ -32,8 +28,8 @@ const KINDS: usize = 4;
 const CASES: usize = 1_000;
 /// Fields with unions in the `spec` of a kind.
 const PLACES: usize = 8;
-/// Answers that an API server without unions gives, too: server-side apply of an empty list or map over items of its own stores a null
-/// or nothing first.
+
+/// The name of the answers that unions have no part in.
 const OF_THE_API_SERVER: &str = "OfTheApiServer";
 
 /// A random kind.
@@ -41,31 +37,14 @@ struct RandomKind {
     definition: Value,
     declaration: Value,
     places: Vec<Place>,
-    collection: String,
-    api_version: String,
+    group: String,
     name: String,
 }
 
-/// A manifest that is applied three times over an object.
-struct Case {
-    kind: usize,
-    way: Way,
-    name: String,
-    place: usize,
-    /// The writes that lead to the stored object: the field manager and the `spec`.
-    before: Vec<(Writer, Value)>,
-    manifest: Value,
-}
-
-/// The author of a write that leads to the stored object.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Writer {
-    /// The way of the case.
-    Own,
-    /// Server-side apply by another manager.
-    Manager,
-    /// A controller's `Update`.
-    Controller,
+/// A manifest that is applied three times over an object, and the schema of its union.
+struct Random {
+    case: Case,
+    schema: Value,
 }
 
 #[test]
@@ -101,57 +80,50 @@ fn run(server: &Server, enforcement: Enforcement, seed: u64, count: usize) -> BT
     let group = format!("s{seed}.{enforcement:?}.law.example").to_lowercase();
     let mut unusual = Unusual::default();
     let kinds: Vec<_> = (0..KINDS).map(|number| RandomKind::new(&group, number, &mut random, &mut unusual)).collect();
-    let alone: Vec<_> = kinds.iter().map(RandomKind::without_unions).collect();
-    for kind in kinds.iter().chain(&alone) {
-        let answer = server.send(
-            "POST",
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-            "application/json",
-            &kind.definition,
-        );
-        assert!(answer.is_success(), "{answer:?}");
-    }
-    for kind in kinds.iter().chain(&alone) {
-        server.wait_until_served(&kind.collection);
-    }
-    let cases: Vec<Case> = (0..count).map(|number| Case::new(number, &kinds, &mut random)).collect();
-    let refused = AtomicUsize::new(0);
-    in_parallel(&cases, |case| {
-        refused.fetch_add(usize::from(!case.store(server, &kinds[case.kind])), Ordering::Relaxed);
-    });
-    // The null of a server-side apply may be refused by the schema.
-    assert!(refused.into_inner() * 10 < count, "most objects can be stored");
-    enforce(server, enforcement, &group, &kinds);
+    define(server, &kinds);
+    let random: Vec<Random> = (0..count).map(|number| kinds[random.below(KINDS)].random(number, &mut random)).collect();
+    let cases: Vec<&Case> = random.iter().map(|random| &random.case).collect();
+    let played = play(server, &cases, || enforce(server, enforcement, &group, &kinds));
 
-    let answers: Mutex<BTreeMap<&str, usize>> = Mutex::default();
-    let broken: Mutex<Vec<String>> = Mutex::default();
-    in_parallel(&cases, |case| {
-        let kind = &kinds[case.kind];
-        let (before, rounds) = case.play(server, kind);
-        let answer = classify(before.as_ref(), &rounds);
-        let late = enforcement == Enforcement::Policies && case.way == Way::ClientSide;
+    let (mut answers, mut broken, mut doubtful, mut unreached) = (BTreeMap::new(), Vec::new(), Vec::new(), 0);
+    for (random, played) in random.iter().zip(&played) {
+        let rounds = &played.rounds;
+        let late = enforcement == Enforcement::Policies && random.case.way == Way::ClientSide;
         let fails = rounds.iter().filter_map(|round| round.refusal.as_ref()).any(|words| words.contains("evaluat"));
-        let name = match &answer {
+        let name = match &played.answer {
+            _ if !played.is_reached => {
+                unreached += 1;
+                continue;
+            }
             // A policy that cannot be evaluated refuses everything.
-            _ if fails => "Broken",
+            _ if fails => {
+                broken.push(random.tell(played));
+                continue;
+            }
             Ok(Answer::Kept) => "Kept",
             Ok(Answer::Stored) => "Stored",
             Ok(Answer::Refused) => "Refused",
             Ok(Answer::Late | Answer::Settles) if late => "Late",
-            Ok(Answer::Settles) if case.sends_empty_objects_again(&rounds) => "EmptyAgain",
-            Ok(_) => {
-                case.store(server, &alone[case.kind]);
-                let (before, rounds) = case.play(server, &alone[case.kind]);
-                if classify(before.as_ref(), &rounds) == answer { OF_THE_API_SERVER } else { "Broken" }
+            Ok(Answer::Settles) if random.sends_empty_objects_again(rounds) => "EmptyAgain",
+            Ok(_) | Err(_) => {
+                doubtful.push((random, played));
+                continue;
             }
-            Err(_) => "Broken",
         };
-        *answers.lock().unwrap().entry(name).or_default() += 1;
-        if name == "Broken" {
-            broken.lock().unwrap().push(case.tell(kind, before.as_ref(), &answer, &rounds));
+        *answers.entry(name).or_default() += 1;
+    }
+    // An API server without unions gives some of the other answers, too: server-side apply of an empty list or map over items of its own
+    // stores a null or nothing first.
+    let answers_alone = alone(server, &group, &kinds, doubtful.iter().map(|(random, _)| &random.case));
+    for ((random, played), alone) in doubtful.into_iter().zip(answers_alone) {
+        if played.answer.is_ok() && alone == played.answer {
+            *answers.entry(OF_THE_API_SERVER).or_default() += 1;
+        } else {
+            broken.push(random.tell(played));
         }
-    });
-    let (answers, broken) = (answers.into_inner().unwrap(), broken.into_inner().unwrap());
+    }
+    // The null of a server-side apply may be refused by the schema.
+    assert!(unreached * 10 < count, "most objects can be stored");
     let told = broken.iter().take(5).fold(String::new(), |told, case| told + "\n" + case);
     assert!(broken.is_empty(), "seed {seed}: {} of {count} cases break the law: {answers:?}\n{told}", broken.len());
     let untold = answers.get(OF_THE_API_SERVER).copied().unwrap_or_default();
@@ -161,11 +133,55 @@ fn run(server: &Server, enforcement: Enforcement, seed: u64, count: usize) -> BT
     answers
 }
 
+fn define(server: &Server, kinds: &[RandomKind]) {
+    for kind in kinds {
+        crate::kind::apply(server.client(), &kind.definition);
+    }
+    for kind in kinds {
+        server.wait_until_served(&kind.collection());
+    }
+}
+
+/// Returns the answers of an API server that enforces no unions.
+fn alone<'c>(
+    server: &Server,
+    group: &str,
+    kinds: &[RandomKind],
+    cases: impl Iterator<Item = &'c Case>,
+) -> Vec<Result<Answer, String>> {
+    let other = format!("alone.{group}");
+    let moved = |value: &Value| -> Value {
+        serde_json::from_str(&value.to_string().replace(group, &other)).expect("a group is no part of the syntax")
+    };
+    let cases: Vec<Case> = cases
+        .map(|case| Case {
+            collection: case.collection.replace(group, &other),
+            bare: moved(&case.bare),
+            ..case.clone()
+        })
+        .collect();
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    let kinds: Vec<_> = kinds
+        .iter()
+        .map(|kind| RandomKind {
+            definition: moved(&kind.definition),
+            declaration: Value::Null,
+            places: Vec::new(),
+            group: other.clone(),
+            name: kind.name.clone(),
+        })
+        .collect();
+    define(server, &kinds);
+    play(server, &cases.iter().collect::<Vec<_>>(), || ()).into_iter().map(|played| played.answer).collect()
+}
+
 /// Enforces the unions of the kinds, and waits until they are in force.
 fn enforce(server: &Server, enforcement: Enforcement, group: &str, kinds: &[RandomKind]) {
     let kubectl = server.kubectl("law");
     if enforcement == Enforcement::Webhook {
-        server.register(group, &[group]);
+        server.register(group);
     }
     for kind in kinds {
         if enforcement == Enforcement::Webhook {
@@ -178,10 +194,7 @@ fn enforce(server: &Server, enforcement: Enforcement, group: &str, kinds: &[Rand
         }
     }
     for kind in kinds {
-        let probe = kind.object("probe", &json!({}));
-        let members = [&json!({"a": "x"}), &json!({"b": "x"})];
-        server.wait_until_cleared(&kind.collection, "", &probe, &At::from("spec.probe".to_owned()), members);
-        server.wait_until_refused(&kind.collection, &kind.object("both", &json!({"probe": {"a": "x", "b": "x"}})));
+        server.wait_until_in_force(group, &kind.name, "probe", &["spec"]);
     }
 }
 
@@ -202,141 +215,75 @@ impl RandomKind {
         let declared = format!("{}.{group}", name.to_lowercase());
         Self {
             declaration: declaration(&declared, group, &name, &json!({"unions": unions})),
-            collection: format!("/apis/{group}/v1/namespaces/default/{}s", name.to_lowercase()),
-            api_version: format!("{group}/v1"),
+            group: group.to_owned(),
             definition,
             places,
             name,
         }
     }
 
-    /// Returns a kind with the same schema, whose unions nothing enforces.
-    fn without_unions(&self) -> Self {
-        let group = self.definition["spec"]["group"].as_str().expect("a group");
-        let moved = |text: &str| text.replace(group, &format!("alone.{group}"));
-        Self {
-            definition: serde_json::from_str(&moved(&self.definition.to_string())).expect("a CRD"),
-            declaration: Value::Null,
-            places: Vec::new(),
-            collection: moved(&self.collection),
-            api_version: moved(&self.api_version),
-            name: self.name.clone(),
-        }
+    fn collection(&self) -> String {
+        format!("/apis/{}/v1/namespaces/default/{}s", self.group, self.name.to_lowercase())
     }
 
-    fn object(&self, name: &str, spec: &Value) -> Value {
-        json!({"apiVersion": self.api_version, "kind": self.name, "metadata": {"name": name, "namespace": "default"}, "spec": spec})
-    }
-}
-
-impl Case {
-    fn new(number: usize, kinds: &[RandomKind], random: &mut Dice) -> Self {
-        let kind = random.below(kinds.len());
+    /// Returns a case of this kind.
+    fn random(&self, number: usize, random: &mut Dice) -> Random {
         let place = random.below(PLACES);
-        let unions = &kinds[kind].places[place];
-        let field = format!("p{place}");
+        let unions = &self.places[place];
         let spec = |value: Option<&Value>| {
-            let fields = value.map(|value| (field.clone(), without_nulls(value)));
+            let fields = value.map(|value| (format!("p{place}"), without_nulls(value)));
             Value::Object(fields.into_iter().collect())
         };
+        let author = |random: &mut Dice| *random.pick(&[Author::Own, Author::Manager, Author::Controller]);
         let mut value = unions.value(random);
         let mut before = Vec::new();
         if random.chance(90) {
-            let writer = [Writer::Own, Writer::Manager, Writer::Controller][random.below(3)];
-            before.push((writer, spec(value.as_ref())));
+            let first = spec(value.as_ref());
+            before.push((author(random), first.clone()));
             if random.chance(40) {
                 value = unions.changed(value.as_ref(), random);
-                let writer = [Writer::Own, Writer::Manager, Writer::Controller][random.below(3)];
-                before.push((writer, spec(value.as_ref())));
+                let (author, second) = (author(random), spec(value.as_ref()));
+                // A controller removes what it does not have.
+                let second = if author == Author::Controller { two_way(&first, &second) } else { second };
+                before.push((author, second));
             }
         }
         let manifest = if random.chance(80) { unions.changed(value.as_ref(), random) } else { unions.value(random) };
-        Self {
-            kind,
+        let name = format!("case{number}");
+        let case = Case {
             way: if random.chance(60) { Way::ServerSide } else { Way::ClientSide },
-            name: format!("case{number}"),
-            place,
+            collection: self.collection(),
+            place: At::new("/spec", &json!({})),
+            bare: custom_resource(&self.group, &self.name, &name, &json!({})),
+            name,
             before,
             manifest: spec(manifest.as_ref()),
-        }
+            by_tool: false,
+        };
+        Random { case, schema: unions.schema() }
     }
+}
 
-    /// Makes the writes that lead to the stored object. Returns false if the API server refuses one.
-    fn store(&self, server: &Server, kind: &RandomKind) -> bool {
-        let mut accepted = true;
-        for (writer, spec) in &self.before {
-            let object = kind.object(&self.name, spec);
-            let path = format!("{}/{}", kind.collection, self.name);
-            let answer = match writer {
-                Writer::Own => self.send(server, kind, spec),
-                Writer::Manager => Some(server.apply_as(OTHER, &path, &object)),
-                Writer::Controller => Some(match server.stored(&path) {
-                    None => server.send("POST", &kind.collection, "application/json", &object),
-                    Some(mut stored) => {
-                        stored["spec"] = spec.clone();
-                        server.send("PUT", &format!("{path}?fieldManager=controller"), "application/json", &stored)
-                    }
-                }),
-            };
-            accepted &= answer.as_ref().is_none_or(http::Answer::is_success);
-        }
-        accepted
-    }
-
-    /// Sends an apply by the way of the case. `None`: there is nothing to send.
-    fn send(&self, server: &Server, kind: &RandomKind, spec: &Value) -> Option<http::Answer> {
-        let object = kind.object(&self.name, spec);
-        if self.way == Way::ServerSide {
-            return Some(server.apply_as(APPLIER, &format!("{}/{}", kind.collection, self.name), &object));
-        }
-        client_side::apply(server.client(), &kind.collection, &object)
-    }
-
+impl Random {
     /// Returns true if the second apply stored nothing but empty objects: a client-side apply sends those of the manifest again that were
     /// cleared with their content.
     fn sends_empty_objects_again(&self, rounds: &[Round]) -> bool {
         let stored = |round: &Round| round.state.as_ref().map(State::without_empty_objects);
-        self.way == Way::ClientSide && stored(&rounds[0]) == stored(&rounds[1])
+        self.case.way == Way::ClientSide && stored(&rounds[0]) == stored(&rounds[1])
     }
 
-    /// Applies the manifest three times. Returns the object before, and each result.
-    fn play(&self, server: &Server, kind: &RandomKind) -> (Option<State>, Vec<Round>) {
-        let before = self.state(server, kind);
-        let mut rounds: Vec<Round> = Vec::new();
-        for _ in 0..3 {
-            let round = next(&rounds).unwrap_or_else(|| self.apply(server, kind));
-            rounds.push(round);
+    fn tell(&self, played: &Played) -> String {
+        let Case { way, name, before, manifest, .. } = &self.case;
+        let mut told = format!("{way:?} {name} {:?}\n", played.answer.as_ref().ok());
+        let _ = writeln!(told, "  schema: {}", self.schema);
+        for (author, spec) in before {
+            let _ = writeln!(told, "  {author:?} wrote {spec}");
         }
-        (before, rounds)
-    }
-
-    fn apply(&self, server: &Server, kind: &RandomKind) -> Round {
-        let answer = self.send(server, kind, &self.manifest);
-        Round { refusal: answer.as_ref().and_then(refusal), state: self.state(server, kind) }
-    }
-
-    fn state(&self, server: &Server, kind: &RandomKind) -> Option<State> {
-        let object = server.stored(&format!("{}/{}", kind.collection, self.name))?;
-        Some(State::of(&object, "spec", None))
-    }
-
-    fn tell(
-        &self,
-        kind: &RandomKind,
-        before: Option<&State>,
-        answer: &Result<Answer, String>,
-        rounds: &[Round],
-    ) -> String {
-        let mut told = format!("{:?} {} {:?}\n", self.way, self.name, answer.as_ref().ok());
-        let _ = writeln!(told, "  schema: {}", kind.places[self.place].schema());
-        for (writer, spec) in &self.before {
-            let _ = writeln!(told, "  {writer:?} wrote {spec}");
-        }
-        let _ = writeln!(told, "  stored {}", before.map_or("nothing".to_owned(), ToString::to_string));
-        let _ = writeln!(told, "  applied {}", self.manifest);
-        for round in rounds {
-            let state = round.state.as_ref().map_or("nothing".to_owned(), ToString::to_string);
-            let _ = writeln!(told, "  -> {state} {}", round.refusal.as_deref().unwrap_or_default());
+        let stored = |state: Option<&State>| state.map_or("nothing".to_owned(), ToString::to_string);
+        let _ = writeln!(told, "  stored {}\n  applied {manifest}", stored(played.before.as_ref()));
+        for round in &played.rounds {
+            let refusal = round.refusal.as_deref().unwrap_or_default();
+            let _ = writeln!(told, "  -> {} {refusal}", stored(round.state.as_ref()));
         }
         told
     }

@@ -1,4 +1,4 @@
-//! Plays cells: leads to the situation of each, applies its manifest three times, and names what became of it.
+//! Plays cases: leads to the situation of each, applies its manifest three times, and names the answers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,9 +7,9 @@ use std::thread;
 
 use serde_json::{Map, Value, json};
 
-use super::cells::{Author, Cell};
 use super::helm::Helm;
-use super::rows::{Answer, Way};
+use super::place::Place;
+use super::rows::{Answer, Author, Way};
 use super::server::Server;
 use crate::background::in_parallel;
 use crate::client_side;
@@ -19,19 +19,38 @@ use crate::kubectl::Output;
 
 const APPLIES: usize = 3;
 
-/// The field manager of a cell.
+/// The field manager of a case.
 pub(super) const APPLIER: &str = "applier";
 /// Another one that applies server-side.
 pub(super) const OTHER: &str = "other";
 
-/// An object as it is stored, as far as a cell is about it.
+/// A manifest that is applied in a situation.
+#[derive(Clone)]
+pub(super) struct Case {
+    pub(super) way: Way,
+    /// The name of the object, which no other case has.
+    pub(super) name: String,
+    /// The path of the collection.
+    pub(super) collection: String,
+    pub(super) place: Place,
+    /// The object without the place.
+    pub(super) bare: Value,
+    /// The writes that lead to the situation, with the content of the place.
+    pub(super) before: Vec<(Author, Value)>,
+    /// The content of the place in the manifest.
+    pub(super) manifest: Value,
+    /// True if kubectl writes it, and not a client that sends the same requests.
+    pub(super) by_tool: bool,
+}
+
+/// An object as it is stored, as far as a case is about it.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct State {
     generation: i64,
     /// The `spec`, or the `status`.
     part: Value,
     /// The content of the place.
-    content: Option<Value>,
+    pub(super) content: Option<Value>,
 }
 
 /// The result of an apply.
@@ -43,52 +62,52 @@ pub(super) struct Round {
     pub(super) state: Option<State>,
 }
 
-/// A cell that was played.
-pub(super) struct Played<'c> {
-    pub(super) cell: &'c Cell,
+/// The results of a case.
+pub(super) struct Played {
+    pub(super) before: Option<State>,
+    pub(super) rounds: Vec<Round>,
+    /// The name of all answers. An error describes answers that have no name, or why the situation cannot be reached.
     pub(super) answer: Result<Answer, String>,
-    /// The difference to what the cell expects.
-    pub(super) difference: Option<String>,
+    pub(super) is_reached: bool,
 }
 
-/// A refusal of each cell, by the position of the cell. `None`: it was accepted.
+/// A refusal of each case, by the position of the case. `None`: it was accepted.
 type Replies = BTreeMap<usize, Option<String>>;
 
-/// Plays every cell.
-pub(super) fn play<'c>(server: &Server, cells: &'c [Cell]) -> Vec<Played<'c>> {
-    let helm = Helm::new(server);
-    let stage = Stage { server, helm: &helm, cells };
+/// Leads to the situation of every case, calls the function, and then applies every manifest.
+pub(super) fn play(server: &Server, cases: &[&Case], meanwhile: impl FnOnce()) -> Vec<Played> {
+    let stage = Stage { server, helm: &Helm::new(server.kubeconfig()), cases };
     let failures = stage.lead_to_situations();
+    meanwhile();
     let before = stage.states();
-    let mut rounds: Vec<Vec<Round>> = cells.iter().map(|_| Vec::new()).collect();
+    let mut rounds: Vec<Vec<Round>> = cases.iter().map(|_| Vec::new()).collect();
     for _ in 0..APPLIES {
         let known: Vec<Option<Round>> = rounds.iter().map(|rounds| next(rounds)).collect();
         let is_due = |position: usize| !failures.contains_key(&position) && known[position].is_none();
-        let replies = stage.write(|position| is_due(position).then(|| cells[position].manifest()));
+        let replies = stage.write(|position| is_due(position).then(|| &cases[position].manifest));
         for ((position, state), known) in stage.states().into_iter().enumerate().zip(&known) {
             let refusal = replies.get(&position).cloned().flatten();
             rounds[position].push(known.clone().unwrap_or(Round { refusal, state }));
         }
     }
-    let played = cells.iter().enumerate().map(|(position, cell)| {
+    let played = before.into_iter().zip(rounds).enumerate().map(|(position, (before, rounds))| {
         let answer = match failures.get(&position) {
             Some(failure) => Err(format!("the situation cannot be reached: {failure}")),
-            None => classify(before[position].as_ref(), &rounds[position]),
+            None => classify(before.as_ref(), &rounds),
         };
-        let difference = difference(cell, &answer, &rounds[position]);
-        Played { cell, answer, difference }
+        Played { before, rounds, answer, is_reached: !failures.contains_key(&position) }
     });
     played.collect()
 }
 
 /// Returns the result of the next apply if it is known: one that left the object alone has the same answer again.
-pub(super) fn next(rounds: &[Round]) -> Option<Round> {
+fn next(rounds: &[Round]) -> Option<Round> {
     let [.., before, last] = rounds else { return None };
     some_or_all((before.state == last.state).then(|| last.clone()), None)
 }
 
 /// Names the answers to all applies. An error describes answers that have no name.
-pub(super) fn classify(before: Option<&State>, rounds: &[Round]) -> Result<Answer, String> {
+fn classify(before: Option<&State>, rounds: &[Round]) -> Result<Answer, String> {
     let mut last = before;
     let mut changed = Vec::new();
     for round in rounds {
@@ -108,26 +127,6 @@ pub(super) fn classify(before: Option<&State>, rounds: &[Round]) -> Result<Answe
     }
 }
 
-/// Returns the difference between a cell and what became of it.
-fn difference(cell: &Cell, answer: &Result<Answer, String>, rounds: &[Round]) -> Option<String> {
-    let last = rounds.last().expect("a round");
-    let said = rounds.iter().find_map(|round| round.refusal.as_deref()).unwrap_or_default();
-    let content = last.state.as_ref().and_then(|state| state.content.as_ref());
-    match answer {
-        Err(description) => Some(description.clone()),
-        Ok(answer) if *answer != cell.expected => {
-            Some(format!("{answer:?}, not {:?}: {content:?} {said}", cell.expected))
-        }
-        Ok(Answer::Kept | Answer::Stored | Answer::Settles | Answer::Late) if content != Some(&cell.then) => {
-            Some(format!("{} instead of {}", content.unwrap_or(&Value::Null), cell.then))
-        }
-        Ok(Answer::Refused | Answer::Late) if cell.says.as_ref().is_some_and(|words| !said.contains(words)) => {
-            Some(format!("said {said}"))
-        }
-        Ok(_) => None,
-    }
-}
-
 impl Round {
     /// Returns the errors of a refusal in one order. The API server lists those of a schema in another order each time.
     fn words(&self) -> Vec<&str> {
@@ -139,11 +138,6 @@ impl Round {
 }
 
 impl State {
-    pub(super) fn of(object: &Value, part: &str, content: Option<Value>) -> Self {
-        let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
-        Self { generation, part: object[part].clone(), content }
-    }
-
     /// Returns the part without the objects in it that have no fields.
     pub(super) fn without_empty_objects(&self) -> Value {
         fn without(value: &Value) -> Value {
@@ -154,7 +148,7 @@ impl State {
                     kept.map(|(name, value)| (name.clone(), without(value))).collect()
                 }
                 Value::Array(items) => items.iter().map(without).collect(),
-                _ => value.clone(),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
             }
         }
         without(&self.part)
@@ -167,95 +161,116 @@ impl fmt::Display for State {
     }
 }
 
+impl Case {
+    /// Returns the path of the object.
+    fn path(&self) -> String {
+        format!("{}/{}", self.collection, self.name)
+    }
+
+    /// Returns the path that writes go to.
+    fn written_path(&self) -> String {
+        if self.is_of_status() { format!("{}/status", self.path()) } else { self.path() }
+    }
+
+    /// Returns true if the place is below `status`.
+    fn is_of_status(&self) -> bool {
+        self.place.root() == "status"
+    }
+
+    /// Returns the object with this content at the place.
+    fn object(&self, content: &Value) -> Value {
+        let mut object = self.bare.clone();
+        self.place.merge(&mut object, content);
+        object
+    }
+}
+
 struct Stage<'s> {
     server: &'s Server,
     helm: &'s Helm,
-    cells: &'s [Cell],
+    cases: &'s [&'s Case],
 }
 
-impl Stage<'_> {
-    /// Makes the writes that lead to the situations. Returns those that failed, by the position of their cell.
+impl<'s> Stage<'s> {
+    /// Makes the writes that lead to the situations. Returns those that failed, by the position of their case.
     fn lead_to_situations(&self) -> BTreeMap<usize, String> {
         let failures: Mutex<BTreeMap<usize, String>> = Mutex::default();
-        let fail = |position: usize, message: String| {
-            failures.lock().unwrap().entry(position).or_insert(message);
+        let fail = |position: usize, refusal: Option<String>| {
+            if let Some(message) = refusal {
+                failures.lock().unwrap().entry(position).or_insert(message);
+            }
         };
-        self.in_parallel(|position, cell| {
-            if cell.is_of_status() {
-                let answer = self.server.send("POST", &cell.collection, "application/json", &cell.bare);
-                if !answer.is_success() {
-                    fail(position, answer.body.to_string());
-                }
+        self.in_parallel(|position, case| {
+            if case.is_of_status() {
+                let answer = self.server.send("POST", &case.collection, "application/json", &case.bare);
+                fail(position, refusal(&answer));
             }
         });
-        let longest = self.cells.iter().map(|cell| cell.before.len()).max().unwrap_or_default();
+        let longest = self.cases.iter().map(|case| case.before.len()).max().unwrap_or_default();
         for step in 0..longest {
-            let own = |position: usize| {
-                let (author, content) = self.cells[position].before.get(step)?;
-                (*author == Author::Own).then(|| self.cells[position].object(content))
+            let own = |position: usize| match self.cases[position].before.get(step) {
+                Some((Author::Own, content)) => Some(content),
+                Some((Author::Manager | Author::Controller, _)) | None => None,
             };
             for (position, refusal) in self.write(own) {
-                if let Some(refusal) = refusal {
-                    fail(position, refusal);
-                }
+                fail(position, refusal);
             }
-            self.in_parallel(|position, cell| {
-                let answer = match cell.before.get(step) {
+            self.in_parallel(|position, case| {
+                let answer = match case.before.get(step) {
                     Some((Author::Manager, content)) => {
-                        self.server.apply_as(OTHER, &written_path(cell), &cell.object(content))
+                        self.server.apply_as(OTHER, &case.written_path(), &case.object(content))
                     }
-                    Some((Author::Controller, content)) => self.update(cell, content),
+                    Some((Author::Controller, content)) => self.update(case, content),
                     Some((Author::Own, _)) | None => return,
                 };
-                if !answer.is_success() {
-                    fail(position, answer.body["message"].to_string());
-                }
+                fail(position, refusal(&answer));
             });
         }
         failures.into_inner().unwrap()
     }
 
     /// Writes as a controller does: reads the object, changes it, and replaces it.
-    fn update(&self, cell: &Cell, content: &Value) -> http::Answer {
+    fn update(&self, case: &Case, content: &Value) -> http::Answer {
         let send = |method: &str, path: &str, object: &Value| {
             let path = format!("{path}?fieldManager=controller");
             self.server.send(method, &path, "application/json", object)
         };
-        let Some(mut object) = self.server.stored(&cell.path()) else {
-            return send("POST", &cell.collection, &cell.object(content));
+        let Some(mut object) = self.server.stored(&case.path()) else {
+            return send("POST", &case.collection, &case.object(content));
         };
-        cell.place.merge(&mut object, content);
-        send("PUT", &written_path(cell), &object)
+        case.place.merge(&mut object, content);
+        send("PUT", &case.written_path(), &object)
     }
 
-    /// Writes the object of each cell that has one, by the way of the cell. Returns the refusals.
-    fn write(&self, object: impl Fn(usize) -> Option<Value> + Sync) -> Replies {
+    /// Writes the object of each case that has a content for it, by the way of the case. Returns the refusals.
+    fn write(&self, content: impl Fn(usize) -> Option<&'s Value> + Sync) -> Replies {
         let replies: Mutex<Replies> = Mutex::default();
+        let is_of_kubectl = |case: &Case| case.way == Way::ClientSide && case.by_tool;
         let by_kubectl = || {
-            let is_of_kubectl = |cell: &Cell| cell.way == Way::ClientSide && cell.by_tool;
-            let positions = (0..self.cells.len()).filter(|position| is_of_kubectl(&self.cells[*position]));
-            let objects: Vec<(usize, Value)> = positions.filter_map(|at| Some((at, object(at)?))).collect();
-            if objects.is_empty() {
+            let all = self.cases.iter().enumerate().filter(|(_, case)| is_of_kubectl(case));
+            let objects = all.filter_map(|(at, case)| Some((at, case.object(content(at)?))));
+            let (positions, items): (Vec<usize>, Vec<Value>) = objects.unzip();
+            if items.is_empty() {
                 return;
             }
-            let items: Vec<&Value> = objects.iter().map(|(_, object)| object).collect();
             let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
             let output = self.server.kubectl("apply").apply(&list);
-            let reply = |(position, _): &(usize, Value)| (*position, reply(&output, &self.cells[*position].name));
-            replies.lock().unwrap().extend(objects.iter().map(reply));
+            let reply = |at: usize| (at, reply(&output, &self.cases[at].name));
+            replies.lock().unwrap().extend(positions.into_iter().map(reply));
         };
         thread::scope(|scope| {
             scope.spawn(by_kubectl);
-            self.in_parallel(|position, cell| {
-                let Some(object) = object(position) else { return };
-                let refusal = match cell.way {
-                    Way::ClientSide if cell.by_tool => return,
+            self.in_parallel(|position, case| {
+                let Some(content) = content(position).filter(|_| !is_of_kubectl(case)) else { return };
+                let object = case.object(content);
+                let refusal = match case.way {
                     Way::ClientSide => {
-                        client_side::apply(self.server.client(), &cell.collection, &object).as_ref().and_then(refusal)
+                        client_side::apply(self.server.client(), &case.collection, &object).as_ref().and_then(refusal)
                     }
-                    Way::ServerSide => refusal(&self.server.apply_as(APPLIER, &written_path(cell), &object)),
-                    Way::Replace => refusal(&self.replace(cell, object)),
-                    Way::Helm3 | Way::Helm4 => self.helm.upgrade(cell.way, &cell.name, &object),
+                    Way::ServerSide => refusal(&self.server.apply_as(APPLIER, &case.written_path(), &object)),
+                    Way::Replace => refusal(&self.replace(case, object)),
+                    Way::Helm3 => self.helm.upgrade("helm", &case.name, &[object]),
+                    Way::Helm4 => self.helm.upgrade("helm4", &case.name, &[object]),
                 };
                 replies.lock().unwrap().insert(position, refusal);
             });
@@ -264,42 +279,39 @@ impl Stage<'_> {
     }
 
     /// Sends the request of `kubectl replace`, and creates an object that is not there.
-    fn replace(&self, cell: &Cell, mut object: Value) -> http::Answer {
-        let Some(stored) = self.server.stored(&cell.path()) else {
-            return self.server.send("POST", &cell.collection, "application/json", &object);
+    fn replace(&self, case: &Case, mut object: Value) -> http::Answer {
+        let Some(stored) = self.server.stored(&case.path()) else {
+            return self.server.send("POST", &case.collection, "application/json", &object);
         };
         object["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
-        self.server.send("PUT", &cell.path(), "application/json", &object)
+        self.server.send("PUT", &case.path(), "application/json", &object)
     }
 
-    /// Returns the object of each cell.
+    /// Returns the object of each case.
     fn states(&self) -> Vec<Option<State>> {
         let mut objects: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
-        for cell in self.cells {
-            objects.entry(&cell.collection).or_insert_with(|| self.server.all(&cell.collection));
+        for case in self.cases {
+            objects.entry(&case.collection).or_insert_with(|| self.server.all(&case.collection));
         }
-        let state = |cell: &Cell| {
-            let object = objects[&*cell.collection].get(&cell.name)?;
-            Some(State::of(object, cell.place.root(), cell.content(object)))
+        let state = |case: &&Case| {
+            let object = objects[&*case.collection].get(&case.name)?;
+            let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
+            let (part, content) = (object[case.place.root()].clone(), case.place.content(object));
+            Some(State { generation, part, content })
         };
-        self.cells.iter().map(state).collect()
+        self.cases.iter().map(state).collect()
     }
 
-    /// Calls the function for every cell, some at the same time.
-    fn in_parallel(&self, work: impl Fn(usize, &Cell) + Sync) {
-        let cells: Vec<_> = self.cells.iter().enumerate().collect();
-        in_parallel(&cells, |(position, cell)| work(*position, cell));
+    /// Calls the function for every case, some at the same time.
+    fn in_parallel(&self, work: impl Fn(usize, &Case) + Sync) {
+        let cases: Vec<_> = self.cases.iter().enumerate().collect();
+        in_parallel(&cases, |(position, case)| work(*position, case));
     }
 }
 
 /// Returns the message of a refusal.
-pub(super) fn refusal(answer: &http::Answer) -> Option<String> {
+fn refusal(answer: &http::Answer) -> Option<String> {
     (!answer.is_success()).then(|| answer.body["message"].as_str().unwrap_or_default().to_owned())
-}
-
-/// Returns the path that writes of a cell go to.
-fn written_path(cell: &Cell) -> String {
-    if cell.is_of_status() { format!("{}/status", cell.path()) } else { cell.path() }
 }
 
 /// Returns what kubectl printed about a refusal of one of many objects. `None`: it was accepted.

@@ -45,7 +45,7 @@ pub(super) enum Answer {
     Refused,
     /// The first is stored, and the others are refused in the same words.
     Late,
-    /// The first and the second are stored, and the third changes nothing.
+    /// The first two are stored and change the object, and the third changes nothing.
     Settles,
     /// Each is stored and changes the object.
     Flips,
@@ -93,8 +93,10 @@ pub(super) enum OwnPlace {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Preset {
-    /// The rest of the object.
+    /// The rest of the object. A Deployment, unless it is given.
+    #[serde(default = "deployment")]
     pub(super) object: Value,
+    #[serde(default = "deployments")]
     pub(super) plural: String,
     pub(super) at: Place,
     /// The fields to use for a field of the rows.
@@ -109,9 +111,6 @@ pub(super) struct Preset {
     /// True if `kubectl apply` replaces the object with the union as a whole.
     #[serde(default)]
     pub(super) replaces: bool,
-    /// True if nothing but the preset minds two members. A preset does not deny.
-    #[serde(default)]
-    pub(super) accepts_both: bool,
 }
 
 /// A situation.
@@ -121,7 +120,7 @@ pub(super) struct Row {
     pub(super) situation: String,
     /// The writes that lead to it.
     #[serde(default)]
-    pub(super) before: Vec<Before>,
+    pub(super) before: Vec<BTreeMap<Author, Value>>,
     /// The content of the place in the manifest.
     pub(super) manifest: Value,
     /// The content of the place in the end, unless it is the manifest's.
@@ -137,16 +136,16 @@ pub(super) struct Row {
     pub(super) says: BTreeMap<String, String>,
 }
 
-/// A write that leads to a situation.
-#[derive(Deserialize, Clone)]
+/// The author of a write that leads to a situation.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Before {
-    /// The way and the field manager of the cell.
-    Own(Value),
+pub(super) enum Author {
+    /// The way and the field manager of the case.
+    Own,
     /// Server-side apply by another field manager.
-    Manager(Value),
+    Manager,
     /// A controller reads the object, sets these fields, and replaces it.
-    Controller(Value),
+    Controller,
 }
 
 /// The group of our own kind for each enforcement.
@@ -163,23 +162,20 @@ pub(super) fn schema() -> Value {
     let (mut spec, mut status) = (Map::new(), Map::new());
     for suite in suites().into_iter().map(|(_, suite)| suite).filter(|suite| suite.schema.is_some()) {
         let (form, schema) = (suite.form.expect("a schema has a form"), suite.schema.unwrap());
-        let keyed = |keys: Value| {
-            let mut item = schema.clone();
-            let names: Vec<String> = keys.as_object().unwrap().keys().cloned().collect();
-            item["properties"].as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
-            json!({"type": "array", "maxItems": 4, "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": names})
+        let list = |keys: Value, required: &str| {
+            let mut items = schema.clone();
+            json_patch::merge(&mut items, &json!({"required": [required], "properties": keys}));
+            let keys: Vec<&String> = keys.as_object().unwrap().keys().collect();
+            json!({"type": "array", "maxItems": 4, "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys})
         };
-        let text = json!({"type": "string", "maxLength": 40, "default": "TCP"});
-        let mut items = keyed(json!({"name": {"type": "string", "maxLength": 40}}));
-        items["items"]["required"] = json!(["name"]);
-        let mut short = keyed(json!({"port": {"type": "integer"}, "protocol": text}));
-        short["items"]["required"] = json!(["port"]);
+        let name = json!({"type": "string", "maxLength": 40});
+        let protocol = json!({"type": "string", "maxLength": 40, "default": "TCP"});
         let values = json!({"type": "object", "maxProperties": 4, "additionalProperties": schema});
         spec.extend([
-            (form.clone(), schema.clone()),
-            (format!("{form}Items"), items),
-            (format!("{form}Ports"), short),
+            (format!("{form}Items"), list(json!({"name": name}), "name")),
+            (format!("{form}Ports"), list(json!({"port": {"type": "integer"}, "protocol": protocol}), "port")),
             (format!("{form}Values"), values),
+            (form.clone(), schema.clone()),
         ]);
         status.insert(form, schema);
     }
@@ -197,6 +193,17 @@ pub(super) fn suites() -> Vec<(String, Suite)> {
             (path, suite)
         })
         .collect()
+}
+
+fn deployment() -> Value {
+    let template = json!({"metadata": {"labels": {"app": "x"}},
+        "spec": {"containers": [{"name": "main", "image": "example.com/app:1"}]}});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template}})
+}
+
+fn deployments() -> String {
+    "deployments".to_owned()
 }
 
 fn usual_ways() -> Vec<Way> {
