@@ -1,6 +1,8 @@
-//! The requests of `kubectl apply` for a custom resource or a CRD, without a process for each object.
+//! The requests of `kubectl apply` for a custom resource or a CRD, without a process for each object. [`preview`](crate::preview)
+//! compares the patch with that of the real kubectl.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use strategic_merge_patch::json_merge::three_way;
 
 use crate::http::{Answer, Client};
 
@@ -25,7 +27,7 @@ pub(crate) fn apply(client: &Client, collection: &str, manifest: &Value) -> Opti
     let current = stored.body;
     let original = current["metadata"]["annotations"][ANNOTATION].as_str();
     let original = original.map_or(json!({}), |text| serde_json::from_str(text).expect("an annotation of ours"));
-    let patch = three_way_patch(&original, &modified, &current);
+    let patch = three_way(&original, &modified, &current);
     let is_needed = patch.as_object().is_some_and(|patch| !patch.is_empty());
     is_needed.then(|| send("PATCH", &format!("{url}?{query}"), "application/merge-patch+json", &patch.to_string()))
 }
@@ -33,59 +35,7 @@ pub(crate) fn apply(client: &Client, collection: &str, manifest: &Value) -> Opti
 /// Returns a manifest with the annotation that `kubectl apply` adds.
 pub(crate) fn annotated(manifest: &Value) -> Value {
     let mut object = manifest.clone();
-    if object["metadata"]["annotations"].is_null() {
-        object["metadata"]["annotations"] = json!({});
-    }
+    json_patch::merge(&mut object, &json!({"metadata": {"annotations": {}}}));
     object["metadata"]["annotations"][ANNOTATION] = format!("{object}\n").into();
     object
-}
-
-/// Returns the patch that brings the changes of a manifest to the stored object, as apimachinery's `jsonmergepatch` does.
-fn three_way_patch(original: &Value, modified: &Value, current: &Value) -> Value {
-    let set = filtered(&difference(current, modified), false);
-    let mut patch = filtered(&difference(original, modified), true);
-    merge_patches(&mut patch, set);
-    Value::Object(patch)
-}
-
-/// Returns the JSON merge patch that turns one object into another.
-fn difference(from: &Value, to: &Value) -> Map<String, Value> {
-    let (Some(from), Some(to)) = (from.as_object(), to.as_object()) else { return Map::new() };
-    let mut patch: Map<String, Value> =
-        from.keys().filter(|name| !to.contains_key(*name)).map(|name| (name.clone(), Value::Null)).collect();
-    for (name, value) in to {
-        match from.get(name) {
-            Some(before) if before == value => {}
-            Some(before) if before.is_object() && value.is_object() => {
-                patch.insert(name.clone(), Value::Object(difference(before, value)));
-            }
-            _ => drop(patch.insert(name.clone(), value.clone())),
-        }
-    }
-    patch
-}
-
-/// Returns only the removals of a patch, or all but these.
-fn filtered(patch: &Map<String, Value>, removals: bool) -> Map<String, Value> {
-    let mut kept = Map::new();
-    for (name, value) in patch {
-        if let Some(fields) = value.as_object().filter(|fields| !fields.is_empty()) {
-            let inner = filtered(fields, removals);
-            if !inner.is_empty() {
-                kept.insert(name.clone(), Value::Object(inner));
-            }
-        } else if value.is_null() == removals {
-            kept.insert(name.clone(), value.clone());
-        }
-    }
-    kept
-}
-
-fn merge_patches(patch: &mut Map<String, Value>, more: Map<String, Value>) {
-    for (name, value) in more {
-        match (patch.get_mut(&name).and_then(Value::as_object_mut), value) {
-            (Some(inner), Value::Object(value)) => merge_patches(inner, value),
-            (_, value) => drop(patch.insert(name, value)),
-        }
-    }
 }
