@@ -6,7 +6,7 @@ mod rows;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
@@ -31,13 +31,9 @@ struct Kustomization {
 impl Kustomization {
     /// None when the user left these tests out.
     fn new() -> Option<Self> {
-        static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-        if is_left_out() {
-            return None;
-        }
-        let binary = BINARY.get_or_init(|| assets::tool("kustomize"));
-        let binary = binary.as_deref().unwrap_or_else(|message| panic!("{message}"));
-        Some(Self { binary, workspace: Workspace::new("kustomize") })
+        static BINARY: LazyLock<PathBuf> =
+            LazyLock::new(|| assets::tool("kustomize").unwrap_or_else(|message| panic!("{message}")));
+        (!is_left_out()).then(|| Self { binary: &BINARY, workspace: Workspace::new("kustomize") })
     }
 
     /// Writes the document of the CRDs of these tests, and returns it.
@@ -47,17 +43,13 @@ impl Kustomization {
         output.json()
     }
 
-    /// Builds objects with fields of a kustomization. Functions may be run.
+    /// Builds objects with fields of a kustomization. Functions may be run, with kube-unions in their `PATH`.
     fn run(&self, objects: &[Value], fields: &Value) -> Output {
         self.workspace.write("objects.yaml", &joined(objects));
         let mut kustomization = json!({"resources": ["objects.yaml"]});
         kustomization.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         self.workspace.write("kustomization.yaml", &kustomization.to_string());
-        self.build_with(&["build", "--enable-alpha-plugins", "--enable-exec", "."])
-    }
-
-    /// Runs kustomize with kube-unions in its `PATH`.
-    fn build_with(&self, arguments: &[&str]) -> Output {
+        let arguments = ["build", "--enable-alpha-plugins", "--enable-exec", "."];
         let mut command = Command::new(self.binary);
         command.env_clear().env("PATH", assets::folder_of_the_program(&self.workspace)).env("NO_COLOR", "1");
         command.current_dir(self.workspace.path()).args(arguments);
