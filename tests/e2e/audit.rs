@@ -222,39 +222,6 @@ fn what_built_in_types_publish_counts_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_kind_that_the_user_may_not_list_is_named_and_the_others_are_audited() {
-    let Some(stored) = Stored::shared() else { return };
-    let kubectl = stored.cluster.kubectl("rights");
-    kubectl.run(&["-n", "default", "create", "serviceaccount", "auditor"]).accepted();
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "auditor"},
-        "rules": [
-            {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list"]},
-            {"apiGroups": ["kube-unions.dev"], "resources": ["uniondeclarations"], "verbs": ["list"]},
-            {"apiGroups": [stored.rollouts.group()], "resources": ["rollouts"], "verbs": ["list"]},
-        ],
-    });
-    kubectl.apply(&role.to_string()).accepted();
-    kubectl
-        .run(&["create", "clusterrolebinding", "auditor", "--clusterrole=auditor", "--serviceaccount=default:auditor"])
-        .accepted();
-    let kubeconfig = stored.cluster.control_plane.account_kubeconfig("default", "auditor");
-    let (rollouts, sources) = (stored.rollouts.resource(), stored.sources.resource());
-    // The authoriser learns of a new binding within a moment.
-    let may = || audit(&kubeconfig, &[&rollouts, "-n", FEW]).code == Some(1);
-    assert!(eventually(SETTLED, may), "the right to list is never granted");
-    let output = audit(&kubeconfig, &[&sources, &rollouts, "-A", "-o", "json"]);
-    assert_eq!(output.code, Some(2), "{output:?}");
-    let report = output.json();
-    assert_eq!((found(&report, "invalid"), &report["summary"]["complete"]), (invalid_rollouts(), &json!(false)));
-    let group = stored.sources.group();
-    output.refused(&format!(
-        "error: Source.{group}/v1: cannot be listed: Error from server (Forbidden): sources.{group} is forbidden: User \
-         \"system:serviceaccount:default:auditor\" cannot list resource \"sources\""
-    ));
-}
-
-#[test]
 fn a_kind_without_namespaces_is_audited_whichever_is_asked_for() {
     let Some(cluster) = Cluster::shared() else { return };
     let kind = Kind::new(cluster, "source");

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, say, some_or_all};
 use crate::http::{Answer, Client};
+use crate::kind;
 use crate::native::{policy_message, without_nulls};
 use crate::registration::with_rights;
 use crate::version::{Feature, lacks};
@@ -22,8 +23,6 @@ use kube_unions_core::catalog::Catalog;
 
 /// The deadline of work that the API server does in the background, far above the usual time.
 const IN_FORCE: Duration = Duration::from_mins(2);
-
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
 
@@ -89,12 +88,13 @@ fn a_write_is_judged_by_the_unions_of_the_version_that_was_sent() {
     for kind in &kinds {
         kind.store_old_objects(client);
     }
-    let kubectl = cluster.control_plane.kubectl("versions");
+    let kubectl = cluster.kubectl("versions");
     for kind in &kinds {
-        match kind.enforcement {
-            Enforcement::Webhook => drop(kubectl.apply(&kind.definition.to_string()).accepted()),
-            Enforcement::Policies => drop(kubectl.apply(&kind.compiled()).accepted()),
-        }
+        let enforcing = match kind.enforcement {
+            Enforcement::Webhook => kind.definition.to_string(),
+            Enforcement::Policies => kind.compiled(),
+        };
+        kubectl.apply(&enforcing).accepted();
     }
     let cells: Vec<Cell<'_>> = kinds.iter().flat_map(|kind| kind.cells(client)).collect();
     let mut left: Vec<&Cell<'_>> = cells.iter().collect();
@@ -143,8 +143,7 @@ impl Versioned {
     fn create(&self, client: &Client) {
         let mut definition = self.definition.clone();
         definition["metadata"]["annotations"] = json!({});
-        let answer = client.post(DEFINITIONS, &definition).expect("the API server answers");
-        assert!(answer.is_success(), "{answer:?}");
+        kind::apply(client, &definition);
         for version in VERSIONS {
             let is_served = || client.get(&self.collection(version)).is_ok_and(|answer| answer.is_success());
             assert!(eventually(IN_FORCE, is_served), "{}", self.collection(version));
