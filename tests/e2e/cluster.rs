@@ -13,7 +13,7 @@ use std::env;
 use std::io::{self, Write as _};
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,9 +22,7 @@ use serde_json::Value;
 
 use crate::access::Access;
 use crate::control_plane::ControlPlane;
-use crate::http::Client;
 use crate::kind::Kind;
-use crate::kubectl::Kubectl;
 use crate::lending::Lent;
 use crate::process::Workspace;
 use crate::webhook::{self, Endpoint, Webhook};
@@ -60,48 +58,30 @@ pub(crate) struct AnyCluster {
 impl Cluster {
     /// Returns the cluster of this process, which the first test starts. `None`: these tests are skipped.
     pub(crate) fn shared() -> Option<&'static Self> {
-        static SHARED: OnceLock<Result<Cluster, String>> = OnceLock::new();
-        if is_left_out() {
-            return None;
-        }
-        match SHARED.get_or_init(Self::try_start) {
-            Ok(cluster) => Some(cluster),
-            Err(message) => panic!("{message}"),
-        }
+        static SHARED: LazyLock<Cluster> = LazyLock::new(|| started(Cluster::try_start()));
+        (!is_left_out()).then(|| &*SHARED)
     }
 
     /// Starts a cluster for one test alone, which may stop and restart its parts.
     pub(crate) fn own() -> Option<Self> {
-        if is_left_out() {
-            return None;
-        }
-        Some(Self::try_start().unwrap_or_else(|message| panic!("{message}")))
+        (!is_left_out()).then(|| started(Self::try_start()))
     }
 
     /// Starts a cluster for one test alone, whose webhook registers itself. `setup` may give it the rights.
     pub(crate) fn registering(setup: &str, more: &[&str]) -> Option<Self> {
-        if is_left_out() {
-            return None;
-        }
-        let start = || {
-            let control_plane = Self::control_plane()?;
-            let kubectl = control_plane.kubectl("setup");
-            kubectl.run(&["delete", "clusterrolebinding", "kube-unions-registration-under-test"]).accepted();
-            kubectl.apply(setup).accepted();
-            let webhook = Webhook::registering(&control_plane.webhook_kubeconfig(), more)?;
-            let mut cluster = Self::new(webhook, control_plane);
-            cluster.any.by_hand = None;
-            Ok(cluster)
-        };
-        Some(start().unwrap_or_else(|message: String| panic!("{message}")))
+        let control_plane = Self::control_plane_alone()?;
+        let kubectl = control_plane.kubectl("setup");
+        kubectl.run(&["delete", "clusterrolebinding", "kube-unions-registration-under-test"]).accepted();
+        kubectl.apply(setup).accepted();
+        let webhook = started(Webhook::registering(&control_plane.webhook_kubeconfig(), more));
+        let mut cluster = Self::new(webhook, control_plane);
+        cluster.any.by_hand = None;
+        Some(cluster)
     }
 
     /// A control plane for one test alone, and no webhook.
     pub(crate) fn control_plane_alone() -> Option<Lent> {
-        if is_left_out() {
-            return None;
-        }
-        Some(Self::control_plane().unwrap_or_else(|message| panic!("{message}")))
+        (!is_left_out()).then(|| started(Self::control_plane()))
     }
 
     fn control_plane() -> Result<Lent, String> {
@@ -118,12 +98,8 @@ impl Cluster {
     }
 
     fn new(webhook: Webhook, control_plane: Lent) -> Self {
-        let any = AnyCluster {
-            access: control_plane.access().clone(),
-            by_hand: Some(webhook.endpoint()),
-            groups: "samples.example".to_owned(),
-            _caches: None,
-        };
+        let by_hand = Some(webhook.endpoint());
+        let any = AnyCluster { by_hand, ..AnyCluster::of_control_plane(&control_plane) };
         Self { webhook, control_plane, any }
     }
 }
@@ -136,25 +112,32 @@ impl Deref for Cluster {
     }
 }
 
+/// All rights on it.
+impl Deref for AnyCluster {
+    type Target = Access;
+
+    fn deref(&self) -> &Access {
+        &self.access
+    }
+}
+
 impl AnyCluster {
     /// Returns the cluster that tests share. The first test starts it or connects to it. `None`: these tests are skipped.
     pub(crate) fn shared() -> Option<&'static Self> {
-        static RUNNING: OnceLock<Result<AnyCluster, String>> = OnceLock::new();
-        let Some(kubeconfig) = env::var_os(KUBECONFIG) else { return Some(Cluster::shared()?) };
-        if is_skipped() {
-            return None;
+        static RUNNING: LazyLock<AnyCluster> = LazyLock::new(|| {
+            let kubeconfig = env::var_os(KUBECONFIG).expect("the variable was set before");
+            started(AnyCluster::running(Path::new(&kubeconfig)))
+        });
+        if env::var_os(KUBECONFIG).is_none() {
+            return Some(Cluster::shared()?);
         }
-        match RUNNING.get_or_init(|| Self::running(Path::new(&kubeconfig))) {
-            Ok(cluster) => Some(cluster),
-            Err(message) => panic!("{KUBECONFIG}: {message}"),
-        }
+        (!is_skipped()).then(|| &*RUNNING)
     }
 
     /// Returns a control plane for one test alone, whose webhook registers itself.
     pub(crate) fn of_control_plane(control_plane: &ControlPlane) -> Self {
-        let groups = "samples.example".to_owned();
-        let access = control_plane.access().clone();
-        Self { access, by_hand: None, groups, _caches: None }
+        let access = Access::clone(control_plane);
+        Self { access, by_hand: None, groups: "samples.example".to_owned(), _caches: None }
     }
 
     /// A cluster that runs already, with the webhook installed.
@@ -177,21 +160,6 @@ impl AnyCluster {
         let run = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let groups = format!("r{run}.samples.example");
         Ok(Self { access, by_hand: None, groups, _caches: Some(caches) })
-    }
-
-    /// Returns a kubeconfig with all rights.
-    pub(crate) fn kubeconfig(&self) -> &Path {
-        self.access.kubeconfig()
-    }
-
-    /// A client of the API server with all rights.
-    pub(crate) fn client(&self) -> &Client {
-        self.access.client()
-    }
-
-    /// Returns a kubectl with all rights and a cache of its own for each `name`.
-    pub(crate) fn kubectl(&self, name: &str) -> Kubectl {
-        self.access.kubectl(name)
     }
 
     /// An API group that no other test uses.
@@ -217,6 +185,11 @@ impl AnyCluster {
     pub(crate) fn steady(&self) -> Duration {
         if self.by_hand.is_some() { Duration::ZERO } else { REPLICAS_AGREE }
     }
+}
+
+/// Returns what was started. Fails the test with the reason why it was not.
+fn started<T>(result: Result<T, String>) -> T {
+    result.unwrap_or_else(|message| panic!("{message}"))
 }
 
 /// Returns true if no cluster is started here, and prints the reason.

@@ -3,9 +3,9 @@
 use std::env;
 use std::fs;
 use std::net::TcpListener;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::process::Command;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -13,9 +13,9 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::access::Access;
+use crate::assets;
 use crate::http::Client;
 use crate::kind::documents;
-use crate::kubectl::Kubectl;
 use crate::lending::Lent;
 use crate::observability::AuditLog;
 use crate::pki::ServingCertificate;
@@ -64,6 +64,15 @@ struct Layout {
     flags: Vec<String>,
 }
 
+/// All rights on its API server.
+impl Deref for ControlPlane {
+    type Target = Access;
+
+    fn deref(&self) -> &Access {
+        &self.access
+    }
+}
+
 impl ControlPlane {
     /// Returns a control plane on which the webhook has its rights.
     pub(crate) fn with_rights() -> Result<Lent, String> {
@@ -79,7 +88,7 @@ impl ControlPlane {
     }
 
     fn start(flags: &[String]) -> Result<Self, String> {
-        let assets = assets()?;
+        let assets = assets::control_plane()?;
         // Another process may take a free port before the server binds it: then try again.
         let mut last = String::new();
         for _ in 0..3 {
@@ -95,7 +104,7 @@ impl ControlPlane {
     /// Starts a control plane whose API server is an older one, which has validating but no mutating policies. `None`: that API
     /// server has not been built.
     pub(crate) fn start_older() -> Option<Lent> {
-        let assets = match run_assets_script(&["find"], &[("K8S_VERSION", OLDER)]) {
+        let assets = match assets::script(&["find"], &[("K8S_VERSION", OLDER)]) {
             Ok(assets) => assets,
             Err(message) => {
                 assert!(env::var("KUBE_UNIONS_E2E_OLDER").is_err(), "no kube-apiserver {OLDER}: {message}");
@@ -121,8 +130,7 @@ impl ControlPlane {
         wait_until_ready(&client, &mut [&mut api_server, &mut etcd])?;
         let access =
             Access::new(client, layout.assets.join("kubectl"), layout.file("admin.kubeconfig"), layout.file("kubectl"));
-        let control_plane = Self { api_server, etcd, layout, access };
-        Ok(control_plane)
+        Ok(Self { api_server, etcd, layout, access })
     }
 
     /// Ends the API server; its data stay.
@@ -192,24 +200,9 @@ impl ControlPlane {
         Some(Process::start(&binary, &args, &[], &self.layout.file("kube-controller-manager.log")))
     }
 
-    /// A client with all rights.
-    pub(crate) fn client(&self) -> &Client {
-        self.access.client()
-    }
-
-    /// Returns access with all rights.
-    pub(crate) fn access(&self) -> &Access {
-        &self.access
-    }
-
     /// Returns another client with all rights, with connections of its own.
     pub(crate) fn new_client(&self) -> Client {
         self.layout.client()
-    }
-
-    /// Returns a kubectl with all rights and a cache of its own for each `name`.
-    pub(crate) fn kubectl(&self, name: &str) -> Kubectl {
-        self.access.kubectl(name)
     }
 
     /// Removes all that kubectl has learnt about the API.
@@ -390,50 +383,6 @@ fn rights_of_the_webhook() -> Value {
     }
     assert!(!items.is_empty(), "the manifests have roles");
     json!({"apiVersion": "v1", "kind": "List", "items": items})
-}
-
-/// Returns the folder with kube-apiserver, etcd and kubectl, which is found or made once in a test run.
-pub(crate) fn assets() -> Result<&'static Path, String> {
-    static ASSETS: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    ASSETS.get_or_init(find_assets).as_deref().map_err(Clone::clone)
-}
-
-fn find_assets() -> Result<PathBuf, String> {
-    let selected = env::var_os("K8S_VERSION").is_some_and(|version| !version.is_empty());
-    let folder = match env::var_os("KUBEBUILDER_ASSETS") {
-        Some(folder) if !selected => PathBuf::from(folder),
-        _ => make_assets()?,
-    };
-    for name in ["kube-apiserver", "etcd", "kubectl"] {
-        if !fs::metadata(folder.join(name)).is_ok_and(|file| file.is_file()) {
-            return Err(format!(
-                "no control plane: `{}` has no `{name}`; KUBE_UNIONS_E2E=skip leaves these tests out",
-                folder.display()
-            ));
-        }
-    }
-    Ok(folder)
-}
-
-fn make_assets() -> Result<PathBuf, String> {
-    run_assets_script(&[], &[]).map_err(|message| {
-        format!("{message}: set KUBEBUILDER_ASSETS, or see `make assets`; KUBE_UNIONS_E2E=skip leaves these tests out")
-    })
-}
-
-/// Returns the folder that the script prints.
-pub(crate) fn run_assets_script(args: &[&str], envs: &[(&str, &str)]) -> Result<PathBuf, String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/assets.sh");
-    let output = Command::new(&script)
-        .args(args)
-        .envs(envs.iter().copied())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("no control plane: `{}` cannot be run: {error}", script.display()))?;
-    if !output.status.success() {
-        return Err("no control plane".to_owned());
-    }
-    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
 /// Returns distinct free ports.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::kind::{Kind, parse};
 use fixtures::wait::{SETTLED, steadily};
@@ -24,89 +24,46 @@ const TELLING: [(&str, &[&str]); 7] = [
 /// Waits until the kind's unions have been enforced without exception for as long as `steady`.
 pub(crate) fn wait_until_seen(kind: &Kind<'_>, steady: Duration) {
     let (_, cases) = TELLING.iter().find(|(sample, _)| *sample == kind.sample()).expect("the sample has telling cases");
-    let mut probes: Vec<Probe<'_>> = cases.iter().map(|case| Probe::new(kind, case)).collect();
-    let enforced = steadily(steady, || probes.iter_mut().all(Probe::does_what_it_says));
-    let last: Vec<&str> = probes.iter().map(|probe| probe.last.as_str()).collect();
+    let mut last = Vec::new();
+    let enforced = steadily(steady, || {
+        last =
+            cases.iter().filter_map(|case| Some(format!("{case}: {}", does_what_it_says(kind, case).err()?))).collect();
+        last.is_empty()
+    });
     assert!(enforced, "the unions of {} were not enforced within {SETTLED:?}:\n{}", kind.resource(), last.join("\n"));
-    probes.iter().for_each(Probe::clean_up);
+    for case in *cases {
+        kind.client().delete(&kind.path(&format!("probe-{case}"))).expect("the API server answers");
+    }
 }
 
-/// A case of the kind's sample, asked for without storing what comes of it.
-struct Probe<'k> {
-    kind: &'k Kind<'k>,
-    case: &'static str,
-    /// The old object, where the case has one, as it is stored.
-    old: Option<Value>,
-    /// The last outcome, for the message of a failing test.
-    last: String,
-}
-
-impl<'k> Probe<'k> {
-    fn new(kind: &'k Kind<'k>, case: &'static str) -> Self {
-        Self { kind, case, old: None, last: String::new() }
-    }
-
-    fn does_what_it_says(&mut self) -> bool {
-        match self.ask() {
-            Ok(()) => true,
-            Err(answer) => {
-                self.last = format!("{}: {answer}", self.case);
-                false
-            }
-        }
-    }
-
-    fn ask(&mut self) -> Result<(), String> {
-        let mut new = self.object("new");
-        let answer = if self.has_old() {
-            if self.old.is_none() {
-                self.old = Some(self.store_old()?);
-            }
-            let old = self.old.as_ref().expect("it has just been stored");
-            new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-            let path = format!("{}?dryRun=All", self.kind.path(&self.name()));
-            self.kind.client().send("PUT", &path, "application/json", new.to_string().as_bytes())?
-        } else {
-            self.kind.post_dry(&new)?
-        };
-        let as_said = if self.case.starts_with("rejected-") {
-            answer.status == 422
-        } else {
-            // The expected object is sent as well, so that it gets the schema's defaults, too.
-            let mut want = self.object("want");
-            want["metadata"]["name"] = json!(format!("{}-want", self.name()));
-            answer.is_success() && answer.body["spec"] == self.kind.post_dry(&want)?.body["spec"]
-        };
-        if as_said { Ok(()) } else { Err(format!("{answer:?}")) }
-    }
-
-    fn store_old(&self) -> Result<Value, String> {
-        let answer = self.kind.client().post(&self.kind.path(""), &self.object("old"))?;
-        if answer.is_success() { Ok(answer.body) } else { Err(format!("the old object: {answer:?}")) }
-    }
-
-    fn clean_up(&self) {
-        if self.old.is_some() {
-            let answer = self.kind.client().delete(&self.kind.path(&self.name())).expect("the API server answers");
-            assert!(answer.is_success(), "{} cannot be deleted: {answer:?}", self.name());
-        }
-    }
-
-    fn has_old(&self) -> bool {
-        self.kind.files().contains(&self.file("old"))
-    }
-
-    fn object(&self, part: &str) -> Value {
-        let mut object = parse(&self.kind.read(&self.file(part)));
-        object["metadata"] = json!({"name": self.name(), "namespace": "default"});
+/// Asks for a case of the kind's sample, without storing what comes of it. The old object, where the case has one, stays stored.
+fn does_what_it_says(kind: &Kind<'_>, case: &str) -> Result<(), String> {
+    let (client, path) = (kind.client(), kind.path(&format!("probe-{case}")));
+    let object = |part: &str, name: &str| {
+        let mut object = parse(&kind.read(&format!("{case}.{part}.yaml")));
+        object["metadata"] = json!({"name": format!("{name}-{case}"), "namespace": "default"});
         object
-    }
-
-    fn file(&self, part: &str) -> String {
-        format!("{}.{part}.yaml", self.case)
-    }
-
-    fn name(&self) -> String {
-        format!("probe-{}", self.case)
-    }
+    };
+    let mut new = object("new", "probe");
+    let answer = if kind.files().contains(&format!("{case}.old.yaml")) {
+        let mut old = client.get(&path)?;
+        if old.status == 404 {
+            old = client.post(&kind.path(""), &object("old", "probe"))?;
+        }
+        if !old.is_success() {
+            return Err(format!("the old object: {old:?}"));
+        }
+        new["metadata"]["resourceVersion"] = old.body["metadata"]["resourceVersion"].take();
+        client.send("PUT", &format!("{path}?dryRun=All"), "application/json", new.to_string().as_bytes())?
+    } else {
+        kind.post_dry(&new)?
+    };
+    let as_said = if case.starts_with("rejected-") {
+        answer.status == 422
+    } else {
+        // The expected object is sent as well, so that it gets the schema's defaults, too.
+        let want = kind.post_dry(&object("want", "want"))?;
+        answer.is_success() && answer.body["spec"] == want.body["spec"]
+    };
+    if as_said { Ok(()) } else { Err(format!("{answer:?}")) }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::cluster::Cluster;
 use crate::kind::{Kind, annotate, parse};
 use crate::registration::with_rights;
+use crate::webhook::REVIEWS;
 use fixtures::wait::{SETTLED, eventually};
 
 const ANNOTATION: &str = "/metadata/annotations/kube-unions.dev~1unions";
@@ -21,12 +22,8 @@ fn with_a_typo(annotated: &str) -> Value {
 
 /// Returns the webhook's counts of inspections and of all reviews.
 fn counted(cluster: &Cluster) -> [u64; 2] {
-    let metrics = cluster.webhook.ops().get("/metrics").expect("the webhook has metrics");
-    let sum = |name: &str| {
-        let series = metrics.text().lines().filter(|line| line.starts_with(name));
-        series.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
-    };
-    ["kube_unions_inspections_total{", "kube_unions_admission_reviews_total{"].map(sum)
+    let sum = |name: &str| cluster.webhook.series(name).into_iter().map(|(_, count)| count).sum();
+    ["kube_unions_inspections_total", REVIEWS].map(sum)
 }
 
 #[test]

@@ -21,7 +21,6 @@ pub(crate) struct Kubectl {
 #[derive(Debug)]
 pub(crate) struct Output {
     command: String,
-    success: bool,
     /// The exit code. `None`: a signal ended the process.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -58,20 +57,20 @@ impl Kubectl {
 
 impl Output {
     pub(crate) fn succeeded(&self) -> bool {
-        self.success
+        self.code == Some(0)
     }
 
     /// Fails the test unless the command succeeded.
     #[track_caller]
     pub(crate) fn accepted(self) -> Self {
-        assert!(self.success, "`{}` was to succeed\n{self:#?}", self.command);
+        assert!(self.succeeded(), "`{}` was to succeed\n{self:#?}", self.command);
         self
     }
 
     /// Fails the test unless the command failed with exactly this text on stderr, apart from warnings.
     #[track_caller]
     pub(crate) fn rejected(self, words: &str) -> Self {
-        assert!(!self.success, "`{}` was to fail\n{self:#?}", self.command);
+        assert!(!self.succeeded(), "`{}` was to fail\n{self:#?}", self.command);
         let said: Vec<&str> = self.stderr.lines().filter(|line| !line.starts_with("Warning: ")).collect();
         assert_eq!(said.join("\n"), words.trim_end(), "`{}` failed in other words", self.command);
         self
@@ -80,7 +79,7 @@ impl Output {
     /// Fails the test unless the command failed and stderr contains this text.
     #[track_caller]
     pub(crate) fn refused(self, words: &str) -> Self {
-        assert!(!self.success, "`{}` was to fail\n{self:#?}", self.command);
+        assert!(!self.succeeded(), "`{}` was to fail\n{self:#?}", self.command);
         assert!(self.stderr.contains(words), "`{}` was to say `{words}`\n{}", self.command, self.stderr);
         self
     }
@@ -129,7 +128,6 @@ pub(crate) fn run(mut command: Command, name: &str, input: &str) -> Output {
     });
     Output {
         command: name.to_owned(),
-        success: output.status.success(),
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

@@ -4,15 +4,15 @@ use fixtures::api_server::{DECLARATIONS, DEFINITIONS, Loopback, SERVICES};
 use fixtures::crds;
 use fixtures::reviews::review_text;
 use fixtures::wait::eventually;
-use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::background::Background;
 use crate::cluster::some_or_all;
 use crate::process::Workspace;
 use crate::tls::Connection;
@@ -46,21 +46,14 @@ fn no_body_takes_more_memory_than_the_limit_and_small_reviews_are_answered_meanw
         }
     }
 
-    let stop = Arc::<AtomicBool>::default();
+    let answered = Arc::<AtomicUsize>::default();
     let small = {
-        let (stop, port, ca) = (Arc::clone(&stop), webhook.port(), webhook.ca().to_owned());
-        thread::spawn(move || {
-            let body = review("CREATE", r#"{"items":[{"type":"M0","m0":1}]}"#, "null");
-            let mut answered = 0;
-            while !stop.load(Ordering::Relaxed) {
-                let mut connection = Connection::try_open(port, &ca, PATIENCE).expect("a connection");
-                connection.try_post("/validate", &body).expect("a request can be sent");
-                let answer = connection.answer().expect("an answer");
-                assert_eq!(answer.status, 200, "a small review: {answer:?}");
-                answered += 1;
-            }
-            answered
-        })
+        let (answered, port, ca) = (Arc::clone(&answered), webhook.port(), webhook.ca().to_owned());
+        let body = review("CREATE", r#"{"items":[{"type":"M0","m0":1}]}"#, "null");
+        Background::start([move || {
+            assert_eq!(ask(port, &ca, "/validate", &body), 200, "a small review");
+            answered.fetch_add(1, Ordering::Relaxed);
+        }])
     };
     let mut counts = std::collections::BTreeMap::<u16, usize>::new();
     // Each has been alone: what stands beside it is the same for all that are waited for.
@@ -78,8 +71,8 @@ fn no_body_takes_more_memory_than_the_limit_and_small_reviews_are_answered_meanw
         }
         webhook.process().assert_running();
     }
-    stop.store(true, Ordering::Relaxed);
-    let answered = small.join().expect("small reviews are answered");
+    small.finish();
+    let answered = answered.load(Ordering::Relaxed);
     eprintln!("sixteen at once: {counts:?}; {answered} small reviews answered; peak {} MiB", peak(&webhook) / MIB);
     assert!(answered > 0);
     assert_eq!(webhook.metric("kube_unions_panics_total"), 0, "{}", webhook.log());
@@ -114,8 +107,8 @@ fn definitions_of_twice_the_limit_are_read_under_it() {
     let mut webhook = Webhook::unready_with(&kubeconfig, &[], &[("OPEN_FILES", LIMIT.to_owned())]).unwrap();
     let in_force = || {
         webhook.process().assert_running();
-        let metrics = webhook.ops().get("/metrics").expect("the webhook has metrics");
-        metrics.text().contains(&format!("kube_unions_catalog_unions{{source=\"schema\"}} {DEFINITIONS_IN_ALL}\n"))
+        let unions = webhook.series("kube_unions_catalog_unions");
+        unions.contains(&("kube_unions_catalog_unions{source=\"schema\"}".to_owned(), DEFINITIONS_IN_ALL as u64))
     };
     assert!(eventually(PATIENCE, in_force), "{}", webhook.log());
     eprintln!("{DEFINITIONS_IN_ALL} definitions of one MiB: peak {} MiB", peak(&webhook) / MIB);
@@ -206,13 +199,7 @@ pub(crate) fn attacks() -> Vec<(String, String)> {
         }
         text + close
     };
-    let all = |count: usize| {
-        let mut members = String::new();
-        for at in 0..count {
-            let _ = write!(members, r#"{}"m{at}":1"#, if at == 0 { "" } else { "," });
-        }
-        members
-    };
+    let all = |count: usize| (0..count).map(|at| format!(r#""m{at}":1"#)).collect::<Vec<_>>().join(",");
     let (hundred, thirty, most) = (all(100), all(30), all(128));
     let shapes: Vec<(&str, &str, &str, Item)> = vec![
         ("a million empty items", r#"{"items":["#, "]}", Box::new(|_| "{}".to_owned())),
@@ -233,18 +220,15 @@ pub(crate) fn attacks() -> Vec<(String, String)> {
     ];
     let mut bodies = Vec::new();
     for (name, open, close, item) in shapes {
-        let largest = if name == "brackets" {
-            format!("{open}{}{}{close}", "[".repeat(3 * MIB), "]".repeat(3 * MIB))
-        } else {
-            fill(LARGEST - 1024, open, close, &item)
-        };
-        bodies.push((format!("{name}, CREATE"), review("CREATE", &largest, "null")));
-        let half = if name == "brackets" {
-            format!("{open}{}{}{close}", "[".repeat(MIB), "]".repeat(MIB))
-        } else {
-            fill(LARGEST / 2 - 1024, open, close, &item)
-        };
-        bodies.push((format!("{name}, UPDATE"), review("UPDATE", &half, &half)));
+        for (operation, bytes, levels) in [("CREATE", LARGEST - 1024, 3 * MIB), ("UPDATE", LARGEST / 2 - 1024, MIB)] {
+            let spec = if name == "brackets" {
+                format!("{open}{}{}{close}", "[".repeat(levels), "]".repeat(levels))
+            } else {
+                fill(bytes, open, close, &item)
+            };
+            let old = if operation == "CREATE" { "null" } else { &spec };
+            bodies.push((format!("{name}, {operation}"), review(operation, &spec, old)));
+        }
     }
     // A switch of every item: as much patch as can be.
     let thirty = all(30);

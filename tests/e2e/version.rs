@@ -1,10 +1,10 @@
 //! The version of Kubernetes that the tests run on, and the features that older versions lack.
 
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
+use crate::assets;
 use crate::cluster::say;
-use crate::control_plane::assets;
 use kube_unions_policies::KubernetesVersion;
 
 /// A feature of an API server that some tests need.
@@ -48,13 +48,13 @@ pub(crate) fn lacks(feature: Feature) -> bool {
 
 /// Returns the version of the kube-apiserver of this run.
 pub(crate) fn version() -> KubernetesVersion {
-    static VERSION: OnceLock<KubernetesVersion> = OnceLock::new();
-    *VERSION.get_or_init(|| {
-        let assets = assets().unwrap_or_else(|message| panic!("{message}"));
+    static VERSION: LazyLock<KubernetesVersion> = LazyLock::new(|| {
+        let assets = assets::control_plane().unwrap_or_else(|message| panic!("{message}"));
         let output = Command::new(assets.join("kube-apiserver")).arg("--version").output().unwrap();
         // Kubernetes v1.36.4
         let text = String::from_utf8(output.stdout).unwrap();
         let version = text.trim().strip_prefix("Kubernetes ").and_then(|version| version.parse().ok());
         version.unwrap_or_else(|| panic!("kube-apiserver has no version: {text}"))
-    })
+    });
+    *VERSION
 }

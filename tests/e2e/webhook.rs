@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -20,6 +19,9 @@ use fixtures::certificates::TestAuthority;
 const STARTUP: Duration = Duration::from_secs(30);
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
+/// The metric of reviews.
+pub(crate) const REVIEWS: &str = "kube_unions_admission_reviews_total";
+
 /// A running webhook. Dropping it kills it.
 pub(crate) struct Webhook {
     process: Option<Process>,
@@ -28,9 +30,7 @@ pub(crate) struct Webhook {
     port: u16,
     ops_port: u16,
     workspace: Workspace,
-    /// The arguments of `ulimit`. Empty: no limit.
-    open_files: &'static str,
-    /// More environment variables.
+    /// More environment variables. `OPEN_FILES` has the arguments of `ulimit`.
     envs: Vec<(&'static str, String)>,
 }
 
@@ -43,44 +43,34 @@ pub(crate) struct Endpoint {
 impl Webhook {
     /// Watches the cluster of a kubeconfig.
     pub(crate) fn of_cluster(kubeconfig: &Path, more: &[&str]) -> Result<Self, String> {
-        Self::start(["--kubeconfig".as_ref(), kubeconfig.as_os_str()], more)
+        Self::new("--kubeconfig", kubeconfig, more, &[]).ready()
     }
 
     /// Watches a cluster and registers itself there, as the Service `kube-unions` of the namespace `kube-unions`, which is to
     /// lead to loopback.
     pub(crate) fn registering(kubeconfig: &Path, more: &[&str]) -> Result<Self, String> {
-        let [port] = free_ports();
-        let mut webhook = Self::prepare(["--kubeconfig".as_ref(), kubeconfig.as_os_str()], more);
-        webhook.args.push(format!("--service=kube-unions/kube-unions:{port}"));
-        webhook.port = port;
-        webhook.resume()?;
-        Ok(webhook)
+        let mut webhook = Self::new("--kubeconfig", kubeconfig, more, &[]);
+        [webhook.port] = free_ports();
+        webhook.args.push(format!("--service=kube-unions/kube-unions:{}", webhook.port));
+        webhook.ready()
     }
 
     /// Another one with the same arguments but for these, on other ports, and with the same certificate.
     pub(crate) fn replica(&self, more: &[&str]) -> Result<Self, String> {
-        let workspace = Workspace::new("webhook");
         let name = |arg: &str| arg.split('=').next().map(str::to_owned);
         let kept = self.args.iter().filter(|arg| more.iter().all(|more| name(more) != name(arg)));
         let args = kept.cloned().chain(more.iter().map(|&arg| arg.to_owned())).collect();
-        let authority = self.authority.clone();
-        let mut webhook =
-            Self { process: None, args, authority, port: 0, ops_port: 0, workspace, open_files: "", envs: Vec::new() };
-        webhook.resume()?;
-        Ok(webhook)
+        Self::of(args, self.authority.clone(), Workspace::new("webhook"), &[]).ready()
     }
 
     /// Reads files, and needs no cluster.
     pub(crate) fn of_files(path: &Path, more: &[&str]) -> Result<Self, String> {
-        Self::start(["--from".as_ref(), path.as_os_str()], more)
+        Self::new("--from", path, more, &[]).ready()
     }
 
     /// Reads files, and may have so many open: what `ulimit` is told.
-    pub(crate) fn with_open_files(path: &Path, open_files: &'static str) -> Result<Self, String> {
-        let mut webhook = Self::prepare(["--from".as_ref(), path.as_os_str()], &[]);
-        webhook.open_files = open_files;
-        webhook.resume()?;
-        Ok(webhook)
+    pub(crate) fn with_open_files(path: &Path, open_files: &str) -> Result<Self, String> {
+        Self::new("--from", path, &[], &[("OPEN_FILES", open_files.to_owned())]).ready()
     }
 
     /// Watches the cluster of a kubeconfig, and need not become ready.
@@ -94,46 +84,41 @@ impl Webhook {
         more: &[&str],
         envs: &[(&'static str, String)],
     ) -> Result<Self, String> {
-        let mut webhook = Self::prepare(["--kubeconfig".as_ref(), kubeconfig.as_os_str()], more);
-        webhook.envs = envs.to_vec();
+        let mut webhook = Self::new("--kubeconfig", kubeconfig, more, envs);
         webhook.process = Some(webhook.launch()?);
         Ok(webhook)
     }
 
-    fn start(source: [&OsStr; 2], more: &[&str]) -> Result<Self, String> {
-        let mut webhook = Self::prepare(source, more);
-        webhook.resume()?;
-        Ok(webhook)
-    }
-
-    fn prepare(source: [&OsStr; 2], more: &[&str]) -> Self {
+    fn new(source: &str, path: &Path, more: &[&str], envs: &[(&'static str, String)]) -> Self {
         let workspace = Workspace::new("webhook");
         let authority = TestAuthority::new("kube-unions webhook tests");
-        ServingCertificate::issue(&authority, &workspace.path().join("tls"));
-        let mut args = vec!["serve".to_owned()];
-        args.extend(source.map(|arg| arg.to_string_lossy().into_owned()));
-        if !more
-            .iter()
-            .any(|arg| ["--tls-self-signed", "--tls-secret", "--tls-cert-dir"].iter().any(|it| arg.starts_with(it)))
-        {
-            args.push(format!("--tls-cert-dir={}", workspace.path().join("tls").display()));
+        let certificate = workspace.path().join("tls");
+        ServingCertificate::issue(&authority, &certificate);
+        let mut args = vec!["serve".to_owned(), format!("{source}={}", path.display()), "--log-format=json".to_owned()];
+        let is_given = |names: &[&str]| more.iter().any(|arg| names.iter().any(|name| arg.starts_with(name)));
+        if !is_given(&["--tls-self-signed", "--tls-secret", "--tls-cert-dir"]) {
+            args.push(format!("--tls-cert-dir={}", certificate.display()));
         }
-        args.push("--log-format=json".to_owned());
-        if !more.iter().any(|arg| arg.starts_with("--shutdown-delay")) {
+        if !is_given(&["--shutdown-delay"]) {
             // Nothing finds it through endpoints that would have to be taken away first.
             args.push("--shutdown-delay=0s".to_owned());
         }
         args.extend(more.iter().map(|&arg| arg.to_owned()));
-        Self {
-            process: None,
-            args,
-            authority: Arc::new(authority),
-            port: 0,
-            ops_port: 0,
-            workspace,
-            open_files: "",
-            envs: Vec::new(),
-        }
+        Self::of(args, Arc::new(authority), workspace, envs)
+    }
+
+    fn of(
+        args: Vec<String>,
+        authority: Arc<TestAuthority>,
+        workspace: Workspace,
+        envs: &[(&'static str, String)],
+    ) -> Self {
+        Self { process: None, args, authority, port: 0, ops_port: 0, workspace, envs: envs.to_vec() }
+    }
+
+    fn ready(mut self) -> Result<Self, String> {
+        self.resume()?;
+        Ok(self)
     }
 
     /// Starts it (again), on the ports it had, and waits until it is ready.
@@ -156,7 +141,6 @@ impl Webhook {
         let envs = [
             ("NO_COLOR", "1"),
             ("RUST_LOG", "info"),
-            ("OPEN_FILES", self.open_files),
             // As in the image.
             ("MALLOC_MMAP_THRESHOLD_", "131072"),
             ("MALLOC_TRIM_THRESHOLD_", "1048576"),
@@ -228,28 +212,27 @@ impl Webhook {
         value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no metric `{name}`:\n{}", metrics.text()))
     }
 
+    /// Returns the series of a metric with labels, and their values.
+    pub(crate) fn series(&self, name: &str) -> Vec<(String, u64)> {
+        let metrics = self.ops().get("/metrics").expect("the webhook has metrics");
+        let lines = metrics.text().lines().filter(|line| line.starts_with(&format!("{name}{{")));
+        let series = lines.filter_map(|line| line.rsplit_once(' '));
+        series.filter_map(|(series, value)| Some((series.to_owned(), value.parse().ok()?))).collect()
+    }
+
     /// Returns the number of reviews of `group` in `phase`, from its metrics. Unknown kinds do not count.
     pub(crate) fn reviews(&self, group: &str, phase: &str) -> u64 {
-        let metrics = self.ops().get("/metrics").expect("the webhook has metrics");
-        metrics
-            .text()
-            .lines()
-            .filter(|line| line.starts_with("kube_unions_admission_reviews_total{"))
-            .filter(|line| line.contains(&format!("group=\"{group}\"")) && line.contains(&format!("phase=\"{phase}\"")))
-            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
-            .sum()
+        let labels = [format!("group=\"{group}\""), format!("phase=\"{phase}\"")];
+        let series = self.series(REVIEWS).into_iter();
+        series.filter(|(series, _)| labels.iter().all(|label| series.contains(label))).map(|(_, count)| count).sum()
     }
 
     /// Returns the number of reviews for each outcome, from its metrics.
     pub(crate) fn outcomes(&self) -> BTreeMap<String, u64> {
-        let metrics = self.ops().get("/metrics").expect("the webhook has metrics");
         let mut outcomes = BTreeMap::new();
-        for line in metrics.text().lines().filter(|line| line.starts_with("kube_unions_admission_reviews_total{")) {
-            let count = line.rsplit_once(' ').and_then(|(_, count)| count.parse::<u64>().ok()).unwrap_or_default();
-            let outcome = line.split("outcome=\"").nth(1).and_then(|rest| rest.split('"').next());
-            if let Some(outcome) = outcome.filter(|_| count > 0) {
-                *outcomes.entry(outcome.to_owned()).or_default() += count;
-            }
+        for (series, count) in self.series(REVIEWS).into_iter().filter(|(_, count)| *count > 0) {
+            let outcome = series.split("outcome=\"").nth(1).and_then(|rest| rest.split('"').next());
+            *outcomes.entry(outcome.expect("a review has an outcome").to_owned()).or_default() += count;
         }
         outcomes
     }
@@ -266,7 +249,7 @@ impl Webhook {
 
     /// The two configurations that send here what the rules say.
     pub(crate) fn registration_of(&self, name: &str, rules: &[Value], failure_policy: &str) -> Value {
-        registration(self.port, self.authority.pem(), name, rules, failure_policy)
+        self.endpoint().registration_of(name, rules, failure_policy)
     }
 }
 
@@ -284,7 +267,33 @@ impl Endpoint {
             "resources": ["*", "*/status"],
             "operations": ["CREATE", "UPDATE"],
         });
-        registration(self.port, &self.ca, group, &[rule], "Fail")
+        self.registration_of(group, &[rule], "Fail")
+    }
+
+    /// The two configurations, both of this name, that send there what the rules say.
+    fn registration_of(&self, name: &str, rules: &[Value], failure_policy: &str) -> Value {
+        let configuration = |kind: &str, path: &str, more: Value| {
+            let mut webhook = json!({
+                "name": format!("{path}.{name}"),
+                "admissionReviewVersions": ["v1"],
+                "clientConfig": {
+                    "url": format!("https://127.0.0.1:{}/{path}", self.port),
+                    "caBundle": base64(self.ca.as_bytes()),
+                },
+                "rules": rules,
+                "failurePolicy": failure_policy,
+                "matchPolicy": "Equivalent",
+                "sideEffects": "None",
+                "timeoutSeconds": 5,
+            });
+            json_patch::merge(&mut webhook, &more);
+            json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+                "webhooks": [webhook]})
+        };
+        json!({"apiVersion": "v1", "kind": "List", "items": [
+            configuration("MutatingWebhookConfiguration", "mutate", json!({"reinvocationPolicy": "IfNeeded"})),
+            configuration("ValidatingWebhookConfiguration", "validate", json!({})),
+        ]})
     }
 }
 
@@ -298,37 +307,6 @@ pub(crate) fn run_program(program: &Path, args: &[&str], input: &str) -> Output 
     let mut command = Command::new(program);
     command.args(args).env("NO_COLOR", "1").env_remove("KUBECONFIG");
     kubectl::run(command, &format!("kube-unions {}", args.join(" ")), input)
-}
-
-/// The two configurations, both of this name, that send what the rules say to a port of loopback whose certificate one
-/// of `authorities` (PEM) has signed.
-pub(crate) fn registration(port: u16, authorities: &str, name: &str, rules: &[Value], failure_policy: &str) -> Value {
-    let configuration = |kind: &str, path: &str, more: Value| {
-        let mut webhook = json!({
-            "name": format!("{path}.{name}"),
-            "admissionReviewVersions": ["v1"],
-            "clientConfig": {
-                "url": format!("https://127.0.0.1:{port}/{path}"),
-                "caBundle": base64(authorities.as_bytes()),
-            },
-            "rules": rules,
-            "failurePolicy": failure_policy,
-            "matchPolicy": "Equivalent",
-            "sideEffects": "None",
-            "timeoutSeconds": 5,
-        });
-        webhook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        json!({
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": kind,
-            "metadata": {"name": name},
-            "webhooks": [webhook],
-        })
-    };
-    json!({"apiVersion": "v1", "kind": "List", "items": [
-        configuration("MutatingWebhookConfiguration", "mutate", json!({"reinvocationPolicy": "IfNeeded"})),
-        configuration("ValidatingWebhookConfiguration", "validate", json!({})),
-    ]})
 }
 
 /// Returns the path of the release binary.

@@ -40,7 +40,7 @@ impl Shell {
         fs::create_dir(&bin).unwrap();
         let link = |target: &Path, name: &str| std::os::unix::fs::symlink(target, bin.join(name)).unwrap();
         link(&webhook::binary().unwrap().canonicalize().unwrap(), "kube-unions");
-        link(control_plane.access().kubectl_binary(), "kubectl");
+        link(control_plane.kubectl_binary(), "kubectl");
         for tool in ["helm", "kustomize"] {
             link(&assets::tool(tool).unwrap_or_else(|message| panic!("{message}")), tool);
         }

@@ -79,21 +79,20 @@ impl Place {
 
     /// Returns so many values in turn at this place.
     fn spec(self, values: &[Value], count: usize) -> Value {
-        let numbered = values.iter().cycle().take(count).cloned().enumerate();
+        let values = values.iter().cycle().take(count).cloned();
         match self {
-            Self::List => numbered.map(|(_, value)| value).collect(),
-            Self::Map => numbered.map(|(number, value)| (number.to_string(), value)).collect(),
-            Self::KeyedList => numbered
-                .map(|(number, mut value)| {
-                    value
-                        .as_object_mut()
-                        .into_iter()
-                        .for_each(|fields| drop(fields.insert("k".to_owned(), json!(number.to_string()))));
-                    value
-                })
-                .collect(),
+            Self::List => values.collect(),
+            Self::Map => (0..).zip(values).map(|(number, value): (usize, _)| (number.to_string(), value)).collect(),
+            Self::KeyedList => (0..).zip(values).map(|(number, value)| with_key(value, number)).collect(),
         }
     }
+}
+
+fn with_key(mut value: Value, key: usize) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("k".to_owned(), json!(key.to_string()));
+    }
+    value
 }
 
 /// Returns the schema of an object with few or with many members, a few values of it for the new `spec`, and for the old one.

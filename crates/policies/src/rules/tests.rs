@@ -29,8 +29,8 @@ fn reasons(schema: &Value, options: &PolicyOptions) -> Vec<RefusalReason> {
     compiled(schema, options).refusals.into_iter().map(|refusal| refusal.reason).collect()
 }
 
-fn object(properties: Value) -> Value {
-    json!({"type": "object", "properties": properties})
+fn object(properties: impl Into<Value>) -> Value {
+    json!({"type": "object", "properties": properties.into()})
 }
 
 fn map_form() -> Value {

@@ -40,7 +40,9 @@ fn change(dice: &mut Dice, value: &mut Value) {
             }
         }
         Value::Bool(flag) => *flag = !*flag,
-        _ => *value = json!(*dice.pick(&WORDS)),
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            *value = json!(*dice.pick(&WORDS));
+        }
     }
 }
 
