@@ -1,0 +1,77 @@
+//! Two field managers that apply server-side, and the ownership of fields afterwards.
+
+use serde_json::{Value, json};
+
+use super::rows::{Enforcement, group};
+use super::server::Server;
+
+/// An object of our own kind that two managers apply.
+struct Shared {
+    server: &'static Server,
+    api_version: String,
+    path: String,
+    name: &'static str,
+}
+
+impl Shared {
+    fn new(server: &'static Server, enforcement: Enforcement, name: &'static str) -> Self {
+        let api_version = format!("{}/v1", group(enforcement));
+        let path = format!("/apis/{api_version}/namespaces/default/things/{name}");
+        Self { server, api_version, path, name }
+    }
+
+    /// Applies a manifest with this content of the union and takes fields over.
+    fn apply(&self, manager: &str, plain: &Value) -> Result<Value, String> {
+        let manifest = json!({"apiVersion": self.api_version, "kind": "Thing",
+            "metadata": {"name": self.name, "namespace": "default"}, "spec": {"plain": plain}});
+        let answer = self.server.apply_as(manager, &self.path, &manifest);
+        if answer.is_success() { Ok(answer.body) } else { Err(answer.body["message"].as_str().unwrap().to_owned()) }
+    }
+
+    fn stored(&self) -> Value {
+        self.server.stored(&self.path).expect("the object is stored")
+    }
+
+    /// Returns the managers of the stored object that apply, with the members that they own, and the managers that update.
+    fn owners(&self) -> Vec<String> {
+        let object = self.stored();
+        let entry = |entry: &Value| {
+            let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+            let members = entry["fieldsV1"]["f:spec"]["f:plain"].as_object();
+            let members: Vec<_> = members.into_iter().flatten().map(|(name, _)| name.replace("f:", "")).collect();
+            format!("{} {} {}", text("manager"), text("operation"), members.join(","))
+        };
+        object["metadata"]["managedFields"].as_array().expect("managed fields").iter().map(entry).collect()
+    }
+}
+
+/// Manager 1 applies `a`, manager 2 applies `b` alone, and then each applies its own manifest again.
+fn two_managers(server: &'static Server, enforcement: Enforcement) {
+    let object = Shared::new(server, enforcement, "two-managers");
+    object.apply("one", &json!({"a": "x"})).unwrap();
+    let stored = object.apply("two", &json!({"b": "x"})).unwrap();
+    assert_eq!(stored["spec"]["plain"], json!({"b": "x"}));
+    // Admission does not change who owns what.
+    assert_eq!(object.owners(), ["one Apply a", "two Apply b"]);
+
+    let refused = object.apply("one", &json!({"a": "x"})).unwrap_err();
+    let words = "the applied manifest sets `a`, and the manifest of another field manager sets `b`; keep one";
+    assert!(refused.contains(words), "{refused}");
+    assert_eq!(object.apply("one", &json!({"a": "x"})), Err(refused));
+    let again = object.apply("two", &json!({"b": "x"})).unwrap();
+    assert_eq!(again["metadata"]["generation"], stored["metadata"]["generation"]);
+
+    // Manager 1 takes the other member, too.
+    let agreed = object.apply("one", &json!({"b": "x"})).unwrap();
+    assert_eq!(agreed["metadata"]["generation"], stored["metadata"]["generation"]);
+    assert_eq!(object.owners(), ["one Apply b", "two Apply b"]);
+}
+
+#[test]
+fn a_manager_is_told_that_another_manifest_has_the_other_member() {
+    let servers = [(Server::with_webhook(), Enforcement::Webhook), (Server::with_policies(), Enforcement::Policies)];
+    for (server, enforcement) in servers {
+        let Some(server) = server else { return };
+        two_managers(server, enforcement);
+    }
+}
