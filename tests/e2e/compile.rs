@@ -163,7 +163,8 @@ fn compiled_policies_are_of_the_version_and_the_unions_of_a_cluster_or_of_files_
     kind.kubectl().run(&["create", "namespace", "left-alone"]).accepted();
     let mut object = kind.object("two", &two);
     object["metadata"]["namespace"] = "left-alone".into();
-    kind.kubectl().apply(&object.to_string()).accepted();
+    let left_alone = || kind.kubectl().apply(&object.to_string()).succeeded();
+    assert!(eventually(SETTLED, left_alone), "the policies for 1.34, which left no namespace alone, are replaced");
 }
 
 /// The lines of standard error that name something that is left out.
