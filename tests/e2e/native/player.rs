@@ -75,7 +75,7 @@ struct Exception {
     every: Option<Every>,
 }
 
-/// What rows with one reason have in common.
+/// A property that all rows of one reason share.
 #[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "camelCase")]
 enum Every {
