@@ -8,7 +8,7 @@ use std::time::Duration;
 use fixtures::api_server::{DECLARATIONS, DEFINITIONS};
 use serde_json::{Value, json};
 
-use crate::cluster::{AnyCluster, Cluster};
+use crate::cluster::{AnyCluster, Cluster, some_or_all};
 use crate::control_plane::ControlPlane;
 use crate::faults::{Effect, Proxy, Requests};
 use crate::kind::Kind;
@@ -31,8 +31,8 @@ const CONNECTED: &str = "kube_unions_watch_connected";
 /// A fault. The last field is true if the watch of a running replica breaks at once, and the replica says so.
 type Row = (&'static str, Requests, Effect, bool);
 
-/// Each effect, and each class of requests.
-const ROWS: [Row; 11] = [
+/// The first [`BY_DEFAULT`] have each effect, and each class of requests.
+const ROWS: [Row; 17] = [
     ("silence", Requests::All, Effect::Silence, false),
     ("reset", Requests::All, Effect::Reset, true),
     ("truncated", Requests::All, Effect::Truncated, false),
@@ -44,14 +44,26 @@ const ROWS: [Row; 11] = [
     ("stale watches", Requests::Watches, Effect::Stale, false),
     ("watches that are gone", Requests::Watches, Effect::Status(410), false),
     ("silent documents", Requests::Documents, Effect::Silence, false),
+    ("headers only", Requests::All, Effect::HeadersOnly, false),
+    ("drip", Requests::All, Effect::Drip, false),
+    ("503", Requests::All, Effect::Status(503), true),
+    ("silent lists", Requests::Definitions, Effect::Silence, false),
+    ("lists of headers only", Requests::Definitions, Effect::HeadersOnly, false),
+    ("watches without an answer", Requests::Watches, Effect::Silence, false),
 ];
+
+const BY_DEFAULT: usize = 11;
+
+fn rows() -> &'static [Row] {
+    &ROWS[..some_or_all(BY_DEFAULT, ROWS.len())]
+}
 
 #[test]
 fn a_replica_that_starts_under_a_fault_is_ready_once_it_is_lifted() {
     let Some((plane, cluster)) = plane() else { return };
     let sources = Kind::new(cluster, "source");
     sources.apply_definition();
-    run(ROWS.iter().map(|row| (row, ())), |row, ()| starts_under(row, plane, &sources));
+    run(rows().iter().map(|row| (row, ())), |row, ()| starts_under(row, plane, &sources));
 }
 
 #[test]
@@ -59,7 +71,7 @@ fn a_fault_under_a_running_replica_harms_no_review_and_is_made_up_for() {
     let Some((plane, cluster)) = plane() else { return };
     let sources = Kind::new(cluster, "source");
     sources.apply_definition();
-    let meets_it = ROWS.iter().filter(|(_, requests, ..)| *requests != Requests::Documents);
+    let meets_it = rows().iter().filter(|(_, requests, ..)| *requests != Requests::Documents);
     let met = run(meets_it.map(|row| (row, ())), |row, ()| (row, runs_into(row, plane, &sources)));
     let rollouts = Kind::in_group(cluster, "rollout", sources.group().to_owned());
     rollouts.apply_definition();
