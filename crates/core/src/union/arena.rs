@@ -5,7 +5,7 @@
 //!
 //! | node | words |
 //! |---|---|
-//! | object | counts of states, keys and children; keys; states; children as (position, node) |
+//! | object | counts of states, keys and children, and a bit; keys; states; children as (position, node) |
 //! | list | the first item, the number of items |
 //! | item | the next item, the index; then the node. Before it, if the list is keyed, the offset of its text |
 //! | map | the first entry; entries are sorted by key, distinct |
@@ -31,6 +31,9 @@ pub(crate) const LONGEST_TEXT: usize = ENTRY_HAS_NODE as usize - 1;
 
 /// The bit in the tagged length of an entry that is set if a node follows.
 const ENTRY_HAS_NODE: u32 = 1 << 29;
+
+/// The bit in the first word of an object that is set if each of its fields is a member that is set.
+const ONLY_MEMBERS: u32 = 1 << 15;
 
 /// The number of words before the node of an item.
 pub(super) const ITEM: u32 = 2;
@@ -70,6 +73,7 @@ pub(crate) struct NodeRef<'s> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ObjectRef<'s> {
     arena: &'s Arena<'s>,
+    only_members: bool,
     keys: (u32, u32),
     states: (u32, u32),
     children: (u32, u32),
@@ -161,14 +165,16 @@ impl<'s> NodeRef<'s> {
     pub(super) fn object(self) -> ObjectRef<'s> {
         let Self { arena, at } = self;
         debug_assert!(!self.is_whole(), "a whole place has no fields to read");
-        let [states, keys, children] = counts(arena.word(at));
+        let head = arena.word(at);
+        let ([states, keys, children], only_members) = (counts(head), head & ONLY_MEMBERS != 0);
         let keys_at = at.saturating_add(1);
         let states_at = keys_at.saturating_add(3 * keys);
         let mut children_at = states_at;
         for _ in 0..states {
             children_at = children_at.saturating_add(state_length(arena.word(children_at)));
         }
-        ObjectRef { arena, keys: (keys_at, keys), states: (states_at, states), children: (children_at, children) }
+        let (keys, states, children) = ((keys_at, keys), (states_at, states), (children_at, children));
+        ObjectRef { arena, only_members, keys, states, children }
     }
 
     /// Returns the stored items of a list, with their positions in the text.
@@ -251,6 +257,11 @@ impl<'s> ObjectRef<'s> {
             }
         }
         None
+    }
+
+    /// Returns true if each field is a member that is set, so that the object is empty once all of them are cleared.
+    pub(super) fn has_only_members(self) -> bool {
+        self.only_members
     }
 
     /// Returns the offset behind the object.
@@ -379,7 +390,7 @@ impl Arena<'_> {
 }
 
 fn counts(head: u32) -> [u32; 3] {
-    [head & 0xff, head >> 8 & 0xff, head >> 16]
+    [head & 0xff, head >> 8 & 0x7f, head >> 16]
 }
 
 fn state_length(head: u32) -> u32 {

@@ -23,7 +23,7 @@ use super::normalize::{Normalized, normalize};
 use super::plan::{ListNode, Node, NodeIndex, ObjectNode, Part, Plan, Role};
 use super::validate::{is_settled, validate, validate_alone};
 use super::violation::Violation;
-use super::{Form, MemberSet, Union};
+use super::{Form, MemberSet};
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::schema::Actions;
 
@@ -84,12 +84,11 @@ impl<'w> Walk<'w> {
     ) -> Result<(), Exhausted> {
         // Empty, without an allocation, unless a union changes or has violations.
         let mut findings = Buffer::new(self.meter);
-        let unions = self.plan.unions_of(node);
+        let emptied = self.emptied(node, new, old, claims)?;
         for (position, state) in new.states_with(&node.required) {
-            debug_assert!(usize::from(position) < unions.len(), "a state of a union that the plan does not have");
-            if let Some(union) = unions.get(usize::from(position))
-                && let Some(finding) = self.union(union, position, node.union(position), state, old, claims)?
-            {
+            let emptied = emptied.iter().filter(|(union, _)| *union == position);
+            let emptied = emptied.fold(MemberSet::EMPTY, |all, (_, index)| all.with(MemberSet::of(*index)));
+            if let Some(finding) = self.union(node, position, state, emptied, old, claims)? {
                 findings.push(finding)?;
             }
         }
@@ -180,16 +179,58 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// Judges one union with something set, or one that is required. Returns `None` if nothing changes and nothing is wrong.
-    fn union<'f, 'o>(
+    /// Returns the members that are empty once their own unions are normalised, and count as not set then, with the positions of their
+    /// unions. Mutating admission alone does not ask, since its result is validated later.
+    fn emptied<'o>(
         &mut self,
-        union: &'f Union,
-        position: u8,
-        ordinal: u32,
-        state: UnionState<'f>,
+        node: &'w ObjectNode,
+        new: ObjectRef<'_>,
         old: Old<'o, ObjectRef<'o>>,
         claims: Option<&Claims<'o>>,
-    ) -> Result<Option<JudgedUnion<'f>>, Exhausted> {
+    ) -> Result<Buffer<'w, (u8, u8)>, Exhausted> {
+        let mut emptied = Buffer::new(self.meter);
+        if !(self.rules.normalize && self.rules.validate) {
+            return Ok(emptied);
+        }
+        for (position, child) in new.children() {
+            if let Some(field) = usize::try_from(position).ok().and_then(|at| node.fields.get(at))
+                && let (Role::Member { union, index }, true) = (field.role, field.empty_is_unset)
+                && let Some(Node::Object(inside)) = field.child.and_then(|child| self.plan.node(child))
+                && child.object().has_only_members()
+            {
+                let claims = claims.map(|claims| claims.child(position));
+                let old = old.inside(|object| object.child(position).map(NodeRef::object));
+                let mut keeps = false;
+                for (at, state) in child.object().states() {
+                    let finding = self.union(inside, at, state, MemberSet::EMPTY, old, claims.as_ref())?;
+                    let clear = finding.map_or(MemberSet::EMPTY, |finding| finding.clear);
+                    keeps |= !state.members.less(clear).is_empty();
+                }
+                if !keeps {
+                    emptied.push((union, index))?;
+                }
+            }
+        }
+        Ok(emptied)
+    }
+
+    /// Judges one union with something set, or one that is required. `emptied` has the members that count as not set once all is
+    /// normalised. Returns `None` if nothing changes and nothing is wrong.
+    fn union<'f, 'o>(
+        &mut self,
+        node: &ObjectNode,
+        position: u8,
+        state: UnionState<'f>,
+        emptied: MemberSet,
+        old: Old<'o, ObjectRef<'o>>,
+        claims: Option<&Claims<'o>>,
+    ) -> Result<Option<JudgedUnion<'f>>, Exhausted>
+    where
+        'w: 'f,
+    {
+        let union = self.plan.unions_of(node).get(usize::from(position));
+        debug_assert!(union.is_some(), "a state of a union that the plan does not have");
+        let Some(union) = union else { return Ok(None) };
         let before = old.known().map(|object| object.state(position));
         let claims = claims.map(|claims| claims.of_union(position, state));
         let mut normalized =
@@ -201,10 +242,11 @@ impl<'w> Walk<'w> {
         self.judgement.would_change |=
             !self.rules.normalize && (!normalized.clear.is_empty() || normalized.deduce.is_some());
         let applies = self.rules.normalize && !contradicted;
+        let stored = if applies { normalized.applied_to(union, state) } else { state };
         let mut finding = JudgedUnion {
             union,
             position,
-            state: if applies { normalized.applied_to(union, state) } else { state },
+            state: UnionState { members: stored.members.less(emptied), ..stored },
             clear: if applies { normalized.clear } else { MemberSet::EMPTY },
             cause: normalized.cause,
             deduced: normalized.deduce.filter(|_| applies),
@@ -222,9 +264,10 @@ impl<'w> Walk<'w> {
             if let Some(claims) = claims.as_ref().filter(|_| before.is_some()) {
                 finding.faults = finding.faults.told_by(claims.contradiction(union, &state));
             }
+            let sent = UnionState { members: state.members.less(emptied), ..state };
             let untouched = || match old {
-                Old::Known(_) => Ok(before.is_some_and(|before| before.same_choice(&state))),
-                Old::Lost(witnesses) => witnesses.stood(ordinal, &state),
+                Old::Known(_) => Ok(before.is_some_and(|before| before.same_choice(&sent))),
+                Old::Lost(witnesses) => witnesses.stood(node.union(position), &sent),
                 Old::None => Ok(false),
             };
             finding.fate = match union.actions() {
@@ -239,7 +282,10 @@ impl<'w> Walk<'w> {
             }
         }
         let silent = finding.clear.is_empty() && finding.deduced.is_none() && finding.faults.is_empty();
-        debug_assert!(silent || !is_settled(union, &state), "findings in a union that is settled");
+        debug_assert!(
+            silent || !emptied.is_empty() || !is_settled(union, &state),
+            "findings in a union that is settled"
+        );
         Ok((!silent).then_some(finding))
     }
 

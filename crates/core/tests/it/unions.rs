@@ -40,17 +40,8 @@ struct Options {
 }
 
 impl Options {
-    /// A member that becomes empty by what is cleared inside it is left out: admission that mutates and validates at once takes it for set,
-    /// and the validation afterwards does not.
-    fn put_into(self, union: &mut Value, prefix: &str, members: &[Node]) {
-        let can_be_emptied =
-            |node: &Node| matches!(node, Node::Object(inside) if inside.list.is_some() || inside.map.is_some());
-        let named = members
-            .iter()
-            .take(8)
-            .enumerate()
-            .filter(|(position, node)| self.empty_is_unset >> position & 1 == 1 && !can_be_emptied(node));
-        let named = named.map(|(position, _)| position);
+    fn put_into(self, union: &mut Value, prefix: &str, members: usize) {
+        let named = (0..members.min(8)).filter(|position| self.empty_is_unset >> position & 1 == 1);
         union["required"] = self.required.into();
         union["emptyIsUnset"] = named.map(|position| format!("{prefix}{position}")).collect();
     }
@@ -176,7 +167,7 @@ impl Fields {
                 union["discriminator"] = json!("lt");
                 properties.insert("lt".to_owned(), json!({"type": "string"}));
             }
-            self.options[0].put_into(&mut union, "l", members);
+            self.options[0].put_into(&mut union, "l", members.len());
             schema["x-kubernetes-unions"] = json!([union]);
         }
         if let Some((empty, optional, members)) = &self.map {
@@ -196,7 +187,7 @@ impl Fields {
                 Empty::None => drop(choices.insert(String::new(), Value::Null)),
             }
             let mut union = json!({"fieldMembers": choices});
-            self.options[1].put_into(&mut union, "m", members);
+            self.options[1].put_into(&mut union, "m", members.len());
             properties.insert("mt".to_owned(), json!({"type": "string", "x-kubernetes-unions": union}));
         }
         schema["properties"] = Value::Object(properties);

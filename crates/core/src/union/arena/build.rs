@@ -1,6 +1,8 @@
 //! Stores nodes in the arena.
 
-use super::{Arena, ENTRY_HAS_NODE, LONGEST_TEXT, NONE, NodeRef, RecordChain, TAG, TextKind, TextRange, index};
+use super::{
+    Arena, ENTRY_HAS_NODE, LONGEST_TEXT, NONE, NodeRef, ONLY_MEMBERS, RecordChain, TAG, TextKind, TextRange, index,
+};
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
 
@@ -145,12 +147,14 @@ impl<'a> Arena<'a> {
     }
 }
 
-/// Returns the first word of an object, `None` if the object has too many fields to count.
-pub(in crate::union) fn object_head(states: usize, keys: usize, children: usize) -> Option<u32> {
+/// Returns the first word of an object, `None` if the object has too many fields to count. `only_members` is true if each of its fields
+/// is a member that is set.
+pub(in crate::union) fn object_head(states: usize, keys: usize, children: usize, only_members: bool) -> Option<u32> {
     let states = u8::try_from(states).ok()?;
-    let keys = u8::try_from(keys).ok()?;
+    let keys = u8::try_from(keys).ok().filter(|keys| *keys < 0x80)?;
     let children = u16::try_from(children).ok()?;
-    Some(u32::from(states) | u32::from(keys) << 8 | u32::from(children) << 16)
+    let flag = if only_members { ONLY_MEMBERS } else { 0 };
+    Some(u32::from(states) | u32::from(keys) << 8 | u32::from(children) << 16 | flag)
 }
 
 impl TextRange {

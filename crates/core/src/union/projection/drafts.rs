@@ -172,13 +172,19 @@ impl<'a> Projector<'_, 'a> {
         Ok(Read::Node { at, says: true, empty: false })
     }
 
-    /// Stores an object and removes its drafts, which begin at `first`. `empty` tells if the object has no fields. Returns
-    /// `None` if it has too many fields to be stored.
-    pub(super) fn store_object(&mut self, slot: Slot, first: Drafts, empty: bool) -> Result<Option<Read>, Exhausted> {
+    /// Stores an object and removes its drafts, which begin at `first`. Returns `None` if it has too many fields to be stored.
+    pub(super) fn store_object(
+        &mut self,
+        slot: Slot,
+        first: Drafts,
+        fields: Fields,
+    ) -> Result<Option<Read>, Exhausted> {
         let says = self.settle(first);
         let counts =
             (self.states.len() - first.states, self.keys.len() - first.keys, self.children.len() - first.children);
-        let Some(head) = object_head(counts.0, counts.1, counts.2) else { return Ok(None) };
+        let Some(head) = object_head(counts.0, counts.1, counts.2, fields == Fields::OnlyMembers) else {
+            return Ok(None);
+        };
         let at = self.begin(slot)?;
         let Self { arena, states, children, keys, .. } = self;
         arena.push(&[head])?;
@@ -195,7 +201,7 @@ impl<'a> Projector<'_, 'a> {
         keys.truncate(first.keys);
         states.truncate(first.states);
         children.truncate(first.children);
-        Ok(Some(Read::Node { at, says, empty }))
+        Ok(Some(Read::Node { at, says, empty: fields == Fields::None }))
     }
 
     /// Sorts the drafts of an object and drops the empty ones. Returns true if a member or a discriminator is set.
@@ -262,6 +268,15 @@ fn compact<T: Copy>(items: &mut [T], keep: impl Fn(&T, Option<&T>) -> bool) -> u
         }
     }
     kept
+}
+
+/// The fields of an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fields {
+    None,
+    /// Each is a member that is set.
+    OnlyMembers,
+    Some,
 }
 
 /// The offsets at which the drafts of an object begin.

@@ -1,6 +1,6 @@
 //! Reads the value at one node of the plan.
 
-use super::drafts::{Projector, Slot};
+use super::drafts::{Fields, Projector, Slot};
 use super::emptiness::is_empty;
 use super::read::Read;
 use crate::json::{TextReader, Unreadable};
@@ -30,7 +30,8 @@ impl<'p, 'a> Projector<'p, 'a> {
                     reader.skip()?;
                 }
                 if node.is_none() {
-                    let stored = self.store_object(slot, self.drafts(), empty)?;
+                    let stored =
+                        self.store_object(slot, self.drafts(), if empty { Fields::None } else { Fields::Some })?;
                     return Ok(stored.unwrap_or(Read::Other { empty }));
                 }
             }
@@ -103,10 +104,10 @@ impl<'p, 'a> Projector<'p, 'a> {
     ) -> Result<Read, Unreadable> {
         let first = self.drafts();
         let is_root = matches!(slot, Slot::Root);
-        let mut empty = true;
+        let (mut all, mut members) = (0_usize, 0_usize);
         let mut fields = reader.enter();
         while let Some(name) = reader.any_name(&mut fields)? {
-            empty = false;
+            all = all.saturating_add(1);
             // No plan names the `metadata` of the root.
             let lookup = |name: &[u8]| (node.position(name), is_root && name == b"metadata");
             let (position, is_metadata) = reader.unescaped(name, lookup)?;
@@ -133,10 +134,16 @@ impl<'p, 'a> Projector<'p, 'a> {
             };
             if let Role::Member { union, index } = field.role {
                 self.state(first.states, union)?.members.put(index, present);
+                members = members.saturating_add(present.into());
             }
         }
         self.put_default_keys(first.keys, &node.key_defaults)?;
-        let Some(Read::Node { at, says, empty }) = self.store_object(slot, first, empty)? else {
+        let fields = match all {
+            0 => Fields::None,
+            _ if all == members => Fields::OnlyMembers,
+            _ => Fields::Some,
+        };
+        let Some(Read::Node { at, says, empty }) = self.store_object(slot, first, fields)? else {
             let reason = "an object has too many fields that lead to unions";
             return Err(reader.malformed(reader.position(), &reason));
         };
