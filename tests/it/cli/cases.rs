@@ -100,9 +100,9 @@ fn compiled_rules_agree_with_their_unions() {
     // No smallest object with two texts and a number satisfies every rule. The others have no rules: their schema has no type, or objects
     // with named fields that may be empty.
     assert_eq!(verdicts.extract_if(.., |it| *it == ("limit", "undecided")).count(), 1);
-    let expected =
-        ["group", "limit", "open.items[*]", "spec", "spec.list[*]", "spec.open.plain[*]", "spec.open.steps.*"];
-    let expected = [&expected[..], &["spec.open.strategy", "spec.open.volumes[*]", "spec.partial"]].concat();
+    let expected = ["group", "limit", "open.items[*]", "required", "spec", "spec.list[*]", "spec.open.plain[*]"];
+    let in_spec = ["spec.open.steps.*", "spec.open.strategy", "spec.open.volumes[*]", "spec.partial"];
+    let expected = [&expected[..], &in_spec].concat();
     assert_eq!(verdicts, expected.into_iter().map(|path| (path, "noRules")).collect::<Vec<_>>());
     // Rules that are there are left as they are.
     let again = [&compile[..], &["rules.yaml", "kinds/declarations"]].concat();

@@ -177,12 +177,12 @@ impl<'a> Projector<'_, 'a> {
         &mut self,
         slot: Slot,
         first: Drafts,
-        fields: Fields,
+        occupancy: Occupancy,
     ) -> Result<Option<Read>, Exhausted> {
         let says = self.settle(first);
         let counts =
             (self.states.len() - first.states, self.keys.len() - first.keys, self.children.len() - first.children);
-        let Some(head) = object_head(counts.0, counts.1, counts.2, fields == Fields::OnlyMembers) else {
+        let Some(head) = object_head(counts.0, counts.1, counts.2, occupancy == Occupancy::OnlyMembers) else {
             return Ok(None);
         };
         let at = self.begin(slot)?;
@@ -201,7 +201,7 @@ impl<'a> Projector<'_, 'a> {
         keys.truncate(first.keys);
         states.truncate(first.states);
         children.truncate(first.children);
-        Ok(Some(Read::Node { at, says, empty: fields == Fields::None }))
+        Ok(Some(Read::Node { at, says, empty: occupancy == Occupancy::Empty }))
     }
 
     /// Sorts the drafts of an object and drops the empty ones. Returns true if a member or a discriminator is set.
@@ -270,13 +270,24 @@ fn compact<T: Copy>(items: &mut [T], keep: impl Fn(&T, Option<&T>) -> bool) -> u
     kept
 }
 
-/// The fields of an object.
+/// The kinds of fields that an object has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fields {
-    None,
+pub(super) enum Occupancy {
+    Empty,
     /// Each is a member that is set.
     OnlyMembers,
-    Some,
+    Mixed,
+}
+
+impl Occupancy {
+    /// Returns the kinds of this number of fields, some of which are members that are set.
+    pub(super) fn of(fields: usize, members: usize) -> Self {
+        match fields {
+            0 => Self::Empty,
+            _ if fields == members => Self::OnlyMembers,
+            _ => Self::Mixed,
+        }
+    }
 }
 
 /// The offsets at which the drafts of an object begin.

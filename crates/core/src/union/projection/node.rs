@@ -1,6 +1,6 @@
 //! Reads the value at one node of the plan.
 
-use super::drafts::{Fields, Projector, Slot};
+use super::drafts::{Occupancy, Projector, Slot};
 use super::emptiness::is_empty;
 use super::read::Read;
 use crate::json::{TextReader, Unreadable};
@@ -30,8 +30,7 @@ impl<'p, 'a> Projector<'p, 'a> {
                     reader.skip()?;
                 }
                 if node.is_none() {
-                    let stored =
-                        self.store_object(slot, self.drafts(), if empty { Fields::None } else { Fields::Some })?;
+                    let stored = self.store_object(slot, self.drafts(), Occupancy::of(usize::from(!empty), 0))?;
                     return Ok(stored.unwrap_or(Read::Other { empty }));
                 }
             }
@@ -138,12 +137,7 @@ impl<'p, 'a> Projector<'p, 'a> {
             }
         }
         self.put_default_keys(first.keys, &node.key_defaults)?;
-        let fields = match all {
-            0 => Fields::None,
-            _ if all == members => Fields::OnlyMembers,
-            _ => Fields::Some,
-        };
-        let Some(Read::Node { at, says, empty }) = self.store_object(slot, first, fields)? else {
+        let Some(Read::Node { at, says, empty }) = self.store_object(slot, first, Occupancy::of(all, members))? else {
             let reason = "an object has too many fields that lead to unions";
             return Err(reader.malformed(reader.position(), &reason));
         };
