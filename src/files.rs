@@ -1,6 +1,7 @@
 //! Reads files and pipes, and replaces them as a whole: a reader sees the old contents or the new ones, never a part of either.
 
 use kube_unions_manifests::input::LARGEST;
+use rustix::fs::{Mode, OFlags, open};
 use std::fs::{self, File, FileType, Permissions};
 use std::io::{self, Read, Seek, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, fchown};
@@ -12,6 +13,9 @@ const LARGEST_IN_MEMORY: usize = 1 << 20;
 
 /// Maximum size of the content of a pipe, in bytes.
 const LARGEST_PIPE: u64 = 16 << 30;
+
+/// Maximum size of a mounted file, in bytes: that of a Secret or a `ConfigMap`.
+const LARGEST_MOUNTED: u64 = 1 << 20;
 
 /// A text that is read more than once, in parts.
 pub(crate) enum Rereadable {
@@ -55,6 +59,20 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_bounded(File::open(path)?)
 }
 
+/// Reads a file that others replace while this program runs, as a kubelet mounts it. Links are followed.
+///
+/// Whatever takes the place of the file, this neither waits for it nor reads it without end: only a regular file of
+/// [`LARGEST_MOUNTED`] bytes is read. The type is that of the open file, because the path may lead elsewhere a moment later.
+pub(crate) fn read_mounted(path: &Path) -> io::Result<Vec<u8>> {
+    // Without NONBLOCK, opening a named pipe waits for a writer. Without NOCTTY, a terminal becomes that of the process.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    read_within(LARGEST_MOUNTED, file)
+}
+
 /// Returns the type of a file, or of a pipe as a shell's `<(…)` makes it. Links are followed. A device or a socket is refused: some
 /// have no end.
 fn file_or_pipe(path: &Path) -> io::Result<FileType> {
@@ -67,10 +85,14 @@ fn file_or_pipe(path: &Path) -> io::Result<FileType> {
 
 /// Reads a stream up to its end, within the limit.
 pub(crate) fn read_bounded(stream: impl Read) -> io::Result<Vec<u8>> {
+    read_within(LARGEST, stream)
+}
+
+fn read_within(limit: u64, stream: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    stream.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(io::Error::other(format!("it has more than {LARGEST} bytes")));
+    stream.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::other(format!("it has more than {limit} bytes")));
     }
     Ok(bytes)
 }

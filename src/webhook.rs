@@ -40,7 +40,7 @@ mod reviews;
 mod routes;
 mod turns;
 
-pub use certificate::{CertificateError, CertificateSource, ClientPolicy};
+pub use certificate::{CertificateError, CertificateFault, CertificateSource, ClientPolicy};
 pub use config::{Announcer, CatalogEvidence, Clock, Config, Inspector, InspectorError, Limits, Reviewer, Timeouts};
 
 use crate::supervision::{ServeTask, Supervised, TaskEnded};

@@ -1,6 +1,7 @@
 //! The Service that the API server calls, as flags name it.
 
 use kube_unions_core::names::is_dns_label;
+use rustls::pki_types::ServerName;
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,6 +14,7 @@ pub struct ServiceReference {
     pub name: Box<str>,
     /// Port of the Service, not of its pods.
     pub port: u16,
+    server_name: ServerName<'static>,
 }
 
 impl ServiceReference {
@@ -21,11 +23,16 @@ impl ServiceReference {
         format!("{}/{}", self.namespace, self.name)
     }
 
+    /// Returns the name that the API server asks for: the first of [`Self::dns_names`].
+    pub fn server_name(&self) -> &ServerName<'static> {
+        &self.server_name
+    }
+
     /// Returns the DNS names by which clients in the cluster call the Service. The API server uses the first.
     pub fn dns_names(&self) -> [String; 4] {
         let Self { namespace, name, .. } = self;
         [
-            format!("{name}.{namespace}.svc"),
+            self.server_name.to_str().into_owned(),
             format!("{name}.{namespace}.svc.cluster.local"),
             format!("{name}.{namespace}"),
             name.to_string(),
@@ -46,7 +53,8 @@ impl FromStr for ServiceReference {
         if !is_dns_label(namespace) || !is_dns_label(name) {
             return Err(fail());
         }
-        Ok(Self { namespace: namespace.into(), name: name.into(), port })
+        let server_name = ServerName::try_from(format!("{name}.{namespace}.svc")).map_err(|_| fail())?;
+        Ok(Self { namespace: namespace.into(), name: name.into(), port, server_name })
     }
 }
 

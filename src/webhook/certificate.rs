@@ -1,8 +1,9 @@
 //! The serving certificate: its source, its reload without a restart, and the verification of clients.
 //!
 //! Chain, key and the clients' CA are read together and take effect together. A pair that does not parse or does not match
-//! leaves the previous one in force. So does a pair that is not valid now, while the previous one is. Contents are compared, not
-//! times: a kubelet updates a mounted Secret by replacing one symbolic link.
+//! leaves the previous one in force. So does a pair that clients would refuse, while they accept the previous one: it is not valid
+//! now, or not for the name that the API server asks for. Contents are compared, not times: a kubelet updates a mounted Secret by
+//! replacing one symbolic link.
 //!
 //! It must not know who makes certificates: pairs arrive from files ([`directory`]) or as a [`ServingCertificate`].
 //! [`tls`] turns them into a server's configuration, and [`reload`] follows the source.
@@ -13,7 +14,7 @@ mod reload;
 mod source;
 mod tls;
 
-pub use source::{CertificateError, CertificateSource, ClientPolicy};
+pub use source::{CertificateError, CertificateFault, CertificateSource, ClientPolicy};
 
 use super::{Clock, Config};
 use crate::authority::ServingCertificate;
@@ -21,6 +22,7 @@ use crate::telemetry::Metrics;
 use arc_swap::ArcSwapOption;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
+use rustls::pki_types::ServerName;
 use rustls::server::ServerConfig;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -32,8 +34,12 @@ use tokio::sync::watch;
 pub(super) struct CertificateReloader {
     source: ReloadSource,
     clients: Option<ClientPolicy>,
+    /// The name that the API server asks for, if it is known.
+    name: Option<ServerName<'static>>,
     clock: Clock,
     current: ArcSwapOption<LoadedCertificate>,
+    /// Why the last look at the source changed nothing, if it failed.
+    failure: ArcSwapOption<String>,
     expiry: Gauge,
     authority_expiry: Gauge,
     failures: Counter,
@@ -62,14 +68,19 @@ impl CertificateReloader {
         let this = Self {
             source,
             clients: clients.cloned(),
+            name: config.server_name.clone(),
             clock: config.clock.clone(),
             current: ArcSwapOption::empty(),
+            failure: ArcSwapOption::empty(),
             expiry: metrics.certificate_expiry.clone(),
             authority_expiry: metrics.certificate_authority_expiry.clone(),
             failures: metrics.certificate_reload_failures.clone(),
         };
         if let Some(loaded) = this.read()? {
             this.put_in_force(loaded);
+        }
+        if this.name.is_none() && matches!(this.source, ReloadSource::Directory(_)) {
+            tracing::info!("without --service, a certificate is served whatever its names are");
         }
         Ok(this)
     }
@@ -79,10 +90,15 @@ impl CertificateReloader {
         self.current.load().as_ref().map(|it| Arc::clone(&it.config))
     }
 
+    /// Returns why the source has no better certificate than the one in force; `None` if that is its newest.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.failure.load().as_ref().map(|reason| format!("not reloaded: {reason}"))
+    }
+
     /// Returns the reason why there is no valid certificate now as an error.
     pub(super) fn check(&self) -> Result<(), Cow<'static, str>> {
         if let Some(loaded) = &*self.current.load() {
-            return loaded.check((self.clock.now)()).map_err(Cow::Borrowed);
+            return loaded.check((self.clock.now)()).map_err(|fault| Cow::Owned(fault.to_string()));
         }
         let reason = match &self.source {
             ReloadSource::Offered(offers) => offers.borrow().as_ref().err().map(|reason| format!("none yet: {reason}")),
@@ -105,18 +121,24 @@ impl CertificateReloader {
         if current.as_ref().is_some_and(|it| it.files == files) {
             return Ok(None);
         }
-        let loaded = LoadedCertificate::new(files, self.clients.as_ref(), directory)?;
+        let loaded = LoadedCertificate::new(files, self.clients.as_ref(), self.name.as_ref(), directory)?;
         let now = (self.clock.now)();
         match loaded.check(now) {
             Err(fault) if current.as_ref().is_some_and(|it| it.check(now).is_ok()) => {
-                Err(CertificateError::Validity(fault))
+                Err(CertificateError::Refused(fault))
             }
             Ok(()) | Err(_) => Ok(Some(loaded)),
         }
     }
 
+    /// Serves a certificate, although clients may refuse it: there is no better one.
     fn put_in_force(&self, loaded: LoadedCertificate) {
-        self.expiry.set(*loaded.validity.end());
+        if let Err(fault) = loaded.check((self.clock.now)()) {
+            self.failures.inc();
+            tracing::warn!(reason = fault.to_string(), "the API server refuses the certificate in force");
+        }
+        let expires = *loaded.validity.end();
         self.current.store(Some(Arc::new(loaded)));
+        self.expiry.set(expires);
     }
 }

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use kube_unions_core::admission::{self, InspectionToken, Meter, Phase, Ratcheting, Review, ReviewError};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::Fault;
+use rustls::pki_types::ServerName;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -23,6 +24,8 @@ pub struct Config {
     pub certificate: CertificateSource,
     /// Time between two looks at the certificate's files.
     pub certificate_poll: Duration,
+    /// Name that the API server asks for. A certificate without it takes the place of no other. `None`: the name is unknown.
+    pub server_name: Option<ServerName<'static>>,
     /// Clients that may connect to the webhook port. `None` allows all.
     pub clients: Option<ClientPolicy>,
     /// Rule for unions that were invalid before the request.
@@ -88,6 +91,7 @@ impl Config {
             ops: (Ipv6Addr::UNSPECIFIED, 8080).into(),
             certificate,
             certificate_poll: Duration::from_secs(1),
+            server_name: None,
             clients: None,
             ratcheting: Ratcheting::default(),
             shutdown_delay: Duration::from_secs(10),

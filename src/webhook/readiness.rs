@@ -21,8 +21,8 @@ pub(super) struct Readiness {
     evidence: Option<CatalogEvidence>,
 }
 
-/// The name of a check and its result. `Err` says what is missing.
-type Check = (&'static str, Result<(), Cow<'static, str>>);
+/// The name of a check, its result, and a note about either. `Err` says what is missing.
+type Check = (&'static str, Result<(), Cow<'static, str>>, Option<String>);
 
 impl Readiness {
     /// Returns the checks of a server that does not listen yet.
@@ -46,13 +46,13 @@ impl Readiness {
         let check = |passed: bool, failure| if passed { Ok(()) } else { Err(Cow::Borrowed(failure)) };
         let evidence = self.evidence.as_ref().map(|evidence| evidence());
         let checks = [
-            ("listening", check(self.listening.load(Ordering::Relaxed), "not accepting connections yet")),
-            ("certificate", self.certificate.check()),
-            ("clock", (self.clock.fault)().map_or(Ok(()), |fault| Err(Cow::Owned(fault)))),
-            ("catalog", check(self.reviews.has_catalog(), "the first list of definitions is not complete")),
-            ("shutdown", check(!self.stopping.load(Ordering::Relaxed), "shutting down")),
+            ("listening", check(self.listening.load(Ordering::Relaxed), "not accepting connections yet"), None),
+            ("certificate", self.certificate.check(), self.certificate.failure()),
+            ("clock", (self.clock.fault)().map_or(Ok(()), |fault| Err(Cow::Owned(fault))), None),
+            ("catalog", check(self.reviews.has_catalog(), "the first list of definitions is not complete"), evidence),
+            ("shutdown", check(!self.stopping.load(Ordering::Relaxed), "shutting down"), None),
         ];
-        ReadinessReport { checks, evidence }
+        ReadinessReport { checks }
     }
 }
 
@@ -60,26 +60,24 @@ impl Readiness {
 #[derive(Debug)]
 pub(super) struct ReadinessReport {
     checks: [Check; 5],
-    /// The age of the catalog.
-    evidence: Option<String>,
 }
 
 impl ReadinessReport {
     /// Returns true if all checks passed.
     pub(super) fn is_ready(&self) -> bool {
-        self.checks.iter().all(|(_, check)| check.is_ok())
+        self.checks.iter().all(|(_, check, _)| check.is_ok())
     }
 }
 
 impl fmt::Display for ReadinessReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, check) in &self.checks {
+        for (name, check, note) in &self.checks {
             match check {
                 Ok(()) => write!(out, "[+]{name} ok")?,
                 Err(reason) => write!(out, "[-]{name} failed: {reason}")?,
             }
-            match self.evidence.as_ref().filter(|_| *name == "catalog") {
-                Some(evidence) => writeln!(out, ": {evidence}")?,
+            match note {
+                Some(note) => writeln!(out, ": {note}")?,
                 None => writeln!(out)?,
             }
         }

@@ -4,9 +4,15 @@ use fixtures::certificates::TestAuthority;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The names of the servers on loopback, and of the webhook behind its Service.
-const NAMES: [&str; 5] =
-    ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc", "kube-unions.kube-unions.svc"];
+/// The names of the servers on loopback, and of the webhook behind its Service and behind that of a second installation.
+const NAMES: [&str; 6] = [
+    "127.0.0.1",
+    "localhost",
+    "kubernetes",
+    "kubernetes.default.svc",
+    "kube-unions.kube-unions.svc",
+    "unions.elsewhere.svc",
+];
 
 /// The files of a server's certificate and key.
 pub(crate) struct ServingCertificate {

@@ -195,6 +195,7 @@ impl ServeArgs {
         Config {
             webhook: self.bind,
             ops: self.ops_bind,
+            server_name: self.service.as_ref().map(|service| service.server_name().clone()),
             clients: self.client_ca.clone().map(|ca_file| ClientPolicy { ca_file, names: self.client_name.clone() }),
             ratcheting: self.ratcheting.into(),
             shutdown_delay: self.shutdown_delay,

@@ -216,7 +216,7 @@ impl Intent {
         timeout_seconds: u8,
         namespaces: &LabelSelector,
     ) -> WantedEntry {
-        let ServiceReference { namespace, name: service, port } = &self.settings.service;
+        let ServiceReference { namespace, name: service, port, .. } = &self.settings.service;
         let exempt: BTreeSet<&str> = self.settings.exempt_namespaces().collect();
         // The API server ignores the selector for cluster-scoped objects, and matches a Namespace by its own labels.
         let namespaces = namespaces.excluding([

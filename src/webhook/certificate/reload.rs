@@ -85,6 +85,7 @@ impl CertificateReloader {
                         tracing::info!(expires = self.expiry.get(), "certificate reloaded");
                     }
                     failure.is_over();
+                    self.failure.store(None);
                 }
                 Err(error) => {
                     self.failures.inc();
@@ -92,6 +93,7 @@ impl CertificateReloader {
                     if failure.is_new(&reason) {
                         tracing::warn!(reason, "certificate not reloaded; the previous one stays in force");
                     }
+                    self.failure.store(Some(Arc::new(reason)));
                 }
             }
         }

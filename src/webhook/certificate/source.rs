@@ -2,7 +2,7 @@
 
 use crate::authority::{AuthorityError, CertificatePair, LOCAL, ServingCertificate, X509Fault, for_development};
 use crate::files::{self, FileAccess};
-use rustls::pki_types::pem;
+use rustls::pki_types::{ServerName, pem};
 use rustls::server::VerifierBuilderError;
 use std::path::{Path, PathBuf};
 use tokio::sync::watch;
@@ -57,12 +57,26 @@ pub enum CertificateError {
     /// The certificate is not X.509.
     #[error("the certificate cannot be parsed as X.509")]
     X509(#[source] X509Fault),
-    /// The new certificate is not valid, and the previous one is.
-    #[error("the new certificate is {0}, the previous one is valid")]
-    Validity(&'static str),
+    /// Clients would refuse the new certificate, and accept the previous one.
+    #[error("the new certificate is {0}; the previous one is valid")]
+    Refused(CertificateFault),
     /// No certificate could be made.
     #[error("cannot make a self-signed certificate")]
     SelfSigned(#[source] AuthorityError),
+}
+
+/// The reason why clients would refuse a certificate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateFault {
+    /// Its validity begins later.
+    #[error("not valid yet")]
+    NotYetValid,
+    /// Its validity has ended.
+    #[error("expired")]
+    Expired,
+    /// It has not the name that clients ask for. A common name counts for nothing.
+    #[error("not for `{name}`, the name that the API server asks for: issue one with this alternative name", name = .0.to_str())]
+    Name(ServerName<'static>),
 }
 
 /// Returns the PEM of the clients' CA; `None` without a policy.
@@ -79,6 +93,7 @@ pub(super) fn self_signed(ca_file: &Path) -> Result<CertificatePair, Certificate
     Ok(pair)
 }
 
+/// Reads a file of a certificate. Whatever else takes its place is an error, and the file can be read again afterwards.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    std::fs::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
+    files::read_mounted(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
 }

@@ -3,13 +3,14 @@
 //! It knows neither where files come from nor when they change.
 
 use super::client::NamedClients;
-use super::source::{CertificateError, ClientPolicy};
+use super::source::{CertificateError, CertificateFault, ClientPolicy};
 use crate::authority::{CertificatePair, since_1970, valid_seconds};
 use rustls::RootCertStore;
+use rustls::client::verify_server_name;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ServerConfig, WebPkiClientVerifier};
+use rustls::server::{ParsedCertificate, ServerConfig, WebPkiClientVerifier};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,19 +41,23 @@ pub(super) struct LoadedCertificate {
     pub(super) config: Arc<ServerConfig>,
     /// Seconds since 1970 in which it is valid.
     pub(super) validity: RangeInclusive<i64>,
+    /// The name that clients ask for, if the certificate does not have it.
+    missing: Option<ServerName<'static>>,
 }
 
 impl LoadedCertificate {
-    /// Parses the files. `directory` names them in errors.
+    /// Parses the files. `directory` names them in errors. `name` is the one that clients ask for, if it is known.
     pub(super) fn new(
         files: CertificateFiles,
         clients: Option<&ClientPolicy>,
+        name: Option<&ServerName<'static>>,
         directory: &Path,
     ) -> Result<Self, CertificateError> {
         let chain_path = directory.join(CHAIN);
         let chain = certificates(&files.chain, &chain_path)?;
         let leaf = chain.first().ok_or(CertificateError::Empty { path: chain_path })?;
         let validity = valid_seconds(leaf).map_err(CertificateError::X509)?;
+        let missing = name.filter(|name| !has_name(leaf, name)).cloned();
         let key = PrivateKeyDer::from_pem_slice(&files.key).map_err(|source| CertificateError::Pem {
             path: directory.join(KEY),
             what: "private key",
@@ -69,17 +74,24 @@ impl LoadedCertificate {
         let mut config = builder.with_single_cert(chain, key).map_err(CertificateError::Pair)?;
         // The API server never speaks HTTP/2 to a Service.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { files, config: Arc::new(config), validity })
+        Ok(Self { files, config: Arc::new(config), validity, missing })
     }
 
-    /// Returns an error with the reason if the certificate is not valid at `now`.
-    pub(super) fn check(&self, now: SystemTime) -> Result<(), &'static str> {
-        match since_1970(now) {
-            now if now < *self.validity.start() => Err("not valid yet"),
-            now if now > *self.validity.end() => Err("expired"),
-            _ => Ok(()),
+    /// Returns an error with the reason if clients refuse the certificate at `now`.
+    pub(super) fn check(&self, now: SystemTime) -> Result<(), CertificateFault> {
+        match (since_1970(now), &self.missing) {
+            (now, _) if now < *self.validity.start() => Err(CertificateFault::NotYetValid),
+            (now, _) if now > *self.validity.end() => Err(CertificateFault::Expired),
+            (_, Some(name)) => Err(CertificateFault::Name(name.clone())),
+            (_, None) => Ok(()),
         }
     }
+}
+
+/// Returns true if clients that ask for `name` accept the names of a certificate. The API server is a Go program: for the name of
+/// a Service, its rules for wildcards, case and trailing dots are those of webpki.
+fn has_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
+    ParsedCertificate::try_from(certificate).is_ok_and(|parsed| verify_server_name(&parsed, name).is_ok())
 }
 
 /// Returns the verifier of a policy. `client_ca` is the PEM of its file.

@@ -1,13 +1,17 @@
 //! The serving certificate: its reload, its expiry, and the verification of clients.
 
+mod files;
+mod names;
+
 use super::wire::{Request, Running, Wire, review, trusting, until};
 use fixtures::certificates::TestAuthority;
 use futures::FutureExt;
 use kube_unions::authority::{CertificatePair, ServingCertificate};
 use kube_unions::webhook::{Announcer, CertificateSource, ClientPolicy, Config};
-use rcgen::{DnType, ExtendedKeyUsagePurpose};
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -18,11 +22,14 @@ fn authority() -> TestAuthority {
 
 /// Signs a serving certificate that expires `seconds` after the current whole second.
 fn serving(authority: &TestAuthority, seconds: i64) -> (String, String) {
-    authority.sign(&["localhost"], |params| {
-        params.not_before = (SystemTime::now() - Duration::from_hours(48)).into();
-        let expires = i64::try_from(now()).unwrap() + seconds;
-        params.not_after = (UNIX_EPOCH + Duration::from_secs(u64::try_from(expires).unwrap())).into();
-    })
+    authority.sign(&["localhost"], |params| expire(params, seconds))
+}
+
+/// Lets a certificate expire `seconds` after the current whole second.
+fn expire(params: &mut CertificateParams, seconds: i64) {
+    let expires = u64::try_from(i64::try_from(now()).unwrap() + seconds).unwrap();
+    params.not_before = (SystemTime::now() - Duration::from_hours(48)).into();
+    params.not_after = (UNIX_EPOCH + Duration::from_secs(expires)).into();
 }
 
 /// Signs a client certificate with a common name and an alternative name.
@@ -52,20 +59,31 @@ impl Mounted {
 
     /// Replaces the files. What is empty has no file.
     fn write(&self, (chain, key): &(String, String), authorities: &str) {
+        self.fill(|version| {
+            let files = [("tls.crt", &**chain), ("tls.key", key), ("ca.crt", authorities)];
+            for (name, text) in files.into_iter().filter(|(_, text)| !text.is_empty()) {
+                fs::write(version.join(name), text).unwrap();
+            }
+        });
+    }
+
+    /// Replaces the files by those that `fill` puts into a directory.
+    fn fill(&self, fill: impl FnOnce(&Path)) {
         let version = tempfile::tempdir_in(&self.0).unwrap().keep();
-        let files = [("tls.crt", &**chain), ("tls.key", key), ("ca.crt", authorities)];
-        for (name, text) in files.into_iter().filter(|(_, text)| !text.is_empty()) {
-            fs::write(version.join(name), text).unwrap();
-        }
+        fill(&version);
         symlink(&version, self.0.path().join("..data_tmp")).unwrap();
         fs::rename(self.0.path().join("..data_tmp"), self.0.path().join("..data")).unwrap();
     }
 
     async fn serve(&self, trusted: &TestAuthority, announcer: Option<Announcer>) -> Running {
+        self.serve_with(trusted, |config| config.announcer = announcer).await
+    }
+
+    async fn serve_with(&self, trusted: &TestAuthority, change: impl FnOnce(&mut Config)) -> Running {
         let change = |config: &mut Config| {
             config.certificate = CertificateSource::Directory(self.0.path().to_owned());
             config.certificate_poll = Duration::from_millis(5);
-            config.announcer = announcer;
+            change(config);
         };
         let mut server = Running::without_catalog(change).await;
         server.tls = trusting(trusted.pem(), None);

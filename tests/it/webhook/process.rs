@@ -7,11 +7,13 @@ use clap::ValueEnum;
 use fixtures::terminal::{is_raw, without_styles};
 use fixtures::{crds, reviews};
 use kube_unions::supervision::ServeTask;
+use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
@@ -211,8 +213,9 @@ fn an_error_at_the_start_says_why() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let listen = format!("cannot listen on `{address}`: ");
-    // Key pairs: the first with the other's key, one whose key is a directory, one without a key, and one without a certificate.
-    for name in ["one", "two", "three", "four", "five"] {
+    // Key pairs: the first with the other's key, one whose key is a directory, one without a key, one without a certificate, and three
+    // with a named pipe, a device and a tebibyte.
+    for name in ["one", "two", "three", "four", "five", "six", "seven", "eight"] {
         folder.run(&["certs", "--dir", name]).code(0);
     }
     folder.write("one/tls.key", folder.read("two/tls.key"));
@@ -220,12 +223,19 @@ fn an_error_at_the_start_says_why() {
     fs::create_dir(folder.path().join("three/tls.key")).unwrap();
     folder.write("four/tls.key", "nonsense");
     folder.write("five/tls.crt", "");
+    for file in ["six/tls.crt", "seven/tls.key", "eight/tls.crt"] {
+        fs::remove_file(folder.path().join(file)).unwrap();
+    }
+    mkfifoat(CWD, folder.path().join("six/tls.crt"), Mode::RUSR | Mode::WUSR).unwrap();
+    symlink("/dev/zero", folder.path().join("seven/tls.key")).unwrap();
+    File::create(folder.path().join("eight/tls.crt")).unwrap().set_len(1 << 40).unwrap();
     folder.kubeconfig(&json!({"server": "https://127.0.0.1:1"}));
     folder.write("unknown", folder.read("kubeconfig").replace(r#""current-context":"c""#, r#""current-context":"d""#));
     folder.kubeconfig(&json!({"server": "no address"}));
     let (from, signed) = (["--from", "crd.yaml"], "--tls-self-signed");
     let pair = |name: &'static str| vec![from[0], from[1], "--tls-cert-dir", name];
     let listening = |flag: &'static str| vec![signed, from[0], from[1], flag, &*address];
+    let listening_to = |ca: &'static str| vec![signed, from[0], from[1], "--client-ca", ca];
     let rows = [
         (listening("--ops-bind"), "; give another address with --bind or --ops-bind"),
         (listening("--ops-bind"), &*listen),
@@ -237,6 +247,11 @@ fn an_error_at_the_start_says_why() {
         (pair("three"), "three/tls.key`"),
         (pair("four"), "four/tls.key` holds no usable PEM private key"),
         (pair("five"), "five/tls.crt` holds no certificate"),
+        (pair("six"), "six/tls.crt`: it is not a regular file"),
+        (pair("seven"), "seven/tls.key`: it is not a regular file"),
+        (pair("eight"), "eight/tls.crt`: it has more than 1048576 bytes"),
+        (listening_to("six/tls.crt"), "`six/tls.crt`: it is not a regular file"),
+        (listening_to("seven/tls.key"), "`seven/tls.key`: it is not a regular file"),
         (pair("missing"), "missing/tls.crt`"),
     ];
     for (arguments, says) in rows {
@@ -297,6 +312,45 @@ fn it_waits_for_an_api_server_that_is_down_at_the_start() {
     let (status, rest) = process.ended_saying();
     assert!(!rest.contains("retrying"), "each reason is logged once: {rest}");
     assert!(status.success());
+}
+
+/// The name of a Service is the one that the API server asks for.
+#[tokio::test]
+async fn a_pair_for_another_name_than_the_service_is_not_served() {
+    let nobody = Nobody::new();
+    let folder = down(&nobody);
+    let certificate = |host: &str| drop(folder.run(&["certs", "--dir", "tls", "--force", "--host", host]).code(0));
+    certificate("b.a.svc");
+    let arguments =
+        ["--bind", "127.0.0.1:0", "--kubeconfig", "kubeconfig", "--tls-cert-dir", "tls", "--shutdown-delay=0s"];
+    for (service, says) in [
+        (Some("--service=a/b"), "not for `b.a.svc`, the name that the API server asks for"),
+        (Some("--service=a/b:8443"), "not for `b.a.svc`, the name that the API server asks for"),
+        (None, "without --service, a certificate is served whatever its names are"),
+    ] {
+        certificate("*.a.svc");
+        let given: Vec<&str> =
+            arguments.into_iter().chain(service).chain(service.map(|_| "--register=false")).collect();
+        let mut process = Process::spawn(None, command(&folder, &given), false);
+        if service.is_none() {
+            process.line(says);
+        }
+        process.ops = process.logged("listening")["ops"].as_str().unwrap().parse().unwrap();
+        let checks = Wire::plain(process.ops).await.exchange(&Request::get("/readyz?verbose")).await.body;
+        assert!(checks.contains("[+]certificate ok\n"), "{checks}");
+        certificate("other.example");
+        if service.is_none() {
+            process.logged("certificate reloaded");
+        } else {
+            let refused = process.line("certificate");
+            assert!(refused.contains("certificate not reloaded; the previous one stays in force"), "{refused}");
+            // A file is replaced after the other.
+            let refused = if refused.contains(says) { refused } else { process.line("certificate") };
+            assert!(refused.contains(says), "{refused}");
+        }
+        process.signal("-TERM");
+        assert!(process.ended_saying().1.matches(says).count() == 0, "it is said once");
+    }
 }
 
 /// Every task of `serve` runs with these arguments. The API server is down.
