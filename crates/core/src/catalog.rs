@@ -35,7 +35,6 @@ pub struct CatalogEntry {
     gvk: GroupVersionKind,
     ordinal: usize,
     plan: Arc<Plan>,
-    storage: bool,
     resource: Option<Arc<Resource>>,
     versions_without_unions: Arc<[Box<str>]>,
     /// Digest of the plan, see [`Catalog::digest`].
@@ -124,11 +123,6 @@ impl CatalogEntry {
     /// Returns the plan of the kind.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
-    }
-
-    /// Returns true if objects are stored at this version. False for built-in types, whose documents do not tell.
-    pub fn is_storage_version(&self) -> bool {
-        self.storage
     }
 
     /// Returns the resource of the kind, `None` if it is not known.

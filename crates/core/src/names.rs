@@ -1,6 +1,7 @@
 //! Names as Kubernetes defines them: kinds with their group and version, DNS labels and subdomains.
 
 use serde::Deserialize;
+use std::cmp::Reverse;
 use std::fmt;
 
 /// A kind in all its versions. Displays as `Kind.group`, for example `Deployment.apps`.
@@ -80,9 +81,41 @@ fn is_label_of_any_length(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
+/// The priority of a version, as Kubernetes orders the versions of a kind: stable versions before beta before alpha, newer before older,
+/// and names of another form last, in reverse alphabetical order. The greatest one comes first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VersionPriority {
+    /// Stage, major and minor.
+    parsed: Option<(u8, u32, u32)>,
+    name: Reverse<Box<str>>,
+}
+
+impl VersionPriority {
+    /// Returns the priority of a version. Different versions have different ones.
+    pub fn of(version: &str) -> Self {
+        let parsed = version.strip_prefix('v').and_then(|rest| {
+            let end = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
+            let (major, rest) = rest.split_at_checked(end)?;
+            let stage = |name, rank: u8| Some((rank, rest.strip_prefix(name)?.parse::<u32>().ok()?));
+            let (rank, minor) =
+                if rest.is_empty() { (2, 0) } else { stage("beta", 1).or_else(|| stage("alpha", 0))? };
+            Some((rank, major.parse::<u32>().ok()?, minor))
+        });
+        Self { parsed, name: Reverse(version.into()) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stable_and_newer_versions_come_first() {
+        let order = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"];
+        for pair in order.windows(2) {
+            assert!(VersionPriority::of(pair[0]) > VersionPriority::of(pair[1]), "{pair:?}");
+        }
+    }
 
     #[test]
     fn kinds_display_as_kubectl_and_the_api_machinery_write_them() {

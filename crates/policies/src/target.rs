@@ -3,7 +3,7 @@
 use crate::root::PodOwner;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::is_exempt;
-use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::names::{GroupVersionKind, VersionPriority};
 use kube_unions_core::union::{Part, Plan, Union, UnionPlace, UnionStep};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -43,8 +43,9 @@ pub enum VersionScope<'p> {
 pub(crate) const MOST_GROUPS: usize = 16;
 
 impl<'p> PolicyTarget<'p> {
-    /// Returns the kinds of a catalog, sorted. The first target of a kind is at the storage version if it has unions, otherwise at
-    /// the version that Kubernetes would prefer. Further targets of a kind are for the versions whose unions differ.
+    /// Returns the kinds of a catalog, sorted. The first target of a kind is at the version with unions that Kubernetes would prefer. Further
+    /// targets of a kind are for the versions whose unions differ. Neither the order of the versions in a CRD nor the version at which
+    /// objects are stored decides: the names of policies depend on the targets.
     pub fn of_catalog(catalog: &'p Catalog) -> Vec<Self> {
         let mut kinds: BTreeMap<_, Vec<&CatalogEntry>> = BTreeMap::new();
         for entry in catalog.entries() {
@@ -54,7 +55,7 @@ impl<'p> PolicyTarget<'p> {
     }
 
     fn of_kind(mut entries: Vec<&'p CatalogEntry>) -> Vec<Self> {
-        entries.sort_by_key(|entry| Reverse((entry.is_storage_version(), priority(&entry.gvk().version))));
+        entries.sort_by_cached_key(|entry| Reverse(VersionPriority::of(&entry.gvk().version)));
         let without_unions = entries.first().map_or(&[][..], |entry| entry.versions_without_unions());
         let mut groups: Vec<(&CatalogEntry, Vec<&str>)> = Vec::new();
         for entry in entries {
@@ -124,19 +125,6 @@ fn is_same_union(one: &Union, other: &Union) -> bool {
         && one.normalization() == other.normalization()
 }
 
-/// Returns the priority of a version as Kubernetes orders them: stable versions before beta before alpha, newer before
-/// older, and names of another form last, in reverse alphabetical order.
-fn priority(version: &str) -> impl Ord + '_ {
-    let parsed = version.strip_prefix('v').and_then(|rest| {
-        let end = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
-        let (major, rest) = rest.split_at_checked(end)?;
-        let stage = |name, rank: u8| Some((rank, rest.strip_prefix(name)?.parse::<u32>().ok()?));
-        let (rank, minor) = if rest.is_empty() { (2, 0) } else { stage("beta", 1).or_else(|| stage("alpha", 0))? };
-        Some((rank, major.parse::<u32>().ok()?, minor))
-    });
-    (parsed, Reverse(version))
-}
-
 #[derive(Debug)]
 pub(crate) struct PodTemplates<'p> {
     /// The kinds that have them, and where. At least two.
@@ -199,17 +187,4 @@ fn trunk_of<'p>(place: &UnionPlace<'p>) -> Option<Vec<&'p str>> {
         .collect();
     let start = fields.windows(2).position(|pair| pair == ["template", "spec"])?;
     fields.get(..start.checked_add(2)?).map(<[_]>::to_vec)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stable_and_newer_versions_come_first() {
-        let order = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"];
-        for pair in order.windows(2) {
-            assert!(priority(pair[0]) > priority(pair[1]), "{pair:?}");
-        }
-    }
 }

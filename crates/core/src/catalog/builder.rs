@@ -3,7 +3,7 @@
 use super::{Catalog, CatalogEntry, digest};
 use crate::declaration::{Definition, DefinitionVersion, Fault, FaultKind, Place, Resource, Severity, Source, fault};
 use crate::listed::quoted;
-use crate::names::GroupKind;
+use crate::names::{GroupKind, VersionPriority};
 use crate::union::{PlaceFault, Plan, Union, compile};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -61,10 +61,9 @@ impl CompiledDefinition {
             versions.push(CatalogEntry {
                 gvk: kind.at(&version.name),
                 ordinal: 0,
-                storage: version.storage,
                 resource: resource.clone(),
                 versions_without_unions: Arc::default(),
-                digest: digest(&(&plan, version.storage)),
+                digest: digest(&plan),
                 plan: Arc::new(plan),
             });
         }
@@ -236,14 +235,15 @@ fn scaled_members(definition: &str, version: &DefinitionVersion, plan: &Plan) ->
 /// greatest size.
 const MOST_VERSIONS: usize = 64;
 
-/// Leaves out versions beyond [`MOST_VERSIONS`], and returns their fault. The storage version stays, and versions with unions stay
-/// rather than others. The API server converts an object of a version that is left out to one of those that stay.
+/// Leaves out versions beyond [`MOST_VERSIONS`], and returns their fault. Versions with unions stay rather than others, and
+/// then those that Kubernetes prefers. The API server converts an object of a version that is left out to one of those that stay.
 fn limited(definition: &str, versions: &mut Vec<CatalogEntry>) -> Option<Fault> {
     let count = versions.len();
     if count <= MOST_VERSIONS || !versions.iter().any(CatalogEntry::has_unions) {
         return None;
     }
-    versions.sort_by_key(|version| Reverse((version.storage, version.has_unions())));
+    let rank = |version: &CatalogEntry| (version.has_unions(), VersionPriority::of(&version.gvk.version));
+    versions.sort_by_cached_key(|version| Reverse(rank(version)));
     versions.truncate(MOST_VERSIONS);
     let message = format!(
         "{count} versions are served, and {MOST_VERSIONS} are told apart: an object of another one is judged by the unions of the version \

@@ -77,8 +77,6 @@ pub struct DefinitionVersion {
     pub position: usize,
     /// True if the API server serves the version. Unions of other versions are not in force.
     pub served: bool,
-    /// True if objects are stored at this version. False for built-in types, since OpenAPI documents do not tell.
-    pub storage: bool,
     /// True if `status` is a subresource.
     pub status_subresource: bool,
     /// The path of the field that the scale subresource sets, for example `spec.replicas`.

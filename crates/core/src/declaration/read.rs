@@ -129,7 +129,6 @@ impl Definition {
                     name: described.version.clone(),
                     position: versions.len(),
                     served: true,
-                    storage: false,
                     status_subresource: document.has_status_subresource(described),
                     scaled: None,
                     schema,

@@ -83,8 +83,6 @@ pub(super) struct WireVersion {
     #[serde(default)]
     served: Option<bool>,
     #[serde(default)]
-    storage: Option<bool>,
-    #[serde(default)]
     schema: Option<CustomResourceValidation>,
     #[serde(default)]
     subresources: Option<Subresources>,
@@ -120,7 +118,6 @@ impl WireVersion {
             name: version.name,
             position,
             served: version.served.unwrap_or(true),
-            storage: version.storage.unwrap_or(false),
             status_subresource: version.subresources.as_ref().is_some_and(|all| all.status.is_some()),
             scaled: version
                 .subresources

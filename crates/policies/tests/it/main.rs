@@ -8,6 +8,7 @@
 )]
 
 mod json_schema;
+mod names;
 
 use fixtures::crds;
 use fixtures::reviews::{declaration, declared_catalog};
@@ -179,7 +180,7 @@ fn one_version_stands_for_a_kind_and_status_has_policies_of_its_own() {
     let compiled = compiled(&catalog([crds::crd("example.com", "Thing", &[old, stored])]), &PolicyOptions::default());
     let policy = compiled.objects[0].to_json();
     let rule = &policy["spec"]["matchConstraints"]["resourceRules"][0];
-    assert_eq!(rule["apiVersions"], json!(["v1"]), "the storage version");
+    assert_eq!(rule["apiVersions"], json!(["v2"]), "the version that Kubernetes prefers");
     assert_eq!(rule["resources"], json!(["things/status"]));
     assert_eq!(policy["metadata"]["name"], "unions-things.example.com-status-normalize");
 }
@@ -238,9 +239,10 @@ fn versions_with_other_unions_have_policies_of_their_own() {
     let row = |name: &str, policy: &str, version: &str, excluded: &str| {
         (name.to_owned(), policy.to_owned(), format!("[\"{version}\"]"), excluded.to_owned())
     };
-    let one = row("unions-things.versions.example-deny", "Equivalent", "v1", "[\"v3\"])");
+    let one = row("unions-things.versions.example-deny", "Equivalent", "v2", "[\"v3\"])");
     assert_eq!(rules(&catalog_of_versions(false)), [one]);
-    let all_but_one = row("unions-things.versions.example-deny", "Equivalent", "v1", "[\"v2\", \"v3\"])");
-    let grown = row("unions-things.versions.example-only-v2-deny", "Exact", "v2", "");
-    assert_eq!(rules(&catalog_of_versions(true)), [all_but_one, grown]);
+    let newest = row("unions-things.versions.example-deny", "Equivalent", "v2", "[\"v1\", \"v1beta1\", \"v3\"])");
+    let (name, policy, _, excluded) = row("unions-things.versions.example-only-v1-deny", "Exact", "", "");
+    let others = (name, policy, "[\"v1\",\"v1beta1\"]".to_owned(), excluded);
+    assert_eq!(rules(&catalog_of_versions(true)), [newest, others]);
 }
