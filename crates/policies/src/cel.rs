@@ -59,42 +59,6 @@ pub(crate) fn is_name(name: &str) -> bool {
         && !is_reserved(name)
 }
 
-/// Returns the field of an object that has it.
-pub(crate) fn field(object: &str, name: &str) -> String {
-    if is_name(name) { format!("{object}.{name}") } else { format!("{object}[{}]", text(name)) }
-}
-
-/// Returns the field of an object that may lack it, as an optional value. `object` may be one itself.
-pub(crate) fn maybe(object: &str, name: &str) -> String {
-    if is_name(name) { format!("{object}.?{name}") } else { format!("{object}[?{}]", text(name)) }
-}
-
-/// Returns the value at the end of several fields, as an optional value, or the object itself without fields.
-pub(crate) fn chain(object: &str, names: &[&str]) -> String {
-    names.iter().fold(object.to_owned(), |object, name| maybe(&object, name))
-}
-
-/// Returns the first of several optional values that is there. At least one is given.
-pub(crate) fn first_of(values: &[String]) -> String {
-    values.iter().cloned().reduce(|found, other| format!("{found}\n  .or({other})")).unwrap_or_default()
-}
-
-pub(crate) fn has(object: &str, names: &[&str]) -> String {
-    match names {
-        [name] if is_name(name) => format!("has({object}.{name})"),
-        names => format!("{}.hasValue()", chain(object, names)),
-    }
-}
-
-/// Returns the maps at the end of several fields of an object whose types nobody knows: a list of at most one.
-pub(crate) fn guarded(object: &str, names: &[&str]) -> String {
-    let found = names.iter().fold(format!("[{object}]"), |list, name| {
-        let name = text(name);
-        format!("{list}.map(o, type(o) == map && {name} in o, o[{name}])")
-    });
-    format!("{found}.filter(o, type(o) == map)")
-}
-
 /// Returns the sum of texts, of which literals that meet are one.
 pub(crate) fn concat(parts: &[String]) -> String {
     let mut joined: Vec<String> = Vec::new();
@@ -296,15 +260,6 @@ mod tests {
     #[test]
     fn an_identifier_has_no_escapes() {
         assert_eq!(identifier("a-b.__dash__ü1"), "a_b_dash_1");
-    }
-
-    #[test]
-    fn a_field_is_selected_with_a_dot_where_its_name_allows() {
-        assert_eq!(chain("object", &["spec", "in", "a-b", "_c"]), r#"object.?spec[?"in"][?"a-b"].?_c"#);
-        assert_eq!(field("item", "name"), "item.name");
-        assert_eq!(field("item", "namespace"), r#"item["namespace"]"#);
-        assert_eq!(has("item", &["auth"]), "has(item.auth)");
-        assert_eq!(has("item", &["auth", "basic"]), "item.?auth.?basic.hasValue()");
     }
 
     #[test]

@@ -4,10 +4,11 @@
 //! The checker of an API server takes time in proportion to the square of the length of an expression, so a policy with many unions
 //! compares whole fields.
 
-use crate::cel::{chain, fold, has, identifier, lists, maybe, singular, table, text, texts};
+use crate::cel::{fold, identifier, lists, singular, table, text, texts};
 use crate::group::{PlaceGroup, Step, trunk};
 use crate::members::{Algorithm, Members};
 use crate::root::Root;
+use crate::value::UserValue;
 use kube_unions_core::union::Union;
 use std::collections::BTreeSet;
 
@@ -27,8 +28,8 @@ pub(crate) struct RequestCondition {
     pub(crate) expression: String,
 }
 
-/// The test of an object of a union, an expression that may be an optional value: true if that is so.
-type Test<'p> = Box<dyn Fn(&str, bool) -> String + 'p>;
+/// The test of an object of a union, which may be an optional value.
+type Test<'p> = Box<dyn Fn(&UserValue) -> String + 'p>;
 
 /// The conditions of the unions of a policy, of which one has to be true.
 pub(crate) struct Conditions<'p> {
@@ -64,7 +65,7 @@ impl<'p> Conditions<'p> {
         self.deduces |= matches!(algorithm, Algorithm::Discriminated(_));
         let single = group.single().filter(|_| group.typed && self.trunks.iter().all(Vec::is_empty));
         if let (Algorithm::Map(discriminator), Some(names)) = (algorithm, single) {
-            let side = |object: &str| members.value_in(&chain(object, &names), true);
+            let side = |object: &str| members.value_in(&UserValue::new(object).follow(&names), true);
             self.add(&format!("{discriminator}-changed"), format!("{} != {}", side("object"), side("oldObject")));
             return;
         }
@@ -79,7 +80,7 @@ impl<'p> Conditions<'p> {
         let (name, test): (String, Test<'p>) = match algorithm {
             Algorithm::Undiscriminated => ("two-members-are-set".to_owned(), several_set(members, group, custom)),
             Algorithm::Map(discriminator) | Algorithm::Discriminated(discriminator) => {
-                (format!("a-member-without-its-{discriminator}"), Box::new(move |object, _| is_other(&members, object)))
+                (format!("a-member-without-its-{discriminator}"), Box::new(move |object| is_other(&members, object)))
             }
         };
         self.tests.push((hyphenated(&name), group.ways.clone(), test));
@@ -95,7 +96,7 @@ impl<'p> Conditions<'p> {
         let members = Members::inline(union, group.typed);
         let differ = members.differ();
         let value = union.discriminator().map(|_| {
-            let side = |object: &str| members.value_in(object, true);
+            let side = |object: &str| members.value_in(&UserValue::new(object), true);
             format!(" || {} != {}", side("object"), side("oldObject"))
         });
         self.add("the-choice-changed", format!("oldObject == null || {differ}{}", value.unwrap_or_default()));
@@ -117,8 +118,8 @@ impl<'p> Conditions<'p> {
 
     fn add_change(&mut self, names: &[&'p str]) {
         let name = names.last().copied().unwrap_or("object");
-        let side = |object: &str| chain(object, names);
-        let expression = format!("{} != {}", side("object"), side("oldObject"));
+        let [now, was] = ["object", "oldObject"].map(|object| UserValue::new(object).follow(names));
+        let expression = format!("{} != {}", now.text(), was.text());
         self.add(&format!("{name}-changed"), expression);
     }
 
@@ -160,7 +161,7 @@ impl<'p> Conditions<'p> {
         let root = if is_object { "object" } else { "pod" };
         let tests: Vec<PlacedTest<'_, 'p>> =
             self.tests.iter().flat_map(|(_, ways, test)| ways.iter().map(move |way| (&**way, test))).collect();
-        let expression = any_holds(&tests, root, root);
+        let expression = any_holds(&tests, &UserValue::new(root), root);
         let names = self.tests.iter().map(|(name, ..)| &**name).chain(self.all.iter().map(|it| &*it.name));
         let mut names: Vec<&str> = names.collect();
         names.dedup();
@@ -171,7 +172,8 @@ impl<'p> Conditions<'p> {
         };
         let mut expressions: Vec<String> = self.all.iter().map(|condition| condition.expression.clone()).collect();
         if !is_object && !tests.is_empty() {
-            let roots: Vec<String> = self.trunks.iter().map(|trunk| format!("?{}", chain("object", trunk))).collect();
+            let roots: Vec<String> =
+                self.trunks.iter().map(|trunk| UserValue::new("object").follow(trunk).item()).collect();
             let inner = expression.replace('\n', "\n  ");
             expressions.push(format!("[{}].exists(pod,\n  {inner})", roots.join(", ")));
         } else if !tests.is_empty() {
@@ -188,22 +190,19 @@ fn several_set<'p>(members: Members<'p>, group: &PlaceGroup<'p>, custom: bool) -
     // The API server does not store empty values of built-in objects.
     let is_plain = members.union.empty_is_unset().next().is_none() || !custom;
     match names[..] {
-        [one, other] if members.present_is_set && is_plain => Box::new(move |object, is_optional| {
-            let has =
-                |name| if is_optional { format!("{}.hasValue()", maybe(object, name)) } else { has(object, &[name]) };
-            format!("{} && {}", has(one), has(other))
-        }),
+        [one, other] if members.present_is_set && is_plain => {
+            Box::new(move |object| format!("{} && {}", object.has(&[one]), object.has(&[other])))
+        }
         // A built-in object with many members has hardly another field. One that has is looked at in vain.
-        _ if (names.len() > MOST_NAMES || !group.has_others) && !custom => Box::new(move |object, is_optional| {
-            let object = if is_optional { format!("{object}.orValue({{}})") } else { object.to_owned() };
-            format!("{object}.size() > {}", keys.saturating_add(1))
-        }),
-        _ => Box::new(move |object, _| format!("{}.size() > 1", members.set_in(object))),
+        _ if (names.len() > MOST_NAMES || !group.has_others) && !custom => {
+            Box::new(move |object| format!("{}.size() > {}", object.or("{}").text(), keys.saturating_add(1)))
+        }
+        _ => Box::new(move |object| format!("{}.size() > 1", members.set_in(object))),
     }
 }
 
 /// Returns true if an object has a member that its discriminator does not select.
-fn is_other(members: &Members<'_>, object: &str) -> String {
+fn is_other(members: &Members<'_>, object: &UserValue) -> String {
     let all: Vec<(&str, Vec<&str>)> = members.union.members().map(|member| (member, members.values(member))).collect();
     let value = members.value_in(object, true);
     let set = members.is_set(object);
@@ -211,7 +210,7 @@ fn is_other(members: &Members<'_>, object: &str) -> String {
         [(member, values)]
             if values.len() == 1 && members.present_is_set && members.union.empty_is_unset().next().is_none() =>
         {
-            format!("{}.hasValue() && {value} != {}", maybe(object, member), text(&values.concat()))
+            format!("{} && {value} != {}", object.find(member).is_there(), text(&values.concat()))
         }
         all if all.iter().all(|(_, values)| values.len() == 1) => {
             let value_of = table(all.iter().map(|(member, values)| (*member, values.concat())));
@@ -228,7 +227,7 @@ fn is_other(members: &Members<'_>, object: &str) -> String {
 type PlacedTest<'t, 'p> = (&'t [Step<'p>], &'t Test<'p>);
 
 /// Returns true if a test holds for an object at the end of its way.
-fn any_holds(tests: &[PlacedTest<'_, '_>], root: &str, word: &str) -> String {
+fn any_holds(tests: &[PlacedTest<'_, '_>], root: &UserValue, word: &str) -> String {
     let mut alternatives: Vec<String> = Vec::new();
     // A test of both the root and the items of its lists is written once: the root stands beside the items.
     let is_item = |(own, same): &PlacedTest<'_, '_>| {
@@ -240,10 +239,9 @@ fn any_holds(tests: &[PlacedTest<'_, '_>], root: &str, word: &str) -> String {
     let (own, mut rest): (Vec<PlacedTest<'_, '_>>, Vec<_>) = tests.iter().copied().partition(is_item);
     while let Some((way, test)) = rest.first().copied() {
         let fields = trunk(way);
-        let found = chain(root, &fields);
-        let is_optional = !fields.is_empty();
+        let found = root.follow(&fields);
         let Some(step) = way.get(fields.len()) else {
-            alternatives.push(test(&found, is_optional));
+            alternatives.push(test(&found));
             rest.remove(0);
             continue;
         };
@@ -258,7 +256,7 @@ fn any_holds(tests: &[PlacedTest<'_, '_>], root: &str, word: &str) -> String {
                 own.iter().any(|(own, same)| std::ptr::eq(*test, *same) && way.get(1..) == Some(*own))
             });
         let word = fields.last().copied().unwrap_or(word);
-        alternatives.push(any_of_items(step, &inside, (root, with_root), (&found, is_optional), word));
+        alternatives.push(any_of_items(step, &inside, (root, with_root), &found, word));
         rest = others;
     }
     let mut told: Vec<String> = Vec::new();
@@ -275,19 +273,19 @@ fn any_holds(tests: &[PlacedTest<'_, '_>], root: &str, word: &str) -> String {
 fn any_of_items(
     step: &Step<'_>,
     inside: &[PlacedTest<'_, '_>],
-    (root, with_root): (&str, bool),
-    (found, is_optional): (&str, bool),
+    (root, with_root): (&UserValue, bool),
+    found: &UserValue,
     word: &str,
 ) -> String {
     let item_of = |word: &str| {
         let mut item = singular(word);
-        item.push_str(&"2".repeat(usize::from(root == item)));
+        item.push_str(&"2".repeat(usize::from(root.text() == item)));
         item
     };
     let (source, key, item, word) = match step {
         Step::AnyOf(names) => {
-            let root = with_root.then(|| format!("dyn([{root}])"));
-            let fields = names.iter().map(|name| format!("?{}", maybe(found, name)));
+            let root = with_root.then(|| format!("dyn([{}])", root.text()));
+            let fields = names.iter().map(|name| found.find(name).item());
             let list: Vec<String> = root.into_iter().chain(fields).collect();
             let word = if with_root { "parts".to_owned() } else { step.word().unwrap_or_else(|| word.to_owned()) };
             let is_list = inside.iter().any(|(way, _)| matches!(way.first(), Some(Step::Items(_))));
@@ -296,11 +294,10 @@ fn any_of_items(
         }
         Step::Values | Step::Items(_) | Step::Field(_) => {
             let (empty, key) = if *step == Step::Values { ("{}", "name, ") } else { ("[]", "") };
-            let source = if is_optional { format!("{found}.orValue({empty})") } else { found.to_owned() };
-            (source, key, item_of(word), word.to_owned())
+            (found.or(empty).text().to_owned(), key, item_of(word), word.to_owned())
         }
     };
-    let inner = any_holds(inside, &item, &word);
+    let inner = any_holds(inside, &UserValue::new(&*item), &word);
     let begin = format!("{source}.exists({key}{item},");
     // A list in a list is looked for on the same line.
     if let Some((line, rest)) = inner.split_once('\n')

@@ -19,6 +19,7 @@ mod rows;
 mod rules;
 mod target;
 mod validation;
+mod value;
 mod variables;
 mod walk;
 mod yaml;

@@ -1,7 +1,8 @@
 //! The variables of a policy with what manifests set, and the way to an object in them.
 
-use crate::cel::{first_of, text};
+use crate::cel::text;
 use crate::members::Algorithm;
+use crate::value::UserValue;
 use crate::variables::Variables;
 use kube_unions_core::union::{ItemKey, Part, Union};
 
@@ -69,9 +70,10 @@ pub(crate) fn add(
              is what its writer has set otherwise",
         ),
     };
-    let fields: Vec<String> = trunks
+    let fields: Vec<UserValue> = trunks
         .iter()
         .map(|trunk| trunk.iter().fold("entry.?fieldsV1".to_owned(), |fields, name| fields + &field_step(name)))
+        .map(UserValue::optional)
         .collect();
     let entries = |object: &str, by: &str| {
         format!(
@@ -79,7 +81,7 @@ pub(crate) fn add(
              entry.apiVersion == object.apiVersion && entry.?subresource.orValue(\"\") == {}, {{\n  \
              \"by\": dyn({by}),\n  \"fields\": {}.orValue(dyn({{}}))\n}})",
             text(subresource),
-            first_of(&fields)
+            UserValue::first_of(&fields).text()
         )
     };
     let manifests = match (evidence.contests, list_functions) {
@@ -130,7 +132,7 @@ pub(crate) fn value_step(key: &str) -> String {
 }
 
 /// Returns the step to an item of a list with these keys in a field set. `value` returns the expression of a key.
-pub(crate) fn item_step(keys: &[ItemKey<'_>], typed: bool, value: impl Fn(&str) -> String) -> String {
+pub(crate) fn item_step(keys: &[ItemKey<'_>], typed: bool, value: impl Fn(&str) -> UserValue) -> String {
     let mut sorted = keys.to_vec();
     sorted.sort_unstable_by_key(|key| key.name);
     let mut parts = Vec::new();
@@ -138,6 +140,7 @@ pub(crate) fn item_step(keys: &[ItemKey<'_>], typed: bool, value: impl Fn(&str) 
         let begin = if parts.is_empty() { "k:{" } else { "," };
         parts.push(text(&format!("{begin}{}:", serde_json::Value::from(key.name))));
         let value = value(key.name);
+        let value = value.text();
         parts.push(match (key.is_string, typed) {
             (true, _) => format!("strings.quote({value})"),
             (false, true) => format!("string({value})"),

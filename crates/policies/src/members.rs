@@ -1,6 +1,7 @@
 //! The constants of a union: its members, its values, and the tables between them.
 
-use crate::cel::{EMPTY, is_name, lists, maybe, table, text, texts, token};
+use crate::cel::{EMPTY, lists, table, text, texts, token};
+use crate::value::UserValue;
 use crate::variables::{Variables, camel};
 use kube_unions_core::union::{Choice, Form, SelectedMember, Union};
 
@@ -174,18 +175,16 @@ impl<'u> Members<'u> {
     }
 
     /// Returns the value of the discriminator of an object, as a text.
-    pub(crate) fn value_in(&self, object: &str, typed: bool) -> String {
+    pub(crate) fn value_in(&self, object: &UserValue, typed: bool) -> String {
         let Some(name) = self.union.discriminator() else { return "\"\"".to_owned() };
-        let value = maybe(object, name);
+        let value = object.find(name);
         match (self.union.is_boolean(), typed) {
-            (true, true) => {
-                // An index has no type until a function gives it one.
-                let v = if is_name(name) { "v" } else { "dyn(v)" };
-                format!("{value}.optMap(v, string({v})).orValue(\"\")")
+            (true, true) => value.boolean(),
+            (false, true) => value.string(),
+            (is_boolean, false) => {
+                let kind = if is_boolean { "bool" } else { "string" };
+                format!("[{}].map(v, type(v) == {kind} ? string(v) : \"\")[0]", value.or("\"\"").text())
             }
-            (true, false) => format!("[{value}.orValue(dyn(\"\"))].map(v, type(v) == bool ? string(v) : \"\")[0]"),
-            (false, true) => format!("{value}.orValue(\"\")"),
-            (false, false) => format!("[{value}.orValue(\"\")].map(v, type(v) == string ? string(v) : \"\")[0]"),
         }
     }
 
@@ -212,17 +211,18 @@ impl<'u> Members<'u> {
     }
 
     /// Returns true if the member `m` of an object, which may be an optional value, is set.
-    pub(crate) fn is_set(&self, object: &str) -> String {
-        let value = format!("{object}[?m].orValue(null)");
-        let set = if self.present_is_set { format!("{object}[?m].hasValue()") } else { format!("{value} != null") };
+    pub(crate) fn is_set(&self, object: &UserValue) -> String {
+        let value = object.find_at("m");
+        let set = if self.present_is_set { value.is_there() } else { value.is_not_null() };
+        let is_empty = value.is_in(&self.empty);
         match self.union.empty_is_unset().collect::<Vec<_>>()[..] {
             [] => set,
-            [name] => format!("{set} && !(m == {} && {value} in {})", text(name), self.empty),
-            _ => format!("{set} && !(m in {} && {value} in {})", self.empty_is_unset, self.empty),
+            [name] => format!("{set} && !(m == {} && {is_empty})", text(name)),
+            _ => format!("{set} && !(m in {} && {is_empty})", self.empty_is_unset),
         }
     }
 
-    pub(crate) fn set_in(&self, object: &str) -> String {
+    pub(crate) fn set_in(&self, object: &UserValue) -> String {
         format!("{}.filter(m, {})", self.all, self.is_set(object))
     }
 
@@ -274,7 +274,8 @@ impl<'u> Members<'u> {
 
     /// Returns true if the members of two objects that are set differ.
     pub(crate) fn differ(&self) -> String {
-        format!("{}.exists(m, ({}) != ({}))", self.all, self.is_set("object"), self.is_set("oldObject"))
+        let [is_set, was_set] = ["object", "oldObject"].map(|object| self.is_set(&UserValue::new(object)));
+        format!("{}.exists(m, ({is_set}) != ({was_set}))", self.all)
     }
 }
 

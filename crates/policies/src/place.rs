@@ -17,12 +17,13 @@
 //! Old objects are found as in the webhook: by field, by map key, and by the keys of list items. Where the API server keeps these keys
 //! unique, the old rows are a map by `key`. Elsewhere a key may occur twice and counts only if it does not, so each row is searched.
 
-use crate::cel::{chain, concat, guarded, singular, text};
+use crate::cel::{concat, singular, text};
 use crate::group::{PlaceGroup, PlacedUnion, Step};
 use crate::manifests;
 use crate::members::{Algorithm, Members};
 use crate::root::{Purpose, Root};
 use crate::rows::{ObjectsBuilder, PolicyFacts, Side};
+use crate::value::UserValue;
 use crate::variables::{Variables, camel};
 use crate::walk::{FieldRef, RowWalk, collections};
 use kube_unions_core::union::{Part, Union};
@@ -206,12 +207,12 @@ fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Varia
     let name = |word: &str| camel(&[&it.prefix, word]);
     let old_name = |word: &str| camel(&[&it.prefix, "old", word]);
     let comment = "the object, in a list of at most one: the schema does not say what stands there";
-    let mut here = |root: &str, name: String| {
+    let mut here = |root: &UserValue, name: String| {
         if it.group.typed {
-            return chain(root, names);
+            return root.follow(names);
         }
-        let found = format!("{}.filter(o, {})", guarded(root, names), it.is_judged("o"));
-        format!("{}[?0]", variables.add(&name, &found, comment))
+        let found = format!("{}.filter(o, {})", root.guarded(names), it.is_judged(&UserValue::new("o")));
+        UserValue::optional(format!("{}[?0]", variables.add(&name, &found, comment)))
     };
     let now = here(&it.root.now, name("object"));
     let was = here(&it.root.was, old_name("object"));
@@ -229,9 +230,7 @@ fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Varia
         let was = it.value(&was);
         (value, if is_read_once { was } else { variables.add(&old_name(word), &was, "") })
     };
-    let there = |object: &str| {
-        if it.group.nullable { format!("{object}.orValue(null) != null") } else { format!("{object}.hasValue()") }
-    };
+    let there = |object: &UserValue| if it.group.nullable { object.is_not_null() } else { object.is_there() };
     let (is_there, had) =
         if names.is_empty() { (None, "oldObject != null".to_owned()) } else { (Some(there(&now)), there(&was)) };
     let mut walk = RowWalk::new(it.root, &now, it.facts.purpose);

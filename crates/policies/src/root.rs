@@ -1,6 +1,7 @@
 //! Where the ways to unions begin: at the object, or at a part of it that several kinds have in common.
 
-use crate::cel::{chain, first_of, pointer, table, text};
+use crate::cel::{pointer, table, text};
+use crate::value::UserValue;
 use crate::variables::Variables;
 use std::collections::BTreeMap;
 
@@ -21,8 +22,8 @@ pub(crate) struct PodOwner<'p> {
 /// The object in which the ways of a policy begin, as expressions.
 #[derive(Debug)]
 pub(crate) struct Root<'p> {
-    pub(crate) now: String,
-    pub(crate) was: String,
+    pub(crate) now: UserValue,
+    pub(crate) was: UserValue,
     /// The list of both.
     pub(crate) both: String,
     /// A word for one of them.
@@ -44,8 +45,8 @@ impl<'p> Root<'p> {
         // The fields of most kinds need no condition.
         let Some(common) = trunks.iter().max_by_key(|trunk| kinds.get(*trunk).map_or(0, Vec::len)).cloned() else {
             return Self {
-                now: "object".to_owned(),
-                was: "oldObject".to_owned(),
+                now: UserValue::new("object"),
+                was: UserValue::new("oldObject"),
                 both: "[object, oldObject]".to_owned(),
                 word: "o",
                 path: None,
@@ -60,13 +61,13 @@ impl<'p> Root<'p> {
         let others = kinds.iter().flat_map(|(trunk, kinds)| kinds.iter().map(|kind| (*kind, path(trunk))));
         let path = format!("{}[?object.kind].orValue({})", table(others), text(&path(&common)));
         // A built-in kind has only one of these fields.
-        let places: Vec<String> = trunks.iter().map(|trunk| chain("o", trunk)).collect();
-        let pods = format!("[object, oldObject].map(o, {}.orValue({{}}))", first_of(&places));
+        let places: Vec<UserValue> = trunks.iter().map(|trunk| UserValue::new("o").follow(trunk)).collect();
+        let pods = format!("[object, oldObject].map(o, {})", UserValue::first_of(&places).or("{}").text());
         let both = variables.add("pods", &pods, "the specification of the pods, now and before");
         Self {
             path: Some(variables.add("path", &path, "where it is")),
-            now: format!("{both}[0]"),
-            was: format!("{both}[1]"),
+            now: UserValue::new(format!("{both}[0]")),
+            was: UserValue::new(format!("{both}[1]")),
             both,
             word: "pod",
             trunks,

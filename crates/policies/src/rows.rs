@@ -1,10 +1,11 @@
 //! The rows of the places of a union, as expressions.
 
-use crate::cel::{self, maybe};
+use crate::cel;
 use crate::group::{PlaceGroup, Step};
 use crate::manifests;
 use crate::members::Members;
 use crate::root::{Purpose, Root};
+use crate::value::UserValue;
 use crate::variables::Variables;
 use crate::walk::{FieldRef, RowWalk};
 use kube_unions_core::union::Part;
@@ -57,18 +58,19 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         self.members.union.discriminator().unwrap_or_default()
     }
 
-    pub(crate) fn value(&self, object: &str) -> String {
+    pub(crate) fn value(&self, object: &UserValue) -> String {
         self.members.value_in(object, self.group.typed)
     }
 
     /// Returns the condition of an object of a type that nobody knows: it can be judged by its discriminator.
-    pub(crate) fn is_judged(&self, object: &str) -> String {
+    pub(crate) fn is_judged(&self, object: &UserValue) -> String {
+        let is_map = format!("type({}) == map", object.text());
         if self.discriminator().is_empty() {
-            return format!("type({object}) == map");
+            return is_map;
         }
-        let value = format!("{}.orValue(null)", maybe(object, self.discriminator()));
+        let value = object.find(self.discriminator()).or("null");
         let kind = if self.members.union.is_boolean() { "bool" } else { "string" };
-        format!("type({object}) == map && [{value}].all(v, v == null || type(v) == {kind})")
+        format!("{is_map} && [{}].all(v, v == null || type(v) == {kind})", value.text())
     }
 
     /// Returns the field of a row with the value of the discriminator.
@@ -89,7 +91,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
     pub(crate) fn rows_of_both(&self, way: &[Step<'p>], tag: &str, parents: Option<&ParentRows<'p>>) -> String {
         let Root { both, word, .. } = self.root;
         let (walk, way) = match parents {
-            None => (RowWalk::new(self.root, word, self.facts.purpose), way),
+            None => (RowWalk::new(self.root, &UserValue::new(*word), self.facts.purpose), way),
             Some(parents) => {
                 let rest = way.get(parents.way.len()..).unwrap_or_default();
                 (RowWalk::below(self.root, &parents.item, self.facts.purpose), rest)
@@ -105,13 +107,13 @@ impl<'p> ObjectsBuilder<'_, 'p> {
     /// Adds the variable of the rows of the objects at the end of a way, now and before, from which other ways go on.
     pub(crate) fn parents(&self, way: &[Step<'p>], variables: &mut Variables) -> ParentRows<'p> {
         let Root { both, word, .. } = self.root;
-        let mut walk = RowWalk::new(self.root, word, self.facts.purpose);
+        let mut walk = RowWalk::new(self.root, &UserValue::new(*word), self.facts.purpose);
         let (code, depth, _) = walk.descend(way, false, true);
         let row = walk.row(&"  ".repeat(depth));
         let flatten = if depth > 1 { ".flatten()" } else { "" };
         let rows = format!("{both}.map({word},\n  {code}{row}{}{flatten})", ")".repeat(depth));
         let name = way.iter().rev().find_map(Step::word).unwrap_or_default();
-        let item = walk.object.clone();
+        let item = walk.object.text().to_owned();
         let all = variables.add(&name, &rows, &format!("those of each {word}, with what manifests set in them"));
         ParentRows { way: way.to_vec(), all, item }
     }
@@ -125,12 +127,11 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         let object = walk.object();
         let claimed = walk.steps_claimed();
         if !typed {
-            let value = if walk.fields.is_empty() { object.clone() } else { format!("{object}.orValue(null)") };
-            code.extend([format!("{}, ", self.is_judged(&value))]);
+            code.extend([format!("{}, ", self.is_judged(&object.or("null")))]);
         } else if !walk.fields.is_empty() {
             let is_there = match &walk.fields[..] {
-                [FieldRef::AnyOf(..)] if self.group.nullable => format!("{} && {object} != null", walk.has()),
-                _ if self.group.nullable => format!("{object}.orValue(null) != null"),
+                [FieldRef::AnyOf(..)] if self.group.nullable => format!("{} && {} != null", walk.has(), object.text()),
+                _ if self.group.nullable => object.is_not_null(),
                 _ => walk.has(),
             };
             let end = if depth == 0 { " ? [" } else { ", " };

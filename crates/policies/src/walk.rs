@@ -1,9 +1,10 @@
 //! The way from the root to the objects of a place, as expressions.
 
-use crate::cel::{self, concat, guarded, maybe, pointer, printable, text, token};
+use crate::cel::{self, concat, pointer, printable, text, token};
 use crate::group::Step;
 use crate::manifests::{self, MANIFESTS};
 use crate::root::{Purpose, Root};
+use crate::value::UserValue;
 use kube_unions_core::union::ItemKey;
 
 /// Returns the number of steps that lead to several objects.
@@ -27,7 +28,7 @@ pub(crate) enum FieldRef<'p> {
 pub(crate) struct RowWalk<'p> {
     purpose: Purpose,
     /// The innermost object so far.
-    pub(crate) object: String,
+    pub(crate) object: UserValue,
     /// The fields below it.
     pub(crate) fields: Vec<FieldRef<'p>>,
     /// The word for what is at their end.
@@ -47,10 +48,10 @@ pub(crate) struct RowWalk<'p> {
 }
 
 impl<'p> RowWalk<'p> {
-    pub(crate) fn new(root: &Root<'p>, object: &str, purpose: Purpose) -> Self {
+    pub(crate) fn new(root: &Root<'p>, object: &UserValue, purpose: Purpose) -> Self {
         Self {
             purpose,
-            object: object.to_owned(),
+            object: object.clone(),
             fields: Vec::new(),
             word: String::new(),
             path: root.path.iter().cloned().collect(),
@@ -66,7 +67,7 @@ impl<'p> RowWalk<'p> {
     pub(crate) fn below(root: &Root<'p>, row: &str, purpose: Purpose) -> Self {
         let (path, begin) = (vec![format!("{row}.path")], vec![format!("{row}.key")]);
         let manifests = format!("{row}.manifests");
-        Self { path, begin, manifests, ..Self::new(root, &format!("{row}.object"), purpose) }
+        Self { path, begin, manifests, ..Self::new(root, &UserValue::new(format!("{row}.object")), purpose) }
     }
 
     /// Returns a row for the object that was entered last, from which other ways go on.
@@ -75,7 +76,7 @@ impl<'p> RowWalk<'p> {
         let fields = [
             format!("\"path\": dyn({})", self.path()),
             format!("\"key\": dyn({})", self.outer_keys(&self.all_keys()).collect::<Vec<_>>().join(" + ")),
-            format!("\"object\": dyn({})", self.object),
+            format!("\"object\": dyn({})", self.object.text()),
             format!(
                 "\"manifests\": dyn({}.map(it, {{\n{indent}    \"by\": it.by, \"fields\": it.fields{steps}.orValue(dyn({{}}))}}))",
                 self.manifests
@@ -135,7 +136,7 @@ impl<'p> RowWalk<'p> {
                         }
                         (false, ..) => format!("i{lists}"),
                     };
-                    code.push_str(&self.collection(values, typed));
+                    code.push_str(self.collection(values, typed).text());
                     let function = match (is_map, values) {
                         (true, true) => "transformMap",
                         (true, false) => "transformMapEntry",
@@ -145,7 +146,7 @@ impl<'p> RowWalk<'p> {
                     let guard = !typed && !innermost;
                     let guard = if guard { format!("type({item}) == {}, ", kind_of(next)) } else { String::new() };
                     code.extend([format!(".{function}({index}, {item}, {guard}")]);
-                    self.enter(step, &item, &index, typed);
+                    self.enter(step, &UserValue::new(item), &index, typed);
                 }
             }
         }
@@ -153,55 +154,45 @@ impl<'p> RowWalk<'p> {
     }
 
     /// Returns the object at the end of the fields.
-    pub(crate) fn object(&self) -> String {
+    pub(crate) fn object(&self) -> UserValue {
         self.fields.iter().fold(self.object.clone(), |object, field| match field {
-            FieldRef::Named(name) => maybe(&object, name),
-            // An index of a dynamic value has no type of its own.
-            FieldRef::AnyOf(name, _) if self.fields.len() == 1 => format!("{object}[{name}]"),
-            FieldRef::AnyOf(name, _) if object == self.object => format!("optional.of({object})[?{name}]"),
-            FieldRef::AnyOf(name, _) => format!("{object}[?{name}]"),
+            FieldRef::Named(name) => object.find(name),
+            FieldRef::AnyOf(name, _) if self.fields.len() == 1 => object.field_at(name),
+            FieldRef::AnyOf(name, _) => object.wrapped().find_at(name),
         })
     }
 
     /// Returns true if there is an object at the end of the fields.
     pub(crate) fn has(&self) -> String {
         match &self.fields[..] {
-            [FieldRef::Named(name)] => cel::has(&self.object, &[*name]),
-            [FieldRef::AnyOf(name, _)] => format!("{name} in {}", self.object),
-            _ => format!("{}.hasValue()", self.object()),
+            [FieldRef::Named(name)] => self.object.has(&[*name]),
+            [FieldRef::AnyOf(name, _)] => format!("{name} in {}", self.object.text()),
+            _ => self.object().is_there(),
         }
     }
 
     /// Returns the list or map at the end of the fields, empty if there is none.
-    pub(crate) fn collection(&self, is_map: bool, typed: bool) -> String {
-        // Of an index, the checker would infer the type from the fields that the items are asked for.
-        let is_dynamic = self.fields.iter().any(|field| matches!(field, FieldRef::AnyOf(..)));
-        let (kind, empty) = match (is_map, is_dynamic) {
-            (true, false) => ("map", "{}"),
-            (true, true) => ("map", "dyn({})"),
-            (false, false) => ("list", "[]"),
-            (false, true) => ("list", "dyn([])"),
-        };
+    pub(crate) fn collection(&self, is_map: bool, typed: bool) -> UserValue {
+        let (kind, empty) = if is_map { ("map", "{}") } else { ("list", "[]") };
         if self.fields.is_empty() {
             return self.object.clone();
         }
         if let [FieldRef::AnyOf(name, _)] = &self.fields[..] {
-            return format!("{}[?{name}].orValue({empty})", self.object);
+            return self.object.find_at(name).or(empty);
         }
         if typed {
-            return format!("{}.orValue({empty})", self.object());
+            return self.object().or(empty);
         }
         let name = |field: &FieldRef<'p>| if let FieldRef::Named(name) = field { Some(*name) } else { None };
         let mut outer: Vec<&str> = self.fields.iter().filter_map(name).collect();
         let last = text(outer.pop().unwrap_or_default());
-        format!(
-            "{}.map(o, {last} in o && type(o[{last}]) == {kind}, o[{last}])[?0].orValue({empty})",
-            guarded(&self.object, &outer)
-        )
+        let found = self.object.guarded(&outer);
+        UserValue::optional(format!("{found}.map(o, {last} in o && type(o[{last}]) == {kind}, o[{last}])[?0]"))
+            .or(empty)
     }
 
     /// Steps into the items or values of the collection at the end of the fields.
-    pub(crate) fn enter(&mut self, step: &Step<'p>, item: &str, index: &str, typed: bool) {
+    pub(crate) fn enter(&mut self, step: &Step<'p>, item: &UserValue, index: &str, typed: bool) {
         self.claimed = self.steps_claimed();
         self.path = self.parts();
         self.keys.extend(self.fields.iter().filter_map(FieldRef::key));
@@ -226,9 +217,7 @@ impl<'p> RowWalk<'p> {
             Step::Items(keys) => {
                 self.keyless |= keys.is_empty();
                 if !self.keyless {
-                    let value = |name: &str| {
-                        if typed { cel::field(item, name) } else { format!("{}.orValue(\"\")", maybe(item, name)) }
-                    };
+                    let value = |name: &str| if typed { item.field(name) } else { item.find(name).or("\"\"") };
                     self.keys.extend(keys.iter().map(|key| key_text(key, item, typed)));
                     self.claimed.push_str(&manifests::item_step(keys, typed, value));
                 }
@@ -311,15 +300,16 @@ impl FieldRef<'_> {
 }
 
 /// Returns the text of the key of an item.
-fn key_text(key: &ItemKey<'_>, item: &str, typed: bool) -> String {
+fn key_text(key: &ItemKey<'_>, item: &UserValue, typed: bool) -> String {
     if typed {
-        let value = cel::field(item, key.name);
-        return if key.is_string { value } else { format!("string({value})") };
+        let value = item.field(key.name);
+        return if key.is_string { value.text().to_owned() } else { format!("string({})", value.text()) };
     }
     // A number and its text are different keys. A list or map is no key.
-    let value = maybe(item, key.name);
+    let value = item.find(key.name).or("null");
     format!(
-        "[{value}.orValue(null)].map(k, type(k) == string ? \":\" + string(k) :\n    \
-         type(k) == int || type(k) == double || type(k) == bool ? \"=\" + string(k) : \"\")[0]"
+        "[{}].map(k, type(k) == string ? \":\" + string(k) :\n    \
+         type(k) == int || type(k) == double || type(k) == bool ? \"=\" + string(k) : \"\")[0]",
+        value.text()
     )
 }

@@ -9,6 +9,7 @@
 
 mod json_schema;
 mod names;
+mod types;
 
 use fixtures::crds;
 use fixtures::reviews::{declaration, declared_catalog};
