@@ -12,6 +12,7 @@ mod refusal;
 mod request;
 mod retry;
 mod server_clock;
+mod token;
 mod watch;
 
 pub use client::{ConnectError, connect};

@@ -59,6 +59,14 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_bounded(File::open(path)?)
 }
 
+/// Fails if a library that reads a file to its end would read a device, or more than is allowed. Leaves a file that cannot be found to
+/// the library, and a pipe to the user who names it.
+pub(crate) fn check_end(path: &Path) -> io::Result<()> {
+    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+    file_or_pipe(path)?;
+    if metadata.len() > LARGEST { Err(longer_than(LARGEST)) } else { Ok(()) }
+}
+
 /// Reads a file that others replace while this program runs, as a kubelet mounts it. Links are followed.
 ///
 /// Whatever takes the place of the file, this neither waits for it nor reads it without end: only a regular file of
@@ -92,9 +100,13 @@ fn read_within(limit: u64, stream: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     stream.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(io::Error::other(format!("it has more than {limit} bytes")));
+        return Err(longer_than(limit));
     }
     Ok(bytes)
+}
+
+fn longer_than(limit: u64) -> io::Error {
+    io::Error::other(format!("it has more than {limit} bytes"))
 }
 
 /// Permissions of a replaced file.

@@ -9,7 +9,7 @@
 //! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `supervision` |
 //! | [`follow`] | follows a cluster: watches, status | `controllers`, `api`, `telemetry` |
 //! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `api`, `authority`, `telemetry` |
-//! | [`api`] | the door to the API server: a client with deadlines, requests, discovery, lists and watches | |
+//! | [`api`] | the door to the API server: a client with deadlines, requests, discovery, lists and watches | `files` |
 //! | [`telemetry`] | metrics, logs and traces | `escape` |
 //! | [`supervision`] | watches the tasks that run as long as the program | |
 //! | [`authority`] | issues certificates | |
@@ -39,7 +39,7 @@ mod tests {
 
     /// Every module, and the modules that it may use.
     const USES: &[(&str, &[&str])] = &[
-        ("api", &[]),
+        ("api", &["files"]),
         ("authority", &[]),
         (
             "cli",

@@ -2,6 +2,8 @@
 
 use super::deadline::Bounded;
 use super::server_clock::ServerClock;
+use super::token::MountedToken;
+use crate::files;
 use hyper::Uri;
 use hyper::rt::{Read, Write};
 use hyper_util::client::legacy::Client as HttpClient;
@@ -11,15 +13,16 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioExecutor;
 use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ClientBuilder, ConfigExt};
-use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use kube_unions_core::causes::with_causes;
-use std::error::Error as _;
 use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tower::retry::RetryLayer;
+use tower::util::MapRequestLayer;
 use tower::{BoxError, Service, ServiceBuilder};
 
 /// A variable that every pod has.
@@ -43,11 +46,11 @@ const PROBES: u32 = 3;
 pub struct ConnectError(String);
 
 /// Describes the lack of a kubeconfig. kube tells at length, too, that this is not a pod, which only matters in a pod.
-fn missing(error: &InferConfigError) -> String {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<KubeconfigError>());
-    match cause {
-        Some(cause) if std::env::var_os(POD_VARIABLE).is_none() => unusable(cause),
-        _ => error.to_string(),
+fn missing(kubeconfig: &KubeconfigError, pod: &InClusterError) -> String {
+    let kubeconfig = unusable(kubeconfig);
+    match std::env::var_os(POD_VARIABLE) {
+        Some(_) => format!("{}; without the pod's service account: {kubeconfig}", with_causes(pod)),
+        None => kubeconfig,
     }
 }
 
@@ -82,35 +85,41 @@ pub async fn connect(
     remedy: &'static str,
 ) -> Result<Client, ConnectError> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let config = match (kubeconfig, context) {
-        (Some(path), _) => from_file(path, &options)
-            .await
-            .map_err(|error| format!("cannot use the kubeconfig `{}`: {}", path.display(), unusable(&error))),
-        (None, Some(_)) => Config::from_kubeconfig(&options)
-            .await
-            .map_err(|error| format!("cannot use this context of the kubeconfig: {}", unusable(&error))),
-        (None, None) => Config::infer().await.map_err(|error| format!("no cluster: {remedy}: {}", missing(&error))),
+    let config = match (loaded(kubeconfig, &options).await, kubeconfig, context) {
+        (Ok(config), Some(_), _) | (Ok(config), None, Some(_)) => Ok(config),
+        (Ok(mut config), None, None) => {
+            config.apply_debug_overrides();
+            Ok(config)
+        }
+        (Err(error), Some(path), _) => {
+            Err(format!("cannot use the kubeconfig `{}`: {}", path.display(), unusable(&error)))
+        }
+        (Err(error), None, Some(_)) => Err(format!("cannot use this context of the kubeconfig: {}", unusable(&error))),
+        (Err(error), None, None) => {
+            Config::incluster().map_err(|pod| format!("no cluster: {remedy}: {}", missing(&error, &pod)))
+        }
     };
-    let config = without_needless_proxy(config.map_err(ConnectError)?);
-    let unbuilt = |error| ConnectError(format!("cannot build a client for the cluster: {}", with_causes(&error)));
-    connected(&config, clock).map_err(unbuilt)
+    let mut config = without_needless_proxy(config.map_err(ConnectError)?);
+    let unbuilt = |cause| ConnectError(format!("cannot build a client for the cluster: {cause}"));
+    let token = MountedToken::take(&mut config.auth_info).map_err(|error| unbuilt(error.to_string()))?;
+    connected(&config, token.map(Arc::new), clock).map_err(|error| unbuilt(with_causes(&error)))
 }
 
 /// Returns a client each of whose requests has a deadline, and whose connections are kept alive. It reaches the API server directly,
 /// or through the proxy of the configuration.
 ///
 /// [`ClientBuilder::try_from`] of kube adds the same layers to connections without keep-alive.
-fn connected(config: &Config, clock: &ServerClock) -> kube::Result<Client> {
+fn connected(config: &Config, token: Option<Arc<MountedToken>>, clock: &ServerClock) -> kube::Result<Client> {
     let tcp = kept_alive();
-    let Some(url) = &config.proxy_url else { return layered(config, tcp, clock) };
+    let Some(url) = &config.proxy_url else { return layered(config, token, tcp, clock) };
     let proxy = Matcher::builder().all(url.to_string()).build().intercept(&config.cluster_url);
     match (proxy, url.scheme_str()) {
-        (Some(proxy), Some("http")) => layered(config, tunnel(&proxy, tcp), clock),
+        (Some(proxy), Some("http")) => layered(config, token, tunnel(&proxy, tcp), clock),
         (Some(proxy), Some("https")) => {
             let encrypted = config.rustls_https_connector_with_connector(tcp)?;
-            layered(config, tunnel(&proxy, encrypted), clock)
+            layered(config, token, tunnel(&proxy, encrypted), clock)
         }
-        (Some(proxy), Some("socks5")) => layered(config, SocksV5::new(proxy.uri().clone(), tcp), clock),
+        (Some(proxy), Some("socks5")) => layered(config, token, SocksV5::new(proxy.uri().clone(), tcp), clock),
         _ => Err(kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(url.clone()) }),
     }
 }
@@ -134,7 +143,12 @@ fn kept_alive() -> HttpConnector {
     tcp
 }
 
-fn layered<C>(config: &Config, connector: C, clock: &ServerClock) -> kube::Result<Client>
+fn layered<C>(
+    config: &Config,
+    token: Option<Arc<MountedToken>>,
+    connector: C,
+    clock: &ServerClock,
+) -> kube::Result<Client>
 where
     C: Service<Uri, Error: std::error::Error + Send + Sync, Future: Send> + Clone + Send + Sync + 'static,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -145,6 +159,7 @@ where
         .layer(config.base_uri_layer())
         .layer(RetryLayer::new(RetryPolicy::server_retry()))
         .option_layer(config.auth_layer()?)
+        .option_layer(token.map(|token| MapRequestLayer::new(move |request| token.authorize(request))))
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(HttpClient::builder(TokioExecutor::new()).build::<_, Body>(encrypted));
@@ -174,8 +189,26 @@ fn is_loopback(url: &Uri) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|it| it.is_loopback())
 }
 
-async fn from_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, KubeconfigError> {
-    Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, options).await
+/// Loads a kubeconfig and the files that it names: the one at `path`, else those of `KUBECONFIG`, else `~/.kube/config`.
+///
+/// kube reads each file to its end, so none may be without one.
+async fn loaded(path: Option<&Path>, options: &KubeConfigOptions) -> Result<Config, KubeconfigError> {
+    let check =
+        |path: &Path| files::check_end(path).map_err(|error| KubeconfigError::ReadConfig(error, path.to_owned()));
+    let kubeconfig = if let Some(path) = path {
+        check(path)?;
+        Kubeconfig::read_from(path)?
+    } else {
+        let paths = std::env::var_os("KUBECONFIG").unwrap_or_default();
+        std::env::split_paths(&paths).try_for_each(|path| check(&path))?;
+        Kubeconfig::read()?
+    };
+    let clusters = kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref());
+    let identities = kubeconfig.auth_infos.iter().filter_map(|named| named.auth_info.as_ref());
+    let of_identities = identities.flat_map(|it| [&it.client_certificate, &it.client_key]);
+    let named = clusters.map(|it| &it.certificate_authority).chain(of_identities).flatten();
+    named.map(PathBuf::from).try_for_each(|path| check(&path))?;
+    Config::from_custom_kubeconfig(kubeconfig, options).await
 }
 
 #[cfg(all(test, target_os = "linux"))]

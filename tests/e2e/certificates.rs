@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use kube_unions::authority::{CertificateAuthority, Validity};
+use rcgen::DnType;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
@@ -20,6 +21,7 @@ use crate::process::Workspace;
 use crate::registration::{self, KINDS, certificates, decoded, with_rights};
 use crate::tls;
 use crate::webhook::Webhook;
+use fixtures::certificates::TestAuthority;
 use fixtures::wait::{SETTLED, eventually};
 
 /// A change of the Secret is seen by watching it.
@@ -261,6 +263,67 @@ fn a_folder_is_followed_and_what_is_worse_than_what_is_served_is_not() {
     fs::remove_dir_all(folder.join("0")).unwrap();
     project(&folder, "2", &[("tls.crt", &third.chain), ("tls.key", &third.key)]);
     assert!(eventually(SEEN, || served() == leaf(&third.chain)));
+}
+
+/// `tests/it/webhook/certificate/names.rs` has more names. Here the API server judges them.
+#[test]
+fn writes_go_on_whatever_name_the_next_certificate_has() {
+    let workspace = Workspace::new("named");
+    let folder = workspace.path().join("tls");
+    fs::create_dir(&folder).unwrap();
+    let authority = TestAuthority::new("named");
+    let common_name = "kube-unions.kube-unions.svc";
+    // The API server connects anew for each bundle, so each round has one more CA.
+    let give = |version: &str, names: &[&str]| {
+        let (chain, key) =
+            authority.sign(names, |params| params.distinguished_name.push(DnType::CommonName, common_name));
+        let one_more = TestAuthority::new(version).pem().to_owned();
+        let trusted = format!("{}{one_more}", authority.pem());
+        project(&folder, version, &[("tls.crt", &chain), ("tls.key", &key), ("ca.crt", &trusted)]);
+        (CertificateDer::from_pem_slice(chain.as_bytes()).unwrap(), one_more)
+    };
+    let (mut last, _) = give("first", &[common_name]);
+    let argument = format!("--tls-cert-dir={}", folder.display());
+    let Some(cluster) = Cluster::registering(&with_rights(), &[&argument, "--registration-delay=0s"]) else { return };
+    let (client, webhook) = (cluster.control_plane.client(), &cluster.webhook);
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let is_judged = || {
+        let invalid = rollouts.object("x", &json!({"strategy": {"type": "Canary"}}));
+        rollouts.post_dry(&invalid).is_ok_and(|answer| answer.status == 422)
+    };
+    let trusts = |pem: &str| {
+        KINDS.iter().all(|plural| {
+            let webhooks = client.get(&registration::path(plural)).unwrap().body["webhooks"].take();
+            let holds = |it: &Value| decoded(&it["clientConfig"]["caBundle"]).contains(pem.trim());
+            webhooks.as_array().is_some_and(|webhooks| !webhooks.is_empty() && webhooks.iter().all(holds))
+        })
+    };
+    assert!(eventually(SETTLED, is_judged), "{}", webhook.log());
+    let rows: [(&str, &[&str], bool); 6] = [
+        ("another-name", &["other.example"], false),
+        ("upper-case", &["KUBE-unions.Kube-Unions.SVC"], true),
+        ("common-name-only", &[], false),
+        ("wildcard", &["*.kube-unions.svc"], true),
+        ("trailing-dot", &["kube-unions.kube-unions.svc."], false),
+        ("beside-others", &["other.example", "10.0.0.1", common_name], true),
+    ];
+    for (what, names, fits) in rows {
+        let failures = webhook.metric(FAILURES);
+        let (given, one_more) = give(what, names);
+        let served = || tls::served(webhook.port(), common_name, authority.pem());
+        if fits {
+            assert!(eventually(SETTLED, || trusts(&one_more)), "{what}\n{}", webhook.log());
+            assert!(eventually(SETTLED, || served().as_ref() == Ok(&given)), "{what}\n{}", webhook.log());
+            last = given;
+        } else {
+            assert!(eventually(SEEN, || webhook.metric(FAILURES) > failures + 1), "{what}\n{}", webhook.log());
+            assert!(!trusts(&one_more), "what comes with a certificate that is not served is not trusted");
+        }
+        assert_eq!(served(), Ok(last.clone()), "{what}");
+        assert_eq!(webhook.ops().get("/readyz").unwrap().status, 200, "{what}");
+        assert!(is_judged(), "{what}\n{}", webhook.log());
+    }
 }
 
 /// `tests/it/certificates` has every fault of the Secret.

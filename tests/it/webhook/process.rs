@@ -231,6 +231,12 @@ fn an_error_at_the_start_says_why() {
     File::create(folder.path().join("eight/tls.crt")).unwrap().set_len(1 << 40).unwrap();
     folder.kubeconfig(&json!({"server": "https://127.0.0.1:1"}));
     folder.write("unknown", folder.read("kubeconfig").replace(r#""current-context":"c""#, r#""current-context":"d""#));
+    let identity = |user: &str| folder.read("kubeconfig").replace(r#""user":{}"#, &format!(r#""user":{{{user}}}"#));
+    folder.write("token", identity(r#""tokenFile":"six/tls.crt""#));
+    folder.write("long-token", identity(r#""tokenFile":"eight/tls.crt""#));
+    folder.write("key", identity(r#""client-certificate":"one/tls.crt","client-key":"seven/tls.key""#));
+    folder.kubeconfig(&json!({"server": "https://127.0.0.1:1", "certificate-authority": "seven/tls.key"}));
+    folder.write("authority", folder.read("kubeconfig"));
     folder.kubeconfig(&json!({"server": "no address"}));
     let (from, signed) = (["--from", "crd.yaml"], "--tls-self-signed");
     let pair = |name: &'static str| vec![from[0], from[1], "--tls-cert-dir", name];
@@ -243,6 +249,15 @@ fn an_error_at_the_start_says_why() {
         (vec![signed, "--kubeconfig", "unknown"], "it has no context `d`"),
         (vec![signed, "--kubeconfig", "kubeconfig"], "failed to parse cluster url"),
         (vec![signed], "no cluster: give --from, or a kubeconfig"),
+        (vec![signed, "--kubeconfig", "seven/tls.key"], "cannot read `seven/tls.key`: it is neither a file nor a pipe"),
+        (
+            vec![signed, "--kubeconfig", "eight/tls.crt"],
+            "cannot read `eight/tls.crt`: it has more than 536870912 bytes",
+        ),
+        (vec![signed, "--kubeconfig", "authority"], "seven/tls.key`: it is neither a file nor a pipe"),
+        (vec![signed, "--kubeconfig", "key"], "seven/tls.key`: it is neither a file nor a pipe"),
+        (vec![signed, "--kubeconfig", "token"], "six/tls.crt`: it is not a regular file"),
+        (vec![signed, "--kubeconfig", "long-token"], "eight/tls.crt`: it has more than 1048576 bytes"),
         (pair("one"), "tls.key must belong to the first certificate in tls.crt"),
         (pair("three"), "three/tls.key`"),
         (pair("four"), "four/tls.key` holds no usable PEM private key"),
