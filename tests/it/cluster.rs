@@ -5,7 +5,8 @@
 mod declared;
 
 use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, SERVICES, Stream, in_process, status};
-use fixtures::crds::{self, established, names};
+use fixtures::crds::{established, names};
+use fixtures::object_server::definition;
 use fixtures::wait::{SOON, until};
 use kube::Client;
 use kube_unions::follow::{BuiltinUnions, Cluster, Link};
@@ -77,19 +78,6 @@ impl Followed {
         until("the link changes", async || self.link.is_up() == up).await;
         assert_eq!(self.metrics.watch_connected.get(), i64::from(up));
     }
-}
-
-/// Returns a CRD with one union.
-fn definition(kind: &str, version: u32) -> String {
-    let schema = json!({"type": "object", "properties": {"spec": {
-        "type": "object",
-        "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
-        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}],
-    }, "data": {"type": "object"}}});
-    let mut definition = crds::crd("watch.example", kind, &[crds::version("v1", &schema)]);
-    definition["metadata"]["resourceVersion"] = version.to_string().into();
-    definition["status"] = established(&names(kind));
-    definition.to_string()
 }
 
 /// One that nothing can be made of.

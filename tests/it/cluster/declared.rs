@@ -1,190 +1,18 @@
 //! Declarations and the schemas of their targets, and the groups that the API server serves from its own code, on an API server that
 //! fails and changes as it is told.
 
-use super::{Followed, definition, faulty, kinds, until_kinds};
-use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, SERVICES, Stream};
+use super::{Followed, faulty, kinds, until_kinds};
+use fixtures::api_server::{DEFINITIONS, SERVICES};
+use fixtures::object_server::{ObjectServer, ServedObjects};
 use fixtures::wait::SOON;
-use hyper::Method;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::union::Union;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-/// An API server with definitions, declarations and documents, all as the test last left them.
-#[derive(Clone)]
-struct Server(Arc<Mutex<Inner>>);
-
-#[derive(Default)]
-struct Inner {
-    /// `None`: the CRD of declarations is not installed.
-    declarations: Option<BTreeMap<String, Value>>,
-    /// `None`: they may not be read.
-    services: Option<Vec<Value>>,
-    definitions: BTreeMap<String, String>,
-    /// By path in the index: hash and document.
-    documents: BTreeMap<String, (String, Value)>,
-    /// Path prefixes that are answered with 503.
-    broken: Vec<&'static str>,
-    streams: Vec<(&'static str, Stream)>,
-    /// `GET /openapi/v3`, `PATCH widget`, …
-    log: Vec<String>,
-    /// Keeps streams that are answered from racing the lists they follow.
-    version: u64,
-}
-
-impl Server {
-    fn with(change: impl FnOnce(&mut Inner)) -> Self {
-        let server = Self(Arc::default());
-        server.set(change);
-        server
-    }
-
-    fn set(&self, change: impl FnOnce(&mut Inner)) {
-        change(&mut self.0.lock().unwrap());
-    }
-
-    fn follow(&self) -> Followed {
-        let server = self.clone();
-        Followed::served_by(move |call| server.0.lock().unwrap().answer(call))
-    }
-
-    /// Returns the number of requests that start with `what`.
-    fn asked(&self, what: &str) -> usize {
-        self.requests(|line| line.starts_with(what))
-    }
-
-    fn requests(&self, is_one: impl Fn(&str) -> bool) -> usize {
-        self.0.lock().unwrap().log.iter().filter(|line| is_one(line)).count()
-    }
-
-    async fn until(&self, what: &str, holds: impl Fn(&Inner) -> bool) {
-        fixtures::wait::until(what, async || holds(&self.0.lock().unwrap())).await;
-    }
-
-    async fn until_said(&self, declaration: &str, status: &str, reason: &str) -> String {
-        let says = |inner: &Inner| {
-            let condition = inner.condition(declaration)?;
-            (condition["status"] == status && condition["reason"] == reason)
-                .then(|| condition["message"].as_str().unwrap_or_default().to_owned())
-        };
-        self.until(&format!("{declaration} is {reason}"), |inner| says(inner).is_some()).await;
-        says(&self.0.lock().unwrap()).unwrap()
-    }
-}
-
-impl Inner {
-    fn condition(&self, declaration: &str) -> Option<&Value> {
-        self.declarations.as_ref()?.get(declaration)?.pointer("/status/conditions/0")
-    }
-
-    fn declare(&mut self, name: &str, spec: &Value) {
-        self.version += 1;
-        let version = self.version;
-        let all = self.declarations.get_or_insert_default();
-        let known = all.get(name).cloned();
-        let generation = known.as_ref().map_or(1, |known| known["metadata"]["generation"].as_i64().unwrap() + 1);
-        let status = known.as_ref().map_or(Value::Null, |known| known["status"].clone());
-        let object = json!({
-            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration",
-            "metadata": {
-                "name": name, "uid": format!("uid-of-{name}"), "generation": generation,
-                "resourceVersion": version.to_string(),
-            },
-            "spec": spec, "status": status,
-        });
-        all.insert(name.to_owned(), object.clone());
-        self.tell(DECLARATIONS, if known.is_some() { "MODIFIED" } else { "ADDED" }, &object.to_string());
-    }
-
-    fn withdraw(&mut self, name: &str) {
-        let mut object = self.declarations.as_mut().unwrap().remove(name).unwrap();
-        self.version += 1;
-        object["metadata"]["resourceVersion"] = self.version.to_string().into();
-        self.tell(DECLARATIONS, "DELETED", &object.to_string());
-    }
-
-    fn define(&mut self, kind: &str) {
-        self.define_in("watch.example", kind);
-    }
-
-    fn define_in(&mut self, group: &str, kind: &str) {
-        self.version += 1;
-        let text = definition(kind, u32::try_from(self.version).unwrap()).replace("watch.example", group);
-        self.definitions.insert(format!("{}s.{group}", kind.to_lowercase()), text.clone());
-        self.tell(DEFINITIONS, "ADDED", &text);
-    }
-
-    fn tell(&self, path: &str, event: &str, object: &str) {
-        for (_, stream) in self.streams.iter().filter(|(of, _)| *of == path) {
-            stream.event(event, object);
-        }
-    }
-
-    /// Breaks the watch of definitions.
-    fn break_off(&mut self) {
-        let broken = self.streams.iter().position(|(of, _)| *of == DEFINITIONS).unwrap();
-        self.streams.remove(broken).1.break_off();
-    }
-
-    fn answer(&mut self, call: Call) {
-        let path = call.path.clone();
-        self.log.push(format!("{} {path}{}{}", call.method, if call.query.is_empty() { "" } else { "?" }, call.query));
-        if self.broken.iter().any(|broken| path.starts_with(broken)) {
-            return call.fail(503, "ServiceUnavailable", "not now");
-        }
-        if call.method == Method::PATCH {
-            return self.patch(call);
-        }
-        let declarations = Some(DECLARATIONS).filter(|_| self.declarations.is_some());
-        let services = Some(SERVICES).filter(|_| self.services.is_some());
-        let watched = [Some(DEFINITIONS), declarations, services].into_iter().flatten().find(|it| *it == path);
-        if let Some(of) = watched.filter(|_| call.is_watch()) {
-            return self.streams.push((of, call.stream()));
-        }
-        let texts = |items: &mut dyn Iterator<Item = &Value>| items.map(ToString::to_string).collect::<Vec<_>>();
-        match (path.as_str(), &self.declarations) {
-            (DEFINITIONS, _) => call.page(&self.definitions.values().cloned().collect::<Vec<_>>(), ""),
-            (DECLARATIONS, Some(all)) => call.page(&texts(&mut all.values()), ""),
-            (SERVICES, _) => match &self.services {
-                Some(all) => call.page(&texts(&mut all.iter()), ""),
-                None => call.fail(403, "Forbidden", "apiservices is forbidden"),
-            },
-            ("/openapi/v3", _) => {
-                let paths = self.documents.iter().map(|(path, (hash, _))| {
-                    (path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}))
-                });
-                call.answer(200, &json!({"paths": paths.collect::<serde_json::Map<_, _>>()}));
-            }
-            _ => {
-                let one = path.strip_prefix(DEFINITIONS).and_then(|rest| self.definitions.get(&rest[1..]));
-                let document = path.strip_prefix("/openapi/v3/").and_then(|path| self.documents.get(path));
-                match (one, document) {
-                    (Some(text), _) => call.answer(200, &serde_json::from_str(text).unwrap()),
-                    (_, Some((_, document))) => call.answer(200, document),
-                    (None, None) => call.not_found(),
-                }
-            }
-        }
-    }
-
-    /// Server-side apply of a status.
-    fn patch(&mut self, call: Call) {
-        let name = call.path.strip_prefix(DECLARATIONS).and_then(|it| it[1..].strip_suffix("/status")).unwrap();
-        assert_eq!((call.parameter("fieldManager"), call.parameter("force")), (Some("kube-unions"), Some("true")));
-        let sent: Value = serde_json::from_slice(&call.body).unwrap();
-        self.version += 1;
-        let version = self.version.to_string();
-        let Some(object) = self.declarations.as_mut().and_then(|all| all.get_mut(name)) else {
-            return call.not_found();
-        };
-        object["status"] = sent["status"].clone();
-        object["metadata"]["resourceVersion"] = version.into();
-        let object = object.clone();
-        call.answer(200, &object);
-        self.tell(DECLARATIONS, "MODIFIED", &object.to_string());
-    }
+fn follow(server: &ObjectServer) -> Followed {
+    Followed::served_by(server.answers())
 }
 
 /// The document of `apps.example/v1` with the kind `Deployment`.
@@ -240,14 +68,14 @@ async fn until(followed: &mut Followed, what: &str, holds: impl Fn(&Catalog) -> 
 
 #[tokio::test]
 async fn the_first_catalog_has_what_is_declared_of_crds_and_of_built_in_types() {
-    let server = Server::with(|it| {
+    let server = ObjectServer::with(|it| {
         it.define("Apple");
         it.declare("apple", &of_apple());
         it.declare("deployment", &rolling());
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
         it.documents.insert("apis/other.example/v1".into(), ("1".into(), document(&[])));
     });
-    let mut followed = server.follow();
+    let mut followed = follow(&server);
     let catalog = followed.published().await;
     assert_eq!(declared(&catalog), ["Deployment: deployment", "Apple: apple"]);
     assert!(catalog.faults().iter().all(|fault| fault.severity() != Severity::Error), "{:?}", catalog.faults());
@@ -261,8 +89,8 @@ async fn the_first_catalog_has_what_is_declared_of_crds_and_of_built_in_types() 
 
 #[tokio::test]
 async fn declarations_take_effect_when_their_crd_is_installed() {
-    let server = Server::with(|it| it.define("Apple"));
-    let mut followed = server.follow();
+    let server = ObjectServer::with(|it| it.define("Apple"));
+    let mut followed = follow(&server);
     assert_eq!(kinds(&followed.published().await), ["Apple"]);
     server.set(|it| it.declare("apple", &of_apple()));
     until(&mut followed, "declared", |catalog| declared(catalog) == ["Apple: apple"]).await;
@@ -271,12 +99,12 @@ async fn declarations_take_effect_when_their_crd_is_installed() {
 
 #[tokio::test]
 async fn a_change_of_a_declaration_changes_its_old_target_and_its_new_one() {
-    let server = Server::with(|it| {
+    let server = ObjectServer::with(|it| {
         it.define("Apple");
         it.define("Pear");
         it.declare("fruit", &of_apple());
     });
-    let mut followed = server.follow();
+    let mut followed = follow(&server);
     until(&mut followed, "declared", |catalog| declared(catalog) == ["Apple: fruit"]).await;
     let mut spec = of_apple();
     spec["target"]["kind"] = "Pear".into();
@@ -291,12 +119,12 @@ async fn a_change_of_a_declaration_changes_its_old_target_and_its_new_one() {
 
 #[tokio::test]
 async fn documents_that_cannot_be_read_leave_in_force_what_is_and_are_asked_for_again() {
-    let server = Server::with(|it| {
+    let server = ObjectServer::with(|it| {
         it.declare("deployment", &rolling());
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
         it.broken = vec!["/openapi"];
     });
-    let mut followed = server.follow();
+    let mut followed = follow(&server);
     // It was tried, and what could be had is in force.
     assert!(declared(&*followed.published().await).is_empty());
     server.set(|it| it.broken.clear());
@@ -322,7 +150,7 @@ async fn documents_that_cannot_be_read_leave_in_force_what_is_and_are_asked_for_
 #[tokio::test]
 async fn a_second_start_writes_no_status() {
     const EACH: usize = 20;
-    let server = Server::with(|it| {
+    let server = ObjectServer::with(|it| {
         it.define("Apple");
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
         let mut elsewhere = of_apple();
@@ -341,9 +169,10 @@ async fn a_second_start_writes_no_status() {
             }
         }
     });
-    let mut first = server.follow();
+    let mut first = follow(&server);
     first.published().await;
-    let judged = |it: &Inner| it.declarations.iter().flatten().filter(|(name, _)| it.condition(name).is_some()).count();
+    let judged =
+        |it: &ServedObjects| it.declarations.iter().flatten().filter(|(name, _)| it.condition(name).is_some()).count();
     server.until("every one is judged", |it| judged(it) == 5 * EACH).await;
     assert_eq!(server.asked("PATCH"), 5 * EACH);
     let message = server.until_said("unreadable-0", "False", "Invalid").await;
@@ -352,7 +181,7 @@ async fn a_second_start_writes_no_status() {
     assert!(first.task.await.unwrap_err().is_cancelled());
     server.set(|it| it.streams.clear());
 
-    let mut second = server.follow();
+    let mut second = follow(&server);
     second.published().await;
     // Statuses are written in the order of names, so that the last one shows that the others would have been.
     server.set(|it| it.declare("zebra", &of_apple()));
@@ -362,11 +191,11 @@ async fn a_second_start_writes_no_status() {
 
 #[tokio::test]
 async fn a_new_document_is_read_when_the_watch_has_been_broken() {
-    let server = Server::with(|it| {
+    let server = ObjectServer::with(|it| {
         it.declare("deployment", &rolling());
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
     });
-    let mut followed = server.follow();
+    let mut followed = follow(&server);
     until(&mut followed, "in force", |catalog| declared(catalog) == ["Deployment: deployment"]).await;
     server.until_said("deployment", "True", "Compiled").await;
     // A new version of the server: one more value, which the declaration does not have.
@@ -380,7 +209,7 @@ async fn a_new_document_is_read_when_the_watch_has_been_broken() {
     assert_eq!(server.asked("GET /openapi/v3/apis/apps.example/v1?hash=2"), 1);
     // Looked at again, and it is the same: nothing is read.
     let looked = server.asked("GET /openapi/v3");
-    server.set(Inner::break_off);
+    server.set(ServedObjects::break_off);
     server
         .until("looked again", |it| it.log.iter().filter(|it| it.starts_with("GET /openapi/v3")).count() > looked)
         .await;
@@ -389,7 +218,7 @@ async fn a_new_document_is_read_when_the_watch_has_been_broken() {
 
 #[tokio::test]
 async fn thousands_of_declarations_cost_one_fetch_a_target() {
-    let server = Server::with(|it| {
+    let server = ObjectServer::with(|it| {
         it.define("Apple");
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
         for number in 0..1_000 {
@@ -397,7 +226,7 @@ async fn thousands_of_declarations_cost_one_fetch_a_target() {
             it.declare(&format!("deployment-{number:05}"), &rolling());
         }
     });
-    let mut followed = server.follow();
+    let mut followed = follow(&server);
     let catalog = followed.published().await;
     assert_eq!(declared(&catalog).len(), 2);
     assert_eq!(server.asked("GET /openapi/v3/"), 1);
@@ -408,11 +237,11 @@ async fn thousands_of_declarations_cost_one_fetch_a_target() {
 
 #[tokio::test]
 async fn what_is_asked_about_a_declaration_is_answered_from_the_cluster() {
-    let server = Server::with(|it| {
+    let server = ObjectServer::with(|it| {
         it.define("Apple");
         it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
     });
-    let mut followed = server.follow();
+    let mut followed = follow(&server);
     followed.published().await;
     let object = |spec: &Value| {
         json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "x"}, "spec": spec})
@@ -466,11 +295,11 @@ fn service(group: &str, version: &str, label: &str) -> Value {
 #[tokio::test]
 async fn a_crd_of_the_projects_groups_counts_only_while_the_server_says_that_the_group_is_not_its_own() {
     const GROUP: &str = "gateway.networking.k8s.io";
-    let server = Server::with(|it| {
+    let server = ObjectServer::with(|it| {
         it.define_in(GROUP, "Gateway");
         it.define("Apple");
     });
-    let mut followed = server.follow();
+    let mut followed = follow(&server);
     // They may not be read: nothing is taken for a CRD's that might be the server's own, and the rest is in force.
     let catalog = until_kinds(&mut followed, &["Apple"]).await;
     assert_eq!(faulty(&catalog), ["gateways.gateway.networking.k8s.io"]);
