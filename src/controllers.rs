@@ -17,7 +17,7 @@ pub use handover::{CaBundle, Coverage, RegisteredBundle, RegisteredKinds, Trust,
 pub(crate) use object::named_installation;
 pub(crate) use policies::{MAINTAINED_BY, PolicyResource, SELECTOR};
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals, enforce};
-pub(crate) use reconciler::{Controller, Reconciled, StepError, run};
+pub(crate) use reconciler::{Controller, Reconciled, StepError, news, run};
 pub use registration::{
     EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, Registering, Registration, Signals,
     register,

@@ -163,7 +163,7 @@ pub(super) fn publish<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
 }
 
 /// Yields for each new value of a channel. Ends when the sender is dropped.
-pub(super) fn news<T: Send + Sync + 'static>(receiver: &watch::Receiver<T>) -> BoxStream<'static, ()> {
+pub(crate) fn news<T: Send + Sync + 'static>(receiver: &watch::Receiver<T>) -> BoxStream<'static, ()> {
     let next = async |mut receiver: watch::Receiver<T>| receiver.changed().await.ok().map(|()| ((), receiver));
     unfold(receiver.clone(), next).boxed()
 }

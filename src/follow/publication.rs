@@ -1,9 +1,8 @@
 //! Decides when catalogs and verdicts are published: changes that come together cost one catalog.
 
 use super::documents::DocumentSchedule;
-use super::status::StatusChange;
+use super::status::StatusQueue;
 use super::verdict::verdict;
-use futures::channel::mpsc::UnboundedSender;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::{Declaration, Fault, UnionDeclarationStatus};
 use kube_unions_core::workspace::Workspace;
@@ -105,7 +104,7 @@ impl Publication {
         workspace: &Workspace,
         documents: &DocumentSchedule,
         catalogs: &watch::Sender<Option<Arc<Catalog>>>,
-        statuses: &UnboundedSender<StatusChange>,
+        statuses: &watch::Sender<StatusQueue>,
     ) {
         let start = Instant::now();
         if self.changed.take().is_some() {
@@ -125,7 +124,7 @@ impl Publication {
         &mut self,
         workspace: &Workspace,
         documents: &DocumentSchedule,
-        statuses: &UnboundedSender<StatusChange>,
+        statuses: &watch::Sender<StatusQueue>,
     ) {
         let Self { catalog: Some(catalog), due_verdicts, stored, .. } = self else { return };
         if due_verdicts.is_empty() {
@@ -140,24 +139,25 @@ impl Publication {
             }
         }
         let in_force = catalog.in_force();
-        // Verdicts are received as long as the cluster is followed.
-        let publish = |name, judged| statuses.unbounded_send((name, judged)).unwrap_or_default();
-        for name in std::mem::take(due_verdicts) {
-            let (Some(known), Some(stored)) = (workspace.declaration(&name), stored.get(&name)) else {
-                publish(name, None);
-                continue;
+        let none = UnionDeclarationStatus::default();
+        let judge = |name: &str, queue: &mut StatusQueue| {
+            let (Some(known), Some(stored)) = (workspace.declaration(name), stored.get(name)) else {
+                queue.forget(name);
+                return false;
             };
             let target = known.target();
             let target = target.as_ref();
             if target.is_some_and(|kind| documents.is_behind(kind) || workspace.is_dirty(kind)) {
-                continue;
+                return false;
             }
             let missing = target.is_some_and(|kind| workspace.missing().contains(kind));
-            let faults = faults.get(&*name).map_or(&[][..], Vec::as_slice);
-            let in_force = in_force.get(&*name).map_or(0, BTreeSet::len);
+            let faults = faults.get(name).map_or(&[][..], Vec::as_slice);
+            let in_force = in_force.get(name).map_or(0, BTreeSet::len);
             let declared = known.declaration().map(Declaration::declared);
             let verdict = verdict(stored.metadata.generation, missing, in_force, declared, faults);
-            publish(name, Some([verdict, stored.status.clone().unwrap_or_default()]));
-        }
+            queue.judged(name, verdict, stored.status.as_ref().unwrap_or(&none))
+        };
+        let due = std::mem::take(due_verdicts);
+        statuses.send_if_modified(|queue| due.iter().fold(false, |is_new, name| judge(name, queue) || is_new));
     }
 }

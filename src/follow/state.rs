@@ -14,10 +14,9 @@ use super::documents::{DocumentFetch, DocumentSchedule, FetchedDocuments};
 use super::publication::Publication;
 use super::raw::RawCrd;
 use super::services::Services;
-use super::status::StatusChange;
+use super::status::StatusQueue;
 use super::{BuiltinUnions, Cluster};
 use crate::api::{ListProgress, WatchChange};
-use futures::channel::mpsc::UnboundedSender;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::Declaration;
@@ -203,7 +202,7 @@ impl ClusterState {
     pub(super) fn publish(
         &mut self,
         catalogs: &watch::Sender<Option<Arc<Catalog>>>,
-        statuses: &UnboundedSender<StatusChange>,
+        statuses: &watch::Sender<StatusQueue>,
     ) {
         let settled = self.declarations.is_complete && self.is_settled();
         let workspace = self.cluster.workspace.lock();

@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube_unions_core::declaration::{Fault, FaultOfVersions, Severity, UnionDeclarationStatus};
 use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Maximum length of a message, in bytes. The log and `lint` list every fault.
 const MAX_MESSAGE: usize = 2048;
@@ -77,6 +78,18 @@ pub(super) fn says(status: &UnionDeclarationStatus, verdict: &UnionDeclarationSt
     let mut wanted = verdict.conditions.iter();
     status.unions == verdict.unions
         && wanted.all(|wanted| find(status, &wanted.type_).is_some_and(|stored| is_same(wanted, stored)))
+}
+
+/// Returns a digest of a verdict without its times: two verdicts that say the same have the same digest.
+pub(super) fn digest(verdict: &UnionDeclarationStatus) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for Condition { type_, status, reason, message, observed_generation, last_transition_time: _ } in
+        &verdict.conditions
+    {
+        (type_, status, reason, message, observed_generation).hash(&mut hasher);
+    }
+    verdict.unions.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Returns true if somebody removed a condition or the count.

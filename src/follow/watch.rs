@@ -8,10 +8,9 @@
 use super::Cluster;
 use super::documents::FetchedDocuments;
 use super::state::{ClusterState, OWN_DEFINITION, run};
-use super::status::write_statuses;
+use super::status::{StatusQueue, write_statuses};
 use crate::api::{RequestError, WatchChange, Watched, list_and_watch};
 use crate::telemetry::LogOnce;
-use futures::channel::mpsc::unbounded;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -117,8 +116,8 @@ impl Cluster {
         let mut services = list_and_watch(client, APIService::url_path(&(), None), all(), || {});
 
         let mut state = ClusterState::new(self);
-        let (statuses, verdicts) = unbounded();
-        let mut writing = pin!(write_statuses(client.clone(), verdicts));
+        let statuses = watch::Sender::new(StatusQueue::default());
+        let mut writing = pin!(write_statuses(client.clone(), statuses.clone()));
         let mut declarations_failure = LogOnce::default();
         let mut services_failure = LogOnce::default();
         let mut fetch: Option<BoxFuture<'static, FetchedDocuments>> = None;

@@ -221,3 +221,63 @@ fn a_workspace_around_a_kind_has_its_declarations_alone() {
     around.compile();
     assert_eq!((around.catalog().union_count(), workspace.catalog().union_count()), (1, 0));
 }
+
+/// Returns everything that a workspace has, but the version of its inputs, which only grows.
+fn kept(workspace: &mut Workspace) -> String {
+    workspace.compile();
+    workspace.take_changed();
+    let text = format!("{workspace:?}");
+    let (before, version) = text.split_once("last_version: ").unwrap();
+    format!("{before}{}", version.trim_start_matches(|it: char| it.is_ascii_digit()))
+}
+
+#[test]
+fn nothing_is_kept_of_sources_that_are_gone() {
+    let nothing = kept(&mut of_cluster());
+    let retarget = |workspace: &mut Workspace, kind: &str| {
+        let unions = json!({"unions": [{"path": "", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}}]});
+        let object = declaration("one", "g.example", kind, &unions);
+        workspace.set_declaration("one", Ok(Declaration::from_json(&object.to_string()).unwrap()));
+    };
+    let steps: [(&str, &dyn Fn(&mut Workspace)); 9] = [
+        ("a declaration", &|it| drop(declare(it, "one", "b"))),
+        ("a declaration with faults", &|it| drop(declare(it, "two", "typo"))),
+        ("an unreadable declaration", &|it| drop(it.set_declaration("three", Err("unreadable".to_owned())))),
+        ("a target", &|it| drop(store(it, CRD, &crd()))),
+        ("a target that is another kind now", &|it| drop(store(it, CRD, &crd_of("Other")))),
+        ("an unreadable target", &|it| drop(it.set_crd(CRD, Err("unreadable")))),
+        ("a built-in target", &|it| it.set_documents(&kind(), vec![document()])),
+        ("a missing built-in target", &|it| it.set_documents(&kind(), Vec::new())),
+        ("another target", &|it| retarget(it, "Elsewhere")),
+    ];
+    // Every step alone, after every other, and all in turn; gone in both orders, compiled in between and not.
+    let pairs = (0..steps.len()).flat_map(|first| (0..steps.len()).map(move |second| vec![first, second]));
+    for chosen in pairs.chain([(0..steps.len()).collect(), (0..steps.len()).rev().collect()]) {
+        for round in 0..4 {
+            let mut workspace = of_cluster();
+            for &step in &chosen {
+                // Documents are set for a kind that wants them.
+                if !steps[step].0.contains("built-in") || workspace.wants_documents(&kind()) {
+                    steps[step].1(&mut workspace);
+                }
+                if round % 2 == 0 {
+                    workspace.compile();
+                }
+            }
+            let of_declarations = |it: &mut Workspace| {
+                for name in ["one", "two", "three"] {
+                    it.remove_declaration(name);
+                }
+            };
+            if round < 2 {
+                workspace.remove_crd(CRD);
+                of_declarations(&mut workspace);
+            } else {
+                of_declarations(&mut workspace);
+                workspace.remove_crd(CRD);
+            }
+            let what: Vec<&str> = chosen.iter().map(|&step| steps[step].0).collect();
+            assert_eq!(kept(&mut workspace), nothing, "{what:?} {round}");
+        }
+    }
+}
