@@ -34,16 +34,19 @@ pub(super) enum Divergence {
 pub(super) struct Pace {
     written: Option<Instant>,
     corrected: Option<Instant>,
-    /// Corrections without a calm time in between.
+    /// Corrections without a calm time in between, by this replica or by another.
     corrections: u32,
     /// Time at which the current drift was first seen.
     drifted: Option<Instant>,
 }
 
 impl Pace {
-    /// Notes that there is no drift.
-    pub(super) fn in_sync(&mut self) {
-        self.drifted = None;
+    /// Notes that there is no drift. If there was, another replica has corrected it: replicas that want the same objects back off together,
+    /// or each would begin with the first wait when another has begun to wait for longer.
+    pub(super) fn in_sync(&mut self, now: Instant) {
+        if self.drifted.take().is_some() {
+            self.count(now);
+        }
     }
 
     /// Returns when to write. Repeated calls for the same drift return the same time.
@@ -65,9 +68,13 @@ impl Pace {
         self.written = Some(now);
         self.drifted = None;
         if divergence != Divergence::Intent {
-            self.corrected = Some(now);
-            self.corrections = self.corrections.saturating_add(1);
+            self.count(now);
         }
+    }
+
+    fn count(&mut self, now: Instant) {
+        self.corrected = Some(now);
+        self.corrections = self.corrections.saturating_add(1);
     }
 }
 
@@ -121,13 +128,19 @@ mod tests {
     }
 
     #[test]
-    fn drift_that_another_replica_corrected_is_forgotten() {
+    fn drift_that_another_replica_corrected_is_forgotten_and_counts() {
         let mut pace = Pace::default();
         let now = Instant::now();
-        pace.due(Divergence::Drift, now);
-        pace.in_sync();
-        let later = now + Duration::from_secs(30);
-        assert_eq!(pace.due(Divergence::Drift, later), later + FIRST);
+        assert_eq!(pace.due(Divergence::Drift, now), now + FIRST);
+        for (corrections, wait) in [(1, FIRST * 2), (2, LONGEST), (3, LONGEST)] {
+            let later = now + Duration::from_secs(30) * corrections;
+            pace.in_sync(later);
+            pace.in_sync(later);
+            assert_eq!(pace.due(Divergence::Drift, later), later + wait);
+        }
+        pace.in_sync(now + Duration::from_secs(90));
+        let calm = now + Duration::from_secs(91) + CALM;
+        assert_eq!(pace.due(Divergence::Drift, calm), calm + FIRST);
     }
 
     #[test]

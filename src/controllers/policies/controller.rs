@@ -189,7 +189,8 @@ impl<'s> PolicyController<'s> {
                     Some(NOT_KEPT.to_owned())
                 }
                 Ok(WriteOutcome::Found(object)) => {
-                    self.put(key, object);
+                    self.put(key.clone(), object);
+                    self.reconciler.wrote(&key);
                     continue;
                 }
                 Ok(WriteOutcome::Gone) => {

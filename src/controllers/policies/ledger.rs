@@ -10,7 +10,7 @@ use crate::controllers::pace::{Divergence, Pace};
 use kube_unions_core::names::GroupKind;
 use serde_json::Value;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,8 +31,11 @@ pub(super) struct PolicyReconciler {
     /// The objects of `desired`.
     wanted: HashMap<PolicyKey, Arc<Value>>,
     stored: HashMap<PolicyKey, StoredPolicy>,
-    /// The wanted objects that were last in sync. A stored object that differs from its own has drifted.
+    /// The wanted objects that were last stored as wanted. An object that differs from its own has drifted: another writer has changed
+    /// it since, for example a replica of another release.
     settled: HashMap<PolicyKey, Arc<Value>>,
+    /// The drifted objects whose wait is over. Each is written once without another wait.
+    correcting: HashSet<PolicyKey>,
     attempts: HashMap<PolicyKey, FailedAttempts>,
     progress: HashMap<GroupKind, KindProgress>,
     pace: Pace,
@@ -106,6 +109,7 @@ impl PolicyReconciler {
         let objects = desired.values().flat_map(|kind| &kind.objects);
         self.wanted = objects.map(|(key, body)| (key.clone(), Arc::clone(body))).collect();
         self.settled.retain(|key, _| self.wanted.contains_key(key));
+        self.correcting.retain(|key| self.wanted.contains_key(key));
         self.progress.retain(|kind, _| desired.contains_key(kind));
         // A changed object deserves an attempt at once.
         self.attempts.retain(|key, attempt| self.wanted.get(key) == attempt.wanted.as_ref());
@@ -134,13 +138,21 @@ impl PolicyReconciler {
         self.unlistable.get_or_insert(now);
     }
 
-    /// Notes a write that succeeded.
+    /// Notes that an object was stored as wanted, or deleted, by this replica or by another. What differs from now on is drift, also if this
+    /// replica never sees the object as it was.
     pub(super) fn wrote(&mut self, key: &PolicyKey) {
         self.attempts.remove(key);
+        self.correcting.remove(key);
+        if let Some(wanted) = self.wanted.get(key) {
+            self.settled.insert(key.clone(), Arc::clone(wanted));
+        }
     }
 
-    /// Notes a write that failed. `is_refused`: the API server has answered.
+    /// Notes a write that failed. `is_refused`: the API server refuses the object; otherwise another writer was faster.
     pub(super) fn failed(&mut self, key: PolicyKey, is_refused: bool, now: Instant) {
+        if !is_refused {
+            self.correcting.remove(&key);
+        }
         let wait = self.attempts.get(&key).map_or(FIRST_WAIT, |last| (last.wait * 2).min(LONGEST_WAIT));
         let wanted = self.wanted.get(&key).cloned();
         self.attempts.insert(key, FailedAttempts { wanted, wait, not_before: now + wait, is_refused });
@@ -190,16 +202,18 @@ impl PolicyReconciler {
             let is_settled = self.settled.get(key) == Some(body);
             if self.stored.get_mut(key).is_some_and(|stored| stored.is_as(body)) {
                 step.in_sync += 1;
+                self.correcting.remove(key);
                 if !is_settled {
                     self.settled.insert(key.clone(), Arc::clone(body));
                 }
                 continue;
             }
+            let has_drifted = is_settled && !self.correcting.contains(key);
             let attempt = self.attempts.get(key);
             is_refused |= attempt.is_some_and(|attempt| attempt.is_refused);
             // The objects of a kind are written in order.
             if std::mem::replace(&mut is_blocked, true) {
-                drifted.extend(is_settled.then(|| (key.clone(), None)));
+                drifted.extend(has_drifted.then(|| (key.clone(), None)));
                 continue;
             }
             if let Some(attempt) = attempt.filter(|attempt| attempt.not_before > now) {
@@ -208,7 +222,7 @@ impl PolicyReconciler {
             }
             let (wanted, resource_version) = (Some(Arc::clone(body)), Box::default());
             let write = PolicyWrite { key: key.clone(), wanted, resource_version };
-            if is_settled { drifted.push((key.clone(), Some(write))) } else { step.writes.push(write) }
+            if has_drifted { drifted.push((key.clone(), Some(write))) } else { step.writes.push(write) }
         }
         let handover = self.handover;
         let progress = self.progress.entry(kind.clone()).or_default();
@@ -235,7 +249,7 @@ impl PolicyReconciler {
     /// its kind.
     fn correct(&mut self, drifted: Vec<(PolicyKey, Option<PolicyWrite>)>, step: &mut ReconcileStep, now: Instant) {
         if drifted.is_empty() {
-            return self.pace.in_sync();
+            return self.pace.in_sync(now);
         }
         let due = self.pace.due(Divergence::Drift, now);
         if due > now {
@@ -243,8 +257,7 @@ impl PolicyReconciler {
         }
         self.pace.wrote(Divergence::Drift, now);
         for (key, write) in drifted {
-            // From now on it counts as a change of this replica's own, which is written without another wait.
-            self.settled.remove(&key);
+            self.correcting.insert(key.clone());
             step.corrected.push(key);
             step.writes.extend(write);
         }

@@ -155,7 +155,7 @@ impl Registrar {
         let is_in_sync = writes == [None, None];
         self.signals.metrics.registered.set(is_in_sync.into());
         if is_in_sync {
-            self.pace.in_sync();
+            self.pace.in_sync(now);
             self.settle(intent);
             return Ok(Reconciled::in_sync(resync));
         }

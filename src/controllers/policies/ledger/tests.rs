@@ -1,6 +1,8 @@
 use super::*;
 use crate::controllers::policies::api::PolicyResource;
 use crate::controllers::policies::stored::{PolicyFrame, labels};
+use crate::controllers::reconciler::DEBOUNCE;
+use fixtures::dice::Dice;
 use serde_json::json;
 
 const HANDOVER: Duration = Duration::from_secs(10);
@@ -188,6 +190,158 @@ fn drift_is_corrected_after_a_wait_that_doubles() {
     assert_eq!(waits, [1, 2, 4, 4]);
     trial.now += HANDOVER;
     assert_eq!(trial.coverage(), kinds(&["a"]));
+}
+
+/// Replicas of two releases, which want different versions of one kind, at one API server.
+struct Dispute {
+    start: Instant,
+    now: Instant,
+    /// Each with the version that it wants, and the time of its next step.
+    replicas: Vec<(PolicyRig, u64, Instant)>,
+    /// The version that is stored of each object.
+    stored: BTreeMap<PolicyKey, u64>,
+    /// What a replica learns at a time.
+    events: Vec<(Instant, usize, PolicyKey, u64)>,
+    /// Writes that are on their way: the time, the replica, the object, and the version that was read.
+    writes: Vec<(Instant, usize, PolicyKey, Option<u64>)>,
+    /// The times of the writes of one object.
+    written: Vec<Duration>,
+    dice: Dice,
+}
+
+impl Dispute {
+    const TICK: Duration = Duration::from_millis(10);
+
+    fn new(versions: &[u64], seed: u64) -> Self {
+        let now = Instant::now();
+        let replica = |version: &u64| {
+            let mut rig = PolicyRig::new(PolicyDuty::BesideWebhook).with([("a", desired("a", *version))]);
+            rig.now = now;
+            (rig, *version, now)
+        };
+        let replicas = versions.iter().map(replica).collect();
+        let (stored, dice) = (BTreeMap::new(), Dice(seed));
+        Self { start: now, now, replicas, stored, events: Vec::new(), writes: Vec::new(), written: Vec::new(), dice }
+    }
+
+    /// Returns how often each object was written on average within a time.
+    fn writes_within(mut self, time: Duration) -> usize {
+        while self.now < self.start + time {
+            self.now += Self::TICK;
+            self.deliver();
+            self.write();
+            self.take_steps();
+        }
+        self.written.len() / 2
+    }
+
+    fn soon(&mut self, most: usize) -> Instant {
+        self.now + Self::TICK * u32::try_from(self.dice.below(most)).unwrap()
+    }
+
+    fn deliver(&mut self) {
+        let now = self.now;
+        let (due, later): (Vec<_>, _) = std::mem::take(&mut self.events).into_iter().partition(|(at, ..)| *at <= now);
+        self.events = later;
+        for (_, number, key, version) in due {
+            let (rig, _, next) = &mut self.replicas[number];
+            rig.store(key, version);
+            *next = (*next).min(now + DEBOUNCE);
+        }
+    }
+
+    /// Carries out writes as the controller does: under the version that was read.
+    fn write(&mut self) {
+        let now = self.now;
+        let (due, later): (Vec<_>, _) = std::mem::take(&mut self.writes).into_iter().partition(|(at, ..)| *at <= now);
+        self.writes = later;
+        for (_, number, key, read) in due {
+            let (stored, wanted) = (self.stored.get(&key).copied(), self.replicas[number].1);
+            if stored == Some(wanted) {
+                self.replicas[number].0.store(key.clone(), wanted);
+                self.replicas[number].0.reconciler.wrote(&key);
+            } else if stored != read {
+                self.replicas[number].0.reconciler.failed(key, false, now);
+            } else {
+                self.stored.insert(key.clone(), wanted);
+                self.written.push(now - self.start);
+                self.replicas[number].0.store(key.clone(), wanted);
+                self.replicas[number].0.reconciler.wrote(&key);
+                for other in 0..self.replicas.len() {
+                    // A watch keeps the order.
+                    let last = self.events.iter().filter(|event| event.1 == other).map(|event| event.0).max();
+                    let at = self.soon(30).max(last.unwrap_or(now));
+                    self.events.push((at, other, key.clone(), wanted));
+                }
+            }
+            self.replicas[number].2 = now + DEBOUNCE;
+        }
+    }
+
+    fn take_steps(&mut self) {
+        for number in 0..self.replicas.len() {
+            let is_writing = self.writes.iter().any(|(_, writer, ..)| *writer == number);
+            let (rig, _, next) = &mut self.replicas[number];
+            if is_writing || *next > self.now {
+                continue;
+            }
+            rig.now = self.now;
+            let step = rig.step();
+            *next = step.wake.unwrap_or(self.now + HANDOVER);
+            for write in step.writes {
+                let read = self.stored.get(&write.key).copied();
+                let at = self.soon(10);
+                self.writes.push((at, number, write.key, read));
+            }
+        }
+    }
+}
+
+/// Whatever the order in which events arrive and writes meet: two sides that wait for 1, 2, 4, 4, … seconds write ten times.
+#[test]
+fn replicas_of_two_releases_back_off_from_each_other() {
+    for versions in [&[1, 2][..], &[1, 1, 2], &[1, 2, 2], &[1, 1, 1, 2, 2, 2]] {
+        let writes = (0..40).map(|seed| Dispute::new(versions, seed).writes_within(Duration::from_secs(25)));
+        let writes: Vec<_> = writes.collect();
+        assert!(writes.iter().all(|writes| (5..=10).contains(writes)), "{versions:?}: {writes:?}");
+    }
+}
+
+#[test]
+fn a_change_of_another_before_this_replica_has_seen_its_own_write_is_drift() {
+    let policy = key(PolicyResource::ValidatingPolicy, "a");
+    let waits = |trial: &mut PolicyRig| {
+        let step = trial.step();
+        assert_eq!(step.writes, []);
+        (step.wake.unwrap() - trial.now).as_secs()
+    };
+    // Its own write, one that another replica of its release was faster with, and a correction.
+    for settles in [true, false] {
+        let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+        assert_eq!(trial.step().writes.len(), 1);
+        if settles {
+            trial.store(policy.clone(), 1);
+        }
+        trial.reconciler.wrote(&policy);
+        trial.store(policy.clone(), 2);
+        assert_eq!(waits(&mut trial), 1);
+        trial.now += SECOND;
+        assert_eq!(trial.step().writes.len(), 1);
+        trial.reconciler.wrote(&policy);
+        trial.store(policy.clone(), 3);
+        assert_eq!(waits(&mut trial), 2);
+    }
+    // A correction that another writer was faster than.
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    trial.write_all();
+    trial.store(policy.clone(), 2);
+    assert_eq!(waits(&mut trial), 1);
+    trial.now += SECOND;
+    assert_eq!(trial.step().writes.len(), 1);
+    trial.reconciler.failed(policy.clone(), false, trial.now);
+    trial.store(policy, 3);
+    trial.now += SECOND;
+    assert_eq!(waits(&mut trial), 2);
 }
 
 #[test]
