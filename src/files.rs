@@ -6,7 +6,7 @@ use std::fs::{self, File, FileType, Permissions};
 use std::io::{self, Read, Seek, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
-use tempfile::{Builder, SpooledTempFile};
+use tempfile::{Builder, SpooledTempFile, TempPath};
 
 /// Maximum size of the content of a pipe in memory, in bytes. A larger one goes to a temporary file.
 const LARGEST_IN_MEMORY: usize = 1 << 20;
@@ -120,25 +120,49 @@ pub(crate) enum FileAccess {
     Unchanged,
 }
 
-/// Replaces a file, or creates it.
+/// The new contents of a file, complete on the disk and not yet in their place. They are removed unless they get there.
 ///
-/// The contents go to a new file in the same directory first, which then takes the name: a key is never readable by
-/// others, not even while it is written. A symbolic link at `path` is replaced, not followed.
-pub(crate) fn replace(path: &Path, contents: &[u8], access: FileAccess) -> io::Result<()> {
-    let directory = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mode = if access == FileAccess::Everyone { 0o644 } else { 0o600 };
-    let mut file = Builder::new().permissions(Permissions::from_mode(mode)).tempfile_in(directory)?;
-    file.write_all(contents)?;
-    if access == FileAccess::Unchanged {
-        let (before, new) = (fs::metadata(path)?, file.as_file().metadata()?);
-        // Only root may give a file away. For others the file becomes theirs, as with other editors.
-        if (before.uid(), before.gid()) != (new.uid(), new.gid()) {
-            fchown(file.as_file(), Some(before.uid()), Some(before.gid())).ok();
+/// They are in a new file in the same directory, so that they can take the name: a key is never readable by others, not even while
+/// it is written, and a full disk leaves the old file as it was.
+pub(crate) struct StagedFile {
+    path: PathBuf,
+    // A closed file: a command may stage more files than a process may have open.
+    contents: TempPath,
+}
+
+impl StagedFile {
+    /// Stages the contents of `path`. A symbolic link there is replaced, not followed.
+    pub(crate) fn new(path: &Path, contents: &[u8], access: FileAccess) -> io::Result<Self> {
+        let directory = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mode = if access == FileAccess::Everyone { 0o644 } else { 0o600 };
+        let mut file = Builder::new().permissions(Permissions::from_mode(mode)).tempfile_in(directory)?;
+        file.write_all(contents)?;
+        if access == FileAccess::Unchanged {
+            let (before, new) = (fs::metadata(path)?, file.as_file().metadata()?);
+            // Only root may give a file away. For others the file becomes theirs, as with other editors.
+            if (before.uid(), before.gid()) != (new.uid(), new.gid()) {
+                fchown(file.as_file(), Some(before.uid()), Some(before.gid())).ok();
+            }
+            file.as_file().set_permissions(before.permissions())?;
         }
-        file.as_file().set_permissions(before.permissions())?;
+        Ok(Self { path: path.to_owned(), contents: file.into_temp_path() })
     }
-    file.persist(path)?;
-    Ok(())
+
+    /// Stages the contents of a file that the user names. A symbolic link is followed, and a file that exists keeps its permissions.
+    pub(crate) fn of_output(path: &Path, contents: &[u8]) -> io::Result<Self> {
+        let access = if path.exists() { FileAccess::Unchanged } else { FileAccess::Everyone };
+        Self::new(&path.canonicalize().unwrap_or_else(|_| path.to_owned()), contents, access)
+    }
+
+    /// Puts the contents in their place.
+    pub(crate) fn persist(self) -> io::Result<()> {
+        Ok(self.contents.persist(self.path)?)
+    }
+}
+
+/// Replaces a file, or creates it. A symbolic link at `path` is replaced, not followed.
+pub(crate) fn replace(path: &Path, contents: &[u8], access: FileAccess) -> io::Result<()> {
+    StagedFile::new(path, contents, access)?.persist()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod check_cel;
 mod commands;
 mod compile;
 mod completion;
+mod full;
 mod generate;
 mod hooks;
 mod hostile;

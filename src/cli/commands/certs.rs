@@ -2,11 +2,11 @@
 
 use crate::authority::{LOCAL, for_development};
 use crate::cli::report::{Verdict, output};
-use crate::files::{self, FileAccess};
+use crate::files::{FileAccess, StagedFile};
 use anyhow::{Context, bail};
 use clap::{Args, ValueHint};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `certs`.
 #[derive(Debug, Args)]
@@ -46,13 +46,21 @@ pub(super) fn run(arguments: &CertsArgs) -> anyhow::Result<Verdict> {
     {
         bail!("`{}` exists already: use --force to replace it", existing.display());
     }
+    let mut staged = Vec::new();
     for (name, access, text) in &files {
         let path = directory.join(name);
-        files::replace(&path, text.as_bytes(), *access)
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
+        let file = StagedFile::new(&path, text.as_bytes(), *access).with_context(|| cannot_write(&path))?;
+        staged.push((path, file));
+    }
+    for (path, file) in staged {
+        file.persist().with_context(|| cannot_write(&path))?;
         output::note(format_args!("wrote {}", path.display()));
     }
     Ok(Verdict::Accepted)
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write `{}`", path.display())
 }
 
 fn issue(hosts: &[String]) -> anyhow::Result<[PemFile; 4]> {

@@ -4,6 +4,7 @@
 //! rest.
 
 use crate::cli::report::Verdict;
+use crate::files::StagedFile;
 use anyhow::Context;
 use clap::{Args, Command, ValueHint};
 use clap_mangen::Man;
@@ -29,18 +30,21 @@ pub(super) fn run(arguments: &ManArgs, program: Command) -> anyhow::Result<Verdi
     let mut command = program.disable_help_subcommand(true);
     command.build();
     fs::create_dir_all(directory)
-        .and_then(|()| write(&command, directory))
+        .and_then(|()| stage(&command, directory))
+        .and_then(|pages| pages.into_iter().try_for_each(StagedFile::persist))
         .with_context(|| format!("cannot write the manual pages to `{}`", directory.display()))?;
     Ok(Verdict::Accepted)
 }
 
-/// Writes the pages of a command and of the commands below it.
-fn write(command: &Command, directory: &Path) -> io::Result<()> {
+/// Stages the pages of a command and of the commands below it.
+fn stage(command: &Command, directory: &Path) -> io::Result<Vec<StagedFile>> {
+    let mut pages = Vec::new();
     for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
-        write(inner, directory)?;
+        pages.extend(stage(inner, directory)?);
     }
     let page = Man::new(command.clone());
-    fs::write(directory.join(page.get_filename()), rendered(&page, command)?)
+    pages.push(StagedFile::of_output(&directory.join(page.get_filename()), &rendered(&page, command)?)?);
+    Ok(pages)
 }
 
 fn rendered(page: &Man, command: &Command) -> io::Result<Vec<u8>> {

@@ -9,7 +9,7 @@ pub(crate) use kube_unions_manifests::{
 };
 
 use crate::cli::report::output::Lines;
-use crate::files::{self, FileAccess, Rereadable};
+use crate::files::{self, Rereadable, StagedFile};
 use anyhow::Context;
 use clap::Args;
 use kube_unions_manifests::ObjectIndex;
@@ -201,9 +201,7 @@ pub(crate) fn write_back(file: &Path, text: &str) -> anyhow::Result<()> {
     if before == text.as_bytes() {
         return Ok(());
     }
-    // Keep a symbolic link and write its target.
-    let file = file.canonicalize().with_context(context)?;
-    files::replace(&file, text.as_bytes(), FileAccess::Unchanged).with_context(context)
+    StagedFile::of_output(file, text.as_bytes()).and_then(StagedFile::persist).with_context(context)
 }
 
 /// Returns the manifests in a folder and its subfolders, sorted. Returns a file whatever its name.

@@ -30,8 +30,11 @@ pub fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
 
 /// Prints help or the version, or why the arguments are wrong, and returns the exit code: 0 or 2.
 pub fn usage_code(error: &clap::Error) -> ExitCode {
-    output::report_usage(error);
-    if error.use_stderr() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+    if error.use_stderr() {
+        output::report_usage(error);
+        return ExitCode::from(FAILED);
+    }
+    exit_code(output::print_help(error).map(|()| ExitCode::SUCCESS))
 }
 
 impl Verdict {

@@ -32,6 +32,8 @@ pub(crate) const STYLES: Styles =
 /// The width of help on a wider terminal.
 pub(crate) const HELP_WIDTH: usize = 120;
 
+const CANNOT_PRINT: &str = "cannot write to standard output";
+
 const fn colour(number: u8) -> Style {
     Style::new().fg_color(Some(Color::Ansi256(Ansi256Color(number))))
 }
@@ -44,7 +46,7 @@ pub(crate) fn tell(text: impl AsRef<str>) -> anyhow::Result<()> {
 /// Writes data to standard output, byte for byte.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()).context("cannot write to standard output")
+    stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()).context(CANNOT_PRINT)
 }
 
 /// Returns the width of the terminal that standard output goes to, in characters; `None` if it goes elsewhere.
@@ -104,21 +106,22 @@ pub(crate) fn report(failure: &anyhow::Error) {
     }
 }
 
-/// Prints help or the version, or why the arguments are wrong. An argument may be the name of a stranger's file, which a shell
-/// has put there for `*`.
+/// Prints help or the version.
+pub(crate) fn print_help(help: &clap::Error) -> anyhow::Result<()> {
+    let mut stdout = AutoStream::auto(io::stdout().lock());
+    write!(stdout, "{}", help.render().ansi()).and_then(|()| stdout.flush()).context(CANNOT_PRINT)
+}
+
+/// Prints why the arguments are wrong. An argument may be the name of a stranger's file, which a shell has put there for `*`.
 pub(crate) fn report_usage(error: &clap::Error) {
-    // As in `note`, no stream is left to report a failure to.
-    if error.use_stderr() {
-        let mut styled = error.render().ansi().to_string();
-        for argument in std::env::args_os().filter_map(|argument| argument.into_string().ok()) {
-            for part in argument.split('\n').skip(1).filter(|part| !part.is_empty()) {
-                styled = styled.replace(&format!("\n{part}"), &format!("\\u000a{part}"));
-            }
+    let mut styled = error.render().ansi().to_string();
+    for argument in std::env::args_os().filter_map(|argument| argument.into_string().ok()) {
+        for part in argument.split('\n').skip(1).filter(|part| !part.is_empty()) {
+            styled = styled.replace(&format!("\n{part}"), &format!("\\u000a{part}"));
         }
-        let _ = write!(AutoStream::auto(io::stderr().lock()), "{}", escaped(&styled, style_length));
-    } else {
-        let _ = error.print();
     }
+    // As in `note`, no stream is left to report a failure to.
+    let _ = write!(AutoStream::auto(io::stderr().lock()), "{}", escaped(&styled, style_length));
 }
 
 /// Returns true if an error only means that the reader of standard output has closed the pipe.

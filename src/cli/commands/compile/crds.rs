@@ -12,6 +12,7 @@ use super::source::CompileSource;
 use crate::cli::input::crd::{self, EditableCrd};
 use crate::cli::input::manifest::{self, Document, Edit, EditedFile, ManifestFile, Stream};
 use crate::cli::report::{Verdict, output};
+use crate::files::StagedFile;
 use anyhow::{Context, bail};
 use kube::Client;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
@@ -256,8 +257,10 @@ pub(super) async fn write_schemas(
     Refusal::lines(&refusals).iter().for_each(output::note);
     match (&arguments.output_dir, files.values().next()) {
         (Some(directory), _) => {
-            for (name, (_, schema)) in &files {
-                write(&directory.join(name), schema)?;
+            let staged = files.iter().map(|(name, (_, schema))| stage(&directory.join(name), schema));
+            // All files or none.
+            for file in staged.collect::<anyhow::Result<Vec<_>>>()? {
+                file.persist().with_context(|| format!("cannot write to `{}`", directory.display()))?;
             }
             output::note(format_args!("wrote {} to {}", count(files.len(), "schema"), directory.display()));
         }
@@ -310,9 +313,9 @@ fn text(schema: &Value) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(schema)? + "\n")
 }
 
-fn write(path: &Path, schema: &Value) -> anyhow::Result<()> {
+fn stage(path: &Path, schema: &Value) -> anyhow::Result<StagedFile> {
     let text = text(schema)?;
     let folder = path.parent().unwrap_or(path);
-    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
-    written.with_context(|| format!("cannot write `{}`", path.display()))
+    let staged = fs::create_dir_all(folder).and_then(|()| StagedFile::of_output(path, text.as_bytes()));
+    staged.with_context(|| format!("cannot write `{}`", path.display()))
 }

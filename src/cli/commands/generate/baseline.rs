@@ -4,7 +4,7 @@
 //! a CRD is known by its file instead, relative to the folder of the baseline.
 
 use crate::cli::report::json_list::JsonList;
-use crate::files::{self, FileAccess};
+use crate::files::StagedFile;
 use anyhow::{Context, anyhow, bail};
 use kube_unions_core::declaration::Severity;
 use kube_unions_go::{FindingKind, GoFinding};
@@ -199,10 +199,8 @@ impl Baseline {
         if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
             return Ok(());
         }
-        let access = if path.exists() { FileAccess::Unchanged } else { FileAccess::Everyone };
-        // Keep a symbolic link and write its target.
-        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        files::replace(&target, text.as_bytes(), access).with_context(|| format!("cannot write `{}`", path.display()))
+        let written = StagedFile::of_output(path, text.as_bytes()).and_then(StagedFile::persist);
+        written.with_context(|| format!("cannot write `{}`", path.display()))
     }
 
     /// Returns the text of the file: JSON with a line for each entry, which version control can merge.
