@@ -23,7 +23,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub use commands::{annotated, suite_schema, suites, with_built_in_defaults};
+pub use commands::{annotated, predicted_applies, suite_schema, suites, with_built_in_defaults};
 pub use report::{exit_code, usage_code};
 
 /// The name of the program, unless it is called by another one.

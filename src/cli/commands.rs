@@ -28,7 +28,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use annotate::annotated;
-pub use preview::with_built_in_defaults;
+pub use preview::{predicted_applies, with_built_in_defaults};
 pub use test::{suite_schema, suites};
 
 /// The groups of commands in the help of the program, each with its first command.

@@ -21,8 +21,17 @@ pub struct ReviewedObject<'d> {
     pub old: Option<&'d Document>,
     /// The subresource that is written, for example `status`.
     pub subresource: Option<&'d str>,
-    /// The manifest that the write applies, as JSON text: the fields that its author sets. `None`: the write is no apply.
-    pub manifest: Option<&'d str>,
+    /// The manifest that the write applies. `None`: the write is no apply.
+    pub manifest: Option<AppliedManifest<'d>>,
+}
+
+/// A manifest that a write applies: the fields that its author sets.
+#[derive(Debug, Clone, Copy)]
+pub enum AppliedManifest<'d> {
+    /// The manifest as JSON text.
+    Given(&'d str),
+    /// The fields of this field manager in `metadata.managedFields` of both objects.
+    ManagedBy(&'d str),
 }
 
 impl ReviewedObject<'_> {
@@ -30,14 +39,22 @@ impl ReviewedObject<'_> {
     pub fn review(&self, catalog: &Catalog, phase: Phase, ratcheting: Ratcheting) -> Result<Review, ReviewError> {
         let body = self.to_json();
         match self.manifest {
-            Some(manifest) => admission::review_applied(catalog, phase, ratcheting, body.as_bytes(), manifest),
-            None => admission::review(catalog, phase, ratcheting, body.as_bytes()),
+            Some(AppliedManifest::Given(manifest)) => {
+                admission::review_applied(catalog, phase, ratcheting, body.as_bytes(), manifest)
+            }
+            Some(AppliedManifest::ManagedBy(_)) | None => {
+                admission::review(catalog, phase, ratcheting, body.as_bytes())
+            }
         }
     }
 
     /// Returns the `AdmissionReview` as JSON text.
     fn to_json(&self) -> String {
         let GroupVersionKind { group, version, kind } = self.kind;
+        let manager = match self.manifest {
+            Some(AppliedManifest::ManagedBy(manager)) => Some(manager),
+            Some(AppliedManifest::Given(_)) | None => None,
+        };
         let mut request = json!({
             "uid": "kube-unions",
             "kind": {"group": group, "version": version, "kind": kind},
@@ -48,6 +65,7 @@ impl ReviewedObject<'_> {
             "namespace": self.new.namespace.as_deref().unwrap_or_default(),
             "operation": if self.old.is_some() { "UPDATE" } else { "CREATE" },
             "dryRun": true,
+            "options": {"fieldManager": manager},
         })
         .to_string();
         request.truncate(request.len() - 1);

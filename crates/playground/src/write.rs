@@ -9,7 +9,7 @@ use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::UnionPlace;
 use kube_unions_manifests::{BuiltInDefaults, Document, ManifestFile, to_yaml};
 use serde_json::Value;
-use strategic_merge_patch::{ApplyEngines, ApplySides, json_merge, server_side_manifest};
+use strategic_merge_patch::{ApplyEngines, ApplySides, ServerSideError, json_merge, server_side_manifest};
 
 /// A write.
 pub(crate) struct Write {
@@ -66,8 +66,6 @@ impl Write {
         let (old_value, new_value): (Value, Value) = (read(old)?, read(new)?);
         let mut live = old_value.clone();
         complete(described, kind, &mut live)?;
-        let is_stored = live.pointer("/metadata/managedFields").is_some();
-        let sides = ApplySides { old: &old_value, new: &new_value, live: &live, is_stored };
         let mut engines = ApplyEngines { strategic: None, server_side: None };
         let mut after = match inputs.way {
             WriteWay::Replace => new_value.clone(),
@@ -80,11 +78,20 @@ impl Write {
                 if matches!(described, DescribedKind::BuiltIn(_)) {
                     engines.strategic = Some(described.patcher(kind)?);
                 }
+                let sides = ApplySides { old: &old_value, new: &new_value, live: &live };
                 engines.client_side(sides).map_err(|error| with_causes(&error))?
             }
             WriteWay::Ssa => {
                 engines.server_side = Some(described.server_side(kind)?);
-                engines.server_side(sides).map_err(|error| with_causes(&error))?
+                let mut apply = || {
+                    if live.pointer("/metadata/managedFields").is_none() {
+                        live = engines.first_applied(&old_value, std::mem::take(&mut live))?;
+                    }
+                    // The old object is no manifest.
+                    let sides = ApplySides { old: &new_value, new: &new_value, live: &live };
+                    engines.server_side(sides, &engines.applier(sides)?)
+                };
+                apply().map_err(|error: ServerSideError| with_causes(&error))?
             }
         };
         complete(described, kind, &mut after)?;

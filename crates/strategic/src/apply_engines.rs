@@ -5,7 +5,6 @@ use crate::json_merge::{merge, three_way};
 use crate::patcher::{Conflicts, Patcher, ThreeWay};
 use crate::server_side_apply::{ApplyError, ManagedFieldsError, Managers, ServerSideApply};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// The field manager of kubectl.
@@ -18,10 +17,8 @@ pub struct ApplySides<'v> {
     pub old: &'v Value,
     /// The manifest that is applied.
     pub new: &'v Value,
-    /// The object as the API server holds it.
+    /// The object as the API server holds it, with the managers of its fields.
     pub live: &'v Value,
-    /// True if a cluster has the live object, with the managers of its fields.
-    pub is_stored: bool,
 }
 
 /// The engines that apply the objects of a kind.
@@ -63,23 +60,52 @@ impl ApplyEngines {
         Ok(after)
     }
 
-    /// Returns the object after `kubectl apply --server-side --force-conflicts`. Without a stored object, the same manager has applied
-    /// the old manifest before; the API server's defaults have no owner.
+    /// Returns the object after `kubectl apply --server-side --force-conflicts` by a field manager, with `metadata.managedFields`.
     ///
     /// # Errors
     /// Every [`ServerSideError`].
-    pub fn server_side(&self, apply: ApplySides<'_>) -> Result<Value, ServerSideError> {
-        let ApplySides { old, new, live, is_stored } = apply;
-        let engine = self.server_side.as_ref().ok_or(ServerSideError::NoEngine)?;
-        let list = live.pointer("/metadata/managedFields").unwrap_or(&Value::Null);
-        let manager = if is_stored { applier(list) } else { DEFAULT_MANAGER };
-        let managers = if is_stored {
-            Managers::from_managed_fields(list)?
-        } else {
-            engine.apply(&Value::Null, &Managers::default(), manager, old, Conflicts::Overwrite)?.managers
-        };
-        Ok(engine.apply(live, &managers, manager, new, Conflicts::Overwrite)?.object)
+    pub fn server_side(&self, apply: ApplySides<'_>, manager: &str) -> Result<Value, ServerSideError> {
+        let ApplySides { new, live, .. } = apply;
+        let managers = Managers::from_managed_fields(managed_fields(live))?;
+        let applied = self.server_side_engine()?.apply(live, &managers, manager, new, Conflicts::Overwrite)?;
+        Ok(managed(applied.object, &applied.managers))
     }
+
+    /// Returns the field manager that applied the old manifest: the one whose fields are most like it. If there is none, it is that of
+    /// kubectl.
+    ///
+    /// # Errors
+    /// Every [`ServerSideError`].
+    pub fn applier(&self, apply: ApplySides<'_>) -> Result<String, ServerSideError> {
+        let managers = Managers::from_managed_fields(managed_fields(apply.live))?;
+        Ok(self.server_side_engine()?.applier(&managers, apply.old, DEFAULT_MANAGER)?.to_owned())
+    }
+
+    /// Returns an object with the `metadata.managedFields` that it has after the first apply of a manifest. The API server's defaults have
+    /// no owner.
+    ///
+    /// # Errors
+    /// Every [`ServerSideError`].
+    pub fn first_applied(&self, manifest: &Value, object: Value) -> Result<Value, ServerSideError> {
+        let (none, engine) = (Managers::default(), self.server_side_engine()?);
+        let applied = engine.apply(&Value::Null, &none, DEFAULT_MANAGER, manifest, Conflicts::Overwrite)?;
+        Ok(managed(object, &applied.managers))
+    }
+
+    fn server_side_engine(&self) -> Result<&ServerSideApply, ServerSideError> {
+        self.server_side.as_ref().ok_or(ServerSideError::NoEngine)
+    }
+}
+
+fn managed_fields(object: &Value) -> &Value {
+    object.pointer("/metadata/managedFields").unwrap_or(&Value::Null)
+}
+
+fn managed(mut object: Value, managers: &Managers) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("managedFields".to_owned(), managers.to_managed_fields());
+    }
+    object
 }
 
 /// Returns a manifest as its manager owns it after a server-side apply: a null counts as a field.
@@ -96,16 +122,5 @@ fn replace_nulls(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(replace_nulls),
         Value::Object(fields) => fields.values_mut().for_each(replace_nulls),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// Returns the only manager that has applied an object before, else that of kubectl.
-fn applier(managed_fields: &Value) -> &str {
-    let entries = managed_fields.as_array().into_iter().flatten();
-    let applies = entries.filter(|entry| entry.get("operation").is_some_and(|operation| operation == "Apply"));
-    let managers: BTreeSet<&str> = applies.filter_map(|entry| entry.get("manager")?.as_str()).collect();
-    match managers.into_iter().collect::<Vec<_>>().as_slice() {
-        [only] => only,
-        _ => DEFAULT_MANAGER,
     }
 }

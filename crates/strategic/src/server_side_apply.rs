@@ -218,6 +218,22 @@ impl ServerSideApply {
         Ok(managers)
     }
 
+    /// Returns the manager that applied a manifest: the one whose applied fields are most like those of the manifest. It is `otherwise` if
+    /// each has more other fields.
+    ///
+    /// # Errors
+    /// [`ApplyError::Document`].
+    pub fn applier<'m, D: JsonDocument + ?Sized>(
+        &self,
+        managers: &'m Managers,
+        manifest: &D,
+        otherwise: &'m str,
+    ) -> Result<&'m str, ApplyError> {
+        let arena = Bump::new();
+        let manifest = Value::Map(fields(manifest, DocumentRole::Original, &arena)?);
+        Ok(managers.nearest(&self.types.field_set(manifest), otherwise))
+    }
+
     /// Reads a stored object, which may have duplicate items, and removes `metadata.managedFields`.
     fn stored<'a, D: JsonDocument + ?Sized>(
         &'a self,

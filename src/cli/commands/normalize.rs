@@ -19,7 +19,7 @@ use kube_unions_core::union::{Violation, ViolationKind};
 use kube_unions_manifests::IdentityField;
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::misspelt::KnownKinds;
-use kube_unions_manifests::request::{ReviewedObject, own_edits};
+use kube_unions_manifests::request::{AppliedManifest, ReviewedObject, own_edits};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -93,11 +93,11 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         let answered = || -> anyhow::Result<Review> {
             let old = old.map(|old| kinds.completed_document(old)).transpose()?;
             let (kind, new) = (document.group_version_kind(), kinds.completed_document(document)?);
-            let manifest = arguments.applied.then_some(&*document.text);
+            let manifest = arguments.applied.then_some(AppliedManifest::Given(&document.text));
             let object = ReviewedObject { kind: &kind, new: &new, old: old.as_ref(), subresource: None, manifest };
             let review = object.review(&kinds.catalog, Phase::Both, arguments.ratcheting.into())?;
             if !arguments.applied && review.outcome() == ReviewOutcome::Patched {
-                let applied = ReviewedObject { manifest: Some(&document.text), ..object };
+                let applied = ReviewedObject { manifest: Some(AppliedManifest::Given(&document.text)), ..object };
                 print_contradictions(document, &applied.review(&kinds.catalog, Phase::Both, Ratcheting::Enabled)?);
             }
             Ok(review)

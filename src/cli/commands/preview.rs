@@ -1,16 +1,22 @@
 //! `preview`: predicts which unions an apply of a new rendering leaves invalid, without a cluster.
 //!
-//! [`kind_rules`] has what the API server does to a kind, and what a client does, and [`prediction`] joins them.
-//! [`renderings`] pairs the objects, and [`report`] prints.
+//! [`renderings`] pairs the objects, and [`report`] prints. In between, [`prediction`] makes the apply: [`apply_way`] has what the
+//! client does, [`kind_rules`] what the API server does to the kind, and [`invalid_union`] the unions that are invalid afterwards.
+//! [`remedies`] makes the apply again, each time with one change.
 
+mod apply_way;
+mod invalid_union;
 mod kind_rules;
 mod prediction;
+mod remedies;
 mod renderings;
 mod report;
 
-use self::kind_rules::{ApiServerAnswer, ApplyWay, Kinds};
-use self::prediction::PredictedUnion;
+use self::apply_way::ApplyWay;
+use self::kind_rules::{ApiServerAnswer, Kinds};
+use self::prediction::{ObjectRenderings, PredictedUnion, PreviewTrial};
 use self::renderings::Renderings;
+use crate::cli::input::kinds::entry_of;
 use crate::cli::input::manifest::{self, Document, ManifestFiles};
 use crate::cli::input::require::RequireArg;
 use crate::cli::input::values::FindingsFormat;
@@ -18,9 +24,12 @@ use crate::cli::report::exit::FAILED;
 use crate::cli::report::{Verdict, output};
 use anyhow::{Context, bail};
 use clap::Args;
+use kube_unions_core::admission::Review;
+use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::counts::count;
-use std::collections::BTreeSet;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `preview`.
@@ -61,6 +70,9 @@ pub(crate) struct PreviewArgs {
     /// Objects as a cluster has them [default: the old rendering with the defaults of the API server]
     #[arg(long, num_args = 1.., value_name = "PATH")]
     live: Vec<PathBuf>,
+    /// The field manager of a server-side apply [default: the one of `--live` whose fields are most like the old rendering, or kubectl]
+    #[arg(long, requires = "live", value_name = "NAME")]
+    field_manager: Option<String>,
     /// Files and folders with CRDs and `UnionDeclarations`
     #[arg(long, num_args = 1.., value_name = "PATH")]
     from: Vec<PathBuf>,
@@ -92,7 +104,9 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     problems.extend(unfit);
     let mut predicted: Vec<PredictedUnion<'_>> = Vec::new();
     for (entry, documents) in pairs {
-        match prediction::predict(&kinds, entry, arguments.way, documents) {
+        let manager = arguments.field_manager.as_deref();
+        let trial = kinds.kind(entry).and_then(|kind| PreviewTrial::new(kind, arguments.way, manager, documents));
+        match trial.and_then(|trial| trial.predict()) {
             Ok(unions) => predicted.extend(unions),
             Err(error) => {
                 problems.push(manifest::line_about(documents.new, &format!("cannot be predicted: {error:#}")));
@@ -127,17 +141,38 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
+/// Predicts server-side applies by a field manager. `from`, `old`, `new` and `live` are documents as the command reads them.
+///
+/// Returns for each name the object that the API server stores without kube-unions, and the answer of kube-unions.
+///
+/// # Errors
+/// Documents that cannot be read. An apply that cannot be predicted is an error of its own.
+pub fn predicted_applies(
+    from: &str,
+    [old, new, live]: [&str; 3],
+    manager: &str,
+) -> anyhow::Result<BTreeMap<String, anyhow::Result<(Value, Review)>>> {
+    let parse = |text: &str| manifest::parse(Path::new("documents"), text.as_bytes().to_vec());
+    let (kinds, old, new, live) = (Kinds::read(parse(from)?, ApplyWay::Ssa)?, parse(old)?, parse(new)?, parse(live)?);
+    let predicted = |(entry, documents): (&CatalogEntry, ObjectRenderings<'_>)| {
+        let trial = PreviewTrial::new(kinds.kind(entry)?, ApplyWay::Ssa, Some(manager), documents);
+        trial.and_then(|trial| trial.written_with_kube_unions())
+    };
+    let pairs = Renderings::pair(&kinds, &old, &new, &live).pairs.into_iter();
+    Ok(pairs.map(|pair| (pair.1.new.name.clone().unwrap_or_default(), predicted(pair))).collect())
+}
+
 /// Returns an object of a built-in kind with the defaults that a preview expects of the API server.
 ///
 /// # Errors
 /// The text is no object.
-pub fn with_built_in_defaults(object: &str) -> anyhow::Result<serde_json::Value> {
+pub fn with_built_in_defaults(object: &str) -> anyhow::Result<Value> {
     let kinds = Kinds::read(Vec::new(), ApplyWay::Replace)?;
     let mut documents = manifest::parse(Path::new("object"), object.as_bytes().to_vec())?;
     let document = documents.pop().context("no object")?;
-    let mut object = serde_json::from_str(&document.text)?;
-    kinds.complete(&document.group_version_kind(), &mut object)?;
-    Ok(object)
+    let entry = entry_of(&kinds.assembly.catalog, &document).context("no built-in kind with unions")?;
+    let kind = kinds.kind(entry)?;
+    kind.completed(kind.read(&document)?)
 }
 
 /// Returns the documents that describe kinds. The first of several with one name counts.

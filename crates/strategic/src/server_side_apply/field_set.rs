@@ -59,6 +59,11 @@ impl FieldSet {
         self.nodes.is_empty()
     }
 
+    /// Returns the number of paths.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.values().map(|node| usize::from(node.member) + node.children.len()).sum()
+    }
+
     /// Returns a path and the paths below it.
     pub(super) fn get(&self, element: &PathElement) -> Option<&SetNode> {
         self.nodes.get(element)

@@ -78,6 +78,19 @@ impl Managers {
         self.entries.is_empty()
     }
 
+    /// Returns the applier that has the most of some fields, less its other fields. It is `otherwise` if no applier has more of them than
+    /// of others, and if it is one of several.
+    pub(super) fn nearest<'m>(&'m self, fields: &FieldSet, otherwise: &'m str) -> &'m str {
+        let near = self.entries.iter().filter_map(|(identity, owned)| {
+            let mut others = owned.fields.clone();
+            others.subtract(fields);
+            let shared = owned.fields.len() - others.len();
+            let applies = identity.operation == ManagerOperation::Apply && identity.subresource.is_empty();
+            Some((shared.checked_sub(others.len()).filter(|score| applies && *score > 0)?, &*identity.name))
+        });
+        near.max_by_key(|(score, name)| (*score, *name == otherwise)).map_or(otherwise, |(_, name)| name)
+    }
+
     /// Returns everything that any manager owns.
     pub(super) fn all_fields(&self) -> FieldSet {
         let mut all = FieldSet::default();

@@ -12,7 +12,7 @@ use kube_unions_core::declaration::Definition;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Schema;
-use kube_unions_manifests::request::{ReviewedObject, own_edits};
+use kube_unions_manifests::request::{AppliedManifest, ReviewedObject, own_edits};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl KindPatcher {
         let old = original.document().map(|old| self.completed(old)).transpose()?;
         let completed = self.completed(&new)?;
         // A patch that is applied again must change nothing.
-        let manifest = Some(patch.text());
+        let manifest = Some(AppliedManifest::Given(patch.text()));
         let object = ReviewedObject { kind: &self.kind, new: &completed, old: old.as_deref(), subresource, manifest };
         let review = object.review(&self.unions, phase, Ratcheting::Enabled)?;
         let edits = own_edits(&new, &review);

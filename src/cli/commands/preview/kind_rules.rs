@@ -1,24 +1,25 @@
-//! The rules of a kind in the API server: its patches, its defaults and its refusals. The ways to apply a rendering use them.
+//! The kinds with unions, and what the API server does to their objects: patches, defaults, validation and refusals.
 
+use super::apply_way::ApplyWay;
+use super::invalid_union::InvalidUnion;
 use crate::cli::commands::check_cel::subjects::{fields_of, schema_step};
 use crate::cli::input::crd;
 use crate::cli::input::kinds::{self, Assembly, BuiltinUnionsArg};
 use crate::cli::input::manifest::{self, Document};
 use anyhow::Context;
-use clap::ValueEnum;
+use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;
-use kube_unions_core::field_path::Segment;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Schema;
-use kube_unions_core::union::{Part, Union, UnionStep};
+use kube_unions_core::union::Violation;
 use kube_unions_evidence::{Decision, TruthTable};
 use kube_unions_manifests::BuiltInDefaults;
+use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use strategic_merge_patch::json_merge::{merge, two_way};
-use strategic_merge_patch::{ApplyEngines, ApplySides, Patcher, ServerSideApply};
+use strategic_merge_patch::{ApplyEngines, Patcher, ServerSideApply};
 
 /// The schemas of built-in kinds with unions, as Kubernetes publishes them.
 const SCHEMAS: &str = include_str!("schemas.json");
@@ -60,18 +61,20 @@ pub(super) struct Kinds {
 struct KindRules {
     engines: ApplyEngines,
     schema: Schema,
+    /// True if an apply does not write the status.
+    status_subresource: bool,
     /// The schema of a CRD as it is written.
     written: Option<Value>,
     /// The tables of unions that were asked about, by path and members.
     tables: RefCell<BTreeMap<(String, Vec<String>), TruthTable>>,
 }
 
-/// A union, and the place of its object in an object.
-#[derive(Debug)]
-pub(super) struct UnionAt<'c> {
-    pub(super) union: &'c Union,
-    /// The steps to the union's object.
-    pub(super) steps: Vec<UnionStep<'c>>,
+/// A kind with unions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PreviewedKind<'k> {
+    entry: &'k CatalogEntry,
+    kinds: &'k Kinds,
+    rules: &'k KindRules,
 }
 
 impl Kinds {
@@ -100,12 +103,15 @@ impl Kinds {
         for (document, definition) in self.assembly.declared_definitions() {
             let crd: Value = serde_json::from_str(&document.text)?;
             for version in definition.versions().iter().filter(|version| version.served) {
-                let written =
-                    crd::schemas(&crd).find(|(_, name, _)| **name == *version.name).map(|(.., it)| it.clone());
                 let applier = || ServerSideApply::for_resource(definition.kind(), &version.schema);
                 let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
-                let engines = ApplyEngines { strategic: None, server_side };
-                let rules = KindRules { engines, schema: version.schema.clone(), written, tables: RefCell::default() };
+                let rules = KindRules {
+                    engines: ApplyEngines { strategic: None, server_side },
+                    schema: version.schema.clone(),
+                    status_subresource: version.status_subresource,
+                    written: crd::schemas(&crd).find(|(_, name, _)| **name == *version.name).map(|(.., it)| it.clone()),
+                    tables: RefCell::default(),
+                };
                 self.rules.insert(definition.group_kind().at(&version.name), rules);
             }
         }
@@ -120,161 +126,111 @@ impl Kinds {
             let applier = || ServerSideApply::from_openapi(openapi, kind);
             let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
             let engines = ApplyEngines { strategic: Some(Patcher::from_openapi(openapi, kind)?), server_side };
-            self.rules.insert(kind.clone(), KindRules { engines, schema, written: None, tables: RefCell::default() });
+            let (written, tables) = (None, RefCell::default());
+            let rules = KindRules { engines, schema, status_subresource: true, written, tables };
+            self.rules.insert(kind.clone(), rules);
         }
         Ok(())
     }
 
-    /// Adds the defaults of the API server to an object, and removes nulls.
-    pub(super) fn complete(&self, kind: &GroupVersionKind, object: &mut Value) -> anyhow::Result<()> {
-        let Some(rules) = self.rules.get(kind) else { return Ok(()) };
-        rules.schema.complete(object)?;
-        if rules.is_built_in() {
-            self.defaults.add(&kind.group_kind(), object);
+    /// Returns the kind of a catalog entry.
+    pub(super) fn kind<'k>(&'k self, entry: &'k CatalogEntry) -> anyhow::Result<PreviewedKind<'k>> {
+        let rules = self.rules.get(entry.gvk()).context("its schema is not known")?;
+        Ok(PreviewedKind { entry, kinds: self, rules })
+    }
+}
+
+impl<'k> PreviewedKind<'k> {
+    pub(super) fn name(self) -> &'k GroupVersionKind {
+        self.entry.gvk()
+    }
+
+    /// Returns true for a kind with a Go type in the API server.
+    pub(super) fn is_built_in(self) -> bool {
+        self.rules.engines.strategic.is_some()
+    }
+
+    pub(super) fn engines(self) -> &'k ApplyEngines {
+        &self.rules.engines
+    }
+
+    /// Reads the part of an object that an apply writes.
+    pub(super) fn read(self, document: &Document) -> anyhow::Result<Value> {
+        let mut object: Value = serde_json::from_str(&document.text)?;
+        if let Some(fields) = object.as_object_mut().filter(|_| self.rules.status_subresource) {
+            fields.remove("status");
         }
-        Ok(())
+        Ok(object)
     }
 
-    /// Returns the object that an apply asks the API server to store.
-    pub(super) fn applied(
-        &self,
-        kind: &GroupVersionKind,
-        way: ApplyWay,
-        apply: ApplySides<'_>,
-    ) -> anyhow::Result<Value> {
-        let rules = self.rules.get(kind).context("its schema is not known")?;
-        let mut after = way.apply(&rules.engines, apply)?;
-        self.complete(kind, &mut after)?;
-        Ok(after)
+    /// Returns an object with the defaults of the API server, and without nulls.
+    pub(super) fn completed(self, mut object: Value) -> anyhow::Result<Value> {
+        self.rules.schema.complete(&mut object)?;
+        if self.is_built_in() {
+            self.kinds.defaults.add(&self.name().group_kind(), &mut object);
+        }
+        Ok(object)
     }
 
-    /// Returns true if a kind is built in.
-    pub(super) fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
-        self.rules.get(kind).is_some_and(KindRules::is_built_in)
+    /// Returns the unions that are invalid in an object, whatever their declarations do about them. `identity` is a document of the object.
+    pub(super) fn invalid(self, identity: &Document, object: &Value) -> anyhow::Result<Vec<InvalidUnion<'k>>> {
+        let new = identity.with_text(object.to_string());
+        let created = ReviewedObject { kind: self.name(), new: &new, old: None, subresource: None, manifest: None };
+        let review = created.review(&self.kinds.assembly.catalog, Phase::Validate, Ratcheting::Disabled)?;
+        let let_through = review.let_through().kept().iter().map(|(violation, _)| violation);
+        let all = review.violations().kept().iter().chain(let_through).chain(review.observed().kept());
+        let mut all: Vec<&Violation> = all.collect();
+        all.sort();
+        all.dedup();
+        Ok(all.into_iter().filter_map(|violation| self.invalid_union(violation, object)).collect())
     }
 
-    /// Returns what the API server does with an object in which a union has these members.
-    pub(super) fn enforcement(
-        &self,
-        kind: &GroupVersionKind,
-        at: &UnionAt<'_>,
-        value: Option<&str>,
-        members: &[&str],
-    ) -> ApiServerAnswer {
-        let Some(rules) = self.rules.get(kind) else {
-            return ApiServerAnswer::Unknown("its kind is not known".to_owned());
-        };
-        let Some(written) = &rules.written else {
-            return match at.union.declaration() {
-                Some(name) if self.presets.contains(name) => ApiServerAnswer::Refused,
+    /// Returns the union of a violation in an object.
+    pub(super) fn invalid_union(self, violation: &Violation, object: &Value) -> Option<InvalidUnion<'k>> {
+        InvalidUnion::of(self.entry, violation, object)
+    }
+
+    /// Returns the answer of kube-unions to an update.
+    pub(super) fn review(
+        self,
+        identity: &Document,
+        old: &Value,
+        new: &Value,
+        manifest: Option<AppliedManifest<'_>>,
+    ) -> anyhow::Result<Review> {
+        let [old, new] = [old, new].map(|object| identity.with_text(object.to_string()));
+        let update = ReviewedObject { kind: self.name(), new: &new, old: Some(&old), subresource: None, manifest };
+        Ok(update.review(&self.kinds.assembly.catalog, Phase::Both, Ratcheting::Enabled)?)
+    }
+
+    /// Returns what the API server does with an object that has the union, without kube-unions.
+    pub(super) fn enforcement(self, invalid: &InvalidUnion<'_>) -> ApiServerAnswer {
+        let InvalidUnion { union, steps, members, present, value, .. } = invalid;
+        let Some(written) = &self.rules.written else {
+            return match union.declaration() {
+                Some(name) if self.kinds.presets.contains(name) => ApiServerAnswer::Refused,
                 _ => ApiServerAnswer::Unknown(
                     "the API server's own validation of this field is not known here".to_owned(),
                 ),
             };
         };
-        let key = (at.union.path().to_owned(), at.union.members().map(str::to_owned).collect());
-        let mut tables = rules.tables.borrow_mut();
+        let key = (union.path().to_owned(), union.members().map(str::to_owned).collect());
+        let mut tables = self.rules.tables.borrow_mut();
         let table = tables.entry(key).or_insert_with(|| {
-            let place = at.steps.iter().map(schema_step).collect();
-            TruthTable::at(written, &place, &fields_of(at.union)).unwrap_or_default()
+            let place = steps.iter().map(schema_step).collect();
+            TruthTable::at(written, &place, &fields_of(union)).unwrap_or_default()
         });
-        match table.decision(value, members) {
+        let answer = |members: &[&str]| match table.decision(value.as_deref(), members) {
             Some(Decision::Rejected { .. }) => ApiServerAnswer::Refused,
             Some(Decision::Undecided { why }) => ApiServerAnswer::Unknown(why.clone()),
             Some(Decision::Allowed) => ApiServerAnswer::Stored,
             None if table.evidence().is_empty() => ApiServerAnswer::Stored,
             None => ApiServerAnswer::Unknown("this combination of fields was not tried with its rules".to_owned()),
-        }
-    }
-}
-
-impl KindRules {
-    /// Returns true for a kind with a Go type in the API server.
-    fn is_built_in(&self) -> bool {
-        self.engines.strategic.is_some()
-    }
-}
-
-/// Returns the union that a violation is about: its path is that of the union's object, or of a field in it.
-pub(super) fn union_at<'c>(entry: &'c CatalogEntry, path: &[Segment]) -> Option<UnionAt<'c>> {
-    let places = entry.plan().places(Part::Main).into_iter();
-    let mut fitting = places.filter(|place| leads_to(&place.steps, path)).flat_map(|place| {
-        let field = path.get(place.steps.len()).map(Segment::to_token);
-        let is_of = move |union: &&Union| {
-            let mut fields = union.discriminator().into_iter().chain(union.members());
-            field.as_deref().is_none_or(|field| fields.any(|it| it == field))
         };
-        let steps = place.steps;
-        place.unions.iter().filter(is_of).map(move |union| UnionAt { union, steps: steps.clone() }).collect::<Vec<_>>()
-    });
-    fitting.next()
-}
-
-fn leads_to(steps: &[UnionStep<'_>], path: &[Segment]) -> bool {
-    let fits = |(step, segment): (&UnionStep<'_>, &Segment)| match (step, segment) {
-        (UnionStep::Field(name), Segment::Field(field)) => *name == &**field,
-        (UnionStep::Items { .. }, Segment::Index(_)) | (UnionStep::Values, Segment::Key(_)) => true,
-        _ => false,
-    };
-    (steps.len() == path.len() || steps.len() + 1 == path.len()) && steps.iter().zip(path).all(fits)
-}
-
-/// A way to apply the new rendering.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum ApplyWay {
-    /// Server-side apply: `kubectl apply --server-side --force-conflicts`, Flux, and Helm 4 for releases that it installed
-    Ssa,
-    /// Client-side apply: `kubectl apply`, and Argo CD by default
-    #[default]
-    Csa,
-    /// The three-way merge of Helm 3, and of Helm 4 for releases that Helm 3 installed
-    Helm,
-    /// `kubectl patch --type=merge` with the new rendering
-    Merge,
-    /// `kubectl replace`
-    Replace,
-}
-
-impl ApplyWay {
-    /// Returns the name in the option and in JSON.
-    pub(super) fn name(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    }
-
-    /// Returns the words of reports.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Ssa => "server-side apply",
-            Self::Csa => "client-side apply",
-            Self::Helm => "Helm 3",
-            Self::Merge => "a merge patch",
-            Self::Replace => "a replace",
+        let of_union = answer(members);
+        if of_union == answer(present) {
+            return of_union;
         }
-    }
-
-    /// Returns true if the API server tells admission which fields the author sets.
-    pub(super) fn tells_manifest(self) -> bool {
-        match self {
-            Self::Ssa | Self::Csa => true,
-            Self::Helm | Self::Merge | Self::Replace => false,
-        }
-    }
-
-    /// Returns the object before the API server adds defaults.
-    pub(super) fn apply(self, engines: &ApplyEngines, apply: ApplySides<'_>) -> anyhow::Result<Value> {
-        let ApplySides { old, new, live, .. } = apply;
-        let merged = |patch: &Value| {
-            let mut after = live.clone();
-            merge(&mut after, patch);
-            after
-        };
-        Ok(match self {
-            Self::Ssa => engines.server_side(apply)?,
-            // Helm does not read the live object of a custom resource.
-            Self::Helm if engines.strategic.is_none() => merged(&two_way(old, new)),
-            Self::Csa | Self::Helm => engines.client_side(apply)?,
-            Self::Merge => merged(new),
-            Self::Replace => new.clone(),
-        })
+        ApiServerAnswer::Unknown("a rule may count an empty member as set".to_owned())
     }
 }

@@ -1,16 +1,18 @@
 //! Predicts what becomes of the unions of one object.
 
-use super::kind_rules::{ApiServerAnswer, ApplyWay, Kinds, UnionAt, union_at};
+use super::apply_way::ApplyWay;
+use super::invalid_union::{InvalidUnion, sets};
+use super::kind_rules::{ApiServerAnswer, PreviewedKind};
+use super::remedies::Remedy;
 use crate::cli::input::manifest::Document;
-use kube_unions_core::admission::{Phase, Ratcheting, Review};
-use kube_unions_core::catalog::CatalogEntry;
-use kube_unions_core::field_path::{Segment, pointer};
-use kube_unions_core::names::GroupVersionKind;
-use kube_unions_core::union::{LetThrough, UnionStep, Violation, ViolationKind};
-use kube_unions_manifests::request::ReviewedObject;
+use anyhow::bail;
+use kube_unions_core::admission::Review;
+use kube_unions_core::field_path::{FieldPath, Segment, pointer};
+use kube_unions_core::union::{LetThrough, Violation};
+use kube_unions_manifests::request::AppliedManifest;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use strategic_merge_patch::{ApplySides, server_side_manifest};
+use serde_json::Value;
+use strategic_merge_patch::ApplySides;
 
 /// The documents of one object.
 #[derive(Debug, Clone, Copy)]
@@ -63,291 +65,186 @@ pub(super) enum WithKubeUnions {
     Stored,
 }
 
-/// Something that makes the apply succeed. Each was tried.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Remedy {
-    /// Remove a member from the new rendering, which sets several.
-    KeepOne,
-    /// Write nulls for these members into the new rendering.
-    Null(Vec<String>),
-    /// Run this command once, before the apply.
-    Once(String),
-    /// Install kube-unions, with this preset for a built-in kind.
-    KubeUnions(Option<String>),
-    /// Delete the object, and create it from the new rendering.
-    Recreate,
-}
-
-/// One apply, with everything that is tried about it.
-struct PreviewTrial<'t> {
-    kinds: &'t Kinds,
-    entry: &'t CatalogEntry,
+/// One apply, and everything that is tried about it.
+#[derive(Debug)]
+pub(super) struct PreviewTrial<'t, 'd> {
+    pub(super) kind: PreviewedKind<'t>,
+    pub(super) documents: ObjectRenderings<'d>,
     way: ApplyWay,
-    documents: ObjectRenderings<'t>,
-    old: Value,
-    new: Value,
+    /// The field manager that applies.
+    manager: String,
+    old: Rendering,
+    pub(super) new: Rendering,
     live: Value,
-    after: Value,
 }
 
-/// Predicts what becomes of an object. Returns the unions that are not valid afterwards.
-pub(super) fn predict<'d>(
-    kinds: &Kinds,
-    entry: &CatalogEntry,
-    way: ApplyWay,
-    documents: ObjectRenderings<'d>,
-) -> anyhow::Result<Vec<PredictedUnion<'d>>> {
-    let kind = entry.gvk();
-    let ObjectRenderings { old, new, live } = documents;
-    // An apply does not write the status.
-    let read = |document: &Document| -> anyhow::Result<Value> {
-        let mut object: Map<String, Value> = serde_json::from_str(&document.text)?;
-        object.remove("status");
-        Ok(Value::Object(object))
-    };
-    let mut held = read(live.unwrap_or(old))?;
-    kinds.complete(kind, &mut held)?;
-    let (old, new_object) = (read(old)?, read(new)?);
-    let apply = ApplySides { old: &old, new: &new_object, live: &held, is_stored: live.is_some() };
-    let after = kinds.applied(kind, way, apply)?;
-    let trial = PreviewTrial { kinds, entry, way, documents, old, new: new_object, live: held, after };
-    let violations = trial.violations(&trial.after)?;
-    if violations.is_empty() {
-        return Ok(Vec::new());
-    }
-    let before = trial.violations(&trial.live)?;
-    let mended = trial.review(&trial.after, Phase::Both, Ratcheting::Enabled, Some(&trial.live))?;
-    let mut predicted: Vec<PredictedUnion<'d>> = Vec::new();
-    for violation in violations {
-        let Some(at) = union_at(entry, violation.path.segments()) else { continue };
-        predicted.push(trial.predicted(new, &violation, &at, &before, &mended)?);
-    }
-    Ok(predicted)
+/// A manifest of an object.
+#[derive(Debug)]
+pub(super) struct Rendering {
+    pub(super) written: Value,
+    /// With the defaults of the API server: the object that a create stores.
+    pub(super) completed: Value,
 }
 
-impl PreviewTrial<'_> {
-    /// Returns the object after another apply.
-    fn applied(&self, way: ApplyWay, new: &Value) -> anyhow::Result<Value> {
-        let is_stored = self.documents.live.is_some();
-        self.kinds.applied(self.kind(), way, ApplySides { old: &self.old, new, live: &self.live, is_stored })
+impl Rendering {
+    fn read(kind: PreviewedKind<'_>, document: &Document) -> anyhow::Result<Self> {
+        let written = kind.read(document)?;
+        Ok(Self { completed: kind.completed(written.clone())?, written })
     }
 
-    fn kind(&self) -> &GroupVersionKind {
-        self.entry.gvk()
+    /// Returns the JSON Pointer of the union's object, or of its nearest parent.
+    fn pointer(&self, invalid: &InvalidUnion<'_>) -> String {
+        // Keys of items can be defaults.
+        pointer(invalid.address.tokens(&self.completed))
     }
 
-    fn review(
-        &self,
-        object: &Value,
-        phase: Phase,
-        ratcheting: Ratcheting,
-        old: Option<&Value>,
-    ) -> anyhow::Result<Review> {
-        let document = |value: &Value| self.documents.new.with_text(value.to_string());
-        let (new, old) = (document(object), old.map(document));
-        let manifest = (old.is_some() && self.way.tells_manifest()).then(|| self.manifest());
-        let manifest = manifest.as_deref();
-        let reviewed = ReviewedObject { kind: self.kind(), new: &new, old: old.as_ref(), subresource: None, manifest };
-        Ok(reviewed.review(&self.kinds.assembly.catalog, phase, ratcheting)?)
+    /// Returns true if the manifest itself sets a member of the union.
+    fn sets(&self, invalid: &InvalidUnion<'_>, member: &str) -> bool {
+        let is_there = invalid.address.find(&self.completed).is_some();
+        is_there && sets(self.written.pointer(&self.pointer(invalid)), member)
     }
+}
 
-    /// Returns the fields that the author sets, as admission sees them: with server-side apply, the manager owns a null.
-    fn manifest(&self) -> String {
-        if self.way == ApplyWay::Ssa { server_side_manifest(&self.new).to_string() } else { self.new.to_string() }
-    }
-
-    /// Returns the violations of an object, whatever its declarations do about them.
-    fn violations(&self, object: &Value) -> anyhow::Result<Vec<Violation>> {
-        let review = self.review(object, Phase::Validate, Ratcheting::Disabled, None)?;
-        let let_through = review.let_through().kept().iter().map(|(violation, _)| violation);
-        let all = review.violations().kept().iter().chain(let_through).chain(review.observed().kept());
-        let mut all: Vec<Violation> = all.cloned().collect();
-        all.sort();
-        all.dedup();
-        Ok(all)
-    }
-
-    fn predicted<'d>(
-        &self,
-        document: &'d Document,
-        violation: &Violation,
-        at: &UnionAt<'_>,
-        before: &[Violation],
-        mended: &Review,
-    ) -> anyhow::Result<PredictedUnion<'d>> {
-        let path = violation.path.segments().get(..at.steps.len()).unwrap_or_default();
-        let object = path.iter().try_fold(&self.after, |value, segment| child(value, &segment.to_token()));
-        let value_of = |name: &str| object?.get(name);
-        let members: Vec<&str> =
-            at.union.members().filter(|name| value_of(name).is_some_and(|value| !value.is_null())).collect();
-        let value = at.union.discriminator().and_then(value_of);
-        let value = value.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-        let (tokens, in_new) = counterpart(path, &at.steps, &self.after, &self.new);
-        let pointer = pointer(tokens);
-        let (_, in_old) = counterpart(path, &at.steps, &self.after, &self.old);
-        let sets = |object: Option<&Value>, name: &str| {
-            object.and_then(|object| object.get(name)).is_some_and(|value| !value.is_null())
+impl<'t, 'd> PreviewTrial<'t, 'd> {
+    /// Reads the objects. `manager` is the field manager that applies, if it is known.
+    pub(super) fn new(
+        kind: PreviewedKind<'t>,
+        way: ApplyWay,
+        manager: Option<&str>,
+        documents: ObjectRenderings<'d>,
+    ) -> anyhow::Result<Self> {
+        let (old, new) = (Rendering::read(kind, documents.old)?, Rendering::read(kind, documents.new)?);
+        let live = match documents.live {
+            Some(live) => kind.completed(kind.read(live)?)?,
+            None if way == ApplyWay::Ssa => kind.engines().first_applied(&old.written, old.completed.clone())?,
+            None => old.completed.clone(),
         };
-        // A member that a discriminator does not select is blamed alone.
-        let blamed = violation.path.segments().get(at.steps.len()).map(Segment::to_token);
-        let blamed = blamed.filter(|_| matches!(violation.kind, ViolationKind::NotSelected { .. }));
-        let is_blamed = |name: &str| blamed.as_ref().is_none_or(|blamed| blamed == name);
-        let left_behind: Vec<(String, MemberOrigin)> = members
-            .iter()
-            .filter(|name| is_blamed(name) && !sets(in_new, name))
-            .map(|name| {
-                let origin = match (sets(in_old, name), self.documents.live) {
-                    (true, _) => MemberOrigin::OldRendering,
-                    (false, Some(_)) => MemberOrigin::LiveObject,
-                    (false, None) => MemberOrigin::Default,
-                };
-                ((*name).to_owned(), origin)
-            })
-            .collect();
-        let with_kube_unions = self.with_kube_unions(mended, path, at);
-        let remedies = if left_behind.is_empty() && self.is_invalid(&self.recreated()?, path, at)? {
-            vec![Remedy::KeepOne]
-        } else {
-            self.remedies(path, &pointer, at, value.as_deref(), &left_behind, with_kube_unions)?
+        let manager = match manager {
+            Some(manager) => manager.to_owned(),
+            None if way == ApplyWay::Ssa => {
+                kind.engines().applier(ApplySides { old: &old.written, new: &new.written, live: &live })?
+            }
+            None => String::new(),
         };
-        Ok(PredictedUnion {
-            document,
-            pointer,
-            field: violation.path.to_string(),
-            violation: violation.message(),
-            enforcement: self.kinds.enforcement(self.kind(), at, value.as_deref(), &members),
-            left_behind,
-            already: before.iter().any(|other| self.is_about(other, path, at)),
-            with_kube_unions,
-            remedies,
-        })
+        Ok(Self { kind, documents, way, manager, old, new, live })
     }
 
-    fn with_kube_unions(&self, review: &Review, path: &[Segment], at: &UnionAt<'_>) -> WithKubeUnions {
-        let is_here = |violation: &Violation| self.is_about(violation, path, at);
+    /// Returns the unions that are invalid after the apply.
+    pub(super) fn predict(&self) -> anyhow::Result<Vec<PredictedUnion<'d>>> {
+        let after = self.applied(&self.new.written)?;
+        let invalid = self.invalid(&after)?;
+        if invalid.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (before, review) = (self.invalid(&self.live)?, self.review(&after)?);
+        let predicted = |invalid: &InvalidUnion<'t>| {
+            let left_behind = self.left_behind(invalid);
+            let with_kube_unions = self.with_kube_unions(&review, &after, invalid);
+            PredictedUnion {
+                document: self.documents.new,
+                pointer: self.new.pointer(invalid),
+                field: invalid.violation.path.to_string(),
+                violation: invalid.violation.message(),
+                enforcement: self.kind.enforcement(invalid),
+                already: before.iter().any(|other| other.is_same(invalid)),
+                remedies: self.remedies(invalid, &left_behind, with_kube_unions),
+                with_kube_unions,
+                left_behind,
+            }
+        };
+        Ok(invalid.iter().map(predicted).collect())
+    }
+
+    /// Returns the object after the apply, and the answer of kube-unions.
+    pub(super) fn written_with_kube_unions(&self) -> anyhow::Result<(Value, Review)> {
+        let after = self.applied(&self.new.written)?;
+        let review = self.review(&after)?;
+        Ok((after, review))
+    }
+
+    /// Returns the object after an apply of a manifest in place of the new rendering.
+    pub(super) fn applied(&self, manifest: &Value) -> anyhow::Result<Value> {
+        self.written(self.way, manifest)
+    }
+
+    /// Returns the object after a merge patch.
+    pub(super) fn merged(&self, patch: &Value) -> anyhow::Result<Value> {
+        self.written(ApplyWay::Merge, patch)
+    }
+
+    fn written(&self, way: ApplyWay, new: &Value) -> anyhow::Result<Value> {
+        let sides = ApplySides { old: &self.old.written, new, live: &self.live };
+        let asked = way.apply(self.kind.engines(), sides, &self.manager)?;
+        if way != ApplyWay::Ssa || self.kind.is_built_in() {
+            return self.kind.completed(asked);
+        }
+        let completed = self.kind.completed(asked.clone())?;
+        match removed_null(&asked, &completed) {
+            Some(path) => bail!("{path}: the schema refuses the null of a server-side apply: leave the field out"),
+            None => Ok(completed),
+        }
+    }
+
+    /// Returns the unions that are invalid in a state of the object.
+    pub(super) fn invalid(&self, object: &Value) -> anyhow::Result<Vec<InvalidUnion<'t>>> {
+        self.kind.invalid(self.documents.new, object)
+    }
+
+    /// Returns the answer of kube-unions to the apply.
+    fn review(&self, after: &Value) -> anyhow::Result<Review> {
+        let text = self.new.written.to_string();
+        let manifest = match self.way {
+            ApplyWay::Ssa => Some(AppliedManifest::ManagedBy(&self.manager)),
+            ApplyWay::Csa => Some(AppliedManifest::Given(&text)),
+            ApplyWay::Helm | ApplyWay::Merge | ApplyWay::Replace => None,
+        };
+        self.kind.review(self.documents.new, &self.live, after, manifest)
+    }
+
+    fn left_behind(&self, invalid: &InvalidUnion<'_>) -> Vec<(String, MemberOrigin)> {
+        let members = invalid.members.iter().filter(|name| invalid.blames(name) && !self.new.sets(invalid, name));
+        let origin = |name: &str| match (self.old.sets(invalid, name), self.documents.live) {
+            (true, _) => MemberOrigin::OldRendering,
+            (false, Some(_)) => MemberOrigin::LiveObject,
+            (false, None) => MemberOrigin::Default,
+        };
+        members.map(|name| ((*name).to_owned(), origin(name))).collect()
+    }
+
+    fn with_kube_unions(&self, review: &Review, after: &Value, invalid: &InvalidUnion<'_>) -> WithKubeUnions {
+        let is_here = |violation: &Violation| {
+            self.kind.invalid_union(violation, after).is_some_and(|other| other.is_same(invalid))
+        };
         let mut let_through = review.let_through().kept().iter().filter(|(violation, _)| is_here(violation));
         if review.violations().kept().iter().any(is_here) {
             return WithKubeUnions::Refused;
         }
         match let_through.next() {
             // The presets leave the refusal to the API server.
-            Some((_, LetThrough::WarnOnly)) if self.kinds.is_built_in(self.kind()) => WithKubeUnions::Refused,
+            Some((_, LetThrough::WarnOnly)) if self.kind.is_built_in() => WithKubeUnions::Refused,
             Some(_) => WithKubeUnions::Stored,
             None => WithKubeUnions::Mended,
         }
     }
-
-    fn remedies(
-        &self,
-        path: &[Segment],
-        pointer: &str,
-        at: &UnionAt<'_>,
-        value: Option<&str>,
-        left_behind: &[(String, MemberOrigin)],
-        with_kube_unions: WithKubeUnions,
-    ) -> anyhow::Result<Vec<Remedy>> {
-        let mut remedies = Vec::new();
-        let names: Vec<String> = left_behind.iter().map(|(name, _)| name.clone()).collect();
-        let mut with_nulls = self.new.clone();
-        if let Some(object) = with_nulls.pointer_mut(pointer).and_then(Value::as_object_mut) {
-            object.extend(names.iter().map(|name| (name.clone(), Value::Null)));
-            if !self.is_invalid(&self.applied(self.way, &with_nulls)?, path, at)? {
-                remedies.push(Remedy::Null(names.clone()));
-            }
-        }
-        remedies.extend(self.once(path, at, value, &names)?);
-        if with_kube_unions == WithKubeUnions::Mended {
-            let preset = at.union.declaration().filter(|_| self.kinds.is_built_in(self.kind()));
-            remedies.push(Remedy::KubeUnions(preset.map(str::to_owned)));
-        }
-        if !self.is_invalid(&self.recreated()?, path, at)? {
-            remedies.push(Remedy::Recreate);
-        }
-        Ok(remedies)
-    }
-
-    /// Returns the command that switches the union, if its discriminator alone does.
-    fn once(
-        &self,
-        path: &[Segment],
-        at: &UnionAt<'_>,
-        value: Option<&str>,
-        left_behind: &[String],
-    ) -> anyhow::Result<Option<Remedy>> {
-        let in_object = at.steps.iter().all(|step| matches!(step, UnionStep::Field(_)));
-        let (Some(discriminator), Some(value), true) = (at.union.discriminator(), value, in_object) else {
-            return Ok(None);
-        };
-        let mut fields = Map::from_iter([(discriminator.to_owned(), json!(value))]);
-        fields.extend(left_behind.iter().map(|name| (name.clone(), Value::Null)));
-        let merged = path.iter().rev().fold(Value::Object(fields), |inner, step| json!({step.to_token(): inner}));
-        if self.is_invalid(&self.applied(ApplyWay::Merge, &merged)?, path, at)? {
-            return Ok(None);
-        }
-        let new = self.documents.new;
-        let (name, namespace) = (new.name.as_deref().unwrap_or_default(), new.namespace.as_deref());
-        // A shell would read other characters.
-        let is_plain = |text: &str| text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._".contains(&it));
-        if ![name, namespace.unwrap_or_default(), value].into_iter().all(is_plain) {
-            return Ok(None);
-        }
-        let group = if self.kinds.is_built_in(self.kind()) { String::new() } else { format!(".{}", self.kind().group) };
-        let resource = format!("{}{group}", self.kind().kind.to_lowercase());
-        let namespace = namespace.map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
-        Ok(Some(Remedy::Once(format!("kubectl patch {resource} {name}{namespace} --type=merge -p '{merged}'"))))
-    }
-
-    /// Returns the new rendering as the API server stores it, if nothing is there before.
-    fn recreated(&self) -> anyhow::Result<Value> {
-        let mut object = self.new.clone();
-        self.kinds.complete(self.kind(), &mut object)?;
-        Ok(object)
-    }
-
-    /// Returns true if a union is invalid in the object at a path.
-    fn is_invalid(&self, object: &Value, path: &[Segment], at: &UnionAt<'_>) -> anyhow::Result<bool> {
-        Ok(self.violations(object)?.iter().any(|violation| self.is_about(violation, path, at)))
-    }
-
-    /// Returns true if a violation is about a union in the object at a path. An object can have several unions.
-    fn is_about(&self, violation: &Violation, path: &[Segment], at: &UnionAt<'_>) -> bool {
-        let own = violation.path.segments();
-        own.starts_with(path) && union_at(self.entry, own).is_some_and(|other| std::ptr::eq(other.union, at.union))
-    }
 }
 
-fn child<'v>(value: &'v Value, token: &str) -> Option<&'v Value> {
-    match value.as_array() {
-        Some(items) => items.get(token.parse::<usize>().ok()?),
-        None => value.get(token),
+/// Returns the path of a null that the defaults of the API server do not replace. It removes such a null of a custom resource from every
+/// write but a server-side apply.
+fn removed_null(asked: &Value, completed: &Value) -> Option<FieldPath> {
+    let inside =
+        |segment: Segment, rest: FieldPath| [segment].into_iter().chain(rest.segments().iter().cloned()).collect();
+    match (asked, completed) {
+        (Value::Object(asked), Value::Object(completed)) => asked.iter().find_map(|(name, value)| {
+            let rest = match completed.get(name) {
+                Some(completed) => removed_null(value, completed)?,
+                None => FieldPath::root(),
+            };
+            Some(inside(Segment::Field(name.as_str().into()), rest))
+        }),
+        (Value::Array(asked), Value::Array(completed)) => {
+            let mut pairs = asked.iter().zip(completed).enumerate();
+            pairs.find_map(|(at, (asked, completed))| Some(inside(Segment::Index(at), removed_null(asked, completed)?)))
+        }
+        _ => None,
     }
-}
-
-/// Follows a path of one object in another one: items of a list correspond by their keys, or by position if the list has none. Returns
-/// the path there as far as it goes, and the value if it goes to the end.
-fn counterpart<'v>(
-    path: &[Segment],
-    steps: &[UnionStep<'_>],
-    from: &Value,
-    to: &'v Value,
-) -> (Vec<String>, Option<&'v Value>) {
-    let (mut tokens, mut here, mut there) = (Vec::new(), Some(from), to);
-    for (segment, step) in path.iter().zip(steps) {
-        let item = here.and_then(|value| child(value, &segment.to_token()));
-        let token = match step {
-            UnionStep::Items { keys } if !keys.is_empty() => {
-                let is_same = |other: &Value| {
-                    keys.iter().all(|key| item.is_some_and(|it| it.get(key.name) == other.get(key.name)))
-                };
-                let position = there.as_array().and_then(|items| items.iter().position(is_same));
-                position.map(|position| position.to_string())
-            }
-            UnionStep::Field(_) | UnionStep::Items { .. } | UnionStep::Values => Some(segment.to_token()),
-        };
-        let next = token.as_ref().and_then(|token| child(there, token));
-        let (Some(token), Some(next)) = (token, next) else { return (tokens, None) };
-        tokens.push(token);
-        (here, there) = (item, next);
-    }
-    (tokens, Some(there))
 }

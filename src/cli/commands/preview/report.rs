@@ -1,7 +1,9 @@
 //! The report of predictions: lines for people, JSON, or SARIF.
 
-use super::kind_rules::{ApiServerAnswer, ApplyWay};
-use super::prediction::{MemberOrigin, PredictedUnion, Remedy};
+use super::apply_way::ApplyWay;
+use super::kind_rules::ApiServerAnswer;
+use super::prediction::{MemberOrigin, PredictedUnion};
+use super::remedies::Remedy;
 use super::renderings::PreviewCounts;
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::diagnostic::painted;

@@ -77,3 +77,38 @@ fn an_update_begins_to_track_an_object_only_when_it_is_created() {
     let entries = applied.managers.to_managed_fields();
     assert_eq!((&entries[0]["manager"], &entries[1]["manager"]), (&json!("a"), &json!("before-first-apply")));
 }
+
+#[test]
+fn the_applier_of_a_manifest_has_most_of_its_fields() {
+    let kind = ServerSideApply::from_json_schema("Thing", "{}").unwrap();
+    let object = |fields: Value| {
+        let mut object = json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x"}});
+        object["spec"] = fields;
+        object
+    };
+    let (mut live, mut managers) = (json!({}), Managers::default());
+    for (manager, fields) in
+        [("one", json!({"a": 1, "b": 1})), ("two", json!({"c": 1})), ("three", json!({"b": 1, "d": 1}))]
+    {
+        let applied = kind.apply(&live, &managers, manager, &object(fields), Conflicts::Overwrite).unwrap();
+        (live, managers) = (applied.object, applied.managers);
+    }
+    for (fields, applier) in [
+        (json!({"a": 1, "b": 2}), "one"),
+        (json!({"b": 1, "d": 1, "e": 1}), "three"),
+        (json!({"c": {}}), "two"),
+        // Each has as many other fields, or none of the manifest.
+        (json!({"b": 1}), "otherwise"),
+        (json!({"e": 1}), "otherwise"),
+        (json!({}), "otherwise"),
+    ] {
+        let manifest = object(fields);
+        assert_eq!(kind.applier(&managers, &manifest, "otherwise").unwrap(), applier, "{manifest}");
+    }
+    // Of several, it is the expected one.
+    let all = object(json!({"a": 1, "b": 1, "c": 1, "d": 1}));
+    assert_eq!(kind.applier(&managers, &all, "one").unwrap(), "one");
+    assert_eq!(kind.applier(&managers, &all, "three").unwrap(), "three");
+    let updated = kind.update(&json!({}), &Managers::default(), "writer", &all).unwrap();
+    assert_eq!(kind.applier(&updated, &all, "otherwise").unwrap(), "otherwise");
+}

@@ -1,0 +1,88 @@
+//! Tries what makes an apply succeed.
+
+use super::invalid_union::InvalidUnion;
+use super::prediction::{MemberOrigin, PreviewTrial, WithKubeUnions};
+use kube_unions_core::union::UnionStep;
+use serde_json::{Map, Value, json};
+
+/// Something that makes the apply succeed. Each was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// Remove a member from the new rendering, which sets several.
+    KeepOne,
+    /// Write nulls for these members into the new rendering.
+    Null(Vec<String>),
+    /// Run this command once, before the apply.
+    Once(String),
+    /// Install kube-unions, with this preset for a built-in kind.
+    KubeUnions(Option<String>),
+    /// Delete the object, and create it from the new rendering.
+    Recreate,
+}
+
+impl PreviewTrial<'_, '_> {
+    /// Returns what makes a union valid.
+    pub(super) fn remedies(
+        &self,
+        invalid: &InvalidUnion<'_>,
+        left_behind: &[(String, MemberOrigin)],
+        with_kube_unions: WithKubeUnions,
+    ) -> Vec<Remedy> {
+        let recreate = self.helps(invalid, Ok(self.new.completed.clone()));
+        if left_behind.is_empty() && !recreate {
+            return vec![Remedy::KeepOne];
+        }
+        let names: Vec<&String> = left_behind.iter().map(|(name, _)| name).collect();
+        let preset = || invalid.union.declaration().filter(|_| self.kind.is_built_in()).map(str::to_owned);
+        let remedies = [
+            self.null(invalid, &names),
+            self.once(invalid, &names),
+            (with_kube_unions == WithKubeUnions::Mended).then(|| Remedy::KubeUnions(preset())),
+            recreate.then_some(Remedy::Recreate),
+        ];
+        remedies.into_iter().flatten().collect()
+    }
+
+    /// Returns true if a union is valid in the object that an attempt leads to. An attempt that fails does not help.
+    fn helps(&self, invalid: &InvalidUnion<'_>, attempt: anyhow::Result<Value>) -> bool {
+        let left = attempt.and_then(|object| self.invalid(&object));
+        left.is_ok_and(|left| !left.iter().any(|other| other.is_same(invalid)))
+    }
+
+    /// Returns the nulls for members, if they help in the new rendering.
+    fn null(&self, invalid: &InvalidUnion<'_>, members: &[&String]) -> Option<Remedy> {
+        let mut manifest = self.new.written.clone();
+        let fields = invalid.address.make(&mut manifest, &self.new.completed)?;
+        fields.extend(members.iter().map(|name| ((*name).clone(), Value::Null)));
+        let helps = !members.is_empty() && self.helps(invalid, self.applied(&manifest));
+        helps.then(|| Remedy::Null(members.iter().map(|name| (*name).clone()).collect()))
+    }
+
+    /// Returns the command that switches the union, if its discriminator alone does.
+    fn once(&self, invalid: &InvalidUnion<'_>, members: &[&String]) -> Option<Remedy> {
+        let name = |step: &UnionStep<'_>| match step {
+            UnionStep::Field(name) => Some((*name).to_owned()),
+            UnionStep::Items { .. } | UnionStep::Values => None,
+        };
+        let path: Vec<String> = invalid.steps.iter().map(name).collect::<Option<_>>()?;
+        let (discriminator, value) = (invalid.union.discriminator()?, invalid.value.as_deref()?);
+        let mut fields = Map::from_iter([(discriminator.to_owned(), json!(value))]);
+        fields.extend(members.iter().map(|name| ((*name).clone(), Value::Null)));
+        let patch = path.iter().rev().fold(Value::Object(fields), |inner, name| json!({name: inner}));
+        if !self.helps(invalid, self.merged(&patch)) {
+            return None;
+        }
+        let new = self.documents.new;
+        let (name, namespace) = (new.name.as_deref().unwrap_or_default(), new.namespace.as_deref());
+        // A shell would read other characters.
+        let is_plain = |text: &str| text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._".contains(&it));
+        if ![name, namespace.unwrap_or_default(), value].into_iter().all(is_plain) {
+            return None;
+        }
+        let kind = self.kind.name();
+        let group = if self.kind.is_built_in() { String::new() } else { format!(".{}", kind.group) };
+        let resource = format!("{}{group}", kind.kind.to_lowercase());
+        let namespace = namespace.map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
+        Some(Remedy::Once(format!("kubectl patch {resource} {name}{namespace} --type=merge -p '{patch}'")))
+    }
+}
