@@ -11,6 +11,7 @@ mod law;
 mod managers;
 mod place;
 mod player;
+mod previewed;
 mod rows;
 mod server;
 

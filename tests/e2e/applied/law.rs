@@ -33,12 +33,12 @@ const PLACES: usize = 8;
 const OF_THE_API_SERVER: &str = "OfTheApiServer";
 
 /// A random kind.
-struct RandomKind {
-    definition: Value,
-    declaration: Value,
-    places: Vec<Place>,
-    group: String,
-    name: String,
+pub(super) struct RandomKind {
+    pub(super) definition: Value,
+    pub(super) declaration: Value,
+    pub(super) places: Vec<Place>,
+    pub(super) group: String,
+    pub(super) name: String,
 }
 
 /// A manifest that is applied three times over an object, and the schema of its union.
@@ -133,7 +133,7 @@ fn run(server: &Server, enforcement: Enforcement, seed: u64, count: usize) -> BT
     answers
 }
 
-fn define(server: &Server, kinds: &[RandomKind]) {
+pub(super) fn define(server: &Server, kinds: &[RandomKind]) {
     for kind in kinds {
         crate::kind::apply(server.client(), &kind.definition);
     }
@@ -178,7 +178,7 @@ fn alone<'c>(
 }
 
 /// Enforces the unions of the kinds, and waits until they are in force.
-fn enforce(server: &Server, enforcement: Enforcement, group: &str, kinds: &[RandomKind]) {
+pub(super) fn enforce(server: &Server, enforcement: Enforcement, group: &str, kinds: &[RandomKind]) {
     let kubectl = server.kubectl("law");
     if enforcement == Enforcement::Webhook {
         server.register(group);
@@ -199,7 +199,7 @@ fn enforce(server: &Server, enforcement: Enforcement, group: &str, kinds: &[Rand
 }
 
 impl RandomKind {
-    fn new(group: &str, number: usize, random: &mut Dice, unusual: &mut Unusual) -> Self {
+    pub(super) fn new(group: &str, number: usize, random: &mut Dice, unusual: &mut Unusual) -> Self {
         let name = format!("Kind{number}");
         let places: Vec<Place> = (0..PLACES).map(|_| Place::random(random, unusual, 0)).collect();
         let fields = places.iter().enumerate().map(|(number, place)| (format!("p{number}"), place.schema()));
@@ -208,6 +208,12 @@ impl RandomKind {
         let probe = json!({"type": "object", "properties": {"a": text, "b": text},
             "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]});
         properties.insert("probe".to_owned(), probe);
+        // Fields without unions, for field managers that share objects.
+        properties.insert("tags".to_owned(), json!({"type": "array", "items": text, "x-kubernetes-list-type": "set"}));
+        let values = json!({"type": "object", "additionalProperties": text});
+        properties.insert("labels".to_owned(), values.clone());
+        properties.insert("whole".to_owned(), values);
+        properties["whole"]["x-kubernetes-map-type"] = json!("atomic");
         let mut schema =
             json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
         let unions = lift_unions(&mut schema);
@@ -222,7 +228,7 @@ impl RandomKind {
         }
     }
 
-    fn collection(&self) -> String {
+    pub(super) fn collection(&self) -> String {
         format!("/apis/{}/v1/namespaces/default/{}s", self.group, self.name.to_lowercase())
     }
 
