@@ -132,6 +132,12 @@ impl Schema {
         self.type_name.as_deref() == Some("string") && !self.untyped
     }
 
+    /// Returns true for a list of which a field manager owns each item. Nobody owns an empty one.
+    pub(crate) fn has_owned_items(&self) -> bool {
+        let merges = matches!(self.list_type.as_deref(), Some("map" | "set")) || !self.list_keys().is_empty();
+        merges && self.items.as_ref().is_some_and(|items| !items.untyped)
+    }
+
     /// Returns true if a field manager that applies a value here owns all of it, and not each field or item.
     pub(crate) fn is_atomic(&self) -> bool {
         match &self.items {

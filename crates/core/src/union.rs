@@ -83,6 +83,8 @@ struct Member {
     empty_is_unset: bool,
     /// True if the member may be null.
     nullable: bool,
+    /// True for a list of which a field manager owns each item: an empty one leaves no trace in `metadata.managedFields`.
+    owned_by_item: bool,
 }
 
 /// A value of the discriminator, and the members that it selects.
@@ -109,7 +111,7 @@ impl Member {
         let selecting = || choices.iter().filter(|choice| choice.selected.contains(index));
         let values = selecting().map(|choice| Arc::clone(&choice.value)).collect();
         let group = selecting().next().map_or(MemberSet::of(index), |choice| choice.selected);
-        Self { name: name.into(), values, group, empty_is_unset, nullable: false }
+        Self { name: name.into(), values, group, empty_is_unset, nullable: false, owned_by_item: false }
     }
 }
 
@@ -162,6 +164,11 @@ impl Union {
     /// Returns the members that count as not set if they are `false`, zero, `""`, `{}` or `[]`, sorted.
     pub fn empty_is_unset(&self) -> impl Iterator<Item = &str> {
         self.members.iter().filter(|member| member.empty_is_unset).map(|member| &*member.name)
+    }
+
+    /// Returns the members of which field managers own each item and not the list, sorted. An empty one has no owner.
+    pub fn owned_by_item(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().filter(|member| member.owned_by_item).map(|member| &*member.name)
     }
 
     /// Returns true if a member may be null, which counts as not set.

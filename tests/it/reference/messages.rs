@@ -83,10 +83,12 @@ fn violations() -> [ViolationKind; 11] {
     ]
 }
 
-fn changes() -> [ChangeReason; 3] {
+fn changes() -> [ChangeReason; 5] {
     [
         ChangeReason::ClearedByDiscriminator { discriminator: name("DISCRIMINATOR"), value: name("VALUE") },
         ChangeReason::ClearedByMember { member: name("MEMBER") },
+        ChangeReason::ClearedUnowned,
+        ChangeReason::ClearedNull,
         ChangeReason::Deduced { value: name("VALUE"), member: name("MEMBER"), boolean: false },
     ]
 }

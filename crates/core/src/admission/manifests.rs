@@ -107,7 +107,7 @@ fn owns_annotation(field_set: &str) -> bool {
 impl<'a> ManifestSource<'a> {
     /// Returns a manifest that the caller knows.
     pub(super) fn given(manifest: &'a str) -> Manifests<Self> {
-        Manifests { own: Self::Given(manifest), earlier: None, updated: None, others: Vec::new() }
+        Manifests { own: Self::Given(manifest), earlier: None, updated: None, others: Vec::new(), server_side: false }
     }
 
     /// Finds the manifests of a request. Returns `None` if the request is not an apply.
@@ -120,7 +120,7 @@ impl<'a> ManifestSource<'a> {
         if let Some(own) = own {
             let earlier = FieldSets::of(old, &manager, &api_version, subject.part).own;
             let [earlier, updated] = [earlier, updated].map(|set| set.map(Self::FieldSet));
-            return Some(Manifests { own: Self::FieldSet(own), earlier, updated, others });
+            return Some(Manifests { own: Self::FieldSet(own), earlier, updated, others, server_side: true });
         }
         // The annotation tells nothing about the status.
         let is_apply = manager == CLIENT_SIDE_APPLY || (owns_annotation && !manager.starts_with(COMMANDS));
@@ -128,7 +128,7 @@ impl<'a> ManifestSource<'a> {
             return None;
         }
         let annotation = |metadata| Some(Self::Annotation(field(field(metadata, "annotations")?, LAST_APPLIED)?));
-        Some(Manifests { own: annotation(new)?, earlier: annotation(old), updated: None, others })
+        Some(Manifests { own: annotation(new)?, earlier: annotation(old), updated: None, others, server_side: false })
     }
 
     /// Returns the manifest as JSON text. Returns `None` if it cannot be read, or is of another kind or version.

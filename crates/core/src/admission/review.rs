@@ -82,7 +82,10 @@ impl Review {
                 ChangeReason::Deduced { value, .. } => {
                     listing.push(format_args!("{}=\"{}\"", change.path, Printable::new(value, LONGEST_VALUE)));
                 }
-                ChangeReason::ClearedByDiscriminator { .. } | ChangeReason::ClearedByMember { .. } => {
+                ChangeReason::ClearedByDiscriminator { .. }
+                | ChangeReason::ClearedByMember { .. }
+                | ChangeReason::ClearedUnowned
+                | ChangeReason::ClearedNull => {
                     listing.push(&change.path);
                 }
             }

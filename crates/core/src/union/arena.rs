@@ -35,6 +35,10 @@ const ENTRY_HAS_NODE: u32 = 1 << 29;
 /// The bit in the first word of an object that is set if each of its fields is a member that is set.
 const ONLY_MEMBERS: u32 = 1 << 15;
 
+/// The positions in the first word of a state of the masks that tell which words of its sets follow: the members that are set, the
+/// empty lists among them, and the nulls.
+const SET_MASKS: [u32; 3] = [8, 13, 17];
+
 /// The number of words before the node of an item.
 pub(super) const ITEM: u32 = 2;
 
@@ -84,6 +88,10 @@ pub(super) struct ObjectRef<'s> {
 pub(super) struct UnionState<'s> {
     pub(super) discriminator: ScalarRef<'s>,
     pub(super) members: MemberSet,
+    /// The members of them that are empty lists which nobody can own.
+    pub(super) unowned: MemberSet,
+    /// The members that are null and cannot be. They are not set.
+    pub(super) nulls: MemberSet,
 }
 
 /// A value that is read as a discriminator or as a list key.
@@ -372,14 +380,17 @@ impl Arena<'_> {
             discriminator = self.stored_scalar(next);
             next = next.saturating_add(2);
         }
-        let mut parts = [0; 4];
-        for (bit, part) in (0..).zip(&mut parts) {
-            if head & 1 << (8 + bit) != 0 {
-                *part = self.word(next);
-                next = next.saturating_add(1);
+        let [members, unowned, nulls] = SET_MASKS.map(|shift| {
+            let mut parts = [0; 4];
+            for (bit, part) in (shift..).zip(&mut parts) {
+                if head & 1 << bit != 0 {
+                    *part = self.word(next);
+                    next = next.saturating_add(1);
+                }
             }
-        }
-        UnionState { discriminator, members: MemberSet::from_words(parts) }
+            MemberSet::from_words(parts)
+        });
+        UnionState { discriminator, members, unowned, nulls }
     }
 
     fn word(&self, at: u32) -> u32 {
@@ -394,7 +405,8 @@ fn counts(head: u32) -> [u32; 3] {
 }
 
 fn state_length(head: u32) -> u32 {
-    1 + (head >> 8 & 0xf).count_ones() + 2 * (head >> 12 & 1)
+    let sets = SET_MASKS.map(|shift| (head >> shift & 0xf).count_ones());
+    1 + sets.iter().sum::<u32>() + 2 * (head >> 12 & 1)
 }
 
 fn position_of(head: u32) -> u8 {

@@ -34,6 +34,11 @@ pub enum ChangeReason {
         /// The member that was set.
         member: Arc<str>,
     },
+    /// An empty list that came with a server-side apply is cleared beside another choice: `metadata.managedFields` does not tell who sets
+    /// it.
+    ClearedUnowned,
+    /// A null that a server-side apply left in a field that cannot be null is removed.
+    ClearedNull,
     /// The discriminator is set because a member is set.
     Deduced {
         /// The new value of the discriminator.
@@ -54,9 +59,10 @@ impl Change {
     /// Returns the patch operation that makes the change.
     pub fn operation(&self) -> PatchOperation {
         match &self.reason {
-            ChangeReason::ClearedByDiscriminator { .. } | ChangeReason::ClearedByMember { .. } => {
-                PatchOperation::Remove(self.path.clone())
-            }
+            ChangeReason::ClearedByDiscriminator { .. }
+            | ChangeReason::ClearedByMember { .. }
+            | ChangeReason::ClearedUnowned
+            | ChangeReason::ClearedNull => PatchOperation::Remove(self.path.clone()),
             ChangeReason::Deduced { value, boolean, .. } => {
                 let value = if *boolean { (&**value == "true").into() } else { (&**value).into() };
                 PatchOperation::Set(self.path.clone(), value)
@@ -70,7 +76,7 @@ impl ChangeReason {
     pub(super) fn memory(&self) -> usize {
         match self {
             Self::ClearedByDiscriminator { value, .. } => value.len().saturating_add(2 * size_of::<usize>()),
-            Self::ClearedByMember { .. } | Self::Deduced { .. } => 0,
+            Self::ClearedByMember { .. } | Self::ClearedUnowned | Self::ClearedNull | Self::Deduced { .. } => 0,
         }
     }
 }
@@ -90,6 +96,10 @@ impl fmt::Display for ChangeReason {
                 write!(f, "cleared because `{discriminator}` changed to \"{value}\"")
             }
             Self::ClearedByMember { member } => write!(f, "cleared because `{member}` was set"),
+            Self::ClearedUnowned => f.write_str(
+                "cleared because an empty list in a server-side apply is no choice beside another one; leave it out of the manifest",
+            ),
+            Self::ClearedNull => f.write_str("cleared because the server-side apply left it null"),
             Self::Deduced { value, member, .. } => write!(f, "set to \"{value}\" because `{member}` is set"),
         }
     }

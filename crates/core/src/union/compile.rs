@@ -14,7 +14,9 @@ pub use fault::PlaceFault;
 pub(crate) use missing::not_beside;
 
 use super::Union;
-use super::plan::{FieldNode, ItemKeyDefault, KnownFields, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
+use super::plan::{
+    FieldNode, ItemKeyDefault, KnownFields, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role, ValueRules,
+};
 use crate::declaration::FaultKind;
 use crate::schema::{Declared, DefaultValue, Extension, Origin, Place, Schema, Severity, Source, WrittenUnion};
 use check::{Faults, NO_MEMBERS, PreparedObject};
@@ -171,10 +173,15 @@ impl UnionCompiler {
                 Role::Member { union, index } => unions.get(usize::from(*union)).and_then(|union| union.member(*index)),
                 Role::Bystander | Role::Discriminator { .. } => None,
             };
-            let empty_is_unset = member.is_some_and(|member| member.empty_is_unset);
             let is_boolean =
                 matches!(role, Role::Discriminator { union } if booleans.get(usize::from(*union)) == Some(&true));
-            fields.insert(name.clone(), FieldNode { empty_is_unset, is_boolean, ..FieldNode::new(name, *role) });
+            let values = member.map(|member| ValueRules {
+                empty_is_unset: member.empty_is_unset,
+                owned_by_item: member.owned_by_item,
+                nullable: member.nullable,
+            });
+            let values = values.unwrap_or_default();
+            fields.insert(name.clone(), FieldNode { values, is_boolean, ..FieldNode::new(name, *role) });
         }
         let is_other = |name: &str| !roles.contains_key(name) && !at.keys.iter().any(|key| **key == *name);
         let known = if schema.untyped || schema.type_name.is_none() {

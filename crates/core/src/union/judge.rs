@@ -194,7 +194,7 @@ impl<'w> Walk<'w> {
         }
         for (position, child) in new.children() {
             if let Some(field) = usize::try_from(position).ok().and_then(|at| node.fields.get(at))
-                && let (Role::Member { union, index }, true) = (field.role, field.empty_is_unset)
+                && let (Role::Member { union, index }, true) = (field.role, field.values.empty_is_unset)
                 && let Some(Node::Object(inside)) = field.child.and_then(|child| self.plan.node(child))
                 && child.object().has_only_members()
             {
@@ -233,21 +233,30 @@ impl<'w> Walk<'w> {
         let Some(union) = union else { return Ok(None) };
         let before = old.known().map(|object| object.state(position));
         let claims = claims.map(|claims| claims.of_union(position, state));
+        let residue = claims.as_ref().map(|claims| claims.residue(union, before.as_ref(), &state)).unwrap_or_default();
+        let cleared = if self.rules.normalize { residue.all() } else { MemberSet::EMPTY };
+        let chosen = UnionState { members: state.members.less(cleared), ..state };
         let mut normalized =
-            if union.is_normalized() { normalize(union, before.as_ref(), &state) } else { Normalized::default() };
+            if union.is_normalized() { normalize(union, before.as_ref(), &chosen) } else { Normalized::default() };
         if let Some(claims) = &claims {
-            normalized = claims.restrict(union, before.as_ref(), &state, normalized);
+            normalized = claims.restrict(union, before.as_ref(), &chosen, normalized);
         }
         let contradicted = !normalized.contradictions.is_empty();
-        self.judgement.would_change |=
-            !self.rules.normalize && (!normalized.clear.is_empty() || normalized.deduce.is_some());
+        let changes = || !normalized.clear.is_empty() || normalized.deduce.is_some() || !residue.all().is_empty();
+        self.judgement.would_change |= !self.rules.normalize && changes();
+        let came = before.map_or(MemberSet::EMPTY, |before| state.unowned.less(before.members));
+        self.judgement.would_change |= claims.is_none()
+            && union.is_normalized()
+            && !came.with(state.nulls).is_empty()
+            && !is_settled(union, &state);
         let applies = self.rules.normalize && !contradicted;
-        let stored = if applies { normalized.applied_to(union, state) } else { state };
+        let stored = if applies { normalized.applied_to(union, chosen) } else { chosen };
         let mut finding = JudgedUnion {
             union,
             position,
             state: UnionState { members: stored.members.less(emptied), ..stored },
-            clear: if applies { normalized.clear } else { MemberSet::EMPTY },
+            clear: cleared.with(if applies { normalized.clear } else { MemberSet::EMPTY }),
+            residue,
             cause: normalized.cause,
             deduced: normalized.deduce.filter(|_| applies),
             faults: normalized.contradictions,
@@ -262,9 +271,9 @@ impl<'w> Walk<'w> {
         if !finding.faults.is_empty() {
             // A union that is created has nothing that the manifest could switch.
             if let Some(claims) = claims.as_ref().filter(|_| before.is_some()) {
-                finding.faults = finding.faults.told_by(claims.contradiction(union, &state));
+                finding.faults = finding.faults.told_by(claims.contradiction(union, &chosen));
             }
-            let sent = UnionState { members: state.members.less(emptied), ..state };
+            let sent = UnionState { members: chosen.members.less(emptied), ..chosen };
             let untouched = || match old {
                 Old::Known(_) => Ok(before.is_some_and(|before| before.same_choice(&sent))),
                 Old::Lost(witnesses) => witnesses.stood(node.union(position), &sent),
@@ -296,7 +305,7 @@ impl<'w> Walk<'w> {
             let JudgedUnion { union, faults, .. } = finding;
             let mut push = |field, what| events.push(Event { field, finding: number, what });
             for index in finding.clear.iter() {
-                push(union.member_name(index), EventKind::Clear)?;
+                push(union.member_name(index), EventKind::Clear(index))?;
             }
             if let Some(index) = finding.deduced {
                 push(union.discriminator().unwrap_or_default(), EventKind::Deduce(index))?;
@@ -324,7 +333,7 @@ impl<'w> Walk<'w> {
                 continue;
             };
             match *what {
-                EventKind::Clear => self.change(here, field, finding.clearing())?,
+                EventKind::Clear(index) => self.change(here, field, finding.clearing(index))?,
                 EventKind::Deduce(index) => self.change(here, field, finding.deduction(index))?,
                 EventKind::Breach(_) if self.is_full(finding) => self.leave_out(finding, 1),
                 EventKind::Breach(breach) => {

@@ -31,6 +31,8 @@ pub(crate) struct Manifests<T> {
     pub(crate) updated: Option<T>,
     /// The fields that other field managers set by applies. More than [`MOST_OTHERS`] are not compared.
     pub(crate) others: Vec<T>,
+    /// True for a server-side apply. Its manifest is known by owned fields, of which an empty list of owned items has none.
+    pub(crate) server_side: bool,
 }
 
 impl<T> Manifests<T> {
@@ -42,7 +44,8 @@ impl<T> Manifests<T> {
         let Some(own) = read(&self.own)? else { return Ok(None) };
         let [earlier, updated] = [&self.earlier, &self.updated].map(|one| one.as_ref().map(&mut read).transpose());
         let others = self.others.iter().filter_map(|other| read(other).transpose()).collect::<Result<_, _>>()?;
-        Ok(Some(Manifests { own, earlier: earlier?.flatten(), updated: updated?.flatten(), others }))
+        let (earlier, updated) = (earlier?.flatten(), updated?.flatten());
+        Ok(Some(Manifests { own, earlier, updated, others, server_side: self.server_side }))
     }
 }
 
@@ -58,8 +61,26 @@ enum Claim<'m> {
 }
 
 /// The parts of all manifests that belong to one place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Claims<'m> {
+    all: [Claim<'m>; MANIFESTS],
+    server_side: bool,
+}
+
+/// The members of a union that a server-side apply leaves in the new object although nobody chooses them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Claims<'m>([Claim<'m>; MANIFESTS]);
+pub(super) struct Residue {
+    /// Lists that became empty.
+    pub(super) empty: MemberSet,
+    /// Members that are null and cannot be, and that the manifest does not set.
+    pub(super) nulls: MemberSet,
+}
+
+impl Residue {
+    pub(super) fn all(self) -> MemberSet {
+        self.empty.with(self.nulls)
+    }
+}
 
 /// The parts of all manifests that belong to one union.
 #[derive(Debug)]
@@ -68,6 +89,7 @@ pub(super) struct UnionClaims<'m> {
     earlier: UnionState<'m>,
     updated: UnionState<'m>,
     others: [UnionState<'m>; MOST_OTHERS],
+    server_side: bool,
 }
 
 impl<'m> Manifests<Projection<'m>> {
@@ -75,8 +97,8 @@ impl<'m> Manifests<Projection<'m>> {
     pub(super) fn claims(&'m self) -> Claims<'m> {
         let known = [Some(&self.own), self.earlier.as_ref(), self.updated.as_ref()];
         let all = known.into_iter().chain(self.others.iter().map(Some));
-        let mut claims = Claims::default();
-        for (claim, manifest) in claims.0.iter_mut().zip(all) {
+        let mut claims = Claims { all: [Claim::Nothing; MANIFESTS], server_side: self.server_side };
+        for (claim, manifest) in claims.all.iter_mut().zip(all) {
             *claim = manifest.and_then(Projection::root).map_or(Claim::Nothing, Claim::of);
         }
         claims
@@ -96,11 +118,15 @@ impl<'m> Claim<'m> {
         }
     }
 
-    fn state(self, union: u8, new: UnionState<'m>) -> UnionState<'m> {
+    fn state(self, union: u8, new: UnionState<'m>, server_side: bool) -> UnionState<'m> {
         match self {
             Self::Nothing => UnionState::default(),
             Self::Whole => new,
-            Self::Part(shape) => shape.object().state(union),
+            Self::Part(shape) => {
+                let state = shape.object().state(union);
+                let unowned = if server_side { state.unowned } else { MemberSet::EMPTY };
+                UnionState { members: state.members.less(unowned), ..state }
+            }
         }
     }
 }
@@ -108,13 +134,14 @@ impl<'m> Claim<'m> {
 impl<'m> Claims<'m> {
     /// Returns the claims of the field at a position of the plan's node.
     pub(super) fn child(&self, position: u32) -> Self {
-        Self(self.0.map(|claim| claim.inside(|shape| shape.object().child(position))))
+        Self { all: self.all.map(|claim| claim.inside(|shape| shape.object().child(position))), ..*self }
     }
 
     /// Returns the claims of one of the object's unions. `new` is its state in the new object.
     pub(super) fn of_union(&self, union: u8, new: UnionState<'m>) -> UnionClaims<'m> {
-        let [own, earlier, updated, others @ ..] = self.0.map(|claim| claim.state(union, new));
-        UnionClaims { own, earlier, updated, others }
+        let server_side = self.server_side;
+        let [own, earlier, updated, others @ ..] = self.all.map(|claim| claim.state(union, new, server_side));
+        UnionClaims { own, earlier, updated, others, server_side }
     }
 }
 
@@ -128,7 +155,7 @@ pub(super) struct ItemClaims<'m> {
 impl<'m> ItemClaims<'m> {
     pub(super) fn new(lists: Claims<'m>, meter: &'m dyn Meter) -> Result<Self, Exhausted> {
         let mut items = [const { None }; MANIFESTS];
-        for (items, claim) in items.iter_mut().zip(lists.0) {
+        for (items, claim) in items.iter_mut().zip(lists.all) {
             if let Claim::Part(list) = claim {
                 *items = Some(KeyedItems::new(list, meter)?);
             }
@@ -139,7 +166,7 @@ impl<'m> ItemClaims<'m> {
     /// Returns the claims of the item that has the keys of `item`.
     pub(super) fn of(&self, item: ObjectRef<'_>) -> Claims<'m> {
         let mut claims = self.lists;
-        for (claim, items) in claims.0.iter_mut().zip(&self.items) {
+        for (claim, items) in claims.all.iter_mut().zip(&self.items) {
             *claim = claim.inside(|_| match items.as_ref()?.find(item) {
                 KeyMatch::Once(shape) => Some(shape),
                 KeyMatch::Never | KeyMatch::Twice => None,
@@ -160,13 +187,13 @@ pub(super) fn map_values<'m>(map: Option<NodeRef<'m>>) -> impl FnMut(&str) -> Op
 
 /// Returns a function from ascending keys to the claims of the values of a map.
 pub(super) fn value_claims<'m>(maps: Claims<'m>) -> impl FnMut(&str) -> Claims<'m> {
-    let mut values = maps.0.map(|claim| match claim {
+    let mut values = maps.all.map(|claim| match claim {
         Claim::Part(map) => map_values(Some(map)),
         Claim::Nothing | Claim::Whole => map_values(None),
     });
     move |key| {
         let mut claims = maps;
-        for (claim, values) in claims.0.iter_mut().zip(&mut values) {
+        for (claim, values) in claims.all.iter_mut().zip(&mut values) {
             *claim = claim.inside(|_| values(key));
         }
         claims
@@ -174,6 +201,29 @@ pub(super) fn value_claims<'m>(maps: Claims<'m>) -> impl FnMut(&str) -> Claims<'
 }
 
 impl UnionClaims<'_> {
+    /// Returns the members that a server-side apply leaves in the new object although nobody chooses them.
+    ///
+    /// Nobody owns an empty list of owned items, so nothing tells if the manifest sets it. It may have been cleared before, and come back.
+    /// One that comes is no choice beside a value or a member that the manifest sets, nor beside another empty list.
+    pub(super) fn residue(&self, union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Residue {
+        if !self.server_side || !union.is_normalized() || new.is_wrong_type() {
+            return Residue::default();
+        }
+        let nulls = new.nulls.less(self.own.members);
+        let came = old.map_or(MemberSet::EMPTY, |old| new.unowned.less(old.members)).less(self.own.members);
+        if came.is_empty() {
+            return Residue { empty: came, nulls };
+        }
+        if union.form == Form::Map || sets_value(union, &self.own, new) {
+            let selected = union.choice(new.value()).map_or(MemberSet::EMPTY, |choice| choice.selected);
+            return Residue { empty: came.less(selected), nulls };
+        }
+        let firm = self.own.members.both(new.members).with(new.unowned);
+        let is_beside_others = |index: &u8| !firm.less(union.group_of(*index)).is_empty();
+        let beside = came.iter().filter(is_beside_others).map(MemberSet::of);
+        Residue { empty: beside.fold(MemberSet::EMPTY, MemberSet::with), nulls }
+    }
+
     /// Returns what the manifest of the request allows of a normalisation.
     pub(super) fn restrict(
         &self,

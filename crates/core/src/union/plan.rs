@@ -77,8 +77,7 @@ pub(super) enum ItemKeyDefault {
 pub(super) struct FieldNode {
     pub(super) name: Box<str>,
     pub(super) role: Role,
-    /// True for a member whose empty value counts as not set.
-    pub(super) empty_is_unset: bool,
+    pub(super) values: ValueRules,
     /// The position of the field among the keys of the list, if the object is an item of a keyed list.
     pub(super) key: Option<u8>,
     /// True for a discriminator that is a boolean.
@@ -86,6 +85,23 @@ pub(super) struct FieldNode {
     /// True if the schema says that the field is a string.
     pub(super) is_string: bool,
     pub(super) child: Option<NodeIndex>,
+}
+
+/// The meaning of a field's empty values and nulls.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ValueRules {
+    /// True for a member whose empty value counts as not set.
+    pub(super) empty_is_unset: bool,
+    /// True for a member of which field managers own each item and not the list.
+    pub(super) owned_by_item: bool,
+    /// True unless the field is a member that cannot be null.
+    pub(super) nullable: bool,
+}
+
+impl Default for ValueRules {
+    fn default() -> Self {
+        Self { empty_is_unset: false, owned_by_item: false, nullable: true }
+    }
 }
 
 /// The role of a field in the unions of its object. Unions are numbered from the object's first.
@@ -164,7 +180,7 @@ impl FieldNode {
         Self {
             name: name.into(),
             role,
-            empty_is_unset: false,
+            values: ValueRules::default(),
             key: None,
             is_boolean: false,
             is_string: false,

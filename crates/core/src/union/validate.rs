@@ -7,7 +7,7 @@ use super::{Form, MemberSet, Union};
 /// Returns true if neither normalisation nor validation finds anything in a union, whatever it was before and whatever a manifest sets
 /// of it.
 pub(super) fn is_settled(union: &Union, new: &UnionState<'_>) -> bool {
-    if new.is_wrong_type() {
+    if new.is_wrong_type() || !new.nulls.is_empty() {
         return false;
     }
     match (union.form, new.members.first()) {

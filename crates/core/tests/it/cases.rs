@@ -1,7 +1,7 @@
 //! The rules as rows of data: every file under `tests/cases`, except those with a runner of their own.
 
 use fixtures::applies::{CLIENT_SIDE_APPLY, LAST_APPLIED, field_set};
-use fixtures::cases::{Alone, Applied, Mode, Row, Way};
+use fixtures::cases::{Alone, Applied, Mode, Row, Suite, Way};
 use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{self, GROUP, Verdict, Write, reversed, thing};
 use kube_unions_core::admission::{Phase, Ratcheting};
@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Returns the metadata of an object with this evidence, which is of a manifest of the request's field manager.
-fn metadata(evidence: &Applied, own: Option<&Value>, subresource: Option<&str>) -> Value {
+fn metadata(schema: &Value, evidence: &Applied, own: Option<&Value>, subresource: Option<&str>) -> Value {
     let entry = |manager: &str, manifest: &Value| {
         let mut entry = json!({"manager": manager, "operation": "Apply", "apiVersion": format!("{GROUP}/v1"),
-            "fieldsType": "FieldsV1", "fieldsV1": field_set(manifest)});
+            "fieldsType": "FieldsV1", "fieldsV1": field_set(schema, manifest)});
         if let Some(subresource) = subresource {
             entry["subresource"] = json!(subresource);
         }
@@ -40,10 +40,10 @@ fn metadata(evidence: &Applied, own: Option<&Value>, subresource: Option<&str>) 
     metadata
 }
 
-fn write_of(row: &Row) -> Write {
+fn write_of(row: &Row, schema: &Value) -> Write {
     let (mut old, mut new) = (row.old.as_ref().map(thing), row.new.as_ref().map(thing));
     if let Some(applied) = &row.applied {
-        let metadata = |own| metadata(applied, own, row.subresource.as_deref());
+        let metadata = |own| metadata(schema, applied, own, row.subresource.as_deref());
         if let Some(new) = &mut new {
             new["metadata"] = metadata(applied.manifest.as_ref().or(row.new.as_ref()));
         }
@@ -70,8 +70,9 @@ fn write_of(row: &Row) -> Write {
     }
 }
 
-fn hold(row: &Row, catalog: &Catalog, alone: Option<Alone>) {
-    let write = write_of(row);
+fn hold(row: &Row, catalog: &Catalog, suite: &Suite) {
+    let alone = suite.phase;
+    let write = write_of(row, &suite.schema);
     let answer_to = |write: &Write| match alone {
         None => reviews::admit(catalog, write),
         Some(Alone::Mutate) => reviews::ask(catalog, Phase::Mutate, write),
@@ -124,7 +125,7 @@ fn every_row_holds() {
             rows += 1;
             // The order of keys in the definition must not matter, as in the objects.
             let held =
-                catch_unwind(AssertUnwindSafe(|| catalogs.iter().for_each(|catalog| hold(row, catalog, suite.phase))));
+                catch_unwind(AssertUnwindSafe(|| catalogs.iter().for_each(|catalog| hold(row, catalog, &suite))));
             if held.is_err() {
                 failures.push(format!("{path}: {}", row.description));
             }

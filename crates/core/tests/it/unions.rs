@@ -12,6 +12,7 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 enum Node {
     Text,
+    Set,
     Object(Fields),
     KeyedList(Fields),
     AtomicList(Fields),
@@ -64,10 +65,11 @@ enum Empty {
 
 fn node(depth: u32) -> BoxedStrategy<Node> {
     if depth == 0 {
-        return Just(Node::Text).boxed();
+        return prop_oneof![2 => Just(Node::Text), 1 => Just(Node::Set)].boxed();
     }
     prop_oneof![
         2 => Just(Node::Text),
+        1 => Just(Node::Set),
         2 => fields(depth - 1, 1..4).prop_map(Node::Object),
         1 => fields(depth - 1, 1..4).prop_map(Node::KeyedList),
         1 => fields(depth - 1, 1..4).prop_map(Node::AtomicList),
@@ -93,6 +95,7 @@ impl Node {
     fn schema(&self) -> Value {
         match self {
             Self::Text => json!({"type": "string"}),
+            Self::Set => json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),
             Self::Object(fields) => fields.schema(),
             Self::Map(fields) => json!({"type": "object", "additionalProperties": fields.schema()}),
             Self::AtomicList(fields) => {
@@ -112,6 +115,9 @@ impl Node {
         let key = prop_oneof![Just("k0"), Just("k1"), Just("a/b~c")];
         let right = match self {
             Self::Text => prop_oneof![Just(json!("")), Just(json!("x")), Just(json!("y"))].boxed(),
+            Self::Set => {
+                prop_oneof![3 => Just(json!([])), 1 => Just(json!(["x"])), 1 => Just(json!(["y", "x"]))].boxed()
+            }
             Self::Object(fields) => fields.value(misfits),
             Self::AtomicList(fields) => vec(fields.value(misfits), 0..3).prop_map(Value::Array).boxed(),
             Self::Map(fields) => {

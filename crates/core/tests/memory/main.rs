@@ -126,7 +126,8 @@ fn metadata(new: &str, applies: Applies) -> Value {
     if applies.contains(&None) {
         return json!({"name": "x", "annotations": {LAST_APPLIED: manifest.to_string()}});
     }
-    let entry = json!({"operation": "Apply", "apiVersion": api_version, "fieldsV1": field_set(&manifest)});
+    let entry =
+        json!({"operation": "Apply", "apiVersion": api_version, "fieldsV1": field_set(&Value::Null, &manifest)});
     let entries = applies.iter().map(|manager| {
         let mut entry = entry.clone();
         entry["manager"] = json!(manager);

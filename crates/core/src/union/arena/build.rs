@@ -1,7 +1,8 @@
 //! Stores nodes in the arena.
 
 use super::{
-    Arena, ENTRY_HAS_NODE, LONGEST_TEXT, NONE, NodeRef, ONLY_MEMBERS, RecordChain, TAG, TextKind, TextRange, index,
+    Arena, ENTRY_HAS_NODE, LONGEST_TEXT, NONE, NodeRef, ONLY_MEMBERS, RecordChain, SET_MASKS, TAG, TextKind, TextRange,
+    index,
 };
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
@@ -78,15 +79,18 @@ impl<'a> Arena<'a> {
         &mut self,
         position: u8,
         discriminator: Option<TextRange>,
-        members: MemberSet,
+        sets: [MemberSet; 3],
     ) -> Result<(), Exhausted> {
-        let parts = members.words();
-        let mask = (0..).zip(parts).filter(|(_, part)| *part != 0).fold(0, |mask, (bit, _)| mask | 1_u32 << bit);
-        self.push(&[u32::from(position) | mask << 8 | u32::from(discriminator.is_some()) << 12])?;
+        let parts = sets.map(MemberSet::words);
+        let mask_of = |words: &[u32; 4]| {
+            (0..).zip(words).filter(|(_, part)| **part != 0).fold(0, |mask, (bit, _)| mask | 1_u32 << bit)
+        };
+        let masks = SET_MASKS.iter().zip(&parts).fold(0, |masks, (shift, words)| masks | mask_of(words) << shift);
+        self.push(&[u32::from(position) | masks | u32::from(discriminator.is_some()) << 12])?;
         if let Some(TextRange { offset, tagged }) = discriminator {
             self.push(&[offset, tagged])?;
         }
-        for part in parts.into_iter().filter(|part| *part != 0) {
+        for part in parts.into_iter().flatten().filter(|part| *part != 0) {
             self.push(&[part])?;
         }
         Ok(())

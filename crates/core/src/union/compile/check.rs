@@ -144,7 +144,8 @@ pub(super) fn union(
     let members = (0_u8..).zip(&members);
     let members: Box<[_]> = members
         .map(|(index, name)| Member {
-            nullable: property(name).is_none_or(|property| property.nullable),
+            nullable: property(name).is_none_or(|property| property.nullable || property.untyped),
+            owned_by_item: property(name).is_some_and(Schema::has_owned_items),
             ..Member::new(index, name, &choices, empty_is_unset.contains(name))
         })
         .collect();

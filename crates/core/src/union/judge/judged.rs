@@ -5,6 +5,7 @@ use crate::meter::{Exhausted, Meter};
 use crate::union::arena::{ScalarRef, UnionState};
 use crate::union::breach::{Blame, Breach, Breaches, DiscriminatorBreach, ManifestBreach};
 use crate::union::change::ChangeReason;
+use crate::union::manifest::Residue;
 use crate::union::normalize::{ClearingCause, Normalized};
 use crate::union::violation::{ViolationKind, shown};
 use crate::union::{MemberSet, Union};
@@ -18,6 +19,8 @@ pub(super) struct JudgedUnion<'f> {
     /// The union as it is judged, normalised if the rules ask for it.
     pub(super) state: UnionState<'f>,
     pub(super) clear: MemberSet,
+    /// The members of these that nobody chooses.
+    pub(super) residue: Residue,
     pub(super) cause: Option<ClearingCause>,
     pub(super) deduced: Option<u8>,
     pub(super) faults: Breaches,
@@ -45,7 +48,7 @@ pub(super) struct Event<'f> {
 
 #[derive(Clone, Copy)]
 pub(super) enum EventKind {
-    Clear,
+    Clear(u8),
     Deduce(u8),
     Breach(Breach),
 }
@@ -63,9 +66,11 @@ impl JudgedUnion<'_> {
         self.union.discriminator.clone().unwrap_or_default()
     }
 
-    /// Returns the reason why members are cleared.
-    pub(super) fn clearing(&self) -> ChangeReason {
+    /// Returns the reason why a member is cleared.
+    pub(super) fn clearing(&self, index: u8) -> ChangeReason {
         match self.cause {
+            _ if self.residue.nulls.contains(index) => ChangeReason::ClearedNull,
+            _ if self.residue.empty.contains(index) => ChangeReason::ClearedUnowned,
             Some(ClearingCause::MemberSet(member)) => ChangeReason::ClearedByMember { member: self.name(member) },
             Some(ClearingCause::DiscriminatorChanged) | None => ChangeReason::ClearedByDiscriminator {
                 discriminator: self.discriminator(),
@@ -141,6 +146,6 @@ impl Normalized {
     pub(super) fn applied_to<'s>(&self, union: &'s Union, state: UnionState<'s>) -> UnionState<'s> {
         let value = self.deduce.and_then(|index| union.values_of(index).first());
         let discriminator = value.map_or(state.discriminator, |value| ScalarRef::Text(value));
-        UnionState { discriminator, members: state.members.less(self.clear) }
+        UnionState { discriminator, members: state.members.less(self.clear), ..state }
     }
 }

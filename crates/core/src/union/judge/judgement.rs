@@ -33,7 +33,8 @@ pub(crate) struct Judgement {
     pub(crate) observed: Capped<Violation>,
     /// All violations for the audit log, whatever else becomes of them.
     pub(crate) audited: Capped<Violation>,
-    /// True if the rules do not ask for normalisation, and it would change something that is not wrong.
+    /// True if the rules do not ask for normalisation, and it would change something that is not wrong, or if it depends on manifests
+    /// whether something changes.
     pub(crate) would_change: bool,
 }
 

@@ -64,6 +64,19 @@ pub(super) struct StateDraft {
     pub(super) position: u8,
     pub(super) discriminator: Option<TextRange>,
     pub(super) members: MemberSet,
+    pub(super) unowned: MemberSet,
+    pub(super) nulls: MemberSet,
+}
+
+impl StateDraft {
+    fn new(position: u8) -> Self {
+        let none = MemberSet::EMPTY;
+        Self { position, discriminator: None, members: none, unowned: none, nulls: none }
+    }
+
+    fn is_set(&self) -> bool {
+        self.discriminator.is_some() || !self.members.is_empty() || !self.nulls.is_empty()
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +110,7 @@ impl<'a> Projector<'_, 'a> {
         let at = if let Some(known) = known {
             first.saturating_add(known)
         } else {
-            self.states.push(StateDraft { position, discriminator: None, members: MemberSet::EMPTY })?;
+            self.states.push(StateDraft::new(position))?;
             self.states.len().saturating_sub(1)
         };
         self.states.get_mut(at).ok_or(Exhausted)
@@ -192,7 +205,7 @@ impl<'a> Projector<'_, 'a> {
             arena.push_key(*position, *key)?;
         }
         for draft in states.iter().skip(first.states) {
-            arena.push_state(draft.position, draft.discriminator, draft.members)?;
+            arena.push_state(draft.position, draft.discriminator, [draft.members, draft.unowned, draft.nulls])?;
         }
         for draft in children.iter().skip(first.children) {
             debug_assert!(draft.node.is_some(), "a draft without a node is dropped before");
@@ -204,7 +217,8 @@ impl<'a> Projector<'_, 'a> {
         Ok(Some(Read::Node { at, says, empty: occupancy == Occupancy::Empty }))
     }
 
-    /// Sorts the drafts of an object and drops the empty ones. Returns true if a member or a discriminator is set.
+    /// Sorts the drafts of an object and drops the empty ones. Returns true if a member or a discriminator is set, or a null that cannot
+    /// be.
     fn settle(&mut self, first: Drafts) -> bool {
         let Self { states, children, keys, .. } = self;
         let own = keys.get_mut(first.keys..).unwrap_or_default();
@@ -214,8 +228,7 @@ impl<'a> Projector<'_, 'a> {
         }
         let own = states.get_mut(first.states..).unwrap_or_default();
         own.sort_unstable_by_key(|draft| draft.position);
-        let is_set = |draft: &StateDraft| draft.discriminator.is_some() || !draft.members.is_empty();
-        let kept = compact(own, |draft, _| is_set(draft));
+        let kept = compact(own, |draft, _| draft.is_set());
         states.truncate(first.states.saturating_add(kept));
         let own = children.get_mut(first.children..).unwrap_or_default();
         own.sort_unstable_by_key(|draft| (draft.position, draft.order));

@@ -115,10 +115,12 @@ impl<'p, 'a> Projector<'p, 'a> {
                 self.metadata = if is_metadata { text } else { self.metadata };
                 continue;
             };
-            let present = if let Some(child) = field.child {
+            let rules = field.values;
+            let asks = rules.empty_is_unset || rules.owned_by_item;
+            let (null, empty) = if let Some(child) = field.child {
                 let read = self.child(reader, child)?;
                 self.put_child(first.children, u32::try_from(position).map_err(|_| Exhausted)?, read)?;
-                !(matches!(read, Read::Null) || field.empty_is_unset && read.is_empty())
+                (matches!(read, Read::Null), read.is_empty())
             } else {
                 let text = self.skip(reader)?;
                 if let Some(key) = field.key {
@@ -129,10 +131,14 @@ impl<'p, 'a> Projector<'p, 'a> {
                     let value = if field.is_boolean { self.boolean(text)? } else { self.scalar(reader, text)? };
                     self.state(first.states, union)?.discriminator = value;
                 }
-                text != "null" && !(field.empty_is_unset && is_empty(text))
+                (text == "null", asks && is_empty(text))
             };
             if let Role::Member { union, index } = field.role {
-                self.state(first.states, union)?.members.put(index, present);
+                let present = !(null || rules.empty_is_unset && empty);
+                let state = self.state(first.states, union)?;
+                state.members.put(index, present);
+                state.unowned.put(index, present && rules.owned_by_item && empty);
+                state.nulls.put(index, null && !rules.nullable);
                 members = members.saturating_add(present.into());
             }
         }
