@@ -7,8 +7,9 @@
 //! CEL cannot read JSON, so the manifest of a client-side apply is known only as text. A request with the same text as before is an
 //! apply that is repeated, and a field counts as set by its manifest if the text has its name.
 
-use crate::cel::{any, text};
-use crate::manifests::REPEATED;
+use crate::cel::{all, any, text};
+use crate::manifests::{MANIFESTS, REPEATED};
+use crate::members::Algorithm;
 use crate::place::UnionObjects;
 use crate::variables::Variables;
 use kube_unions_core::union::Part;
@@ -78,6 +79,34 @@ impl UnionObjects<'_> {
             &format!("whether the request sets a new `{name}`, and not a default"),
             variables,
         )
+    }
+
+    /// Takes the members out of those that are set that a server-side apply leaves although nobody chooses them. Returns these: empty lists
+    /// that come, beside a value or a member that the manifest sets, or beside another empty list. Nobody owns an empty list, so it may
+    /// have been cleared before, and come back.
+    pub(crate) fn take_residue(&mut self, variables: &mut Variables) -> Option<String> {
+        let UnionObjects { set, value, had, old_set, members, .. } = &*self;
+        let unowned = self.unowned.as_ref()?;
+        let came = format!("{unowned}.filter(m, m in {set} && !(m in {old_set}) && !({}))", self.claims("own", "m"));
+        let firm = format!("{} || o in {unowned}", self.claims("own", "o"));
+        let beside = format!("{came}.filter(m, {set}.exists(o, {} && ({firm})))", members.clashes_with("o"));
+        let unselected = |rejects: &str| format!("{came}.filter(m, {rejects})");
+        let residue = match Algorithm::of(members.union) {
+            Algorithm::Map(_) => unselected(&members.is_not(&members.selected(value))),
+            Algorithm::Discriminated(_) => {
+                let rejects = format!("{}[m] != {value}", members.value);
+                format!("({} ? {} :\n{beside})", self.sets_value(), unselected(&rejects))
+            }
+            Algorithm::Undiscriminated => beside,
+        };
+        let residue = self.define(
+            "residue",
+            &format!("{} ?\n{residue} : []", all(&[had, &format!("{MANIFESTS}.exists(it, it.by == \"own\")")])),
+            "empty lists that come with a server-side apply, which nobody owns, beside another choice",
+            variables,
+        );
+        self.set = self.define("chosen", &format!("{set}.filter(m, !(m in {residue}))"), "", variables);
+        Some(residue)
     }
 
     /// Returns true if the manifest of another field manager sets the discriminator.

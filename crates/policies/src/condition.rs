@@ -64,6 +64,7 @@ impl<'p> Conditions<'p> {
         let algorithm = Algorithm::of(members.union);
         self.deduces |= matches!(algorithm, Algorithm::Discriminated(_));
         let single = group.single().filter(|_| group.typed && self.trunks.iter().all(Vec::is_empty));
+        let single = single.filter(|_| !members.have_unowned());
         if let (Algorithm::Map(discriminator), Some(names)) = (algorithm, single) {
             let side = |object: &str| members.value_in(&UserValue::new(object).follow(&names), true);
             self.add(&format!("{discriminator}-changed"), format!("{} != {}", side("object"), side("oldObject")));

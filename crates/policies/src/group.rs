@@ -174,13 +174,15 @@ impl<'p> PlaceGroup<'p> {
 /// A union, and the places where it is.
 pub(crate) type PlacedUnion<'g, 'p> = (&'g PlaceGroup<'p>, &'p Union);
 
-/// Joins the unions that are treated alike, whatever their members are called: those without a discriminator of which nothing is required.
+/// Joins the unions that are treated alike, whatever their members are called: those without a discriminator of which nothing is required,
+/// and whose members all have owners.
 /// The order of the others and of the joined ones stays. An API server without functions for lists needs each alone.
 pub(crate) fn joined<'g, 'p>(unions: &[PlacedUnion<'g, 'p>], list_functions: bool) -> Vec<Vec<PlacedUnion<'g, 'p>>> {
     let is_joined = |(group, union): &PlacedUnion<'_, '_>| {
         let is_below = group.ways.iter().all(|way| !way.is_empty());
         let can_be_row = group.typed && is_below && group.has_identity();
-        can_be_row && Algorithm::of(union) == Algorithm::Undiscriminated && !union.is_required() && !union.has_groups()
+        let is_plain = !union.is_required() && !union.has_groups() && union.owned_by_item().next().is_none();
+        can_be_row && Algorithm::of(union) == Algorithm::Undiscriminated && is_plain
     };
     let (alike, others): (Vec<_>, Vec<_>) = unions.iter().copied().partition(is_joined);
     let nests = |(one, _): &PlacedUnion<'_, 'p>| {

@@ -222,6 +222,16 @@ impl<'u> Members<'u> {
         }
     }
 
+    /// Returns true if a member is a list of which field managers own each item, so that nobody can own an empty one.
+    pub(crate) fn have_unowned(&self) -> bool {
+        self.union.owned_by_item().next().is_some()
+    }
+
+    /// Returns the members of an object that are empty lists which nobody can own.
+    pub(crate) fn unowned_in(&self, object: &UserValue) -> String {
+        format!("{}.filter(m, {})", texts(self.union.owned_by_item()), object.find_at("m").is_in("[dyn([])]"))
+    }
+
     pub(crate) fn set_in(&self, object: &UserValue) -> String {
         format!("{}.filter(m, {})", self.all, self.is_set(object))
     }

@@ -33,7 +33,10 @@ pub(crate) fn compile<'g, 'u>(
     for table in &inputs.tables {
         let suspects = |members: &Members<'_>, set: &str, value: &str| Some(suspects(members, set, value));
         let objects = UnionObjects::new(table, &inputs.root, inputs.facts, suspects, &mut variables);
-        let Some(objects) = objects else { continue };
+        let Some(mut objects) = objects else { continue };
+        if let Some(residue) = objects.take_residue(&mut variables) {
+            cleared.push(objects.collect(&objects.removals(&residue)));
+        }
         match Algorithm::of(objects.members.union) {
             Algorithm::Map(discriminator) => {
                 cleared.push(objects.of_change(discriminator, &mut variables));
@@ -62,6 +65,9 @@ fn can_normalize(group: &PlaceGroup<'_>, union: &Union) -> bool {
 /// Returns true for an object in which something may be to do.
 fn suspects(members: &Members<'_>, set: &str, value: &str) -> String {
     match Algorithm::of(members.union) {
+        Algorithm::Map(_) if members.have_unowned() => {
+            format!("{set}.exists(m, {})", members.is_not(&members.selected(value)))
+        }
         Algorithm::Map(_) => format!("{set}.exists(m, {})", members.is_left_over(value)),
         Algorithm::Undiscriminated => members.clash(set),
         Algorithm::Discriminated(_) => format!("{set}.exists(m, {}[m] != {value})", members.value),

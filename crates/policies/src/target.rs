@@ -118,6 +118,7 @@ fn is_same_union(one: &Union, other: &Union) -> bool {
         && one.discriminator() == other.discriminator()
         && one.members().eq(other.members())
         && one.empty_is_unset().eq(other.empty_is_unset())
+        && one.owned_by_item().eq(other.owned_by_item())
         && one.choices().iter().eq(other.choices())
         && one.is_boolean() == other.is_boolean()
         && one.is_required() == other.is_required()

@@ -28,6 +28,8 @@ const KINDS: usize = 4;
 const CASES: usize = 1_000;
 /// Fields with unions in the `spec` of a kind.
 const PLACES: usize = 8;
+/// The most writes that lead to a case.
+const MOST_BEFORE: usize = 3;
 
 /// The name of the answers that unions have no part in.
 const OF_THE_API_SERVER: &str = "OfTheApiServer";
@@ -78,7 +80,7 @@ fn hold(server: &Server, enforcement: Enforcement) {
 fn run(server: &Server, enforcement: Enforcement, seed: u64, count: usize) -> BTreeMap<&'static str, usize> {
     let mut random = Dice(seed);
     let group = format!("s{seed}.{enforcement:?}.law.example").to_lowercase();
-    let mut unusual = Unusual::default();
+    let mut unusual = Unusual::with_lists();
     let kinds: Vec<_> = (0..KINDS).map(|number| RandomKind::new(&group, number, &mut random, &mut unusual)).collect();
     define(server, &kinds);
     let random: Vec<Random> = (0..count).map(|number| kinds[random.below(KINDS)].random(number, &mut random)).collect();
@@ -246,24 +248,34 @@ impl RandomKind {
         if random.chance(90) {
             let first = spec(value.as_ref());
             before.push((author(random), first.clone()));
-            if random.chance(40) {
+            let mut last = first;
+            while before.len() < MOST_BEFORE && random.chance(45) {
                 value = unions.changed(value.as_ref(), random);
-                let (author, second) = (author(random), spec(value.as_ref()));
+                let (author, next) = (author(random), spec(value.as_ref()));
                 // A controller removes what it does not have.
-                let second = if author == Author::Controller { two_way(&first, &second) } else { second };
-                before.push((author, second));
+                let written = if author == Author::Controller { two_way(&last, &next) } else { next.clone() };
+                before.push((author, written));
+                last = next;
             }
         }
+        let way = if random.chance(60) { Way::ServerSide } else { Way::ClientSide };
         let manifest = if random.chance(80) { unions.changed(value.as_ref(), random) } else { unions.value(random) };
+        let mut manifest = spec(manifest.as_ref());
+        if way == Way::ServerSide && random.chance(30) {
+            manifest.as_object_mut().into_iter().flatten().for_each(|(_, value)| unions.write_nulls(value, random));
+        }
         let name = format!("case{number}");
+        let mut bare = custom_resource(&self.group, &self.name, &name, &json!({}));
+        // The API server forgets a manifest that sets nothing but empty lists.
+        bare["metadata"]["labels"] = json!({"law": "x"});
         let case = Case {
-            way: if random.chance(60) { Way::ServerSide } else { Way::ClientSide },
+            way,
             collection: self.collection(),
             place: At::new("/spec", &json!({})),
-            bare: custom_resource(&self.group, &self.name, &name, &json!({})),
+            bare,
             name,
             before,
-            manifest: spec(manifest.as_ref()),
+            manifest,
             by_tool: false,
         };
         Random { case, schema: unions.schema() }

@@ -32,8 +32,21 @@ impl Place {
         Some(content)
     }
 
-    /// Merges fields into the content of the place, which is made if it is missing. A number is the first item of a list.
+    /// Merges fields into the content of the place, which is made if it is missing.
     pub(super) fn merge(&self, object: &mut Value, content: &Value) {
+        json_patch::merge(self.make(object), content);
+    }
+
+    /// Writes the content of the place, with its nulls.
+    pub(super) fn fill(&self, object: &mut Value, content: &Value) {
+        match (self.make(object), content) {
+            (Value::Object(fields), Value::Object(content)) => fields.extend(content.clone()),
+            (at, content) => *at = content.clone(),
+        }
+    }
+
+    /// Returns the place, which is made if it is missing. A number is the first item of a list.
+    fn make<'o>(&self, object: &'o mut Value) -> &'o mut Value {
         let mut at = object;
         for token in self.pointer.split('/').skip(1) {
             if token == "0" {
@@ -46,6 +59,6 @@ impl Place {
             }
         }
         json_patch::merge(at, &Value::Object(self.keys.clone()));
-        json_patch::merge(at, content);
+        at
     }
 }

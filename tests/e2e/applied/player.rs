@@ -180,7 +180,7 @@ impl Case {
     /// Returns the object with this content at the place.
     fn object(&self, content: &Value) -> Value {
         let mut object = self.bare.clone();
-        self.place.merge(&mut object, content);
+        self.place.fill(&mut object, content);
         object
     }
 }

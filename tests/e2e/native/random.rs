@@ -66,6 +66,9 @@ enum MemberKind {
     Object,
     Open,
     Nullable,
+    Set,
+    Keyed,
+    Atomic,
 }
 
 /// Words that expressions reserve, as names of fields.
@@ -92,9 +95,15 @@ const VALUES: [&str; 14] =
 pub(crate) struct Unusual {
     names: usize,
     values: usize,
+    /// True if members may be lists.
+    lists: bool,
 }
 
 impl Unusual {
+    pub(crate) fn with_lists() -> Self {
+        Self { lists: true, ..Self::default() }
+    }
+
     pub(crate) fn name(&mut self) -> String {
         let mut all = RESERVED.into_iter().chain(KNOWN).chain(ESCAPED).cycle().skip(self.names);
         self.names += 1;
@@ -214,6 +223,17 @@ impl Place {
             }
         }
         Some(new)
+    }
+
+    /// Writes nulls for some members of a value of the field that can be null, as a manifest may have them.
+    pub(crate) fn write_nulls(&self, value: &mut Value, random: &mut Dice) {
+        for fields in self.items(value) {
+            let union = random.pick(&self.item.unions);
+            let member = random.pick(&union.members);
+            if matches!(member.kind, MemberKind::Nullable) {
+                fields.insert(member.name.clone(), Value::Null);
+            }
+        }
     }
 
     /// Returns the number of unions in a value of the field.
@@ -481,9 +501,11 @@ impl Member {
             MemberKind::Open,
             MemberKind::Nullable,
         ];
+        const LISTS: [MemberKind; 3] = [MemberKind::Set, MemberKind::Keyed, MemberKind::Atomic];
         let name = if random.chance(15) { unusual.name() } else { name };
         let value = if random.chance(10) { unusual.value() } else { format!("{}1", name.to_uppercase()) };
-        Self { kind: *random.pick(&KINDS), value, name }
+        let kind = if unusual.lists && random.chance(40) { *random.pick(&LISTS) } else { *random.pick(&KINDS) };
+        Self { kind, value, name }
     }
 }
 
@@ -496,6 +518,12 @@ impl MemberKind {
             Self::Object => json!({"type": "object", "properties": {"x": {"type": "string"}}}),
             Self::Open => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
             Self::Nullable => json!({"type": "string", "nullable": true}),
+            Self::Set => json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),
+            Self::Keyed => json!({
+                "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+                "items": {"type": "object", "properties": {"k": {"type": "string"}}, "required": ["k"]},
+            }),
+            Self::Atomic => json!({"type": "array", "items": {"type": "string"}}),
         }
     }
 
@@ -507,6 +535,8 @@ impl MemberKind {
             Self::Object => random.pick(&[json!({}), json!({"x": "1"}), json!({"x": "2"})]).clone(),
             Self::Open => random.pick(&[json!({}), json!({"y": [1, {"z": null}]}), json!({"y": 2})]).clone(),
             Self::Nullable => random.pick(&[json!("1"), json!("2"), Value::Null]).clone(),
+            Self::Set | Self::Atomic => random.pick(&[json!([]), json!([]), json!(["1"]), json!(["1", "2"])]).clone(),
+            Self::Keyed => random.pick(&[json!([]), json!([]), json!([{"k": "1"}]), json!([{"k": "2"}])]).clone(),
         }
     }
 }
