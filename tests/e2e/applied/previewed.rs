@@ -31,7 +31,7 @@ const MANAGERS: [&str; 2] = ["kubectl", "other"];
 
 const KINDS: usize = 4;
 /// The words of an apply that the API server refuses, unless kube-unions changes the object.
-const REFUSED_NULL: &str = "the schema refuses the null of a server-side apply";
+const REFUSED_NULL: &str = "the schema refuses the null that a server-side apply leaves";
 
 /// Applies of a sequence.
 const STEPS: usize = 5;

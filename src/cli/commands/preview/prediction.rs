@@ -180,7 +180,9 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         }
         let completed = self.kind.completed(asked.clone())?;
         match removed_null(&asked, &completed) {
-            Some(path) => bail!("{path}: the schema refuses the null of a server-side apply: leave the field out"),
+            Some(path) => bail!(
+                "{path}: the schema refuses the null that a server-side apply leaves: write no null there, and keep a field of it"
+            ),
             None => Ok(completed),
         }
     }
@@ -229,7 +231,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
 }
 
 /// Returns the path of a null that the defaults of the API server do not replace. It removes such a null of a custom resource from every
-/// write but a server-side apply.
+/// write but a server-side apply, which leaves one also in place of an object or a list that loses its last part.
 fn removed_null(asked: &Value, completed: &Value) -> Option<FieldPath> {
     let inside =
         |segment: Segment, rest: FieldPath| [segment].into_iter().chain(rest.segments().iter().cloned()).collect();

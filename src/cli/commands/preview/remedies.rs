@@ -64,11 +64,11 @@ impl PreviewTrial<'_, '_> {
             UnionStep::Field(name) => Some((*name).to_owned()),
             UnionStep::Items { .. } | UnionStep::Values => None,
         };
-        let path: Vec<String> = invalid.steps.iter().map(name).collect::<Option<_>>()?;
+        let names: Vec<String> = invalid.steps.iter().map(name).collect::<Option<_>>()?;
         let (discriminator, value) = (invalid.union.discriminator()?, invalid.value.as_deref()?);
         let mut fields = Map::from_iter([(discriminator.to_owned(), json!(value))]);
         fields.extend(members.iter().map(|name| ((*name).clone(), Value::Null)));
-        let patch = path.iter().rev().fold(Value::Object(fields), |inner, name| json!({name: inner}));
+        let patch = names.iter().rev().fold(Value::Object(fields), |inner, name| json!({name: inner}));
         if !self.helps(invalid, self.merged(&patch)) {
             return None;
         }
