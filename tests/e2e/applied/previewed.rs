@@ -178,7 +178,7 @@ fn predict(kinds: &[RandomKind], sequences: &[Sequence], steps: &[Step]) -> BTre
         if new.is_empty() {
             continue;
         }
-        let texts = [&old, &new, &live].map(|objects| items(objects));
+        let texts = [&old, &new, &live].map(items);
         let (mut told, problems) = tell(&from, &texts, name);
         let predicted = predicted_applies(&from, texts.each_ref().map(String::as_str), name).unwrap();
         assert_eq!(predicted.len(), new.len());
@@ -232,18 +232,15 @@ fn compare(
         Err(error) => return Err(format!("not predicted: {error:#}")),
     };
     let is_denied = review.outcome() == ReviewOutcome::Denied;
-    let (may_refuse, must_refuse) = match enforcement {
-        None => {
-            let has = |rule: &str| told.rules.iter().any(|it| it == rule);
-            (has("union-refused") || has("union-undecided"), has("union-refused"))
+    let (may_refuse, must_refuse) = if enforcement.is_some() {
+        let is_told = told.with_kube_unions.iter().any(|it| it == "refused");
+        if is_told != is_denied {
+            return Err(format!("kube-unions denies: {is_denied}, and the command says: {is_told}"));
         }
-        Some(_) => {
-            let is_told = told.with_kube_unions.iter().any(|it| it == "refused");
-            if is_told != is_denied {
-                return Err(format!("kube-unions denies: {is_denied}, and the command says: {is_told}"));
-            }
-            (is_denied, is_denied)
-        }
+        (is_denied, is_denied)
+    } else {
+        let has = |rule: &str| told.rules.iter().any(|it| it == rule);
+        (has("union-refused") || has("union-undecided"), has("union-refused"))
     };
     if !answer.is_success() {
         // Only unions are predicted.
