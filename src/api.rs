@@ -6,6 +6,7 @@
 mod client;
 mod deadline;
 mod discovery;
+mod endless;
 mod list;
 mod object;
 mod refusal;
@@ -17,6 +18,7 @@ mod watch;
 
 pub use client::{ConnectError, connect};
 pub use discovery::{DiscoveredResource, find, no_resource, resource, resources};
+pub use endless::EndlessList;
 pub use list::{ListedObject, Page, Pages};
 pub use object::ObjectPath;
 pub(crate) use object::{MANAGER, found};

@@ -1,9 +1,10 @@
 //! Lists all objects of a resource page by page, as text, so that memory does not grow with their number.
 //!
 //! The page size adapts to the size of the objects read so far. A list that expires while it is read continues behind the last
-//! object, so that no object comes twice.
+//! object, so that no object comes twice. A list without an end is an error, see [`endless`](super::endless).
 
 use super::discovery::DiscoveredResource;
+use super::endless::ListLength;
 use super::object::collection;
 use super::refusal::LiveError;
 use super::request::{RequestError, bounded_text};
@@ -61,6 +62,7 @@ pub struct Pages {
     seen: Option<NamespacedName>,
     /// Expiries since the last object.
     expiries: u32,
+    length: ListLength,
 }
 
 /// The size of the next page.
@@ -132,13 +134,13 @@ impl Page {
 }
 
 impl Pages {
-    /// Returns the objects of a resource as they are stored, in one namespace or in all. The namespace of a cluster-scoped
-    /// resource is ignored. Sends nothing.
+    /// Returns the objects of a resource as they are stored, in one namespace or in all, however many they are: keep no more than a
+    /// page. The namespace of a cluster-scoped resource is ignored. Sends nothing.
     pub fn of(client: &Client, resource: &DiscoveredResource, namespace: Option<&str>) -> Result<Self, LiveError> {
-        Ok(Self::at(client, collection(resource, namespace)?))
+        Ok(Self { length: ListLength::new(false), ..Self::at(client, collection(resource, namespace)?) })
     }
 
-    /// Returns the objects at the path of a collection. Sends nothing.
+    /// Returns the objects at the path of a collection, no more than can be kept. Sends nothing.
     pub(crate) fn at(client: &Client, path: String) -> Self {
         Self {
             client: client.clone(),
@@ -152,6 +154,7 @@ impl Pages {
             ordered: true,
             seen: None,
             expiries: 0,
+            length: ListLength::new(true),
         }
     }
 
@@ -211,6 +214,7 @@ impl Pages {
         if offered.is_none() {
             self.seen.clone_from(&self.last);
         }
+        self.length.restart();
         Ok(offered.unwrap_or_default().to_owned())
     }
 
@@ -232,6 +236,7 @@ impl Pages {
         }
         self.next = metadata.continue_.filter(|token| !token.is_empty());
         self.version = metadata.resource_version;
+        self.length.count(objects.len(), text.len(), self.next.as_deref())?;
         let remaining = metadata.remaining_item_count.and_then(|count| u64::try_from(count).ok());
         Ok(Page { text, objects, remaining, last: self.next.is_none() })
     }

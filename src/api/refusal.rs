@@ -60,6 +60,7 @@ fn refused(error: &RequestError) -> String {
     let status = match error {
         RequestError::Status(status) => status,
         RequestError::Unanswered(reason) => return format!("cannot talk to the API server: {reason}"),
+        RequestError::Endless(reason) => return reason.to_string(),
     };
     let Status { message, reason, details, .. } = &**status;
     if reason != "Invalid" {

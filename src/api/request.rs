@@ -2,6 +2,7 @@
 //!
 //! The layer of the client bounds each in time and size, see `deadline`.
 
+use super::endless::EndlessList;
 use http_body_util::BodyExt;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request};
@@ -25,6 +26,8 @@ pub enum RequestError {
     Status(Box<Status>),
     /// It did not answer, or the answer is malformed.
     Unanswered(String),
+    /// It answers a list page after page without an end.
+    Endless(EndlessList),
 }
 
 /// A successful answer.
@@ -47,7 +50,7 @@ impl RequestError {
     pub(crate) fn code(&self) -> Option<u16> {
         match self {
             Self::Status(status) => Some(status.code),
-            Self::Unanswered(_) => None,
+            Self::Unanswered(_) | Self::Endless(_) => None,
         }
     }
 
@@ -72,6 +75,7 @@ impl fmt::Display for RequestError {
             Self::Status(status) if status.message.is_empty() => write!(out, "HTTP status {}", status.code),
             Self::Status(status) => out.write_str(status.message.trim()),
             Self::Unanswered(reason) => write!(out, "the API server does not answer: {reason}"),
+            Self::Endless(reason) => reason.fmt(out),
         }
     }
 }
@@ -87,6 +91,12 @@ impl From<kube::Error> for RequestError {
 impl From<serde_json::Error> for RequestError {
     fn from(error: serde_json::Error) -> Self {
         Self::Unanswered(format!("its answer is malformed: {error}"))
+    }
+}
+
+impl From<EndlessList> for RequestError {
+    fn from(reason: EndlessList) -> Self {
+        Self::Endless(reason)
     }
 }
 

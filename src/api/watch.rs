@@ -4,6 +4,7 @@
 //! an event or bookmark comes from a server that does not follow this history: a connection that is half open, a proxy in
 //! between, or an etcd that was restored, whose versions begin again below the last one. Then everything is listed anew.
 
+use super::endless::{EndlessList, MOST_OBJECTS};
 use super::list::{ItemMetadata, ListedObject, PageSize, Pages};
 use super::refusal::LiveError;
 use super::request::RequestError;
@@ -30,6 +31,9 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Time in which a version that expires once more is no accident.
 const CALM: Duration = Duration::from_secs(10);
+
+/// Wait after a list without an end, which costs the API server more than other failures.
+const ENDLESS: Duration = Duration::from_secs(10);
 
 /// Objects in the first page of a list. A CRD can exceed a megabyte.
 const FIRST: u32 = 10;
@@ -143,14 +147,11 @@ impl<F: Fn()> Follower<F> {
                 Some(_) => self.watch(&mut version).await.map(|()| self.waits.reset()),
             };
             if let Err(error) = followed {
+                let wait = if matches!(error, RequestError::Endless(_)) { ENDLESS } else { self.waits.next() };
                 self.tell(Err(error)).await;
-                self.rest().await;
+                tokio::time::sleep(wait).await;
             }
         }
-    }
-
-    async fn rest(&mut self) {
-        tokio::time::sleep(self.waits.next()).await;
     }
 
     async fn tell(&mut self, change: Watched) {
@@ -158,9 +159,11 @@ impl<F: Fn()> Follower<F> {
         self.changes.send(change).await.unwrap_or_default();
     }
 
-    async fn set(&mut self, name: &str, text: &str) {
-        self.known.insert(name.into());
+    /// Returns true if the object was not known.
+    async fn set(&mut self, name: &str, text: &str) -> bool {
+        let is_new = self.known.insert(name.into());
         self.tell(Ok(WatchChange::Set { name: name.into(), text: text.into() })).await;
+        is_new
     }
 
     async fn gone(&mut self, name: Box<str>) {
@@ -168,11 +171,12 @@ impl<F: Fn()> Follower<F> {
         self.tell(Ok(WatchChange::Gone(name))).await;
     }
 
-    /// Lists everything, and returns the version of the list.
+    /// Lists everything, and returns the version of the list. A list that is too long takes back the objects that it brought, so that
+    /// lists which fail one after the other bring no more than one may have.
     async fn list(&mut self) -> Result<String, RequestError> {
         self.tell(Ok(WatchChange::Listing)).await;
         let mut pages = Pages::snapshot(&self.client, self.path.clone(), self.selection.clone(), self.size);
-        let mut missing = self.known.clone();
+        let (mut missing, mut brought) = (self.known.clone(), Vec::new());
         loop {
             let page = match pages.next().await {
                 Ok(Some(page)) => page,
@@ -182,13 +186,20 @@ impl<F: Fn()> Follower<F> {
                     if matches!(error, RequestError::Unanswered(_)) {
                         self.size.shrink();
                     }
+                    if matches!(error, RequestError::Endless(_)) || self.known.len() > MOST_OBJECTS {
+                        for name in brought {
+                            self.gone(name).await;
+                        }
+                    }
                     return Err(error);
                 }
                 Err(error) => return Err(RequestError::Unanswered(error.to_string())),
             };
             for object in page.objects() {
                 missing.remove(object.name);
-                self.set(object.name, object.text).await;
+                if self.set(object.name, object.text).await {
+                    brought.push(object.name.into());
+                }
             }
         }
         let version = pages.version.filter(|version| !version.is_empty()).ok_or_else(without_version)?;
@@ -248,7 +259,7 @@ impl<F: Fn()> Follower<F> {
                 // A line that is no event. The next one may be.
                 Err(error) => {
                     tracing::warn!(reason = with_causes(&error), "ignoring a malformed watch event");
-                    self.rest().await;
+                    tokio::time::sleep(self.waits.next()).await;
                     continue;
                 }
             };
@@ -260,7 +271,14 @@ impl<F: Fn()> Follower<F> {
             heard = Some(next);
             let Some((object, exists)) = object else { continue };
             let name = ItemMetadata::of(object.get()).name;
-            if exists { self.set(&name, object.get()).await } else { self.gone(name.into()).await }
+            if !exists {
+                self.gone(name.into()).await;
+            } else if self.known.len() < MOST_OBJECTS || self.known.contains(&*name) {
+                self.set(&name, object.get()).await;
+            } else {
+                heard = None;
+                break Err(EndlessList::Objects.into());
+            }
         };
         *version = heard;
         ended

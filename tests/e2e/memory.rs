@@ -2,9 +2,12 @@
 
 use fixtures::api_server::{DECLARATIONS, DEFINITIONS, Loopback, SERVICES};
 use fixtures::crds;
+use fixtures::object_server::ObjectServer;
 use fixtures::reviews::review_text;
 use fixtures::wait::eventually;
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -55,7 +58,7 @@ fn no_body_takes_more_memory_than_the_limit_and_small_reviews_are_answered_meanw
             answered.fetch_add(1, Ordering::Relaxed);
         }])
     };
-    let mut counts = std::collections::BTreeMap::<u16, usize>::new();
+    let mut counts = BTreeMap::<u16, usize>::new();
     // Each has been alone: what stands beside it is the same for all that are waited for.
     for first in (0..bodies.len()).step_by(some_or_all(10, 5)) {
         let at_once: Vec<_> = (0..16)
@@ -96,14 +99,7 @@ fn definitions_of_twice_the_limit_are_read_under_it() {
         _ => call.not_found(),
     });
     let workspace = Workspace::new("definitions");
-    let context = json!({"cluster": "c", "user": "u"});
-    let kubeconfig = json!({
-        "clusters": [{"name": "c", "cluster": {"server": server.url()}}],
-        "users": [{"name": "u", "user": {}}],
-        "contexts": [{"name": "x", "context": context}],
-        "current-context": "x",
-    });
-    let kubeconfig = workspace.write("kubeconfig", &kubeconfig.to_string());
+    let kubeconfig = kubeconfig(&workspace, &server);
     let mut webhook = Webhook::unready_with(&kubeconfig, &[], &[("OPEN_FILES", LIMIT.to_owned())]).unwrap();
     let in_force = || {
         webhook.process().assert_running();
@@ -112,6 +108,62 @@ fn definitions_of_twice_the_limit_are_read_under_it() {
     };
     assert!(eventually(PATIENCE, in_force), "{}", webhook.log());
     eprintln!("{DEFINITIONS_IN_ALL} definitions of one MiB: peak {} MiB", peak(&webhook) / MIB);
+}
+
+#[test]
+fn declarations_that_are_gone_leave_nothing_and_their_memory_is_printed() {
+    // In groups, so that there is a catalog now and then.
+    const GROUP: usize = 25;
+    let declarations: usize = some_or_all(500, 1_000);
+    let members = json!({"spec": "Spec", "data": "Data"});
+    let missing = |number: usize| {
+        json!({"target": {"group": "watch.example", "kind": format!("Kind{number}")},
+            "unions": [{"path": "", "fieldsToDiscriminateBy": members}]})
+    };
+    let objects = ObjectServer::with(|it| {
+        it.define("Apple");
+        it.declarations = Some(BTreeMap::new());
+    });
+    let server = Loopback::start(objects.answers());
+    let workspace = Workspace::new("declarations");
+    let kubeconfig = kubeconfig(&workspace, &server);
+    let start = || Webhook::of_cluster(&kubeconfig, &[]).unwrap_or_else(|message| panic!("{message}"));
+    let said = |webhook: &Webhook, what: &str, before: usize| {
+        let now = status_bytes(webhook, "VmRSS:");
+        let each = now.saturating_sub(before) / declarations / 1024;
+        eprintln!("{declarations} declarations {what}: {} MiB, {each} KiB for each", now / MIB);
+    };
+
+    let webhook = start();
+    let (digest, before) = (webhook.metric("kube_unions_catalog_digest"), status_bytes(&webhook, "VmRSS:"));
+    for number in 0..declarations {
+        objects.set(|it| it.declare(&format!("declaration-{number:05}"), &missing(number)));
+        if (number + 1).is_multiple_of(GROUP) {
+            assert!(eventually(PATIENCE, || objects.judged() == number + 1), "{}", webhook.log());
+        }
+    }
+    said(&webhook, "one after the other", before);
+    eprintln!("peak {} MiB, before {} MiB", peak(&webhook) / MIB, before / MIB);
+    assert_ne!(webhook.metric("kube_unions_catalog_digest"), digest);
+    let restarted = start();
+    said(&restarted, "after a restart", before);
+    objects.set(|it| (0..declarations).for_each(|number| it.withdraw(&format!("declaration-{number:05}"))));
+    let forgotten = |webhook: &Webhook| webhook.metric("kube_unions_catalog_digest") == digest;
+    assert!(eventually(PATIENCE, || forgotten(&webhook) && forgotten(&restarted)), "{}", webhook.log());
+    said(&webhook, "that are gone", before);
+    said(&restarted, "that are gone, after a restart", before);
+}
+
+/// Returns the kubeconfig of a server.
+fn kubeconfig(workspace: &Workspace, server: &Loopback) -> PathBuf {
+    let context = json!({"cluster": "c", "user": "u"});
+    let kubeconfig = json!({
+        "clusters": [{"name": "c", "cluster": {"server": server.url()}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "x", "context": context}],
+        "current-context": "x",
+    });
+    workspace.write("kubeconfig", &kubeconfig.to_string())
 }
 
 /// Returns a CRD of more than one MiB, with one union.
@@ -142,8 +194,13 @@ fn ask(port: u16, ca: &str, path: &str, body: &str) -> u16 {
 
 /// The most resident memory so far, bytes.
 fn peak(webhook: &Webhook) -> usize {
+    status_bytes(webhook, "VmHWM:")
+}
+
+/// Returns an amount of memory of the process, bytes.
+fn status_bytes(webhook: &Webhook, what: &str) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", webhook.pid())).expect("the webhook runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a process has memory");
+    let line = status.lines().find_map(|line| line.strip_prefix(what)).expect("a process has memory");
     line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number of KiB") * 1024
 }
 

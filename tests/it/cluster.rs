@@ -3,6 +3,7 @@
 //! Every request arrives at the test, which answers it: nothing happens by itself, and in no other order.
 
 mod declared;
+mod endless;
 
 use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, SERVICES, Stream, in_process, status};
 use fixtures::crds::{established, names};

@@ -221,6 +221,30 @@ fn a_list_that_always_expires_is_said_to() {
 }
 
 #[test]
+fn a_list_without_an_end_is_said_to_have_none() {
+    const CHECK: &str = "check the API server, and a proxy in front of it";
+    let again = format!("the list does not end: its pages come again; {CHECK}");
+    let empty = format!("the list does not end: 1000 pages in a row are empty; {CHECK}");
+    let of_widgets =
+        |after: &str, reason: &str| format!("error: Widget.example.com/v1: cannot be listed{after}: {reason}");
+    type Page = fn(&Asked) -> Answer;
+    let one: Page = |_| (200, list(&[widget(1)], "again", 5));
+    let two: Page = |asked| (200, list(&[widget(1)], if asked.token == "n1" { "n2" } else { "n1" }, 5));
+    let none: Page = |asked| (200, list(&[], &format!("n{}", asked.token.trim_start_matches('n').len() + 1), 5));
+    let none_for_ever: Page = |asked| (200, list(&[], &format!("{}n", asked.token), 5));
+    for (path, page, says) in [
+        (WIDGETS, one, of_widgets(" after 1 object", &again)),
+        (WIDGETS, two, of_widgets(" after 2 objects", &again)),
+        (WIDGETS, none, of_widgets("", &again)),
+        (WIDGETS, none_for_ever, of_widgets("", &empty)),
+        (DEFINITIONS, one, format!("error: the cluster's unions cannot be learnt: {again}")),
+    ] {
+        let server = ApiServer::start(move |asked| asked.is(path).then(|| page(asked)));
+        server.audit(&["-A"]).code(2).says(&[&says]);
+    }
+}
+
+#[test]
 fn objects_without_an_order_are_not_begun_with_again() {
     let server = ApiServer::start(|asked| {
         asked.is(WIDGETS).then(|| match &*asked.token {
