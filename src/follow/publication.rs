@@ -158,6 +158,6 @@ impl Publication {
             queue.judged(name, verdict, stored.status.as_ref().unwrap_or(&none))
         };
         let due = std::mem::take(due_verdicts);
-        statuses.send_if_modified(|queue| due.iter().fold(false, |is_new, name| judge(name, queue) || is_new));
+        statuses.send_if_modified(|queue| due.iter().filter(|name| judge(name, queue)).count() > 0);
     }
 }

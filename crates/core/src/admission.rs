@@ -22,6 +22,7 @@ mod stored;
 pub use crate::meter::{Exhausted, Meter};
 pub use error::ReviewError;
 pub use inspection::InspectionToken;
+pub use manifests::ApplyMethod;
 pub use phase::{Phase, Ratcheting};
 pub use request::Operation;
 pub use review::{Review, ReviewOutcome};
@@ -42,7 +43,7 @@ pub fn review(catalog: &Catalog, phase: Phase, ratcheting: Ratcheting, body: &[u
 }
 
 /// Answers a review of an apply whose manifest is known: JSON text with the fields that the author of the request sets. [`review`]
-/// finds the manifest in the object, where the API server puts it.
+/// finds the manifest in the object, where the API server puts it. `method` tells how much of it the API server would keep there.
 ///
 /// # Errors
 /// Returns the errors of [`review`].
@@ -52,8 +53,9 @@ pub fn review_applied(
     ratcheting: Ratcheting,
     body: &[u8],
     manifest: &str,
+    method: ApplyMethod,
 ) -> Result<Review, ReviewError> {
-    answer(catalog, phase, ratcheting, body, Some(manifest), &Unmetered)
+    answer(catalog, phase, ratcheting, body, Some((manifest, method)), &Unmetered)
 }
 
 /// Answers a review with no more memory than `meter` grants. The memory of the returned review stays charged.
@@ -75,7 +77,7 @@ fn answer(
     phase: Phase,
     ratcheting: Ratcheting,
     body: &[u8],
-    manifest: Option<&str>,
+    manifest: Option<(&str, ApplyMethod)>,
     meter: &dyn Meter,
 ) -> Result<Review, ReviewError> {
     meter.charge(review::FLAT)?;
@@ -104,7 +106,9 @@ fn answer(
     // A manifest can only prevent a change, or explain a violation. A change that it prevented is its contradiction, which validation
     // alone tells as well.
     if !judgement.is_silent()
-        && let Some(evidence) = manifest.map(ManifestSource::given).or_else(|| ManifestSource::of(&request, subject))
+        && let Some(evidence) = manifest
+            .map(|(text, method)| ManifestSource::given(text, method))
+            .or_else(|| ManifestSource::of(&request, subject))
     {
         judgement.discard(meter);
         // Their memory is released afterwards.

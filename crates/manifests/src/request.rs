@@ -3,7 +3,7 @@
 
 use crate::document::Document;
 use crate::edit::Edit;
-use kube_unions_core::admission::{self, Phase, Ratcheting, Review, ReviewError};
+use kube_unions_core::admission::{self, ApplyMethod, Phase, Ratcheting, Review, ReviewError};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::field_path::{FieldPath, Segment, pointer_tokens};
 use kube_unions_core::json_patch::PatchOperation;
@@ -29,7 +29,7 @@ pub struct ReviewedObject<'d> {
 #[derive(Debug, Clone, Copy)]
 pub enum AppliedManifest<'d> {
     /// The manifest as JSON text.
-    Given(&'d str),
+    Given(&'d str, ApplyMethod),
     /// The fields of this field manager in `metadata.managedFields` of both objects.
     ManagedBy(&'d str),
 }
@@ -39,8 +39,8 @@ impl ReviewedObject<'_> {
     pub fn review(&self, catalog: &Catalog, phase: Phase, ratcheting: Ratcheting) -> Result<Review, ReviewError> {
         let body = self.to_json();
         match self.manifest {
-            Some(AppliedManifest::Given(manifest)) => {
-                admission::review_applied(catalog, phase, ratcheting, body.as_bytes(), manifest)
+            Some(AppliedManifest::Given(manifest, method)) => {
+                admission::review_applied(catalog, phase, ratcheting, body.as_bytes(), manifest, method)
             }
             Some(AppliedManifest::ManagedBy(_)) | None => {
                 admission::review(catalog, phase, ratcheting, body.as_bytes())
@@ -53,7 +53,7 @@ impl ReviewedObject<'_> {
         let GroupVersionKind { group, version, kind } = self.kind;
         let manager = match self.manifest {
             Some(AppliedManifest::ManagedBy(manager)) => Some(manager),
-            Some(AppliedManifest::Given(_)) | None => None,
+            Some(AppliedManifest::Given(..)) | None => None,
         };
         let mut request = json!({
             "uid": "kube-unions",

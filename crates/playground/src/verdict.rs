@@ -7,7 +7,7 @@ use kube_unions_core::declaration::Severity;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Part, UnionPlace};
 use kube_unions_manifests::edit;
-use kube_unions_manifests::request::{AppliedManifest, ReviewedObject, own_edits};
+use kube_unions_manifests::request::{ReviewedObject, own_edits};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ pub(crate) fn review(inputs: &PlaygroundInputs) -> Option<Result<Reviewed, Playg
 }
 
 fn reviewed(inputs: &PlaygroundInputs, kind: &GroupVersionKind, write: &Write) -> Result<Reviewed, String> {
-    let (old, manifest) = (write.old.as_ref(), write.manifest.as_deref().map(AppliedManifest::Given));
+    let (old, manifest) = (write.old.as_ref(), write.manifest());
     let written = ReviewedObject { kind, new: &write.new, old, subresource: None, manifest };
     let answer = |phase: Phase| {
         let review = written.review(&inputs.kinds.catalog, phase, Ratcheting::Enabled);

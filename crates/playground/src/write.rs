@@ -3,13 +3,15 @@
 use crate::described::DescribedKind;
 use crate::inputs::{InputName, PlaygroundInputs, WriteWay};
 use crate::place::{ApplySource, InputPlace, ObjectOrigin};
+use kube_unions_core::admission::ApplyMethod;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::UnionPlace;
+use kube_unions_manifests::request::AppliedManifest;
 use kube_unions_manifests::{BuiltInDefaults, Document, ManifestFile, to_yaml};
 use serde_json::Value;
-use strategic_merge_patch::{ApplyEngines, ApplySides, ServerSideError, json_merge, server_side_manifest};
+use strategic_merge_patch::{ApplyEngines, ApplySides, ServerSideError, json_merge};
 
 /// A write.
 pub(crate) struct Write {
@@ -20,12 +22,28 @@ pub(crate) struct Write {
     /// The stored object. `None` for a create.
     pub(crate) old: Option<Document>,
     /// The fields that the author sets, if the API server tells them admission.
-    pub(crate) manifest: Option<String>,
+    evidence: Option<ApplyEvidence>,
     /// The origin of an object that an apply made, so that its lines are not those of an input.
     pub(crate) applied: Option<ObjectOrigin>,
 }
 
+/// The fields that the author of an apply sets.
+enum ApplyEvidence {
+    /// The manifest of a client-side apply, as JSON text.
+    Manifest(String),
+    /// The field manager of a server-side apply, whose fields `metadata.managedFields` lists.
+    Manager(String),
+}
+
 impl Write {
+    /// Returns the manifest of an apply, as admission reads it.
+    pub(crate) fn manifest(&self) -> Option<AppliedManifest<'_>> {
+        Some(match self.evidence.as_ref()? {
+            ApplyEvidence::Manifest(text) => AppliedManifest::Given(text, ApplyMethod::ClientSide),
+            ApplyEvidence::Manager(manager) => AppliedManifest::ManagedBy(manager),
+        })
+    }
+
     /// Returns the write, `None` without a new object.
     ///
     /// # Errors
@@ -52,7 +70,7 @@ impl Write {
         let completed =
             |document: &Document| inputs.kinds.completed_document(document).map_err(|error| error.to_string());
         let old = old.map(completed).transpose()?;
-        Ok(Self { shown: new.clone(), new: completed(new)?, old, manifest: None, applied: None })
+        Ok(Self { shown: new.clone(), new: completed(new)?, old, evidence: None, applied: None })
     }
 
     fn applied(
@@ -67,6 +85,7 @@ impl Write {
         let mut live = old_value.clone();
         complete(described, kind, &mut live)?;
         let mut engines = ApplyEngines { strategic: None, server_side: None };
+        let mut manager = None;
         let mut after = match inputs.way {
             WriteWay::Replace => new_value.clone(),
             WriteWay::Merge => {
@@ -89,18 +108,19 @@ impl Write {
                     }
                     // The old object is no manifest.
                     let sides = ApplySides { old: &new_value, new: &new_value, live: &live };
-                    engines.server_side(sides, &engines.applier(sides)?)
+                    engines.server_side(sides, manager.insert(engines.applier(sides)?))
                 };
                 apply().map_err(|error: ServerSideError| with_causes(&error))?
             }
         };
         complete(described, kind, &mut after)?;
+        let written = after.to_string();
         if let Some(metadata) = after.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
-        let manifest = match inputs.way {
-            WriteWay::Ssa => Some(server_side_manifest(&new_value).to_string()),
-            WriteWay::Csa => Some(new_value.to_string()),
+        let evidence = match inputs.way {
+            WriteWay::Ssa => manager.map(ApplyEvidence::Manager),
+            WriteWay::Csa => Some(ApplyEvidence::Manifest(new_value.to_string())),
             WriteWay::Merge | WriteWay::Replace => None,
         };
         let text = to_yaml(&after.to_string()).map_err(|error| error.to_string())?;
@@ -109,7 +129,7 @@ impl Write {
         let source = |input, document: &Document, value| ApplySource { input, document: document.clone(), value };
         let sources = [source(InputName::New, new, new_value), source(InputName::Old, old, old_value)];
         let (old, applied) = (old.with_text(live.to_string()), ObjectOrigin { after, sources });
-        Ok(Self { new: shown.clone(), shown, old: Some(old), manifest, applied: Some(applied) })
+        Ok(Self { new: shown.with_text(written), shown, old: Some(old), evidence, applied: Some(applied) })
     }
 }
 

@@ -4,7 +4,7 @@ use crate::error::PatchError;
 use crate::json_merge::{merge, three_way};
 use crate::patcher::{Conflicts, Patcher, ThreeWay};
 use crate::server_side_apply::{ApplyError, ManagedFieldsError, Managers, ServerSideApply};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use thiserror::Error;
 
 /// The field manager of kubectl.
@@ -106,21 +106,4 @@ fn managed(mut object: Value, managers: &Managers) -> Value {
         metadata.insert("managedFields".to_owned(), managers.to_managed_fields());
     }
     object
-}
-
-/// Returns a manifest as its manager owns it after a server-side apply: a null counts as a field.
-pub fn server_side_manifest(new: &Value) -> Value {
-    let mut manifest = new.clone();
-    replace_nulls(&mut manifest);
-    manifest
-}
-
-/// Puts an empty object in place of each null.
-fn replace_nulls(value: &mut Value) {
-    match value {
-        Value::Null => *value = Value::Object(Map::new()),
-        Value::Array(items) => items.iter_mut().for_each(replace_nulls),
-        Value::Object(fields) => fields.values_mut().for_each(replace_nulls),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }

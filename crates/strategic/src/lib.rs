@@ -18,7 +18,7 @@ mod strip_directives;
 mod value;
 mod write;
 
-pub use apply_engines::{ApplyEngines, ApplySides, ServerSideError, server_side_manifest};
+pub use apply_engines::{ApplyEngines, ApplySides, ServerSideError};
 pub use document::JsonDocument;
 pub use error::{BrokenRule, ConflictEffect, DocumentRole, PatchError, PatchMergeKeyFault, PatchSide, SchemaShape};
 // Types of this crate's signatures, so that a user needs no other dependency.

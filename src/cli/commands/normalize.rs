@@ -10,8 +10,8 @@ use crate::cli::input::values::{ObjectFormat, RatchetingArg, only};
 use crate::cli::report::Verdict;
 use crate::cli::report::output::{self, Paint};
 use anyhow::{Context, bail};
-use clap::Args;
-use kube_unions_core::admission::{Phase, Ratcheting, Review, ReviewOutcome};
+use clap::{Args, ValueEnum};
+use kube_unions_core::admission::{ApplyMethod, Phase, Ratcheting, Review, ReviewOutcome};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::field_path::AboutField;
 use kube_unions_core::near::nearest;
@@ -49,9 +49,10 @@ pub(crate) struct NormalizeArgs {
     filename: Vec<PathBuf>,
     /// Judge the objects as manifests that are applied: a field that a manifest sets is not cleared
     ///
-    /// This is how `kubectl apply`, Flux, Argo CD and Helm 4 write them. Without it, they are judged as `kubectl replace` writes them.
-    #[arg(long)]
-    applied: bool,
+    /// This is how `kubectl apply`, Flux, Argo CD and Helm 4 write them. Without it, they are judged as `kubectl replace` writes them. After a
+    /// server-side apply, nothing tells which empty lists a manifest sets.
+    #[arg(long, value_enum, value_name = "METHOD", num_args = 0..=1, require_equals = true, default_missing_value = "client-side")]
+    applied: Option<ApplyMethodArg>,
     /// Allow or deny a write that leaves an invalid union unchanged
     #[arg(long, value_enum, default_value_t)]
     ratcheting: RatchetingArg,
@@ -60,6 +61,24 @@ pub(crate) struct NormalizeArgs {
     output: Option<ObjectFormat>,
     #[command(flatten)]
     require: RequireArg,
+}
+
+/// The way in which manifests are applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ApplyMethodArg {
+    /// `kubectl apply`, Argo CD by default
+    ClientSide,
+    /// `kubectl apply --server-side`, Flux, Helm 4
+    ServerSide,
+}
+
+impl From<ApplyMethodArg> for ApplyMethod {
+    fn from(method: ApplyMethodArg) -> Self {
+        match method {
+            ApplyMethodArg::ClientSide => Self::ClientSide,
+            ApplyMethodArg::ServerSide => Self::ServerSide,
+        }
+    }
 }
 
 /// The number of objects.
@@ -93,11 +112,12 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         let answered = || -> anyhow::Result<Review> {
             let old = old.map(|old| kinds.completed_document(old)).transpose()?;
             let (kind, new) = (document.group_version_kind(), kinds.completed_document(document)?);
-            let manifest = arguments.applied.then_some(AppliedManifest::Given(&document.text));
+            let manifest = arguments.applied.map(|way| AppliedManifest::Given(&document.text, way.into()));
             let object = ReviewedObject { kind: &kind, new: &new, old: old.as_ref(), subresource: None, manifest };
             let review = object.review(&kinds.catalog, Phase::Both, arguments.ratcheting.into())?;
-            if !arguments.applied && review.outcome() == ReviewOutcome::Patched {
-                let applied = ReviewedObject { manifest: Some(AppliedManifest::Given(&document.text)), ..object };
+            if arguments.applied.is_none() && review.outcome() == ReviewOutcome::Patched {
+                let manifest = Some(AppliedManifest::Given(&document.text, ApplyMethod::ClientSide));
+                let applied = ReviewedObject { manifest, ..object };
                 print_contradictions(document, &applied.review(&kinds.catalog, Phase::Both, Ratcheting::Enabled)?);
             }
             Ok(review)

@@ -29,6 +29,15 @@ const COMMANDS: &str = "kubectl-";
 /// The annotation of the last applied configuration, in a field set.
 const OWNED_LAST_APPLIED: &str = "f:kubectl.kubernetes.io/last-applied-configuration";
 
+/// A way to apply a manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApplyMethod {
+    /// The API server keeps the text of the manifest in an annotation.
+    ClientSide,
+    /// The API server keeps the fields of the manifest in `metadata.managedFields`, where an empty list of owned items has none.
+    ServerSide,
+}
+
 /// A manifest in the metadata of an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ManifestSource<'a> {
@@ -106,8 +115,9 @@ fn owns_annotation(field_set: &str) -> bool {
 
 impl<'a> ManifestSource<'a> {
     /// Returns a manifest that the caller knows.
-    pub(super) fn given(manifest: &'a str) -> Manifests<Self> {
-        Manifests { own: Self::Given(manifest), earlier: None, updated: None, others: Vec::new(), server_side: false }
+    pub(super) fn given(manifest: &'a str, method: ApplyMethod) -> Manifests<Self> {
+        let server_side = method == ApplyMethod::ServerSide;
+        Manifests { own: Self::Given(manifest), earlier: None, updated: None, others: Vec::new(), server_side }
     }
 
     /// Finds the manifests of a request. Returns `None` if the request is not an apply.

@@ -5,7 +5,7 @@ use crate::cli::input::manifest::{self, Document, Problem};
 use crate::cli::report::{Verdict, output};
 use anyhow::bail;
 use clap::Args;
-use kube_unions_core::admission::{Phase, Ratcheting, Review};
+use kube_unions_core::admission::{ApplyMethod, Phase, Ratcheting, Review};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::Definition;
@@ -80,7 +80,7 @@ impl KindPatcher {
         let old = original.document().map(|old| self.completed(old)).transpose()?;
         let completed = self.completed(&new)?;
         // A patch that is applied again must change nothing.
-        let manifest = Some(AppliedManifest::Given(patch.text()));
+        let manifest = Some(AppliedManifest::Given(patch.text(), ApplyMethod::ClientSide));
         let object = ReviewedObject { kind: &self.kind, new: &completed, old: old.as_deref(), subresource, manifest };
         let review = object.review(&self.unions, phase, Ratcheting::Enabled)?;
         let edits = own_edits(&new, &review);

@@ -6,7 +6,7 @@ use super::kind_rules::{ApiServerAnswer, PreviewedKind};
 use super::remedies::Remedy;
 use crate::cli::input::manifest::Document;
 use anyhow::bail;
-use kube_unions_core::admission::Review;
+use kube_unions_core::admission::{ApplyMethod, Review};
 use kube_unions_core::field_path::{FieldPath, Segment, pointer};
 use kube_unions_core::union::{LetThrough, Violation};
 use kube_unions_manifests::request::AppliedManifest;
@@ -197,7 +197,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         let text = self.new.written.to_string();
         let manifest = match self.way {
             ApplyWay::Ssa => Some(AppliedManifest::ManagedBy(&self.manager)),
-            ApplyWay::Csa => Some(AppliedManifest::Given(&text)),
+            ApplyWay::Csa => Some(AppliedManifest::Given(&text, ApplyMethod::ClientSide)),
             ApplyWay::Helm | ApplyWay::Merge | ApplyWay::Replace => None,
         };
         self.kind.review(self.documents.new, &self.live, after, manifest)
