@@ -69,6 +69,7 @@ impl CrdLevel {
                 | "required"
                 | "enum"
                 | "default"
+                | "nullable"
                 | "x-kubernetes-list-type"
                 | "x-kubernetes-list-map-keys"
                 | "x-kubernetes-map-type"
@@ -121,7 +122,7 @@ mod tests {
             "properties": {
                 "description": {"type": "string", "description": "a field of this name", "enum": ["x", 1.5], "pattern": "x"},
                 "a": {"type": "array", "items": {"type": "string", "maxLength": 3}, "x-kubernetes-list-type": "set"},
-                "b": {"additionalProperties": {"type": "integer", "format": "int32"}, "default": {"description": "kept"}},
+                "b": {"additionalProperties": {"type": "integer", "format": "int32", "nullable": true}, "default": {"description": "kept"}},
                 "c": {"additionalProperties": true, "allOf": [{"required": ["z"]}]},
             },
         });
@@ -130,7 +131,7 @@ mod tests {
             "properties": {
                 "description": {"type": "string", "enum": ["x", 1.5]},
                 "a": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
-                "b": {"additionalProperties": {"type": "integer"}, "default": {"description": "kept"}},
+                "b": {"additionalProperties": {"type": "integer", "nullable": true}, "default": {"description": "kept"}},
                 "c": {"additionalProperties": true},
             },
         });

@@ -1,14 +1,49 @@
 //! The types of the expressions, as an API server infers them when a policy is stored.
 
+use super::catalog;
 use fixtures::cel::check_policy;
+use fixtures::crds::{annotated, version};
 use fixtures::kinds::{GeneratedKind, KINDS};
 use kube_unions_policies::{CompiledKinds, KubernetesVersion, PolicyOptions, PolicyRatcheting};
+use serde_json::{Value, json};
 
 /// The options with which a policy has other expressions.
 fn options() -> impl Iterator<Item = PolicyOptions> {
     let servers = [36, 34, 33].into_iter().map(|minor| KubernetesVersion::new(1, minor));
     let ratcheting = [PolicyRatcheting::Enabled, PolicyRatcheting::Warn, PolicyRatcheting::Disabled];
     servers.zip(ratcheting).map(|(server, ratcheting)| PolicyOptions { server, ratcheting, ..PolicyOptions::default() })
+}
+
+/// A map, a list with an empty value that counts as not set, a map of lists, and a list in one of two fields.
+#[test]
+fn names_that_need_an_index_leave_no_type_open() {
+    let string = || json!({"type": "string"});
+    let object =
+        || json!({"type": "object", "properties": {"kind": string(), "a": string(), "b": string(), "name": string()}});
+    let list = || json!({"type": "array", "items": object(), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]});
+    let map = |inner: Value| json!({"type": "object", "additionalProperties": inner});
+    let union = |empty: &[&str]| json!([{"discriminator": "kind", "fields-to-discriminateBy": {"a": "A", "b": "B"}, "emptyIsUnset": empty}]);
+    for (properties, pointers, empty) in [
+        (json!({"my-map": map(object())}), &["my-map/additionalProperties"][..], &[][..]),
+        (json!({"my-list": list()}), &["my-list/items"], &["a", "b"]),
+        (json!({"in": map(list())}), &["in/additionalProperties/items"], &["a"]),
+        (json!({"a/b": list(), "9x": list()}), &["a~1b/items", "9x/items"], &[]),
+        (
+            json!({"é": {"type": "object", "properties": {"a.b": map(map(object()))}}}),
+            &["é/properties/a.b/additionalProperties/additionalProperties"],
+            &["a"],
+        ),
+    ] {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
+        let unions = pointers.iter().map(|pointer| (format!("/properties/spec/properties/{pointer}"), union(empty)));
+        let annotation = json!({"v1": unions.collect::<serde_json::Map<_, _>>()}).to_string();
+        let definition = annotated("types.example", "Thing", &[version("v1", &schema)], &annotation);
+        let compiled = CompiledKinds::of(&catalog([definition]), &PolicyOptions::default());
+        assert_eq!((compiled.objects.len(), compiled.refusals.len()), (4, 0), "{properties}");
+        for object in &compiled.objects {
+            check_policy(&object.to_json()).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
 }
 
 /// `KUBE_UNIONS_KINDS_SEED` selects other names.
