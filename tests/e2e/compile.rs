@@ -2,6 +2,7 @@
 //! changes.
 
 pub(crate) mod presets;
+mod sources;
 
 use std::time::Duration;
 

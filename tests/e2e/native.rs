@@ -3,6 +3,7 @@
 //! [`player`] plays the rows of `tests/cases`. It is given an [`installer`](player::Installer), so that every way to enforce unions
 //! plays the same rows.
 
+mod accepted;
 mod agreement;
 mod audit;
 mod bench;

@@ -13,7 +13,7 @@ use crate::version::{Feature, lacks};
 use crate::webhook::{binary, run_program};
 
 /// The groups and versions of the kinds that presets are about, as paths.
-const DOCUMENTS: [&str; 5] =
+pub(super) const DOCUMENTS: [&str; 5] =
     ["api/v1", "apis/apps/v1", "apis/autoscaling/v2", "apis/batch/v1", "apis/networking.k8s.io/v1"];
 
 /// Kinds whose unions cannot be switched, because the API server refuses such a change of a stored object. A policy would only cost.

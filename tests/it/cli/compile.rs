@@ -1,6 +1,7 @@
 //! `compile`: the policies that the guide shows, and how long policies are.
 
 use super::Folder;
+use fixtures::cel::check_policy;
 use fixtures::files::{assert_generated, files, root};
 use fixtures::policies::{SAMPLES, expressions};
 use serde_json::Value;
@@ -47,6 +48,21 @@ fn the_guide_shows_policies_as_they_are_compiled() {
         expected.extend(["<!-- policy: ", name, " -->\n\n```yaml\n", policy, "```\n", prose]);
     }
     assert_generated(page, &expected, "make manifests");
+}
+
+#[test]
+fn an_api_server_accepts_the_types_of_the_policies_of_presets_and_samples() {
+    let folder = Folder::new(&[]);
+    let sample = |name: &str| {
+        let path = root().join("manifests/samples").join(name);
+        folder.run(&["compile", "--to", "policies", "--from", path.to_str().unwrap()]).stdout
+    };
+    let presets = files("manifests/policies", "yaml").into_iter().map(|(_, text)| text);
+    let all: Vec<Value> = presets.chain(SAMPLES.map(sample)).flat_map(|text| documents(&text)).collect();
+    assert!(all.len() > 2 * SAMPLES.len(), "{all:?}");
+    for policy in &all {
+        check_policy(policy).unwrap_or_else(|error| panic!("{error}"));
+    }
 }
 
 /// What a reviewer of policies has to read. `make policy-sizes` prints the table.
