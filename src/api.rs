@@ -9,6 +9,7 @@ mod discovery;
 mod endless;
 mod list;
 mod object;
+mod plugin;
 mod refusal;
 mod request;
 mod retry;
@@ -16,7 +17,7 @@ mod server_clock;
 mod token;
 mod watch;
 
-pub use client::{ConnectError, connect};
+pub use client::{ClusterAccess, ConnectError, connect};
 pub use discovery::{DiscoveredResource, find, no_resource, resource, resources};
 pub use endless::EndlessList;
 pub use list::{ListedObject, Page, Pages};

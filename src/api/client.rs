@@ -1,32 +1,45 @@
 //! The client: from a kubeconfig, the environment or a pod's service account.
 
+mod fault;
+
+pub use fault::ConnectError;
+
 use super::deadline::Bounded;
+use super::plugin::{self, PluginCredential, PluginToken};
+use super::retry::BoundedRetries;
 use super::server_clock::ServerClock;
 use super::token::MountedToken;
 use crate::files;
-use hyper::Uri;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use fault::unusable;
+use hyper::body::Bytes;
+use hyper::header::HeaderValue;
 use hyper::rt::{Read, Write};
+use hyper::{Request, Response, Uri};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioExecutor;
-use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ClientBuilder, ConfigExt};
-use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, ExecConfig, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use kube_unions_core::causes::with_causes;
-use std::io::ErrorKind;
+use serde_json::Value;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tower::filter::AsyncFilterLayer;
 use tower::retry::RetryLayer;
 use tower::util::MapRequestLayer;
 use tower::{BoxError, Service, ServiceBuilder};
 
 /// A variable that every pod has.
 const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
+
+const ANY_PROXY: &str = "http://proxy.invalid";
 
 /// Wait for a TCP connection, over all addresses of a host name.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -40,86 +53,133 @@ const PROBE: Duration = Duration::from_secs(5);
 /// Probes without an answer before a connection ends.
 const PROBES: u32 = 3;
 
-/// The reason why there is no client. Shows nothing of a kubeconfig's content, which may be secret.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ConnectError(String);
-
-/// Describes the lack of a kubeconfig. kube tells at length, too, that this is not a pod, which only matters in a pod.
-fn missing(kubeconfig: &KubeconfigError, pod: &InClusterError) -> String {
-    let kubeconfig = unusable(kubeconfig);
-    match std::env::var_os(POD_VARIABLE) {
-        Some(_) => format!("{}; without the pod's service account: {kubeconfig}", with_causes(pod)),
-        None => kubeconfig,
-    }
+/// A way to a cluster, as a kubeconfig or a pod describes it.
+pub struct ClusterAccess {
+    config: Config,
+    /// The plugin that has the credentials.
+    plugin: Option<ExecConfig>,
+    tokens: ChangingTokens,
 }
 
-/// Describes a fault of a kubeconfig.
-fn unusable(error: &KubeconfigError) -> String {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the texts of the others are clear")]
-    match error {
-        KubeconfigError::ReadConfig(reading, path) if reading.kind() == ErrorKind::NotFound => {
-            format!("there is no `{}`", path.display())
-        }
-        KubeconfigError::ReadConfig(reading, path) => format!("cannot read `{}`: {reading}", path.display()),
-        KubeconfigError::FindPath => "there is no home folder".to_owned(),
-        KubeconfigError::CurrentContextNotSet => "it has no current context: give --context".to_owned(),
-        KubeconfigError::LoadContext(name) => format!("it has no context `{name}`"),
-        KubeconfigError::LoadClusterOfContext(name) => format!("it has no cluster `{name}`"),
-        KubeconfigError::Parse(fault) => match fault.location() {
-            Some(at) => format!("it is not a kubeconfig: see line {}, column {}", at.line(), at.column()),
-            None => "it is not a kubeconfig".to_owned(),
-        },
-        other => with_causes(other),
-    }
+/// The token of a client that does not stay the same: at most one.
+#[derive(Default)]
+struct ChangingTokens {
+    mounted: Option<Arc<MountedToken>>,
+    plugin: Option<PluginToken>,
 }
 
-/// Returns a client for the cluster of `kubeconfig` or of `context`, else of `KUBECONFIG` or `~/.kube/config`, else of this pod.
-/// `remedy` says what to do if there is none of them.
-///
-/// Each of its answers sets `clock`. Sends nothing, so that a cluster that is down is not an error here.
+/// Returns a client for a cluster, see [`ClusterAccess`].
 pub async fn connect(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
     clock: &ServerClock,
     remedy: &'static str,
 ) -> Result<Client, ConnectError> {
-    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let config = match (loaded(kubeconfig, &options).await, kubeconfig, context) {
-        (Ok(config), Some(_), _) | (Ok(config), None, Some(_)) => Ok(config),
-        (Ok(mut config), None, None) => {
-            config.apply_debug_overrides();
-            Ok(config)
+    ClusterAccess::read(kubeconfig, context, remedy).await?.connect(clock).await
+}
+
+impl ClusterAccess {
+    /// Reads the way to the cluster of `kubeconfig` or of `context`, else of `KUBECONFIG` or `~/.kube/config`, else of this pod. `remedy`
+    /// says what to do if there is none of them.
+    pub async fn read(
+        kubeconfig: Option<&Path>,
+        context: Option<&str>,
+        remedy: &'static str,
+    ) -> Result<Self, ConnectError> {
+        let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+        let config = loaded(kubeconfig, &options).await.or_else(|error| {
+            let reason = unusable(&error);
+            match (kubeconfig, context) {
+                (Some(path), _) => Err(format!("cannot use the kubeconfig `{}`: {reason}", path.display())),
+                (None, Some(_)) => Err(format!("cannot use this context of the kubeconfig: {reason}")),
+                (None, None) => of_pod(&reason).map_err(|reason| format!("no cluster: {remedy}: {reason}")),
+            }
+        });
+        let mut config = without_needless_proxy(without_user_info(config.map_err(ConnectError)?));
+        // Of another URL kube panics at the first request.
+        if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) {
+            return Err(ConnectError::unbuilt(fault::SERVER));
         }
-        (Err(error), Some(path), _) => {
-            Err(format!("cannot use the kubeconfig `{}`: {}", path.display(), unusable(&error)))
+        check_credentials(&config.auth_info).map_err(ConnectError::unbuilt)?;
+        let plugin = plugin::take(&mut config.auth_info);
+        let mounted = MountedToken::take(&mut config.auth_info);
+        let mounted = mounted.map_err(|error| ConnectError::unbuilt(&error.to_string()))?.map(Arc::new);
+        Ok(Self { config, plugin, tokens: ChangingTokens { mounted, plugin: None } })
+    }
+
+    /// Returns true if a program will be asked for the credentials. It ends if the future of [`connect`](Self::connect) is dropped.
+    pub fn has_plugin(&self) -> bool {
+        self.plugin.is_some()
+    }
+
+    /// Returns a client. Each of its answers sets `clock`. Sends nothing, so that a cluster that is down is not an error here.
+    pub async fn connect(self, clock: &ServerClock) -> Result<Client, ConnectError> {
+        let Self { mut config, plugin, mut tokens } = self;
+        if let Some(plugin) = plugin {
+            let credential = PluginCredential::ask(plugin).await;
+            let credential = credential.map_err(|error| ConnectError::unbuilt(&with_causes(&error)))?;
+            if let Some([certificate, key]) = credential.identity {
+                config.auth_info.client_certificate_data = Some(STANDARD.encode(certificate));
+                config.auth_info.client_key_data = Some(STANDARD.encode(key).into());
+            }
+            tokens.plugin = credential.token;
         }
-        (Err(error), None, Some(_)) => Err(format!("cannot use this context of the kubeconfig: {}", unusable(&error))),
-        (Err(error), None, None) => {
-            Config::incluster().map_err(|pod| format!("no cluster: {remedy}: {}", missing(&error, &pod)))
+        connected(&config, tokens, clock).map_err(|error| ConnectError::unbuilt(&fault::unbuilt(&error)))
+    }
+}
+
+/// Returns the configuration of this pod. `reason`: why there is no kubeconfig.
+fn of_pod(reason: &str) -> Result<Config, String> {
+    // That this is no pod only matters in a pod.
+    let is_pod = std::env::var_os(POD_VARIABLE).is_some();
+    Config::incluster().map_err(|error| {
+        if is_pod {
+            format!("{}; without the pod's service account: {reason}", fault::no_pod(&error))
+        } else {
+            reason.to_owned()
         }
-    };
-    let mut config = without_needless_proxy(config.map_err(ConnectError)?);
-    let unbuilt = |cause| ConnectError(format!("cannot build a client for the cluster: {cause}"));
-    let token = MountedToken::take(&mut config.auth_info).map_err(|error| unbuilt(error.to_string()))?;
-    connected(&config, token.map(Arc::new), clock).map_err(|error| unbuilt(with_causes(&error)))
+    })
+}
+
+/// Drops the user and the password of the URL, which no request uses and which a log of the connection would show.
+fn without_user_info(mut config: Config) -> Config {
+    let mut parts = config.cluster_url.clone().into_parts();
+    let host = parts.authority.as_ref().and_then(|it| it.as_str().rsplit_once('@')?.1.parse().ok());
+    if host.is_some() {
+        parts.authority = host;
+        config.cluster_url = Uri::from_parts(parts).unwrap_or(config.cluster_url);
+    }
+    config
+}
+
+/// Refuses credentials of which kube would panic, or run a command that no signal ends.
+fn check_credentials(user: &AuthInfo) -> Result<(), &'static str> {
+    if user.auth_provider.as_ref().is_some_and(|provider| provider.config.contains_key("cmd-path")) {
+        return Err(fault::PROVIDER);
+    }
+    let provided = user.auth_provider.as_ref().and_then(|provider| provider.config.get("id-token").cloned());
+    // Only the serialisation shows a token.
+    let shown = serde_json::to_value(user).unwrap_or_default();
+    let inline = shown.get("token").and_then(Value::as_str);
+    let is_header = |token: &str| HeaderValue::from_str(token).is_ok();
+    if inline.into_iter().chain(provided.as_deref()).all(is_header) { Ok(()) } else { Err(fault::TOKEN) }
 }
 
 /// Returns a client each of whose requests has a deadline, and whose connections are kept alive. It reaches the API server directly,
 /// or through the proxy of the configuration.
 ///
 /// [`ClientBuilder::try_from`] of kube adds the same layers to connections without keep-alive.
-fn connected(config: &Config, token: Option<Arc<MountedToken>>, clock: &ServerClock) -> kube::Result<Client> {
+fn connected(config: &Config, tokens: ChangingTokens, clock: &ServerClock) -> kube::Result<Client> {
     let tcp = kept_alive();
-    let Some(url) = &config.proxy_url else { return layered(config, token, tcp, clock) };
+    let Some(url) = &config.proxy_url else { return encrypted(config, tokens, tcp, clock) };
     let proxy = Matcher::builder().all(url.to_string()).build().intercept(&config.cluster_url);
     match (proxy, url.scheme_str()) {
-        (Some(proxy), Some("http")) => layered(config, token, tunnel(&proxy, tcp), clock),
+        (Some(proxy), Some("http")) => encrypted(config, tokens, tunnel(&proxy, tcp), clock),
         (Some(proxy), Some("https")) => {
-            let encrypted = config.rustls_https_connector_with_connector(tcp)?;
-            layered(config, token, tunnel(&proxy, encrypted), clock)
+            let to_proxy = config.rustls_https_connector_with_connector(tcp)?;
+            encrypted(config, tokens, tunnel(&proxy, to_proxy), clock)
         }
-        (Some(proxy), Some("socks5")) => layered(config, token, SocksV5::new(proxy.uri().clone(), tcp), clock),
+        (Some(proxy), Some("socks5")) => encrypted(config, tokens, SocksV5::new(proxy.uri().clone(), tcp), clock),
         _ => Err(kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(url.clone()) }),
     }
 }
@@ -143,26 +203,38 @@ fn kept_alive() -> HttpConnector {
     tcp
 }
 
-fn layered<C>(
-    config: &Config,
-    token: Option<Arc<MountedToken>>,
-    connector: C,
-    clock: &ServerClock,
-) -> kube::Result<Client>
+/// Returns a client that encrypts the connections of a connector.
+fn encrypted<C>(config: &Config, tokens: ChangingTokens, connector: C, clock: &ServerClock) -> kube::Result<Client>
 where
     C: Service<Uri, Error: std::error::Error + Send + Sync, Future: Send> + Clone + Send + Sync + 'static,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
 {
     let encrypted = config.rustls_https_connector_with_connector(connector)?;
+    layered(config, tokens, HttpClient::builder(TokioExecutor::new()).build::<_, Body>(encrypted), clock)
+}
+
+/// Returns a client that sends requests by a service.
+fn layered<S, B>(config: &Config, tokens: ChangingTokens, sender: S, clock: &ServerClock) -> kube::Result<Client>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    B: hyper::body::Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
+    let ChangingTokens { mounted, plugin } = tokens;
+    let authorized = plugin.map(|token| AsyncFilterLayer::new(move |request| token.clone().authorized(request)));
     let service = ServiceBuilder::new()
         .layer_fn(|inner| Bounded { inner, clock: clock.clone() })
         .layer(config.base_uri_layer())
-        .layer(RetryLayer::new(RetryPolicy::server_retry()))
+        .layer(RetryLayer::new(BoundedRetries::default()))
         .option_layer(config.auth_layer()?)
-        .option_layer(token.map(|token| MapRequestLayer::new(move |request| token.authorize(request))))
+        .option_layer(mounted.map(|token| MapRequestLayer::new(move |request| token.authorize(request))))
+        .option_layer(authorized)
         .layer(config.extra_headers_layer()?)
-        .map_err(BoxError::from)
-        .service(HttpClient::builder(TokioExecutor::new()).build::<_, Body>(encrypted));
+        .map_err(Into::<BoxError>::into)
+        .service(sender);
     Ok(ClientBuilder::new(service, &*config.default_namespace).build())
 }
 
@@ -175,7 +247,8 @@ fn without_needless_proxy(mut config: Config) -> Config {
     };
     let proxy = variable(["HTTPS_PROXY", "https_proxy"]);
     if proxy.parse().ok() == config.proxy_url && !proxy.is_empty() {
-        let environment = Matcher::builder().all(proxy).no(variable(["NO_PROXY", "no_proxy"])).build();
+        // Of any proxy that is well formed: one that is not is an error, no way around it.
+        let environment = Matcher::builder().all(ANY_PROXY).no(variable(["NO_PROXY", "no_proxy"])).build();
         if is_loopback(&config.cluster_url) || environment.intercept(&config.cluster_url).is_none() {
             config.proxy_url = None;
         }
@@ -191,7 +264,7 @@ fn is_loopback(url: &Uri) -> bool {
 
 /// Loads a kubeconfig and the files that it names: the one at `path`, else those of `KUBECONFIG`, else `~/.kube/config`.
 ///
-/// kube reads each file to its end, so none may be without one.
+/// kube reads each file to its end, so none may be without one. [`Config::infer`] also obeys variables for debugging, and logs them.
 async fn loaded(path: Option<&Path>, options: &KubeConfigOptions) -> Result<Config, KubeconfigError> {
     let check =
         |path: &Path| files::check_end(path).map_err(|error| KubeconfigError::ReadConfig(error, path.to_owned()));
@@ -211,5 +284,7 @@ async fn loaded(path: Option<&Path>, options: &KubeConfigOptions) -> Result<Conf
     Config::from_custom_kubeconfig(kubeconfig, options).await
 }
 
+#[cfg(test)]
+mod retries;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;

@@ -2,7 +2,8 @@
 //! end, whoever asks.
 //!
 //! A connection that is half open, a server that accepts and never answers, and a body that drips are errors here, which
-//! callers retry like any other. The client below retries 429, 503 and 504 after `Retry-After`, within the same deadlines.
+//! callers retry like any other. The client below retries 429, 503 and 504 itself, see [`retry`](super::retry), within the same
+//! deadlines.
 
 use super::server_clock::ServerClock;
 use futures::future::BoxFuture;

@@ -1,6 +1,21 @@
-//! Retries: the waits between attempts.
+//! Retries: the waits between attempts, and the attempts at one request.
 
+use hyper::header::{HeaderValue, RETRY_AFTER};
+use hyper::{Request, Response};
+use kube::client::Body;
+use kube::client::retry::RetryPolicy;
 use std::time::Duration;
+use tokio::time::{Instant, Sleep};
+use tower::BoxError;
+use tower::retry::Policy;
+
+/// Longest wait that the API server may ask for with `Retry-After`, in seconds. A new CRD takes several requests, one after the other, and
+/// one of a proxy in between says nothing of the next.
+const LONGEST_ASKED: u16 = 5;
+
+/// Time within which a request is sent again. It is shorter than any deadline of a request, so that the caller learns what the API server
+/// answers.
+const PATIENCE: Duration = Duration::from_secs(12);
 
 /// First and longest wait between attempts at a watch or a list. The longest is short, so that a restart of the API server is
 /// noticed soon.
@@ -28,6 +43,43 @@ impl Doubling {
     /// Begins again with the first wait.
     pub(crate) fn reset(&mut self) {
         self.next = self.first;
+    }
+}
+
+/// The attempts at one request that is answered with 429, 503 or 504: those of kube, within bounds.
+#[derive(Clone)]
+pub(super) struct BoundedRetries {
+    policy: RetryPolicy,
+    /// The time of the first answer.
+    began: Option<Instant>,
+}
+
+impl Default for BoundedRetries {
+    fn default() -> Self {
+        Self { policy: RetryPolicy::server_retry(), began: None }
+    }
+}
+
+impl<T> Policy<Request<Body>, Response<T>, BoxError> for BoundedRetries {
+    type Future = Sleep;
+
+    fn retry(
+        &mut self,
+        request: &mut Request<Body>,
+        answer: &mut Result<Response<T>, BoxError>,
+    ) -> Option<Self::Future> {
+        if let Ok(answer) = answer {
+            let asked = answer.headers().get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
+            if asked.is_some_and(|asked| asked > LONGEST_ASKED.into()) {
+                answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(LONGEST_ASKED));
+            }
+        }
+        let end = *self.began.get_or_insert_with(Instant::now) + PATIENCE;
+        self.policy.retry(request, answer).filter(|wait| wait.deadline() <= end)
+    }
+
+    fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
+        Policy::<Request<Body>, Response<T>, BoxError>::clone_request(&mut self.policy, request)
     }
 }
 

@@ -72,8 +72,15 @@ async fn serve(
     policies: Option<PolicyEnforcement>,
     spans: Option<Arc<dyn Spans>>,
 ) -> anyhow::Result<ExitCode> {
-    let signals = StopSignals::new()?;
-    Wiring::connect(arguments, policies, spans).await?.run(signals).await
+    let mut signals = StopSignals::new()?;
+    let connected = tokio::select! {
+        connected = Wiring::connect(arguments, policies, spans) => connected?,
+        name = signals.next() => {
+            tracing::info!(signal = name, "signal received before the start: stopping");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    connected.run(signals).await
 }
 
 /// Everything that runs, connected by channels. Every task is supervised: here, or by the server.

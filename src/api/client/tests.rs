@@ -17,7 +17,7 @@ async fn each_way_to_the_api_server_is_kept_alive() {
         let address = listener.local_addr().unwrap();
         let mut config = Config::new(format!("http://{address}").parse().unwrap());
         config.proxy_url = proxy.map(|scheme| format!("{scheme}://{address}").parse().unwrap());
-        let client = connected(&config, None, &ServerClock::default()).unwrap();
+        let client = connected(&config, ChangingTokens::default(), &ServerClock::default()).unwrap();
         let asked = tokio::spawn(async move { client.apiserver_version().await });
         let remote = format!("0100007F:{:04X}", address.port());
         let is_kept_alive = || {

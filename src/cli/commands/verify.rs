@@ -5,7 +5,7 @@
 
 use super::attempts::Attempts;
 use crate::api::{self, JSON, MERGE, ObjectPath, RequestError};
-use crate::cli::input::connection::ClusterArgs;
+use crate::cli::input::connection::{ClusterArgs, block_on};
 use crate::cli::report::{Verdict, output};
 use crate::cli::serve;
 use crate::cli::signals::StopSignals;
@@ -44,8 +44,12 @@ pub(crate) struct VerifyArgs {
 }
 
 pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Verdict> {
-    arguments.cluster.run(async |client| {
+    block_on(async {
         let mut signals = StopSignals::new()?;
+        let client = tokio::select! {
+            client = arguments.cluster.client() => client?,
+            _ = signals.next() => bail!("interrupted before anything was created"),
+        };
         let trial = Trial::new(client, arguments.timeout);
         let outcome = tokio::select! {
             outcome = steps(&trial) => outcome,

@@ -1,8 +1,9 @@
 //! The flags that choose a cluster, and connections for commands that end.
 
 use super::kinds::BuiltinUnionsArg;
-use crate::api::{self, ConnectError, ServerClock};
+use crate::api::{ClusterAccess, ConnectError, ServerClock};
 use crate::cli::report::progress;
+use crate::cli::signals::ended_by_signals;
 use crate::follow::{self, Learnt};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -33,10 +34,23 @@ pub(crate) async fn learn(client: &Client, builtin: BuiltinUnionsArg) -> anyhow:
 }
 
 impl ClusterArgs {
-    /// Reads the configuration. Sends no request.
-    pub(crate) async fn connect(&self) -> Result<Client, ConnectError> {
+    /// Returns a client, for a command that signals end. Sends no request.
+    pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
+        let (access, clock) = (self.access().await?, ServerClock::default());
+        let has_plugin = access.has_plugin();
+        let connecting = access.connect(&clock);
+        // Nothing else needs a handler.
+        Ok(if has_plugin { ended_by_signals(connecting).await?? } else { connecting.await? })
+    }
+
+    /// Returns a client, for a command that handles signals itself, and then drops the future. Sends no request.
+    pub(crate) async fn client(&self) -> Result<Client, ConnectError> {
+        self.access().await?.connect(&ServerClock::default()).await
+    }
+
+    async fn access(&self) -> Result<ClusterAccess, ConnectError> {
         let remedy = "give --kubeconfig, or set KUBECONFIG";
-        api::connect(self.kubeconfig.as_deref(), self.context.as_deref(), &ServerClock::default(), remedy).await
+        ClusterAccess::read(self.kubeconfig.as_deref(), self.context.as_deref(), remedy).await
     }
 
     /// Fails if a flag was given beside files.

@@ -247,7 +247,7 @@ fn an_error_at_the_start_says_why() {
         (listening("--ops-bind"), &*listen),
         (listening("--bind"), &*listen),
         (vec![signed, "--kubeconfig", "unknown"], "it has no context `d`"),
-        (vec![signed, "--kubeconfig", "kubeconfig"], "failed to parse cluster url"),
+        (vec![signed, "--kubeconfig", "kubeconfig"], "the `server` of its cluster is not a URL"),
         (vec![signed], "no cluster: give --from, or a kubeconfig"),
         (vec![signed, "--kubeconfig", "seven/tls.key"], "cannot read `seven/tls.key`: it is neither a file nor a pipe"),
         (

@@ -25,12 +25,13 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
 
 async fn audit(arguments: &AuditArgs, stop: &StopFlag) -> anyhow::Result<Verdict> {
     let mut signals = StopSignals::new()?;
-    let client = arguments.cluster.connect().await?;
     let prepare = async {
+        let client = arguments.cluster.client().await?;
         let learnt = learn(&client, arguments.sources.builtin_unions).await?;
-        anyhow::Ok((learnt, api::resources(&client).await?))
+        let resources = api::resources(&client).await?;
+        anyhow::Ok((client, learnt, resources))
     };
-    let (learnt, resources) = tokio::select! {
+    let (client, learnt, resources) = tokio::select! {
         prepared = prepare => prepared?,
         _ = signals.next() => bail!("interrupted before any object was looked at"),
     };
