@@ -192,7 +192,9 @@ mod tests {
     /// Writes the next statuses. Returns the declarations, and what their statuses say.
     fn write_next(queue: &mut StatusQueue, last: &str) -> Vec<String> {
         let due = queue.next(last);
-        due.iter().for_each(|due| queue.done(due, true));
+        for due in &due {
+            queue.done(due, true);
+        }
         due.iter().map(|(name, status)| format!("{name} {}", status.unions.as_deref().unwrap_or_default())).collect()
     }
 

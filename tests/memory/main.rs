@@ -102,8 +102,11 @@ fn spec(kind: &str, members: &Value) -> Value {
         "unions": [{"path": "", "fieldsToDiscriminateBy": members}]})
 }
 
-/// Declarations by their number, by what becomes of them.
-const DECLARATIONS: [(&str, fn(usize) -> Value); 4] = [
+/// A name of declarations, and the spec of each by its number.
+type NumberedSpecs = (&'static str, fn(usize) -> Value);
+
+/// Declarations by what becomes of them.
+const DECLARATIONS: [NumberedSpecs; 4] = [
     ("in force", |_| spec("Apple", &json!({"spec": "Spec", "data": "Data"}))),
     ("without a target", |number| spec(&format!("Kind{number}"), &json!({"spec": "Spec", "data": "Data"}))),
     ("with faults", |number| spec("Apple", &json!({format!("no{number}"): "No", format!("such{number}"): "Such"}))),

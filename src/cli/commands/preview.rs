@@ -11,11 +11,13 @@ mod prediction;
 mod remedies;
 mod renderings;
 mod report;
+mod trial;
 
 use self::apply_way::ApplyWay;
 use self::kind_rules::{ApiServerAnswer, Kinds};
-use self::prediction::{ObjectRenderings, PredictedUnion, PreviewTrial};
+use self::prediction::PredictedUnion;
 use self::renderings::Renderings;
+use self::trial::{ObjectRenderings, PreviewTrial};
 use crate::cli::input::kinds::entry_of;
 use crate::cli::input::manifest::{self, Document, ManifestFiles};
 use crate::cli::input::require::RequireArg;

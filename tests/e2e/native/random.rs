@@ -505,7 +505,7 @@ impl Member {
         let name = if random.chance(15) { unusual.name() } else { name };
         let value = if random.chance(10) { unusual.value() } else { format!("{}1", name.to_uppercase()) };
         let kind = if unusual.lists && random.chance(40) { *random.pick(&LISTS) } else { *random.pick(&KINDS) };
-        Self { kind, value, name }
+        Self { name, kind, value }
     }
 }
 

@@ -262,7 +262,9 @@ fn for_each_row(test: impl Fn(&SecretRow) + Sync) {
     };
     thread::scope(|scope| {
         let threads = [(); 4].map(|()| scope.spawn(work));
-        threads.into_iter().for_each(|thread| thread.join().expect("no row fails"));
+        for thread in threads {
+            thread.join().expect("no row fails");
+        }
     });
 }
 

@@ -21,6 +21,9 @@ const ENDLESS: [(EndlessPages, &str); 4] = [
     ),
 ];
 
+/// Returns an object by its number, as JSON text.
+type NumberedObject = fn(usize) -> String;
+
 /// A cluster with one CRD and one declaration. The lists of a resource become endless, and end again.
 #[derive(Clone, Default)]
 struct Broken(Arc<Mutex<Lists>>);
@@ -28,7 +31,7 @@ struct Broken(Arc<Mutex<Lists>>);
 #[derive(Default)]
 struct Lists {
     /// The path, the pages and the objects of the list that does not end.
-    endless: Option<(&'static str, EndlessPages, fn(usize) -> String)>,
+    endless: Option<(&'static str, EndlessPages, NumberedObject)>,
     /// More CRDs than the first.
     more: Vec<String>,
     /// Pages of it that were asked for.

@@ -231,6 +231,9 @@ fn kept(workspace: &mut Workspace) -> String {
     format!("{before}{}", version.trim_start_matches(|it: char| it.is_ascii_digit()))
 }
 
+/// A change of a workspace, and its name.
+type WorkspaceStep<'s> = (&'s str, &'s dyn Fn(&mut Workspace));
+
 #[test]
 fn nothing_is_kept_of_sources_that_are_gone() {
     let nothing = kept(&mut of_cluster());
@@ -239,7 +242,7 @@ fn nothing_is_kept_of_sources_that_are_gone() {
         let object = declaration("one", "g.example", kind, &unions);
         workspace.set_declaration("one", Ok(Declaration::from_json(&object.to_string()).unwrap()));
     };
-    let steps: [(&str, &dyn Fn(&mut Workspace)); 9] = [
+    let steps: [WorkspaceStep<'_>; 9] = [
         ("a declaration", &|it| drop(declare(it, "one", "b"))),
         ("a declaration with faults", &|it| drop(declare(it, "two", "typo"))),
         ("an unreadable declaration", &|it| drop(it.set_declaration("three", Err("unreadable".to_owned())))),

@@ -1,7 +1,7 @@
 //! Tries what makes an apply succeed.
 
 use super::invalid_union::InvalidUnion;
-use super::prediction::{MemberOrigin, PreviewTrial, WithKubeUnions};
+use super::trial::{MemberOrigin, PreviewTrial, WithKubeUnions};
 use kube_unions_core::union::UnionStep;
 use serde_json::{Map, Value, json};
 

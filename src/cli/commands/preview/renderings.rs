@@ -1,7 +1,7 @@
 //! Pairs the objects of two renderings, and counts those that cannot be compared.
 
 use super::kind_rules::Kinds;
-use super::prediction::ObjectRenderings;
+use super::trial::ObjectRenderings;
 use crate::cli::input::kinds::entry_of;
 use crate::cli::input::manifest::{Document, Problem, line_about, place};
 use kube_unions_core::catalog::CatalogEntry;

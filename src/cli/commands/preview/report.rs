@@ -2,9 +2,10 @@
 
 use super::apply_way::ApplyWay;
 use super::kind_rules::ApiServerAnswer;
-use super::prediction::{MemberOrigin, PredictedUnion};
+use super::prediction::PredictedUnion;
 use super::remedies::Remedy;
 use super::renderings::PreviewCounts;
+use super::trial::MemberOrigin;
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::diagnostic::painted;
 use crate::cli::report::json_list::{JsonList, present};

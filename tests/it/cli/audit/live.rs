@@ -222,12 +222,12 @@ fn a_list_that_always_expires_is_said_to() {
 
 #[test]
 fn a_list_without_an_end_is_said_to_have_none() {
+    type Page = fn(&Asked) -> Answer;
     const CHECK: &str = "check the API server, and a proxy in front of it";
     let again = format!("the list does not end: its pages come again; {CHECK}");
     let empty = format!("the list does not end: 1000 pages in a row are empty; {CHECK}");
     let of_widgets =
         |after: &str, reason: &str| format!("error: Widget.example.com/v1: cannot be listed{after}: {reason}");
-    type Page = fn(&Asked) -> Answer;
     let one: Page = |_| (200, list(&[widget(1)], "again", 5));
     let two: Page = |asked| (200, list(&[widget(1)], if asked.token == "n1" { "n2" } else { "n1" }, 5));
     let none: Page = |asked| (200, list(&[], &format!("n{}", asked.token.trim_start_matches('n').len() + 1), 5));
