@@ -50,6 +50,13 @@ pub fn valid_seconds(certificate: &[u8]) -> Result<RangeInclusive<i64>, X509Faul
     Ok(validity.not_before.timestamp()..=validity.not_after.timestamp())
 }
 
+/// Returns true if clients accept a certificate, DER, as that of a server: it has no extended key usage, or one that includes it.
+pub fn is_for_servers(certificate: &[u8]) -> Result<bool, X509Fault> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate)?;
+    let usage = certificate.extended_key_usage()?;
+    Ok(usage.is_none_or(|usage| usage.value.any || usage.value.server_auth))
+}
+
 /// Returns a time in whole seconds since 1970.
 pub fn since_1970(time: SystemTime) -> i64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))

@@ -8,7 +8,7 @@ use hyper::Request;
 use hyper::header::{AUTHORIZATION, HeaderValue};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use serde::Deserialize;
 use serde_json::json;
 use std::io::{self, IsTerminal};
@@ -162,19 +162,22 @@ async fn printed_by(command: &mut Command, leads: bool) -> Result<Vec<u8>, Plugi
     if leads {
         command.process_group(0);
     }
-    let mut plugin = RunningPlugin { process: command.spawn()?, leads };
+    let mut plugin = RunningPlugin { process: command.spawn()?, leads, answered: false };
     let mut printed = Vec::new();
     if let Some(output) = plugin.process.stdout.take() {
         Receiver::from_owned_fd(OwnedFd::from(output))?.take(LONGEST).read_to_end(&mut printed).await?;
     }
     let status = plugin.status().await?;
+    plugin.answered = true;
     if status.success() { Ok(printed) } else { Err(PluginError::Failed(status)) }
 }
 
-/// A plugin that ends when this is dropped.
+/// A plugin that ends when this is dropped, with its group.
 struct RunningPlugin {
     process: Child,
     leads: bool,
+    /// True once it has ended by itself. Processes that it leaves behind then, for example a cache of tokens, are meant to go on.
+    answered: bool,
 }
 
 impl RunningPlugin {
@@ -192,23 +195,35 @@ impl RunningPlugin {
         !matches!(self.process.try_wait(), Ok(None))
     }
 
-    fn signal(&self, signal: Signal) {
+    /// Returns true if the plugin has ended, and every process of its group.
+    fn is_gone(&mut self) -> bool {
+        let group = Pid::from_child(&self.process);
+        self.has_ended() && !(self.leads && test_kill_process_group(group).is_ok())
+    }
+
+    fn signal(&mut self, signal: Signal) {
         let process = Pid::from_child(&self.process);
-        // It may have ended meanwhile.
-        let _ = if self.leads { kill_process_group(process, signal) } else { kill_process(process, signal) };
+        // They may have ended meanwhile.
+        let _ = if self.leads {
+            kill_process_group(process, signal)
+        } else if self.has_ended() {
+            Ok(())
+        } else {
+            kill_process(process, signal)
+        };
     }
 }
 
 impl Drop for RunningPlugin {
     fn drop(&mut self) {
-        if self.has_ended() {
+        if self.answered {
             return;
         }
         // A plugin that hides what is typed has to restore the terminal.
         self.signal(Signal::TERM);
         let end = Instant::now() + FAREWELL;
         while Instant::now() < end {
-            if self.has_ended() {
+            if self.is_gone() {
                 return;
             }
             thread::sleep(Duration::from_millis(5));

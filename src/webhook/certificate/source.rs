@@ -74,6 +74,9 @@ pub enum CertificateFault {
     /// Its validity has ended.
     #[error("expired")]
     Expired,
+    /// Its extended key usage is another one.
+    #[error("not for servers: issue one with the extended key usage `serverAuth`, or without any")]
+    Usage,
     /// It has not the name that clients ask for. A common name counts for nothing.
     #[error("not for `{name}`, the name that the API server asks for: issue one with this alternative name", name = .0.to_str())]
     Name(ServerName<'static>),

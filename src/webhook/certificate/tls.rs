@@ -4,7 +4,7 @@
 
 use super::client::NamedClients;
 use super::source::{CertificateError, CertificateFault, ClientPolicy};
-use crate::authority::{CertificatePair, since_1970, valid_seconds};
+use crate::authority::{CertificatePair, is_for_servers, since_1970, valid_seconds};
 use rustls::RootCertStore;
 use rustls::client::verify_server_name;
 use rustls::pki_types::pem::PemObject;
@@ -41,8 +41,8 @@ pub(super) struct LoadedCertificate {
     pub(super) config: Arc<ServerConfig>,
     /// Seconds since 1970 in which it is valid.
     pub(super) validity: RangeInclusive<i64>,
-    /// The name that clients ask for, if the certificate does not have it.
-    missing: Option<ServerName<'static>>,
+    /// The reason why clients refuse it at any time.
+    refused: Option<CertificateFault>,
 }
 
 impl LoadedCertificate {
@@ -57,7 +57,11 @@ impl LoadedCertificate {
         let chain = certificates(&files.chain, &chain_path)?;
         let leaf = chain.first().ok_or(CertificateError::Empty { path: chain_path })?;
         let validity = valid_seconds(leaf).map_err(CertificateError::X509)?;
-        let missing = name.filter(|name| !has_name(leaf, name)).cloned();
+        let refused = if is_for_servers(leaf).map_err(CertificateError::X509)? {
+            name.filter(|name| !has_name(leaf, name)).cloned().map(CertificateFault::Name)
+        } else {
+            Some(CertificateFault::Usage)
+        };
         let key = PrivateKeyDer::from_pem_slice(&files.key).map_err(|source| CertificateError::Pem {
             path: directory.join(KEY),
             what: "private key",
@@ -74,15 +78,15 @@ impl LoadedCertificate {
         let mut config = builder.with_single_cert(chain, key).map_err(CertificateError::Pair)?;
         // The API server never speaks HTTP/2 to a Service.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { files, config: Arc::new(config), validity, missing })
+        Ok(Self { files, config: Arc::new(config), validity, refused })
     }
 
     /// Returns an error with the reason if clients refuse the certificate at `now`.
     pub(super) fn check(&self, now: SystemTime) -> Result<(), CertificateFault> {
-        match (since_1970(now), &self.missing) {
+        match (since_1970(now), &self.refused) {
             (now, _) if now < *self.validity.start() => Err(CertificateFault::NotYetValid),
             (now, _) if now > *self.validity.end() => Err(CertificateFault::Expired),
-            (_, Some(name)) => Err(CertificateFault::Name(name.clone())),
+            (_, Some(fault)) => Err(fault.clone()),
             (_, None) => Ok(()),
         }
     }

@@ -18,6 +18,12 @@ const STUBBORN: &str = "trap '' TERM; sleep 600 & echo $! > below; echo $$ > plu
 /// The same, after all has been said.
 const SAID: &str = "echo '{status: {token: t}}'; exec >&-; sleep 600 & echo $! > below; echo $$ > plugin; wait";
 
+/// The same, and what it has started does not end by itself for a signal.
+const STUBBORN_BELOW: &str = "(trap '' TERM INT HUP; while :; do sleep 600; done) & echo $! > below; echo $$ > plugin; wait";
+
+/// Ends, and leaves behind a process that holds its output.
+const LEAVES: &str = "sleep 600 & echo $! > below; echo $! > plugin; exit 0";
+
 /// How a command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -124,7 +130,7 @@ fn a_signal_ends_every_command_while_the_plugin_of_its_kubeconfig_runs() {
 
 #[test]
 fn a_plugin_ends_whatever_it_does() {
-    for script in [WAITS, STUBBORN, SAID] {
+    for script in [WAITS, STUBBORN, SAID, STUBBORN_BELOW, LEAVES] {
         for mode in ["Never", "IfAvailable", "Always"] {
             for (arguments, end) in [COMMANDS[0], COMMANDS[2], COMMANDS[9]] {
                 let what = format!("{mode} {script} {arguments:?}");

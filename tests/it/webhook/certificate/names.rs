@@ -5,7 +5,7 @@ use crate::webhook::wire::{Running, config, trusting, until};
 use fixtures::certificates::TestAuthority;
 use kube_unions::authority::CertificatePair;
 use kube_unions::webhook::{CertificateSource, Config};
-use rcgen::{DnType, SanType};
+use rcgen::{DnType, ExtendedKeyUsagePurpose, SanType};
 use rustls::pki_types::ServerName;
 use std::sync::Arc;
 use tokio::net::TcpStream;
@@ -98,6 +98,46 @@ async fn a_pair_that_fits_is_served_and_one_for_another_name_is_refused_as_an_ex
         let line = if fits { "[+]certificate ok\n" } else { &refused };
         until(async || server.ops("/readyz?verbose").await.body.contains(line)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_whose_use_is_another_one_is_refused() {
+    use ExtendedKeyUsagePurpose::{Any, ClientAuth, CodeSigning, ServerAuth};
+    let authority = authority();
+    let used_for = |usages: &[ExtendedKeyUsagePurpose], seconds: i64| {
+        authority.sign(&[], |params| {
+            params.subject_alt_names = vec![dns(NAME)];
+            params.extended_key_usages = usages.to_vec();
+            expire(params, seconds);
+        })
+    };
+    let mounted = Mounted::new(&used_for(&[ServerAuth], 1_000), "");
+    let server = mounted.serve_with(&authority, asks_for_name).await;
+    server.until_ready().await;
+    let mut seconds = 1_000;
+    for (usages, fits) in [
+        (vec![ClientAuth], false),
+        (vec![ClientAuth, ServerAuth], true),
+        (vec![CodeSigning, ClientAuth], false),
+        (vec![], true),
+        (vec![CodeSigning], false),
+    ] {
+        let before = server.metric(EXPIRY).await;
+        seconds += 1_000;
+        mounted.write(&used_for(&usages, seconds), "");
+        if fits {
+            serves_until(&server, now() + u64::try_from(seconds).unwrap()).await;
+        } else {
+            failed_to_reload(&server).await;
+            assert_eq!(server.metric(EXPIRY).await, before, "{usages:?}");
+            until(async || server.ops("/readyz?verbose").await.body.contains("not for servers")).await;
+        }
+        assert!(is_accepted(&server).await, "{usages:?}");
+        assert_eq!(server.ops("/readyz").await.code, 200, "{usages:?}");
+    }
+    // Go takes any use for this one; rustls does not.
+    mounted.write(&used_for(&[Any], 9_000), "");
+    serves_until(&server, now() + 9_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -82,7 +82,9 @@ fn an_update_begins_to_track_an_object_only_when_it_is_created() {
 fn the_applier_of_a_manifest_has_most_of_its_fields() {
     let number = json!({"type": "integer"});
     let fields = json!({"a": number, "b": number, "c": number, "d": number, "e": number});
-    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}});
+    let (text, inside) = (json!({"type": "string"}), |fields: Value| json!({"type": "object", "properties": fields}));
+    let metadata = inside(json!({"name": text}));
+    let schema = inside(json!({"apiVersion": text, "kind": text, "metadata": metadata, "spec": inside(fields)}));
     let kind = ServerSideApply::from_json_schema("Thing", &schema.to_string()).unwrap();
     let object = |fields: Value| {
         let mut object = json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x"}});
