@@ -19,7 +19,8 @@ const STUBBORN: &str = "trap '' TERM; sleep 600 & echo $! > below; echo $$ > plu
 const SAID: &str = "echo '{status: {token: t}}'; exec >&-; sleep 600 & echo $! > below; echo $$ > plugin; wait";
 
 /// The same, and what it has started does not end by itself for a signal.
-const STUBBORN_BELOW: &str = "(trap '' TERM INT HUP; while :; do sleep 600; done) & echo $! > below; echo $$ > plugin; wait";
+const STUBBORN_BELOW: &str =
+    "(trap '' TERM INT HUP; while :; do sleep 600; done) & echo $! > below; echo $$ > plugin; wait";
 
 /// Ends, and leaves behind a process that holds its output.
 const LEAVES: &str = "sleep 600 & echo $! > below; echo $! > plugin; exit 0";

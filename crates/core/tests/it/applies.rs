@@ -106,7 +106,27 @@ fn applies(fields: &Fields) -> impl Strategy<Value = Apply> + use<> {
     let way = prop_oneof![Just(Way::ClientSide), Just(Way::ServerSide("one")), Just(Way::ServerSide("two"))];
     // A manifest that sets nothing but empty lists is not in `managedFields`.
     let manifest = |spec: Value| thing(&json!({"note": "x", "spec": spec}));
-    (way, fields.value(false)).prop_map(move |(way, spec)| Apply { way, manifest: manifest(spec) })
+    let applies = (way, fields.value(false)).prop_map(move |(way, spec)| Apply { way, manifest: manifest(spec) });
+    applies.prop_filter("a limit that the page about semantics has", |apply| {
+        matches!(apply.way, Way::ClientSide) || !has_unlisted_object(&apply.manifest["spec"])
+    })
+}
+
+/// Returns true if an object below a value holds nothing but empty lists, so that `managedFields` lists nothing of it.
+fn has_unlisted_object(value: &Value) -> bool {
+    let below: Vec<&Value> = match value {
+        Value::Object(fields) => fields.values().collect(),
+        Value::Array(items) => items.iter().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    };
+    below.into_iter().any(|value| is_unlisted(value) || has_unlisted_object(value))
+}
+
+fn is_unlisted(value: &Value) -> bool {
+    let is_empty_list = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    value.as_object().is_some_and(|fields| {
+        !fields.is_empty() && fields.values().all(|value| is_empty_list(value) || is_unlisted(value))
+    })
 }
 
 /// Returns a schema, an object that was stored before its unions were declared, perhaps with a fault, and applies to it.
