@@ -50,6 +50,7 @@ use body::BodyReader;
 use budget::{Budget, BudgetGauge};
 use certificate::CertificateReloader;
 use connections::{ConnectionLimits, Connections};
+use exposition::Exposition;
 use inspections::Inspections;
 use kube_unions_core::catalog::Catalog;
 use lanes::Lanes;
@@ -182,14 +183,14 @@ impl Server {
             certificate: Some(Arc::clone(&self.certificate)),
             connections: Connections::new(limits, "webhook", evicted, refused.clone()),
             lanes: self.lanes,
-            routes: Webhook {
+            router: routes::webhook(Arc::new(Webhook {
                 reviews: Arc::clone(&self.reviews),
                 inspections,
                 bodies: BodyReader::new(config.limits.body, config.timeouts, self.budget),
                 turns: Turns::new(processors(), config.limits.in_flight / 3, metrics.queued.clone()),
                 retries: Semaphore::new(1),
                 metrics: Arc::clone(metrics),
-            },
+            })),
             timeouts: config.timeouts,
             stage: stage.subscribe(),
         };
@@ -197,7 +198,10 @@ impl Server {
             certificate: None,
             connections: Connections::new(ops_limits, "ops", evicted, refused.clone()),
             lanes: Lanes::default(),
-            routes: Ops::new(readiness.clone(), Arc::clone(metrics)),
+            router: routes::ops(Ops {
+                readiness: readiness.clone(),
+                exposition: Arc::new(Exposition::new(Arc::clone(metrics))),
+            }),
             // Without a handshake, the first byte is the only sign of life. No API server keeps connections to this port.
             timeouts: Timeouts { first_byte: config.timeouts.handshake, ..config.timeouts },
             stage: stage.subscribe(),

@@ -8,9 +8,10 @@ use super::certificate::CertificateReloader;
 use super::connections::{Activity, Connection, Connections};
 use super::deadline_stream::DeadlineStream;
 use super::lanes::Lanes;
-use super::routes::Routes;
+use axum::Router;
+use axum::body::HttpBody as _;
 use futures::FutureExt;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::{Request, StatusCode};
@@ -26,6 +27,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tower::Service as _;
 
 /// The stage of the server's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,10 +50,10 @@ const HTTP_BUFFER: usize = 8 * 1024;
 const TLS_BUFFER: usize = 16 * 1024;
 
 /// Everything that the connections of one listener share.
-pub(super) struct Acceptor<R> {
+pub(super) struct Acceptor {
     /// `None` on a port with plain HTTP.
     pub(super) certificate: Option<Arc<CertificateReloader>>,
-    pub(super) routes: R,
+    pub(super) router: Router,
     /// Without lanes, connections run on the runtime that accepts them.
     pub(super) lanes: Lanes,
     pub(super) connections: Arc<Connections>,
@@ -59,7 +61,7 @@ pub(super) struct Acceptor<R> {
     pub(super) stage: watch::Receiver<Stage>,
 }
 
-impl<R: Routes> Acceptor<R> {
+impl Acceptor {
     /// Serves `listener` until [`Stage::Finishing`], and then waits for the requests in flight.
     pub(super) async fn run(self, listener: TcpListener) {
         let this = Arc::new(self);
@@ -148,15 +150,17 @@ impl<R: Routes> Acceptor<R> {
     /// Speaks HTTP/1.1 on `stream`.
     async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, connection: Arc<Connection>) {
         let stream = DeadlineStream::new(stream, Arc::clone(&connection), self.timeouts);
-        let service = hyper::service::service_fn(|request: Request<Incoming>| {
+        let service = hyper::service::service_fn(|mut request: Request<Incoming>| {
             if request.body().is_end_stream() {
                 connection.mark(Activity::Busy);
             } else {
                 connection.mark(Activity::Body);
             }
+            request.extensions_mut().insert(Arc::clone(&connection));
+            let answer = self.router.clone().call(request);
             let (connection, stage) = (&connection, &self.stage);
             async move {
-                let mut response = self.routes.answer(request, connection).await;
+                let Ok(mut response) = answer.await;
                 if *stage.borrow() > Stage::Serving {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -238,7 +242,6 @@ mod tests {
     use super::*;
     use crate::telemetry::LabelledCounters;
     use crate::webhook::connections::ConnectionLimits;
-    use crate::webhook::refusal::HttpAnswer;
     use prometheus_client::metrics::counter::Counter;
     use std::io::{Read, Write};
     use tokio::sync::watch::Sender;
@@ -265,7 +268,7 @@ mod tests {
         let limits = ConnectionLimits { connections: 1, per_source: 1, grace: Duration::ZERO };
         let acceptor = Acceptor {
             certificate: None,
-            routes: Here,
+            router: Router::new().fallback(|| async {}),
             lanes: Lanes::default(),
             connections: Connections::new(limits, "webhook", &LabelledCounters::<2>::default(), Counter::default()),
             timeouts: Timeouts::default(),
@@ -274,15 +277,6 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         (client, stage, tokio::spawn(acceptor.run(listener)))
-    }
-
-    /// Answers everything.
-    struct Here;
-
-    impl Routes for Here {
-        async fn answer(&self, _request: Request<Incoming>, _connection: &Connection) -> HttpAnswer {
-            HttpAnswer::default()
-        }
     }
 
     /// Returns the answer, or nothing if the connection closes.

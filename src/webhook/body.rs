@@ -7,10 +7,10 @@ use super::Timeouts;
 use super::budget::{Budget, Reserved};
 use super::connections::{Activity, Connection, Eviction};
 use super::refusal::RequestRefusal;
+use axum::body::{Body, HttpBody as _};
+use axum::extract::Request;
+use axum::http::header::{CONTENT_TYPE, EXPECT};
 use http_body_util::{BodyExt, Limited};
-use hyper::Request;
-use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONTENT_TYPE, EXPECT};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -37,7 +37,7 @@ impl BodyReader {
     /// Reads the whole body of a request that sends JSON.
     pub(super) async fn read(
         &self,
-        request: Request<Incoming>,
+        request: Request,
         connection: &Connection,
     ) -> Result<Reserved, RequestRefusal> {
         let deadline = Instant::now() + self.timeouts.body;
@@ -72,7 +72,7 @@ impl BodyReader {
 
     async fn read_frames(
         &self,
-        body: &mut Incoming,
+        body: &mut Body,
         expected: usize,
         connection: &Connection,
     ) -> Result<Reserved, RequestRefusal> {
@@ -117,7 +117,7 @@ impl BodyReader {
     }
 
     /// Reads what the client still sends, and returns `refusal`.
-    pub(super) async fn refuse(&self, request: Request<Incoming>, refusal: RequestRefusal) -> RequestRefusal {
+    pub(super) async fn refuse(&self, request: Request, refusal: RequestRefusal) -> RequestRefusal {
         refuse(request, Instant::now() + self.timeouts.body, refusal).await
     }
 }
@@ -152,7 +152,7 @@ impl Room<'_> {
     }
 }
 
-async fn refuse(request: Request<Incoming>, deadline: Instant, refusal: RequestRefusal) -> RequestRefusal {
+async fn refuse(request: Request, deadline: Instant, refusal: RequestRefusal) -> RequestRefusal {
     // A client that sent `Expect` has not begun to send the body, and does not after a refusal.
     if !request.headers().contains_key(EXPECT) {
         discard(request.into_body(), deadline).await;
@@ -161,7 +161,7 @@ async fn refuse(request: Request<Incoming>, deadline: Instant, refusal: RequestR
 }
 
 /// Reads the rest of a body that is refused, unless it is too long.
-async fn discard(body: Incoming, deadline: Instant) {
+async fn discard(body: Body, deadline: Instant) {
     if usize::try_from(body.size_hint().lower()).is_ok_and(|length| length <= DISCARDED) {
         let mut body = Limited::new(body, DISCARDED);
         let drained = async { while let Some(Ok(_)) = body.frame().await {} };
@@ -171,7 +171,7 @@ async fn discard(body: Incoming, deadline: Instant) {
 }
 
 /// Returns true if the content type is `application/json`, with or without parameters.
-fn is_json(request: &Request<Incoming>) -> bool {
+fn is_json(request: &Request) -> bool {
     let value = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case("application/json")

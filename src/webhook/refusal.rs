@@ -2,13 +2,9 @@
 //!
 //! `docs/reference/messages.md` lists each message and what to do about it.
 
-use http_body_util::Full;
-use hyper::StatusCode;
-use hyper::body::Bytes;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-
-/// An answer, which is in memory as a whole.
-pub(super) type HttpAnswer = hyper::Response<Full<Bytes>>;
+use axum::http::StatusCode;
+use axum::http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use axum::response::{IntoResponse, Response};
 
 /// The reason for answering a request with an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,8 +73,10 @@ impl RequestRefusal {
         labels.into_iter().find_map(|(applies, label)| applies.then_some(label))
     }
 
-    /// Returns the answer to send.
-    pub(super) fn into_response(self) -> HttpAnswer {
+}
+
+impl IntoResponse for RequestRefusal {
+    fn into_response(self) -> Response {
         let (code, reason) = self.code_and_reason();
         let status = serde_json::json!({
             "kind": "Status",
@@ -89,8 +87,7 @@ impl RequestRefusal {
             "reason": reason,
             "code": code.as_u16(),
         });
-        let mut response = HttpAnswer::new(status.to_string().into());
-        *response.status_mut() = code;
+        let mut response = (code, status.to_string()).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // The same request may succeed a moment later. The API server retries only after this header.
@@ -102,7 +99,7 @@ impl RequestRefusal {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Self::MethodNotAllowed(allowed) = self {
-            headers.insert(hyper::header::ALLOW, HeaderValue::from_static(allowed));
+            headers.insert(ALLOW, HeaderValue::from_static(allowed));
         }
         response
     }

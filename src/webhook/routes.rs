@@ -10,21 +10,23 @@ use super::connections::Connection;
 use super::exposition::Exposition;
 use super::inspections::{InspectionError, Inspections};
 use super::readiness::Readiness;
-use super::refusal::{HttpAnswer, RequestRefusal};
+use super::refusal::RequestRefusal;
 use super::reviews::Reviews;
 use super::turns::Turns;
 use crate::telemetry::{METRICS_CONTENT_TYPE, Metrics, SpanStart};
-use futures::FutureExt;
-use http_body_util::Full;
-use hyper::body::{Body as _, Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request, StatusCode};
-use kube_unions_core::admission::{Phase, ReviewError};
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody as _};
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use kube_unions_core::admission::{InspectionToken, Phase, ReviewError};
 use kube_unions_core::causes::with_causes;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Semaphore;
+use tower_http::catch_panic::CatchPanicLayer;
 
 /// Length from which a body is reviewed on a blocking thread, so that it delays no other request.
 const INLINE: usize = 256 * 1024;
@@ -32,13 +34,7 @@ const INLINE: usize = 256 * 1024;
 /// Content type of the answers to probes.
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The routes of one port.
-pub(super) trait Routes: Send + Sync + 'static {
-    /// Answers a request that arrives on `connection`.
-    fn answer(&self, request: Request<Incoming>, connection: &Connection) -> impl Future<Output = HttpAnswer> + Send;
-}
-
-/// The routes of the webhook port.
+/// Everything that the routes of the webhook port share.
 pub(super) struct Webhook {
     pub(super) reviews: Arc<Reviews>,
     /// `None` if nothing is inspected.
@@ -51,64 +47,70 @@ pub(super) struct Webhook {
     pub(super) metrics: Arc<Metrics>,
 }
 
-/// The routes of the ops port.
+/// Everything that the routes of the ops port share.
+#[derive(Clone)]
 pub(super) struct Ops {
-    readiness: Readiness,
-    exposition: Exposition,
+    pub(super) readiness: Readiness,
+    pub(super) exposition: Arc<Exposition>,
 }
 
-impl Routes for Webhook {
-    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> HttpAnswer {
-        let path = request.uri().path();
-        let phase = match path {
-            "/mutate" => Some(Phase::Mutate),
-            "/validate" => Some(Phase::Validate),
-            _ => None,
-        };
-        let inspections = self.inspections.as_ref().filter(|inspections| phase.is_none() && inspections.is_at(path));
-        match (phase, inspections) {
-            (None, None) => self.refuse(request, RequestRefusal::NotFound).await,
-            _ if request.method() != Method::POST => {
-                self.refuse(request, RequestRefusal::MethodNotAllowed("POST")).await
-            }
-            (Some(phase), _) => self.respond(self.review(phase, request, connection)).await,
-            (None, Some(inspections)) => self.respond(self.inspect(inspections, request, connection)).await,
+/// Returns the routes of the webhook port.
+pub(super) fn webhook(state: Arc<Webhook>) -> Router {
+    let metrics = Arc::clone(&state.metrics);
+    Router::new()
+        .route("/mutate", post(|state, request| review(state, Phase::Mutate, request)))
+        .route("/validate", post(|state, request| review(state, Phase::Validate, request)))
+        .route(&format!("{}{{token}}", InspectionToken::PREFIX), any(inspect))
+        .method_not_allowed_fallback(async |State(webhook): State<Arc<Webhook>>, request: Request| {
+            webhook.refuse(request, RequestRefusal::MethodNotAllowed("POST")).await
+        })
+        .fallback(async |State(webhook): State<Arc<Webhook>>, request: Request| {
+            webhook.refuse(request, RequestRefusal::NotFound).await
+        })
+        .layer(CatchPanicLayer::custom(move |_panic| {
+            metrics.panics.inc();
+            RequestRefusal::Internal.into_response()
+        }))
+        .with_state(state)
+}
+
+/// Returns the routes of the ops port.
+pub(super) fn ops(state: Ops) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { text(StatusCode::OK, PLAIN, "ok\n") }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .method_not_allowed_fallback(|| async { RequestRefusal::MethodNotAllowed("GET, HEAD") })
+        .fallback(|| async { RequestRefusal::NotFoundOps })
+        .with_state(state)
+}
+
+async fn review(State(webhook): State<Arc<Webhook>>, phase: Phase, request: Request) -> Response {
+    webhook.respond(webhook.review(phase, request).await)
+}
+
+/// Inspects at the token's path. With any other token it answers as at an unknown path, for every method.
+async fn inspect(State(webhook): State<Arc<Webhook>>, request: Request) -> Response {
+    match webhook.inspections.as_ref().filter(|inspections| inspections.is_at(request.uri().path())) {
+        Some(inspections) if request.method() == Method::POST => {
+            webhook.respond(webhook.inspect(inspections, request).await)
         }
+        Some(_) => webhook.refuse(request, RequestRefusal::MethodNotAllowed("POST")).await,
+        None => webhook.refuse(request, RequestRefusal::NotFound).await,
     }
 }
 
-impl Ops {
-    /// Returns the routes of the ops port.
-    pub(super) fn new(readiness: Readiness, metrics: Arc<Metrics>) -> Self {
-        Self { readiness, exposition: Exposition::new(metrics) }
-    }
-
-    fn ready(&self, verbose: bool) -> HttpAnswer {
-        let report = self.readiness.report();
-        let code = if report.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        let body = if report.is_ready() && !verbose { "ok\n".to_owned() } else { report.to_string() };
-        text(code, PLAIN, body)
-    }
+async fn ready(State(ops): State<Ops>, uri: Uri) -> Response {
+    let report = ops.readiness.report();
+    let code = if report.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let verbose = uri.query().is_some_and(asks_for_details);
+    let body = if report.is_ready() && !verbose { "ok\n".to_owned() } else { report.to_string() };
+    text(code, PLAIN, body)
 }
 
-impl Routes for Ops {
-    async fn answer(&self, request: Request<Incoming>, _connection: &Connection) -> HttpAnswer {
-        let path = request.uri().path();
-        if !matches!(path, "/livez" | "/readyz" | "/metrics") {
-            return RequestRefusal::NotFoundOps.into_response();
-        }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return RequestRefusal::MethodNotAllowed("GET, HEAD").into_response();
-        }
-        match path {
-            "/livez" => text(StatusCode::OK, PLAIN, "ok\n"),
-            "/readyz" => self.ready(request.uri().query().is_some_and(asks_for_details)),
-            _ => match self.exposition.text() {
-                Ok(body) => text(StatusCode::OK, METRICS_CONTENT_TYPE, Bytes::from_owner(body)),
-                Err(_) => RequestRefusal::Internal.into_response(),
-            },
-        }
-    }
+async fn metrics(State(ops): State<Ops>) -> Result<Response, RequestRefusal> {
+    let body = ops.exposition.text().map_err(|_| RequestRefusal::Internal)?;
+    Ok(text(StatusCode::OK, METRICS_CONTENT_TYPE, Bytes::from_owner(body)))
 }
 
 /// The result of one attempt to answer a review.
@@ -120,32 +122,24 @@ enum ReviewAttempt {
 }
 
 impl Webhook {
-    /// Sends an answer or a refusal. A panic becomes status 500.
-    async fn respond(&self, answer: impl Future<Output = Result<Reserved, RequestRefusal>>) -> HttpAnswer {
-        match AssertUnwindSafe(answer).catch_unwind().await {
-            Ok(Ok(json)) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),
-            Ok(Err(refusal)) => {
+    /// Returns the response with an answer or a refusal.
+    fn respond(&self, answer: Result<Reserved, RequestRefusal>) -> Response {
+        match answer {
+            Ok(json) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),
+            Err(refusal) => {
                 if let Some(reason) = refusal.pressure_label() {
                     self.metrics.refused.get_or_create(&[("reason", reason)]).inc();
                 }
                 refusal.into_response()
             }
-            Err(_panic) => {
-                self.metrics.panics.inc();
-                RequestRefusal::Internal.into_response()
-            }
         }
     }
 
     /// Answers the review in `request`, as long as its caller waits.
-    async fn review(
-        &self,
-        phase: Phase,
-        request: Request<Incoming>,
-        connection: &Connection,
-    ) -> Result<Reserved, RequestRefusal> {
+    async fn review(&self, phase: Phase, request: Request) -> Result<Reserved, RequestRefusal> {
         let start = self.reviews.start_span(request.headers());
         let caller = Caller::new(request.uri().query(), &self.metrics.given_up);
+        let connection = connection_of(&request)?;
         let announced = request.body().size_hint().exact().and_then(|exact| usize::try_from(exact).ok());
         if let Some(length) = announced.filter(|length| *length >= INLINE)
             && let Err(refusal) = self.turns.check(length, caller.deadline)
@@ -153,8 +147,8 @@ impl Webhook {
             return Err(self.bodies.refuse(request, refusal).await);
         }
         let body =
-            caller.wait(self.bodies.read(request, connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
-        caller.attend(|waits| self.review_body(phase, body, start, connection, (&caller, waits))).await
+            caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
+        caller.attend(|waits| self.review_body(phase, body, start, &connection, (&caller, waits))).await
     }
 
     /// Answers a review. One that runs out of memory is repeated when other requests have freed some.
@@ -218,16 +212,12 @@ impl Webhook {
     }
 
     /// Answers the review of an object that declares unions, as long as its caller waits.
-    async fn inspect(
-        &self,
-        inspections: &Inspections,
-        request: Request<Incoming>,
-        connection: &Connection,
-    ) -> Result<Reserved, RequestRefusal> {
+    async fn inspect(&self, inspections: &Inspections, request: Request) -> Result<Reserved, RequestRefusal> {
         let start = self.reviews.start_span(request.headers());
         let caller = Caller::new(request.uri().query(), &self.metrics.given_up);
+        let connection = connection_of(&request)?;
         let body =
-            caller.wait(self.bodies.read(request, connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
+            caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
         if !self.reviews.has_catalog() {
             return Err(RequestRefusal::NotReady);
         }
@@ -239,7 +229,7 @@ impl Webhook {
         }
     }
 
-    async fn refuse(&self, request: Request<Incoming>, refusal: RequestRefusal) -> HttpAnswer {
+    async fn refuse(&self, request: Request, refusal: RequestRefusal) -> Response {
         self.bodies.refuse(request, refusal).await.into_response()
     }
 }
@@ -265,14 +255,17 @@ fn attempt(
     }
 }
 
+/// Returns the connection on which a request arrived.
+fn connection_of(request: &Request) -> Result<Arc<Connection>, RequestRefusal> {
+    // The accept loop sets it for every request.
+    request.extensions().get().cloned().ok_or(RequestRefusal::Internal)
+}
+
 /// Returns true for `?verbose`, with or without a value, as the API server does.
 fn asks_for_details(query: &str) -> bool {
     query.split('&').any(|it| it.split('=').next() == Some("verbose"))
 }
 
-fn text(code: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> HttpAnswer {
-    let mut response = HttpAnswer::new(Full::new(body.into()));
-    *response.status_mut() = code;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
+fn text(code: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
+    (code, [(CONTENT_TYPE, HeaderValue::from_static(content_type))], body.into()).into_response()
 }
