@@ -201,6 +201,7 @@ impl Server {
             router: routes::ops(Ops {
                 readiness: readiness.clone(),
                 exposition: Arc::new(Exposition::new(Arc::clone(metrics))),
+                metrics: Arc::clone(metrics),
             }),
             // Without a handshake, the first byte is the only sign of life. No API server keeps connections to this port.
             timeouts: Timeouts { first_byte: config.timeouts.handshake, ..config.timeouts },

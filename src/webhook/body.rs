@@ -35,11 +35,7 @@ impl BodyReader {
     }
 
     /// Reads the whole body of a request that sends JSON.
-    pub(super) async fn read(
-        &self,
-        request: Request,
-        connection: &Connection,
-    ) -> Result<Reserved, RequestRefusal> {
+    pub(super) async fn read(&self, request: Request, connection: &Connection) -> Result<Reserved, RequestRefusal> {
         let deadline = Instant::now() + self.timeouts.body;
         if !is_json(&request) {
             return Err(refuse(request, deadline, RequestRefusal::MediaType).await);

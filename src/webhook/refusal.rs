@@ -72,7 +72,6 @@ impl RequestRefusal {
         ];
         labels.into_iter().find_map(|(applies, label)| applies.then_some(label))
     }
-
 }
 
 impl IntoResponse for RequestRefusal {

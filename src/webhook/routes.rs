@@ -26,7 +26,7 @@ use kube_unions_core::causes::with_causes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Semaphore;
-use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::catch_panic::{CatchPanicLayer, ResponseForPanic};
 
 /// Length from which a body is reviewed on a blocking thread, so that it delays no other request.
 const INLINE: usize = 256 * 1024;
@@ -52,11 +52,12 @@ pub(super) struct Webhook {
 pub(super) struct Ops {
     pub(super) readiness: Readiness,
     pub(super) exposition: Arc<Exposition>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 /// Returns the routes of the webhook port.
 pub(super) fn webhook(state: Arc<Webhook>) -> Router {
-    let metrics = Arc::clone(&state.metrics);
+    let panics = panic_layer(&state.metrics);
     Router::new()
         .route("/mutate", post(|state, request| review(state, Phase::Mutate, request)))
         .route("/validate", post(|state, request| review(state, Phase::Validate, request)))
@@ -67,22 +68,30 @@ pub(super) fn webhook(state: Arc<Webhook>) -> Router {
         .fallback(async |State(webhook): State<Arc<Webhook>>, request: Request| {
             webhook.refuse(request, RequestRefusal::NotFound).await
         })
-        .layer(CatchPanicLayer::custom(move |_panic| {
-            metrics.panics.inc();
-            RequestRefusal::Internal.into_response()
-        }))
+        .layer(panics)
         .with_state(state)
 }
 
 /// Returns the routes of the ops port.
 pub(super) fn ops(state: Ops) -> Router {
+    let panics = panic_layer(&state.metrics);
     Router::new()
         .route("/livez", get(|| async { text(StatusCode::OK, PLAIN, "ok\n") }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .method_not_allowed_fallback(|| async { RequestRefusal::MethodNotAllowed("GET, HEAD") })
         .fallback(|| async { RequestRefusal::NotFoundOps })
+        .layer(panics)
         .with_state(state)
+}
+
+/// Answers a request whose handler panics with 500, and counts it.
+fn panic_layer(metrics: &Arc<Metrics>) -> CatchPanicLayer<impl ResponseForPanic<ResponseBody = Body> + Clone + use<>> {
+    let metrics = Arc::clone(metrics);
+    CatchPanicLayer::custom(move |_panic| {
+        metrics.panics.inc();
+        RequestRefusal::Internal.into_response()
+    })
 }
 
 async fn review(State(webhook): State<Arc<Webhook>>, phase: Phase, request: Request) -> Response {

@@ -8,6 +8,7 @@ mod otlp;
 mod overload;
 mod pressure;
 mod process;
+mod requests;
 pub(crate) mod telemetry;
 pub(crate) mod wire;
 

@@ -313,6 +313,12 @@ impl Wire {
         Some(Answer { code, headers, body })
     }
 
+    /// Returns every byte that the server sends until it closes.
+    pub(crate) async fn rest(&mut self) -> Vec<u8> {
+        self.closed().await;
+        std::mem::take(&mut self.buffer)
+    }
+
     /// Waits until the server closes.
     pub(crate) async fn closed(&mut self) {
         let closed = async { while self.more().await.is_some() {} };
