@@ -11,7 +11,7 @@ use crate::http::Answer;
 use crate::kind::forget_unions;
 use crate::resource::Resource;
 use fixtures::crds::crd;
-use fixtures::reviews::{self, Verdict, Write, catalog, version};
+use fixtures::reviews::{self, Cause, Verdict, Write, catalog, version};
 use fixtures::wait::eventually;
 use kube_unions_core::admission::Phase;
 use kube_unions_core::catalog::Catalog;
@@ -43,7 +43,12 @@ impl Outcome {
     pub(crate) fn of_review(answer: &reviews::Answer, part: &str) -> Self {
         match &answer.verdict {
             Verdict::Denied(causes) => {
-                let causes: Vec<_> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+                // The root has no path.
+                let told = |Cause { field, message, .. }: &Cause| match &**field {
+                    "" => message.clone(),
+                    field => format!("{field}: {message}"),
+                };
+                let causes: Vec<_> = causes.iter().map(told).collect();
                 Self::Denied(sorted(&causes.join("; ")))
             }
             Verdict::Allowed(object) => {

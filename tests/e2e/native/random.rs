@@ -21,16 +21,24 @@ enum Around {
     Unkeyed,
     /// A map.
     Values,
-    /// A list without identities of lists.
-    Lists,
+    /// A list or a map of these surroundings.
+    Within(Outer, Box<Around>),
+}
+
+/// A container of lists or maps.
+#[derive(Debug, Clone, Copy)]
+enum Outer {
+    /// A list without identities.
+    List,
+    Map,
 }
 
 /// An object with unions.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
     unions: Vec<Choices>,
-    /// A field with more unions.
-    inner: Option<(String, Box<Place>)>,
+    /// Fields with more unions.
+    inner: Vec<(String, Place)>,
 }
 
 /// A union.
@@ -58,7 +66,7 @@ struct Member {
     value: String,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum MemberKind {
     Text,
     Number,
@@ -69,6 +77,8 @@ enum MemberKind {
     Set,
     Keyed,
     Atomic,
+    /// Objects with unions.
+    Place(Box<Place>),
 }
 
 /// Words that expressions reserve, as names of fields.
@@ -97,11 +107,18 @@ pub(crate) struct Unusual {
     values: usize,
     /// True if members may be lists.
     lists: bool,
+    /// True if members may have unions, and lists may be in maps and in lists.
+    is_nested: bool,
 }
 
 impl Unusual {
     pub(crate) fn with_lists() -> Self {
         Self { lists: true, ..Self::default() }
+    }
+
+    /// Deals members that are lists and unusual shapes, too.
+    pub(crate) fn nested() -> Self {
+        Self { is_nested: true, ..Self::with_lists() }
     }
 
     pub(crate) fn name(&mut self) -> String {
@@ -126,38 +143,42 @@ const KEYS: [&str; 3] = ["name", "port", "key-3"];
 impl Place {
     pub(crate) fn random(random: &mut Dice, unusual: &mut Unusual, depth: usize) -> Self {
         let item = Item::random(random, unusual, depth);
-        let around = match random.below(if depth == 0 { 11 } else { 8 }) {
-            0..=2 => Around::Structs(random.below(3)),
-            3..=4 => {
-                let count = 1 + random.below(KEYS.len());
-                let mut keys: Vec<String> = KEYS[..count].iter().map(|key| (*key).to_owned()).collect();
-                if random.chance(60) {
-                    keys[0] = unusual.name();
-                }
-                Around::Keyed(keys)
-            }
-            5 => Around::Unkeyed,
-            6 => Around::Values,
-            7 => Around::Lists,
-            _ => Around::Structs(0),
+        Self { around: Around::random(random, unusual, depth), item }
+    }
+
+    /// Returns the object itself, without surroundings.
+    pub(crate) fn bare(random: &mut Dice, unusual: &mut Unusual) -> Self {
+        Self { around: Around::Structs(0), item: Item::random(random, unusual, 0) }
+    }
+
+    /// Returns a pod template, with some of the unions that `podTemplates` of a declaration finds in one.
+    pub(crate) fn pod_template() -> Self {
+        let text = |name: &str| Member { name: name.to_owned(), kind: MemberKind::Text, value: "Localhost".to_owned() };
+        let object = |name: &&str| Member { kind: MemberKind::Object, ..text(name) };
+        let one_of = |names: &[&str]| vec![Choices::one_of(names.iter().map(object).collect())];
+        let env = Choices::one_of(vec![text("value"), object(&"valueFrom")]);
+        let profile = Choices {
+            discriminator: Some("type".to_owned()),
+            map_form: Some(vec![("RuntimeDefault".to_owned(), vec![]), ("Localhost".to_owned(), vec![(0, false)])]),
+            ..Choices::one_of(vec![text("localhostProfile")])
         };
-        Self { around, item }
+        let place = |around, unions, inner: Vec<(&str, Self)>| {
+            let inner = inner.into_iter().map(|(name, place)| (name.to_owned(), place));
+            Self { around, item: Item { unions, inner: inner.collect() } }
+        };
+        let fields = |unions, inner| place(Around::Structs(0), unions, inner);
+        let named = |unions, inner| place(Around::Keyed(vec!["name".to_owned()]), unions, inner);
+        let probe = fields(one_of(&["exec", "httpGet", "tcpSocket"]), vec![]);
+        let containers = named(vec![], vec![("env", named(vec![env], vec![])), ("livenessProbe", probe)]);
+        let security = fields(vec![], vec![("seccompProfile", fields(vec![profile], vec![]))]);
+        let volumes = named(one_of(&["configMap", "emptyDir", "hostPath"]), vec![]);
+        let spec = vec![("containers", containers), ("securityContext", security), ("volumes", volumes)];
+        fields(vec![], vec![("spec", fields(vec![], spec))])
     }
 
     /// Returns the schema, with unions.
     pub(crate) fn schema(&self) -> Value {
-        let item = self.item.schema(if let Around::Keyed(keys) = &self.around { keys } else { &[] });
-        match &self.around {
-            Around::Structs(depth) => {
-                (0..*depth).fold(item, |inner, _| json!({"type": "object", "properties": {"d": inner}}))
-            }
-            Around::Keyed(keys) => json!({
-                "type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
-            }),
-            Around::Unkeyed => json!({"type": "array", "items": item}),
-            Around::Values => json!({"type": "object", "additionalProperties": item}),
-            Around::Lists => json!({"type": "array", "items": {"type": "array", "items": item}}),
-        }
+        self.around.schema(self.item.schema(self.around.keys()))
     }
 
     /// Returns a value of the field. `None`: the field is missing.
@@ -165,40 +186,12 @@ impl Place {
         if random.chance(8) {
             return None;
         }
-        let item = |random: &mut Dice| Value::Object(self.item.value(random));
-        Some(match &self.around {
-            Around::Structs(depth) => (0..*depth).fold(item(random), |value, _| json!({"d": value})),
-            Around::Keyed(keys) => {
-                let count = random.below(4);
-                let mut items = Vec::new();
-                for identity in identities(keys, count, random) {
-                    items.push(with(self.item.value(random), identity));
-                }
-                Value::Array(items)
-            }
-            Around::Unkeyed => list(random, item),
-            Around::Values => {
-                let mut names = ["x", "y/z", "u~v", "w.1", "ö"];
-                random.shuffle(&mut names);
-                let count = random.below(4);
-                Value::Object(names[..count].iter().map(|name| ((*name).to_owned(), item(random))).collect())
-            }
-            Around::Lists => list(random, |random| list(random, item)),
-        })
+        Some(self.present(random))
     }
 
-    /// Returns the objects with unions in a value of the field.
-    fn items<'v>(&self, value: &'v mut Value) -> Vec<&'v mut Map<String, Value>> {
-        let values: Vec<&mut Value> = match self.around {
-            Around::Structs(depth) => vec![(0..depth).fold(value, |value, _| &mut value["d"])],
-            Around::Keyed(_) | Around::Unkeyed => value.as_array_mut().into_iter().flatten().collect(),
-            Around::Values => value.as_object_mut().into_iter().flat_map(Map::values_mut).collect(),
-            Around::Lists => {
-                let lists = value.as_array_mut().into_iter().flatten();
-                lists.filter_map(Value::as_array_mut).flatten().collect()
-            }
-        };
-        values.into_iter().filter_map(Value::as_object_mut).collect()
+    /// Returns a value of a field that is there.
+    fn present(&self, random: &mut Dice) -> Value {
+        self.around.value(random, &|random: &mut Dice| self.item.value(random))
     }
 
     /// Returns the field after a write: often only one union differs.
@@ -208,16 +201,8 @@ impl Place {
             return Some(old.clone());
         }
         let mut new = old.clone();
-        let is_keyed = matches!(self.around, Around::Keyed(_));
-        if let (true, Some(items)) = (is_keyed || matches!(self.around, Around::Unkeyed), new.as_array_mut()) {
-            if random.chance(if is_keyed { 40 } else { 30 }) {
-                random.shuffle(items);
-            }
-            if is_keyed && random.chance(15) {
-                items.pop();
-            }
-        }
-        for fields in self.items(&mut new) {
+        self.around.rearrange(&mut new, random);
+        for fields in self.around.items(&mut new) {
             if matches!(self.around, Around::Structs(_)) || random.chance(60) {
                 self.item.change(fields, random);
             }
@@ -227,7 +212,7 @@ impl Place {
 
     /// Writes nulls for some members of a value of the field that can be null, as a manifest may have them.
     pub(crate) fn write_nulls(&self, value: &mut Value, random: &mut Dice) {
-        for fields in self.items(value) {
+        for fields in self.around.items(value) {
             let union = random.pick(&self.item.unions);
             let member = random.pick(&union.members);
             if matches!(member.kind, MemberKind::Nullable) {
@@ -238,7 +223,115 @@ impl Place {
 
     /// Returns the number of unions in a value of the field.
     pub(crate) fn unions_in(&self, value: &Value) -> usize {
-        self.items(&mut value.clone()).into_iter().map(|fields| self.item.unions_in(fields)).sum()
+        self.around.items(&mut value.clone()).into_iter().map(|fields| self.item.unions_in(fields)).sum()
+    }
+}
+
+impl Around {
+    fn random(random: &mut Dice, unusual: &mut Unusual, depth: usize) -> Self {
+        match random.below(if depth == 0 { 12 } else { 9 } - usize::from(!unusual.is_nested)) {
+            0..=2 => Self::Structs(random.below(3)),
+            3..=4 => Self::keyed(random, unusual),
+            5 => Self::Unkeyed,
+            6 => Self::Values,
+            7 if !unusual.is_nested => Self::Within(Outer::List, Box::new(Self::Unkeyed)),
+            7..=8 if unusual.is_nested => {
+                let mut inner = match random.below(5) {
+                    0..=2 => Self::keyed(random, unusual),
+                    3 => Self::Unkeyed,
+                    _ => Self::Values,
+                };
+                for _ in 0..=usize::from(random.chance(20)) {
+                    let outer = *random.pick(&[Outer::List, Outer::Map, Outer::Map]);
+                    inner = Self::Within(outer, Box::new(inner));
+                }
+                inner
+            }
+            _ => Self::Structs(0),
+        }
+    }
+
+    fn keyed(random: &mut Dice, unusual: &mut Unusual) -> Self {
+        let count = 1 + random.below(KEYS.len());
+        let mut keys: Vec<String> = KEYS[..count].iter().map(|key| (*key).to_owned()).collect();
+        if random.chance(60) {
+            keys[0] = unusual.name();
+        }
+        Self::Keyed(keys)
+    }
+
+    /// Returns the keys of the objects.
+    fn keys(&self) -> &[String] {
+        match self {
+            Self::Keyed(keys) => keys,
+            Self::Within(_, inner) => inner.keys(),
+            Self::Structs(_) | Self::Unkeyed | Self::Values => &[],
+        }
+    }
+
+    fn schema(&self, item: Value) -> Value {
+        match self {
+            Self::Structs(depth) => {
+                (0..*depth).fold(item, |inner, _| json!({"type": "object", "properties": {"d": inner}}))
+            }
+            Self::Keyed(keys) => json!({
+                "type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
+            }),
+            Self::Unkeyed => json!({"type": "array", "items": item}),
+            Self::Values => json!({"type": "object", "additionalProperties": item}),
+            Self::Within(Outer::List, inner) => json!({"type": "array", "items": inner.schema(item)}),
+            Self::Within(Outer::Map, inner) => json!({"type": "object", "additionalProperties": inner.schema(item)}),
+        }
+    }
+
+    fn value(&self, random: &mut Dice, item: &dyn Fn(&mut Dice) -> Map<String, Value>) -> Value {
+        match self {
+            Self::Structs(depth) => (0..*depth).fold(item(random).into(), |value, _| json!({"d": value})),
+            Self::Keyed(keys) => {
+                let count = random.below(4);
+                let identities = identities(keys, count, random);
+                identities.into_iter().map(|identity| with(item(random), identity)).collect()
+            }
+            Self::Unkeyed => list(random, |random| item(random).into()),
+            Self::Values => map(random, |random| item(random).into()),
+            Self::Within(Outer::List, inner) => list(random, |random| inner.value(random, item)),
+            Self::Within(Outer::Map, inner) => map(random, |random| inner.value(random, item)),
+        }
+    }
+
+    /// Returns the objects in a value.
+    fn items<'v>(&self, value: &'v mut Value) -> Vec<&'v mut Map<String, Value>> {
+        let values: Vec<&mut Value> = match (self, value) {
+            (Self::Structs(depth), value) => vec![(0..*depth).fold(value, |value, _| &mut value["d"])],
+            (_, Value::Array(items)) => items.iter_mut().collect(),
+            (_, Value::Object(fields)) => fields.values_mut().collect(),
+            _ => Vec::new(),
+        };
+        match self {
+            Self::Within(_, inner) => values.into_iter().flat_map(|value| inner.items(value)).collect(),
+            _ => values.into_iter().filter_map(Value::as_object_mut).collect(),
+        }
+    }
+
+    /// Reorders lists, and removes items and values.
+    fn rearrange(&self, value: &mut Value, random: &mut Dice) {
+        let is_keyed = matches!(self, Self::Keyed(_));
+        if let Value::Array(items) = value {
+            if random.chance(if is_keyed { 40 } else { 30 }) {
+                random.shuffle(items);
+            }
+            if is_keyed && random.chance(15) {
+                items.pop();
+            }
+        }
+        if let Self::Within(_, inner) = self {
+            let values: Vec<&mut Value> = match value {
+                Value::Array(items) => items.iter_mut().collect(),
+                Value::Object(fields) => fields.values_mut().collect(),
+                _ => Vec::new(),
+            };
+            values.into_iter().for_each(|value| inner.rearrange(value, random));
+        }
     }
 }
 
@@ -248,10 +341,10 @@ impl Item {
         random.shuffle(&mut names);
         let mut names = names.map(str::to_owned).into();
         let count = if random.chance(20) { 2 } else { 1 };
-        let unions = (0..count).map(|number| Choices::random(number, &mut names, random, unusual)).collect();
+        let unions = (0..count).map(|number| Choices::random(number, &mut names, random, unusual, depth)).collect();
         let has_inner = depth < 2 && random.chance(25);
-        let inner = has_inner.then(|| ("inner".to_owned(), Box::new(Place::random(random, unusual, depth + 1))));
-        Self { unions, inner }
+        let inner = has_inner.then(|| ("inner".to_owned(), Place::random(random, unusual, depth + 1)));
+        Self { unions, inner: inner.into_iter().collect() }
     }
 
     fn schema(&self, keys: &[String]) -> Value {
@@ -260,7 +353,7 @@ impl Item {
             union.describe(&mut properties, &mut list_form);
         }
         properties.insert("note".to_owned(), json!({"type": "string"}));
-        if let Some((name, place)) = &self.inner {
+        for (name, place) in &self.inner {
             properties.insert(name.clone(), place.schema());
         }
         for key in keys {
@@ -285,10 +378,10 @@ impl Item {
         if random.chance(30) {
             fields.insert("note".to_owned(), json!("n"));
         }
-        if let Some((name, place)) = &self.inner
-            && let Some(value) = place.value(random)
-        {
-            fields.insert(name.clone(), value);
+        for (name, place) in &self.inner {
+            if let Some(value) = place.value(random) {
+                fields.insert(name.clone(), value);
+            }
         }
         fields
     }
@@ -299,29 +392,41 @@ impl Item {
                 union.change(fields, random);
             }
         }
-        if let Some((name, place)) = &self.inner
-            && random.chance(60)
-        {
-            match place.changed(fields.get(name), random) {
-                Some(value) => fields.insert(name.clone(), value),
-                None => fields.remove(name),
-            };
+        for (name, place) in &self.inner {
+            if random.chance(60) {
+                match place.changed(fields.get(name), random) {
+                    Some(value) => fields.insert(name.clone(), value),
+                    None => fields.remove(name),
+                };
+            }
         }
     }
 
     fn unions_in(&self, fields: &Map<String, Value>) -> usize {
-        let inner = self.inner.as_ref().and_then(|(name, place)| Some(place.unions_in(fields.get(name)?)));
-        self.unions.len() + inner.unwrap_or_default()
+        let inner = self.inner.iter().filter_map(|(name, place)| Some(place.unions_in(fields.get(name)?)));
+        let members = self.unions.iter().flat_map(|union| &union.members);
+        let of_members = members.filter_map(|member| match &member.kind {
+            MemberKind::Place(place) => Some(place.unions_in(fields.get(&member.name)?)),
+            _ => None,
+        });
+        self.unions.len() + inner.sum::<usize>() + of_members.sum::<usize>()
     }
 }
 
 impl Choices {
-    fn random(number: usize, names: &mut Vec<String>, random: &mut Dice, unusual: &mut Unusual) -> Self {
+    /// Returns a union without a discriminator.
+    fn one_of(members: Vec<Member>) -> Self {
+        let (discriminator, map_form, empty_is_unset) = (None, None, Vec::new());
+        Self { discriminator, boolean: false, members, map_form, required: false, empty_is_unset }
+    }
+
+    fn random(number: usize, names: &mut Vec<String>, random: &mut Dice, unusual: &mut Unusual, depth: usize) -> Self {
         let has_map_form = random.chance(45);
         let has_discriminator = has_map_form || random.chance(60);
         let count = (2 + random.below(3)).min(names.len());
         let members = names.split_off(names.len() - count);
-        let mut members: Vec<_> = members.into_iter().map(|name| Member::random(name, random, unusual)).collect();
+        let mut members: Vec<_> =
+            members.into_iter().map(|name| Member::random(name, random, unusual, depth)).collect();
         let boolean = has_discriminator && random.chance(12);
         let has_groups = boolean || random.chance(30);
         if boolean {
@@ -334,6 +439,7 @@ impl Choices {
         {
             last.value.clone_from(&first.value);
         }
+        // Each union has a discriminator of its own: a field of two unions is the fault `shared-field`.
         let discriminator =
             has_discriminator.then(|| if random.chance(25) { unusual.name() } else { format!("type{number}") });
         let map_form = has_map_form.then(|| {
@@ -443,7 +549,7 @@ impl Choices {
                 (None, _) => position == 0,
             };
             if if is_valid { selected && random.chance(90) } else { random.chance(35) } {
-                fields.insert(member.name.clone(), member.kind.value(random));
+                member.set(fields, random);
             }
         }
         if let (Some(name), Some(choice)) = (&self.discriminator, choice) {
@@ -479,7 +585,7 @@ impl Choices {
         if what >= 3 {
             let member = random.pick(&self.members);
             if random.chance(75) {
-                fields.insert(member.name.clone(), member.kind.value(random));
+                member.set(fields, random);
             } else {
                 fields.remove(&member.name);
             }
@@ -492,7 +598,7 @@ impl Choices {
 }
 
 impl Member {
-    fn random(name: String, random: &mut Dice, unusual: &mut Unusual) -> Self {
+    fn random(name: String, random: &mut Dice, unusual: &mut Unusual, depth: usize) -> Self {
         const KINDS: [MemberKind; 6] = [
             MemberKind::Text,
             MemberKind::Number,
@@ -504,13 +610,30 @@ impl Member {
         const LISTS: [MemberKind; 3] = [MemberKind::Set, MemberKind::Keyed, MemberKind::Atomic];
         let name = if random.chance(15) { unusual.name() } else { name };
         let value = if random.chance(10) { unusual.value() } else { format!("{}1", name.to_uppercase()) };
-        let kind = if unusual.lists && random.chance(40) { *random.pick(&LISTS) } else { *random.pick(&KINDS) };
+        let kind = if unusual.is_nested && depth < 2 && random.chance(10) {
+            MemberKind::Place(Box::new(Place::random(random, unusual, depth + 1)))
+        } else if unusual.lists && random.chance(40) {
+            random.pick(&LISTS).clone()
+        } else {
+            random.pick(&KINDS).clone()
+        };
         Self { name, kind, value }
+    }
+
+    /// Sets the member, or changes it.
+    fn set(&self, fields: &mut Map<String, Value>, random: &mut Dice) {
+        let value = match &self.kind {
+            MemberKind::Place(place) => {
+                place.changed(fields.get(&self.name), random).unwrap_or_else(|| place.present(random))
+            }
+            kind => kind.value(random),
+        };
+        fields.insert(self.name.clone(), value);
     }
 }
 
 impl MemberKind {
-    fn schema(self) -> Value {
+    fn schema(&self) -> Value {
         match self {
             Self::Text => json!({"type": "string"}),
             Self::Number => json!({"type": "integer"}),
@@ -524,15 +647,17 @@ impl MemberKind {
                 "items": {"type": "object", "properties": {"k": {"type": "string"}}, "required": ["k"]},
             }),
             Self::Atomic => json!({"type": "array", "items": {"type": "string"}}),
+            Self::Place(place) => place.schema(),
         }
     }
 
-    fn value(self, random: &mut Dice) -> Value {
+    /// Returns a value of a member without unions.
+    fn value(&self, random: &mut Dice) -> Value {
         match self {
             Self::Text => (*random.pick(&["1", "2", ""])).into(),
             Self::Number => random.below(2).into(),
             Self::Flag => random.chance(50).into(),
-            Self::Object => random.pick(&[json!({}), json!({"x": "1"}), json!({"x": "2"})]).clone(),
+            Self::Object | Self::Place(_) => random.pick(&[json!({}), json!({"x": "1"}), json!({"x": "2"})]).clone(),
             Self::Open => random.pick(&[json!({}), json!({"y": [1, {"z": null}]}), json!({"y": 2})]).clone(),
             Self::Nullable => random.pick(&[json!("1"), json!("2"), Value::Null]).clone(),
             Self::Set | Self::Atomic => random.pick(&[json!([]), json!([]), json!(["1"]), json!(["1", "2"])]).clone(),
@@ -544,6 +669,13 @@ impl MemberKind {
 fn list(random: &mut Dice, mut item: impl FnMut(&mut Dice) -> Value) -> Value {
     let count = random.below(3);
     Value::Array((0..count).map(|_| item(random)).collect())
+}
+
+fn map(random: &mut Dice, mut value: impl FnMut(&mut Dice) -> Value) -> Value {
+    let mut names = ["x", "y/z", "u~v", "w.1", "ö"];
+    random.shuffle(&mut names);
+    let count = random.below(4);
+    Value::Object(names[..count].iter().map(|name| ((*name).to_owned(), value(random))).collect())
 }
 
 /// Returns the keys of as many distinct items.
