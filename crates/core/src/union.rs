@@ -61,6 +61,8 @@ pub struct Union {
     discriminator: Option<Arc<str>>,
     /// True if the discriminator is a boolean. Its values are `"true"` and `"false"`.
     boolean: bool,
+    /// True if the schema says that the discriminator may be null.
+    nullable_discriminator: bool,
     // INVARIANT: sorted, distinct, at most `MemberSet::CAPACITY`.
     members: Box<[Member]>,
     /// The values of the discriminator except the empty string, sorted.
@@ -171,9 +173,9 @@ impl Union {
         self.members.iter().filter(|member| member.owned_by_item).map(|member| &*member.name)
     }
 
-    /// Returns true if a member may be null, which counts as not set.
-    pub fn has_nullable_members(&self) -> bool {
-        self.members.iter().any(|member| member.nullable)
+    /// Returns the members that may be null, which counts as not set, sorted.
+    pub fn nullable_members(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().filter(|member| member.nullable).map(|member| &*member.name)
     }
 
     /// Returns true if the schema describes the discriminator and the members. Otherwise they may have any value.
@@ -189,6 +191,11 @@ impl Union {
     /// Returns true if the discriminator is a boolean, with the values `"true"` and `"false"`.
     pub fn is_boolean(&self) -> bool {
         self.boolean
+    }
+
+    /// Returns true if the schema says that the discriminator may be null, which is no value.
+    pub fn has_nullable_discriminator(&self) -> bool {
+        self.nullable_discriminator
     }
 
     /// Returns true if a value selects several members.

@@ -66,7 +66,7 @@ impl<'p> Conditions<'p> {
         let single = group.single().filter(|_| group.typed && self.trunks.iter().all(Vec::is_empty));
         let single = single.filter(|_| !members.have_unowned());
         if let (Algorithm::Map(discriminator), Some(names)) = (algorithm, single) {
-            let side = |object: &str| members.value_in(&UserValue::new(object).follow(&names), true);
+            let side = |object: &str| members.value_in(&UserValue::new(object).follow(&names), true, false);
             self.add(&format!("{discriminator}-changed"), format!("{} != {}", side("object"), side("oldObject")));
             return;
         }
@@ -97,7 +97,7 @@ impl<'p> Conditions<'p> {
         let members = Members::inline(union, group.typed);
         let differ = members.differ();
         let value = union.discriminator().map(|_| {
-            let side = |object: &str| members.value_in(&UserValue::new(object), true);
+            let side = |object: &str| members.value_in(&UserValue::new(object), true, false);
             format!(" || {} != {}", side("object"), side("oldObject"))
         });
         self.add("the-choice-changed", format!("oldObject == null || {differ}{}", value.unwrap_or_default()));
@@ -205,7 +205,7 @@ fn several_set<'p>(members: Members<'p>, group: &PlaceGroup<'p>, custom: bool) -
 /// Returns true if an object has a member that its discriminator does not select.
 fn is_other(members: &Members<'_>, object: &UserValue) -> String {
     let all: Vec<(&str, Vec<&str>)> = members.union.members().map(|member| (member, members.values(member))).collect();
-    let value = members.value_in(object, true);
+    let value = members.value_in(object, true, false);
     let set = members.is_set(object);
     match &all[..] {
         [(member, values)]

@@ -21,8 +21,10 @@ pub(crate) struct Members<'u> {
     empty_is_unset: String,
     /// The values that count as not set in them.
     empty: String,
-    /// True if a member that is there is set: it cannot be null.
+    /// True if a member that is there is set: none can be null.
     pub(crate) present_is_set: bool,
+    /// The condition of a member `m` that can be null, or nothing if all can.
+    can_be_null: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,12 +176,13 @@ impl<'u> Members<'u> {
         format!("{list}.filter(m, !{list}.exists(o, o < m && {0}[o] == {0}[m]))", self.value)
     }
 
-    /// Returns the value of the discriminator of an object, as a text.
-    pub(crate) fn value_in(&self, object: &UserValue, typed: bool) -> String {
+    /// Returns the value of the discriminator of an object, as a text. `sees_nulls`: it may be null, whatever the schema says.
+    pub(crate) fn value_in(&self, object: &UserValue, typed: bool, sees_nulls: bool) -> String {
         let Some(name) = self.union.discriminator() else { return "\"\"".to_owned() };
         let value = object.find(name);
         match (self.union.is_boolean(), typed) {
             (true, true) => value.boolean(),
+            (false, true) if sees_nulls || self.union.has_nullable_discriminator() => value.string_or_null(),
             (false, true) => value.string(),
             (is_boolean, false) => {
                 let kind = if is_boolean { "bool" } else { "string" };
@@ -192,6 +195,12 @@ impl<'u> Members<'u> {
     pub(crate) fn inline(union: &'u Union, typed: bool) -> Self {
         let empty_is_unset =
             if union.empty_is_unset().next().is_some() { texts(union.empty_is_unset()) } else { String::new() };
+        let nullable: Vec<&str> = union.nullable_members().collect();
+        let can_be_null = match nullable[..] {
+            _ if !typed || nullable.is_empty() || nullable.len() == union.members().count() => String::new(),
+            [name] => format!("m == {}", text(name)),
+            _ => format!("m in {}", texts(nullable.iter().copied())),
+        };
         Self {
             union,
             all: texts(union.members()),
@@ -200,7 +209,8 @@ impl<'u> Members<'u> {
             value: String::new(),
             empty_is_unset,
             empty: EMPTY.to_owned(),
-            present_is_set: typed && !union.has_nullable_members(),
+            present_is_set: typed && nullable.is_empty(),
+            can_be_null,
         }
     }
 
@@ -210,10 +220,15 @@ impl<'u> Members<'u> {
         choices.filter(|choice| choice.selected(member).is_some()).map(Choice::value).collect()
     }
 
-    /// Returns true if the member `m` of an object, which may be an optional value, is set.
+    /// Returns true if the member `m` of an object, which may be an optional value, is set. A null of one that cannot be null is that of a
+    /// server-side apply, and clearing it removes it.
     pub(crate) fn is_set(&self, object: &UserValue) -> String {
         let value = object.find_at("m");
-        let set = if self.present_is_set { value.is_there() } else { value.is_not_null() };
+        let set = match &*self.can_be_null {
+            _ if self.present_is_set => value.is_there(),
+            "" => value.is_not_null(),
+            can_be_null => format!("({can_be_null} ? {} : {})", value.is_not_null(), value.is_there()),
+        };
         let is_empty = value.is_in(&self.empty);
         match self.union.empty_is_unset().collect::<Vec<_>>()[..] {
             [] => set,

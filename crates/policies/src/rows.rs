@@ -62,7 +62,9 @@ impl<'p> ObjectsBuilder<'_, 'p> {
     }
 
     pub(crate) fn value(&self, object: &UserValue) -> String {
-        self.members.value_in(object, self.group.typed)
+        // A server-side apply of a custom resource can write a null that the schema refuses only after the mutation.
+        let sees_nulls = self.facts.custom && self.facts.purpose == Purpose::Mutation;
+        self.members.value_in(object, self.group.typed, sees_nulls)
     }
 
     /// Returns the condition of an object of a type that nobody knows: it can be judged by its discriminator.

@@ -127,10 +127,15 @@ impl UserValue {
         format!("{}.orValue(\"\")", self.text)
     }
 
-    /// Returns the value as the text of a boolean, empty if there is none. It has to be a boolean.
+    /// Returns the value as a text, empty if there is none. It has to be a text or null.
+    pub(crate) fn string_or_null(&self) -> String {
+        format!("optional.ofNonZeroValue({}).orValue(\"\")", self.string())
+    }
+
+    /// Returns the value as the text of a boolean, empty if there is none. It has to be a boolean or null.
     pub(crate) fn boolean(&self) -> String {
         let v = if self.of == ValueType::Inferred { "dyn(v)" } else { "v" };
-        format!("{}.optMap(v, string({v})).orValue(\"\")", self.text)
+        format!("{}.optMap(v, {v} == null ? \"\" : string({v})).orValue(\"\")", self.text)
     }
 
     /// Returns true if the object has a field at the end of several fields.

@@ -150,6 +150,7 @@ pub(super) fn union(
         })
         .collect();
     let names = || members.iter().map(|member| Arc::clone(&member.name)).collect();
+    let nullable_discriminator = discriminator.as_deref().and_then(property).is_some_and(|property| property.nullable);
     let values = choices.iter().map(|choice| &choice.value).filter(|value| !value.is_empty());
     Ok(Union {
         path: path().into(),
@@ -162,6 +163,7 @@ pub(super) fn union(
         required: required.then(names),
         discriminator: discriminator.map(Into::into),
         boolean,
+        nullable_discriminator,
         supported: values.cloned().collect(),
         members,
         choices,
