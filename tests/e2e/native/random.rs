@@ -309,7 +309,9 @@ impl Around {
         };
         match self {
             Self::Within(_, inner) => values.into_iter().flat_map(|value| inner.items(value)).collect(),
-            _ => values.into_iter().filter_map(Value::as_object_mut).collect(),
+            Self::Structs(_) | Self::Keyed(_) | Self::Unkeyed | Self::Values => {
+                values.into_iter().filter_map(Value::as_object_mut).collect()
+            }
         }
     }
 
@@ -328,9 +330,11 @@ impl Around {
             let values: Vec<&mut Value> = match value {
                 Value::Array(items) => items.iter_mut().collect(),
                 Value::Object(fields) => fields.values_mut().collect(),
-                _ => Vec::new(),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
             };
-            values.into_iter().for_each(|value| inner.rearrange(value, random));
+            for value in values {
+                inner.rearrange(value, random);
+            }
         }
     }
 }
@@ -405,9 +409,9 @@ impl Item {
     fn unions_in(&self, fields: &Map<String, Value>) -> usize {
         let inner = self.inner.iter().filter_map(|(name, place)| Some(place.unions_in(fields.get(name)?)));
         let members = self.unions.iter().flat_map(|union| &union.members);
-        let of_members = members.filter_map(|member| match &member.kind {
-            MemberKind::Place(place) => Some(place.unions_in(fields.get(&member.name)?)),
-            _ => None,
+        let of_members = members.filter_map(|member| {
+            let MemberKind::Place(place) = &member.kind else { return None };
+            Some(place.unions_in(fields.get(&member.name)?))
         });
         self.unions.len() + inner.sum::<usize>() + of_members.sum::<usize>()
     }
@@ -622,11 +626,10 @@ impl Member {
 
     /// Sets the member, or changes it.
     fn set(&self, fields: &mut Map<String, Value>, random: &mut Dice) {
-        let value = match &self.kind {
-            MemberKind::Place(place) => {
-                place.changed(fields.get(&self.name), random).unwrap_or_else(|| place.present(random))
-            }
-            kind => kind.value(random),
+        let value = if let MemberKind::Place(place) = &self.kind {
+            place.changed(fields.get(&self.name), random).unwrap_or_else(|| place.present(random))
+        } else {
+            self.kind.value(random)
         };
         fields.insert(self.name.clone(), value);
     }
