@@ -14,6 +14,7 @@ mod definitions;
 mod extension;
 mod openapi;
 mod place;
+mod unowned;
 mod untyped;
 mod walk;
 
@@ -25,6 +26,7 @@ pub use extension::{Extension, ExtensionError, Form, SelectedField, SelectedFiel
 pub(crate) use extension::{ListUnion, MapUnion, structural};
 pub use openapi::OpenApi;
 pub use place::{Place, PlaceError, PlaceStep};
+pub use unowned::Unowned;
 pub(crate) use untyped::{MOST_UNTYPED_NODES, UntypedError};
 
 use serde::de::{Deserialize, Deserializer};

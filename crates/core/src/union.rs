@@ -41,8 +41,8 @@ pub use plan::{Part, Plan};
 pub(crate) use projection::{Projected, Projection, Projector};
 pub use violation::{Capped, MOST_VIOLATIONS, Violation, ViolationKind};
 
-pub use crate::schema::Form;
 use crate::schema::{Actions, Normalization, Origin, Source};
+pub use crate::schema::{Form, Unowned};
 use std::sync::Arc;
 
 /// A compiled union. Its members, and its discriminator if it has one, are fields of the same object.
@@ -85,8 +85,8 @@ struct Member {
     empty_is_unset: bool,
     /// True if the member may be null.
     nullable: bool,
-    /// True for a list of which a field manager owns each item: an empty one leaves no trace in `metadata.managedFields`.
-    owned_by_item: bool,
+    /// The value that leaves no trace in `metadata.managedFields`, if there is one.
+    unowned: Option<Arc<Unowned>>,
 }
 
 /// A value of the discriminator, and the members that it selects.
@@ -113,7 +113,7 @@ impl Member {
         let selecting = || choices.iter().filter(|choice| choice.selected.contains(index));
         let values = selecting().map(|choice| Arc::clone(&choice.value)).collect();
         let group = selecting().next().map_or(MemberSet::of(index), |choice| choice.selected);
-        Self { name: name.into(), values, group, empty_is_unset, nullable: false, owned_by_item: false }
+        Self { name: name.into(), values, group, empty_is_unset, nullable: false, unowned: None }
     }
 }
 
@@ -168,9 +168,14 @@ impl Union {
         self.members.iter().filter(|member| member.empty_is_unset).map(|member| &*member.name)
     }
 
-    /// Returns the members of which field managers own each item and not the list, sorted. An empty one has no owner.
-    pub fn owned_by_item(&self) -> impl Iterator<Item = &str> {
-        self.members.iter().filter(|member| member.owned_by_item).map(|member| &*member.name)
+    /// Returns true for a member whose empty values count as not set.
+    fn is_unset_when_empty(&self, index: u8) -> bool {
+        self.member(index).is_some_and(|member| member.empty_is_unset)
+    }
+
+    /// Returns the members that can have a value which nobody can own, and that value, sorted.
+    pub fn unowned(&self) -> impl Iterator<Item = (&str, &Unowned)> {
+        self.members.iter().filter_map(|member| Some((&*member.name, member.unowned.as_deref()?)))
     }
 
     /// Returns the members that may be null, which counts as not set, sorted.

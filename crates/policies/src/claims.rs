@@ -81,9 +81,9 @@ impl UnionObjects<'_> {
         )
     }
 
-    /// Takes the members out of those that are set that a server-side apply leaves although nobody chooses them. Returns these: empty lists
-    /// that come, beside a value or a member that the manifest sets, or beside another empty list. Nobody owns an empty list, so it may
-    /// have been cleared before, and come back.
+    /// Takes the members out of those that are set that a server-side apply leaves although nobody chooses them. Returns these: values that
+    /// nobody can own and that come, beside a value or a member that the manifest sets, or beside another such value. They may have been
+    /// cleared before, and come back.
     pub(crate) fn take_residue(&mut self, variables: &mut Variables) -> Option<String> {
         let UnionObjects { set, value, had, old_set, members, .. } = &*self;
         let unowned = self.unowned.as_ref()?;

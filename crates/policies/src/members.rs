@@ -3,7 +3,7 @@
 use crate::cel::{EMPTY, lists, table, text, texts, token};
 use crate::value::UserValue;
 use crate::variables::{Variables, camel};
-use kube_unions_core::union::{Choice, Form, SelectedMember, Union};
+use kube_unions_core::union::{Choice, Form, SelectedMember, Union, Unowned};
 
 /// The constants of a union, as expressions.
 #[derive(Debug, Clone)]
@@ -237,14 +237,25 @@ impl<'u> Members<'u> {
         }
     }
 
-    /// Returns true if a member is a list of which field managers own each item, so that nobody can own an empty one.
+    /// Returns true if a member can have a value that nobody can own.
     pub(crate) fn have_unowned(&self) -> bool {
-        self.union.owned_by_item().next().is_some()
+        self.union.unowned().next().is_some()
     }
 
-    /// Returns the members of an object that are empty lists which nobody can own.
+    /// Returns the members of an object that have a value which nobody can own.
     pub(crate) fn unowned_in(&self, object: &UserValue) -> String {
-        format!("{}.filter(m, {})", texts(self.union.owned_by_item()), object.find_at("m").is_in("[dyn([])]"))
+        let (value, fields) = (object.find_at("m"), Vec::from_iter(self.union.unowned()));
+        let lists = texts(fields.iter().filter(|(_, unowned)| **unowned == Unowned::EmptyList).map(|(name, _)| *name));
+        let objects = fields.iter().filter(|(_, unowned)| **unowned != Unowned::EmptyList);
+        let objects: Vec<String> =
+            objects.map(|(name, unowned)| format!("m == {} && {}", text(name), is_unowned("v", unowned, 0))).collect();
+        if objects.is_empty() {
+            return format!("{lists}.filter(m, {})", value.is_in("[dyn([])]"));
+        }
+        let of_lists = (objects.len() < fields.len()).then(|| format!("m in {lists} && v == dyn([])"));
+        let any = of_lists.into_iter().chain(objects).collect::<Vec<_>>().join(" ||\n  ");
+        let names = texts(fields.iter().map(|(name, _)| *name));
+        format!("{names}.filter(m, [{}].exists(v, {any}))", value.or("null").text())
     }
 
     pub(crate) fn set_in(&self, object: &UserValue) -> String {
@@ -302,6 +313,18 @@ impl<'u> Members<'u> {
         let [is_set, was_set] = ["object", "oldObject"].map(|object| self.is_set(&UserValue::new(object)));
         format!("{}.exists(m, ({is_set}) != ({was_set}))", self.all)
     }
+}
+
+/// Returns true for a value that nobody can own. `value` is an expression with so many objects around it.
+fn is_unowned(value: &str, unowned: &Unowned, depth: usize) -> String {
+    let Unowned::Object(fields) = unowned else { return format!("{value} == dyn([])") };
+    let key = format!("k{depth}");
+    let field = format!("{value}[{key}]");
+    let is_field = |(name, unowned): (&Box<str>, &Unowned)| {
+        format!("{key} == {} && {}", text(name), is_unowned(&field, unowned, depth.saturating_add(1)))
+    };
+    let any = fields.iter().map(is_field).collect::<Vec<_>>().join(" || ");
+    format!("type({value}) == map && {value}.size() > 0 && {value}.all({key}, {any})")
 }
 
 /// Returns a declared value as a message shows it: on one line.

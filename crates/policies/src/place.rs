@@ -13,7 +13,7 @@
 //! | `set`, and the name of the discriminator | the members that are set, and the value | both |
 //! | `old` | the row of the old object, empty if there was none | rows whose old object is looked up |
 //! | `claims` | the fields that manifests set in it, see [`claims`](crate::claims) | both |
-//! | `emptyLists` | the members that are empty lists which nobody can own | mutation |
+//! | `unowned` | the members that are empty lists which nobody can own, or objects with nothing but such lists | mutation |
 //!
 //! Old objects are found as in the webhook: by field, by map key, and by the keys of list items. Where the API server keeps these keys
 //! unique, the old rows are a map by `key`. Elsewhere a key may occur twice and counts only if it does not, so each row is searched.
@@ -45,7 +45,7 @@ pub(crate) struct UnionObjects<'p> {
     pub(crate) old_set: String,
     /// The value of the discriminator before.
     pub(crate) old_value: String,
-    /// The members that are empty lists which nobody can own. `None`: the union has none, or nothing is cleared.
+    /// The members that have a value which nobody can own. `None`: the union has none, or nothing is cleared.
     pub(crate) unowned: Option<String>,
     /// The claims. `None`: nothing of a manifest belongs to the object.
     pub(crate) claims: Option<String>,

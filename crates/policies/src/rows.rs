@@ -10,8 +10,8 @@ use crate::variables::Variables;
 use crate::walk::{FieldRef, RowWalk};
 use kube_unions_core::union::Part;
 
-/// The field of a row with the members that are empty lists which nobody can own.
-pub(crate) const UNOWNED: &str = "emptyLists";
+/// The field of a row with the members that have a value which nobody can own.
+pub(crate) const UNOWNED: &str = "unowned";
 
 /// The facts about a policy that decide how its objects are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         if is_free { name } else { "value" }.to_owned()
     }
 
-    /// Returns true if something depends on the members that are empty lists which nobody can own.
+    /// Returns true if something depends on the members that have a value which nobody can own.
     pub(crate) fn reads_unowned(&self) -> bool {
         self.facts.purpose == Purpose::Mutation && self.members.have_unowned()
     }

@@ -189,7 +189,7 @@ impl ManifestText<'_> {
         meter: &'a dyn Meter,
     ) -> Result<Option<Projection<'a>>, Exhausted> {
         let mut reader = TextReader::new(&self.text, meter);
-        let mut projector = Projector::new(subject.entry.plan(), subject.part, &reader);
+        let mut projector = Projector::new(subject.entry.plan(), subject.part, &reader).of_manifest();
         if !self.has_values {
             projector = projector.with_wholes();
         }

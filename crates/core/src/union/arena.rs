@@ -35,8 +35,8 @@ const ENTRY_HAS_NODE: u32 = 1 << 29;
 /// The bit in the first word of an object that is set if each of its fields is a member that is set.
 const ONLY_MEMBERS: u32 = 1 << 15;
 
-/// The positions in the first word of a state of the masks that tell which words of its sets follow: the members that are set, the
-/// empty lists among them, and the nulls.
+/// The positions in the first word of a state of the masks that tell which words of its sets follow: the members that are set,
+/// those that nobody owns, and the nulls.
 const SET_MASKS: [u32; 3] = [8, 13, 17];
 
 /// The number of words before the node of an item.
@@ -88,7 +88,7 @@ pub(super) struct ObjectRef<'s> {
 pub(super) struct UnionState<'s> {
     pub(super) discriminator: ScalarRef<'s>,
     pub(super) members: MemberSet,
-    /// The members of them that are empty lists which nobody can own.
+    /// The members of them that have a value which nobody can own: of a manifest, also those that are empty objects and count as not set.
     pub(super) unowned: MemberSet,
     /// The members that are null and cannot be. They are not set.
     pub(super) nulls: MemberSet,

@@ -34,8 +34,7 @@ pub enum ChangeReason {
         /// The member that was set.
         member: Arc<str>,
     },
-    /// An empty list that came with a server-side apply is cleared beside another choice: `metadata.managedFields` does not tell who sets
-    /// it.
+    /// An empty value that came with an apply is cleared beside another choice: nothing tells that the manifest sets it.
     ClearedUnowned,
     /// A null that a server-side apply left in a field that cannot be null is removed.
     ClearedNull,
@@ -97,7 +96,7 @@ impl fmt::Display for ChangeReason {
             }
             Self::ClearedByMember { member } => write!(f, "cleared because `{member}` was set"),
             Self::ClearedUnowned => f.write_str(
-                "cleared because an empty list in a server-side apply is no choice beside another one; leave it out of the manifest",
+                "cleared because an empty value in an applied manifest is no choice beside another one; leave it out",
             ),
             Self::ClearedNull => f.write_str("cleared because the server-side apply left it null"),
             Self::Deduced { value, member, .. } => write!(f, "set to \"{value}\" because `{member}` is set"),

@@ -177,7 +177,7 @@ impl UnionCompiler {
                 matches!(role, Role::Discriminator { union } if booleans.get(usize::from(*union)) == Some(&true));
             let values = member.map(|member| ValueRules {
                 empty_is_unset: member.empty_is_unset,
-                owned_by_item: member.owned_by_item,
+                unowned: member.unowned.clone(),
                 nullable: member.nullable,
             });
             let values = values.unwrap_or_default();

@@ -244,10 +244,11 @@ impl<'w> Walk<'w> {
         let contradicted = !normalized.contradictions.is_empty();
         let changes = || !normalized.clear.is_empty() || normalized.deduce.is_some() || !residue.all().is_empty();
         self.judgement.would_change |= !self.rules.normalize && changes();
-        let came = before.map_or(MemberSet::EMPTY, |before| state.unowned.less(before.members));
+        let came = before.map_or(MemberSet::EMPTY, |before| state.members.less(before.members));
+        let may_yield = |index| state.unowned.contains(index) || union.is_unset_when_empty(index);
         self.judgement.would_change |= claims.is_none()
             && union.is_normalized()
-            && !came.with(state.nulls).is_empty()
+            && (!state.nulls.is_empty() || came.iter().any(may_yield))
             && !is_settled(union, &state);
         let applies = self.rules.normalize && !contradicted;
         let stored = if applies { normalized.applied_to(union, chosen) } else { chosen };

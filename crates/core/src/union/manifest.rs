@@ -67,18 +67,18 @@ pub(super) struct Claims<'m> {
     server_side: bool,
 }
 
-/// The members of a union that a server-side apply leaves in the new object although nobody chooses them.
+/// The members of a union that an apply leaves in the new object although nobody chooses them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Residue {
-    /// Lists that became empty.
-    pub(super) empty: MemberSet,
+    /// Members that are no choice beside others.
+    pub(super) yielding: MemberSet,
     /// Members that are null and cannot be, and that the manifest does not set.
     pub(super) nulls: MemberSet,
 }
 
 impl Residue {
     pub(super) fn all(self) -> MemberSet {
-        self.empty.with(self.nulls)
+        self.yielding.with(self.nulls)
     }
 }
 
@@ -124,8 +124,14 @@ impl<'m> Claim<'m> {
             Self::Whole => new,
             Self::Part(shape) => {
                 let state = shape.object().state(union);
-                let unowned = if server_side { state.unowned } else { MemberSet::EMPTY };
-                UnionState { members: state.members.less(unowned), ..state }
+                let empty_objects = state.unowned.less(state.members);
+                let members = if server_side {
+                    // Nobody owns the rest, and an empty object is owned whether it counts as set or not.
+                    state.members.less(state.unowned).with(empty_objects)
+                } else {
+                    state.members
+                };
+                UnionState { members, unowned: empty_objects, ..state }
             }
         }
     }
@@ -201,27 +207,30 @@ pub(super) fn value_claims<'m>(maps: Claims<'m>) -> impl FnMut(&str) -> Claims<'
 }
 
 impl UnionClaims<'_> {
-    /// Returns the members that a server-side apply leaves in the new object although nobody chooses them.
+    /// Returns the members that an apply leaves in the new object although nobody chooses them.
     ///
-    /// Nobody owns an empty list of owned items, so nothing tells if the manifest sets it. It may have been cleared before, and come back.
-    /// One that comes is no choice beside a value or a member that the manifest sets, nor beside another empty list.
+    /// Some members can have been cleared before, and come back with each apply of a manifest that does not set them. Nobody owns an empty
+    /// list of owned items, nor an object with nothing but such lists, so nothing tells if a server-side apply sets them. With a client-side
+    /// apply, the API server puts defaults into an empty object that counts as not set. Such a member that comes is no choice beside a
+    /// value or a member that the manifest sets, nor beside another one of its sort.
     pub(super) fn residue(&self, union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Residue {
-        if !self.server_side || !union.is_normalized() || new.is_wrong_type() {
+        if !union.is_normalized() || new.is_wrong_type() {
             return Residue::default();
         }
-        let nulls = new.nulls.less(self.own.members);
-        let came = old.map_or(MemberSet::EMPTY, |old| new.unowned.less(old.members)).less(self.own.members);
+        let nulls = if self.server_side { new.nulls.less(self.own.members) } else { MemberSet::EMPTY };
+        let weak = if self.server_side { new.unowned } else { self.own.unowned.both(new.members) };
+        let came = old.map_or(MemberSet::EMPTY, |old| weak.less(old.members)).less(self.own.members);
         if came.is_empty() {
-            return Residue { empty: came, nulls };
+            return Residue { yielding: came, nulls };
         }
         if union.form == Form::Map || sets_value(union, &self.own, new) {
             let selected = union.choice(new.value()).map_or(MemberSet::EMPTY, |choice| choice.selected);
-            return Residue { empty: came.less(selected), nulls };
+            return Residue { yielding: came.less(selected), nulls };
         }
-        let firm = self.own.members.both(new.members).with(new.unowned);
+        let firm = self.own.members.both(new.members).with(weak);
         let is_beside_others = |index: &u8| !firm.less(union.group_of(*index)).is_empty();
         let beside = came.iter().filter(is_beside_others).map(MemberSet::of);
-        Residue { empty: beside.fold(MemberSet::EMPTY, MemberSet::with), nulls }
+        Residue { yielding: beside.fold(MemberSet::EMPTY, MemberSet::with), nulls }
     }
 
     /// Returns what the manifest of the request allows of a normalisation.

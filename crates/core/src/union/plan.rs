@@ -1,6 +1,8 @@
 //! Plans: the places of an object that have unions, as an immutable trie.
 
 use super::Union;
+use crate::schema::Unowned;
+use std::sync::Arc;
 
 /// The unions of one kind at one version, and the paths to them.
 ///
@@ -88,19 +90,19 @@ pub(super) struct FieldNode {
 }
 
 /// The meaning of a field's empty values and nulls.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct ValueRules {
     /// True for a member whose empty value counts as not set.
     pub(super) empty_is_unset: bool,
-    /// True for a member of which field managers own each item and not the list.
-    pub(super) owned_by_item: bool,
+    /// The value of a member that nobody can own, if there is one.
+    pub(super) unowned: Option<Arc<Unowned>>,
     /// True unless the field is a member that cannot be null.
     pub(super) nullable: bool,
 }
 
 impl Default for ValueRules {
     fn default() -> Self {
-        Self { empty_is_unset: false, owned_by_item: false, nullable: true }
+        Self { empty_is_unset: false, unowned: None, nullable: true }
     }
 }
 

@@ -11,6 +11,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
+use std::hash::{BuildHasher, RandomState};
 
 /// The times that a manifest is applied.
 const APPLIES: usize = 4;
@@ -86,6 +87,44 @@ fn is_lawful(rounds: &[Round]) -> bool {
     rounds.windows(2).all(|pair| pair[0] == pair[1])
 }
 
+/// Returns true for the exception: a client-side apply clears a member with what others put into it, and the next one stores the empty
+/// value of the manifest again, which counts as not set.
+fn stores_empty_members_again(apply: &Apply, rounds: &[Round], schema: &Value) -> bool {
+    let Way::ClientSide = apply.way else { return false };
+    let [Round::Stored(first), later @ ..] = rounds else { return false };
+    let [Round::Stored(second), ..] = later else { return false };
+    is_lawful(later) && without_unset(schema, first) == without_unset(schema, second)
+}
+
+/// Returns a value without the members that count as not set, because they are empty.
+fn without_unset(schema: &Value, value: &Value) -> Value {
+    let unions = schema["x-kubernetes-unions"].as_array().into_iter().flatten();
+    let unions =
+        unions.chain(schema["properties"].as_object().into_iter().flatten().map(|(_, it)| &it["x-kubernetes-unions"]));
+    let unset: Vec<&str> =
+        unions.filter_map(|union| union.get("emptyIsUnset")?.as_array()).flatten().filter_map(Value::as_str).collect();
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(name, value)| !(unset.contains(&&***name) && [json!(""), json!([]), json!({})].contains(value)))
+            .map(|(name, value)| {
+                let property = schema["properties"].get(name).unwrap_or(&schema["additionalProperties"]);
+                (name.clone(), without_unset(property, value))
+            })
+            .collect(),
+        Value::Array(items) => items.iter().map(|item| without_unset(&schema["items"], item)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// Returns the seed of the cases: that of `KUBE_UNIONS_LAW_SEED`, or a random one. Prints it.
+fn seed() -> u64 {
+    let given = std::env::var("KUBE_UNIONS_LAW_SEED").ok();
+    let seed = given.map_or_else(|| RandomState::new().hash_one(0), |text| text.parse().expect("a number"));
+    println!("KUBE_UNIONS_LAW_SEED={seed}");
+    seed
+}
+
 /// Fills in the default of each discriminator, as the API server does before admission.
 fn fill_in(schema: &Value, value: &mut Value, default: &str) {
     match value {
@@ -120,10 +159,9 @@ fn sequences() -> impl Strategy<Value = (Value, Value, Vec<Apply>)> {
 }
 
 proptest! {
-    // Seeds 1 and 7, among others, find manifests with empty values that break the law: an open fault. `KUBE_UNIONS_LAW_SEED` selects one.
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
-        rng_seed: RngSeed::Fixed(std::env::var("KUBE_UNIONS_LAW_SEED").ok().and_then(|it| it.parse().ok()).unwrap_or(3)),
+        rng_seed: RngSeed::Fixed(seed()),
         ..ProptestConfig::with_cases(600)
     })]
 
@@ -140,9 +178,10 @@ proptest! {
             earlier.play(&mut stored, &kind);
         }
         let rounds = apply.repeat(stored.clone(), &kind);
+        let holds = is_lawful(&rounds) || stores_empty_members_again(apply, &rounds, &kind.schema);
         // An API server without unions breaks the law, too: of a list with items of the manifest before, an apply of an empty one
         // leaves nothing or a null, and the next one the empty list.
         let alone = || apply.repeat(stored.clone(), &Kind { catalog: None, ..kind });
-        prop_assert!(is_lawful(&rounds) || !is_lawful(&alone()), "{:#?}\n{:#?}\n{:#?}", stored, apply, rounds);
+        prop_assert!(holds || !is_lawful(&alone()), "{:#?}\n{:#?}\n{:#?}", stored, apply, rounds);
     }
 }

@@ -46,6 +46,33 @@ fn names_that_need_an_index_leave_no_type_open() {
     }
 }
 
+/// A member at a fixed place and one in a list, that can be an object with nothing but empty sets.
+#[test]
+fn a_value_that_nobody_owns_leaves_no_type_open() {
+    let set = || json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"});
+    let holder = || json!({"type": "object", "properties": {"a-b": set(), "in": {"type": "object", "properties": {"l": set()}}}});
+    let union = || json!([{"fields-to-discriminateBy": {"h": "H", "l": "L", "s": "S"}}]);
+    let object = || {
+        json!({"type": "object", "properties": {"h": holder(), "l": set(), "s": {"type": "string"}, "k": {"type": "string"}},
+            "required": ["k"]})
+    };
+    let list = json!({"type": "array", "items": object(), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]});
+    for (properties, pointer) in [(json!({"u": object()}), "u"), (json!({"list": list}), "list/items")] {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
+        let annotation = json!({"v1": {format!("/properties/spec/properties/{pointer}"): union()}}).to_string();
+        let definition = annotated("types.example", "Thing", &[version("v1", &schema)], &annotation);
+        let compiled = CompiledKinds::of(&catalog([definition]), &PolicyOptions::default());
+        assert_eq!((compiled.objects.len(), compiled.refusals.len()), (4, 0), "{properties}");
+        let told: String = compiled.objects.iter().map(|object| object.to_json()).collect();
+        for (part, times) in [("type(v) == map", 1), ("v.all(k0, ", 1), (".all(k1, ", 1)] {
+            assert_eq!(told.matches(part).count(), times, "{part}: {told}");
+        }
+        for object in &compiled.objects {
+            check_policy(&object.to_json()).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
 /// `KUBE_UNIONS_KINDS_SEED` selects other names.
 #[test]
 fn an_api_server_accepts_the_types_of_every_policy_of_generated_kinds() {

@@ -4,7 +4,7 @@ use super::fault::{Flaw, guess, near_property};
 use crate::declaration::{ANNOTATION, FaultKind};
 use crate::listed::quoted;
 use crate::near::nearest;
-use crate::schema::{Declared, DefaultValue, Schema, Severity, Source, WrittenUnion};
+use crate::schema::{Declared, DefaultValue, Schema, Severity, Source, Unowned, WrittenUnion};
 use crate::union::plan::Role;
 use crate::union::{Choice, Form, Member, MemberSet, SelectedMember, Union};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -145,7 +145,7 @@ pub(super) fn union(
     let members: Box<[_]> = members
         .map(|(index, name)| Member {
             nullable: property(name).is_none_or(|property| property.nullable || property.untyped),
-            owned_by_item: property(name).is_some_and(Schema::has_owned_items),
+            unowned: property(name).and_then(Unowned::of).map(Arc::new),
             ..Member::new(index, name, &choices, empty_is_unset.contains(name))
         })
         .collect();

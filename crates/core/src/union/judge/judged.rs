@@ -70,7 +70,7 @@ impl JudgedUnion<'_> {
     pub(super) fn clearing(&self, index: u8) -> ChangeReason {
         match self.cause {
             _ if self.residue.nulls.contains(index) => ChangeReason::ClearedNull,
-            _ if self.residue.empty.contains(index) => ChangeReason::ClearedUnowned,
+            _ if self.residue.yielding.contains(index) => ChangeReason::ClearedUnowned,
             Some(ClearingCause::MemberSet(member)) => ChangeReason::ClearedByMember { member: self.name(member) },
             Some(ClearingCause::DiscriminatorChanged) | None => ChangeReason::ClearedByDiscriminator {
                 discriminator: self.discriminator(),

@@ -29,6 +29,8 @@ pub(crate) struct Projector<'p, 'a> {
     pub(super) metadata: &'a str,
     /// True if `true` stands for all of an object, list or map that is owned as a whole.
     pub(super) wholes: bool,
+    /// True if members that are empty objects are kept, although they count as not set.
+    pub(super) keeps_empty_objects: bool,
 }
 
 impl<'p, 'a> Projector<'p, 'a> {
@@ -49,6 +51,7 @@ impl<'p, 'a> Projector<'p, 'a> {
             lists: 0,
             metadata: "",
             wholes: false,
+            keeps_empty_objects: false,
         }
     }
 
@@ -56,6 +59,11 @@ impl<'p, 'a> Projector<'p, 'a> {
     /// [all of it](crate::union::arena::NodeRef::is_whole).
     pub(crate) fn with_wholes(self) -> Self {
         Self { wholes: true, ..self }
+    }
+
+    /// Returns a projector of a manifest: it keeps members that are empty objects, although they count as not set.
+    pub(crate) fn of_manifest(self) -> Self {
+        Self { keeps_empty_objects: true, ..self }
     }
 }
 
@@ -75,7 +83,7 @@ impl StateDraft {
     }
 
     fn is_set(&self) -> bool {
-        self.discriminator.is_some() || !self.members.is_empty() || !self.nulls.is_empty()
+        self.discriminator.is_some() || ![self.members, self.unowned, self.nulls].iter().all(|set| set.is_empty())
     }
 }
 

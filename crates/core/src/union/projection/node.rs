@@ -115,8 +115,9 @@ impl<'p, 'a> Projector<'p, 'a> {
                 self.metadata = if is_metadata { text } else { self.metadata };
                 continue;
             };
-            let rules = field.values;
-            let asks = rules.empty_is_unset || rules.owned_by_item;
+            let rules = &field.values;
+            reader.peek()?;
+            let start = reader.position();
             let (null, empty) = if let Some(child) = field.child {
                 let read = self.child(reader, child)?;
                 self.put_child(first.children, u32::try_from(position).map_err(|_| Exhausted)?, read)?;
@@ -131,13 +132,17 @@ impl<'p, 'a> Projector<'p, 'a> {
                     let value = if field.is_boolean { self.boolean(text)? } else { self.scalar(reader, text)? };
                     self.state(first.states, union)?.discriminator = value;
                 }
-                (text == "null", asks && is_empty(text))
+                (text == "null", rules.empty_is_unset && is_empty(text))
             };
             if let Role::Member { union, index } = field.role {
                 let present = !(null || rules.empty_is_unset && empty);
+                let text = reader.since(start);
+                let is_unowned = rules.unowned.as_ref().is_some_and(|unowned| unowned.is(text));
+                let is_empty_object =
+                    self.keeps_empty_objects && rules.empty_is_unset && empty && text.starts_with('{');
                 let state = self.state(first.states, union)?;
                 state.members.put(index, present);
-                state.unowned.put(index, present && rules.owned_by_item && empty);
+                state.unowned.put(index, present && is_unowned || is_empty_object);
                 state.nulls.put(index, null && !rules.nullable);
                 members = members.saturating_add(present.into());
             }
