@@ -244,7 +244,8 @@ impl<'u> Members<'u> {
 
     /// Returns the members of an object that have a value which nobody can own.
     pub(crate) fn unowned_in(&self, object: &UserValue) -> String {
-        let (value, fields) = (object.find_at("m"), Vec::from_iter(self.union.unowned()));
+        let value = object.find_at("m");
+        let fields: Vec<_> = self.union.unowned().collect();
         let lists = texts(fields.iter().filter(|(_, unowned)| **unowned == Unowned::EmptyList).map(|(name, _)| *name));
         let objects = fields.iter().filter(|(_, unowned)| **unowned != Unowned::EmptyList);
         let objects: Vec<String> =
@@ -320,10 +321,10 @@ fn is_unowned(value: &str, unowned: &Unowned, depth: usize) -> String {
     let Unowned::Object(fields) = unowned else { return format!("{value} == dyn([])") };
     let key = format!("k{depth}");
     let field = format!("{value}[{key}]");
-    let is_field = |(name, unowned): (&Box<str>, &Unowned)| {
+    let fields = fields.iter().map(|(name, unowned)| {
         format!("{key} == {} && {}", text(name), is_unowned(&field, unowned, depth.saturating_add(1)))
-    };
-    let any = fields.iter().map(is_field).collect::<Vec<_>>().join(" || ");
+    });
+    let any = fields.collect::<Vec<_>>().join(" || ");
     format!("type({value}) == map && {value}.size() > 0 && {value}.all({key}, {any})")
 }
 

@@ -63,7 +63,7 @@ fn a_value_that_nobody_owns_leaves_no_type_open() {
         let definition = annotated("types.example", "Thing", &[version("v1", &schema)], &annotation);
         let compiled = CompiledKinds::of(&catalog([definition]), &PolicyOptions::default());
         assert_eq!((compiled.objects.len(), compiled.refusals.len()), (4, 0), "{properties}");
-        let told: String = compiled.objects.iter().map(|object| object.to_json()).collect();
+        let told: String = compiled.objects.iter().map(|object| object.to_json().to_string()).collect();
         for (part, times) in [("type(v) == map", 1), ("v.all(k0, ", 1), (".all(k1, ", 1)] {
             assert_eq!(told.matches(part).count(), times, "{part}: {told}");
         }
