@@ -46,6 +46,16 @@ pub enum CertificateError {
     /// A file holds no certificate.
     #[error("`{path}` holds no certificate: use PEM, the serving certificate first")]
     Empty { path: PathBuf },
+    /// TLS has no use for the key.
+    #[error(
+        "tls.key cannot be used: use RSA of 2048 to 4096 bits, ECDSA on P-256 or P-384, or Ed25519{}",
+        of_rsa(*rsa_bits)
+    )]
+    Key {
+        /// The size of the certificate's key, if it is RSA.
+        rsa_bits: Option<usize>,
+        source: rustls::Error,
+    },
     /// Chain and key cannot be used together.
     #[error(
         "the certificate and its key cannot be used together: tls.key must belong to the first certificate in tls.crt"
@@ -77,9 +87,16 @@ pub enum CertificateFault {
     /// Its extended key usage is another one.
     #[error("not for servers: issue one with the extended key usage `serverAuth`, or without any")]
     Usage,
+    /// Its signature is by a broken hash function.
+    #[error("signed with {0}, which the API server refuses: issue one with SHA-256")]
+    Hash(&'static str),
     /// It has not the name that clients ask for. A common name counts for nothing.
     #[error("not for `{name}`, the name that the API server asks for: issue one with this alternative name", name = .0.to_str())]
     Name(ServerName<'static>),
+}
+
+fn of_rsa(bits: Option<usize>) -> String {
+    bits.map(|bits| format!("; the certificate's key is RSA of {bits} bits")).unwrap_or_default()
 }
 
 /// Returns the PEM of the clients' CA; `None` without a policy.
@@ -96,7 +113,7 @@ pub(super) fn self_signed(ca_file: &Path) -> Result<CertificatePair, Certificate
     Ok(pair)
 }
 
-/// Reads a file of a certificate. Whatever else takes its place is an error, and the file can be read again afterwards.
+/// Reads a file of a certificate. A special file or an endless one in its place is an error, and the file can be read again afterwards.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     files::read_mounted(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
 }

@@ -4,7 +4,7 @@
 
 use super::client::NamedClients;
 use super::source::{CertificateError, CertificateFault, ClientPolicy};
-use crate::authority::{CertificatePair, is_for_servers, since_1970, valid_seconds};
+use crate::authority::{CertificatePair, X509Fault, broken_hash, is_for_servers, rsa_bits, since_1970, valid_seconds};
 use rustls::RootCertStore;
 use rustls::client::verify_server_name;
 use rustls::pki_types::pem::PemObject;
@@ -57,17 +57,16 @@ impl LoadedCertificate {
         let chain = certificates(&files.chain, &chain_path)?;
         let leaf = chain.first().ok_or(CertificateError::Empty { path: chain_path })?;
         let validity = valid_seconds(leaf).map_err(CertificateError::X509)?;
-        let refused = if is_for_servers(leaf).map_err(CertificateError::X509)? {
-            name.filter(|name| !has_name(leaf, name)).cloned().map(CertificateFault::Name)
-        } else {
-            Some(CertificateFault::Usage)
-        };
+        let refused = fault_of(leaf, name).map_err(CertificateError::X509)?;
         let key = PrivateKeyDer::from_pem_slice(&files.key).map_err(|source| CertificateError::Pem {
             path: directory.join(KEY),
             what: "private key",
             source,
         })?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        if let Err(source) = provider.key_provider.load_private_key(key.clone_key()) {
+            return Err(CertificateError::Key { rsa_bits: rsa_bits(leaf).map_err(CertificateError::X509)?, source });
+        }
         let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .map_err(CertificateError::Pair)?;
@@ -90,6 +89,20 @@ impl LoadedCertificate {
             (_, None) => Ok(()),
         }
     }
+}
+
+/// Returns the reason why clients that ask for `name` refuse a certificate at any time.
+fn fault_of(
+    certificate: &CertificateDer<'_>,
+    name: Option<&ServerName<'static>>,
+) -> Result<Option<CertificateFault>, X509Fault> {
+    if !is_for_servers(certificate)? {
+        return Ok(Some(CertificateFault::Usage));
+    }
+    if let Some(hash) = broken_hash(certificate)? {
+        return Ok(Some(CertificateFault::Hash(hash)));
+    }
+    Ok(name.filter(|name| !has_name(certificate, name)).cloned().map(CertificateFault::Name))
 }
 
 /// Returns true if clients that ask for `name` accept the names of a certificate. The API server is a Go program: for the name of

@@ -2,6 +2,7 @@
 
 mod files;
 mod names;
+mod strength;
 
 use super::wire::{Request, Running, Wire, review, trusting, until};
 use fixtures::certificates::TestAuthority;
