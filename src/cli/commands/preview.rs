@@ -15,7 +15,7 @@ mod trial;
 
 use self::apply_way::ApplyWay;
 use self::kind_rules::{ApiServerAnswer, Kinds};
-use self::prediction::PredictedUnion;
+use self::prediction::PredictedFault;
 use self::renderings::Renderings;
 use self::trial::{ObjectRenderings, PreviewTrial};
 use crate::cli::input::kinds::entry_of;
@@ -43,7 +43,7 @@ to help was tried.
 Built-in kinds are known, with the unions of the presets. Custom resources take their CRD, by --from or in a rendering. An object \
 is predicted from the old rendering and the API server's defaults, or read with --live.
 
-Only unions are predicted: an apply may still fail for another reason, for example an immutable field.
+Only unions are predicted, and the nulls of server-side applies: an apply may still fail for another reason, for example an immutable field.
 
 Exit codes:
   0  every union is valid after the apply
@@ -104,7 +104,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
 
     let Renderings { pairs, mut counts, problems: unfit, warnings } = Renderings::pair(&kinds, &old, &new, &live);
     problems.extend(unfit);
-    let mut predicted: Vec<PredictedUnion<'_>> = Vec::new();
+    let mut predicted: Vec<PredictedFault<'_>> = Vec::new();
     for (entry, documents) in pairs {
         let manager = arguments.field_manager.as_deref();
         let trial = kinds.kind(entry).and_then(|kind| PreviewTrial::new(kind, arguments.way, manager, documents));
@@ -119,6 +119,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     for union in &predicted {
         *match union.enforcement {
             ApiServerAnswer::Refused => &mut counts.refused,
+            ApiServerAnswer::RefusedNull => &mut counts.refused_nulls,
             ApiServerAnswer::Stored => &mut counts.stored,
             ApiServerAnswer::Unknown(_) => &mut counts.undecided,
         } += 1;
@@ -148,7 +149,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
 /// Returns for each name the object that the API server stores without kube-unions, and the answer of kube-unions.
 ///
 /// # Errors
-/// Documents that cannot be read. An apply that cannot be predicted is an error of its own.
+/// Documents that cannot be read. An apply that cannot be predicted, or that the API server refuses for a null, is an error of its own.
 pub fn predicted_applies(
     from: &str,
     [old, new, live]: [&str; 3],

@@ -9,6 +9,7 @@ use crate::cli::input::manifest::{self, Document};
 use anyhow::Context;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::field_path::{FieldPath, Segment};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Schema;
 use kube_unions_core::union::Violation;
@@ -36,11 +37,13 @@ const PRESETS: [&str; 8] = [
     include_str!("../../../../manifests/presets/volumes.yaml"),
 ];
 
-/// The answer of the API server to an object that violates a union, without kube-unions.
+/// The answer of the API server to an object that violates a union or has a null, without kube-unions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ApiServerAnswer {
     /// It refuses the object.
     Refused,
+    /// It refuses a null of the object, and judges nothing else.
+    RefusedNull,
     /// It stores the object.
     Stored,
     /// Its validation cannot be evaluated here.
@@ -183,6 +186,18 @@ impl<'k> PreviewedKind<'k> {
         all.sort();
         all.dedup();
         Ok(all.into_iter().filter_map(|violation| self.invalid_union(violation, object)).collect())
+    }
+
+    /// Returns the type that the CRD gives to a field.
+    pub(super) fn type_of(self, path: &FieldPath) -> Option<&'k str> {
+        let schema = path.segments().iter().try_fold(self.rules.written.as_ref()?, |schema, segment| match segment {
+            Segment::Field(name) | Segment::Key(name) => {
+                let property = schema.get("properties").and_then(|properties| properties.get(&**name));
+                property.or_else(|| schema.get("additionalProperties"))
+            }
+            Segment::Index(_) => schema.get("items"),
+        });
+        schema?.get("type")?.as_str()
     }
 
     /// Returns the union of a violation in an object.

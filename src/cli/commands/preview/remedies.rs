@@ -1,7 +1,8 @@
 //! Tries what makes an apply succeed.
 
 use super::invalid_union::InvalidUnion;
-use super::trial::{MemberOrigin, PreviewTrial, WithKubeUnions};
+use super::trial::{MemberOrigin, PreviewTrial, RefusedNulls, WithKubeUnions, removed_nulls};
+use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::UnionStep;
 use serde_json::{Map, Value, json};
 
@@ -10,6 +11,8 @@ use serde_json::{Map, Value, json};
 pub(super) enum Remedy {
     /// Remove a member from the new rendering, which sets several.
     KeepOne,
+    /// Write no null into the new rendering.
+    Omit,
     /// Write nulls for these members into the new rendering.
     Null(Vec<String>),
     /// Run this command once, before the apply.
@@ -41,6 +44,32 @@ impl PreviewTrial<'_, '_> {
             recreate.then_some(Remedy::Recreate),
         ];
         remedies.into_iter().flatten().collect()
+    }
+
+    /// Returns what prevents a null that the API server refuses.
+    pub(super) fn remedies_of_null(&self, path: &FieldPath, with_kube_unions: WithKubeUnions) -> Vec<Remedy> {
+        let has_null = |object: &Value, completed: &Value| removed_nulls(object, completed).contains(path);
+        let (pointer, is_written) = self.new.null_pointer(path);
+        let mut omitted = self.new.written.clone();
+        if let Some((parent, name)) = pointer.rsplit_once('/')
+            && let Some(Value::Object(fields)) = omitted.pointer_mut(parent)
+        {
+            fields.remove(&name.replace("~1", "/").replace("~0", "~"));
+        }
+        let omit = is_written && !self.leaves_null(path, &omitted);
+        let recreate = !has_null(&self.new.written, &self.new.completed);
+        let remedies = [
+            omit.then_some(Remedy::Omit),
+            (with_kube_unions == WithKubeUnions::Mended).then_some(Remedy::KubeUnions(None)),
+            recreate.then_some(Remedy::Recreate),
+        ];
+        remedies.into_iter().flatten().collect()
+    }
+
+    /// Returns true if an apply of a manifest leaves a null that the API server refuses, or if it cannot be predicted.
+    fn leaves_null(&self, path: &FieldPath, manifest: &Value) -> bool {
+        let Err(error) = self.applied(manifest) else { return false };
+        error.downcast::<RefusedNulls>().map_or(true, |nulls| nulls.paths.contains(path))
     }
 
     /// Returns true if a union is valid in the object that an attempt leads to. An attempt that fails does not help.

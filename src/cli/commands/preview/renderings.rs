@@ -28,6 +28,8 @@ pub(super) struct PreviewCounts {
     pub(super) compared: usize,
     /// Unions that the API server refuses.
     pub(super) refused: usize,
+    /// Nulls that the API server refuses.
+    pub(super) refused_nulls: usize,
     /// Invalid unions that are stored.
     pub(super) stored: usize,
     /// Invalid unions of which it is not known whether they are refused.
@@ -149,14 +151,16 @@ impl<'d> Renderings<'d> {
 impl PreviewCounts {
     /// Returns the summary, for example `2 objects in both renderings: 1 union refused; 1 object only in the new one`.
     pub(super) fn sentence(&self) -> String {
-        let unions = [
-            (self.refused, " refused"),
-            (self.stored, " stored although invalid"),
-            (self.undecided, " perhaps refused"),
+        let faults = [
+            (self.refused, "union", "refused"),
+            (self.refused_nulls, "null", "refused"),
+            (self.stored, "union", "stored although invalid"),
+            (self.undecided, "union", "perhaps refused"),
         ];
-        let unions = unions.iter().filter(|(number, _)| *number > 0);
-        let unions: Vec<String> = unions.map(|(number, what)| format!("{}{what}", count(*number, "union"))).collect();
-        let fate = if unions.is_empty() { "every union is valid afterwards".to_owned() } else { unions.join(", ") };
+        let faults = faults.iter().filter(|(number, ..)| *number > 0);
+        let faults: Vec<String> =
+            faults.map(|(number, noun, fate)| format!("{} {fate}", count(*number, noun))).collect();
+        let fate = if faults.is_empty() { "every union is valid afterwards".to_owned() } else { faults.join(", ") };
         format!("{} in both renderings: {fate}{}", count(self.compared, "object"), self.rest())
     }
 

@@ -2,7 +2,7 @@
 
 use super::apply_way::ApplyWay;
 use super::kind_rules::ApiServerAnswer;
-use super::prediction::PredictedUnion;
+use super::prediction::PredictedFault;
 use super::remedies::Remedy;
 use super::renderings::PreviewCounts;
 use super::trial::MemberOrigin;
@@ -15,7 +15,7 @@ use kube_unions_core::declaration::Severity;
 use serde_json::{Value, json};
 
 /// The rules of findings.
-const RULES: [SarifRule; 3] = [
+const RULES: [SarifRule; 4] = [
     SarifRule {
         id: "union-refused",
         description: "The API server refuses the apply, because a union is invalid afterwards.",
@@ -31,12 +31,18 @@ const RULES: [SarifRule; 3] = [
         description: "A union is invalid after the apply, and it is not known whether the API server refuses it.",
         level: Severity::Warning,
     },
+    SarifRule {
+        id: "null-refused",
+        description: "The API server refuses the null that a server-side apply leaves.",
+        level: Severity::Error,
+    },
 ];
 
 fn rule_of(enforcement: &ApiServerAnswer) -> SarifRule {
-    let [refused, stored, undecided] = RULES;
+    let [refused, stored, undecided, null] = RULES;
     match enforcement {
         ApiServerAnswer::Refused => refused,
+        ApiServerAnswer::RefusedNull => null,
         ApiServerAnswer::Stored => stored,
         ApiServerAnswer::Unknown(_) => undecided,
     }
@@ -45,7 +51,7 @@ fn rule_of(enforcement: &ApiServerAnswer) -> SarifRule {
 /// Prints the report. `code` is the exit code.
 pub(super) fn print(
     way: ApplyWay,
-    predicted: &[PredictedUnion<'_>],
+    predicted: &[PredictedFault<'_>],
     format: FindingsFormat,
     counts: &PreviewCounts,
     problems: &[String],
@@ -70,12 +76,12 @@ pub(super) fn print(
     })
 }
 
-fn place<'p>(union: &PredictedUnion<'p>) -> FilePlace<'p> {
+fn place<'p>(union: &PredictedFault<'p>) -> FilePlace<'p> {
     FilePlace { file: &union.document.file, position: union.document.position(&union.pointer) }
 }
 
 /// Returns the object as messages name it.
-fn title(union: &PredictedUnion<'_>) -> String {
+fn title(union: &PredictedFault<'_>) -> String {
     let namespace = union.document.namespace.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
     format!(
         "{} {namespace}{}",
@@ -84,7 +90,7 @@ fn title(union: &PredictedUnion<'_>) -> String {
     )
 }
 
-fn text(way: ApplyWay, union: &PredictedUnion<'_>, paint: Paint) -> String {
+fn text(way: ApplyWay, union: &PredictedFault<'_>, paint: Paint) -> String {
     let rule = rule_of(&union.enforcement);
     let head = paint.strong(&format!("{}:", place(union)));
     let mut lines =
@@ -96,18 +102,18 @@ fn text(way: ApplyWay, union: &PredictedUnion<'_>, paint: Paint) -> String {
 }
 
 /// Returns what happens, in one sentence.
-fn message(union: &PredictedUnion<'_>) -> String {
+fn message(union: &PredictedFault<'_>) -> String {
     let violation = &union.violation;
     match &union.enforcement {
         ApiServerAnswer::Refused if union.already => format!("refused, as the old object is: {violation}"),
-        ApiServerAnswer::Refused => format!("refused: {violation}"),
+        ApiServerAnswer::Refused | ApiServerAnswer::RefusedNull => format!("refused: {violation}"),
         ApiServerAnswer::Stored => format!("stored, and nothing refuses it: {violation}"),
         ApiServerAnswer::Unknown(why) => format!("perhaps refused: {violation}; {why}"),
     }
 }
 
 /// Returns why the members are there.
-fn reason(way: ApplyWay, union: &PredictedUnion<'_>) -> Option<String> {
+fn reason(way: ApplyWay, union: &PredictedFault<'_>) -> Option<String> {
     let left_behind = union.left_behind.iter().map(|(name, origin)| {
         let origin = match origin {
             MemberOrigin::OldRendering => "the old rendering sets it",
@@ -123,6 +129,7 @@ fn reason(way: ApplyWay, union: &PredictedUnion<'_>) -> Option<String> {
 fn advice(way: ApplyWay, remedy: &Remedy) -> String {
     match remedy {
         Remedy::KeepOne => "the new rendering alone is invalid: keep one of the members in it".to_owned(),
+        Remedy::Omit => "no null for it in the new rendering".to_owned(),
         Remedy::Null(members) => format!("{} in the new rendering", nulls(members.iter())),
         Remedy::Once(command) => format!("once, before the apply: {command}"),
         Remedy::KubeUnions(Some(preset)) => format!("kube-unions on the cluster, with the preset `{preset}`"),
@@ -133,7 +140,7 @@ fn advice(way: ApplyWay, remedy: &Remedy) -> String {
 }
 
 /// Names the advice that is often given and does not help here.
-fn futile(way: ApplyWay, union: &PredictedUnion<'_>) -> Option<String> {
+fn futile(way: ApplyWay, union: &PredictedFault<'_>) -> Option<String> {
     let tried = !union.left_behind.is_empty() && !union.remedies.iter().any(|it| matches!(it, Remedy::Null(_)));
     let names = union.left_behind.iter().map(|(name, _)| name);
     tried.then(|| format!("does not help: {} in the new rendering, with {}", nulls(names), way.words()))
@@ -143,13 +150,14 @@ fn nulls<'n>(members: impl Iterator<Item = &'n String>) -> String {
     members.map(|name| format!("`{name}: null`")).collect::<Vec<_>>().join(" and ")
 }
 
-fn json_of(way: ApplyWay, union: &PredictedUnion<'_>) -> Value {
+fn json_of(way: ApplyWay, union: &PredictedFault<'_>) -> Value {
     let (line, column) = place(union).position.unzip();
     let left_behind = union.left_behind.iter();
     let left_behind = left_behind.map(|(member, origin)| json!({"member": member, "origin": origin}));
     let helps = union.remedies.iter().map(|remedy| {
         let how = match remedy {
             Remedy::KeepOne => "keepOne",
+            Remedy::Omit => "omit",
             Remedy::Null(_) => "null",
             Remedy::Once(_) => "patchOnce",
             Remedy::KubeUnions(_) => "kubeUnions",
@@ -175,7 +183,7 @@ fn json_of(way: ApplyWay, union: &PredictedUnion<'_>) -> Value {
     }))
 }
 
-fn result<'p>(way: ApplyWay, union: &PredictedUnion<'p>) -> SarifFinding<'p> {
+fn result<'p>(way: ApplyWay, union: &PredictedFault<'p>) -> SarifFinding<'p> {
     let rule = rule_of(&union.enforcement);
     let helps = union.remedies.iter().map(|remedy| format!(". Helps: {}", advice(way, remedy)));
     let reason = reason(way, union).map(|reason| format!(". {reason}"));

@@ -4,7 +4,6 @@ use super::apply_way::ApplyWay;
 use super::invalid_union::{InvalidUnion, sets};
 use super::kind_rules::PreviewedKind;
 use crate::cli::input::manifest::Document;
-use anyhow::bail;
 use kube_unions_core::admission::{ApplyMethod, Review};
 use kube_unions_core::field_path::{FieldPath, Segment, pointer};
 use kube_unions_core::union::{LetThrough, Violation};
@@ -46,6 +45,16 @@ pub(super) enum WithKubeUnions {
     Stored,
 }
 
+/// The nulls that a server-side apply leaves in a custom resource, and that its schema refuses.
+#[derive(Debug, thiserror::Error)]
+#[error("the schema refuses the null that a server-side apply leaves in {}", .paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and in "))]
+pub(super) struct RefusedNulls {
+    /// The object with the nulls.
+    pub(super) asked: Value,
+    /// At least one path.
+    pub(super) paths: Vec<FieldPath>,
+}
+
 /// One apply, and everything that is tried about it.
 #[derive(Debug)]
 pub(super) struct PreviewTrial<'t, 'd> {
@@ -77,6 +86,24 @@ impl Rendering {
     pub(super) fn pointer(&self, invalid: &InvalidUnion<'_>) -> String {
         // Keys of items can be defaults.
         pointer(invalid.address.tokens(&self.completed))
+    }
+
+    /// Returns the JSON Pointer of a null in the manifest and true, or that of its nearest parent and false. Items of lists may have other
+    /// positions in an object.
+    pub(super) fn null_pointer(&self, path: &FieldPath) -> (String, bool) {
+        let whole = path.to_pointer();
+        if self.written.pointer(&whole).is_some_and(Value::is_null) {
+            return (whole, true);
+        }
+        let (mut at, mut tokens) = (&self.written, Vec::new());
+        for segment in path.segments() {
+            match (segment, at.get(segment.to_token())) {
+                (Segment::Field(_) | Segment::Key(_), Some(inner)) => at = inner,
+                _ => break,
+            }
+            tokens.push(segment.to_token());
+        }
+        (pointer(tokens), false)
     }
 
     /// Returns true if the manifest itself sets a member of the union.
@@ -134,12 +161,8 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             return self.kind.completed(asked);
         }
         let completed = self.kind.completed(asked.clone())?;
-        match removed_null(&asked, &completed) {
-            Some(path) => bail!(
-                "{path}: the schema refuses the null that a server-side apply leaves: write no null there, and keep a field of it"
-            ),
-            None => Ok(completed),
-        }
+        let paths = removed_nulls(&asked, &completed);
+        if paths.is_empty() { Ok(completed) } else { Err(RefusedNulls { asked, paths }.into()) }
     }
 
     /// Returns the unions that are invalid in a state of the object.
@@ -192,23 +215,28 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     }
 }
 
-/// Returns the path of a null that the defaults of the API server do not replace. It removes such a null of a custom resource from every
+/// Returns the paths of the nulls that the defaults of the API server do not replace. It removes such a null of a custom resource from every
 /// write but a server-side apply, which leaves one also in place of an object or a list that loses its last part.
-fn removed_null(asked: &Value, completed: &Value) -> Option<FieldPath> {
-    let inside =
-        |segment: Segment, rest: FieldPath| [segment].into_iter().chain(rest.segments().iter().cloned()).collect();
+pub(super) fn removed_nulls(asked: &Value, completed: &Value) -> Vec<FieldPath> {
+    let inside = |segment: Segment, rest: Vec<FieldPath>| {
+        let path =
+            move |rest: FieldPath| [segment.clone()].into_iter().chain(rest.segments().iter().cloned()).collect();
+        rest.into_iter().map(path).collect::<Vec<FieldPath>>()
+    };
     match (asked, completed) {
-        (Value::Object(asked), Value::Object(completed)) => asked.iter().find_map(|(name, value)| {
-            let rest = match completed.get(name) {
-                Some(completed) => removed_null(value, completed)?,
-                None => FieldPath::root(),
-            };
-            Some(inside(Segment::Field(name.as_str().into()), rest))
-        }),
-        (Value::Array(asked), Value::Array(completed)) => {
-            let mut pairs = asked.iter().zip(completed).enumerate();
-            pairs.find_map(|(at, (asked, completed))| Some(inside(Segment::Index(at), removed_null(asked, completed)?)))
+        (Value::Object(asked), Value::Object(completed)) => {
+            let fields = asked.iter().flat_map(|(name, value)| {
+                let rest = completed.get(name).map(|completed| removed_nulls(value, completed));
+                inside(Segment::Field(name.as_str().into()), rest.unwrap_or_else(|| vec![FieldPath::root()]))
+            });
+            fields.collect()
         }
-        _ => None,
+        (Value::Array(asked), Value::Array(completed)) => {
+            let pairs = asked.iter().zip(completed).enumerate();
+            pairs
+                .flat_map(|(at, (asked, completed))| inside(Segment::Index(at), removed_nulls(asked, completed)))
+                .collect()
+        }
+        _ => Vec::new(),
     }
 }
