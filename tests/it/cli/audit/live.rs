@@ -1,5 +1,6 @@
 //! `audit` of a cluster whose API server lets lists expire, is out of breath, keeps things to itself, and never ends.
 
+mod large;
 mod proxy;
 
 use super::super::bounded::limited;
