@@ -1,5 +1,6 @@
 //! Output of commands: lines, trees, diagnostics, SARIF, progress, and the exit codes.
 
+mod credentials;
 pub(crate) mod diagnostic;
 pub(crate) mod exit;
 pub(crate) mod json_list;

@@ -1,5 +1,6 @@
 //! Writes to standard output and standard error. A closed pipe is an error here, never a panic.
 
+use super::credentials::without_credentials;
 use crate::escape::escaped;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
@@ -40,7 +41,7 @@ const fn colour(number: u8) -> Style {
 
 /// Writes a report to standard output: text, or JSON. What a terminal would obey is escaped.
 pub(crate) fn tell(text: impl AsRef<str>) -> anyhow::Result<()> {
-    print(Paint::of(&io::stdout()).escaped(text.as_ref()).as_bytes())
+    print(Paint::of(&io::stdout()).escaped(&without_credentials(text.as_ref())).as_bytes())
 }
 
 /// Writes data to standard output, byte for byte.
@@ -72,6 +73,7 @@ pub(crate) fn line(text: &str) -> Cow<'_, str> {
 /// Writes a line to standard error. Ignores a failure: no stream is left to report it to.
 pub(crate) fn note(text: impl Display) {
     let text = text.to_string();
+    let text = without_credentials(&text);
     let _ = writeln!(io::stderr().lock(), "{}", Paint::of(&io::stderr()).escaped(&line(&text)));
 }
 
@@ -114,13 +116,13 @@ pub(crate) fn print_help(help: &clap::Error) -> anyhow::Result<()> {
 
 /// Prints why the arguments are wrong. An argument may be the name of a stranger's file, which a shell has put there for `*`.
 pub(crate) fn report_usage(error: &clap::Error) {
-    let mut styled = error.render().ansi().to_string();
+    let mut styled = without_credentials(&error.render().ansi().to_string()).into_owned();
     for argument in std::env::args_os().filter_map(|argument| argument.into_string().ok()) {
         for part in argument.split('\n').skip(1).filter(|part| !part.is_empty()) {
             styled = styled.replace(&format!("\n{part}"), &format!("\\u000a{part}"));
         }
     }
-    // As in `note`, no stream is left to report a failure to.
+    // No stream is left to report a failure to, as in `note`.
     let _ = write!(AutoStream::auto(io::stderr().lock()), "{}", escaped(&styled, style_length));
 }
 

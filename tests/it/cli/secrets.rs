@@ -1,5 +1,7 @@
 //! No secret of a kubeconfig or of the environment reaches an output, whatever is wrong with them.
 
+mod arguments;
+
 use super::{Folder, Run, binary, run};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What no output may have. It is neither base64 nor a token.
+/// A secret of every row. It is neither base64 nor a token.
 const SECRET: &str = "hunter2_MARK";
 
 /// A port where nobody listens.
