@@ -23,10 +23,12 @@ use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ClientBuilder, ConfigExt};
-use kube::config::{AuthInfo, ExecConfig, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, ExecConfig, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use kube_unions_core::causes::with_causes;
+use rustls::pki_types::ServerName;
 use serde_json::Value;
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +40,9 @@ use tower::{BoxError, Service, ServiceBuilder};
 
 /// A variable that every pod has.
 const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
+
+/// The folder of a pod's service account.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 const ANY_PROXY: &str = "http://proxy.invalid";
 
@@ -96,9 +101,14 @@ impl ClusterAccess {
             }
         });
         let mut config = without_needless_proxy(without_user_info(config.map_err(ConnectError)?));
-        // Of another URL kube panics at the first request.
+        // kube panics at the first request to a URL of another scheme.
         if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) {
             return Err(ConnectError::unbuilt(fault::SERVER));
+        }
+        // An empty name is none, as in kubectl.
+        config.tls_server_name = config.tls_server_name.filter(|name| !name.is_empty());
+        if config.tls_server_name.as_deref().is_some_and(|name| ServerName::try_from(name).is_err()) {
+            return Err(ConnectError::unbuilt(fault::TLS_SERVER_NAME));
         }
         check_credentials(&config.auth_info).map_err(ConnectError::unbuilt)?;
         let plugin = plugin::take(&mut config.auth_info);
@@ -130,15 +140,25 @@ impl ClusterAccess {
 
 /// Returns the configuration of this pod. `reason`: why there is no kubeconfig.
 fn of_pod(reason: &str) -> Result<Config, String> {
-    // That this is no pod only matters in a pod.
+    // Outside of a pod, the lack of a service account is no news.
     let is_pod = std::env::var_os(POD_VARIABLE).is_some();
-    Config::incluster().map_err(|error| {
+    bounded(Path::new(SERVICE_ACCOUNT)).and_then(|()| Config::incluster()).map_err(|error| {
         if is_pod {
             format!("{}; without the pod's service account: {reason}", fault::no_pod(&error))
         } else {
             reason.to_owned()
         }
     })
+}
+
+/// Fails if kube would read a file of a service account without end. A missing one is left to kube.
+fn bounded(account: &Path) -> Result<(), InClusterError> {
+    let read = |name| match files::read_mounted(&account.join(name)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    };
+    read("namespace").map_err(InClusterError::ReadDefaultNamespace)?;
+    read("ca.crt").map_err(InClusterError::ReadCertificateBundle)
 }
 
 /// Drops the user and the password of the URL, which no request uses and which a log of the connection would show.
@@ -247,7 +267,7 @@ fn without_needless_proxy(mut config: Config) -> Config {
     };
     let proxy = variable(["HTTPS_PROXY", "https_proxy"]);
     if proxy.parse().ok() == config.proxy_url && !proxy.is_empty() {
-        // Of any proxy that is well formed: one that is not is an error, no way around it.
+        // A proxy that is not well formed is an error, which `NO_PROXY` does not prevent.
         let environment = Matcher::builder().all(ANY_PROXY).no(variable(["NO_PROXY", "no_proxy"])).build();
         if is_loopback(&config.cluster_url) || environment.intercept(&config.cluster_url).is_none() {
             config.proxy_url = None;

@@ -23,6 +23,9 @@ impl ConnectError {
 
 pub(super) const SERVER: &str = "the `server` of the kubeconfig must begin with https:// or http://";
 
+pub(super) const TLS_SERVER_NAME: &str =
+    "the `tls-server-name` of the kubeconfig is neither a DNS name nor an IP address";
+
 /// Names the schemes of proxies.
 pub(super) const PROXY: &str =
     "the proxy URL of the kubeconfig or of HTTPS_PROXY must begin with http://, https:// or socks5://";

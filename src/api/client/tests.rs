@@ -1,7 +1,9 @@
 use super::*;
 use fixtures::wait::{SOON, eventually};
-use std::fs::read_to_string;
+use rustix::fs::{CWD, Mode, mkfifoat};
+use std::fs::{File, read_to_string, remove_file, write};
 use std::net::TcpListener;
+use std::os::unix::fs::symlink;
 
 /// The state of an established connection, and its timer while it is idle, as the kernel prints them.
 const ESTABLISHED: &str = "01";
@@ -31,5 +33,30 @@ async fn each_way_to_the_api_server_is_kept_alive() {
         };
         assert!(eventually(SOON, is_kept_alive), "{proxy:?}");
         asked.abort();
+    }
+}
+
+/// Something at the path of a file.
+type Obstacle = (&'static str, fn(&Path));
+
+#[test]
+fn a_file_of_a_service_account_that_has_no_end_is_an_error_before_kube_reads_it() {
+    let account = tempfile::tempdir().unwrap();
+    assert!(bounded(account.path()).is_ok(), "kube says what is missing");
+    for name in ["ca.crt", "namespace"] {
+        let path = account.path().join(name);
+        let obstacles: [Obstacle; 3] = [
+            ("a device without end", |path| symlink("/dev/zero", path).unwrap()),
+            ("a named pipe", |path| mkfifoat(CWD, path, Mode::RUSR).unwrap()),
+            ("a tebibyte", |path| File::create(path).unwrap().set_len(1 << 40).unwrap()),
+        ];
+        for (what, put) in obstacles {
+            put(&path);
+            let says = fault::no_pod(&bounded(account.path()).expect_err(what));
+            assert!(says.contains("it is not a regular file") || says.contains("it has more than"), "{what}: {says}");
+            remove_file(&path).unwrap();
+        }
+        write(&path, "x").unwrap();
+        assert!(bounded(account.path()).is_ok());
     }
 }

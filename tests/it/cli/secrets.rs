@@ -41,7 +41,7 @@ struct SecretRow {
     user: Value,
     cluster: Value,
     variables: Vec<(&'static str, String)>,
-    /// What the command has to say.
+    /// A part of the message of the command.
     says: &'static str,
 }
 
@@ -82,6 +82,7 @@ fn credential(status: &Value) -> String {
 }
 
 const PROXY: &str = "the proxy URL of the kubeconfig or of HTTPS_PROXY must begin with http://, https:// or socks5://";
+const TLS_SERVER_NAME: &str = "`tls-server-name` of the kubeconfig is neither a DNS name nor an IP address";
 const SERVER: &str = "the `server` of the kubeconfig must begin with https:// or http://";
 const UNANSWERED: &str = "the API server";
 const PLUGIN: &str = "the exec plugin of the kubeconfig";
@@ -226,6 +227,12 @@ fn rows() -> Vec<SecretRow> {
             UNANSWERED,
         ),
     ];
+    for name in ["a b", "SECRET ", "me:SECRET@x", "x.invalid:6443", "*.x.invalid"] {
+        let cluster_with_name = |name: String| json!({"server": "https://x.invalid", "tls-server-name": name});
+        rows.push(cluster("a name of a server", cluster_with_name(name.replace("SECRET", SECRET)), TLS_SERVER_NAME));
+    }
+    let unnamed = json!({"server": format!("http://{NOBODY}"), "tls-server-name": ""});
+    rows.push(cluster("an empty name of a server", unnamed, UNANSWERED));
     for (spelling, says) in [
         ("me:SECRET@127.0.0.1:1", PROXY),
         ("me:SECRET@proxy", PROXY),
@@ -255,7 +262,7 @@ const EXPLAIN: [&[&str]; 3] =
 /// Runs a test of every fault, some at a time.
 fn for_each_row(test: impl Fn(&SecretRow) + Sync) {
     let rows = rows();
-    assert_eq!(rows.len(), 82);
+    assert_eq!(rows.len(), 88);
     let queue = Mutex::new(rows.iter());
     let work = || {
         while let Some(row) = { queue.lock().unwrap().next() } {
@@ -328,7 +335,7 @@ fn a_kubeconfig_that_is_not_one_shows_nothing_of_its_lines() {
         for arguments in EXPLAIN {
             assert_says_and_is_silent(&row, &run(&mut command(&folder, &row, arguments), b""));
         }
-        // In a pod, too, where a command also looks for a service account.
+        // A command in a pod also looks for a service account.
         let mut in_pod = command(&folder, &row, &["explain"]);
         in_pod.env("KUBERNETES_SERVICE_HOST", SECRET).env("KUBERNETES_SERVICE_PORT", SECRET);
         assert_says_and_is_silent(&row, &run(&mut in_pod, b""));
