@@ -70,7 +70,7 @@ struct TimedHeader {
     expiry: Option<SystemTime>,
 }
 
-/// What a plugin prints: YAML or JSON.
+/// A plugin's output, in YAML or JSON.
 #[derive(Deserialize)]
 struct ExecAnswer {
     status: ExecStatus,

@@ -32,7 +32,7 @@ const IDLE: Duration = Duration::from_hours(1);
 /// there are declarations, however long a write takes.
 #[derive(Debug, Default)]
 pub(super) struct StatusQueue {
-    /// By declaration. INVARIANT: an entry has a status to write, or the digest of a written one.
+    /// Statuses by declaration. INVARIANT: an entry has a status to write, or the digest of a written one.
     entries: BTreeMap<Box<str>, QueuedStatus>,
 }
 

@@ -112,7 +112,7 @@ fn definitions_of_twice_the_limit_are_read_under_it() {
 
 #[test]
 fn declarations_that_are_gone_leave_nothing_and_their_memory_is_printed() {
-    // In groups, so that there is a catalog now and then.
+    // The declarations come in groups, so that there is a catalog now and then.
     const GROUP: usize = 25;
     let declarations: usize = some_or_all(500, 1_000);
     let members = json!({"spec": "Spec", "data": "Data"});

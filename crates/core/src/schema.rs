@@ -134,7 +134,7 @@ impl Schema {
         self.type_name.as_deref() == Some("string") && !self.untyped
     }
 
-    /// Returns true for a list of which a field manager owns each item. Nobody owns an empty one.
+    /// Returns true for a list of which a field manager owns each item. An empty one has no owner.
     pub(crate) fn has_owned_items(&self) -> bool {
         let merges = matches!(self.list_type.as_deref(), Some("map" | "set")) || !self.list_keys().is_empty();
         merges && self.items.as_ref().is_some_and(|items| !items.untyped)

@@ -39,7 +39,7 @@ impl ClusterArgs {
         let (access, clock) = (self.access().await?, ServerClock::default());
         let has_plugin = access.has_plugin();
         let connecting = access.connect(&clock);
-        // Nothing else needs a handler.
+        // Only a plugin has to end before the command does.
         Ok(if has_plugin { ended_by_signals(connecting).await?? } else { connecting.await? })
     }
 

@@ -96,7 +96,7 @@ fn a_file_that_cannot_be_written_whole_is_not_there_and_an_older_one_stays() {
             assert_eq!(files(folder.path()), before, "{arguments:?}");
         };
         fails();
-        // With the files of an earlier run.
+        // The files of an earlier run are still there.
         let run = folder.run(arguments);
         assert!([0, 1].contains(&run.code), "{run:#?}");
         let out = folder.path().join("out");

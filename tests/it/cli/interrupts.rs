@@ -29,7 +29,7 @@ const LEAVES: &str = "sleep 600 & echo $! > below; echo $! > plugin; exit 0";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Code(i32),
-    /// By the signal, as without a handler.
+    /// The signal ends the command, as without a handler.
     Signal,
 }
 

@@ -75,7 +75,7 @@ impl Lists {
         match &*path {
             DEFINITIONS => call.page(&[&[definition("Apple", 1)][..], &self.more].concat(), ""),
             DECLARATIONS => call.page(&[declaration(0)], ""),
-            // So are the statuses of declarations, which do not matter.
+            // Statuses of declarations are not found either, and do not matter.
             _ => call.not_found(),
         }
     }

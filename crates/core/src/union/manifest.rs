@@ -209,10 +209,10 @@ pub(super) fn value_claims<'m>(maps: Claims<'m>) -> impl FnMut(&str) -> Claims<'
 impl UnionClaims<'_> {
     /// Returns the members that an apply leaves in the new object although nobody chooses them.
     ///
-    /// Some members can have been cleared before, and come back with each apply of a manifest that does not set them. Nobody owns an empty
-    /// list of owned items, nor an object with nothing but such lists, so nothing tells if a server-side apply sets them. With a client-side
-    /// apply, the API server puts defaults into an empty object that counts as not set. Such a member that comes is no choice beside a
-    /// value or a member that the manifest sets, nor beside another one of its sort.
+    /// An empty list of owned items, or an object with nothing but such lists, has no owner, so `metadata.managedFields` does not tell if
+    /// the manifest sets it. With a client-side apply, the API server puts defaults into an empty object that counts as not set. Such a member
+    /// may have been cleared before, and come back. One that comes is no choice beside a value or a member that the manifest sets, nor beside
+    /// another one of its sort.
     pub(super) fn residue(&self, union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Residue {
         if !union.is_normalized() || new.is_wrong_type() {
             return Residue::default();

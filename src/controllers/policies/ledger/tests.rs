@@ -200,7 +200,7 @@ struct Dispute {
     replicas: Vec<(PolicyRig, u64, Instant)>,
     /// The version that is stored of each object.
     stored: BTreeMap<PolicyKey, u64>,
-    /// What a replica learns at a time.
+    /// Events on their way: the time, the replica, the object, and the version that the replica learns.
     events: Vec<(Instant, usize, PolicyKey, u64)>,
     /// Writes that are on their way: the time, the replica, the object, and the version that was read.
     writes: Vec<(Instant, usize, PolicyKey, Option<u64>)>,
@@ -297,7 +297,7 @@ impl Dispute {
     }
 }
 
-/// Whatever the order in which events arrive and writes meet: two sides that wait for 1, 2, 4, 4, … seconds write ten times.
+/// Two sides that wait for 1, 2, 4, 4, … seconds write ten times, in every order of events and writes.
 #[test]
 fn replicas_of_two_releases_back_off_from_each_other() {
     for versions in [&[1, 2][..], &[1, 1, 2], &[1, 2, 2], &[1, 1, 1, 2, 2, 2]] {

@@ -1,4 +1,4 @@
-//! What takes the place of a certificate's file: neither a special file nor an endless one ends reloading.
+//! Reloading goes on after a special file or an endless one was in the place of a certificate's file.
 
 use super::{EXPIRY, Mounted, authority, client, failed_to_reload, now, serving};
 use crate::webhook::wire::{Request, Running, Wire, review, trusting, until};
@@ -17,7 +17,7 @@ const NOT_REGULAR: &str = "it is not a regular file";
 /// Something at the path of a file, and what is said of it.
 type Obstacle = (&'static str, fn(&Path), &'static str);
 
-/// What cannot be read as a file.
+/// Obstacles that cannot be read as a file.
 const OBSTACLES: [Obstacle; 13] = [
     ("a named pipe", named_pipe, NOT_REGULAR),
     ("a named pipe whose writer writes nothing", silent_pipe, NOT_REGULAR),

@@ -17,7 +17,7 @@ const NAME: &str = "hook.team.svc";
 
 const FAILURES: &str = "kube_unions_certificate_reload_failures_total";
 
-/// What a server says of a certificate for another name.
+/// The reason why a server refuses a certificate for another name.
 const REFUSED: &str =
     "not for `hook.team.svc`, the name that the API server asks for: issue one with this alternative name";
 
@@ -54,7 +54,7 @@ async fn serves_until(server: &Running, expires: u64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pair_that_fits_is_served_and_one_for_another_name_is_refused_as_an_expired_one_is() {
     let other = || dns("other.example");
-    // What is served fits, whatever came before.
+    // The certificate that is served fits after each row.
     let rows: [(&str, Vec<SanType>, bool); 18] = [
         ("another name", vec![other()], false),
         ("upper case", vec![dns("HOOK.Team.SVC")], true),

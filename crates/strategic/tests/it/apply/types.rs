@@ -110,7 +110,7 @@ fn the_applier_of_a_manifest_has_most_of_its_fields() {
         let manifest = object(fields);
         assert_eq!(kind.applier(&managers, &manifest, "otherwise").unwrap(), applier, "{manifest}");
     }
-    // Of several, it is the expected one.
+    // The expected manager counts if several own the same fields.
     let all = object(json!({"a": 1, "b": 1, "c": 1, "d": 1}));
     assert_eq!(kind.applier(&managers, &all, "one").unwrap(), "one");
     assert_eq!(kind.applier(&managers, &all, "three").unwrap(), "three");
