@@ -86,7 +86,7 @@ pub(super) fn ops(state: Ops) -> Router {
 }
 
 /// Answers a request whose handler panics with 500, and counts it.
-fn panic_layer(metrics: &Arc<Metrics>) -> CatchPanicLayer<impl ResponseForPanic<ResponseBody = Body> + Clone + use<>> {
+fn panic_layer(metrics: &Arc<Metrics>) -> CatchPanicLayer<impl ResponseForPanic<ResponseBody = Body> + use<>> {
     let metrics = Arc::clone(metrics);
     CatchPanicLayer::custom(move |_panic| {
         metrics.panics.inc();

@@ -47,12 +47,16 @@ pub(super) enum WithKubeUnions {
 
 /// The nulls that a server-side apply leaves in a custom resource, and that its schema refuses.
 #[derive(Debug, thiserror::Error)]
-#[error("the schema refuses the null that a server-side apply leaves in {}", .paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and in "))]
+#[error("the schema refuses the null that a server-side apply leaves in {}", listed(.paths))]
 pub(super) struct RefusedNulls {
     /// The object with the nulls.
     pub(super) asked: Value,
     /// At least one path.
     pub(super) paths: Vec<FieldPath>,
+}
+
+fn listed(paths: &[FieldPath]) -> String {
+    paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and in ")
 }
 
 /// One apply, and everything that is tried about it.
@@ -215,8 +219,8 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     }
 }
 
-/// Returns the paths of the nulls that the defaults of the API server do not replace. It removes such a null of a custom resource from every
-/// write but a server-side apply, which leaves one also in place of an object or a list that loses its last part.
+/// Returns the paths of the nulls that the defaults of the API server do not replace. It removes such a null of a custom resource from
+/// every write but a server-side apply, which leaves one also in place of an object or a list that loses its last part.
 pub(super) fn removed_nulls(asked: &Value, completed: &Value) -> Vec<FieldPath> {
     let inside = |segment: Segment, rest: Vec<FieldPath>| {
         let path =
