@@ -97,7 +97,9 @@ async fn unusual_requests_get_the_answers_of_the_page() {
         let mut series: Vec<&str> =
             text.lines().filter(|line| line.starts_with(&format!("kube_unions_{name}"))).collect();
         series.sort_unstable();
-        series.iter().for_each(|line| page.extend([line, "\n"]));
+        for line in series {
+            page.extend([line, "\n"]);
+        }
     }
     assert_generated(PATH, &page, COMMAND);
 }
