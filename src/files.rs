@@ -1,10 +1,10 @@
 //! Reads files and pipes, and replaces them as a whole: a reader sees the old contents or the new ones, never a part of either.
 
+use kube_unions_api::files::{file_or_pipe, read_within};
 use kube_unions_manifests::input::LARGEST;
-use rustix::fs::{Mode, OFlags, open};
-use std::fs::{self, File, FileType, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Seek, Write as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, fchown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, SpooledTempFile, TempPath};
 
@@ -13,9 +13,6 @@ const LARGEST_IN_MEMORY: usize = 1 << 20;
 
 /// Maximum size of the content of a pipe, in bytes.
 const LARGEST_PIPE: u64 = 16 << 30;
-
-/// Maximum size of a mounted file, in bytes: that of a Secret or a `ConfigMap`.
-const LARGEST_MOUNTED: u64 = 1 << 20;
 
 /// A text that is read more than once, in parts.
 pub(crate) enum Rereadable {
@@ -59,54 +56,9 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_bounded(File::open(path)?)
 }
 
-/// Fails if a library that reads a file to its end would read a device, or more than is allowed. Leaves a file that cannot be found to
-/// the library, and a pipe to the user who names it.
-pub(crate) fn check_end(path: &Path) -> io::Result<()> {
-    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
-    file_or_pipe(path)?;
-    if metadata.len() > LARGEST { Err(longer_than(LARGEST)) } else { Ok(()) }
-}
-
-/// Reads a file that others replace while this program runs, as a kubelet mounts it. Links are followed.
-///
-/// Only a regular file of at most [`LARGEST_MOUNTED`] bytes is read: a pipe could make this wait, and a device has no end. The type is
-/// that of the open file, because the path may lead elsewhere a moment later.
-pub(crate) fn read_mounted(path: &Path) -> io::Result<Vec<u8>> {
-    // Without NONBLOCK, opening a named pipe waits for a writer. Without NOCTTY, a terminal becomes that of the process.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::from(open(path, flags, Mode::empty())?);
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    read_within(LARGEST_MOUNTED, file)
-}
-
-/// Returns the type of a file, or of a pipe as a shell's `<(…)` makes it. Links are followed. A device or a socket is refused: some
-/// have no end.
-fn file_or_pipe(path: &Path) -> io::Result<FileType> {
-    let kind = fs::metadata(path)?.file_type();
-    if kind.is_char_device() || kind.is_block_device() || kind.is_socket() {
-        return Err(io::Error::other("it is neither a file nor a pipe"));
-    }
-    Ok(kind)
-}
-
 /// Reads a stream up to its end, within the limit.
 pub(crate) fn read_bounded(stream: impl Read) -> io::Result<Vec<u8>> {
     read_within(LARGEST, stream)
-}
-
-fn read_within(limit: u64, stream: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    stream.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(longer_than(limit));
-    }
-    Ok(bytes)
-}
-
-fn longer_than(limit: u64) -> io::Error {
-    io::Error::other(format!("it has more than {limit} bytes"))
 }
 
 /// Permissions of a replaced file.

@@ -7,9 +7,8 @@
 //! |---|---|---|
 //! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
 //! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `supervision` |
-//! | [`follow`] | follows a cluster: watches, status | `controllers`, `api`, `telemetry` |
-//! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `api`, `authority`, `telemetry` |
-//! | [`api`] | the door to the API server: a client with deadlines, requests, discovery, lists and watches | `files` |
+//! | [`follow`] | follows a cluster: watches, status | `controllers`, `telemetry` |
+//! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `authority`, `telemetry` |
 //! | [`telemetry`] | metrics, logs and traces | `escape` |
 //! | [`supervision`] | watches the tasks that run as long as the program | |
 //! | [`authority`] | issues certificates | |
@@ -21,7 +20,6 @@
 
 #![allow(missing_docs, reason = "a program: only its own binary and tests use the library")]
 
-pub mod api;
 pub mod authority;
 pub mod cli;
 pub mod controllers;
@@ -39,16 +37,12 @@ mod tests {
 
     /// Every module, and the modules that it may use.
     const USES: &[(&str, &[&str])] = &[
-        ("api", &["files"]),
         ("authority", &[]),
-        (
-            "cli",
-            &["api", "authority", "controllers", "escape", "files", "follow", "supervision", "telemetry", "webhook"],
-        ),
-        ("controllers", &["api", "authority", "telemetry"]),
+        ("cli", &["authority", "controllers", "escape", "files", "follow", "supervision", "telemetry", "webhook"]),
+        ("controllers", &["authority", "telemetry"]),
         ("escape", &[]),
         ("files", &[]),
-        ("follow", &["api", "controllers", "telemetry"]),
+        ("follow", &["controllers", "telemetry"]),
         ("supervision", &[]),
         ("telemetry", &["escape"]),
         ("webhook", &["authority", "files", "supervision", "telemetry"]),
@@ -86,9 +80,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let words = ["Request::builder", "Request::get", ".request_text(", ".request::<", "client.send("];
         let mut senders = 0;
-        for file in
-            ["api", "cli", "controllers", "follow"].into_iter().flat_map(|module| sources(&root.join("src"), module))
-        {
+        for file in ["cli", "controllers", "follow"].into_iter().flat_map(|module| sources(&root.join("src"), module)) {
             let text = fs::read_to_string(&file).unwrap();
             let shipped = text.split("#[cfg(test)]").next().unwrap();
             let sends = words.iter().any(|word| shipped.contains(word));

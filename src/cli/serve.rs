@@ -9,7 +9,6 @@ mod arguments;
 pub(super) use arguments::{ServeArgs, duration, namespace};
 
 use super::signals::StopSignals;
-use crate::api::{self, ServerClock};
 use crate::authority::ServingCertificate;
 use crate::controllers::{
     self, CertificateSignals, Coverage, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds,
@@ -22,6 +21,7 @@ use crate::webhook::{Announcer, CatalogEvidence, CertificateSource, Clock, Confi
 use anyhow::Context;
 use futures::FutureExt;
 use kube::Client;
+use kube_unions_api::{self as api, ServerClock};
 use kube_unions_core::catalog::Catalog;
 use prometheus_client::metrics::gauge::Gauge;
 use std::future::pending;

@@ -19,7 +19,6 @@ mod state;
 use super::ServiceReference;
 use super::handover::{RegisteredBundle, Trust};
 use super::reconciler::{Controller, Reconciled, StepError, changes, news, publish, run};
-use crate::api::{RequestError, by_name, list_and_watch};
 use crate::authority::{AuthorityError, ServingCertificate, since_1970};
 use contents::{Contents, bundle_of};
 use futures::StreamExt;
@@ -28,6 +27,7 @@ use futures::stream::select;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
+use kube_unions_api::{RequestError, by_name, list_and_watch};
 use kube_unions_core::causes::with_causes;
 use log::CertificateLog;
 use plan::{CertificatePlan, plan};
@@ -151,7 +151,7 @@ impl Controller for CertificateController {
         self.timing.waits
     }
 
-    fn heard(&mut self, event: Self::Event) {
+    fn observe(&mut self, event: Self::Event) {
         if let Some(watched) = event {
             self.log.watched(watched);
         }

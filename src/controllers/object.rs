@@ -2,9 +2,9 @@
 //!
 //! Any JSON may be stored, so nothing here assumes a shape.
 
-use crate::api::{ObjectPath, RequestError};
 use crate::telemetry::LogOnce;
 use kube::Client;
+use kube_unions_api::{ObjectPath, RequestError};
 use serde_json::{Map, Value, json};
 
 /// Annotation that names the installation of an object by its Service.

@@ -27,12 +27,12 @@ pub(crate) use stored::{MAINTAINED_BY, SELECTOR};
 
 use super::object::OwnerReader;
 use super::reconciler::{WAITS, merged, news, publish, run};
-use crate::api::{Doubling, RequestError};
 use crate::telemetry::LogOnce;
 use api::ServedPolicies;
 use controller::{PolicyChange, PolicyController};
 use futures::StreamExt;
 use kube::Client;
+use kube_unions_api::{Doubling, RequestError};
 use std::time::Duration;
 use stored::PolicyFrame;
 

@@ -6,9 +6,9 @@
 //! reads and writes by [`object`](super::object), and [`pace`](super::pace) tells it when. `supervision` ends the program if
 //! the loop ends.
 
-use crate::api::{Doubling, RequestError, WatchChange, Watched};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all, unfold};
+use kube_unions_api::{Doubling, RequestError, WatchChange, Watched};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -29,7 +29,7 @@ pub(crate) trait Controller: Send {
     }
 
     /// Notes a change.
-    fn heard(&mut self, event: Self::Event);
+    fn observe(&mut self, event: Self::Event);
 
     /// Reads the stored objects, and writes those that are due.
     fn step(&mut self, now: Instant) -> impl Future<Output = Result<Reconciled, StepError>> + Send;
@@ -123,7 +123,7 @@ pub(crate) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream
             biased;
             event = events.next() => {
                 let Some(event) = event else { return };
-                controller.heard(event);
+                controller.observe(event);
                 next = next.min(Instant::now() + debounce).max(not_before);
             }
             () = tokio::time::sleep_until(next.into()) => {

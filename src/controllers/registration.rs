@@ -32,12 +32,12 @@ pub use registrar::Signals;
 pub(crate) use stored::{NAME, other_installation};
 
 use super::reconciler::{changes, merged, news, run};
-use crate::api::{WatchChange, by_name, list_and_watch};
 use futures::StreamExt;
 use futures::future::ready;
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Client, Resource};
+use kube_unions_api::{WatchChange, by_name, list_and_watch};
 use kube_unions_core::admission::InspectionToken;
 use registrar::{Registrar, RegistrationEvent};
 use rustls::crypto::ring::default_provider;

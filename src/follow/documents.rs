@@ -8,7 +8,7 @@
 //! Knows nothing of compiling: [`state`](super::state) passes the answers on.
 
 use super::schemas::{SchemaFetchError, Schemas};
-use crate::api::Doubling;
+use kube_unions_api::Doubling;
 use kube_unions_core::declaration::OpenApi;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::Workspace;

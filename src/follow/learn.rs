@@ -4,10 +4,10 @@
 use super::schemas::{SchemaFetchError, Schemas};
 use super::state::{ClusterState, run};
 use super::{BuiltinUnions, Cluster};
-use crate::api::{DiscoveredResource, ListedObject, LiveError, Pages, WatchChange};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Client, Resource};
+use kube_unions_api::{DiscoveredResource, ListedObject, LiveError, Pages, WatchChange};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::{
     BuiltinGroups, Declaration, Definition, DefinitionError, OpenApi, UnionDeclaration,

@@ -6,10 +6,10 @@
 //! Knows nothing of declarations: [`documents`](super::documents) decides what to read, and when.
 
 use super::services::{self, GroupVersions};
-use crate::api::{self, ObjectPath, RequestError, found};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Client, Resource};
+use kube_unions_api::{self as api, ObjectPath, RequestError, found};
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Definition, DefinitionError, OpenApi};
 use kube_unions_core::names::GroupKind;

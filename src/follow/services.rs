@@ -5,9 +5,9 @@
 //!
 //! Knows nothing of CRDs; [`state`](super::state) applies the groups to them.
 
-use crate::api::{ListProgress, WatchChange};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::ResourceExt;
+use kube_unions_api::{ListProgress, WatchChange};
 use kube_unions_core::declaration::BuiltinGroups;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,8 +38,8 @@ pub(super) type GroupVersions = BTreeSet<(Box<str>, Box<str>)>;
 
 impl Services {
     /// Takes in an event of the watch.
-    pub(super) fn heard(&mut self, change: WatchChange) {
-        self.list.heard(&change);
+    pub(super) fn observe(&mut self, change: WatchChange) {
+        self.list.observe(&change);
         let (name, served) = match change {
             WatchChange::Set { name, text } => (name, serde_json::from_str(&text).ok().and_then(|it| read(&it))),
             WatchChange::Gone(name) => (name, None),
@@ -109,31 +109,31 @@ mod tests {
     fn a_group_is_the_servers_own_if_any_version_of_it_is() {
         let mut services = Services::default();
         assert_eq!(services.builtin_groups(), BuiltinGroups::Guessed);
-        services.heard(WatchChange::Listing);
-        services.heard(service("", "v1", Some("onstart"), &Value::Null));
-        services.heard(service("networking.k8s.io", "v1", Some("onstart"), &Value::Null));
-        services.heard(service("networking.k8s.io", "v1foo", Some("true"), &Value::Null));
-        services.heard(service("gateway.networking.k8s.io", "v1", Some("true"), &Value::Null));
-        services.heard(service("metrics.k8s.io", "v1beta1", None, &json!({"name": "metrics", "namespace": "m"})));
-        services.heard(service("by-hand.example", "v1", None, &Value::Null));
+        services.observe(WatchChange::Listing);
+        services.observe(service("", "v1", Some("onstart"), &Value::Null));
+        services.observe(service("networking.k8s.io", "v1", Some("onstart"), &Value::Null));
+        services.observe(service("networking.k8s.io", "v1foo", Some("true"), &Value::Null));
+        services.observe(service("gateway.networking.k8s.io", "v1", Some("true"), &Value::Null));
+        services.observe(service("metrics.k8s.io", "v1beta1", None, &json!({"name": "metrics", "namespace": "m"})));
+        services.observe(service("by-hand.example", "v1", None, &Value::Null));
         assert!(!services.are_known(), "a list that is not complete says nothing");
-        services.heard(WatchChange::Listed);
+        services.observe(WatchChange::Listed);
         let own = ["", "by-hand.example", "networking.k8s.io"].map(Box::from);
         assert_eq!(services.builtin_groups(), BuiltinGroups::Listed(own.into()));
         let from_definitions = [("gateway.networking.k8s.io", "v1"), ("networking.k8s.io", "v1foo")]
             .map(|(group, version)| (group.into(), version.into()));
         assert_eq!(services.defined(), from_definitions.into());
 
-        services.heard(WatchChange::Gone("v1.by-hand.example".into()));
+        services.observe(WatchChange::Gone("v1.by-hand.example".into()));
         assert!(!services.builtin_groups().has("by-hand.example"));
         // Objects that a list does not have are removed once the list is complete.
-        services.heard(WatchChange::Listing);
-        services.heard(service("", "v1", Some("onstart"), &Value::Null));
+        services.observe(WatchChange::Listing);
+        services.observe(service("", "v1", Some("onstart"), &Value::Null));
         assert!(services.builtin_groups().has("networking.k8s.io"));
         for name in ["v1.networking.k8s.io", "v1foo.networking.k8s.io", "v1.gateway.networking.k8s.io"] {
-            services.heard(WatchChange::Gone(name.into()));
+            services.observe(WatchChange::Gone(name.into()));
         }
-        services.heard(WatchChange::Listed);
+        services.observe(WatchChange::Listed);
         assert!(!services.builtin_groups().has("networking.k8s.io"));
     }
 }

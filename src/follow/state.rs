@@ -16,7 +16,7 @@ use super::raw::RawCrd;
 use super::services::Services;
 use super::status::StatusQueue;
 use super::{BuiltinUnions, Cluster};
-use crate::api::{ListProgress, WatchChange};
+use kube_unions_api::{ListProgress, WatchChange};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::Declaration;
@@ -59,7 +59,7 @@ impl ClusterState {
 
     /// Takes in an event of the `APIService`s: CRDs in the groups that the API server serves from its own code do not count.
     pub(super) fn service_heard(&mut self, change: WatchChange) {
-        self.services.heard(change);
+        self.services.observe(change);
         if self.services.list.is_in_progress {
             return;
         }
@@ -74,7 +74,7 @@ impl ClusterState {
     /// Takes in an event of the CRDs.
     pub(super) fn definition_heard(&mut self, change: WatchChange) {
         let was_complete = self.definitions.is_complete;
-        self.definitions.heard(&change);
+        self.definitions.observe(&change);
         if self.definitions.is_complete && !was_complete {
             self.publication.mark_changed();
         }
@@ -94,7 +94,7 @@ impl ClusterState {
 
     /// Takes in an event of the declarations.
     pub(super) fn declaration_heard(&mut self, change: WatchChange) {
-        self.declarations.heard(&change);
+        self.declarations.observe(&change);
         match change {
             WatchChange::Set { name, text } if !name.is_empty() => {
                 let read = Declaration::from_json(&text).map_err(|error| with_causes(&error));

@@ -7,11 +7,11 @@
 //! [`publication`](super::publication) tells the queue each verdict.
 
 use super::verdict::{dated, digest, lacks_a_part_of, says};
-use crate::api::{MANAGER, ObjectPath, RequestError};
 use crate::controllers::{Controller, Reconciled, StepError, news, run};
 use crate::telemetry::LogOnce;
 use futures::future::join_all;
 use kube::{Client, Resource};
+use kube_unions_api::{MANAGER, ObjectPath, RequestError};
 use kube_unions_core::declaration::{UnionDeclaration, UnionDeclarationStatus};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ impl Controller for StatusController {
     }
 
     /// The queue has the change.
-    fn heard(&mut self, (): ()) {}
+    fn observe(&mut self, (): ()) {}
 
     async fn step(&mut self, now: Instant) -> Result<Reconciled, StepError> {
         loop {

@@ -9,7 +9,6 @@ use super::Cluster;
 use super::documents::FetchedDocuments;
 use super::state::{ClusterState, OWN_DEFINITION, run};
 use super::status::{StatusQueue, write_statuses};
-use crate::api::{RequestError, WatchChange, Watched, list_and_watch};
 use crate::telemetry::LogOnce;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -18,6 +17,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::Resource;
 use kube::api::ListParams;
+use kube_unions_api::{RequestError, WatchChange, Watched, list_and_watch};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::UnionDeclaration;
 use parking_lot::Mutex;

@@ -16,7 +16,6 @@ pub(super) use self::kustomize::{OpenapiArgs, run as openapi};
 
 use self::arguments::Writes;
 use self::source::CompileSource;
-use crate::api::{DiscoveredResource, Pages};
 use crate::cli::input::connection::block_on;
 use crate::cli::input::manifest::{self, Document};
 use crate::cli::input::require::RequireArg;
@@ -25,6 +24,7 @@ use crate::cli::report::{Verdict, output};
 use crate::controllers::{MAINTAINED_BY, PolicyResource};
 use anyhow::{Context, bail};
 use kube::Client;
+use kube_unions_api::{DiscoveredResource, Pages};
 use kube_unions_manifests::counts::count;
 use kube_unions_policies::{CompiledKinds, KubernetesVersion, PolicyObject, PolicyOptions, Refusal};
 use serde_json::Value;

@@ -5,7 +5,6 @@
 //! older schema prunes the newer fields of stored declarations.
 
 use super::attempts::Attempts;
-use crate::api::{self, ObjectPath, RequestError, found};
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::report::{Verdict, output};
 use crate::cli::serve;
@@ -13,6 +12,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use hyper::Method;
 use kube::{Client, CustomResourceExt};
+use kube_unions_api::{self as api, ObjectPath, RequestError, found};
 use kube_unions_core::declaration::UnionDeclaration;
 use semver::Version;
 use serde_json::Value;

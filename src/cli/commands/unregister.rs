@@ -4,7 +4,6 @@
 //! at that moment may still succeed, so the objects are deleted until they stay away.
 
 use super::attempts::Attempts;
-use crate::api::{self, ObjectPath, RequestError};
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::report::{Verdict, output};
 use crate::cli::serve;
@@ -13,6 +12,7 @@ use anyhow::bail;
 use clap::Args;
 use hyper::Method;
 use kube::Client;
+use kube_unions_api::{self as api, ObjectPath, RequestError};
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;

@@ -4,7 +4,6 @@
 //! The kind is cluster-scoped, because namespaces may be exempt.
 
 use super::attempts::Attempts;
-use crate::api::{self, JSON, MERGE, ObjectPath, RequestError};
 use crate::cli::input::connection::{ClusterArgs, block_on};
 use crate::cli::report::{Verdict, output};
 use crate::cli::serve;
@@ -13,6 +12,7 @@ use anyhow::bail;
 use clap::Args;
 use hyper::Method;
 use kube::Client;
+use kube_unions_api::{self as api, JSON, MERGE, ObjectPath, RequestError};
 use kube_unions_core::declaration::ANNOTATION;
 use serde_json::{Value, json};
 use std::fmt::Display;

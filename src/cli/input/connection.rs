@@ -1,13 +1,13 @@
 //! The flags that choose a cluster, and connections for commands that end.
 
 use super::kinds::BuiltinUnionsArg;
-use crate::api::{ClusterAccess, ConnectError, ServerClock};
 use crate::cli::report::progress;
 use crate::cli::signals::ended_by_signals;
 use crate::follow::{self, Learnt};
 use anyhow::{Context, bail};
 use clap::Args;
 use kube::Client;
+use kube_unions_api::{ClusterAccess, ConnectError, ServerClock};
 use std::path::PathBuf;
 
 /// The flags that choose a cluster, as in kubectl.

@@ -3,9 +3,9 @@
 pub(crate) use kube_unions_manifests::crd::schemas;
 
 use super::manifest::{self, Document, Edit};
-use crate::api::{self, ListedObject, Pages};
 use anyhow::Context;
 use kube::Client;
+use kube_unions_api::{self as api, ListedObject, Pages};
 use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
 use kube_unions_core::field_path::{pointer, pointer_tokens};
 use kube_unions_core::schema::{EXTENSION, Extension};

@@ -5,8 +5,8 @@
 use super::contents::Contents;
 use super::plan::{CertificatePlan, LeafAction};
 use super::state::{CertificateState, Seconds};
-use crate::api::RequestError;
 use crate::controllers::reconciler::StepError;
+use kube_unions_api::RequestError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -3,11 +3,11 @@
 //! It knows nothing of certificates; [`super::contents`] reads the data.
 
 use super::contents::Data;
-use crate::api::{ObjectPath, RequestError};
 use crate::controllers::ServiceReference;
 use crate::controllers::reconciler::{StepError, StepRequest};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
+use kube_unions_api::{ObjectPath, RequestError};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,12 +3,12 @@
 //! It knows nothing of their content; see [`super::desired`] and [`super::stored`].
 
 use super::stored::SELECTOR;
-use crate::api::{self, ObjectPath, RequestError, Watched, found, list_and_watch};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use hyper::Method;
 use kube::Client;
 use kube::api::ListParams;
+use kube_unions_api::{self as api, ObjectPath, RequestError, Watched, found, list_and_watch};
 use kube_unions_policies::{KubernetesVersion, PolicyObject};
 use serde_json::Value;
 use std::fmt;

@@ -4,13 +4,13 @@ use super::api::{PolicyEvent, PolicyKey, PolicyResource, ServedPolicies};
 use super::desired::{CatalogCompiler, DesiredPolicies, PolicyDuty, PolicyEnforcement};
 use super::ledger::{PolicyReconciler, PolicyWrite};
 use super::stored::{PolicyFrame, StoredPolicy};
-use crate::api::{RequestError, WatchChange};
 use crate::controllers::handover::{Coverage, RegisteredKinds};
 use crate::controllers::object::shortened;
 use crate::controllers::reconciler::{Controller, Reconciled, StepError, publish};
 use crate::telemetry::{LogOnce, PolicyMetrics};
 use futures::StreamExt;
 use kube::Client;
+use kube_unions_api::{RequestError, WatchChange};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_policies::policy_difference;
 use parking_lot::Mutex;
@@ -272,7 +272,7 @@ async fn perform(
 impl Controller for PolicyController<'_> {
     type Event = PolicyChange;
 
-    fn heard(&mut self, change: PolicyChange) {
+    fn observe(&mut self, change: PolicyChange) {
         let PolicyChange::Stored((resource, change)) = change else { return };
         let change = match change {
             Ok(change) => change,

@@ -7,13 +7,13 @@ use super::rules::RegistrationRules;
 use super::stored::{
     ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation, our_entries,
 };
-use crate::api::{MANAGER, RequestError, ServerClock};
 use crate::controllers::handover::{Coverage, RegisteredBundle, RegisteredKinds, Trust, ca_bundle, certificate_to_pem};
 use crate::controllers::object::{OwnerReader, shortened};
 use crate::controllers::pace::{Divergence, Pace};
 use crate::controllers::reconciler::{Controller, Reconciled, StepError, StepRequest, publish};
 use crate::telemetry::{LogOnce, RegistrationMetrics};
 use kube::Client;
+use kube_unions_api::{MANAGER, RequestError, ServerClock};
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupVersionKind;
@@ -386,7 +386,7 @@ fn not_kept(kind: ConfigurationKind, differences: &[String]) -> StepError {
 impl Controller for Registrar {
     type Event = RegistrationEvent;
 
-    fn heard(&mut self, event: RegistrationEvent) {
+    fn observe(&mut self, event: RegistrationEvent) {
         self.idle_until = None;
         match event {
             RegistrationEvent::Changed => {}

@@ -2,12 +2,12 @@
 //!
 //! Any JSON may be stored, so nothing here assumes a shape. [`super::desired`] has the object to write.
 
-use crate::api::ObjectPath;
 use crate::controllers::ServiceReference;
 use crate::controllers::handover::{CaBundle, ca_bundle};
 use crate::controllers::object::named_installation;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use kube_unions_api::ObjectPath;
 use kube_unions_core::admission::InspectionToken;
 use serde_json::Value;
 use std::collections::BTreeSet;

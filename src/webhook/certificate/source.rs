@@ -115,5 +115,6 @@ pub(super) fn self_signed(ca_file: &Path) -> Result<CertificatePair, Certificate
 
 /// Reads a file of a certificate. A special file or an endless one in its place is an error, and the file can be read again afterwards.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    files::read_mounted(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
+    kube_unions_api::files::read_mounted(path)
+        .map_err(|source| CertificateError::Read { path: path.to_owned(), source })
 }

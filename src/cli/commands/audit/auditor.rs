@@ -3,13 +3,13 @@
 use super::report::AuditReport;
 use super::rules::{AuditRule, ObjectFinding, title};
 use super::tally::{AuditEnd, Tally};
-use crate::api::ListedObject;
 use crate::cli::input::require::RequireArg;
 use crate::cli::report::exit::{self, Verdict};
 use crate::cli::report::output;
 use crate::cli::report::sarif::FilePlace;
 use anyhow::bail;
 use indicatif::ProgressBar;
+use kube_unions_api::ListedObject;
 use kube_unions_core::admission::StoredObject;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::Severity;

@@ -6,7 +6,6 @@
 use super::AuditArgs;
 use super::auditor::{Auditor, warn_of_faults};
 use super::report::AuditReport;
-use crate::api::ListedObject;
 use crate::cli::commands::explain;
 use crate::cli::input::kinds::{self, entry_of};
 use crate::cli::input::manifest::{self, Document, ManifestRole};
@@ -15,6 +14,7 @@ use crate::cli::report::sarif::FilePlace;
 use crate::cli::report::{Verdict, output};
 use crate::cli::signals::StopFlag;
 use anyhow::bail;
+use kube_unions_api::ListedObject;
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_manifests::counts::grouped;
 use kube_unions_manifests::misspelt::KnownKinds;

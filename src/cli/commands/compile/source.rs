@@ -1,7 +1,6 @@
 //! Learns the unions to compile, from files or from a cluster.
 
 use super::arguments::CompileArgs;
-use crate::api::LiveError;
 use crate::cli::input::connection::learn;
 use crate::cli::input::kinds;
 use crate::cli::input::manifest::{self, ManifestFile};
@@ -9,6 +8,7 @@ use crate::cli::report::diagnostic::{self, painted};
 use crate::cli::report::output::Paint;
 use anyhow::{Context, bail};
 use kube::Client;
+use kube_unions_api::LiveError;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::{Fault, FaultOfVersions, Severity};
 use kube_unions_policies::KubernetesVersion;

@@ -4,7 +4,6 @@
 //! difference as a JSON Patch that fails if somebody else changed the object meanwhile.
 
 use super::kind_patcher::{self, ChangeArgs, KindPatcher, PatchInput, RejectedPatch};
-use crate::api::{self, ApiAnswer, DiscoveredResource, LiveError, ObjectPath};
 use crate::cli::input::connection::{ClusterArgs, block_on};
 use crate::cli::input::manifest::{self, Edit};
 use crate::cli::input::values::Subresource;
@@ -13,6 +12,7 @@ use crate::follow::{self, KindDescription};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use kube::Client;
+use kube_unions_api::{self as api, ApiAnswer, DiscoveredResource, LiveError, ObjectPath};
 use kube_unions_core::admission::{Phase, Review};
 use kube_unions_core::field_path::pointer;
 use kube_unions_core::names::GroupVersionKind;

@@ -200,7 +200,7 @@ impl Given {
         let fresh = InspectionToken::from_random([7; 16]);
         let mut registrar = Registrar::new(client, registration, signals, fresh);
         if self.namespace_ends {
-            registrar.heard(RegistrationEvent::NamespaceEnds);
+            registrar.observe(RegistrationEvent::NamespaceEnds);
         }
         let mut written = None;
         while written != Some(server.lock().unwrap().written.len()) {

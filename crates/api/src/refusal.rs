@@ -48,7 +48,7 @@ impl From<kube::Error> for LiveError {
 impl RequestError {
     /// Returns true if the object may have changed between reading and patching it: a conflict, or a JSON Patch whose `test`
     /// failed. The API server answers the latter with 422 like other errors of a patch, but an invalid object has causes.
-    pub(crate) fn may_be_stale(&self) -> bool {
+    pub fn may_be_stale(&self) -> bool {
         let Self::Status(status) = self else { return false };
         let mut causes = status.details.iter().flat_map(|details| &details.causes);
         status.code == 409 || (status.code == 422 && causes.all(|cause| cause.reason == UNEXPECTED))

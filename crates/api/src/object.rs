@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Field manager of the objects that the program keeps.
-pub(crate) const MANAGER: &str = "kube-unions";
+pub const MANAGER: &str = "kube-unions";
 
 /// Every character but the unreserved ones (RFC 3986, section 2.3).
 pub(super) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -26,7 +26,7 @@ pub struct ObjectPath {
 
 impl ObjectPath {
     /// Returns the paths of an object whose name needs no escape.
-    pub(crate) fn new(collection: impl Into<String>, name: &str) -> Self {
+    pub fn new(collection: impl Into<String>, name: &str) -> Self {
         let collection = collection.into();
         Self { path: format!("{collection}/{name}"), collection }
     }
@@ -48,17 +48,17 @@ impl ObjectPath {
     }
 
     /// Returns the stored object, `None` if there is none.
-    pub(crate) async fn read(&self, client: &Client) -> Result<Option<Value>, RequestError> {
+    pub async fn read(&self, client: &Client) -> Result<Option<Value>, RequestError> {
         found(send(client, Method::GET, &self.path).await)
     }
 
     /// Creates the object and returns it as it is stored.
-    pub(crate) async fn create(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
+    pub async fn create(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
         write(client, Method::POST, &format!("{}?fieldManager={MANAGER}", self.collection), JSON, object).await
     }
 
     /// Replaces an object whose `resourceVersion` is still that of `object`, and returns it as it is stored.
-    pub(crate) async fn replace(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
+    pub async fn replace(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
         write(client, Method::PUT, &format!("{}?fieldManager={MANAGER}", self.path), JSON, object).await
     }
 
@@ -66,7 +66,7 @@ impl ObjectPath {
     /// other managers.
     ///
     /// An apply names the object, so the right to create it by name is enough.
-    pub(crate) async fn apply(
+    pub async fn apply(
         &self,
         client: &Client,
         object: &Value,
@@ -78,7 +78,7 @@ impl ObjectPath {
     }
 
     /// Deletes the object, if it still has the `resourceVersion`, where one is given. Returns false if there is none.
-    pub(crate) async fn delete(&self, client: &Client, resource_version: Option<&str>) -> Result<bool, RequestError> {
+    pub async fn delete(&self, client: &Client, resource_version: Option<&str>) -> Result<bool, RequestError> {
         let deleted = match resource_version {
             None => send(client, Method::DELETE, &self.path).await,
             Some(version) => {
@@ -106,7 +106,7 @@ impl ObjectPath {
 }
 
 /// Returns an answer, `None` if what was asked for does not exist.
-pub(crate) fn found<T>(answer: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
+pub fn found<T>(answer: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
     match answer {
         Err(error) if error.is_not_found() => Ok(None),
         answer => answer.map(Some),

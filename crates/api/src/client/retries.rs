@@ -1,8 +1,8 @@
 //! The attempts at one request, through every layer of the client.
 
 use super::*;
-use crate::api::RequestError;
-use crate::api::request::{JSON, send, write};
+use crate::RequestError;
+use crate::request::{JSON, send, write};
 use hyper::{Method, StatusCode};
 use serde_json::json;
 use std::convert::Infallible;

@@ -49,7 +49,7 @@ impl ServerClock {
     }
 
     /// Compares the clocks.
-    pub(crate) fn record(&self, headers: &HeaderMap) {
+    pub fn record(&self, headers: &HeaderMap) {
         let date = headers.get(DATE).and_then(|date| rfc2822::parse(date.to_str().ok()?).ok());
         let own = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let (Some(date), Ok(own)) = (date, own) else { return };

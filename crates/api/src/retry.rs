@@ -23,25 +23,27 @@ pub(super) const WAITS: [Duration; 2] = [Duration::from_millis(100), Duration::f
 
 /// Waits that double from a first to a longest one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Doubling {
+pub struct Doubling {
     first: Duration,
     longest: Duration,
     next: Duration,
 }
 
 impl Doubling {
-    pub(crate) fn new([first, longest]: [Duration; 2]) -> Self {
+    /// Takes the first and the longest wait.
+    pub fn new([first, longest]: [Duration; 2]) -> Self {
         Self { first, longest, next: first }
     }
 
-    pub(crate) fn next(&mut self) -> Duration {
+    /// Returns the next wait.
+    pub fn next(&mut self) -> Duration {
         let wait = self.next;
         self.next = wait.saturating_mul(2).min(self.longest);
         wait
     }
 
     /// Begins again with the first wait.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.next = self.first;
     }
 }

@@ -141,7 +141,7 @@ impl Pages {
     }
 
     /// Returns the objects at the path of a collection, no more than can be kept. Sends nothing.
-    pub(crate) fn at(client: &Client, path: String) -> Self {
+    pub fn at(client: &Client, path: String) -> Self {
         Self {
             client: client.clone(),
             path,

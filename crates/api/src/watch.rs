@@ -39,17 +39,22 @@ const ENDLESS: Duration = Duration::from_secs(10);
 const FIRST: u32 = 10;
 
 /// Selects one object. With the name in the selector, a right by name is enough.
-pub(crate) fn by_name(name: &str) -> ListParams {
+pub fn by_name(name: &str) -> ListParams {
     ListParams::default().fields(&format!("metadata.name={name}"))
 }
 
 /// A change of the objects of a resource.
 #[derive(Debug)]
-pub(crate) enum WatchChange {
+pub enum WatchChange {
     /// A list begins. What is known stays until the list says otherwise.
     Listing,
     /// An object is as in this JSON text.
-    Set { name: Box<str>, text: Box<str> },
+    Set {
+        /// `metadata.name`.
+        name: Box<str>,
+        /// The object.
+        text: Box<str>,
+    },
     /// The object of this name does not exist any more.
     Gone(Box<str>),
     /// The list is complete. What it did not bring was reported as gone.
@@ -63,19 +68,20 @@ impl From<ListedObject<'_>> for WatchChange {
 }
 
 /// A change, or the reason why there is none. The next attempt follows by itself.
-pub(crate) type Watched = Result<WatchChange, RequestError>;
+pub type Watched = Result<WatchChange, RequestError>;
 
 /// The progress of the lists of a resource.
 #[derive(Debug, Default)]
-pub(crate) struct ListProgress {
+pub struct ListProgress {
     /// True if a list was completed, or was given up.
-    pub(crate) is_complete: bool,
+    pub is_complete: bool,
     /// True during a list.
-    pub(crate) is_in_progress: bool,
+    pub is_in_progress: bool,
 }
 
 impl ListProgress {
-    pub(crate) fn heard(&mut self, change: &WatchChange) {
+    /// Notes a change.
+    pub fn observe(&mut self, change: &WatchChange) {
         match change {
             WatchChange::Listing => self.is_in_progress = true,
             WatchChange::Listed => self.give_up(),
@@ -84,14 +90,14 @@ impl ListProgress {
     }
 
     /// Waits for no list any longer: it is complete, or cannot be read.
-    pub(crate) fn give_up(&mut self) {
+    pub fn give_up(&mut self) {
         *self = Self { is_complete: true, is_in_progress: false };
     }
 }
 
 /// Yields the changes of the selected objects at the path of a collection, with back-off after each error. A page of a list is held
 /// as a whole. Calls `proven` whenever the API server proves to be followed: a watch begins, or has an event or bookmark.
-pub(crate) fn list_and_watch(
+pub fn list_and_watch(
     client: &Client,
     path: impl Into<String>,
     selection: ListParams,

@@ -3,7 +3,7 @@
 //!
 //! The texts of kube quote tokens, URLs with passwords, lines of keys and what a plugin prints. So each fault has a text of its own here.
 
-use crate::api::plugin::PluginError;
+use crate::plugin::PluginError;
 use kube::client::AuthError;
 use kube::config::{InClusterError, KubeconfigError, LoadDataError};
 use kube_unions_core::causes::with_causes;

@@ -1,7 +1,7 @@
 use super::*;
 
 impl DiscoveredResource {
-    pub(in crate::api) fn named(group: &str, version: &str, kind: &str, plural: &str) -> Self {
+    pub(crate) fn named(group: &str, version: &str, kind: &str, plural: &str) -> Self {
         Self {
             group: group.into(),
             version: version.into(),

@@ -13,10 +13,11 @@ use kube_unions_core::causes::with_causes;
 use serde_json::Value;
 use std::fmt;
 
-/// Media types of objects and patches.
-pub(crate) const JSON: &str = "application/json";
+/// Media type of objects.
+pub const JSON: &str = "application/json";
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
-pub(crate) const MERGE: &str = "application/merge-patch+json";
+/// Media type of merge patches (RFC 7386).
+pub const MERGE: &str = "application/merge-patch+json";
 pub(super) const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The reason why the API server did not carry out a request.
@@ -47,24 +48,25 @@ impl RequestError {
     }
 
     /// Returns the HTTP status of the answer.
-    pub(crate) fn code(&self) -> Option<u16> {
+    pub fn code(&self) -> Option<u16> {
         match self {
             Self::Status(status) => Some(status.code),
             Self::Unanswered(_) | Self::Endless(_) => None,
         }
     }
 
-    pub(crate) fn is_not_found(&self) -> bool {
+    /// Returns true if the object or the path does not exist.
+    pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
 
     /// Returns true if rights are missing. They may have just been granted.
-    pub(crate) fn is_forbidden(&self) -> bool {
+    pub fn is_forbidden(&self) -> bool {
         matches!(self.code(), Some(401 | 403))
     }
 
     /// Returns true if the request itself is wrong: the same one would be refused again.
-    pub(crate) fn is_final(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         self.code().is_some_and(|code| (400..500).contains(&code) && code != 429)
     }
 }
@@ -101,12 +103,12 @@ impl From<EndlessList> for RequestError {
 }
 
 /// Returns the answer to a request without a body.
-pub(crate) async fn send(client: &Client, method: Method, path: &str) -> Result<Value, RequestError> {
+pub async fn send(client: &Client, method: Method, path: &str) -> Result<Value, RequestError> {
     Ok(serde_json::from_str(&exchange(client, method, path, None).await?.text)?)
 }
 
 /// Returns the answer to a request with a body of this media type.
-pub(crate) async fn write(
+pub async fn write(
     client: &Client,
     method: Method,
     path: &str,
@@ -118,7 +120,7 @@ pub(crate) async fn write(
 }
 
 /// Returns the text at a path.
-pub(crate) async fn text(client: &Client, path: &str) -> Result<String, RequestError> {
+pub async fn text(client: &Client, path: &str) -> Result<String, RequestError> {
     Ok(exchange(client, Method::GET, path, None).await?.text)
 }
 
