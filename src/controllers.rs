@@ -15,8 +15,8 @@ mod service_reference;
 pub use certificate::{CertificateSignals, Timing, renewed, share_certificate};
 pub use handover::{CaBundle, Coverage, RegisteredBundle, RegisteredKinds, Trust, ca_bundle};
 pub(crate) use object::named_installation;
-pub(crate) use policies::{MAINTAINED_BY, PolicyResource, SELECTOR};
-pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals, enforce};
+pub(crate) use policies::SELECTOR;
+pub use policies::{MAINTAINED_BY, PolicyDuty, PolicyEnforcement, PolicyResource, PolicySignals, enforce};
 pub(crate) use reconciler::{Controller, Reconciled, StepError, news, run};
 pub use registration::{
     EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, Registering, Registration, Signals,

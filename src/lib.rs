@@ -1,30 +1,25 @@
-//! The program `kube-unions`: the command line and the webhook.
+//! The webhook `kube-unions-webhook`, and the commands that run and maintain it.
 //!
-//! The rules of unions and patches are not here but in libraries: `kube-unions-core`, `kube-unions-manifests`,
-//! `strategic-merge-patch` and `kube-unions-go`. The program adds files, the network and a clock.
+//! The rules of unions are not here but in `kube-unions-core` and `kube-unions-policies`. The program adds the network and a clock.
 //!
 //! | module | does | uses |
 //! |---|---|---|
-//! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
-//! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `supervision` |
+//! | [`commands`] | parses arguments and runs commands, one file for each | all modules |
+//! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `supervision` |
 //! | [`follow`] | follows a cluster: watches, status | `controllers`, `telemetry` |
 //! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `authority`, `telemetry` |
-//! | [`telemetry`] | metrics, logs and traces | `escape` |
+//! | [`telemetry`] | metrics, logs and traces | |
 //! | [`supervision`] | watches the tasks that run as long as the program | |
 //! | [`authority`] | issues certificates | |
-//! | `escape` | escapes text of strangers for a terminal | |
-//! | `files` | reads and replaces files as a whole | |
 //!
-//! [`webhook`] and [`follow`] never name each other. `cli/serve` creates both and connects them by channels. A test holds the
-//! table.
+//! [`webhook`] and [`follow`] never name each other. `commands::serve` creates both and connects them by channels. A test holds the
+//! table. The library has arguments of commands in [`commands`] only.
 
-#![allow(missing_docs, reason = "a program: only its own binary and tests use the library")]
+#![allow(missing_docs, reason = "a program: only the command line and tests use the library")]
 
 pub mod authority;
-pub mod cli;
+pub mod commands;
 pub mod controllers;
-mod escape;
-mod files;
 pub mod follow;
 pub mod supervision;
 pub mod telemetry;
@@ -38,14 +33,12 @@ mod tests {
     /// Every module, and the modules that it may use.
     const USES: &[(&str, &[&str])] = &[
         ("authority", &[]),
-        ("cli", &["authority", "controllers", "escape", "files", "follow", "supervision", "telemetry", "webhook"]),
+        ("commands", &["authority", "controllers", "follow", "supervision", "telemetry", "webhook"]),
         ("controllers", &["authority", "telemetry"]),
-        ("escape", &[]),
-        ("files", &[]),
         ("follow", &["controllers", "telemetry"]),
         ("supervision", &[]),
-        ("telemetry", &["escape"]),
-        ("webhook", &["authority", "files", "supervision", "telemetry"]),
+        ("telemetry", &[]),
+        ("webhook", &["authority", "supervision", "telemetry"]),
     ];
 
     #[test]

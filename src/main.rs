@@ -1,12 +1,50 @@
-//! The binary: parses the arguments, runs the command, and returns its exit code.
+//! The program of the image: the webhook, and the commands that the chart runs beside it.
 
-use kube_unions::cli::{self, Cli};
+use clap::{Parser, Subcommand};
+use kube_unions_command::exit::{exit_code, usage_code};
+use kube_unions_command::output::{HELP_WIDTH, STYLES};
+use kube_unions_webhook::commands::{install_crd, serve, unregister, verify, version};
 use std::process::ExitCode;
 
+/// Enforce Kubernetes union types: the admission webhook
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = HELP_WIDTH, styles = STYLES)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the admission webhook
+    Serve(Box<serve::ServeArgs>),
+    /// Check that a cluster enforces unions
+    Verify(verify::VerifyArgs),
+    /// Remove the webhook's registration from a cluster
+    Unregister(unregister::UnregisterArgs),
+    /// Install or upgrade the CRD of `UnionDeclaration` in a cluster
+    InstallCrd(install_crd::InstallCrdArgs),
+    /// Print the version
+    Version(version::VersionArgs),
+}
+
+impl Command {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let verdict = match self {
+            Self::Serve(arguments) => return serve::run(*arguments),
+            Self::Verify(arguments) => verify::run(&arguments)?,
+            Self::Unregister(arguments) => unregister::run(&arguments)?,
+            Self::InstallCrd(arguments) => install_crd::run(&arguments)?,
+            Self::Version(arguments) => version::run(&arguments, env!("CARGO_PKG_NAME"))?,
+        };
+        Ok(verdict.into())
+    }
+}
+
 fn main() -> ExitCode {
-    match Cli::from_arguments(std::env::args_os()) {
-        Ok(cli) => cli::exit_code(cli.run()),
+    match Program::try_parse() {
+        Ok(program) => exit_code(program.command.run()),
         // clap reports help and version as errors, too.
-        Err(error) => cli::usage_code(&error),
+        Err(error) => usage_code(&error),
     }
 }

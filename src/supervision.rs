@@ -3,13 +3,12 @@
 //!
 //! Tasks of one connection or one review are not here. They end with what they serve.
 
-use clap::ValueEnum;
 use std::collections::HashMap;
 use std::future::pending;
 use tokio::task::{Id, JoinSet};
 
 /// A task that runs as long as the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServeTask {
     /// Accepts connections for reviews.
     WebhookListener,
@@ -45,9 +44,30 @@ pub struct Supervised {
 }
 
 impl ServeTask {
+    /// Every task.
+    pub const ALL: [Self; 8] = [
+        Self::WebhookListener,
+        Self::OpsListener,
+        Self::Catalogs,
+        Self::Certificate,
+        Self::SharedCertificate,
+        Self::Watch,
+        Self::Registration,
+        Self::Policies,
+    ];
+
     /// Returns the name in messages, and in the variable that makes a task fail.
-    pub fn name(self) -> String {
-        self.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default()
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WebhookListener => "webhook-listener",
+            Self::OpsListener => "ops-listener",
+            Self::Catalogs => "catalogs",
+            Self::Certificate => "certificate",
+            Self::SharedCertificate => "shared-certificate",
+            Self::Watch => "watch",
+            Self::Registration => "registration",
+            Self::Policies => "policies",
+        }
     }
 }
 

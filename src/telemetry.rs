@@ -11,8 +11,7 @@ mod spans;
 pub use otlp::{Endpoint, Otlp, OtlpError};
 pub use spans::{Span, SpanStart, Spans};
 
-use crate::escape::escaped;
-use clap::ValueEnum;
+use kube_unions_command::escape::escaped;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
@@ -33,7 +32,7 @@ pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.
 const DEFAULT_FILTER: &str = "info,kube_client=off";
 
 /// The format of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
     /// One JSON object for each line.
     Json,

@@ -20,10 +20,11 @@ mod desired;
 mod ledger;
 mod stored;
 
-pub(crate) use api::PolicyResource;
+pub use api::PolicyResource;
 pub use controller::PolicySignals;
 pub use desired::{PolicyDuty, PolicyEnforcement};
-pub(crate) use stored::{MAINTAINED_BY, SELECTOR};
+pub use stored::MAINTAINED_BY;
+pub(crate) use stored::SELECTOR;
 
 use super::object::OwnerReader;
 use super::reconciler::{WAITS, merged, news, publish, run};

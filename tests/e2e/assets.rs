@@ -39,7 +39,7 @@ pub(crate) fn tool(name: &str) -> Result<PathBuf, String> {
 
 /// Runs `assets.sh`. Returns the folder that it prints.
 pub(crate) fn script(args: &[&str], envs: &[(&str, &str)]) -> Result<PathBuf, String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/assets.sh");
+    let script = fixtures::files::root().join("tests/controlplane/assets.sh");
     let mut command = Command::new(&script);
     command.args(args).envs(envs.iter().copied()).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| format!("`{}` cannot be run: {error}", script.display()))?;

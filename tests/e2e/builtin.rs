@@ -17,10 +17,10 @@ use fixtures::api_server::DECLARATIONS;
 use fixtures::wait::{SETTLED, eventually, for_some};
 
 /// The folder of the presets.
-pub(crate) const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/presets");
+pub(crate) const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/presets");
 
 /// The folder of the presets as policies.
-pub(crate) const POLICIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/policies");
+pub(crate) const POLICIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/policies");
 
 /// The kinds that presets are about, by version.
 pub(crate) const WITH_PRESETS: [(&str, &[&str]); 6] = [

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use kube_unions::authority::{CertificateAuthority, Validity};
+use kube_unions_webhook::authority::{CertificateAuthority, Validity};
 use rcgen::DnType;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -220,7 +220,7 @@ fn project(folder: &Path, version: &str, files: &[(&str, &str)]) {
 #[test]
 fn a_folder_is_followed_and_what_is_worse_than_what_is_served_is_not() {
     let workspace = Workspace::new("mounted");
-    let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/samples");
+    let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/samples");
     let now = SystemTime::now();
     let day = Duration::from_secs(DAY);
     let authority = CertificateAuthority::new("mounted", Validity::new(now, 30 * day)).unwrap();

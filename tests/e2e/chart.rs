@@ -20,7 +20,7 @@ mod trial;
 use serde_json::Value;
 
 /// The chart's folder.
-pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/kube-unions");
+pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/kube-unions");
 
 /// The release's name and namespace.
 pub(crate) const RELEASE: &str = "kube-unions";

@@ -28,7 +28,7 @@ use crate::process::Workspace;
 use crate::webhook::{self, Endpoint, Webhook};
 
 /// The CRD of `UnionDeclaration`.
-pub(crate) const DECLARATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook/crd.yaml");
+pub(crate) const DECLARATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/webhook/crd.yaml");
 
 /// The environment variable with the kubeconfig of a running cluster.
 const KUBECONFIG: &str = "KUBE_UNIONS_E2E_KUBECONFIG";

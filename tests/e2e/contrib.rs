@@ -26,7 +26,7 @@ use crate::webhook::kube_unions;
 use fixtures::wait::{SETTLED, eventually};
 
 /// The folder of the presets for the CRDs of other projects.
-const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/presets/contrib");
+const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/presets/contrib");
 
 const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
 

@@ -179,7 +179,7 @@ fn rows() -> Vec<PathBuf> {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/go")
+    fixtures::files::root().join("tests/cases/go")
 }
 
 /// The items of a list, none where there is no list.

@@ -21,8 +21,8 @@ use crate::process::{self, Process, Workspace};
 use crate::webhook::{Endpoint, listening};
 use fixtures::certificates::TestAuthority;
 
-const RUN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/image/run.sh");
-const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook");
+const RUN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/image/run.sh");
+const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/webhook");
 const STARTUP: Duration = Duration::from_secs(30);
 
 /// The name by which a pod may know the API server. Its certificate has it.

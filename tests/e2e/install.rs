@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook");
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/webhook");
 
 #[test]
 fn the_manifests_are_accepted_in_one_go() {

@@ -298,7 +298,7 @@ pub(crate) fn spec(crd: &mut Value) -> &mut Value {
 
 /// The folder of the samples.
 pub(crate) fn samples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/samples")
+    fixtures::files::root().join("manifests/samples")
 }
 
 fn read(path: &Path) -> String {

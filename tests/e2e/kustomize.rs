@@ -17,7 +17,7 @@ use crate::kubectl::{self, Output};
 use crate::process::Workspace;
 use crate::webhook::kube_unions;
 
-const CRD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/kustomize/crd.yaml");
+const CRD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/kustomize/crd.yaml");
 
 /// The name of the OpenAPI document in a [`Kustomization`].
 const DOCUMENT: &str = "openapi.json";

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::thread;
@@ -241,7 +240,7 @@ struct Row {
 
 impl Suite {
     fn read(file: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/patch").join(file);
+        let path = fixtures::files::root().join("tests/e2e/patch").join(file);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{file}: {error}"))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kube_unions::cli::with_built_in_defaults;
+use kube_unions::with_built_in_defaults;
 use kube_unions_policies::KubernetesVersion;
 use serde_json::{Value, json};
 
@@ -301,7 +301,8 @@ fn the_table_of_defaults_is_that_of_the_server() {
 #[test]
 fn the_schemas_of_built_in_kinds_are_those_of_the_server() {
     let Some(cluster) = Cluster::shared() else { return };
-    let shipped: Value = serde_json::from_str(include_str!("../../src/cli/commands/preview/schemas.json")).unwrap();
+    let shipped: Value =
+        serde_json::from_str(include_str!("../../crates/cli/src/commands/preview/schemas.json")).unwrap();
     let shipped = shipped["components"]["schemas"].as_object().unwrap();
     let mut served = BTreeMap::new();
     for path in ["api/v1", "apis/apps/v1", "apis/batch/v1", "apis/autoscaling/v2", "apis/networking.k8s.io/v1"] {

@@ -212,7 +212,7 @@ pub(crate) fn example(package: &str, name: &str, source: &str) -> PathBuf {
 /// Returns the path of a file. Panics if it is missing or older than its source.
 fn built(file: PathBuf, source: &str, build: &str) -> PathBuf {
     let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    let is_newer = modified(&file) > modified(&Path::new(env!("CARGO_MANIFEST_DIR")).join(source));
+    let is_newer = modified(&file) > modified(&fixtures::files::root().join(source));
     assert!(is_newer, "`{}` is missing or older than its source; run `{build}`", file.display());
     file
 }

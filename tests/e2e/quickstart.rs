@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::net::TcpStream;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ impl Quickstart {
     /// Starts it, and waits until it is as far as that.
     fn start(is_far_enough: impl Fn(&Self) -> bool) -> Self {
         let (folder, log) = (Workspace::new("quickstart"), Workspace::new("quickstart-log"));
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(SCRIPT);
+        let script = fixtures::files::root().join(SCRIPT);
         let binary = webhook::binary().unwrap_or_else(|message| panic!("{message}")).canonicalize().unwrap();
         let envs = [("TMPDIR", folder.path().to_str().unwrap()), ("KUBE_UNIONS_BIN", binary.to_str().unwrap())];
         let script = Process::start(&script, &[], &envs, &log.path().join("log"));

@@ -149,7 +149,7 @@ impl Webhook {
         let envs: Vec<_> = envs.into_iter().chain(self.envs.iter().map(|(name, value)| (*name, &**value))).collect();
         // The program of the image is linked statically, and so loads nothing.
         let preloads = self.envs.iter().any(|(name, _)| *name == "LD_PRELOAD");
-        let program = if preloads { PathBuf::from(env!("CARGO_BIN_EXE_kube-unions")) } else { binary()? };
+        let program = if preloads { PathBuf::from(env!("CARGO_BIN_EXE_kube-unions")) } else { server()? };
         let mut process = Process::start(&program, &args, &envs, &log);
         if self.ops_port == 0 {
             let [webhook, ops] = fixtures::wait::for_some(STARTUP, || {
@@ -309,20 +309,33 @@ pub(crate) fn run_program(program: &Path, args: &[&str], input: &str) -> Output 
     kubectl::run(command, &format!("kube-unions {}", args.join(" ")), input)
 }
 
-/// Returns the path of the release binary.
+/// Returns the path of the command line.
 pub(crate) fn binary() -> Result<PathBuf, String> {
     let path = env::var_os("KUBE_UNIONS_BIN").map_or_else(
         || {
-            let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let root = fixtures::files::root();
             let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
             target.join("release/kube-unions")
         },
         PathBuf::from,
     );
+    existing(path, "KUBE_UNIONS_BIN")
+}
+
+/// Returns the path of the program of the image, which is beside the command line unless a variable names it.
+pub(crate) fn server() -> Result<PathBuf, String> {
+    const VARIABLE: &str = "KUBE_UNIONS_WEBHOOK_BIN";
+    match env::var_os(VARIABLE) {
+        Some(path) => existing(path.into(), VARIABLE),
+        None => existing(binary()?.with_file_name("kube-unions-webhook"), VARIABLE),
+    }
+}
+
+fn existing(path: PathBuf, variable: &str) -> Result<PathBuf, String> {
     if path.is_file() {
         Ok(path)
     } else {
-        Err(format!("there is no `{}`: run `make build` first, or set KUBE_UNIONS_BIN", path.display()))
+        Err(format!("there is no `{}`: run `make build` first, or set {variable}", path.display()))
     }
 }
 

@@ -7,11 +7,11 @@ mod store;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fixtures::wait::{SOON, until};
-use kube_unions::authority::{CertificateAuthority, CertificatePair, ServingCertificate, Validity};
-use kube_unions::controllers::{
+use kube_unions_webhook::authority::{CertificateAuthority, CertificatePair, ServingCertificate, Validity};
+use kube_unions_webhook::controllers::{
     CertificateSignals, RegisteredBundle, ServiceReference, Timing, Trust, ca_bundle, share_certificate,
 };
-use kube_unions::telemetry::Metrics;
+use kube_unions_webhook::telemetry::Metrics;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject;

@@ -25,7 +25,7 @@ mod test;
 mod verify;
 
 use clap::CommandFactory;
-use kube_unions::cli::Cli;
+use kube_unions::Cli;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;

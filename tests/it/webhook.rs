@@ -14,9 +14,9 @@ pub(crate) mod wire;
 
 use fixtures::crds;
 use fixtures::reviews::{self, declaration, declared_catalog};
-use kube_unions::webhook::{Config, Reviewer, Timeouts};
 use kube_unions_core::admission::{self, ReviewError};
 use kube_unions_core::catalog::Catalog;
+use kube_unions_webhook::webhook::{Config, Reviewer, Timeouts};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -19,7 +19,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// One of the four resources, in the order in which the objects of a kind are created: a policy that normalises comes before
 /// the policy that rejects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum PolicyResource {
+pub enum PolicyResource {
     MutatingPolicy,
     MutatingBinding,
     ValidatingPolicy,
@@ -47,7 +47,7 @@ pub(super) struct ServedPolicies {
 pub(super) type PolicyEvent = (PolicyResource, Watched);
 
 impl PolicyResource {
-    pub(crate) const ALL: [Self; 4] =
+    pub const ALL: [Self; 4] =
         [Self::MutatingPolicy, Self::MutatingBinding, Self::ValidatingPolicy, Self::ValidatingBinding];
 
     pub(super) fn of(object: &PolicyObject) -> Option<Self> {
@@ -64,11 +64,11 @@ impl PolicyResource {
         }
     }
 
-    pub(crate) fn kind(self) -> &'static str {
+    pub fn kind(self) -> &'static str {
         self.names().0
     }
 
-    pub(crate) fn plural(self) -> &'static str {
+    pub fn plural(self) -> &'static str {
         self.names().1
     }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The label of every object that `serve` maintains.
-pub(crate) const MAINTAINED_BY: &str = "kube-unions.dev/maintained-by";
+pub const MAINTAINED_BY: &str = "kube-unions.dev/maintained-by";
 const SERVE: &str = "serve";
 
 /// Selects every object that `serve` maintains.

@@ -4,7 +4,6 @@
 //! registration minutes later. They serialize in the form that the API server returns; any other form would differ from the
 //! stored object at every resync.
 
-use clap::{Args, ValueEnum};
 use kube_unions_core::names::is_dns_subdomain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,41 +17,25 @@ const MOST_CONDITIONS: usize = 64;
 /// Longest name or value of a label, in bytes.
 const LONGEST_NAME: usize = 63;
 
-/// Settings of the entries for objects. The comments are the help of `serve`.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
+/// Settings of the entries for objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryOptions {
-    /// Fail or allow a write of a custom resource when the API server cannot call the webhook
-    #[arg(long, value_enum, default_value_t = Self::default().failure_policy, requires = "service")]
+    /// The fate of a write of a custom resource.
     pub failure_policy: FailurePolicy,
-
-    /// Fail or allow a write of a built-in type when the API server cannot call the webhook
-    #[arg(long, value_enum, default_value_t = Self::default().builtin_failure_policy, requires = "service")]
+    /// The fate of a write of a built-in type.
     pub builtin_failure_policy: FailurePolicy,
-
-    /// Let the API server wait this many seconds for an answer, from 1 to 30
-    #[arg(
-        long, value_name = "SECONDS", default_value_t = Self::default().timeout_seconds, requires = "service",
-        value_parser = clap::value_parser!(u8).range(1..=30)
-    )]
+    /// Seconds that the API server waits for an answer, from 1 to 30.
     pub timeout_seconds: u8,
-
-    /// Review only requests that meet all these CEL conditions: [{"name": "...", "expression": "..."}]
-    #[arg(long, value_name = "JSON", default_value = "[]", hide_default_value = true, requires = "service")]
+    /// Conditions that a request meets to be reviewed.
     pub match_conditions: MatchConditions,
-
-    /// Review only objects that this label selector matches: {"matchLabels": {...}, "matchExpressions": [...]}
-    #[arg(long, value_name = "JSON", default_value = "{}", hide_default_value = true, requires = "service")]
+    /// The objects that are reviewed.
     pub object_selector: LabelSelector,
-
-    /// Review only objects of namespaces that this label selector matches; kube-system, the Service's namespace and
-    /// --exclude-namespace stay excluded
-    #[arg(long, value_name = "JSON", default_value = "{}", hide_default_value = true, requires = "service")]
+    /// The namespaces whose objects are reviewed, without those that are always excluded.
     pub namespace_selector: LabelSelector,
 }
 
 /// Fate of a write when the webhook cannot be called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
-#[value(rename_all = "PascalCase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum FailurePolicy {
     /// Fail the write.
     Fail,

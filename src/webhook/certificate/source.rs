@@ -1,7 +1,7 @@
 //! The source of the serving certificate, the policy about clients, and the errors of both.
 
 use crate::authority::{AuthorityError, CertificatePair, LOCAL, ServingCertificate, X509Fault, for_development};
-use crate::files::{self, FileAccess};
+use kube_unions_command::files::{self, FileAccess};
 use rustls::pki_types::{ServerName, pem};
 use rustls::server::VerifierBuilderError;
 use std::path::{Path, PathBuf};

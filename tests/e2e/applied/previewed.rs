@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use serde_json::{Map, Value, json};
 
-use kube_unions::cli::predicted_applies;
+use kube_unions::predicted_applies;
 use kube_unions_core::admission::ReviewOutcome;
 
 use super::law::{RandomKind, define, enforce};

@@ -68,7 +68,7 @@ fn extra_arguments_are_the_flags_that_no_value_renders() {
     }
     // They replace the cluster, or the certificate.
     let without_a_cluster = ["--from", "--tls-ca-file", "--tls-self-signed"].map(str::to_owned);
-    let reference = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/flags.md")).unwrap();
+    let reference = fs::read_to_string(fixtures::files::root().join("docs/reference/flags.md")).unwrap();
     let (_, section) = reference.split_once("\n## kube-unions serve\n").expect("the reference has the command");
     let section = section.split("\n## ").next().unwrap();
     let flags = section.lines().filter_map(|line| line.strip_prefix("| `--")?.split([' ', '`']).next());

@@ -9,7 +9,7 @@ use super::helm::Helm;
 use crate::kind::parse;
 use fixtures::files::assert_generated;
 
-const KUSTOMIZATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook/kustomization.yaml");
+const KUSTOMIZATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/webhook/kustomization.yaml");
 const HEADER: &str = "# Made from charts/kube-unions by `make manifests`.\n";
 
 /// Labels and annotations that only Helm uses.

@@ -95,7 +95,7 @@ fn unregister_wins_against_a_webhook_that_runs() {
     let kubectl = control_plane.kubectl("unregister");
     let kubeconfig = format!("--kubeconfig={}", control_plane.admin_kubeconfig().display());
     let unregister = |timeout: &str| kube_unions(&["unregister", &kubeconfig, &format!("--timeout={timeout}")], "");
-    kubectl.run(&["apply", "-k", concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook")]).accepted();
+    kubectl.run(&["apply", "-k", concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/webhook")]).accepted();
 
     let webhook = control_plane.account_client("kube-unions", "kube-unions");
     while_registering(&webhook, |refused| {

@@ -10,7 +10,7 @@ use super::logs;
 use crate::control_plane::ControlPlane;
 use crate::http::Client;
 use crate::process::Process;
-use crate::webhook::{binary, listening};
+use crate::webhook::{listening, server};
 use fixtures::wait::{SOON, for_some};
 
 /// A container that runs or has ended.
@@ -65,7 +65,7 @@ impl Container {
         let log = folder.join(logs::file(&namespace, &text(&pod["metadata"]["name"]), &name));
         // A pod of the same name may have run before.
         let _ = fs::remove_file(&log);
-        let mut process = Process::start(&binary().unwrap_or_else(|message| panic!("{message}")), &args, &envs, &log);
+        let mut process = Process::start(&server().unwrap_or_else(|message| panic!("{message}")), &args, &envs, &log);
         let declared = <[u16; 2]>::try_from(declared).ok();
         let listens = declared.map(|_| {
             for_some(SOON, || {

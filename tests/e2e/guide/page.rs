@@ -10,7 +10,7 @@ use std::path::Path;
 use super::exceptions::is_exception;
 use super::shell::Shell;
 
-pub(super) const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
+pub(super) const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Commands that run in one shell.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use crate::cluster::{is_left_out, say};
 use crate::kind::documents;
 use crate::kubectl;
 
-const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/commands/compile/kustomize/builtin.json");
-const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane");
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/compile/kustomize/builtin.json");
+const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/controlplane");
 
 #[test]
 fn the_rules_of_built_in_kinds_are_those_in_kustomize() {

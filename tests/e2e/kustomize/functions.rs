@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{CRD, Kustomization, object};
 use crate::kind::documents;
 
-const FUNCTION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/kustomize/annotate.yaml");
+const FUNCTION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/kustomize/annotate.yaml");
 
 const UNIONS: &str = "kube-unions.dev/unions";
 

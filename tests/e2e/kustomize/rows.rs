@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{DOCUMENT, Kustomization, object, patches};
 use crate::kind::documents;
 
-const ROWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/kustomize/rows.yaml");
+const ROWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/kustomize/rows.yaml");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

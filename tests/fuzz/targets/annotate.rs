@@ -1,7 +1,7 @@
 //! Annotates any text as manifests: annotating twice changes nothing, and a text without declarations stays as it is.
 #![no_main]
 
-use kube_unions::cli::annotated;
+use kube_unions::annotated;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(once) = annotated(text) else { return };

@@ -1,8 +1,8 @@
 //! Any JSON as a stored webhook configuration: one write completes it, a second one changes nothing, and foreign entries stay.
 #![no_main]
 
-use kube_unions::authority::{CertificateAuthority, Validity};
-use kube_unions::controllers::{EntryOptions, Registering, Registration};
+use kube_unions_webhook::authority::{CertificateAuthority, Validity};
+use kube_unions_webhook::controllers::{EntryOptions, Registering, Registration};
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_fuzz::CATALOG;
 use serde_json::Value;

@@ -5,8 +5,8 @@
 #![no_main]
 
 use k8s_openapi::ByteString;
-use kube_unions::authority::{CertificateAuthority, Validity};
-use kube_unions::controllers::{RegisteredBundle, ca_bundle, renewed};
+use kube_unions_webhook::authority::{CertificateAuthority, Validity};
+use kube_unions_webhook::controllers::{RegisteredBundle, ca_bundle, renewed};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,7 +1,7 @@
 //! Any text as files of suites: each suite that is read has a test.
 #![no_main]
 
-use kube_unions::cli::suites;
+use kube_unions::suites;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(tests) = suites(text) else { return };

@@ -2,7 +2,7 @@
 
 use super::{Folder, binary, run, visible_commands};
 use clap::CommandFactory;
-use kube_unions::cli::Cli;
+use kube_unions::Cli;
 use serde_json::json;
 use std::process::{Command, Stdio};
 

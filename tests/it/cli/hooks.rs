@@ -29,7 +29,7 @@ fn faulty() -> String {
 }
 
 fn folder() -> Folder {
-    let annotated = kube_unions::cli::annotated(CRD).unwrap();
+    let annotated = kube_unions::annotated(CRD).unwrap();
     Folder::new(&[
         ("crd.yaml", CRD),
         ("annotated crd.yaml", &annotated),

@@ -67,7 +67,7 @@ const UNREADABLE_INPUT: [&str; 3] = ["unreadable-input", "error", "A file or a d
 fn rules_of_lint() -> Vec<[String; 3]> {
     let output = Command::new(env!("CARGO_BIN_EXE_kube-unions"))
         .args(["lint", "-o", "sarif", "manifests/samples/rollout/crd.yaml"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(fixtures::files::root())
         .output()
         .unwrap();
     let log: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -3,7 +3,7 @@
 use super::{assert_page, code, table};
 use clap::builder::StyledStr;
 use clap::{Arg, Command, CommandFactory};
-use kube_unions::cli::Cli;
+use kube_unions::Cli;
 
 const INTRODUCTION: &str = "\
 # Flags

@@ -3,7 +3,7 @@
 use super::assert_page;
 use fixtures::files::{files, parse, root};
 use jsonschema::Validator;
-use kube_unions::cli::{annotated, suite_schema};
+use kube_unions::{annotated, suite_schema};
 use kube_unions_core::declaration::{ANNOTATION, annotation_json_schema, union_declaration_json_schema};
 use serde_json::{Value, json};
 

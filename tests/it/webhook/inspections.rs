@@ -2,9 +2,9 @@
 
 use super::wire::{Answer, Request, Running, token, until};
 use fixtures::reviews;
-use kube_unions::webhook::Inspector;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::declaration::{Declaration, Fault, FaultKind};
+use kube_unions_webhook::webhook::Inspector;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

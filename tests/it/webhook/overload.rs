@@ -2,7 +2,7 @@
 
 use super::wire::{Request, Running, Wire, padded_review, review, until};
 use super::{Begun, MIB, gated, open};
-use kube_unions::webhook::Limits;
+use kube_unions_webhook::webhook::Limits;
 use std::num::NonZero;
 use std::thread::available_parallelism;
 use tokio::sync::mpsc;

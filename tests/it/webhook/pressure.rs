@@ -2,8 +2,8 @@
 
 use super::wire::{Request, Running, SOON, Wire, padded_review, review, until};
 use super::{MIB, gated, open};
-use kube_unions::webhook::{Config, Limits, Reviewer, Timeouts};
 use kube_unions_core::admission::{ReviewError, review_within};
+use kube_unions_webhook::webhook::{Config, Limits, Reviewer, Timeouts};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,10 +3,9 @@
 use super::wire::{Answer, Nobody, Request, Wire, review, trusting};
 use crate::cli::Folder;
 use crate::cli::terminal::open_terminal;
-use clap::ValueEnum;
 use fixtures::terminal::{is_raw, without_styles};
 use fixtures::{crds, reviews};
-use kube_unions::supervision::ServeTask;
+use kube_unions_webhook::supervision::ServeTask;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -374,7 +373,7 @@ fn the_end_of_any_task_ends_the_process() {
     let nobody = Nobody::new();
     let folder = down(&nobody);
     let arguments = [&CLUSTER[..], &["--register", "--enforcement=policies"]].concat();
-    for task in ServeTask::value_variants() {
+    for task in ServeTask::ALL {
         for (fault, end) in [("", "panicked, see above"), ("=return", "ended")] {
             let fault = format!("{}{fault}", task.name());
             let Output { status, stderr, .. } =

@@ -1,10 +1,10 @@
 //! A server in this process, and a client that sends exact bytes.
 
 use fixtures::reviews;
-use kube_unions::telemetry::Metrics;
-use kube_unions::webhook::{Addresses, CertificateSource, Config, Inspector, Server};
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
+use kube_unions_webhook::telemetry::Metrics;
+use kube_unions_webhook::webhook::{Addresses, CertificateSource, Config, Inspector, Server};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ALL_VERSIONS, ClientConfig, RootCertStore, SupportedProtocolVersion};

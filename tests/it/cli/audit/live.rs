@@ -120,7 +120,7 @@ fn definition() -> Value {
 
 /// Returns a CRD as an API server has it, which keeps the annotation only.
 fn stored(text: &str) -> Value {
-    let mut definition = yaml(&kube_unions::cli::annotated(text).unwrap());
+    let mut definition = yaml(&kube_unions::annotated(text).unwrap());
     definition["status"] = established(&definition["spec"]["names"]);
     definition
 }

@@ -4,7 +4,7 @@ use super::{EXPIRY, Mounted, authority, client, failed_to_reload, now, serving};
 use crate::webhook::wire::{Request, Running, Wire, review, trusting, until};
 use fixtures::certificates::TestAuthority;
 use futures::FutureExt;
-use kube_unions::webhook::{Announcer, ClientPolicy};
+use kube_unions_webhook::webhook::{Announcer, ClientPolicy};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};

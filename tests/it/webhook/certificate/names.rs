@@ -3,8 +3,8 @@
 use super::{EXPIRY, Mounted, authority, expire, failed_to_reload, now};
 use crate::webhook::wire::{Running, config, trusting, until};
 use fixtures::certificates::TestAuthority;
-use kube_unions::authority::CertificatePair;
-use kube_unions::webhook::{CertificateSource, Config};
+use kube_unions_webhook::authority::CertificatePair;
+use kube_unions_webhook::webhook::{CertificateSource, Config};
 use rcgen::{DnType, ExtendedKeyUsagePurpose, SanType};
 use rustls::pki_types::ServerName;
 use std::sync::Arc;

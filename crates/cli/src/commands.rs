@@ -1,0 +1,138 @@
+//! The commands of the program. Those that run and maintain the webhook are in `kube-unions-webhook`.
+
+mod annotate;
+mod audit;
+mod certs;
+mod check_cel;
+mod compile;
+mod completion;
+mod explain;
+mod generate;
+mod lint;
+mod man;
+mod normalize;
+mod patch;
+mod preview;
+mod review;
+mod test;
+
+use crate::report::output::{HELP_WIDTH, STYLES};
+use clap::{Command as ClapCommand, Subcommand};
+use kube_unions_webhook::commands::{install_crd, serve, unregister, verify, version};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub use annotate::annotated;
+pub use preview::{predicted_applies, with_built_in_defaults};
+pub use test::{suite_schema, suites};
+
+/// The groups of commands in the help of the program, each with its first command.
+const GROUPS: [(&str, &str); 5] = [
+    ("Write unions", "generate"),
+    ("Try them", "explain"),
+    ("On a cluster", "audit"),
+    ("Run the webhook", "serve"),
+    ("Other commands", "completion"),
+];
+
+/// The commands, in the order of their groups.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Declare unions on CRDs from the markers of their Go types
+    Generate(generate::GenerateArgs),
+    /// Move `x-kubernetes-unions` in CRDs into the annotation that clusters keep
+    Annotate(annotate::AnnotateArgs),
+    /// Report faults in the unions that CRDs and `UnionDeclarations` declare
+    Lint(lint::LintArgs),
+    /// Compare unions with the CEL rules that a CRD has beside them
+    #[command(hide = true)]
+    CheckCel(check_cel::CheckCelArgs),
+    /// Compile unions to admission policies and rules in CRDs, which need no webhook
+    Compile(Box<compile::CompileArgs>),
+    /// Print the OpenAPI document from which kustomize learns how custom resources merge
+    Openapi(compile::OpenapiArgs),
+    /// Show the unions of a kind as a tree
+    Explain(explain::ExplainArgs),
+    /// Predict which unions an upgrade leaves invalid, without a cluster
+    Preview(preview::PreviewArgs),
+    /// Print objects as the webhook normalises them
+    Normalize(normalize::NormalizeArgs),
+    /// Answer an `AdmissionReview` as the webhook does
+    Review(review::ReviewArgs),
+    /// Create, apply and send strategic merge patches, also for custom resources
+    Patch(patch::PatchArgs),
+    /// Run the tests of unions in files and folders
+    Test(test::TestArgs),
+    /// Find stored objects that the webhook would reject or change
+    Audit(audit::AuditArgs),
+    /// Check that a cluster enforces unions
+    Verify(verify::VerifyArgs),
+    /// Install or upgrade the CRD of `UnionDeclaration` in a cluster
+    InstallCrd(install_crd::InstallCrdArgs),
+    /// Remove the webhook's registration from a cluster
+    Unregister(unregister::UnregisterArgs),
+    /// Run the admission webhook
+    Serve(Box<serve::ServeArgs>),
+    /// Create a certificate authority and a serving certificate for development
+    Certs(certs::CertsArgs),
+    /// Print a completion script
+    Completion(completion::CompletionArgs),
+    /// Print the version
+    Version(version::VersionArgs),
+    /// Write the manual pages, for packages
+    #[command(hide = true)]
+    Man(man::ManArgs),
+    /// Complete the arguments of `kubectl unions`. The last one is unfinished.
+    #[command(skip)]
+    CompleteForKubectl(Vec<OsString>),
+}
+
+/// Lists the commands of the program in groups, as kubectl does.
+pub(super) fn grouped(program: ClapCommand) -> ClapCommand {
+    let header = STYLES.get_header();
+    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    let starts = |command: &&ClapCommand| GROUPS.iter().find(|(_, first)| *first == command.get_name());
+    let visible: Vec<&ClapCommand> = program.get_subcommands().filter(|command| !command.is_hide_set()).collect();
+    for group in visible.chunk_by(|_, next| starts(next).is_none()) {
+        let (heading, _) = group.first().and_then(starts).unwrap_or(&("Commands", ""));
+        let list = ClapCommand::new("")
+            .max_term_width(HELP_WIDTH)
+            .disable_help_subcommand(true)
+            .help_template("{subcommands}");
+        let list = list.styles(STYLES).subcommands(group.iter().copied().cloned()).render_help();
+        template.extend([format!("\n{header}{heading}:{header:#}\n{}", list.ansi())]);
+    }
+    template.extend([format!("\n{header}Options:{header:#}\n{{options}}{{after-help}}")]);
+    program.help_template(template)
+}
+
+impl Command {
+    /// Runs the command. `program` returns the whole command line.
+    pub(super) fn run(self, program: impl FnOnce() -> ClapCommand) -> anyhow::Result<ExitCode> {
+        let verdict = match self {
+            Self::Serve(arguments) => return serve::run(*arguments),
+            Self::Review(arguments) => review::run(&arguments)?,
+            Self::Normalize(arguments) => normalize::run(&arguments)?,
+            Self::Lint(arguments) => lint::run(&arguments)?,
+            Self::Test(arguments) => test::run(&arguments)?,
+            Self::Audit(arguments) => audit::run(&arguments)?,
+            Self::Preview(arguments) => preview::run(&arguments)?,
+            Self::Annotate(arguments) => annotate::run(&arguments)?,
+            Self::Generate(arguments) => generate::run(&arguments)?,
+            Self::CheckCel(arguments) => check_cel::run(&arguments)?,
+            Self::Compile(arguments) => compile::run(&arguments)?,
+            Self::Openapi(arguments) => compile::openapi(&arguments)?,
+            Self::Explain(arguments) => explain::run(&arguments)?,
+            Self::Patch(arguments) => patch::run(&arguments)?,
+            Self::Certs(arguments) => certs::run(&arguments)?,
+            Self::Verify(arguments) => verify::run(&arguments)?,
+            Self::InstallCrd(arguments) => install_crd::run(&arguments)?,
+            Self::Unregister(arguments) => unregister::run(&arguments)?,
+            Self::Completion(arguments) => completion::run(&arguments, &program())?,
+            Self::Version(arguments) => version::run(&arguments, crate::PROGRAM)?,
+            Self::Man(arguments) => man::run(&arguments, program())?,
+            Self::CompleteForKubectl(words) => completion::complete_for_kubectl(&words, program())?,
+        };
+        Ok(verdict.into())
+    }
+}

@@ -1,0 +1,184 @@
+//! `annotate`: moves each `x-kubernetes-unions` in the schemas of CRDs into the annotation that clusters keep.
+//!
+//! It edits text, so comments, order and other documents stay as they are. It works as a Helm post-renderer and, because it
+//! edits the items of any list, as a KRM function of kustomize.
+
+use crate::input::crd::EditableCrd;
+use crate::input::kinds::{self, BuiltinUnionsArg};
+use crate::input::manifest::{self, Document, EditedFile, ManifestFile, PathArgs, Stream};
+use crate::input::require::RequireArg;
+use crate::input::values::only;
+use crate::report::Verdict;
+use crate::report::diagnostic::{self, Diagnostic};
+use crate::report::output::{self, Paint};
+use anyhow::bail;
+use clap::Args;
+use kube_unions_core::declaration::FaultKind;
+use kube_unions_manifests::counts::{count, grouped};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+const PATHS: &str = "Files and folders with manifests, `-` is standard input [default: standard input]";
+
+/// Arguments of `annotate`.
+#[derive(Debug, Args)]
+#[command(mut_args(only("paths", |paths| paths.help(PATHS))), after_help = "\
+The API server drops `x-kubernetes-unions` from the schema of a CRD, but keeps annotations. Other documents pass unchanged. \
+Annotating twice changes nothing.
+
+Examples:
+  # Annotate the CRDs of a kustomization
+  kubectl kustomize . | kube-unions annotate | kubectl apply -f -
+
+  # Annotate the CRDs of a chart
+  helm install shop ./shop --post-renderer kube-unions \\
+    --post-renderer-args annotate
+
+  # Fail in CI if a CRD is not annotated
+  kube-unions annotate --check config/crd/bases
+
+Exit codes:
+  0  every declaration is valid (with --check also: nothing would change)
+  1  a declaration has an error, as `lint` reports it, or would change, or with --require: there is none; the \
+output is complete
+  2  an input could not be read")]
+pub(crate) struct AnnotateArgs {
+    #[command(flatten)]
+    paths: PathArgs,
+    /// Print no manifests; exit with 1 if a CRD would change
+    #[arg(long)]
+    check: bool,
+    #[command(flatten)]
+    require: RequireArg,
+}
+
+/// Messages for standard error.
+#[derive(Default)]
+struct Messages {
+    /// Messages that set the exit code to 1.
+    errors: Vec<String>,
+    notices: Vec<String>,
+    counts: AnnotateCounts,
+}
+
+/// The number of things in the input.
+#[derive(Default)]
+struct AnnotateCounts {
+    definitions: usize,
+    /// The declarations in schemas and annotations.
+    declarations: usize,
+    /// The declarations that are moved.
+    moved: usize,
+}
+
+pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
+    let mut paths = arguments.paths.all();
+    if paths.is_empty() {
+        if std::io::stdin().is_terminal() {
+            bail!("no input: name files or folders, or pipe manifests into the command");
+        }
+        paths.push(PathBuf::from("-"));
+    }
+    let manifests = manifest::files(&paths);
+    manifest::fail_on(&manifests.problems)?;
+
+    let (mut stream, mut messages) = (Stream::default(), Messages::default());
+    for file in &manifests.files {
+        let edited = annotate(file, arguments.check, &mut messages)?;
+        stream.push(&edited.text, edited.format);
+    }
+    for line in messages.notices.iter().chain(&messages.errors) {
+        output::note(line);
+    }
+    if !arguments.check {
+        output::print(stream.into_text())?;
+    }
+    let Messages { errors, counts, .. } = messages;
+    if manifests.files.iter().all(|file| file.documents().is_empty()) {
+        return Ok(arguments.require.warn(format_args!("nothing to annotate: {}", manifest::empty(&paths))));
+    }
+    if errors.is_empty() && counts.declarations == 0 {
+        return Ok(arguments.require.warn(format_args!("nothing to annotate: {}", counts.found())));
+    }
+    let moved = if arguments.check { "to move" } else { "moved" };
+    output::note(format_args!("{}, {} {moved}", counts.found(), grouped(counts.moved)));
+    Ok(Verdict::rejected_if(!errors.is_empty()))
+}
+
+impl AnnotateCounts {
+    fn found(&self) -> String {
+        format!("{}, {}", count(self.definitions, "CRD"), count(self.declarations, "declaration"))
+    }
+}
+
+/// Returns a text of manifests, YAML or JSON, with its CRDs annotated. Every other byte stays as it is. Faults of the
+/// declarations are ignored.
+pub fn annotated(text: &str) -> anyhow::Result<String> {
+    let file = manifest::file(Path::new("-"), text.as_bytes().to_vec())?;
+    Ok(annotate(&file, false, &mut Messages::default())?.text)
+}
+
+/// Annotates the CRDs of a file.
+fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow::Result<EditedFile> {
+    let edited = manifest::edit_crds(file, |document| {
+        let crd = EditableCrd::read(document)?;
+        messages.counts.definitions += 1;
+        messages.counts.declarations += crd.places().len();
+        let misplaced = match crd.misplaced() {
+            Ok(misplaced) => misplaced,
+            Err(problem) => {
+                messages.errors.push(manifest::line_about(document, &problem));
+                return Ok(Vec::new());
+            }
+        };
+        if crd.extensions.is_empty() && misplaced.is_none() {
+            // Only `lint` is strict with the declarations of the annotation.
+            messages.add(Diagnostic::of_misspellings(document));
+            return Ok(Vec::new());
+        }
+        let misplaced_places =
+            misplaced.iter().flat_map(|(content, _)| content.values()).map(BTreeMap::len).sum::<usize>();
+        messages.counts.declarations += misplaced_places;
+        let (marked, removed) = misplaced.unzip();
+        let marked = marked.unwrap_or_default();
+        if removed.is_some() {
+            messages.add_diagnostics(&crd.annotated(&marked)?);
+        } else {
+            messages.add_diagnostics(document);
+        }
+        let (mut edits, problem) = crd.move_to_annotation(&marked)?;
+        edits.extend(removed);
+        messages.errors.extend(problem.map(|problem| manifest::line_about(document, &problem)));
+        if !edits.is_empty() {
+            messages.counts.moved += crd.extensions.len() + misplaced_places;
+        }
+        if check && !edits.is_empty() {
+            messages.errors.push(manifest::line_about(document, "would change"));
+        }
+        Ok(edits)
+    })?;
+    messages.notices.extend_from_slice(&edited.notices);
+    Ok(edited)
+}
+
+impl Messages {
+    /// Adds what `lint` reports about a CRD.
+    fn add_diagnostics(&mut self, document: &Document) {
+        let assembly = kinds::assemble(vec![document.clone()], BuiltinUnionsArg::Ignored);
+        let found = diagnostic::diagnose(&assembly).into_iter();
+        self.add(found.filter(|diagnostic| diagnostic.rule != FaultKind::MisplacedAnnotation));
+    }
+
+    fn add(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        let paint = Paint::of(&std::io::stderr());
+        let mut known = BTreeSet::new();
+        for found in diagnostics {
+            let line = diagnostic::line(&found, paint);
+            if known.insert(line.clone()) {
+                let lines = if found.is_error() { &mut self.errors } else { &mut self.notices };
+                lines.push(line);
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Audits the objects of files by the kinds that the same files describe.
+//!
+//! Objects are judged as admission sees them, with the defaults of their schema. All files are read before the first object is
+//! judged: a CRD may be in the last of them. Objects are read once more then, one after the other.
+
+use super::AuditArgs;
+use super::auditor::{Auditor, warn_of_faults};
+use super::report::AuditReport;
+use crate::commands::explain;
+use crate::input::kinds::{self, entry_of};
+use crate::input::manifest::{self, Document, ManifestRole};
+use crate::report::progress;
+use crate::report::sarif::FilePlace;
+use crate::report::{Verdict, output};
+use anyhow::bail;
+use kube_unions_api::ListedObject;
+use kube_unions_command::signals::StopFlag;
+use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_manifests::counts::grouped;
+use kube_unions_manifests::misspelt::KnownKinds;
+use std::collections::BTreeSet;
+
+/// Audits every object of the files.
+pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
+    let paths = [&*arguments.sources.from, &arguments.filename].concat();
+    let mut files = manifest::index(&paths);
+    let mut assembly = kinds::assemble(files.kinds(), arguments.sources.builtin_unions);
+    let total = files.objects();
+    assembly.documents += total;
+    let problems: Vec<_> = files.problems.iter().chain(&assembly.problems).cloned().collect();
+    if assembly.catalog.entries().is_empty() {
+        manifest::fail_on(&problems)?;
+        match assembly.missing(&paths) {
+            Some(missing) => bail!(missing),
+            None => bail!(explain::NO_UNIONS),
+        }
+    }
+    let place = format!("with unions in {}", manifest::list(&paths));
+    let kinds = kinds::asked::entries(assembly.catalog.entries(), &arguments.kinds, &place)?;
+    if total == 0 && problems.is_empty() {
+        bail!("no objects in {}: only what describes kinds", manifest::list(&paths));
+    }
+    warn_of_faults(&assembly.catalog, "`kube-unions lint` names them");
+
+    let report = AuditReport::open(arguments.output, kinds.iter().map(|entry| entry.gvk()), true);
+    let mut auditor = Auditor::new(report, arguments.require);
+    for problem in problems {
+        auditor.problem(problem, None);
+    }
+    // From here on an interrupt must close the report. Before, it ends the process as usual.
+    let stop = StopFlag::new()?;
+    let total = total as u64;
+    let progress = progress::bar(Some(total), "objects");
+    let mut seen = BTreeSet::new();
+    let (mut done, mut passed_over) = (0, 0);
+    let mut interrupted = None;
+    let (mut known, mut near_misses) = (KnownKinds::new(assembly.kinds()), Vec::new());
+    for document in files.documents(ManifestRole::Objects) {
+        let document = match document {
+            Ok(document) if document.describes_kinds() => continue,
+            Ok(document) => document,
+            Err(problem) => {
+                auditor.problem(problem, Some(&progress));
+                continue;
+            }
+        };
+        if stop.is_asked() {
+            interrupted = Some(format!("after {} of {} documents", grouped(done), grouped(total)));
+            break;
+        }
+        done += 1;
+        progress.inc(1);
+        progress.set_message(document.file.display().to_string());
+        let Some(entry) = entry_of(&assembly.catalog, &document) else {
+            passed_over += 1;
+            near_misses.extend(known.warning(&document));
+            continue;
+        };
+        if kinds.iter().any(|kind| kind.gvk() == entry.gvk()) && is_within(arguments, entry, &document) {
+            seen.insert(entry.gvk().group_kind());
+            let text = match assembly.completed(&document) {
+                Ok(text) => text,
+                Err(error) => {
+                    auditor.problem(format_args!("{}: {}: {error}", document.file.display(), document.title()), None);
+                    continue;
+                }
+            };
+            let (namespace, name) = (document.namespace.as_deref(), document.name.as_deref());
+            let (namespace, name) = (namespace.unwrap_or_default(), name.unwrap_or_default());
+            auditor.audit(entry, ListedObject { text: &text, namespace, name }, |field| {
+                Some(FilePlace { file: &document.file, position: document.position(&field.to_pointer()) })
+            })?;
+            auditor.report.flush_if_full(&progress)?;
+        }
+    }
+    drop(progress);
+    for warning in near_misses {
+        output::warn(warning);
+    }
+    auditor.tally.kinds = seen.len() as u64;
+    auditor.tally.passed_over = Some(passed_over);
+    auditor.finish(interrupted)
+}
+
+/// Returns true if an object is in the namespace that the user asks for. An object that names no namespace would be created there.
+fn is_within(arguments: &AuditArgs, entry: &CatalogEntry, document: &Document) -> bool {
+    let namespaced = entry.resource().is_none_or(|resource| resource.namespaced);
+    match (&arguments.namespace, &document.namespace) {
+        (Some(asked), Some(own)) if namespaced => asked == own,
+        _ => true,
+    }
+}

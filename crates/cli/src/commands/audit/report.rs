@@ -1,0 +1,116 @@
+//! The output of an audit as a table, JSON or SARIF. Every format is written while findings come in, through a bounded buffer.
+
+mod table;
+
+use super::AuditFormat;
+use super::rules::{AuditRule, Impact, ObjectFinding};
+use super::tally::AuditEnd;
+use crate::report::json_list::{JsonList, present};
+use crate::report::output;
+use crate::report::sarif::SarifLog;
+use indicatif::ProgressBar;
+use kube_unions_core::names::GroupVersionKind;
+use serde_json::{Value, json};
+use table::Table;
+
+/// The report is written when this many bytes are buffered.
+const FULL: usize = 1 << 16;
+
+/// A report that is being written.
+pub(super) enum AuditReport {
+    Table(Table),
+    /// One JSON object: the kinds, the findings, the summary.
+    Json(JsonList),
+    Sarif(SarifLog),
+}
+
+impl AuditReport {
+    /// Begins the report of an audit of these kinds. `in_files` adds the places of fields in files.
+    pub(super) fn open<'k>(
+        format: AuditFormat,
+        kinds: impl Iterator<Item = &'k GroupVersionKind>,
+        in_files: bool,
+    ) -> Self {
+        match format {
+            AuditFormat::Table => Self::Table(Table::new(in_files, kinds)),
+            AuditFormat::Json => {
+                let kinds: Value = kinds
+                    .map(|GroupVersionKind { group, version, kind }| {
+                        json!({"group": group, "version": version, "kind": kind})
+                    })
+                    .collect();
+                Self::Json(JsonList::begin(format!("{{\n  \"kinds\": {kinds},\n  \"findings\": ["), "  "))
+            }
+            AuditFormat::Sarif => Self::Sarif(SarifLog::begin(AuditRule::ALL.map(AuditRule::sarif))),
+        }
+    }
+
+    pub(super) fn add(&mut self, finding: &ObjectFinding<'_>) -> anyhow::Result<()> {
+        match self {
+            Self::Table(table) => table.add(finding),
+            Self::Json(list) => list.push(&json_of(finding))?,
+            Self::Sarif(log) => log.push(&finding.sarif())?,
+        }
+        Ok(())
+    }
+
+    /// Writes the buffer if it is full.
+    pub(super) fn flush_if_full(&mut self, progress: &ProgressBar) -> anyhow::Result<()> {
+        let buffered = match self {
+            Self::Table(table) => table.buffered(),
+            Self::Json(list) | Self::Sarif(SarifLog { list, .. }) => list.text.len(),
+        };
+        if buffered > FULL { self.flush(Some(progress)) } else { Ok(()) }
+    }
+
+    /// Writes the buffer.
+    pub(super) fn flush(&mut self, progress: Option<&ProgressBar>) -> anyhow::Result<()> {
+        let text = match self {
+            Self::Table(table) if table.buffered() == 0 => return Ok(()),
+            Self::Table(table) => table.take(),
+            Self::Json(list) | Self::Sarif(SarifLog { list, .. }) => std::mem::take(&mut list.text),
+        };
+        match progress {
+            _ if text.is_empty() => Ok(()),
+            Some(progress) => progress.suspend(|| output::tell(text)),
+            None => output::tell(text),
+        }
+    }
+
+    /// Writes the rest. The whole report is well formed then.
+    pub(super) fn close(mut self, end: &AuditEnd<'_>) -> anyhow::Result<()> {
+        match &mut self {
+            Self::Table(_) => {}
+            Self::Json(list) => {
+                let mut summary = serde_json::to_value(end.tally)?;
+                if let Some(members) = summary.as_object_mut() {
+                    members.insert("complete".to_owned(), end.problems.is_empty().into());
+                    members.insert("notAudited".to_owned(), end.problems.into());
+                }
+                list.end(&format!(",\n  \"summary\": {summary}\n}}\n"));
+            }
+            Self::Sarif(log) => log.end(end.problems, end.code),
+        }
+        self.flush(None)
+    }
+}
+
+fn json_of(finding: &ObjectFinding<'_>) -> Value {
+    let ObjectFinding { rule, kind, namespace, name, field, message, repaired, location } = finding;
+    let (line, column) = location.and_then(|location| location.position).unzip();
+    present(json!({
+        "group": kind.group,
+        "version": kind.version,
+        "kind": kind.kind,
+        "namespace": namespace,
+        "name": name,
+        "finding": rule.impact,
+        "rule": rule.id,
+        "field": field,
+        "message": message,
+        "mendedByNextWrite": (rule.impact == Impact::Invalid).then_some(repaired),
+        "file": location.map(|location| location.file.display().to_string()),
+        "line": line,
+        "column": column,
+    }))
+}

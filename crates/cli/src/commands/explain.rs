@@ -1,0 +1,244 @@
+//! `explain`: shows the unions of a kind as a tree, from files or as the webhook would know them on a cluster.
+
+use crate::input::connection::ClusterArgs;
+use crate::input::kinds::{self, SourceArgs, or_cluster};
+use crate::input::learn::learn;
+use crate::input::manifest;
+use crate::input::values::{ReportFormat, only};
+use crate::report::Verdict;
+use crate::report::output::{self, Paint};
+use crate::report::tree::{self, ChoiceItem};
+use anyhow::bail;
+use clap::Args;
+use kube_unions_core::catalog::{Catalog, CatalogEntry, KindNames};
+use kube_unions_core::declaration::{FaultOfVersions, Severity, Source};
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::near::nearest;
+use kube_unions_core::union::{SelectedMember, Union};
+use kube_unions_manifests::counts::{count, grouped};
+use kube_unions_manifests::union_details;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use termtree::Tree;
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+// One value for each flag: the kind may follow.
+#[command(mut_args(only("from", |from| or_cluster(from).num_args(1))), after_help = "\
+A path after the kind selects the unions at and below it, or the union of a
+member. Without --from the unions are those that the webhook would enforce on
+the cluster. This takes the right to list CRDs and UnionDeclarations.
+
+Examples:
+  kube-unions explain
+  kube-unions explain rollout.spec.strategy
+  kube-unions explain --from crds/ rollout
+  kubectl get crd -o yaml | kube-unions explain --from - -o json")]
+pub(crate) struct ExplainArgs {
+    /// The kind as in kubectl: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP, and a path of
+    /// fields [default: all]
+    #[arg(value_name = "KIND[.PATH]")]
+    kind: Option<String>,
+    #[command(flatten)]
+    sources: SourceArgs,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: ReportFormat,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+/// The message for a catalog without unions.
+pub(super) const NO_UNIONS: &str = "no kind has unions; `kube-unions lint` reports faults in declarations";
+
+pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
+    let (catalog, place) = if arguments.sources.from.is_empty() {
+        (on_cluster(arguments)?, "with unions on the cluster".to_owned())
+    } else {
+        arguments.cluster.refuse_beside_files()?;
+        let catalog = arguments.sources.assembly()?.catalog;
+        (catalog, format!("with unions in {}", manifest::list(&arguments.sources.from)))
+    };
+    if catalog.entries().is_empty() {
+        output::note(NO_UNIONS);
+        return Ok(Verdict::Rejected);
+    }
+    if arguments.kind.is_none() {
+        output::note(summary(&catalog));
+    }
+    let selected = select(catalog.entries(), arguments.kind.as_deref(), &place)?;
+    output::tell(match arguments.output {
+        ReportFormat::Text => {
+            let paint = Paint::of(&std::io::stdout());
+            let trees: Vec<String> = selected.iter().map(|kind| tree(kind, paint)).collect();
+            trees.join("\n")
+        }
+        ReportFormat::Json => serde_json::to_string_pretty(&selected.iter().map(json_of).collect::<Vec<_>>())? + "\n",
+    })?;
+    Ok(Verdict::Accepted)
+}
+
+/// Returns the summary, for example `2 kinds, 5 unions: 3 from schema, 2 from annotation`, and the number of faults.
+fn summary(catalog: &Catalog) -> String {
+    let mut sources: BTreeMap<Source, usize> = BTreeMap::new();
+    for union in catalog.entries().iter().flat_map(|entry| entry.plan().unions()) {
+        *sources.entry(union.source()).or_default() += 1;
+    }
+    let sources: Vec<String> =
+        sources.into_iter().map(|(source, number)| format!("{} from {source}", grouped(number))).collect();
+    let faults =
+        FaultOfVersions::group(catalog.faults()).iter().filter(|it| it.fault.severity() == Severity::Error).count();
+    let faults = match faults {
+        0 => String::new(),
+        some => format!("; {}: `kube-unions lint` names each", count(some, "fault")),
+    };
+    let (kinds, unions) = (count(catalog.entries().len(), "kind"), count(catalog.union_count(), "union"));
+    format!("{kinds}, {unions}: {}{faults}", sources.join(", "))
+}
+
+/// Learns the unions of a cluster, and warns of those that cannot be learnt.
+fn on_cluster(arguments: &ExplainArgs) -> anyhow::Result<Catalog> {
+    let learnt = arguments.cluster.run(async |client| learn(&client, arguments.sources.builtin_unions).await)?;
+    for (subject, reason) in &learnt.lacking {
+        output::warn(format_args!("{subject}: {reason}"));
+    }
+    Ok(learnt.catalog)
+}
+
+fn tree(SelectedKind { entry, unions }: &SelectedKind<'_>, paint: Paint) -> String {
+    let gvk = entry.gvk();
+    let branch = |union: &&Union| Tree::new(headline(union, paint)).with_leaves(leaves(union));
+    let branches = unions.iter().map(branch);
+    let root = output::line(&format!("{} {}", paint.strong(&gvk.kind), paint.faint(&gvk.api_version()))).into_owned();
+    Tree::new(root).with_leaves(branches).to_string()
+}
+
+fn headline(union: &Union, paint: Paint) -> String {
+    let details = union_details::details(union);
+    let details: Vec<&str> = details.iter().map(String::as_str).collect();
+    tree::headline(union.path(), &details, paint)
+}
+
+/// Returns the lines below a union: its choices, or its members if it has no discriminator.
+fn leaves(union: &Union) -> Vec<String> {
+    if union.discriminator().is_none() {
+        let groups = union.groups().map(|group| group.collect::<Vec<_>>().join(", "));
+        return groups.map(|group| output::line(&group).into_owned()).collect();
+    }
+    let is_optional = |member: &SelectedMember| union_details::is_shown_optional(union, member);
+    tree::choices(union.choices().iter().map(|choice| ChoiceItem::of(choice, is_optional)))
+}
+
+/// Returns a kind with its unions in JSON.
+fn json_of(SelectedKind { entry, unions }: &SelectedKind<'_>) -> Value {
+    let GroupVersionKind { group, version, kind } = entry.gvk();
+    let union = |union: &&Union| {
+        let choices = union.choices().iter().map(|choice| ChoiceItem::of(choice, SelectedMember::is_optional));
+        json!({
+            "path": union.path(),
+            "form": union_details::form(union.form()),
+            "discriminator": union.discriminator(),
+            "source": union.source().to_string(),
+            // The name of the UnionDeclaration, if one is the source.
+            "declaration": union.declaration(),
+            "validationActions": union.actions().names(),
+            "normalization": union.normalization().name(),
+            // True if an object must have a choice.
+            "required": union.is_required(),
+            // The members whose empty values count as not set.
+            "emptyIsUnset": union.empty_is_unset().collect::<Vec<_>>(),
+            "members": union.members().collect::<Vec<_>>(),
+            "choices": choices.collect::<Vec<_>>(),
+        })
+    };
+    json!({"group": group, "version": version, "kind": kind, "unions": unions.iter().map(union).collect::<Vec<_>>()})
+}
+
+/// A kind and its unions that the user asks for, at least one.
+struct SelectedKind<'c> {
+    entry: &'c CatalogEntry,
+    unions: Vec<&'c Union>,
+}
+
+/// Returns the kinds and unions that a user asks for; all for no argument.
+///
+/// The longest part of the argument that names a kind is the kind, so that `deployments.apps` has no path. A path selects the
+/// unions at it and below it. A path into a union, for example to one of its members, selects this union.
+fn select<'c>(entries: &'c [CatalogEntry], asked: Option<&str>, place: &str) -> anyhow::Result<Vec<SelectedKind<'c>>> {
+    let find = |kind: &str| kinds::asked::entries(entries, &[kind.to_owned()], place);
+    let Some(asked) = asked else { return Ok(entries.iter().map(SelectedKind::whole).collect()) };
+    let unknown = match find(asked) {
+        Ok(found) => return Ok(found.into_iter().map(SelectedKind::whole).collect()),
+        Err(unknown) => unknown,
+    };
+    let names: Vec<KindNames<'_>> = entries.iter().map(KindNames::of).collect();
+    if KindNames::suggest(&names, asked).is_some() {
+        return Err(unknown.into());
+    }
+    for (dot, _) in asked.rmatch_indices('.') {
+        let (kind, path) = (asked.get(..dot).unwrap_or_default(), asked.get(dot + 1..).unwrap_or_default());
+        if let Ok(found) = find(kind) {
+            let selected: Vec<_> = found.iter().filter_map(|entry| SelectedKind::at(entry, path)).collect();
+            match selected.is_empty() {
+                false => return Ok(selected),
+                true if is_path(path, &found) => return no_union(asked, path, &found),
+                // It is a version or a group that the kind does not have.
+                true => return Err(unknown.into()),
+            }
+        }
+    }
+    if let Some((kind, _)) = asked.split_once('.') {
+        find(kind)?;
+    }
+    Err(unknown.into())
+}
+
+impl<'c> SelectedKind<'c> {
+    fn whole(entry: &'c CatalogEntry) -> Self {
+        Self { entry, unions: entry.plan().unions().iter().collect() }
+    }
+
+    fn at(entry: &'c CatalogEntry, path: &str) -> Option<Self> {
+        let (asked, all) = (fields(path), entry.plan().unions());
+        let mut unions: Vec<_> = all.iter().filter(|union| fields(union.path()).starts_with(&asked)).collect();
+        if unions.is_empty() {
+            unions = all.iter().filter(|union| is_into(union, &asked)).collect();
+        }
+        (!unions.is_empty()).then_some(Self { entry, unions })
+    }
+}
+
+/// Returns true if the path leads to or through a member, or to the discriminator.
+fn is_into(union: &Union, asked: &[&str]) -> bool {
+    let next = asked.strip_prefix(&*fields(union.path())).and_then(<[_]>::first);
+    next.is_some_and(|next| union.discriminator() == Some(next) || union.members().any(|member| member == *next))
+}
+
+/// Returns true if the text begins as the path of a field does.
+fn is_path(text: &str, kinds: &[&CatalogEntry]) -> bool {
+    let mut unions = kinds.iter().flat_map(|entry| entry.plan().unions());
+    fields(text).first().is_some_and(|first| {
+        ["metadata", "spec", "status"].contains(first)
+            || unions.any(|union| fields(union.path()).first() == Some(first))
+    })
+}
+
+/// Returns the fields of a path, without the `[*]` of lists and maps.
+fn fields(path: &str) -> Vec<&str> {
+    path.split(['.', '[', ']']).filter(|field| !matches!(*field, "" | "*")).collect()
+}
+
+fn no_union<'c>(asked: &str, path: &str, kinds: &[&'c CatalogEntry]) -> anyhow::Result<Vec<SelectedKind<'c>>> {
+    let unions = || kinds.iter().flat_map(|entry| entry.plan().unions()).map(Union::path);
+    let mut paths: Vec<&str> = unions().collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let near = nearest(path, paths.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
+    let listed: Vec<_> = paths.iter().map(|path| if path.is_empty() { "the root" } else { *path }).collect();
+    bail!(
+        "no kind `{asked}`, and no union at `{path}` of {}; there are: {}{}",
+        kinds::asked::list(kinds.iter().map(|entry| entry.gvk())),
+        listed.join(", "),
+        near.unwrap_or_default()
+    )
+}

@@ -1,0 +1,183 @@
+//! `lint`: reports every fault in the unions that CRDs and `UnionDeclaration`s declare, with its place in the file.
+//!
+//! [`against`] compares the unions with those of older files.
+
+mod against;
+
+use self::against::OlderFiles;
+use super::check_cel;
+use crate::input::kinds::{self, Assembly, DeclarationArgs};
+use crate::input::manifest::{self, Document, IndexedFiles, ManifestRole};
+use crate::input::require::RequireArg;
+use crate::input::values::FindingsFormat;
+use crate::report::Verdict;
+use crate::report::diagnostic::{self, Diagnostic};
+use crate::report::exit::FAILED;
+use crate::report::output::{self, Paint};
+use crate::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
+use anyhow::bail;
+use clap::Args;
+use kube_unions_core::declaration::FaultKind;
+use kube_unions_manifests::counts::count;
+use kube_unions_manifests::{StandaloneKinds, misspelt};
+use std::path::PathBuf;
+
+/// Arguments of `lint`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each line is `file:line:column: path: severity: message`. A declaration with an error has no effect. A declaration with a \
+warning has effect, but may surprise. A note tells that the schema lacks a part of a UnionDeclaration, which is left out, or \
+something else worth knowing. A fault of several versions has one line that names them.
+
+Each union is compared with the CEL rules of `x-kubernetes-validations` and with `oneOf`, `anyOf`, `allOf`, `not`, `minProperties` \
+and `maxProperties` that the CRD has beside it. A disagreement is a warning that shows a smallest object. Rules that cannot be \
+evaluated are a note. Transition rules, and rules about other fields, do not count.
+With --against, each difference to the unions of older files has a line, too: an error breaks clients, a warning is safe only \
+because unchanged violations are let through, a note is safe.
+
+The last line, on standard error, counts the CRDs and unions that were checked.
+
+Exit codes:
+  0  no errors (and, with --strict, no warnings; notes never count)
+  1  at least one, or with --require: no union was found
+  2  a file could not be read; the others were checked
+
+Examples:
+  kube-unions lint crds/
+  kube-unions lint --strict -o json crd.yaml declaration.yaml
+  kube-unions lint -o sarif crds/ > lint.sarif
+  kube-unions lint --against old-crds/ crds/
+  kustomize build config/crd | kube-unions lint -")]
+pub(crate) struct LintArgs {
+    #[command(flatten)]
+    declarations: DeclarationArgs,
+    /// Files and folders with an older revision of the same kinds: also report what became of their unions
+    ///
+    /// Only versions of kinds that both have are compared. If the older files have no CRD for one of their UnionDeclarations, that
+    /// of PATH serves both.
+    #[arg(long, num_args = 1, value_name = "OLD")]
+    against: Vec<PathBuf>,
+    /// Exit with 1 for warnings, too
+    #[arg(short = 'W', long)]
+    strict: bool,
+    /// Do not fail for documents that are missing: the files are a part of a project, for example those of a commit
+    #[arg(long, conflicts_with = "require")]
+    partial: bool,
+    #[command(flatten)]
+    require: RequireArg,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: FindingsFormat,
+}
+
+pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
+    let paths = arguments.declarations.paths();
+    let mut files = manifest::index(&paths);
+    let mut diagnostics = Vec::new();
+    let (assembly, older) = check(arguments, &mut files, &mut diagnostics);
+    diagnostics.extend(files.problems.iter().chain(&older.problems).map(Diagnostic::of_problem));
+    let compared = older.compare(&assembly, &mut diagnostics);
+    diagnostics.sort();
+    let unread = files.problems.len() + assembly.problems.len() + older.problems.len();
+    // A file that cannot be read may have what is missing.
+    let missing = if unread > 0 || arguments.partial { None } else { assembly.missing(&paths) };
+    let missing = missing.or_else(|| compared.as_ref().err().filter(|_| unread == 0).cloned());
+    if arguments.partial {
+        diagnostics.retain(|diagnostic| diagnostic.rule != FaultKind::MissingTarget);
+    }
+    let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
+    let nothing = diagnostics.is_empty() && assembly.union_count() == 0;
+    let verdict =
+        if nothing { arguments.require.verdict() } else { Verdict::rejected_if(diagnostics.iter().any(is_rejected)) };
+    let unread_files = files.problems.iter().chain(&assembly.problems).chain(&older.problems);
+    let problems: Vec<String> = unread_files.map(ToString::to_string).chain(missing.clone()).collect();
+    let code = if problems.is_empty() { verdict.code() } else { FAILED };
+    print(&diagnostics, arguments.output, &problems, code)?;
+
+    if let Some(missing) = missing {
+        bail!(missing);
+    }
+    if unread == 0 && nothing {
+        return Ok(arguments.require.warn(format_args!("nothing to check: {}", assembly.summary())));
+    }
+    output::note(summary(&assembly, &diagnostics, compared.ok().flatten()));
+    if unread > 0 {
+        bail!("{} kept something from being checked", count(unread, "problem"));
+    }
+    Ok(verdict)
+}
+
+/// Adds the diagnostics of all documents. Each CRD that stands alone is forgotten before the next is read, unless there are older files
+/// to compare with. Returns the assembly of the others, and the older files.
+fn check(arguments: &LintArgs, files: &mut IndexedFiles, diagnostics: &mut Vec<Diagnostic>) -> (Assembly, OlderFiles) {
+    let builtin = arguments.declarations.sources.builtin_unions;
+    let (mut kinds, mut compared) = (StandaloneKinds::new(builtin.into()), Vec::new());
+    files.each(ManifestRole::Kinds, |document| {
+        let misspelt = misspelt::kind_of_declaration(&document);
+        diagnostics.extend(misspelt.map(|message| Diagnostic::of_misspelt_kind(&document, message)));
+        match document.describes_kinds() {
+            true if arguments.against.is_empty() => kinds.survey(&document),
+            true => compared.push(document),
+            false => {}
+        }
+    });
+    let older = against::read(&arguments.against, &compared, builtin);
+    let mut judge = |assembly: &Assembly| {
+        diagnostics.extend(diagnostic::diagnose(assembly));
+        diagnostics.extend(check_cel::diagnostics(assembly));
+    };
+    let mut assembly = if arguments.against.is_empty() {
+        files.each(ManifestRole::Kinds, |document| {
+            let assembly =
+                Some(document).filter(Document::describes_kinds).and_then(|document| kinds.compile(document));
+            assembly.iter().for_each(&mut judge);
+        });
+        kinds.finish()
+    } else {
+        kinds::assemble(compared, builtin)
+    };
+    assembly.documents += files.objects();
+    judge(&assembly);
+    (assembly, older)
+}
+
+/// Returns the summary, for example `3 CRDs, 5 unions, 1 problem, 2 notes`, and the number of versions that were compared.
+fn summary(assembly: &Assembly, diagnostics: &[Diagnostic], compared: Option<usize>) -> String {
+    let notes = diagnostics.iter().filter(|diagnostic| diagnostic.is_note()).count();
+    let problems = count(diagnostics.len() - notes, "problem");
+    let notes = if notes > 0 { format!(", {}", count(notes, "note")) } else { String::new() };
+    let compared = compared.map(|number| format!(", {} compared", count(number, "version"))).unwrap_or_default();
+    format!("{}, {problems}{notes}{compared}", assembly.summary())
+}
+
+fn print(diagnostics: &[Diagnostic], format: FindingsFormat, problems: &[String], code: u8) -> anyhow::Result<()> {
+    let text = match format {
+        FindingsFormat::Text => {
+            let paint = Paint::of(&std::io::stdout());
+            diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint) + "\n").collect()
+        }
+        FindingsFormat::Json => serde_json::to_string_pretty(diagnostics)? + "\n",
+        FindingsFormat::Sarif => log(diagnostics, problems, code)?,
+    };
+    output::tell(text)
+}
+
+/// Returns the log of all diagnostics. `problems` kept something from being checked, and `code` is the exit code. A file that cannot be
+/// read is a notification of the run, not a result.
+fn log(diagnostics: &[Diagnostic], problems: &[String], code: u8) -> serde_json::Result<String> {
+    let is_result = |rule: &FaultKind| *rule != FaultKind::UnreadableInput;
+    let rules = FaultKind::ALL.iter().filter(|rule| is_result(rule)).map(|rule| SarifRule {
+        id: rule.name(),
+        description: rule.meaning(),
+        level: rule.severity(),
+    });
+    sarif::log(rules, diagnostics.iter().filter(|it| is_result(&it.rule)).map(result), problems, code)
+}
+
+fn result(diagnostic: &Diagnostic) -> SarifFinding<'_> {
+    let (rule, path) = (diagnostic.rule, &*diagnostic.path);
+    let subject = diagnostic.subject().unwrap_or_default();
+    let full = [subject, path].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+    let place = FilePlace { file: &diagnostic.file, position: diagnostic.position() };
+    SarifFinding::new(rule.name(), rule.severity(), path, full, diagnostic.message_of_versions(), Some(place))
+}

@@ -1,0 +1,193 @@
+//! `preview`: predicts which unions an apply of a new rendering leaves invalid, without a cluster.
+//!
+//! [`renderings`] pairs the objects, and [`report`] prints. In between, [`prediction`] makes the apply: [`apply_way`] has what the
+//! client does, [`kind_rules`] what the API server does to the kind, and [`invalid_union`] the unions that are invalid afterwards.
+//! [`remedies`] makes the apply again, each time with one change.
+
+mod apply_way;
+mod invalid_union;
+mod kind_rules;
+mod prediction;
+mod remedies;
+mod renderings;
+mod report;
+mod trial;
+
+use self::apply_way::ApplyWay;
+use self::kind_rules::{ApiServerAnswer, Kinds};
+use self::prediction::PredictedFault;
+use self::renderings::Renderings;
+use self::trial::{ObjectRenderings, PreviewTrial};
+use crate::input::kinds::entry_of;
+use crate::input::manifest::{self, Document, ManifestFiles};
+use crate::input::require::RequireArg;
+use crate::input::values::FindingsFormat;
+use crate::report::exit::FAILED;
+use crate::report::{Verdict, output};
+use anyhow::{Context, bail};
+use clap::Args;
+use kube_unions_core::admission::Review;
+use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::declaration::Severity;
+use kube_unions_manifests::counts::count;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Arguments of `preview`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each finding is `file:line:column: object: path: severity: message`. Below it are the reason, and what helps. Everything that is said \
+to help was tried.
+
+Built-in kinds are known, with the unions of the presets. Custom resources take their CRD, by --from or in a rendering. An object \
+is predicted from the old rendering and the API server's defaults, or read with --live.
+
+Only unions are predicted, and the nulls of server-side applies: an apply may still fail for another reason, for example an immutable field.
+
+Exit codes:
+  0  every union is valid after the apply
+  1  the apply is refused, or stores an invalid union; with --require also: there is nothing to compare
+  2  wrong usage, or input that cannot be read; the rest was compared
+
+Examples:
+  helm template app ./chart --version 1.0 > old.yaml
+  helm template app ./chart --version 2.0 > new.yaml
+  kube-unions preview --old old.yaml --new new.yaml --as helm
+
+  # Custom resources, by server-side apply to the object that a cluster has
+  kubectl get widget demo -o yaml --show-managed-fields > live.yaml
+  kube-unions preview --old old/ --new new/ --from crds/ \\
+    --live live.yaml -o sarif > preview.sarif")]
+pub(crate) struct PreviewArgs {
+    /// The rendering that was applied last: files and folders, `-` is standard input
+    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    old: Vec<PathBuf>,
+    /// The rendering that will be applied
+    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    new: Vec<PathBuf>,
+    /// The way to apply it
+    #[arg(long = "as", value_enum, default_value_t, value_name = "WAY")]
+    way: ApplyWay,
+    /// Objects as a cluster has them [default: the old rendering with the defaults of the API server]
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    live: Vec<PathBuf>,
+    /// The field manager of a server-side apply [default: the one of `--live` whose fields are most like the old rendering, or kubectl]
+    #[arg(long, requires = "live", value_name = "NAME")]
+    field_manager: Option<String>,
+    /// Files and folders with CRDs and `UnionDeclarations`
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    from: Vec<PathBuf>,
+    #[command(flatten)]
+    require: RequireArg,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: FindingsFormat,
+}
+
+pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
+    let read = [&arguments.from, &arguments.new, &arguments.old, &arguments.live].map(|paths| manifest::files(paths));
+    let mut problems: Vec<String> = read.iter().flat_map(|it| &it.problems).map(ToString::to_string).collect();
+    let [from, new, old, live] = read.map(|files| ManifestFiles::documents(&files).collect::<Vec<Document>>());
+    let kinds = Kinds::read(describing([&from, &new, &old]), arguments.way)?;
+    problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
+    let faults = kinds.assembly.catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error).count();
+    if faults > 0 {
+        let them = if faults == 1 { "it" } else { "them" };
+        problems.push(format!("{} in declarations of unions: `kube-unions lint` names {them}", count(faults, "fault")));
+    }
+    for (documents, paths) in [(&new, &arguments.new), (&old, &arguments.old)] {
+        if documents.is_empty() && problems.is_empty() {
+            bail!("{}", manifest::empty(paths));
+        }
+    }
+
+    let Renderings { pairs, mut counts, problems: unfit, warnings } = Renderings::pair(&kinds, &old, &new, &live);
+    problems.extend(unfit);
+    let mut predicted: Vec<PredictedFault<'_>> = Vec::new();
+    for (entry, documents) in pairs {
+        let manager = arguments.field_manager.as_deref();
+        let trial = kinds.kind(entry).and_then(|kind| PreviewTrial::new(kind, arguments.way, manager, documents));
+        match trial.and_then(|trial| trial.predict()) {
+            Ok(unions) => predicted.extend(unions),
+            Err(error) => {
+                problems.push(manifest::line_about(documents.new, &format!("cannot be predicted: {error:#}")));
+                counts.compared -= 1;
+            }
+        }
+    }
+    for union in &predicted {
+        *match union.enforcement {
+            ApiServerAnswer::Refused => &mut counts.refused,
+            ApiServerAnswer::RefusedNull => &mut counts.refused_nulls,
+            ApiServerAnswer::Stored => &mut counts.stored,
+            ApiServerAnswer::Unknown(_) => &mut counts.undecided,
+        } += 1;
+    }
+    let nothing = counts.compared == 0 && problems.is_empty();
+    let verdict = if nothing { arguments.require.verdict() } else { Verdict::rejected_if(!predicted.is_empty()) };
+    let code = if problems.is_empty() { verdict.code() } else { FAILED };
+    report::print(arguments.way, &predicted, arguments.output, &counts, &problems, code)?;
+
+    warnings.iter().for_each(output::warn);
+    problems.iter().for_each(output::error);
+    if nothing {
+        return Ok(arguments.require.warn(format_args!(
+            "nothing to preview: no object of a kind with unions in both renderings{}",
+            counts.rest()
+        )));
+    }
+    output::note(counts.sentence());
+    if !problems.is_empty() {
+        bail!("{} kept something from being compared", count(problems.len(), "problem"));
+    }
+    Ok(verdict)
+}
+
+/// Predicts server-side applies by a field manager. `from`, `old`, `new` and `live` are documents as the command reads them.
+///
+/// Returns for each name the object that the API server stores without kube-unions, and the answer of kube-unions.
+///
+/// # Errors
+/// Documents that cannot be read. An apply that cannot be predicted, or that the API server refuses for a null, is an error of its own.
+pub fn predicted_applies(
+    from: &str,
+    [old, new, live]: [&str; 3],
+    manager: &str,
+) -> anyhow::Result<BTreeMap<String, anyhow::Result<(Value, Review)>>> {
+    let parse = |text: &str| manifest::parse(Path::new("documents"), text.as_bytes().to_vec());
+    let (kinds, old, new, live) = (Kinds::read(parse(from)?, ApplyWay::Ssa)?, parse(old)?, parse(new)?, parse(live)?);
+    let predicted = |(entry, documents): (&CatalogEntry, ObjectRenderings<'_>)| {
+        let trial = PreviewTrial::new(kinds.kind(entry)?, ApplyWay::Ssa, Some(manager), documents);
+        trial.and_then(|trial| trial.written_with_kube_unions())
+    };
+    let pairs = Renderings::pair(&kinds, &old, &new, &live).pairs.into_iter();
+    Ok(pairs.map(|pair| (pair.1.new.name.clone().unwrap_or_default(), predicted(pair))).collect())
+}
+
+/// Returns an object of a built-in kind with the defaults that a preview expects of the API server.
+///
+/// # Errors
+/// The text is no object.
+pub fn with_built_in_defaults(object: &str) -> anyhow::Result<Value> {
+    let kinds = Kinds::read(Vec::new(), ApplyWay::Replace)?;
+    let mut documents = manifest::parse(Path::new("object"), object.as_bytes().to_vec())?;
+    let document = documents.pop().context("no object")?;
+    let entry = entry_of(&kinds.assembly.catalog, &document).context("no built-in kind with unions")?;
+    let kind = kinds.kind(entry)?;
+    kind.completed(kind.read(&document)?)
+}
+
+/// Returns the documents that describe kinds. The first of several with one name counts.
+fn describing(all: [&[Document]; 3]) -> Vec<Document> {
+    let mut names = BTreeSet::new();
+    let [from, renderings @ ..] = all;
+    let mut found: Vec<Document> = from.iter().filter(|it| it.describes_kinds()).cloned().collect();
+    names.extend(found.iter().map(|document| (document.kind.clone(), document.name.clone())));
+    for document in renderings.into_iter().flatten().filter(|it| it.is_definition() || it.is_declaration()) {
+        if names.insert((document.kind.clone(), document.name.clone())) {
+            found.push(document.clone());
+        }
+    }
+    found
+}

@@ -1,0 +1,251 @@
+//! The kinds with unions, and what the API server does to their objects: patches, defaults, validation and refusals.
+
+use super::apply_way::ApplyWay;
+use super::invalid_union::InvalidUnion;
+use crate::commands::check_cel::subjects::{fields_of, schema_step};
+use crate::input::crd;
+use crate::input::kinds::{self, Assembly, BuiltinUnionsArg};
+use crate::input::manifest::{self, Document};
+use anyhow::Context;
+use kube_unions_core::admission::{Phase, Ratcheting, Review};
+use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::field_path::{FieldPath, Segment};
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::schema::Schema;
+use kube_unions_core::union::Violation;
+use kube_unions_evidence::{Decision, TruthTable};
+use kube_unions_manifests::BuiltInDefaults;
+use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use strategic_merge_patch::{ApplyEngines, Patcher, ServerSideApply};
+
+/// The schemas of built-in kinds with unions, as Kubernetes publishes them.
+const SCHEMAS: &str = include_str!("schemas.json");
+
+/// The presets, which declare their unions.
+const PRESETS: [&str; 8] = [
+    include_str!("../../../../../manifests/presets/autoscaling.yaml"),
+    include_str!("../../../../../manifests/presets/env.yaml"),
+    include_str!("../../../../../manifests/presets/handlers.yaml"),
+    include_str!("../../../../../manifests/presets/ingress.yaml"),
+    include_str!("../../../../../manifests/presets/persistent-volumes.yaml"),
+    include_str!("../../../../../manifests/presets/profiles.yaml"),
+    include_str!("../../../../../manifests/presets/strategies.yaml"),
+    include_str!("../../../../../manifests/presets/volumes.yaml"),
+];
+
+/// The answer of the API server to an object that violates a union or has a null, without kube-unions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ApiServerAnswer {
+    /// It refuses the object.
+    Refused,
+    /// It refuses a null of the object, and judges nothing else.
+    RefusedNull,
+    /// It stores the object.
+    Stored,
+    /// Its validation cannot be evaluated here.
+    Unknown(String),
+}
+
+/// Every kind with unions.
+#[derive(Debug)]
+pub(super) struct Kinds {
+    pub(super) assembly: Assembly,
+    defaults: BuiltInDefaults,
+    /// The names of the presets.
+    presets: BTreeSet<String>,
+    rules: BTreeMap<GroupVersionKind, KindRules>,
+}
+
+#[derive(Debug)]
+struct KindRules {
+    engines: ApplyEngines,
+    schema: Schema,
+    /// True if an apply does not write the status.
+    status_subresource: bool,
+    /// The schema of a CRD as it is written.
+    written: Option<Value>,
+    /// The tables of unions that were asked about, by path and members.
+    tables: RefCell<BTreeMap<(String, Vec<String>), TruthTable>>,
+}
+
+/// A kind with unions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PreviewedKind<'k> {
+    entry: &'k CatalogEntry,
+    kinds: &'k Kinds,
+    rules: &'k KindRules,
+}
+
+impl Kinds {
+    /// Reads the kinds of documents, and adds the built-in ones. Prepares for one way to apply.
+    pub(super) fn read(given: Vec<Document>, way: ApplyWay) -> anyhow::Result<Self> {
+        let parse = |text: &str| manifest::parse(Path::new("built in"), text.as_bytes().to_vec());
+        let named: BTreeSet<String> =
+            given.iter().filter(|it| it.is_declaration()).filter_map(|it| it.name.clone()).collect();
+        let (mut documents, mut presets) = (parse(SCHEMAS)?, BTreeSet::new());
+        for preset in PRESETS {
+            let declarations = parse(preset)?;
+            presets.extend(declarations.iter().filter_map(|declaration| declaration.name.clone()));
+            documents.extend(
+                declarations.into_iter().filter(|it| it.name.as_ref().is_none_or(|name| !named.contains(name))),
+            );
+        }
+        documents.extend(given);
+        let assembly = kinds::assemble(documents, BuiltinUnionsArg::Ignored);
+        let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
+        let mut kinds = Self { rules: BTreeMap::new(), defaults, presets, assembly };
+        kinds.read_rules(way)?;
+        Ok(kinds)
+    }
+
+    fn read_rules(&mut self, way: ApplyWay) -> anyhow::Result<()> {
+        for (document, definition) in self.assembly.declared_definitions() {
+            let crd: Value = serde_json::from_str(&document.text)?;
+            for version in definition.versions().iter().filter(|version| version.served) {
+                let applier = || ServerSideApply::for_resource(definition.kind(), &version.schema);
+                let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
+                let rules = KindRules {
+                    engines: ApplyEngines { strategic: None, server_side },
+                    schema: version.schema.clone(),
+                    status_subresource: version.status_subresource,
+                    written: crd::schemas(&crd).find(|(_, name, _)| **name == *version.name).map(|(.., it)| it.clone()),
+                    tables: RefCell::default(),
+                };
+                self.rules.insert(definition.group_kind().at(&version.name), rules);
+            }
+        }
+        for entry in self.assembly.catalog.entries() {
+            let kind = entry.gvk();
+            if self.rules.contains_key(kind) {
+                continue;
+            }
+            let described = self.assembly.openapi().find(|(_, openapi)| openapi.kinds().any(|it| it == kind));
+            let Some((_, openapi)) = described else { continue };
+            let Some(schema) = openapi.schema(kind)? else { continue };
+            let applier = || ServerSideApply::from_openapi(openapi, kind);
+            let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
+            let engines = ApplyEngines { strategic: Some(Patcher::from_openapi(openapi, kind)?), server_side };
+            let (written, tables) = (None, RefCell::default());
+            let rules = KindRules { engines, schema, status_subresource: true, written, tables };
+            self.rules.insert(kind.clone(), rules);
+        }
+        Ok(())
+    }
+
+    /// Returns the kind of a catalog entry.
+    pub(super) fn kind<'k>(&'k self, entry: &'k CatalogEntry) -> anyhow::Result<PreviewedKind<'k>> {
+        let rules = self.rules.get(entry.gvk()).context("its schema is not known")?;
+        Ok(PreviewedKind { entry, kinds: self, rules })
+    }
+}
+
+impl<'k> PreviewedKind<'k> {
+    pub(super) fn name(self) -> &'k GroupVersionKind {
+        self.entry.gvk()
+    }
+
+    /// Returns true for a kind with a Go type in the API server.
+    pub(super) fn is_built_in(self) -> bool {
+        self.rules.engines.strategic.is_some()
+    }
+
+    pub(super) fn engines(self) -> &'k ApplyEngines {
+        &self.rules.engines
+    }
+
+    /// Reads the part of an object that an apply writes.
+    pub(super) fn read(self, document: &Document) -> anyhow::Result<Value> {
+        let mut object: Value = serde_json::from_str(&document.text)?;
+        if let Some(fields) = object.as_object_mut().filter(|_| self.rules.status_subresource) {
+            fields.remove("status");
+        }
+        Ok(object)
+    }
+
+    /// Returns an object with the defaults of the API server, and without nulls.
+    pub(super) fn completed(self, mut object: Value) -> anyhow::Result<Value> {
+        self.rules.schema.complete(&mut object)?;
+        if self.is_built_in() {
+            self.kinds.defaults.add(&self.name().group_kind(), &mut object);
+        }
+        Ok(object)
+    }
+
+    /// Returns the unions that are invalid in an object, whatever their declarations do about them. `identity` is a document of the object.
+    pub(super) fn invalid(self, identity: &Document, object: &Value) -> anyhow::Result<Vec<InvalidUnion<'k>>> {
+        let new = identity.with_text(object.to_string());
+        let created = ReviewedObject { kind: self.name(), new: &new, old: None, subresource: None, manifest: None };
+        let review = created.review(&self.kinds.assembly.catalog, Phase::Validate, Ratcheting::Disabled)?;
+        let let_through = review.let_through().kept().iter().map(|(violation, _)| violation);
+        let all = review.violations().kept().iter().chain(let_through).chain(review.observed().kept());
+        let mut all: Vec<&Violation> = all.collect();
+        all.sort();
+        all.dedup();
+        Ok(all.into_iter().filter_map(|violation| self.invalid_union(violation, object)).collect())
+    }
+
+    /// Returns the type that the CRD gives to a field.
+    pub(super) fn type_of(self, path: &FieldPath) -> Option<&'k str> {
+        let schema = path.segments().iter().try_fold(self.rules.written.as_ref()?, |schema, segment| match segment {
+            Segment::Field(name) | Segment::Key(name) => {
+                let property = schema.get("properties").and_then(|properties| properties.get(&**name));
+                property.or_else(|| schema.get("additionalProperties"))
+            }
+            Segment::Index(_) => schema.get("items"),
+        });
+        schema?.get("type")?.as_str()
+    }
+
+    /// Returns the union of a violation in an object.
+    pub(super) fn invalid_union(self, violation: &Violation, object: &Value) -> Option<InvalidUnion<'k>> {
+        InvalidUnion::of(self.entry, violation, object)
+    }
+
+    /// Returns the answer of kube-unions to an update.
+    pub(super) fn review(
+        self,
+        identity: &Document,
+        old: &Value,
+        new: &Value,
+        manifest: Option<AppliedManifest<'_>>,
+    ) -> anyhow::Result<Review> {
+        let [old, new] = [old, new].map(|object| identity.with_text(object.to_string()));
+        let update = ReviewedObject { kind: self.name(), new: &new, old: Some(&old), subresource: None, manifest };
+        Ok(update.review(&self.kinds.assembly.catalog, Phase::Both, Ratcheting::Enabled)?)
+    }
+
+    /// Returns what the API server does with an object that has the union, without kube-unions.
+    pub(super) fn enforcement(self, invalid: &InvalidUnion<'_>) -> ApiServerAnswer {
+        let InvalidUnion { union, steps, members, present, value, .. } = invalid;
+        let Some(written) = &self.rules.written else {
+            return match union.declaration() {
+                Some(name) if self.kinds.presets.contains(name) => ApiServerAnswer::Refused,
+                _ => ApiServerAnswer::Unknown(
+                    "the API server's own validation of this field is not known here".to_owned(),
+                ),
+            };
+        };
+        let key = (union.path().to_owned(), union.members().map(str::to_owned).collect());
+        let mut tables = self.rules.tables.borrow_mut();
+        let table = tables.entry(key).or_insert_with(|| {
+            let place = steps.iter().map(schema_step).collect();
+            TruthTable::at(written, &place, &fields_of(union)).unwrap_or_default()
+        });
+        let answer = |members: &[&str]| match table.decision(value.as_deref(), members) {
+            Some(Decision::Rejected { .. }) => ApiServerAnswer::Refused,
+            Some(Decision::Undecided { why }) => ApiServerAnswer::Unknown(why.clone()),
+            Some(Decision::Allowed) => ApiServerAnswer::Stored,
+            None if table.evidence().is_empty() => ApiServerAnswer::Stored,
+            None => ApiServerAnswer::Unknown("this combination of fields was not tried with its rules".to_owned()),
+        };
+        let of_union = answer(members);
+        if of_union == answer(present) {
+            return of_union;
+        }
+        ApiServerAnswer::Unknown("a rule may count an empty member as set".to_owned())
+    }
+}

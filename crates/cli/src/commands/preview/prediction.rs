@@ -1,0 +1,84 @@
+//! Predicts what becomes of one object: the unions that are invalid afterwards, and the nulls for which it is refused.
+
+use super::invalid_union::InvalidUnion;
+use super::kind_rules::ApiServerAnswer;
+use super::remedies::Remedy;
+use super::trial::{MemberOrigin, PreviewTrial, RefusedNulls, WithKubeUnions};
+use crate::input::manifest::Document;
+use kube_unions_core::admission::ReviewOutcome;
+use kube_unions_core::field_path::FieldPath;
+
+/// A union that the apply leaves invalid, or a null that the API server refuses.
+#[derive(Debug)]
+pub(super) struct PredictedFault<'d> {
+    pub(super) document: &'d Document,
+    /// The JSON Pointer of the union's object or of the null in the document, or of its nearest parent.
+    pub(super) pointer: String,
+    /// The path of the violation in the object.
+    pub(super) field: String,
+    pub(super) violation: String,
+    pub(super) enforcement: ApiServerAnswer,
+    /// The members that the new rendering does not set.
+    pub(super) left_behind: Vec<(String, MemberOrigin)>,
+    /// True if the old object is invalid in the same way.
+    pub(super) already: bool,
+    pub(super) with_kube_unions: WithKubeUnions,
+    pub(super) remedies: Vec<Remedy>,
+}
+
+impl<'t, 'd> PreviewTrial<'t, 'd> {
+    /// Returns the unions that are invalid after the apply. If the schema refuses nulls, the API server judges nothing else.
+    pub(super) fn predict(&self) -> anyhow::Result<Vec<PredictedFault<'d>>> {
+        let after = match self.applied(&self.new.written) {
+            Ok(after) => after,
+            Err(error) => return self.refused_nulls(&error.downcast()?),
+        };
+        let invalid = self.invalid(&after)?;
+        if invalid.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (before, review) = (self.invalid(&self.live)?, self.review(&after)?);
+        let predicted = |invalid: &InvalidUnion<'t>| {
+            let left_behind = self.left_behind(invalid);
+            let with_kube_unions = self.with_kube_unions(&review, &after, invalid);
+            PredictedFault {
+                document: self.documents.new,
+                pointer: self.new.pointer(invalid),
+                field: invalid.violation.path.to_string(),
+                violation: invalid.violation.message(),
+                enforcement: self.kind.enforcement(invalid),
+                already: before.iter().any(|other| other.is_same(invalid)),
+                remedies: self.remedies(invalid, &left_behind, with_kube_unions),
+                with_kube_unions,
+                left_behind,
+            }
+        };
+        Ok(invalid.iter().map(predicted).collect())
+    }
+
+    fn refused_nulls(&self, nulls: &RefusedNulls) -> anyhow::Result<Vec<PredictedFault<'d>>> {
+        let review = self.review(&nulls.asked)?;
+        let changes = review.changes().filter(|_| review.outcome() != ReviewOutcome::Denied);
+        let replaced: Vec<String> = changes.map(|change| change.path.to_pointer() + "/").collect();
+        let predicted = |path: &FieldPath| {
+            let null = format!("{}/", path.to_pointer());
+            let is_gone = replaced.iter().any(|replaced| null.starts_with(replaced));
+            let with_kube_unions = if is_gone { WithKubeUnions::Mended } else { WithKubeUnions::Refused };
+            let (pointer, _) = self.new.null_pointer(path);
+            let field = path.to_string();
+            let wanted = self.kind.type_of(path).unwrap_or("another type");
+            PredictedFault {
+                document: self.documents.new,
+                pointer,
+                violation: format!("Invalid value: \"null\": {field} in body must be of type {wanted}: \"null\""),
+                field,
+                enforcement: ApiServerAnswer::RefusedNull,
+                already: false,
+                remedies: self.remedies_of_null(path, with_kube_unions),
+                with_kube_unions,
+                left_behind: Vec::new(),
+            }
+        };
+        Ok(nulls.paths.iter().map(predicted).collect())
+    }
+}

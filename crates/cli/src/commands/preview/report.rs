@@ -1,0 +1,193 @@
+//! The report of predictions: lines for people, JSON, or SARIF.
+
+use super::apply_way::ApplyWay;
+use super::kind_rules::ApiServerAnswer;
+use super::prediction::PredictedFault;
+use super::remedies::Remedy;
+use super::renderings::PreviewCounts;
+use super::trial::MemberOrigin;
+use crate::input::values::FindingsFormat;
+use crate::report::diagnostic::painted;
+use crate::report::json_list::{JsonList, present};
+use crate::report::output::{self, Paint};
+use crate::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
+use kube_unions_core::declaration::Severity;
+use serde_json::{Value, json};
+
+/// The rules of findings.
+const RULES: [SarifRule; 4] = [
+    SarifRule {
+        id: "union-refused",
+        description: "The API server refuses the apply, because a union is invalid afterwards.",
+        level: Severity::Error,
+    },
+    SarifRule {
+        id: "union-stored-invalid",
+        description: "The apply stores an invalid union, and nothing refuses it.",
+        level: Severity::Error,
+    },
+    SarifRule {
+        id: "union-undecided",
+        description: "A union is invalid after the apply, and it is not known whether the API server refuses it.",
+        level: Severity::Warning,
+    },
+    SarifRule {
+        id: "null-refused",
+        description: "The API server refuses the null that a server-side apply leaves.",
+        level: Severity::Error,
+    },
+];
+
+fn rule_of(enforcement: &ApiServerAnswer) -> SarifRule {
+    let [refused, stored, undecided, null] = RULES;
+    match enforcement {
+        ApiServerAnswer::Refused => refused,
+        ApiServerAnswer::RefusedNull => null,
+        ApiServerAnswer::Stored => stored,
+        ApiServerAnswer::Unknown(_) => undecided,
+    }
+}
+
+/// Prints the report. `code` is the exit code.
+pub(super) fn print(
+    way: ApplyWay,
+    predicted: &[PredictedFault<'_>],
+    format: FindingsFormat,
+    counts: &PreviewCounts,
+    problems: &[String],
+    code: u8,
+) -> anyhow::Result<()> {
+    output::tell(match format {
+        FindingsFormat::Text => {
+            let paint = Paint::of(&std::io::stdout());
+            predicted.iter().map(|union| text(way, union, paint)).collect()
+        }
+        FindingsFormat::Json => {
+            let mut list = JsonList::begin(format!("{{\n  \"as\": \"{}\",\n  \"findings\": [", way.name()), "  ");
+            predicted.iter().try_for_each(|union| list.push(&json_of(way, union)))?;
+            let mut summary = serde_json::to_value(counts)?;
+            if let Some(members) = summary.as_object_mut() {
+                members.insert("problems".to_owned(), problems.into());
+            }
+            list.end(&format!(",\n  \"summary\": {summary}\n}}\n"));
+            list.text
+        }
+        FindingsFormat::Sarif => sarif::log(RULES, predicted.iter().map(|union| result(way, union)), problems, code)?,
+    })
+}
+
+fn place<'p>(union: &PredictedFault<'p>) -> FilePlace<'p> {
+    FilePlace { file: &union.document.file, position: union.document.position(&union.pointer) }
+}
+
+/// Returns the object as messages name it.
+fn title(union: &PredictedFault<'_>) -> String {
+    let namespace = union.document.namespace.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
+    format!(
+        "{} {namespace}{}",
+        union.document.kind.as_deref().unwrap_or("?"),
+        union.document.name.as_deref().unwrap_or("?")
+    )
+}
+
+fn text(way: ApplyWay, union: &PredictedFault<'_>, paint: Paint) -> String {
+    let rule = rule_of(&union.enforcement);
+    let head = paint.strong(&format!("{}:", place(union)));
+    let mut lines =
+        vec![format!("{head} {}: {}: {} {}", title(union), union.field, painted(rule.level, paint), message(union))];
+    lines.extend(reason(way, union));
+    lines.extend(union.remedies.iter().map(|remedy| format!("helps: {}", advice(way, remedy))));
+    lines.extend(futile(way, union));
+    output::line(&lines.join("\n  ")).into_owned() + "\n"
+}
+
+/// Returns what happens, in one sentence.
+fn message(union: &PredictedFault<'_>) -> String {
+    let violation = &union.violation;
+    match &union.enforcement {
+        ApiServerAnswer::Refused if union.already => format!("refused, as the old object is: {violation}"),
+        ApiServerAnswer::Refused | ApiServerAnswer::RefusedNull => format!("refused: {violation}"),
+        ApiServerAnswer::Stored => format!("stored, and nothing refuses it: {violation}"),
+        ApiServerAnswer::Unknown(why) => format!("perhaps refused: {violation}; {why}"),
+    }
+}
+
+/// Returns why the members are there.
+fn reason(way: ApplyWay, union: &PredictedFault<'_>) -> Option<String> {
+    let left_behind = union.left_behind.iter().map(|(name, origin)| {
+        let origin = match origin {
+            MemberOrigin::OldRendering => "the old rendering sets it",
+            MemberOrigin::Default => "it is a default of the API server",
+            MemberOrigin::LiveObject => "the live object has it, and the old rendering does not set it",
+        };
+        format!("`{name}` is left behind: {origin}")
+    });
+    let left_behind: Vec<String> = left_behind.collect();
+    (!left_behind.is_empty()).then(|| format!("{}; {} does not remove it", left_behind.join("; "), way.words()))
+}
+
+fn advice(way: ApplyWay, remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::KeepOne => "the new rendering alone is invalid: keep one of the members in it".to_owned(),
+        Remedy::Omit => "no null for it in the new rendering".to_owned(),
+        Remedy::Null(members) => format!("{} in the new rendering", nulls(members.iter())),
+        Remedy::Once(command) => format!("once, before the apply: {command}"),
+        Remedy::KubeUnions(Some(preset)) => format!("kube-unions on the cluster, with the preset `{preset}`"),
+        Remedy::KubeUnions(None) => "kube-unions on the cluster".to_owned(),
+        Remedy::Recreate if way == ApplyWay::Replace => "delete the object and create it".to_owned(),
+        Remedy::Recreate => "delete the object and apply again".to_owned(),
+    }
+}
+
+/// Names the advice that is often given and does not help here.
+fn futile(way: ApplyWay, union: &PredictedFault<'_>) -> Option<String> {
+    let tried = !union.left_behind.is_empty() && !union.remedies.iter().any(|it| matches!(it, Remedy::Null(_)));
+    let names = union.left_behind.iter().map(|(name, _)| name);
+    tried.then(|| format!("does not help: {} in the new rendering, with {}", nulls(names), way.words()))
+}
+
+fn nulls<'n>(members: impl Iterator<Item = &'n String>) -> String {
+    members.map(|name| format!("`{name}: null`")).collect::<Vec<_>>().join(" and ")
+}
+
+fn json_of(way: ApplyWay, union: &PredictedFault<'_>) -> Value {
+    let (line, column) = place(union).position.unzip();
+    let left_behind = union.left_behind.iter();
+    let left_behind = left_behind.map(|(member, origin)| json!({"member": member, "origin": origin}));
+    let helps = union.remedies.iter().map(|remedy| {
+        let how = match remedy {
+            Remedy::KeepOne => "keepOne",
+            Remedy::Omit => "omit",
+            Remedy::Null(_) => "null",
+            Remedy::Once(_) => "patchOnce",
+            Remedy::KubeUnions(_) => "kubeUnions",
+            Remedy::Recreate => "recreate",
+        };
+        json!({"how": how, "text": advice(way, remedy)})
+    });
+    present(json!({
+        "rule": rule_of(&union.enforcement).id,
+        "apiVersion": union.document.api_version,
+        "kind": union.document.kind,
+        "namespace": union.document.namespace,
+        "name": union.document.name,
+        "field": union.field,
+        "message": union.violation,
+        "leftBehind": left_behind.collect::<Vec<Value>>(),
+        "oldObjectIsInvalid": union.already,
+        "withKubeUnions": union.with_kube_unions,
+        "helps": helps.collect::<Vec<Value>>(),
+        "file": union.document.file.display().to_string(),
+        "line": line,
+        "column": column,
+    }))
+}
+
+fn result<'p>(way: ApplyWay, union: &PredictedFault<'p>) -> SarifFinding<'p> {
+    let rule = rule_of(&union.enforcement);
+    let helps = union.remedies.iter().map(|remedy| format!(". Helps: {}", advice(way, remedy)));
+    let reason = reason(way, union).map(|reason| format!(". {reason}"));
+    let message = [message(union)].into_iter().chain(reason).chain(helps).collect();
+    let full = format!("{}: {}", title(union), union.field);
+    SarifFinding::new(rule.id, rule.level, &union.field, full, message, Some(place(union)))
+}

@@ -1,0 +1,246 @@
+//! Applies the renderings of one object in one way, and finds the unions that are invalid before and afterwards.
+
+use super::apply_way::ApplyWay;
+use super::invalid_union::{InvalidUnion, sets};
+use super::kind_rules::PreviewedKind;
+use crate::input::manifest::Document;
+use kube_unions_core::admission::{ApplyMethod, Review};
+use kube_unions_core::field_path::{FieldPath, Segment, pointer};
+use kube_unions_core::union::{LetThrough, Violation};
+use kube_unions_manifests::request::AppliedManifest;
+use serde::Serialize;
+use serde_json::Value;
+use strategic_merge_patch::ApplySides;
+
+/// The documents of one object.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ObjectRenderings<'d> {
+    pub(super) old: &'d Document,
+    pub(super) new: &'d Document,
+    /// The object as a cluster has it. `None`: predict it from the old rendering.
+    pub(super) live: Option<&'d Document>,
+}
+
+/// The reason why a member is in the live object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum MemberOrigin {
+    /// The old rendering sets it.
+    OldRendering,
+    /// The API server added it to the old rendering.
+    Default,
+    /// The live object has it, and the old rendering does not.
+    LiveObject,
+}
+
+/// The result of the same apply on a cluster with kube-unions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum WithKubeUnions {
+    /// Normalisation makes the union valid.
+    Mended,
+    /// The apply is refused.
+    Refused,
+    /// The object is stored as it is, with a warning.
+    Stored,
+}
+
+/// The nulls that a server-side apply leaves in a custom resource, and that its schema refuses.
+#[derive(Debug, thiserror::Error)]
+#[error("the schema refuses the null that a server-side apply leaves in {}", listed(.paths))]
+pub(super) struct RefusedNulls {
+    /// The object with the nulls.
+    pub(super) asked: Value,
+    /// At least one path.
+    pub(super) paths: Vec<FieldPath>,
+}
+
+fn listed(paths: &[FieldPath]) -> String {
+    paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and in ")
+}
+
+/// One apply, and everything that is tried about it.
+#[derive(Debug)]
+pub(super) struct PreviewTrial<'t, 'd> {
+    pub(super) kind: PreviewedKind<'t>,
+    pub(super) documents: ObjectRenderings<'d>,
+    way: ApplyWay,
+    /// The field manager that applies.
+    manager: String,
+    old: Rendering,
+    pub(super) new: Rendering,
+    pub(super) live: Value,
+}
+
+/// A manifest of an object.
+#[derive(Debug)]
+pub(super) struct Rendering {
+    pub(super) written: Value,
+    /// With the defaults of the API server: the object that a create stores.
+    pub(super) completed: Value,
+}
+
+impl Rendering {
+    fn read(kind: PreviewedKind<'_>, document: &Document) -> anyhow::Result<Self> {
+        let written = kind.read(document)?;
+        Ok(Self { completed: kind.completed(written.clone())?, written })
+    }
+
+    /// Returns the JSON Pointer of the union's object, or of its nearest parent.
+    pub(super) fn pointer(&self, invalid: &InvalidUnion<'_>) -> String {
+        // Keys of items can be defaults.
+        pointer(invalid.address.tokens(&self.completed))
+    }
+
+    /// Returns the JSON Pointer of a null in the manifest and true, or that of its nearest parent and false. Items of lists may have other
+    /// positions in an object.
+    pub(super) fn null_pointer(&self, path: &FieldPath) -> (String, bool) {
+        let whole = path.to_pointer();
+        if self.written.pointer(&whole).is_some_and(Value::is_null) {
+            return (whole, true);
+        }
+        let (mut at, mut tokens) = (&self.written, Vec::new());
+        for segment in path.segments() {
+            match (segment, at.get(segment.to_token())) {
+                (Segment::Field(_) | Segment::Key(_), Some(inner)) => at = inner,
+                _ => break,
+            }
+            tokens.push(segment.to_token());
+        }
+        (pointer(tokens), false)
+    }
+
+    /// Returns true if the manifest itself sets a member of the union.
+    fn sets(&self, invalid: &InvalidUnion<'_>, member: &str) -> bool {
+        let is_there = invalid.address.find(&self.completed).is_some();
+        is_there && sets(self.written.pointer(&self.pointer(invalid)), member)
+    }
+}
+
+impl<'t, 'd> PreviewTrial<'t, 'd> {
+    /// Reads the objects. `manager` is the field manager that applies, if it is known.
+    pub(super) fn new(
+        kind: PreviewedKind<'t>,
+        way: ApplyWay,
+        manager: Option<&str>,
+        documents: ObjectRenderings<'d>,
+    ) -> anyhow::Result<Self> {
+        let (old, new) = (Rendering::read(kind, documents.old)?, Rendering::read(kind, documents.new)?);
+        let live = match documents.live {
+            Some(live) => kind.completed(kind.read(live)?)?,
+            None if way == ApplyWay::Ssa => kind.engines().first_applied(&old.written, old.completed.clone())?,
+            None => old.completed.clone(),
+        };
+        let manager = match manager {
+            Some(manager) => manager.to_owned(),
+            None if way == ApplyWay::Ssa => {
+                kind.engines().applier(ApplySides { old: &old.written, new: &new.written, live: &live })?
+            }
+            None => String::new(),
+        };
+        Ok(Self { kind, documents, way, manager, old, new, live })
+    }
+
+    /// Returns the object after the apply, and the answer of kube-unions.
+    pub(super) fn written_with_kube_unions(&self) -> anyhow::Result<(Value, Review)> {
+        let after = self.applied(&self.new.written)?;
+        let review = self.review(&after)?;
+        Ok((after, review))
+    }
+
+    /// Returns the object after an apply of a manifest in place of the new rendering.
+    pub(super) fn applied(&self, manifest: &Value) -> anyhow::Result<Value> {
+        self.written(self.way, manifest)
+    }
+
+    /// Returns the object after a merge patch.
+    pub(super) fn merged(&self, patch: &Value) -> anyhow::Result<Value> {
+        self.written(ApplyWay::Merge, patch)
+    }
+
+    fn written(&self, way: ApplyWay, new: &Value) -> anyhow::Result<Value> {
+        let sides = ApplySides { old: &self.old.written, new, live: &self.live };
+        let asked = way.apply(self.kind.engines(), sides, &self.manager)?;
+        if way != ApplyWay::Ssa || self.kind.is_built_in() {
+            return self.kind.completed(asked);
+        }
+        let completed = self.kind.completed(asked.clone())?;
+        let paths = removed_nulls(&asked, &completed);
+        if paths.is_empty() { Ok(completed) } else { Err(RefusedNulls { asked, paths }.into()) }
+    }
+
+    /// Returns the unions that are invalid in a state of the object.
+    pub(super) fn invalid(&self, object: &Value) -> anyhow::Result<Vec<InvalidUnion<'t>>> {
+        self.kind.invalid(self.documents.new, object)
+    }
+
+    /// Returns the answer of kube-unions to the apply.
+    pub(super) fn review(&self, after: &Value) -> anyhow::Result<Review> {
+        let text = self.new.written.to_string();
+        let manifest = match self.way {
+            ApplyWay::Ssa => Some(AppliedManifest::ManagedBy(&self.manager)),
+            ApplyWay::Csa => Some(AppliedManifest::Given(&text, ApplyMethod::ClientSide)),
+            ApplyWay::Helm | ApplyWay::Merge | ApplyWay::Replace => None,
+        };
+        self.kind.review(self.documents.new, &self.live, after, manifest)
+    }
+
+    /// Returns the members that the new rendering does not set, and why they are in the live object.
+    pub(super) fn left_behind(&self, invalid: &InvalidUnion<'_>) -> Vec<(String, MemberOrigin)> {
+        let members = invalid.members.iter().filter(|name| invalid.blames(name) && !self.new.sets(invalid, name));
+        let origin = |name: &str| match (self.old.sets(invalid, name), self.documents.live) {
+            (true, _) => MemberOrigin::OldRendering,
+            (false, Some(_)) => MemberOrigin::LiveObject,
+            (false, None) => MemberOrigin::Default,
+        };
+        members.map(|name| ((*name).to_owned(), origin(name))).collect()
+    }
+
+    /// Returns what becomes of a union on a cluster with kube-unions, by its answer to the apply.
+    pub(super) fn with_kube_unions(
+        &self,
+        review: &Review,
+        after: &Value,
+        invalid: &InvalidUnion<'_>,
+    ) -> WithKubeUnions {
+        let is_here = |violation: &Violation| {
+            self.kind.invalid_union(violation, after).is_some_and(|other| other.is_same(invalid))
+        };
+        let mut let_through = review.let_through().kept().iter().filter(|(violation, _)| is_here(violation));
+        if review.violations().kept().iter().any(is_here) {
+            return WithKubeUnions::Refused;
+        }
+        match let_through.next() {
+            // The presets leave the refusal to the API server.
+            Some((_, LetThrough::WarnOnly)) if self.kind.is_built_in() => WithKubeUnions::Refused,
+            Some(_) => WithKubeUnions::Stored,
+            None => WithKubeUnions::Mended,
+        }
+    }
+}
+
+/// Returns the paths of the nulls that the defaults of the API server do not replace. It removes such a null of a custom resource from
+/// every write but a server-side apply, which leaves one also in place of an object or a list that loses its last part.
+pub(super) fn removed_nulls(asked: &Value, completed: &Value) -> Vec<FieldPath> {
+    let inside = |segment: Segment, rest: Vec<FieldPath>| {
+        let path =
+            move |rest: FieldPath| [segment.clone()].into_iter().chain(rest.segments().iter().cloned()).collect();
+        rest.into_iter().map(path).collect::<Vec<FieldPath>>()
+    };
+    match (asked, completed) {
+        (Value::Object(asked), Value::Object(completed)) => {
+            let fields = asked.iter().flat_map(|(name, value)| {
+                let rest = completed.get(name).map(|completed| removed_nulls(value, completed));
+                inside(Segment::Field(name.as_str().into()), rest.unwrap_or_else(|| vec![FieldPath::root()]))
+            });
+            fields.collect()
+        }
+        (Value::Array(asked), Value::Array(completed)) => {
+            let pairs = asked.iter().zip(completed).enumerate();
+            pairs
+                .flat_map(|(at, (asked, completed))| inside(Segment::Index(at), removed_nulls(asked, completed)))
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,8 @@
+//! Input of commands: files, folders, kinds and CRDs in them, the cluster, and the values of flags that commands share.
+
+pub(crate) mod crd;
+pub(crate) mod kinds;
+pub(crate) mod learn;
+pub(crate) mod require;
+
+pub(crate) use kube_unions_command::{connection, manifest, values};
