@@ -28,4 +28,4 @@ ENV MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=1048576 MALLOC_ARENA_MA
 # A number, so that a cluster can verify that the user is not root.
 USER 65532:65532
 EXPOSE 10250 8080
-ENTRYPOINT ["/usr/local/bin/kube-unions"]
+ENTRYPOINT ["/usr/local/bin/kube-unions-webhook"]

@@ -29,22 +29,24 @@ NATIVE_TRANSITIONS ?= 500000
 MARKERS_OBJECTS ?= 300
 LAW_CASES ?= 5000
 
-# The binary that the demo and the end-to-end tests run. `make build` builds it, unless another one is named.
+# The command line that the demo and the tests run, and the webhook, which is beside it unless another one is named. `make build` builds
+# both, unless another command line is named.
 export KUBE_UNIONS_BIN ?= $(BIN)
+export KUBE_UNIONS_WEBHOOK_BIN ?= $(KUBE_UNIONS_BIN)-webhook
 
 .PHONY: help
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build the release binary, target/release/kube-unions
+build: ## Build both programs, target/release/kube-unions and target/release/kube-unions-webhook
 	$(if $(filter $(BIN),$(KUBE_UNIONS_BIN)),$(CARGO) build --locked --release)
 
 .PHONY: run
 run: build ## Run the webhook with the samples on loopback, without a cluster, and print a review to send it
 	@echo "Send it a review from another terminal:"
 	@echo "  curl --cacert certs/run-ca.crt -H 'Content-Type: application/json' --data-binary @manifests/samples/review.json https://127.0.0.1:10250/mutate"
-	$(KUBE_UNIONS_BIN) serve --from manifests/samples --tls-self-signed --tls-ca-file certs/run-ca.crt \
+	$(KUBE_UNIONS_WEBHOOK_BIN) serve --from manifests/samples --tls-self-signed --tls-ca-file certs/run-ca.crt \
 	  --bind 127.0.0.1:10250 --ops-bind 127.0.0.1:8080 --log-format text
 
 .PHONY: quickstart
@@ -342,9 +344,11 @@ image: ## Build the container image (needs Docker); IMAGE_PLATFORM=linux/arm64 s
 # The target is named although it is the host, so that the flag does not apply to build scripts. Another IMAGE_PLATFORM than the
 # host's is linked with Debian's cross compiler, which `cross-tools` installs.
 IMAGE_PROFILE ?= release
+# The program of the image. A release links the command line in the same way.
+PROGRAM ?= kube-unions-webhook
 CONTENTS ?= $(or $(CARGO_TARGET_DIR),target)/image
 image_triple = $(patsubst linux/arm64,aarch64-unknown-linux-gnu,$(patsubst linux/amd64,x86_64-unknown-linux-gnu,$(IMAGE_PLATFORM)))
-image_target = $(or $(CARGO_TARGET_DIR),target)/$(1)/$(patsubst dev,debug,$(IMAGE_PROFILE))/kube-unions
+image_target = $(or $(CARGO_TARGET_DIR),target)/$(1)/$(patsubst dev,debug,$(IMAGE_PROFILE))/$(PROGRAM)
 
 .PHONY: image-contents
 image-contents:
@@ -356,8 +360,8 @@ image-contents:
 	  export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc; \
 	fi; \
 	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --profile $(IMAGE_PROFILE) --all-features \
-	  --bin kube-unions --target "$$target"; \
-	install -D -m 0755 "$(call image_target,$$target)" '$(CONTENTS)/usr/local/bin/kube-unions'
+	  --package $(PROGRAM) --bin $(PROGRAM) --target "$$target"; \
+	install -D -m 0755 "$(call image_target,$$target)" '$(CONTENTS)/usr/local/bin/$(PROGRAM)'
 	install -D -m 0644 LICENSE '$(CONTENTS)/licenses/LICENSE'
 
 .PHONY: image-archive

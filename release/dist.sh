@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Writes the archive of one platform: the program, its completions and manual pages, and the licence. The same commit and the same
-# binary give the same archive. It has no links, because krew refuses them.
+# Writes the archive of one platform: the command line, its completions and manual pages, and the licence. For Linux, it also writes the
+# archive of the webhook, from which the image is made. The same commit and the same binaries give the same archives. They have no links,
+# because krew refuses them.
 #
 #   dist.sh PLATFORM     linux/amd64, linux/arm64, darwin/amd64 or darwin/arm64
 #
-#   BINARY=FILE          packs this binary instead of building one
+#   BINARY=FILE          packs this command line instead of building one
+#   WEBHOOK=FILE         packs this webhook instead of building one
 #   DIST_RUN=PROGRAM     runs the binary with this program, for example qemu-aarch64-static
 #   DIST_CARGO=COMMAND   builds with this command: `cargo auditable` by default
 #   DIST_PROFILE=NAME    builds with this profile: `release` by default
@@ -24,27 +26,51 @@ esac
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-binary=${BINARY:-}
-if [ -z "$binary" ]; then
-  cargo=${DIST_CARGO:-cargo auditable}
-  profile=${DIST_PROFILE:-release}
+cargo=${DIST_CARGO:-cargo auditable}
+profile=${DIST_PROFILE:-release}
+
+# build PROGRAM: sets `binary`. On Linux a program is linked as that of the image.
+build() {
   if [ "${platform%/*}" = linux ]; then
-    # The binary of the image.
-    make -s image-contents CARGO="$cargo" IMAGE_PLATFORM="$platform" IMAGE_PROFILE="$profile" CONTENTS="$folder/contents" >&2
-    binary=$folder/contents/usr/local/bin/kube-unions
+    make -s image-contents PROGRAM="$1" CARGO="$cargo" IMAGE_PLATFORM="$platform" IMAGE_PROFILE="$profile" CONTENTS="$folder/contents" >&2
+    binary=$folder/contents/usr/local/bin/$1
   else
+    local command
     read -ra command <<<"$cargo"
-    "${command[@]}" build --locked --profile "$profile" --all-features --bin kube-unions --target "$triple" >&2
-    binary=${CARGO_TARGET_DIR:-target}/$triple/${profile/#dev/debug}/kube-unions
+    "${command[@]}" build --locked --profile "$profile" --all-features --package "$1" --bin "$1" --target "$triple" >&2
+    binary=${CARGO_TARGET_DIR:-target}/$triple/${profile/#dev/debug}/$1
   fi
-fi
-[ -f "$binary" ] || fail "there is no binary \`$binary\`"
+}
 
 run() {
   if [ -n "${DIST_RUN:-}" ]; then "$DIST_RUN" "$binary" "$@"; else "$binary" "$@"; fi
 }
-said=$(run version) || fail "\`$binary\` does not run here: build each platform on a machine of its own, or set DIST_RUN"
-[ "$said" = "kube-unions $version" ] || fail "\`$binary\` says that it is \`$said\`, and the version of the workspace is $version"
+
+# check PROGRAM: `binary` runs here, and is this program in the version of the workspace.
+check() {
+  local said
+  [ -f "$binary" ] || fail "there is no binary \`$binary\`"
+  said=$(run version) || fail "\`$binary\` does not run here: build each platform on a machine of its own, or set DIST_RUN"
+  [ "$said" = "$1 $version" ] || fail "\`$binary\` says that it is \`$said\`, and the version of the workspace is $version"
+}
+
+if [ "${platform%/*}" = linux ]; then
+  binary=${WEBHOOK:-}
+  [ -n "$binary" ] || build kube-unions-webhook
+  check kube-unions-webhook
+  file=$(archive "$platform" kube-unions-webhook)
+  top=$(basename "$file" .tar.gz)
+  mkdir -p "$folder/$top" "$dist"
+  install -m 0755 "$binary" "$folder/$top/kube-unions-webhook"
+  install -m 0644 LICENSE "$folder/$top/LICENSE"
+  pack "$folder" "$top" | gzip -9 -n >"$file.part"
+  mv "$file.part" "$file"
+  echo "$file"
+fi
+
+binary=${BINARY:-}
+[ -n "$binary" ] || build kube-unions
+check kube-unions
 
 file=$(archive "$platform")
 top=$(basename "$file" .tar.gz)

@@ -36,13 +36,13 @@ while IFS= read -r flag; do flags+=("$flag"); done <"$folder/configuration"
 start_registry "$folder"
 manifests=()
 for platform in "${platforms[@]}"; do
-  file=$(archive "$platform")
+  file=$(archive "$platform" kube-unions-webhook)
   [ -f "$file" ] || fail "there is no archive \`$file\`: run \`make dist DIST_PLATFORM=$platform\`"
   unpacked=$folder/${platform/\//-}
   contents=$unpacked/contents
   mkdir -p "$contents/usr/local/bin" "$contents/licenses"
   tar --extract --gzip --file "$file" --directory "$unpacked" --strip-components=1
-  install -m 0755 "$unpacked/kube-unions" "$contents/usr/local/bin/kube-unions"
+  install -m 0755 "$unpacked/kube-unions-webhook" "$contents/usr/local/bin/kube-unions-webhook"
   install -m 0644 "$unpacked/LICENSE" "$contents/licenses/LICENSE"
   image=$(assemble "$platform" "$contents" "$repository" "${flags[@]}")
   log "pushed $image for $platform"

@@ -46,11 +46,15 @@ case "$(uname -m)" in
   aarch64) platforms=(linux/arm64) ;;
   *) fail "there is no archive for the processor $(uname -m)" ;;
 esac
-declare -A binaries=(["${platforms[0]}"]="$(realpath "$contents")/usr/local/bin/kube-unions")
+declare -A webhooks=(["${platforms[0]}"]="$(realpath "$contents")/usr/local/bin/kube-unions-webhook") binaries
 if [ -n "${ARM64:-}" ] && [ "${platforms[0]}" != linux/arm64 ]; then
   platforms+=(linux/arm64)
-  binaries[linux/arm64]=$(realpath "$ARM64")/usr/local/bin/kube-unions
+  webhooks[linux/arm64]=$(realpath "$ARM64")/usr/local/bin/kube-unions-webhook
 fi
+for platform in "${platforms[@]}"; do
+  make -s image-contents PROGRAM=kube-unions IMAGE_PROFILE=dev IMAGE_PLATFORM="$platform" CONTENTS="$folder/$platform" >&2
+  binaries[$platform]=$folder/$platform/usr/local/bin/kube-unions
+done
 
 contents=$(realpath "$contents")
 target=$(realpath "${CARGO_TARGET_DIR:-target}")
@@ -92,13 +96,15 @@ succeeds "${make[@]}" publish-dry-run VERIFY=no
 
 for platform in "${platforms[@]}"; do
   file=$(dist=$DIST archive "$platform")
+  image=$(dist=$DIST archive "$platform" kube-unions-webhook)
   run=
   if [ "$platform" != "${platforms[0]}" ]; then run=qemu-aarch64-static; fi
   for _ in first second; do
-    succeeds env DIST_RUN="$run" "${make[@]}" dist "DIST_PLATFORM=$platform" "BINARY=${binaries[$platform]}"
-    sha256sum "$file" >>"$folder/digests"
+    succeeds env DIST_RUN="$run" "${make[@]}" dist "DIST_PLATFORM=$platform" "BINARY=${binaries[$platform]}" \
+      "WEBHOOK=${webhooks[$platform]}"
+    sha256sum "$file" "$image" >>"$folder/digests"
   done
-  same "archives of one commit" "$(sort -u "$folder/digests" | wc -l)" 1
+  same "archives of one commit" "$(sort -u "$folder/digests" | wc -l)" 2
   rm "$folder/digests"
   top=$(basename "$file" .tar.gz)
   for path in kube-unions LICENSE completions/_kube-unions man/kube-unions.1; do
@@ -118,10 +124,10 @@ same "tags" "$("$crane" ls "$REPOSITORY")" "$version"
 for platform in "${platforms[@]}"; do
   "$crane" --platform "$platform" export "$REPOSITORY@$digest" "$folder/image.tar"
   same "files of the image for $platform" "$(tar --list --verbose --file "$folder/image.tar" | sed -n 's/^-.* //p' | paste -sd ' ')" \
-    "licenses/LICENSE usr/local/bin/kube-unions"
-  tar --extract --to-stdout --file "$folder/image.tar" usr/local/bin/kube-unions | cmp - "${binaries[$platform]}"
+    "licenses/LICENSE usr/local/bin/kube-unions-webhook"
+  tar --extract --to-stdout --file "$folder/image.tar" usr/local/bin/kube-unions-webhook | cmp - "${webhooks[$platform]}"
   "$crane" --platform "$platform" config "$REPOSITORY@$digest" >"$folder/config"
-  for part in '"User":"65532:65532"' '"Entrypoint":["/usr/local/bin/kube-unions"]' '"MALLOC_ARENA_MAX=2"' '"10250/tcp":{}' \
+  for part in '"User":"65532:65532"' '"Entrypoint":["/usr/local/bin/kube-unions-webhook"]' '"MALLOC_ARENA_MAX=2"' '"10250/tcp":{}' \
     "\"architecture\":\"${platform#*/}\"" "\"org.opencontainers.image.revision\":\"$(git rev-parse HEAD)\""; do
     grep -qF -- "$part" "$folder/config" || fail "the configuration of the image for $platform lacks $part: $(cat "$folder/config")"
   done
@@ -159,6 +165,7 @@ succeeds "${make[@]}" checksums
 (cd "$DIST" && sha256sum --check --strict --quiet SHA256SUMS)
 for platform in "${platforms[@]}"; do
   file=$(dist=$DIST archive "$platform")
+  image=$(dist=$DIST archive "$platform" kube-unions-webhook)
   grep -qF "    sha256: $(sha256sum "$file" | cut -d ' ' -f 1)" "$DIST/unions.yaml" || fail "unions.yaml lacks the digest of $file"
 done
 succeeds "${make[@]}" go-tag

@@ -31,11 +31,11 @@ auditable:
 	@command -v cargo-auditable >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-auditable
 
 .PHONY: dist
-dist: $(if $(BINARY)$(DIST_CARGO),,auditable) ## Write the archive of DIST_PLATFORM: the program, completions, manual pages and licence
-	@BINARY='$(BINARY)' release/dist.sh $(DIST_PLATFORM)
+dist: $(if $(BINARY)$(DIST_CARGO),,auditable) ## Write the archives of DIST_PLATFORM: the command line with completions, manual pages and licence, and the webhook
+	@BINARY='$(BINARY)' WEBHOOK='$(WEBHOOK)' release/dist.sh $(DIST_PLATFORM)
 
 .PHONY: sbom
-sbom: ## Write the SBOM of the program, CycloneDX as JSON
+sbom: ## Write the SBOM of each program, CycloneDX as JSON
 	@command -v cargo-cyclonedx >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-cyclonedx
 	@release/sbom.sh
 
@@ -81,7 +81,7 @@ go-tag:
 .PHONY: sign-image
 sign-image:
 	cosign sign --yes $(REPOSITORY)@"$$(cat $(DIST)/image.digest)"
-	cosign attest --yes --type cyclonedx --predicate $(DIST)/kube-unions-$(VERSION).cdx.json \
+	cosign attest --yes --type cyclonedx --predicate $(DIST)/kube-unions-webhook-$(VERSION).cdx.json \
 	  $(REPOSITORY)@"$$(cat $(DIST)/image.digest)"
 
 .PHONY: sign-chart

@@ -18,7 +18,7 @@ version=$(sed -n '/^\[workspace\.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Ca
 dist=${DIST:-${CARGO_TARGET_DIR:-target}/dist}
 
 # The archive of the program for a platform, for example linux/amd64.
-archive() { echo "$dist/kube-unions-$version-${1/\//-}.tar.gz"; }
+archive() { echo "$dist/${2:-kube-unions}-$version-${1/\//-}.tar.gz"; }
 
 # The time of every file in an archive, so that the same commit gives the same archive.
 epoch() { echo "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"; }

@@ -39,7 +39,7 @@ trap end EXIT
 toolchain=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 for line in "FROM rust:$toolchain-bookworm AS build" "ENV RUSTUP_TOOLCHAIN=$toolchain" "FROM scratch" \
   "COPY --from=build /contents/ /" "ENV PATH=/usr/local/bin" "USER 65532:65532" \
-  'ENTRYPOINT ["/usr/local/bin/kube-unions"]'; do
+  'ENTRYPOINT ["/usr/local/bin/kube-unions-webhook"]'; do
   grep -qxF "$line" Dockerfile || fail "the Dockerfile no longer has the line \`$line\`: update this script"
 done
 
@@ -62,14 +62,14 @@ fi
 
 check_contents "$root"
 check_version tests/image/run.sh "$root"
-binary=$root/usr/local/bin/kube-unions
+binary=$root/usr/local/bin/kube-unions-webhook
 
 # A pod: the image with its mounts.
 pod=$folder/pod
 cp -R "$root" "$pod"
 mkdir "$pod/samples"
 cp -R manifests/samples/rollout "$pod/samples"
-"$binary" certs --dir "$pod/etc/kube-unions/tls" --host 127.0.0.1 2>/dev/null
+"${CARGO:-cargo}" run --quiet --locked --package kube-unions --bin kube-unions -- certs --dir "$pod/etc/kube-unions/tls" --host 127.0.0.1 2>/dev/null
 # The pod's fsGroup does the same to a mounted Secret.
 chmod -R a+rX "$pod/etc/kube-unions"
 
@@ -103,4 +103,5 @@ if [ "${KUBE_UNIONS_E2E:-}" = skip ]; then
   exit 0
 fi
 make -s assets >/dev/null
-KUBE_UNIONS_IMAGE_ROOT=$root KUBE_UNIONS_BIN=$binary cargo test --quiet --locked --workspace --all-features --test e2e image:: >&2
+KUBE_UNIONS_IMAGE_ROOT=$root KUBE_UNIONS_WEBHOOK_BIN=$binary KUBE_UNIONS_BIN=$(realpath -m "${CARGO_TARGET_DIR:-target}")/debug/kube-unions \
+  cargo test --quiet --locked --workspace --all-features --test e2e image:: >&2

@@ -38,14 +38,14 @@ if [ -z "$root" ]; then
   rm -rf "$root"
   CARGO_PROFILE_DEV_DEBUG=0 make -s image-contents IMAGE_PLATFORM=linux/arm64 IMAGE_PROFILE=dev CONTENTS="$root" >&2
 fi
-binary=$root/usr/local/bin/kube-unions
+binary=$root/usr/local/bin/kube-unions-webhook
 machine=$(readelf --file-header "$binary" | sed -n 's/^ *Machine: *//p')
 [ "$machine" = AArch64 ] || fail "the binary is for $machine"
 run+=("$binary")
 check_contents "$root"
 check_version "${run[@]}"
 
-"${run[@]}" certs --dir "$folder/tls" --host 127.0.0.1 2>/dev/null
+"${CARGO:-cargo}" run --quiet --locked --package kube-unions --bin kube-unions -- certs --dir "$folder/tls" --host 127.0.0.1 2>/dev/null
 : >"$folder/log"
 "${run[@]}" serve --from manifests/samples/rollout --bind 127.0.0.1:0 --ops-bind 127.0.0.1:0 --tls-cert-dir "$folder/tls" \
   --shutdown-delay 0s --log-format json 2>>"$folder/log" &

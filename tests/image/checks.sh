@@ -11,9 +11,9 @@ check_contents() {
   local contents expected loaded
   contents=$(cd "$1" && find . ! -type d -printf '/%P %M\n' | sort)
   expected='/licenses/LICENSE -rw-r--r--
-/usr/local/bin/kube-unions -rwxr-xr-x'
+/usr/local/bin/kube-unions-webhook -rwxr-xr-x'
   [ "$contents" = "$expected" ] || fail "unexpected contents:"$'\n'"$contents"
-  if loaded=$(readelf --program-headers --dynamic --wide "$1/usr/local/bin/kube-unions" | grep -E 'INTERP|NEEDED'); then
+  if loaded=$(readelf --program-headers --dynamic --wide "$1/usr/local/bin/kube-unions-webhook" | grep -E 'INTERP|NEEDED'); then
     fail "the binary is not static: $loaded"
   fi
   log "$(awk '{ print $1 }' <<<"$contents" | paste -sd ' '), no shared library, $(du -sb "$1" | cut -f1) bytes in all"
@@ -24,8 +24,8 @@ check_version() {
   local version help
   version=$("$@" version)
   help=$("$@" help)
-  grep -qxF "version = \"${version#kube-unions }\"" Cargo.toml || fail "it says it is \`$version\`"
-  grep -q '^Usage: kube-unions' <<<"$help" || fail "it prints no help"
+  grep -qxF "version = \"${version#kube-unions-webhook }\"" Cargo.toml || fail "it says it is \`$version\`"
+  grep -q '^Usage: kube-unions-webhook' <<<"$help" || fail "it prints no help"
   log "$version and its help"
 }
 

@@ -33,4 +33,4 @@ exec "$unshare" "${outer[@]}" sh -euc '
   mount --bind "$root" "$root"
   mount -o remount,bind,ro "$root"
   exec "$@"
-' sh "$root" env -i "${environment[@]}" "$unshare" "${inner[@]}" --root="$root" /usr/local/bin/kube-unions "$@"
+' sh "$root" env -i "${environment[@]}" "$unshare" "${inner[@]}" --root="$root" /usr/local/bin/kube-unions-webhook "$@"

@@ -31,8 +31,8 @@ node: node-check ## Run NODE_COMMAND in a throw-away cluster of real nodes, or t
 	@$(MAKE) -s image-archive node-pause >&2
 	@$(node_images) tests/node.sh $(if $(NODE_COMMAND),bash -c "$$NODE_COMMAND")
 
-# The tests run the program of the image, so that a second one need not be built.
-e2e-node e2e-node-quick bench-node: export KUBE_UNIONS_BIN = $(abspath $(CONTENTS))/usr/local/bin/kube-unions
+# The tests run the program of the image.
+e2e-node e2e-node-quick bench-node: export KUBE_UNIONS_WEBHOOK_BIN = $(abspath $(CONTENTS))/usr/local/bin/kube-unions-webhook
 
 .PHONY: e2e-node-programs
 e2e-node-programs: node-check

@@ -47,8 +47,20 @@ fn hook(folder: &Folder, id: &str, files: &[&str]) -> Run {
     let hooks = read(".pre-commit-hooks.yaml");
     let hook = hooks.as_array().unwrap().iter().find(|hook| hook["id"] == id).unwrap();
     let mut words = hook["entry"].as_str().unwrap().split(' ');
-    assert_eq!(words.next(), Some("kube-unions"));
+    assert_eq!((&hook["language"], words.next()), (&json!("script"), Some("release/pre-commit.sh")));
     folder.run(&words.chain(files.iter().copied()).collect::<Vec<_>>())
+}
+
+#[test]
+fn the_script_of_the_hooks_builds_and_runs_the_command_line_where_it_is_called() {
+    let folder = Folder::new(&[]);
+    let mut command = Command::new(root().join("release/pre-commit.sh"));
+    command.current_dir(folder.path()).args(["lint", "a b.yaml"]).env("CARGO", "/bin/echo");
+    let said = run(&mut command, b"").code(0).stdout;
+    let manifest = root().join("Cargo.toml");
+    let cargo = "run --quiet --release --locked --manifest-path";
+    let program = "--package kube-unions --bin kube-unions -- lint a b.yaml";
+    assert_eq!(said, format!("{cargo} {} {program}\n", manifest.display()));
 }
 
 #[test]
