@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-webhook=${KUBE_UNIONS_WEBHOOK_BIN:-target/release/kube-unions-webhook}
+program=${KUBE_UNIONS_WEBHOOK_BIN:-target/release/kube-unions-webhook}
 folder=$(mktemp -d)
 webhook=
 end() {
@@ -13,7 +13,7 @@ end() {
 }
 trap end EXIT
 
-"$webhook" serve --from manifests/samples --bind 127.0.0.1:0 --ops-bind 127.0.0.1:0 --shutdown-delay 0s --log-format json \
+"$program" serve --from manifests/samples --bind 127.0.0.1:0 --ops-bind 127.0.0.1:0 --shutdown-delay 0s --log-format json \
   --tls-self-signed --tls-ca-file "$folder/ca.crt" 2>"$folder/log" &
 webhook=$!
 

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 binary=${KUBE_UNIONS_BIN:-target/release/kube-unions}
-server=${KUBE_UNIONS_WEBHOOK_BIN:-$binary-webhook}
+program=${KUBE_UNIONS_WEBHOOK_BIN:-$binary-webhook}
 assets=$(tests/controlplane/assets.sh)
 folder=$(mktemp -d "${TMPDIR:-/tmp}/kube-unions-quickstart.XXXXXX")
 servers=()
@@ -119,7 +119,7 @@ metadata: {name: kube-unions, namespace: kube-unions}
 spec: {type: ExternalName, externalName: localhost}
 EOF
 kubeconfig kube-unions "$(kubectl -n kube-unions create token kube-unions --duration 24h)"
-start kube-unions "$server" serve --kubeconfig "$folder/kube-unions.kubeconfig" --bind "127.0.0.1:$webhook" \
+start kube-unions "$program" serve --kubeconfig "$folder/kube-unions.kubeconfig" --bind "127.0.0.1:$webhook" \
   --ops-bind 127.0.0.1:0 --service "kube-unions/kube-unions:$webhook" --tls-secret kube-unions-tls \
   --owner-cluster-role kube-unions --shutdown-delay 0s --log-format text
 
