@@ -54,20 +54,6 @@ check() {
   [ "$said" = "$1 $version" ] || fail "\`$binary\` says that it is \`$said\`, and the version of the workspace is $version"
 }
 
-if [ "${platform%/*}" = linux ]; then
-  binary=${WEBHOOK:-}
-  [ -n "$binary" ] || build kube-unions-webhook
-  check kube-unions-webhook
-  file=$(archive "$platform" kube-unions-webhook)
-  top=$(basename "$file" .tar.gz)
-  mkdir -p "$folder/$top" "$dist"
-  install -m 0755 "$binary" "$folder/$top/kube-unions-webhook"
-  install -m 0644 LICENSE "$folder/$top/LICENSE"
-  pack "$folder" "$top" | gzip -9 -n >"$file.part"
-  mv "$file.part" "$file"
-  echo "$file"
-fi
-
 binary=${BINARY:-}
 [ -n "$binary" ] || build kube-unions
 check kube-unions
@@ -90,3 +76,17 @@ END
 pack "$folder" "$top" | gzip -9 -n >"$file.part"
 mv "$file.part" "$file"
 echo "$file"
+
+if [ "${platform%/*}" = linux ]; then
+  binary=${WEBHOOK:-}
+  [ -n "$binary" ] || build kube-unions-webhook
+  check kube-unions-webhook
+  file=$(archive "$platform" kube-unions-webhook)
+  top=$(basename "$file" .tar.gz)
+  mkdir -p "$folder/$top" "$dist"
+  install -m 0755 "$binary" "$folder/$top/kube-unions-webhook"
+  install -m 0644 LICENSE "$folder/$top/LICENSE"
+  pack "$folder" "$top" | gzip -9 -n >"$file.part"
+  mv "$file.part" "$file"
+  echo "$file"
+fi

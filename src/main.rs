@@ -11,11 +11,11 @@ use std::process::ExitCode;
 #[command(version, max_term_width = HELP_WIDTH, styles = STYLES)]
 struct Program {
     #[command(subcommand)]
-    command: Command,
+    command: WebhookCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum WebhookCommand {
     /// Run the admission webhook
     Serve(Box<serve::ServeArgs>),
     /// Check that a cluster enforces unions
@@ -28,7 +28,7 @@ enum Command {
     Version(version::VersionArgs),
 }
 
-impl Command {
+impl WebhookCommand {
     fn run(self) -> anyhow::Result<ExitCode> {
         let verdict = match self {
             Self::Serve(arguments) => return serve::run(*arguments),
