@@ -391,7 +391,7 @@ slowest: build ## Print the seconds of the thirty slowest tests; SLOWEST=hang:: 
 	  sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$$/\2 \1/p' | sort -rn | sed -n '1,30p'
 
 .PHONY: budgets
-budgets: ## Print the sizes that a maintainer watches: lines of code, tests and chart
+budgets: ## Print the sizes that a maintainer watches: characters of code by product, crates and bytes of the image
 	tests/budgets.sh
 
 .PHONY: hosted

@@ -3,8 +3,8 @@
 use fixtures::files::{assert_generated_between, files, root};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::read_to_string;
-use std::path::Path;
+use std::fs::{read_dir, read_to_string};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The lines of CONTRIBUTING.md around the diagram.
@@ -25,6 +25,13 @@ struct Package {
     /// `None`: to any registry.
     publish: Option<Vec<String>>,
     dependencies: Vec<Dependency>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+    src_path: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -114,6 +121,57 @@ fn the_published_crates_are_those_of_the_makefile() {
         let unpublished: Vec<_> = package.uses(&all).into_iter().filter(|used| !listed.contains(used)).collect();
         assert!(unpublished.is_empty(), "{name} is published and needs {unpublished:?}, which are not");
     }
+}
+
+#[test]
+fn each_dependency_is_named_by_the_code_that_has_it() {
+    let mut unnamed = Vec::new();
+    for (name, package) in packages() {
+        let text = |ordinary: bool| {
+            let is_ordinary = |target: &&Target| target.kind.iter().any(|kind| kind == "bin" || kind.ends_with("lib"));
+            let targets = package.targets.iter().filter(|target| !ordinary || is_ordinary(target));
+            targets.map(|target| code_beside(&target.src_path)).collect::<String>()
+        };
+        let (ordinary, all) = (text(true), text(false));
+        for dependency in package.dependencies.iter().filter(|it| it.kind.as_deref() != Some("build")) {
+            let named = dependency.name.replace('-', "_");
+            let named = if named == "kube_unions_fixtures" { "fixtures".to_owned() } else { named };
+            let code = if dependency.kind.is_none() { &ordinary } else { &all };
+            let is_named = code.match_indices(&named).any(|(at, _)| {
+                let (before, after) = (&code[..at], &code[at + named.len()..]);
+                let is_word = |it: Option<char>| it.is_some_and(|it| it.is_alphanumeric() || it == '_');
+                !is_word(before.chars().next_back()) && !is_word(after.chars().next())
+            });
+            if !is_named {
+                unnamed.push(format!(
+                    "{name}: no source names {}: remove it from {}",
+                    dependency.name, package.manifest_path
+                ));
+            }
+        }
+    }
+    assert!(unnamed.is_empty(), "\n{}", unnamed.join("\n"));
+}
+
+/// Returns the lines of code in the folder of a target's first file and below it.
+fn code_beside(first: &Path) -> String {
+    let (mut text, mut folders) = (String::new(), vec![first.parent().unwrap().to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let mut code = read_to_string(&path).unwrap();
+                let elsewhere = code.lines().filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"));
+                let elsewhere: Vec<_> = elsewhere.map(|file| path.with_file_name(file)).collect();
+                code.extend(elsewhere.into_iter().map(|file| read_to_string(file).unwrap()));
+                let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+                text.extend(lines.flat_map(|line| [line, "\n"]));
+            }
+        }
+    }
+    text
 }
 
 #[test]
