@@ -10,7 +10,6 @@
 mod applies;
 mod audit;
 mod bad_input;
-mod cases;
 mod declarations;
 mod hostile;
 mod invariants;

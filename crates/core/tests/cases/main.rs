@@ -1,4 +1,12 @@
-//! The rules as rows of data: every file under `tests/cases`, except those with a runner of their own.
+//! The rules as rows of data: every file under `tests/cases`, except those with a runner of their own. Each row is a test:
+//! `cargo test -p kube-unions-core --test cases -- "a null beside the member"`.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that meets what it did not expect is meant to stop there"
+)]
 
 use fixtures::applies::{CLIENT_SIDE_APPLY, LAST_APPLIED, field_set};
 use fixtures::cases::{Alone, Applied, Mode, Row, Suite, Way};
@@ -6,9 +14,10 @@ use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{self, GROUP, Verdict, Write, reversed, thing};
 use kube_unions_core::admission::{Phase, Ratcheting};
 use kube_unions_core::catalog::Catalog;
+use libtest_mimic::{Arguments, Trial};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 
 /// Returns the metadata of an object with this evidence, which is of a manifest of the request's field manager.
 fn metadata(schema: &Value, evidence: &Applied, own: Option<&Value>, subresource: Option<&str>) -> Value {
@@ -105,32 +114,47 @@ fn hold(row: &Row, catalog: &Catalog, suite: &Suite) {
     assert_eq!(dry_run, answer, "a dry run is treated alike");
 }
 
-#[test]
-fn every_row_holds() {
-    let mut failures = Vec::new();
-    let (mut suites, mut rows) = (0, 0);
+/// A file of rows, and its definition with its keys in both orders: their order must not matter, as in the objects.
+struct CasesFile {
+    suite: Suite,
+    catalogs: OnceLock<[Catalog; 2]>,
+}
+
+impl CasesFile {
+    fn hold(&self, row: usize) {
+        let in_order = |order| self.suite.catalog_in_order(GROUP, "Thing", order);
+        let catalogs = self.catalogs.get_or_init(|| [Value::clone, reversed].map(in_order));
+        catalogs.iter().for_each(|catalog| hold(&self.suite.rows[row], catalog, &self.suite));
+    }
+}
+
+fn hold_to_the_form(suites: &BTreeMap<String, BTreeSet<String>>, rows: usize) {
+    assert!(suites.len() > 10 && rows > 100, "only {rows} rows in {} files were found", suites.len());
+    assert_eq!(suites.values().map(BTreeSet::len).sum::<usize>(), rows, "two rows of a file have one description");
+    assert!(suites.values().all(|rows| !rows.is_empty()), "a file has no rows");
+}
+
+/// Each row is a test. Its name is the path of its file and its description.
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    let mut names = BTreeMap::<String, BTreeSet<String>>::new();
     for (path, suite) in fixtures::cases::suites() {
-        suites += 1;
-        assert!(!suite.rows.is_empty() && !suite.description.is_empty(), "{path} says nothing");
-        let names: BTreeSet<_> = suite.rows.iter().map(|row| &row.description).collect();
-        assert_eq!(names.len(), suite.rows.len(), "{path}: two rows have one description");
-        let built = catch_unwind(AssertUnwindSafe(|| {
-            [Value::clone, reversed].map(|order| suite.catalog_in_order(GROUP, "Thing", order))
-        }));
-        let Ok(catalogs) = built else {
-            failures.push(format!("{path}: the definition"));
-            continue;
-        };
-        for row in &suite.rows {
-            rows += 1;
-            // The order of keys in the definition must not matter, as in the objects.
-            let held =
-                catch_unwind(AssertUnwindSafe(|| catalogs.iter().for_each(|catalog| hold(row, catalog, &suite))));
-            if held.is_err() {
-                failures.push(format!("{path}: {}", row.description));
-            }
+        assert!(!suite.description.is_empty(), "{path} says nothing");
+        names.insert(path.clone(), suite.rows.iter().map(|row| row.description.clone()).collect());
+        let file = Arc::new(CasesFile { suite, catalogs: OnceLock::new() });
+        for (row, Row { description, .. }) in file.suite.rows.iter().enumerate() {
+            let file = Arc::clone(&file);
+            trials.push(Trial::test(format!("{path}: {description}"), move || {
+                file.hold(row);
+                Ok(())
+            }));
         }
     }
-    assert!(suites > 10 && rows > 100, "only {rows} rows in {suites} files were found");
-    assert!(failures.is_empty(), "{} of {rows} rows do not hold:\n  {}", failures.len(), failures.join("\n  "));
+    let rows = trials.len();
+    trials.push(Trial::test("the files have rows with names of their own", move || {
+        hold_to_the_form(&names, rows);
+        Ok(())
+    }));
+    libtest_mimic::run(&arguments, trials).exit();
 }
