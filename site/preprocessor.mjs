@@ -1,6 +1,7 @@
 // A preprocessor of mdBook. Pages of the repository that are no part of docs/ are pages of the book if a page of docs/reference includes
-// them. Other links that leave docs/ lead to the repository. A link to the published site leads to the same page of this one, wherever it is
-// served. A picture becomes part of its page, so that it has the colours of the theme.
+// them. Other links that leave docs/ lead to the repository, and so do links to docs/developing, which is for contributors. A link to the
+// published site leads to the same page of this one, wherever it is served. A picture becomes part of its page, so that it has the colours
+// of the theme.
 
 import { readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
@@ -74,7 +75,8 @@ function drawn(name, words) {
 function link(target, source, page) {
   if (/^(?:[a-z]+:|#)/.test(target) || (source === page && !target.startsWith("../"))) return target;
   const [path = "", heading] = posix.join(dirname(source), target).split("#");
-  const inBook = included.pages.get(path) ?? (path.startsWith("docs/") ? path : undefined);
+  const isOfBook = path.startsWith("docs/") && !path.startsWith("docs/developing/");
+  const inBook = included.pages.get(path) ?? (isOfBook ? path : undefined);
   if (!inBook) return `${repository}/blob/main/${posix.join(dirname(source), target)}`;
   return posix.relative(dirname(page), inBook) + (heading === undefined ? "" : `#${heading}`);
 }
