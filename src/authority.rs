@@ -1,6 +1,6 @@
 //! Certificate authorities, and the serving certificates that they sign: ECDSA P-256, in PEM.
 //!
-//! It knows no disk: callers decide where a key is kept, and pass times in except for development. [`crate::follow`] keeps an
+//! It knows no disk: callers decide where a key is kept, and pass times in except for development. [`crate::controllers`] keep an
 //! authority in a Secret; [`crate::webhook`] serves with a [`CertificatePair`].
 //!
 //! Every certificate has a key of its own. Its serial number is taken from the hash of its public key, so it is random

@@ -68,22 +68,6 @@ mod tests {
         assert!(files > 50, "only {files} files were checked");
     }
 
-    #[test]
-    fn requests_to_the_api_server_are_sent_through_one_door() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let words = ["Request::builder", "Request::get", ".request_text(", ".request::<", "client.send("];
-        let mut senders = 0;
-        for file in ["cli", "controllers", "follow"].into_iter().flat_map(|module| sources(&root.join("src"), module)) {
-            let text = fs::read_to_string(&file).unwrap();
-            let shipped = text.split("#[cfg(test)]").next().unwrap();
-            let sends = words.iter().any(|word| shipped.contains(word));
-            let path = file.strip_prefix(root).unwrap().to_string_lossy();
-            assert!(!sends || path.starts_with("src/api/"), "{path}: send requests by `api`");
-            senders += usize::from(sends);
-        }
-        assert_eq!(senders, 1, "one file of `api` sends requests");
-    }
-
     /// Returns true if a line of code has the path of a module of this crate.
     fn names(line: &str, module: &str) -> bool {
         ["crate::", "super::"].iter().any(|prefix| {

@@ -1,5 +1,7 @@
-//! The crates of the workspace: the diagram in CONTRIBUTING.md shows them as they are, and no file is too long.
+//! The crates of the workspace: the diagram in CONTRIBUTING.md shows them as they are, one crate has the door to the API server, and no file
+//! is too long.
 
+use crate::names::shipped;
 use fixtures::files::{assert_generated_between, files, root};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,6 +123,15 @@ fn the_published_crates_are_those_of_the_makefile() {
         let unpublished: Vec<_> = package.uses(&all).into_iter().filter(|used| !listed.contains(used)).collect();
         assert!(unpublished.is_empty(), "{name} is published and needs {unpublished:?}, which are not");
     }
+}
+
+/// The deadlines and bounds of answers are behind this door.
+#[test]
+fn requests_to_the_api_server_are_sent_through_one_door() {
+    let words = ["Request::builder", "Request::get", ".request_text(", ".request::<", "client.send("];
+    let sends = |text: &str| words.iter().any(|word| text.contains(word));
+    let senders: Vec<_> = shipped().into_iter().filter(|(_, text)| sends(text)).map(|(path, _)| path).collect();
+    assert_eq!(senders, ["crates/api/src/request.rs"], "send requests by `kube-unions-api`");
 }
 
 #[test]
