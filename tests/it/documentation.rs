@@ -1,12 +1,21 @@
 //! The repository's Markdown files: every link leads to a file, and to a heading of it. The end-to-end tests follow each page with commands.
 
-use fixtures::files::{files, is_linked, root};
-use std::collections::BTreeMap;
+use fixtures::files::{files, is_linked, makefiles, root};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// The folders that are searched, beside the root itself.
 const FOLDERS: [&str; 5] = ["certs", "charts", "crates", "docs", "manifests"];
+
+/// The pages for contributors, beside those of `docs/developing`.
+const FOR_CONTRIBUTORS: [&str; 3] = ["CONTRIBUTING.md", "DESIGN.md", "MAINTAINERS.md"];
+
+/// The beginnings of paths that these pages name.
+const NAMED: [&str; 8] = [".github/", "charts/", "crates/", "docs/", "manifests/", "release/", "src/", "tests/"];
+
+/// The most words of the page that a contributor reads first.
+const MOST_WORDS: usize = 1200;
 
 #[test]
 fn every_link_leads_to_a_file_and_a_heading() {
@@ -37,6 +46,45 @@ fn every_picture_has_words() {
     assert!(pictures >= 5, "only {pictures} pictures");
     let silent: Vec<_> = lines().filter(|(_, line)| line.contains("![]")).collect();
     assert!(silent.is_empty(), "{silent:#?}");
+}
+
+/// A path with `*`, `{` or `NAME` stands for several files.
+#[test]
+fn each_path_and_target_that_contributors_are_told_of_exists() {
+    let target = |line: &str| line.strip_prefix(".PHONY: ").map(str::to_owned);
+    let targets: BTreeSet<_> =
+        makefiles().iter().flat_map(|(_, text)| text.lines().filter_map(target).collect::<Vec<_>>()).collect();
+    let is_theirs = |path: &Path| {
+        path.starts_with("docs/developing") || FOR_CONTRIBUTORS.iter().any(|theirs| path == Path::new(theirs))
+    };
+    let pages = pages();
+    let (mut checked, mut called, mut missing) = (0, 0, Vec::new());
+    for (page, text) in pages.iter().filter(|(page, _)| is_theirs(page)) {
+        for code in prose(text).flat_map(|line| line.split('`').skip(1).step_by(2)) {
+            let is_path = NAMED.iter().any(|start| code.starts_with(start));
+            if is_path && !code.contains([' ', '*', '{']) && !code.contains("NAME") {
+                checked += 1;
+                if !root().join(code).exists() {
+                    missing.push(format!("{}: {code}", page.display()));
+                }
+            }
+            for words in code.split("make ").skip(1) {
+                let name = words.split([' ', ';', ')']).next().unwrap();
+                called += 1;
+                if !targets.contains(name) {
+                    missing.push(format!("{}: make {name}", page.display()));
+                }
+            }
+        }
+    }
+    assert!(checked > 60 && called > 60, "only {checked} paths and {called} targets were found");
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn a_contributor_begins_with_a_short_page() {
+    let words = prose(&pages()[Path::new("CONTRIBUTING.md")]).flat_map(str::split_whitespace).count();
+    assert!(words <= MOST_WORDS, "{words} words: move some into docs/developing");
 }
 
 #[test]
