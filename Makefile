@@ -38,9 +38,13 @@ export KUBE_UNIONS_WEBHOOK_BIN ?= $(KUBE_UNIONS_BIN)-webhook
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.PHONY: build
-build: ## Build both programs, target/release/kube-unions and target/release/kube-unions-webhook
-	$(if $(filter $(BIN),$(KUBE_UNIONS_BIN)),$(CARGO) build --locked --release)
+.PHONY: quickstart
+quickstart: build ## Try kube-unions on a throw-away API server, without a container engine (needs Go once)
+	tests/quickstart.sh
+
+.PHONY: demo
+demo: build ## Run the webhook with the samples, send it one review and show the answer
+	tests/demo.sh
 
 .PHONY: run
 run: build ## Run the webhook with the samples on loopback, without a cluster, and print a review to send it
@@ -49,13 +53,9 @@ run: build ## Run the webhook with the samples on loopback, without a cluster, a
 	$(KUBE_UNIONS_WEBHOOK_BIN) serve --from manifests/samples --tls-self-signed --tls-ca-file certs/run-ca.crt \
 	  --bind 127.0.0.1:10250 --ops-bind 127.0.0.1:8080 --log-format text
 
-.PHONY: quickstart
-quickstart: build ## Try kube-unions on a throw-away API server, without a container engine (needs Go once)
-	tests/quickstart.sh
-
-.PHONY: demo
-demo: build ## Run the webhook with the samples, send it one review and show the answer
-	tests/demo.sh
+.PHONY: build
+build: ## Build both programs, target/release/kube-unions and target/release/kube-unions-webhook
+	$(if $(filter $(BIN),$(KUBE_UNIONS_BIN)),$(CARGO) build --locked --release)
 
 # Many tests wait for a server more than they compute.
 test e2e slowest: export RUST_TEST_THREADS ?= $(shell expr 3 '*' "$$(getconf _NPROCESSORS_ONLN)")
@@ -65,14 +65,49 @@ test: build ## Run every test, including those on a real API server (KUBE_UNIONS
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null; fi
 	$(CARGO) test --locked --workspace --all-features -- --skip loss::
 
-.PHONY: shells
-shells: ## Install the shells whose completion is tested: zsh, fish and elvish (needs Debian or Ubuntu, and root)
-	@[ "$$(command -v zsh fish elvish | wc -l)" = 3 ] || \
-	  { apt-get update -q && apt-get install -y -q --no-install-recommends zsh fish elvish; }
+.PHONY: lint
+lint: ## Check formatting, lock files, clippy, licences, scripts and workflows (needs Go)
+	$(CARGO) fmt --all -- --check
+	for manifest in Cargo.toml site/bindgen/Cargo.toml tests/fuzz/Cargo.toml tests/users/*/Cargo.toml; do \
+	  $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest >/dev/null; \
+	done
+	$(CARGO) clippy --locked --workspace --all-features --all-targets -- -D warnings
+	$(MAKE) -s deny
+	$(MAKE) -s shellcheck
+	$(MAKE) -s workflows
 
-.PHONY: completion
-completion: ## Test completion in bash, zsh, fish and elvish, which must be installed
-	KUBE_UNIONS_SHELLS=require $(CARGO) test --locked --workspace --all-features --test it completion::
+.PHONY: fmt
+fmt: ## Format the code
+	$(CARGO) fmt --all
+
+.PHONY: reference
+reference: ## Write docs/reference, and the answers in sessions of the command line
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- reference cli::sessions
+
+.PHONY: manifests
+manifests: build ## Write generated files: the CRD of UnionDeclaration, presets of pod templates, lists of presets, parts of the chart, manifests/webhook, manifests/policies
+	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it custom_resource
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- presets::the_presets_of_pod_templates presets::contributed
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- compile::presets::the_policies_of
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- cli::compile::the_guide chart::
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests
+
+.PHONY: crates
+crates: ## Draw the crates of the workspace into CONTRIBUTING.md
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it crates::the_diagram
+
+.PHONY: man
+man: build ## Write the manual pages for packages, target/man/*.1
+	$(KUBE_UNIONS_BIN) man target/man
+
+.PHONY: versions
+versions: ## Write the table of the versions of Kubernetes into the guide, from the recorded runs
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it versions::the_table
+
+.PHONY: go-samples
+go-samples: ## Generate the CRDs of the Go samples with the pinned controller-gen (needs Go)
+	tests/cases/go/crds.sh
 
 .PHONY: e2e
 e2e: build ## Run the tests on a real API server; K8S_VERSION=1.33 selects its version, and records the run in the guide
@@ -82,10 +117,6 @@ e2e: build ## Run the tests on a real API server; K8S_VERSION=1.33 selects its v
 	$(if $(K8S_VERSION),tests/versions.sh) $(CARGO) test --locked --all-features --test e2e -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
 	$(if $(K8S_VERSION),@$(MAKE) -s versions)
-
-.PHONY: versions
-versions: ## Write the table of the versions of Kubernetes into the guide, from the recorded runs
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it versions::the_table
 
 .PHONY: e2e-older
 e2e-older: ## Run the tests of policies on an API server of Kubernetes 1.33, which the first run builds
@@ -103,35 +134,21 @@ e2e-gitops: build gitops ## Apply manifests as Flux, Argo CD and controllers do,
 	@$(MAKE) -s assets >/dev/null
 	KUBE_UNIONS_E2E_GO=require $(CARGO) test --locked --all-features --test e2e -- gitops::
 
+.PHONY: e2e-kind
+e2e-kind: ## Run the end-to-end tests on a kind cluster with image and chart (needs docker, kind, kubectl, helm)
+	tests/kind.sh
+
 .PHONY: loss
 loss: build ## Count lost writes while replicas, certificates and the API server change, LOSS_SECONDS each
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; fi
 	KUBE_UNIONS_E2E_LOSS_SECONDS=$(LOSS_SECONDS) \
 	  $(CARGO) test --locked --workspace --all-features --test e2e -- --test-threads=1 loss::
 
-.PHONY: assets
-assets: ## Get kube-apiserver, etcd and kubectl for the tests, and print their folder
-	@tests/controlplane/assets.sh
-
-.PHONY: lint
-lint: ## Check formatting, lock files, clippy, licences, scripts and workflows (needs Go)
-	$(CARGO) fmt --all -- --check
-	for manifest in Cargo.toml site/bindgen/Cargo.toml tests/fuzz/Cargo.toml tests/users/*/Cargo.toml; do \
-	  $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest >/dev/null; \
-	done
-	$(CARGO) clippy --locked --workspace --all-features --all-targets -- -D warnings
-	$(MAKE) -s deny
-	$(MAKE) -s shellcheck
-	$(MAKE) -s workflows
-
-.PHONY: deny
-deny: ## Check licences, sources and duplicates of dependencies
-	@command -v cargo-deny >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-deny
-	$(CARGO) deny --workspace --all-features check bans licenses sources
-
-.PHONY: fmt
-fmt: ## Format the code
-	$(CARGO) fmt --all
+.PHONY: law
+law: ## Apply LAW_CASES random manifests three times each, with the webhook and with policies, from a random seed
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_LAW_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_LAW_CASES=$(LAW_CASES) \
+	  $(CARGO) test --locked --all-features --test e2e -- --nocapture applied::law
 
 .PHONY: chart
 chart: build ## Check the Helm chart: lint, rendering, and a real API server
@@ -139,18 +156,40 @@ chart: build ## Check the Helm chart: lint, rendering, and a real API server
 	$(CARGO) test --locked --all-features --test it chart::
 	$(CARGO) test --locked --all-features --test e2e chart::
 
-.PHONY: manifests
-manifests: build ## Write generated files: the CRD of UnionDeclaration, presets of pod templates, lists of presets, parts of the chart, manifests/webhook, manifests/policies
-	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it custom_resource
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- presets::the_presets_of_pod_templates presets::contributed
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- compile::presets::the_policies_of
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- cli::compile::the_guide chart::
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests
+.PHONY: editor
+editor: build ## Check that yaml-language-server names the right field of a union, and that kubeconform judges as `audit` does (needs Node.js and Go)
+	cd tests/editor && npm ci
+	$(KUBE_UNIONS_BIN) compile --to json-schema --from manifests/samples/rollout/crd.yaml --output-dir $(TARGET)/editor
+	for name in two-members missing-member empty-member-with-settings; do \
+	  node tests/editor/check.mjs $(TARGET)/editor/samples.kube-unions.dev/rollout_v1.json manifests/samples/rollout/rejected-$$name; \
+	done
+	tests/editor/kubeconform.sh $(TARGET)/editor
 
-.PHONY: crates
-crates: ## Draw the crates of the workspace into CONTRIBUTING.md
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it crates::the_diagram
+.PHONY: shells
+shells: ## Install the shells whose completion is tested: zsh, fish and elvish (needs Debian or Ubuntu, and root)
+	@[ "$$(command -v zsh fish elvish | wc -l)" = 3 ] || \
+	  { apt-get update -q && apt-get install -y -q --no-install-recommends zsh fish elvish; }
+
+.PHONY: completion
+completion: ## Test completion in bash, zsh, fish and elvish, which must be installed
+	KUBE_UNIONS_SHELLS=require $(CARGO) test --locked --workspace --all-features --test it completion::
+
+.PHONY: assets
+assets: ## Get kube-apiserver, etcd and kubectl for the tests, and print their folder
+	@tests/controlplane/assets.sh
+
+.PHONY: deny
+deny: ## Check licences, sources and duplicates of dependencies
+	@command -v cargo-deny >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-deny
+	$(CARGO) deny --workspace --all-features check bans licenses sources
+
+.PHONY: shellcheck
+shellcheck: ## Check every script of the repository
+	tests/shellcheck.sh
+
+.PHONY: docs
+docs: ## Build the documentation, and fail on warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --exclude kube-unions-fixtures --all-features --no-deps
 
 # The published crates, in the order of publishing: those that a program of somebody else can use.
 PACKAGES := kube-unions-core kube-unions-manifests kube-unions-policies strategic-merge-patch kube-unions-author
@@ -202,31 +241,18 @@ msrv: ## Compile everything with the oldest Rust that Cargo.toml promises
 	rustup toolchain install "$$version" --profile minimal; \
 	$(CARGO) +"$$version" check --locked --workspace --all-features
 
-.PHONY: man
-man: build ## Write the manual pages for packages, target/man/*.1
-	$(KUBE_UNIONS_BIN) man target/man
-
-.PHONY: reference
-reference: ## Write docs/reference, and the answers in sessions of the command line
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- reference cli::sessions
-
-.PHONY: editor
-editor: build ## Check that yaml-language-server names the right field of a union, and that kubeconform judges as `audit` does (needs Node.js and Go)
-	cd tests/editor && npm ci
-	$(KUBE_UNIONS_BIN) compile --to json-schema --from manifests/samples/rollout/crd.yaml --output-dir $(TARGET)/editor
-	for name in two-members missing-member empty-member-with-settings; do \
-	  node tests/editor/check.mjs $(TARGET)/editor/samples.kube-unions.dev/rollout_v1.json manifests/samples/rollout/rejected-$$name; \
-	done
-	tests/editor/kubeconform.sh $(TARGET)/editor
-
-.PHONY: go-samples
-go-samples: ## Generate the CRDs of the Go samples with the pinned controller-gen (needs Go)
-	tests/cases/go/crds.sh
-
 .PHONY: go-samples-check
 go-samples-check: ## Check the Go samples with `go vet`, and that their CRDs are up to date (needs Go)
 	cd tests/cases/go/fleet && go vet ./... && go vet -tags enterprise ./...
 	tests/cases/go/crds.sh --check
+
+.PHONY: fuzz-check
+fuzz-check: ## Compile every fuzz target, without the fuzzer's instrumentation
+	$(CARGO) check --locked --manifest-path tests/fuzz/Cargo.toml --target-dir $(TARGET)
+
+.PHONY: hosted
+hosted: ## Run what the hosted workflows run beside `.ci/run`: crates alone, image, lost writes, arm64, the rehearsal of a release, completion, book and playground
+	.ci/hosted
 
 .PHONY: wasm-patch
 wasm-patch: ## Build the patch engine as a WebAssembly module for other languages, and print its size
@@ -252,13 +278,29 @@ gitops: ## Build the program that applies manifests by the packages of Flux, Arg
 	cd tests/gitops && export GOTOOLCHAIN=auto && go vet . && go build -o $(TARGET)/go/gitops .
 	@touch $(TARGET)/go/gitops
 
-.PHONY: bench-go
-bench-go: wasm-patch ## Measure patches from Go, next to Go's own package (needs Go)
-	cd go/example && STRATEGIC_MERGE_PATCH_WASM=$(WASM_PATCH) go test -run '^$$' -bench .
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZ_SECONDS from the checked-in corpus (needs nightly and cargo-fuzz)
+	tests/fuzz/run.sh $(FUZZ_SECONDS)
 
-.PHONY: docs
-docs: ## Build the documentation, and fail on warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --exclude kube-unions-fixtures --all-features --no-deps
+.PHONY: fuzz-differential
+fuzz-differential: ## Compare DIFFERENTIAL_CASES random patches and DIFFERENTIAL_SEQUENCES of server-side applies with Go's packages, from a random seed (needs Go)
+	KUBE_UNIONS_DIFFERENTIAL_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_DIFFERENTIAL_CASES=$(DIFFERENTIAL_CASES) \
+	  KUBE_UNIONS_DIFFERENTIAL_SEQUENCES=$(DIFFERENTIAL_SEQUENCES) \
+	  $(CARGO) test --locked --package strategic-merge-patch --test it differential -- --nocapture
+
+.PHONY: native-differential
+native-differential: ## Compare NATIVE_TRANSITIONS random writes of unions by policies and by the webhook, from a random seed
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_NATIVE_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_NATIVE_TRANSITIONS=$(NATIVE_TRANSITIONS) \
+	  $(CARGO) test --locked --all-features --test e2e -- --nocapture native::differential
+
+.PHONY: markers-differential
+markers-differential: build ## Compare the unions of Kubernetes' own markers with the code that validation-gen generates, for MARKERS_OBJECTS random objects of each type (needs Go)
+	cd tests/markers && go vet . && go run . $(KUBE_UNIONS_BIN) $(MARKERS_OBJECTS) $(SEED)
+
+.PHONY: definitions-differential
+definitions-differential: build ## Compare the CRDs that are read out of XRDs and ResourceGraphDefinitions with those that Crossplane and kro make (needs Go)
+	cd tests/definitions && go vet . && go run . $(KUBE_UNIONS_BIN) sources
 
 .PHONY: bench
 bench: ## Measure reviews and patches, next to a floor and to Go's package in the same run
@@ -271,6 +313,11 @@ bench-review: build ## Measure reviews as a whole, through TLS, next to floors a
 	cd tests/fixtures/benches/go && go vet . && go build -o $(TARGET)/go/bench-review .
 	KUBE_UNIONS_BENCH_GO=$(TARGET)/go/bench-review \
 	  $(CARGO) bench --locked --package kube-unions-fixtures --features program --bench review -- "$(BENCH)"
+
+.PHONY: bench-native
+bench-native: build ## Measure writes without unions, by policies and by the webhook, on a real API server
+	@$(MAKE) -s assets >/dev/null
+	$(CARGO) test --locked --all-features --test e2e -- --ignored --nocapture --test-threads=1 native::bench
 
 .PHONY: bench-generate
 bench-generate: build ## Print findings, time and memory of `generate` on the Go types of large projects (needs Go)
@@ -285,48 +332,23 @@ bench-preview: build ## Print time and memory of `preview` for 1,000 and 10,000 
 bench-audit: build ## Print time and memory of `audit` for 100,000 objects in 64 MiB, and of `lint` for 2,000 CRDs
 	tests/audit.sh
 
+.PHONY: bench-go
+bench-go: wasm-patch ## Measure patches from Go, next to Go's own package (needs Go)
+	cd go/example && STRATEGIC_MERGE_PATCH_WASM=$(WASM_PATCH) go test -run '^$$' -bench .
+
+.PHONY: slowest
+slowest: build ## Print the seconds of the thirty slowest tests; SLOWEST=hang:: selects tests
+	@{ $(CARGO) test --locked --workspace --all-features --lib --bins --tests --no-fail-fast --config "target.'cfg(all())'.runner=['env','RUSTC_BOOTSTRAP=1']" -- \
+	  -Z unstable-options --report-time --skip loss:: $(SLOWEST) || true; } | \
+	  sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$$/\2 \1/p' | sort -rn | sed -n '1,30p'
+
 .PHONY: policy-sizes
 policy-sizes: ## Print the sizes of the compiled policies of presets and samples
 	@$(CARGO) test --locked --all-features --test it -- --nocapture cli::compile::policies_are_short
 
-.PHONY: bench-native
-bench-native: build ## Measure writes without unions, by policies and by the webhook, on a real API server
-	@$(MAKE) -s assets >/dev/null
-	$(CARGO) test --locked --all-features --test e2e -- --ignored --nocapture --test-threads=1 native::bench
-
-.PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZ_SECONDS from the checked-in corpus (needs nightly and cargo-fuzz)
-	tests/fuzz/run.sh $(FUZZ_SECONDS)
-
-.PHONY: fuzz-check
-fuzz-check: ## Compile every fuzz target, without the fuzzer's instrumentation
-	$(CARGO) check --locked --manifest-path tests/fuzz/Cargo.toml --target-dir $(TARGET)
-
-.PHONY: fuzz-differential
-fuzz-differential: ## Compare DIFFERENTIAL_CASES random patches and DIFFERENTIAL_SEQUENCES of server-side applies with Go's packages, from a random seed (needs Go)
-	KUBE_UNIONS_DIFFERENTIAL_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_DIFFERENTIAL_CASES=$(DIFFERENTIAL_CASES) \
-	  KUBE_UNIONS_DIFFERENTIAL_SEQUENCES=$(DIFFERENTIAL_SEQUENCES) \
-	  $(CARGO) test --locked --package strategic-merge-patch --test it differential -- --nocapture
-
-.PHONY: markers-differential
-markers-differential: build ## Compare the unions of Kubernetes' own markers with the code that validation-gen generates, for MARKERS_OBJECTS random objects of each type (needs Go)
-	cd tests/markers && go vet . && go run . $(KUBE_UNIONS_BIN) $(MARKERS_OBJECTS) $(SEED)
-
-.PHONY: definitions-differential
-definitions-differential: build ## Compare the CRDs that are read out of XRDs and ResourceGraphDefinitions with those that Crossplane and kro make (needs Go)
-	cd tests/definitions && go vet . && go run . $(KUBE_UNIONS_BIN) sources
-
-.PHONY: native-differential
-native-differential: ## Compare NATIVE_TRANSITIONS random writes of unions by policies and by the webhook, from a random seed
-	@$(MAKE) -s assets >/dev/null
-	KUBE_UNIONS_NATIVE_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_NATIVE_TRANSITIONS=$(NATIVE_TRANSITIONS) \
-	  $(CARGO) test --locked --all-features --test e2e -- --nocapture native::differential
-
-.PHONY: law
-law: ## Apply LAW_CASES random manifests three times each, with the webhook and with policies, from a random seed
-	@$(MAKE) -s assets >/dev/null
-	KUBE_UNIONS_LAW_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_LAW_CASES=$(LAW_CASES) \
-	  $(CARGO) test --locked --all-features --test e2e -- --nocapture applied::law
+.PHONY: budgets
+budgets: ## Print the sizes that a maintainer watches: characters of code by product, crates and bytes of the image
+	tests/budgets.sh
 
 .PHONY: image
 image: ## Build the container image (needs Docker); IMAGE_PLATFORM=linux/arm64 selects another platform
@@ -384,29 +406,6 @@ cross-tools: ## Install the cross compiler and the emulator for arm64 (needs Deb
 image-arm64: ## Build the contents of the image for arm64 and run them under an emulator (needs `make cross-tools`)
 	tests/image/arm64.sh
 
-.PHONY: slowest
-slowest: build ## Print the seconds of the thirty slowest tests; SLOWEST=hang:: selects tests
-	@{ $(CARGO) test --locked --workspace --all-features --lib --bins --tests --no-fail-fast --config "target.'cfg(all())'.runner=['env','RUSTC_BOOTSTRAP=1']" -- \
-	  -Z unstable-options --report-time --skip loss:: $(SLOWEST) || true; } | \
-	  sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$$/\2 \1/p' | sort -rn | sed -n '1,30p'
-
-.PHONY: budgets
-budgets: ## Print the sizes that a maintainer watches: characters of code by product, crates and bytes of the image
-	tests/budgets.sh
-
-.PHONY: hosted
-hosted: ## Run what the hosted workflows run beside `.ci/run`: crates alone, image, lost writes, arm64, the rehearsal of a release, completion, book and playground
-	.ci/hosted
-
-.PHONY: e2e-kind
-e2e-kind: ## Run the end-to-end tests on a kind cluster with image and chart (needs docker, kind, kubectl, helm)
-	tests/kind.sh
-
 include release/targets.mk
 include tests/node/targets.mk
-
-.PHONY: shellcheck
-shellcheck: ## Check every script of the repository
-	tests/shellcheck.sh
-
 include site/site.mk
