@@ -34,9 +34,21 @@ LAW_CASES ?= 5000
 export KUBE_UNIONS_BIN ?= $(BIN)
 export KUBE_UNIONS_WEBHOOK_BIN ?= $(KUBE_UNIONS_BIN)-webhook
 
+# A line `##@ GROUP` begins a group of targets. `help` ends where the second one begins.
+HELP := awk 'BEGIN { FS = ":.*\#\# " } \
+  /^\#\#@ / { if (groups++ && !all) exit; printf "%s%s:\n", (groups > 1 ? "\n" : ""), substr($$0, 5) } \
+  /^[a-z0-9-]+:.*\#\# / { printf "  make %-24s %s\n", $$1, $$2 }'
+
 .PHONY: help
-help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+help:
+	@$(HELP) $(MAKEFILE_LIST)
+	@printf '\nmake help-all lists all targets, docs/developing/targets.md says which are for what.\n'
+
+.PHONY: help-all
+help-all:
+	@$(HELP) all=1 $(MAKEFILE_LIST)
+
+##@ First steps
 
 .PHONY: quickstart
 quickstart: build ## Try kube-unions on a throw-away API server, without a container engine (needs Go once)
@@ -84,6 +96,8 @@ fmt: ## Format the code
 reference: ## Write docs/reference, and the answers in sessions of the command line
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- reference cli::sessions
 
+##@ Generated files
+
 .PHONY: manifests
 manifests: build ## Write generated files: the CRD of UnionDeclaration, presets of pod templates, lists of presets, parts of the chart, manifests/webhook, manifests/policies
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
@@ -108,6 +122,8 @@ versions: ## Write the table of the versions of Kubernetes into the guide, from 
 .PHONY: go-samples
 go-samples: ## Generate the CRDs of the Go samples with the pinned controller-gen (needs Go)
 	tests/cases/go/crds.sh
+
+##@ Tests
 
 .PHONY: e2e
 e2e: build ## Run the tests on a real API server; K8S_VERSION=1.33 selects its version, and records the run in the guide
@@ -177,6 +193,8 @@ completion: ## Test completion in bash, zsh, fish and elvish, which must be inst
 .PHONY: assets
 assets: ## Get kube-apiserver, etcd and kubectl for the tests, and print their folder
 	@tests/controlplane/assets.sh
+
+##@ Checks
 
 .PHONY: deny
 deny: ## Check licences, sources and duplicates of dependencies
@@ -254,6 +272,8 @@ fuzz-check: ## Compile every fuzz target, without the fuzzer's instrumentation
 hosted: ## Run what the hosted workflows run beside `.ci/run`: crates alone, image, lost writes, arm64, the rehearsal of a release, completion, book and playground
 	.ci/hosted
 
+##@ Go and WebAssembly
+
 .PHONY: wasm-patch
 wasm-patch: ## Build the patch engine as a WebAssembly module for other languages, and print its size
 	rustup target add wasm32-wasip1
@@ -278,6 +298,8 @@ gitops: ## Build the program that applies manifests by the packages of Flux, Arg
 	cd tests/gitops && export GOTOOLCHAIN=auto && go vet . && go build -o $(TARGET)/go/gitops .
 	@touch $(TARGET)/go/gitops
 
+##@ Comparisons and fuzzing
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_SECONDS from the checked-in corpus (needs nightly and cargo-fuzz)
 	tests/fuzz/run.sh $(FUZZ_SECONDS)
@@ -301,6 +323,8 @@ markers-differential: build ## Compare the unions of Kubernetes' own markers wit
 .PHONY: definitions-differential
 definitions-differential: build ## Compare the CRDs that are read out of XRDs and ResourceGraphDefinitions with those that Crossplane and kro make (needs Go)
 	cd tests/definitions && go vet . && go run . $(KUBE_UNIONS_BIN) sources
+
+##@ Measurements
 
 .PHONY: bench
 bench: ## Measure reviews and patches, next to a floor and to Go's package in the same run
@@ -349,6 +373,8 @@ policy-sizes: ## Print the sizes of the compiled policies of presets and samples
 .PHONY: budgets
 budgets: ## Print the sizes that a maintainer watches: characters of code by product, crates and bytes of the image
 	tests/budgets.sh
+
+##@ Image
 
 .PHONY: image
 image: ## Build the container image (needs Docker); IMAGE_PLATFORM=linux/arm64 selects another platform

@@ -13,6 +13,8 @@ CHART_REPOSITORY ?= oci://ghcr.io/kube-unions/charts
 # Programs that are built from the go.mod in release/tools.
 RELEASE_TOOLS := $(TARGET)/release-tools
 
+##@ Release
+
 .PHONY: release-tools
 release-tools: ## Build crane and actionlint from Go modules, into target/release-tools (needs Go)
 	@mkdir -p $(RELEASE_TOOLS)

@@ -8,6 +8,8 @@ ENGINE := $(TARGET)/wasm32-unknown-unknown/playground/kube_unions_playground.was
 LARGEST_ENGINE := 900000
 SITE_PORT ?= 8000
 
+##@ Book and playground
+
 .PHONY: site
 site: site/node_modules/.package-lock.json ## Build the guide as a book and the playground, target/site, and print the size of its engine (needs Node.js)
 	rustup target add wasm32-unknown-unknown

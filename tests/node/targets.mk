@@ -6,6 +6,8 @@ export NODE_COMMAND
 # The archives of the images on the nodes.
 node_images = NODE_IMAGES='$(IMAGE_ARCHIVE) $(TARGET)/pause.tar'
 
+##@ A cluster of real nodes
+
 .PHONY: node-tools
 node-tools: ## Install what `make node` runs: containerd, runc, CNI plugins, iptables (needs Debian or Ubuntu, and root or sudo)
 	@as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); missing=; \
