@@ -60,7 +60,7 @@ fn each_path_and_target_that_contributors_are_told_of_exists() {
     let pages = pages();
     let (mut checked, mut called, mut missing) = (0, 0, Vec::new());
     for (page, text) in pages.iter().filter(|(page, _)| is_theirs(page)) {
-        for code in prose(text).flat_map(|line| line.split('`').skip(1).step_by(2)) {
+        for code in prose(text).flat_map(code) {
             let is_path = NAMED.iter().any(|start| code.starts_with(start));
             if is_path && !code.contains([' ', '*', '{']) && !code.contains("NAME") {
                 checked += 1;
@@ -79,6 +79,27 @@ fn each_path_and_target_that_contributors_are_told_of_exists() {
     }
     assert!(checked > 60 && called > 60, "only {checked} paths and {called} targets were found");
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn each_module_that_the_design_names_exists() {
+    let pages = pages();
+    let is_name =
+        |code: &&str| code.contains("::") && code.chars().all(|it| it == ':' || it == '_' || it.is_ascii_lowercase());
+    let named = prose(&pages[Path::new("DESIGN.md")]).flat_map(code).filter(is_name).collect::<BTreeSet<_>>();
+    assert!(named.len() > 50, "only {named:?}");
+    assert_eq!(named.iter().filter(|name| !is_declared(name)).collect::<Vec<_>>(), [&""; 0]);
+}
+
+/// Returns true if `follow::watch` or `core::union` is a module of `src` or of a crate, or a function of one.
+fn is_declared(name: &str) -> bool {
+    let (parent, item) = name.rsplit_once("::").unwrap();
+    let (krate, within) = parent.split_once("::").unwrap_or((parent, "lib"));
+    let files = [format!("src/{parent}.rs"), format!("crates/{krate}/src/{within}.rs")];
+    let texts = files.into_iter().filter_map(|file| fs::read_to_string(root().join(file.replace("::", "/"))).ok());
+    let is_exported = |line: &str| line.starts_with("pub use ") && line.contains(item);
+    let declares = |line: &str| line.ends_with(&format!("mod {item};")) || line.contains(&format!("fn {item}("));
+    texts.into_iter().any(|text| text.lines().any(|line| declares(line) || is_exported(line)))
 }
 
 #[test]
@@ -124,6 +145,11 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
         in_code ^= is_fence;
         !in_code && !is_fence
     })
+}
+
+/// The parts of a line in backticks.
+fn code(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
 }
 
 /// The targets of all links, inline ones and definitions.
