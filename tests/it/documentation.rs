@@ -52,8 +52,7 @@ fn every_picture_has_words() {
 #[test]
 fn each_path_and_target_that_contributors_are_told_of_exists() {
     let target = |line: &str| line.strip_prefix(".PHONY: ").map(str::to_owned);
-    let targets: BTreeSet<_> =
-        makefiles().iter().flat_map(|(_, text)| text.lines().filter_map(target).collect::<Vec<_>>()).collect();
+    let targets: BTreeSet<_> = makefiles().iter().flat_map(|(_, text)| text.lines().filter_map(target)).collect();
     let is_theirs = |path: &Path| {
         path.starts_with("docs/developing") || FOR_CONTRIBUTORS.iter().any(|theirs| path == Path::new(theirs))
     };
@@ -96,10 +95,10 @@ fn is_declared(name: &str) -> bool {
     let (parent, item) = name.rsplit_once("::").unwrap();
     let (krate, within) = parent.split_once("::").unwrap_or((parent, "lib"));
     let files = [format!("src/{parent}.rs"), format!("crates/{krate}/src/{within}.rs")];
-    let texts = files.into_iter().filter_map(|file| fs::read_to_string(root().join(file.replace("::", "/"))).ok());
+    let mut texts = files.into_iter().filter_map(|file| fs::read_to_string(root().join(file.replace("::", "/"))).ok());
     let is_exported = |line: &str| line.starts_with("pub use ") && line.contains(item);
     let declares = |line: &str| line.ends_with(&format!("mod {item};")) || line.contains(&format!("fn {item}("));
-    texts.into_iter().any(|text| text.lines().any(|line| declares(line) || is_exported(line)))
+    texts.any(|text| text.lines().any(|line| declares(line) || is_exported(line)))
 }
 
 #[test]
