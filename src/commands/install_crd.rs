@@ -56,11 +56,11 @@ pub fn run(arguments: &InstallCrdArgs) -> anyhow::Result<Verdict> {
         let mut written = None;
         loop {
             let reason = match attempt(&client, &crd, &mut written).await {
-                Ok(Ok(sentence)) => {
+                Ok(InstallStep::Done(sentence)) => {
                     output::note(sentence);
                     return Ok(Verdict::Accepted);
                 }
-                Ok(Err(reason)) => reason.to_owned(),
+                Ok(InstallStep::Wait(reason)) => reason.to_owned(),
                 Err(refused) if refused.is_forbidden() && attempts.know_all_rights() => bail!(
                     "cannot install the CRD {name}: {refused}; grant `get`, `patch` and `create` on the \
                      customresourcedefinition with this name"
@@ -78,21 +78,24 @@ pub fn run(arguments: &InstallCrdArgs) -> anyhow::Result<Verdict> {
     })
 }
 
-/// Applies the CRD once. Returns the sentence for the user, or the reason why a later attempt may succeed. `written` says how the first
-/// attempt that wrote it changed it.
-async fn attempt(
-    client: &Client,
-    crd: &Value,
-    written: &mut Option<String>,
-) -> Result<Result<String, &'static str>, RequestError> {
+/// The result of an attempt to install the CRD.
+enum InstallStep {
+    /// It is installed: a sentence for the user.
+    Done(String),
+    /// The reason why a later attempt may succeed.
+    Wait(&'static str),
+}
+
+/// Applies the CRD once. `written` says how the first attempt that wrote it changed it.
+async fn attempt(client: &Client, crd: &Value, written: &mut Option<String>) -> Result<InstallStep, RequestError> {
     let name = UnionDeclaration::crd_name();
     let path = ObjectPath::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name);
     let before = path.read(client).await?;
     if let Some(version) = before.as_ref().and_then(newer_version) {
-        return Ok(Ok(format!("the CRD {name} is of the newer version {version} and stays as it is")));
+        return Ok(InstallStep::Done(format!("the CRD {name} is of the newer version {version} and stays as it is")));
     }
     if before.as_ref().is_some_and(|stored| stored.pointer("/metadata/deletionTimestamp").is_some()) {
-        return Ok(Err("it is being deleted"));
+        return Ok(InstallStep::Wait("it is being deleted"));
     }
     let after = path.apply(client, crd, FIELD_MANAGER, true).await?;
     let installed = written.get_or_insert_with(|| match &before {
@@ -101,7 +104,11 @@ async fn attempt(
         Some(_) => format!("updated the CRD {name}"),
     });
     let served = found(api::send(client, Method::GET, &served_path()).await)?.is_some_and(|list| serves(&list));
-    Ok(if served { Ok(installed.clone()) } else { Err("the API server does not serve it yet") })
+    Ok(if served {
+        InstallStep::Done(installed.clone())
+    } else {
+        InstallStep::Wait("the API server does not serve it yet")
+    })
 }
 
 /// Returns the fields that this program writes. The API server may write the status at any time.

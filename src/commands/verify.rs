@@ -80,7 +80,7 @@ async fn steps(trial: &Trial) -> anyhow::Result<Verdict> {
 }
 
 fn line(failure: Option<&impl Display>, promise: &str) -> anyhow::Result<()> {
-    output::tell(match failure {
+    output::print_text(match failure {
         None => format!("ok      {promise}\n"),
         Some(reason) => output::line(&format!("failed  {promise}: {reason}")).into_owned() + "\n",
     })

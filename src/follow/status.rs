@@ -6,7 +6,7 @@
 //! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a status, and
 //! [`publication`](super::publication) tells the queue each verdict.
 
-use super::verdict::{dated, digest, lacks_a_part_of, says};
+use super::verdict::{dated, digest, has_verdict, lacks_a_part_of};
 use crate::controllers::{Controller, Reconciled, StepError, news, run};
 use crate::telemetry::LogOnce;
 use futures::future::join_all;
@@ -55,12 +55,12 @@ impl StatusQueue {
         verdict: UnionDeclarationStatus,
         stored: &UnionDeclarationStatus,
     ) -> bool {
-        if says(stored, &verdict) {
+        if has_verdict(stored, &verdict) {
             self.change(name, |queued| queued.due = None);
             return false;
         }
         let queued = self.entries.get(name);
-        let is_due = queued.and_then(|queued| queued.due.as_deref()).is_some_and(|due| says(due, &verdict));
+        let is_due = queued.and_then(|queued| queued.due.as_deref()).is_some_and(|due| has_verdict(due, &verdict));
         let was_written = || queued.is_some_and(|queued| queued.written == Some(digest(&verdict)));
         let is_new = !is_due && (lacks_a_part_of(stored, &verdict) || !was_written());
         if is_new {

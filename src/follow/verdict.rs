@@ -71,7 +71,7 @@ pub(super) fn verdict(
 }
 
 /// Returns true if a status is this verdict. Other conditions do not matter.
-pub(super) fn says(status: &UnionDeclarationStatus, verdict: &UnionDeclarationStatus) -> bool {
+pub(super) fn has_verdict(status: &UnionDeclarationStatus, verdict: &UnionDeclarationStatus) -> bool {
     let is_same = |wanted: &Condition, stored: &Condition| {
         Condition { last_transition_time: wanted.last_transition_time.clone(), ..stored.clone() } == *wanted
     };
@@ -220,9 +220,9 @@ mod tests {
             stored.unions = stored.unions.filter(|_| omit != "unions");
             stored
         };
-        assert!(says(&stored(""), &judged) && !lacks_a_part_of(&stored(""), &judged));
+        assert!(has_verdict(&stored(""), &judged) && !lacks_a_part_of(&stored(""), &judged));
         for part in ["Accepted", "InForce", "unions"] {
-            assert!(!says(&stored(part), &judged) && lacks_a_part_of(&stored(part), &judged), "{part}");
+            assert!(!has_verdict(&stored(part), &judged) && lacks_a_part_of(&stored(part), &judged), "{part}");
         }
         let worse = dated(verdict(Some(2), false, 0, Some(1), &[]), &stored(""));
         assert_eq!(accepted(&worse).last_transition_time, time);

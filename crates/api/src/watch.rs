@@ -154,13 +154,13 @@ impl<F: Fn()> Follower<F> {
             };
             if let Err(error) = followed {
                 let wait = if matches!(error, RequestError::Endless(_)) { ENDLESS } else { self.waits.next() };
-                self.tell(Err(error)).await;
+                self.emit(Err(error)).await;
                 tokio::time::sleep(wait).await;
             }
         }
     }
 
-    async fn tell(&mut self, change: Watched) {
+    async fn emit(&mut self, change: Watched) {
         // The receiver is dropped together with this.
         self.changes.send(change).await.unwrap_or_default();
     }
@@ -168,19 +168,19 @@ impl<F: Fn()> Follower<F> {
     /// Returns true if the object was not known.
     async fn set(&mut self, name: &str, text: &str) -> bool {
         let is_new = self.known.insert(name.into());
-        self.tell(Ok(WatchChange::Set { name: name.into(), text: text.into() })).await;
+        self.emit(Ok(WatchChange::Set { name: name.into(), text: text.into() })).await;
         is_new
     }
 
-    async fn gone(&mut self, name: Box<str>) {
+    async fn remove(&mut self, name: Box<str>) {
         self.known.remove(&name);
-        self.tell(Ok(WatchChange::Gone(name))).await;
+        self.emit(Ok(WatchChange::Gone(name))).await;
     }
 
     /// Lists everything, and returns the version of the list. A list that is too long takes back the objects that it brought, so that
     /// lists which fail one after the other bring no more than one may have.
     async fn list(&mut self) -> Result<String, RequestError> {
-        self.tell(Ok(WatchChange::Listing)).await;
+        self.emit(Ok(WatchChange::Listing)).await;
         let mut pages = Pages::snapshot(&self.client, self.path.clone(), self.selection.clone(), self.size);
         let (mut missing, mut brought) = (self.known.clone(), Vec::new());
         loop {
@@ -194,7 +194,7 @@ impl<F: Fn()> Follower<F> {
                     }
                     if matches!(error, RequestError::Endless(_)) || self.known.len() > MOST_OBJECTS {
                         for name in brought {
-                            self.gone(name).await;
+                            self.remove(name).await;
                         }
                     }
                     return Err(error);
@@ -210,10 +210,10 @@ impl<F: Fn()> Follower<F> {
         }
         let version = pages.version.filter(|version| !version.is_empty()).ok_or_else(without_version)?;
         for name in missing {
-            self.gone(name).await;
+            self.remove(name).await;
         }
         self.size = PageSize::of(FIRST);
-        self.tell(Ok(WatchChange::Listed)).await;
+        self.emit(Ok(WatchChange::Listed)).await;
         Ok(version)
     }
 
@@ -278,7 +278,7 @@ impl<F: Fn()> Follower<F> {
             let Some((object, exists)) = object else { continue };
             let name = ItemMetadata::of(object.get()).name;
             if !exists {
-                self.gone(name.into()).await;
+                self.remove(name.into()).await;
             } else if self.known.len() < MOST_OBJECTS || self.known.contains(&*name) {
                 self.set(&name, object.get()).await;
             } else {

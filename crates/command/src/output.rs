@@ -39,7 +39,7 @@ const fn colour(number: u8) -> Style {
 }
 
 /// Writes a report to standard output: text, or JSON. What a terminal would obey is escaped.
-pub fn tell(text: impl AsRef<str>) -> anyhow::Result<()> {
+pub fn print_text(text: impl AsRef<str>) -> anyhow::Result<()> {
     print(Paint::of(&io::stdout()).escaped(&without_credentials(text.as_ref())).as_bytes())
 }
 

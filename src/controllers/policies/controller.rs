@@ -27,7 +27,7 @@ const CONCURRENT_WRITES: usize = 4;
 /// Time between two steps if nothing happens.
 const RESYNC: Duration = Duration::from_secs(30);
 
-/// The reason why a write failed that succeeded.
+/// The reason for a policy that is not in the cluster although the API server accepted the write.
 const NOT_KEPT: &str = "it was stored with changes; find the admission webhook or policy that changes it";
 
 /// Inputs and outputs of the enforcement by policies.

@@ -130,10 +130,10 @@ async fn compare(
         let policies = compiled.objects.iter().filter(|object| !object.kind().ends_with("Binding")).count();
         let verb = if policies == 1 { "is" } else { "are" };
         let (policies, kinds) = (count(policies, "policy"), count(compiled.kinds, "kind"));
-        output::tell(format!("{policies} of {kinds} {verb} up to date\n"))?;
+        output::print_text(format!("{policies} of {kinds} {verb} up to date\n"))?;
     } else {
         let lines: Vec<_> = lines.iter().map(|line| output::line(line)).collect();
-        output::tell(lines.join("\n") + "\n")?;
+        output::print_text(lines.join("\n") + "\n")?;
     }
     Ok(Verdict::rejected_if(!lines.is_empty()))
 }

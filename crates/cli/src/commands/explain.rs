@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
         output::note(summary(&catalog));
     }
     let selected = select(catalog.entries(), arguments.kind.as_deref(), &place)?;
-    output::tell(match arguments.output {
+    output::print_text(match arguments.output {
         ReportFormat::Text => {
             let paint = Paint::of(&std::io::stdout());
             let trees: Vec<String> = selected.iter().map(|kind| tree(kind, paint)).collect();

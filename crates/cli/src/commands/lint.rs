@@ -159,7 +159,7 @@ fn print(diagnostics: &[Diagnostic], format: FindingsFormat, problems: &[String]
         FindingsFormat::Json => serde_json::to_string_pretty(diagnostics)? + "\n",
         FindingsFormat::Sarif => log(diagnostics, problems, code)?,
     };
-    output::tell(text)
+    output::print_text(text)
 }
 
 /// Returns the log of all diagnostics. `problems` kept something from being checked, and `code` is the exit code. A file that cannot be

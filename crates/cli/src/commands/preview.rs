@@ -134,7 +134,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     if nothing {
         return Ok(arguments.require.warn(format_args!(
             "nothing to preview: no object of a kind with unions in both renderings{}",
-            counts.rest()
+            counts.not_compared()
         )));
     }
     output::note(counts.sentence());

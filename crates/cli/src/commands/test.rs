@@ -71,7 +71,7 @@ pub(crate) struct TestArgs {
 /// Runs the tests, and prints their report.
 pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<Verdict> {
     let run = SuitesRun::of(&arguments.paths.all(), arguments.filter.as_deref());
-    output::tell(report(&run, arguments.output)?)?;
+    output::print_text(report(&run, arguments.output)?)?;
     let unread = run.unread();
     if run.tests().next().is_none() && unread == 0 {
         return Ok(arguments.require.warn(arguments.missing(&run)));

@@ -31,7 +31,7 @@ impl<'a> ChoiceItem<'a> {
 }
 
 impl MemberItem<'_> {
-    fn told(&self) -> String {
+    fn label(&self) -> String {
         match self.evidence {
             _ if self.optional => format!("{} (optional)", self.name),
             Some(evidence) => format!("{} (required by a {evidence})", self.name),
@@ -52,7 +52,7 @@ pub(crate) fn choices<'a>(choices: impl Iterator<Item = ChoiceItem<'a>> + Clone)
         |choice: &ChoiceItem<'a>| if choice.value.is_empty() { "\"\"".to_owned() } else { choice.value.to_owned() };
     let width = choices.clone().map(|choice| shown(&choice).chars().count()).max().unwrap_or(0);
     let line = |choice: ChoiceItem<'a>| {
-        let members: Vec<_> = choice.members.iter().map(MemberItem::told).collect();
+        let members: Vec<_> = choice.members.iter().map(MemberItem::label).collect();
         let members = if members.is_empty() { "no member".to_owned() } else { members.join(", ") };
         output::line(&format!("{:width$} → {members}", shown(&choice))).into_owned()
     };

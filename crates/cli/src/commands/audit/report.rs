@@ -72,8 +72,8 @@ impl AuditReport {
         };
         match progress {
             _ if text.is_empty() => Ok(()),
-            Some(progress) => progress.suspend(|| output::tell(text)),
-            None => output::tell(text),
+            Some(progress) => progress.suspend(|| output::print_text(text)),
+            None => output::print_text(text),
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) fn print(
             sarif::log(rules, results, problems, code)?
         }
     };
-    output::tell(text)
+    output::print_text(text)
 }
 
 impl<'s> ComparedUnion<'s> {

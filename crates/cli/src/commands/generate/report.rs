@@ -153,7 +153,7 @@ impl Report {
             FindingsFormat::Sarif => self.sarif(problems, code)?,
         };
         if to_stdout {
-            return output::tell(text);
+            return output::print_text(text);
         }
         text.lines().for_each(output::note);
         Ok(())

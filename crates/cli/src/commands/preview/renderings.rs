@@ -161,11 +161,11 @@ impl PreviewCounts {
         let faults: Vec<String> =
             faults.map(|(number, noun, fate)| format!("{} {fate}", count(*number, noun))).collect();
         let fate = if faults.is_empty() { "every union is valid afterwards".to_owned() } else { faults.join(", ") };
-        format!("{} in both renderings: {fate}{}", count(self.compared, "object"), self.rest())
+        format!("{} in both renderings: {fate}{}", count(self.compared, "object"), self.not_compared())
     }
 
     /// Returns the objects that were not compared.
-    pub(super) fn rest(&self) -> String {
+    pub(super) fn not_compared(&self) -> String {
         let rest = [
             (self.only_in_new, " only in the new rendering"),
             (self.only_in_old, " only in the old rendering"),

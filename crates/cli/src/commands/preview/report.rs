@@ -57,7 +57,7 @@ pub(super) fn print(
     problems: &[String],
     code: u8,
 ) -> anyhow::Result<()> {
-    output::tell(match format {
+    output::print_text(match format {
         FindingsFormat::Text => {
             let paint = Paint::of(&std::io::stdout());
             predicted.iter().map(|union| text(way, union, paint)).collect()
