@@ -122,6 +122,14 @@ async fn metrics(State(ops): State<Ops>) -> Result<Response, RequestRefusal> {
     Ok(text(StatusCode::OK, METRICS_CONTENT_TYPE, Bytes::from_owner(body)))
 }
 
+/// A review that is to be answered, for a caller that waits for it.
+struct ReviewJob<'c> {
+    phase: Phase,
+    start: Option<SpanStart>,
+    caller: &'c Caller,
+    waits: Waits,
+}
+
 /// The result of one attempt to answer a review.
 enum ReviewAttempt {
     /// The answer, which holds its bytes of the budget until it is sent.
@@ -157,19 +165,19 @@ impl Webhook {
         }
         let body =
             caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
-        caller.attend(|waits| self.review_body(phase, body, start, &connection, (&caller, waits))).await
+        caller
+            .attend(|waits| self.review_body(ReviewJob { phase, start, caller: &caller, waits }, body, &connection))
+            .await
     }
 
     /// Answers a review. One that runs out of memory is repeated when other requests have freed some.
     async fn review_body(
         &self,
-        phase: Phase,
+        job: ReviewJob<'_>,
         body: Reserved,
-        start: Option<SpanStart>,
         connection: &Connection,
-        (caller, waits): (&Caller, Waits),
     ) -> Result<Reserved, RequestRefusal> {
-        let mut body = match self.attempt(phase, body, start.clone(), caller, &waits).await? {
+        let mut body = match self.attempt(&job, body).await? {
             ReviewAttempt::Answered(answer) => return Ok(answer),
             ReviewAttempt::NoRoom(body) => body,
         };
@@ -178,7 +186,7 @@ impl Webhook {
             let _retry = self.retries.acquire().await.map_err(|_| RequestRefusal::Internal)?;
             let mut room = self.bodies.room(connection);
             loop {
-                body = match self.attempt(phase, body, start.clone(), caller, &waits).await? {
+                body = match self.attempt(&job, body).await? {
                     ReviewAttempt::Answered(answer) => return Ok(answer),
                     ReviewAttempt::NoRoom(body) => body,
                 };
@@ -186,26 +194,20 @@ impl Webhook {
             }
         };
         // Bodies that are being read give up sooner, which frees memory for a review whose caller still waits.
-        match caller.deadline {
+        match job.caller.deadline {
             Some(_) => repeated.await,
             None => self.bodies.for_memory(repeated).await,
         }
     }
 
     /// Answers a review once: a small one in place, a large one in its turn on a blocking thread.
-    async fn attempt(
-        &self,
-        phase: Phase,
-        body: Reserved,
-        start: Option<SpanStart>,
-        caller: &Caller,
-        waits: &Waits,
-    ) -> Result<ReviewAttempt, RequestRefusal> {
+    async fn attempt(&self, job: &ReviewJob<'_>, body: Reserved) -> Result<ReviewAttempt, RequestRefusal> {
+        let (phase, start) = (job.phase, job.start.clone());
         if body.len() < INLINE {
-            return attempt(&self.reviews, phase, body, start, waits);
+            return attempt(&self.reviews, phase, body, start, &job.waits);
         }
-        let turn = self.turns.take(body.len(), caller.deadline).await?;
-        let (reviews, waits) = (Arc::clone(&self.reviews), Arc::clone(waits));
+        let turn = self.turns.take(body.len(), job.caller.deadline).await?;
+        let (reviews, waits) = (Arc::clone(&self.reviews), Arc::clone(&job.waits));
         // The thread owns the body and the turn, because the client may go away before the review is done.
         let reviewed = tokio::task::spawn_blocking(move || {
             let result = attempt(&reviews, phase, body, start, &waits);
