@@ -41,8 +41,8 @@ pub use plan::{Part, Plan};
 pub(crate) use projection::{Projected, Projection, Projector};
 pub use violation::{Capped, MOST_VIOLATIONS, Violation, ViolationKind};
 
-use crate::schema::{Actions, Normalization, Origin, Source};
-pub use crate::schema::{Form, Unowned};
+pub use crate::schema::Form;
+use crate::schema::{Actions, Normalization, Origin, Source, Unowned};
 use std::sync::Arc;
 
 /// A compiled union. Its members, and its discriminator if it has one, are fields of the same object.
@@ -173,9 +173,14 @@ impl Union {
         self.member(index).is_some_and(|member| member.empty_is_unset)
     }
 
-    /// Returns the members that can have a value which nobody can own, and that value, sorted.
-    pub fn unowned(&self) -> impl Iterator<Item = (&str, &Unowned)> {
-        self.members.iter().filter_map(|member| Some((&*member.name, member.unowned.as_deref()?)))
+    /// Returns the members that can have a value which nobody owns, sorted.
+    pub fn ownerless(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().filter(|member| member.unowned.is_some()).map(|member| &*member.name)
+    }
+
+    /// Returns true for a member that can have a value which nobody owns.
+    fn is_ownerless(&self, index: u8) -> bool {
+        self.member(index).is_some_and(|member| member.unowned.is_some())
     }
 
     /// Returns the members that may be null, which counts as not set, sorted.
@@ -324,6 +329,10 @@ impl MemberSet {
 
     fn less(self, other: Self) -> Self {
         Self(self.0 & !other.0)
+    }
+
+    fn only(self, keep: impl Fn(u8) -> bool) -> Self {
+        self.iter().filter(|index| keep(*index)).map(Self::of).fold(Self::EMPTY, Self::with)
     }
 
     fn is_empty(self) -> bool {

@@ -53,7 +53,7 @@ impl<'g, 'u> PolicyInputs<'g, 'u> {
         let tables = group::joined(&unions, facts.list_functions);
         let facts = PolicyFacts { several: tables.len() > 1, ..facts };
         let root = Root::new(owners, facts.purpose, variables);
-        let evidence = ManifestNeeds::of(unions.iter().map(|(_, union)| *union));
+        let evidence = ManifestNeeds::of(unions.iter().map(|(_, union)| *union), facts.purpose);
         manifests::add(facts.part, evidence, &root.trunks, facts.list_functions, variables);
         Some(Self { unions, tables, root, facts })
     }

@@ -81,15 +81,14 @@ impl UnionObjects<'_> {
         )
     }
 
-    /// Takes the members out of those that are set that a server-side apply leaves although nobody chooses them. Returns these: values that
-    /// nobody can own and that come, beside a value or a member that the manifest sets, or beside another such value. They may have been
-    /// cleared before, and come back.
+    /// Takes the members out of those that are set that a server-side apply leaves although nobody chooses them. Returns these: members that
+    /// come and that nobody owns, beside a value of the manifest or another member. They may have been cleared before, and come back.
     pub(crate) fn take_residue(&mut self, variables: &mut Variables) -> Option<String> {
         let UnionObjects { set, value, had, old_set, members, .. } = &*self;
-        let unowned = self.unowned.as_ref()?;
-        let came = format!("{unowned}.filter(m, m in {set} && !(m in {old_set}) && !({}))", self.claims("own", "m"));
-        let firm = format!("{} || o in {unowned}", self.claims("own", "o"));
-        let beside = format!("{came}.filter(m, {set}.exists(o, {} && ({firm})))", members.clashes_with("o"));
+        let ownerless = members.ownerless().filter(|_| self.has_identity())?;
+        let owned = any(&[&self.claims("own", "m"), &self.claims("updated", "m")]);
+        let came = format!("{ownerless}.filter(m, m in {set} && !(m in {old_set}) && !{owned})");
+        let beside = format!("{came}.filter(m, {set}.exists(o, {}))", members.clashes_with("o"));
         let unselected = |rejects: &str| format!("{came}.filter(m, {rejects})");
         let residue = match Algorithm::of(members.union) {
             Algorithm::Map(_) => unselected(&members.is_not(&members.selected(value))),
@@ -102,7 +101,7 @@ impl UnionObjects<'_> {
         let residue = self.define(
             "residue",
             &format!("{} ?\n{residue} : []", all(&[had, &format!("{MANIFESTS}.exists(it, it.by == \"own\")")])),
-            "empty lists that come with a server-side apply, which nobody owns, beside another choice",
+            "members that come with a server-side apply and that nobody owns, beside another choice: empty lists and defaults",
             variables,
         );
         self.set = self.define("chosen", &format!("{set}.filter(m, !(m in {residue}))"), "", variables);

@@ -64,7 +64,7 @@ impl<'p> Conditions<'p> {
         let algorithm = Algorithm::of(members.union);
         self.deduces |= matches!(algorithm, Algorithm::Discriminated(_));
         let single = group.single().filter(|_| group.typed && self.trunks.iter().all(Vec::is_empty));
-        let single = single.filter(|_| !members.have_unowned());
+        let single = single.filter(|_| members.ownerless().is_none());
         if let (Algorithm::Map(discriminator), Some(names)) = (algorithm, single) {
             let side = |object: &str| members.value_in(&UserValue::new(object).follow(&names), true, false);
             self.add(&format!("{discriminator}-changed"), format!("{} != {}", side("object"), side("oldObject")));

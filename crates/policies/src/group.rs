@@ -181,7 +181,7 @@ pub(crate) fn joined<'g, 'p>(unions: &[PlacedUnion<'g, 'p>], list_functions: boo
     let is_joined = |(group, union): &PlacedUnion<'_, '_>| {
         let is_below = group.ways.iter().all(|way| !way.is_empty());
         let can_be_row = group.typed && is_below && group.has_identity();
-        let is_plain = !union.is_required() && !union.has_groups() && union.unowned().next().is_none();
+        let is_plain = !union.is_required() && !union.has_groups() && union.ownerless().next().is_none();
         can_be_row && Algorithm::of(union) == Algorithm::Undiscriminated && is_plain
     };
     let (alike, others): (Vec<_>, Vec<_>) = unions.iter().copied().partition(is_joined);

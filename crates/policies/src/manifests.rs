@@ -2,6 +2,7 @@
 
 use crate::cel::text;
 use crate::members::Algorithm;
+use crate::root::Purpose;
 use crate::value::UserValue;
 use crate::variables::Variables;
 use kube_unions_core::union::{ItemKey, Part, Union};
@@ -21,7 +22,7 @@ pub(crate) const COMMENT: &str = "the fields that manifests set in it, behind th
 /// The claims that the unions of a policy depend on, besides the manifest of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ManifestNeeds {
-    /// Updates by the same field manager set a discriminator.
+    /// Updates by the same field manager set a discriminator, or a member that can also have a value without an owner.
     pub(crate) updates: bool,
     /// Members can be cleared for an added one, so the earlier manifest and those of other managers count.
     pub(crate) contests: bool,
@@ -29,10 +30,12 @@ pub(crate) struct ManifestNeeds {
 
 impl ManifestNeeds {
     /// Returns the evidence that some unions depend on.
-    pub(crate) fn of<'u>(unions: impl Iterator<Item = &'u Union> + Clone) -> Self {
+    pub(crate) fn of<'u>(unions: impl Iterator<Item = &'u Union> + Clone, purpose: Purpose) -> Self {
+        let clears = purpose == Purpose::Mutation;
+        let yields = clears && unions.clone().any(|union| union.ownerless().next().is_some());
         let mut algorithms = unions.map(Algorithm::of);
         Self {
-            updates: algorithms.clone().any(|algorithm| algorithm != Algorithm::Undiscriminated),
+            updates: yields || algorithms.clone().any(|algorithm| algorithm != Algorithm::Undiscriminated),
             contests: algorithms.any(|algorithm| !matches!(algorithm, Algorithm::Map(_))),
         }
     }

@@ -3,7 +3,7 @@
 use crate::cel::{EMPTY, lists, table, text, texts, token};
 use crate::value::UserValue;
 use crate::variables::{Variables, camel};
-use kube_unions_core::union::{Choice, Form, SelectedMember, Union, Unowned};
+use kube_unions_core::union::{Choice, Form, SelectedMember, Union};
 
 /// The constants of a union, as expressions.
 #[derive(Debug, Clone)]
@@ -237,26 +237,11 @@ impl<'u> Members<'u> {
         }
     }
 
-    /// Returns true if a member can have a value that nobody can own.
-    pub(crate) fn have_unowned(&self) -> bool {
-        self.union.unowned().next().is_some()
-    }
-
-    /// Returns the members of an object that have a value which nobody can own.
-    pub(crate) fn unowned_in(&self, object: &UserValue) -> String {
-        let value = object.find_at("m");
-        let fields: Vec<_> = self.union.unowned().collect();
-        let lists = texts(fields.iter().filter(|(_, unowned)| **unowned == Unowned::EmptyList).map(|(name, _)| *name));
-        let objects = fields.iter().filter(|(_, unowned)| **unowned != Unowned::EmptyList);
-        let objects: Vec<String> =
-            objects.map(|(name, unowned)| format!("m == {} && {}", text(name), is_unowned("v", unowned, 0))).collect();
-        if objects.is_empty() {
-            return format!("{lists}.filter(m, {})", value.is_in("[dyn([])]"));
-        }
-        let of_lists = (objects.len() < fields.len()).then(|| format!("m in {lists} && v == dyn([])"));
-        let any = of_lists.into_iter().chain(objects).collect::<Vec<_>>().join(" ||\n  ");
-        let names = texts(fields.iter().map(|(name, _)| *name));
-        format!("{names}.filter(m, [{}].exists(v, {any}))", value.or("null").text())
+    /// Returns a literal with the members that can have a value which nobody owns. `None` if there is none.
+    pub(crate) fn ownerless(&self) -> Option<String> {
+        let mut names = self.union.ownerless().peekable();
+        names.peek()?;
+        Some(texts(names))
     }
 
     pub(crate) fn set_in(&self, object: &UserValue) -> String {
@@ -314,18 +299,6 @@ impl<'u> Members<'u> {
         let [is_set, was_set] = ["object", "oldObject"].map(|object| self.is_set(&UserValue::new(object)));
         format!("{}.exists(m, ({is_set}) != ({was_set}))", self.all)
     }
-}
-
-/// Returns true for a value that nobody can own. `value` is an expression with so many objects around it.
-fn is_unowned(value: &str, unowned: &Unowned, depth: usize) -> String {
-    let Unowned::Object(fields) = unowned else { return format!("{value} == dyn([])") };
-    let key = format!("k{depth}");
-    let field = format!("{value}[{key}]");
-    let fields = fields.iter().map(|(name, unowned)| {
-        format!("{key} == {} && {}", text(name), is_unowned(&field, unowned, depth.saturating_add(1)))
-    });
-    let any = fields.collect::<Vec<_>>().join(" || ");
-    format!("type({value}) == map && {value}.size() > 0 && {value}.all({key}, {any})")
 }
 
 /// Returns a declared value as a message shows it: on one line.

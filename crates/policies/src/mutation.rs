@@ -65,7 +65,7 @@ fn can_normalize(group: &PlaceGroup<'_>, union: &Union) -> bool {
 /// Returns true for an object in which something may be to do.
 fn suspects(members: &Members<'_>, set: &str, value: &str) -> String {
     match Algorithm::of(members.union) {
-        Algorithm::Map(_) if members.have_unowned() => {
+        Algorithm::Map(_) if members.ownerless().is_some() => {
             format!("{set}.exists(m, {})", members.is_not(&members.selected(value)))
         }
         Algorithm::Map(_) => format!("{set}.exists(m, {})", members.is_left_over(value)),

@@ -13,7 +13,6 @@
 //! | `set`, and the name of the discriminator | the members that are set, and the value | both |
 //! | `old` | the row of the old object, empty if there was none | rows whose old object is looked up |
 //! | `claims` | the fields that manifests set in it, see [`claims`](crate::claims) | both |
-//! | `unowned` | the members that are empty lists which nobody can own, or objects with nothing but such lists | mutation |
 //!
 //! Old objects are found as in the webhook: by field, by map key, and by the keys of list items. Where the API server keeps these keys
 //! unique, the old rows are a map by `key`. Elsewhere a key may occur twice and counts only if it does not, so each row is searched.
@@ -23,7 +22,7 @@ use crate::group::{PlaceGroup, PlacedUnion, Step};
 use crate::manifests;
 use crate::members::{Algorithm, Members};
 use crate::root::{Purpose, Root};
-use crate::rows::{ObjectsBuilder, PolicyFacts, Side, UNOWNED};
+use crate::rows::{ObjectsBuilder, PolicyFacts, Side};
 use crate::value::UserValue;
 use crate::variables::{Variables, camel};
 use crate::walk::{FieldRef, RowWalk, collections};
@@ -45,8 +44,6 @@ pub(crate) struct UnionObjects<'p> {
     pub(crate) old_set: String,
     /// The value of the discriminator before.
     pub(crate) old_value: String,
-    /// The members that have a value which nobody can own. `None`: the union has none, or nothing is cleared.
-    pub(crate) unowned: Option<String>,
     /// The claims. `None`: nothing of a manifest belongs to the object.
     pub(crate) claims: Option<String>,
     /// The claims of each manifest are a list of their own, because the API server cannot join lists.
@@ -219,11 +216,10 @@ fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Varia
     };
     let now = here(&it.root.now, name("object"));
     let was = here(&it.root.was, old_name("object"));
-    let unowned = it.reads_unowned().then(|| variables.add(&name(UNOWNED), &it.members.unowned_in(&now), ""));
     // Where the discriminator decides, the normalisation reads these once.
     let is_read_once = it.facts.purpose == Purpose::Mutation
         && matches!(Algorithm::of(it.members.union), Algorithm::Map(_))
-        && unowned.is_none();
+        && it.members.ownerless().is_none();
     let set = it.members.set_in(&now);
     let set = if is_read_once { set } else { variables.add(&name("set"), &set, "") };
     let old_set = variables.add(&old_name("set"), &it.members.set_in(&was), "");
@@ -251,7 +247,6 @@ fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Varia
         had,
         old_set,
         old_value,
-        unowned,
         claims: Some(claims),
         has_nested_claims: nested,
         path: walk.path(),
@@ -356,7 +351,6 @@ fn rows<'p>(
         had,
         old_set: of_old("set", "[]"),
         old_value: of_old(&value, "\"\""),
-        unowned: first.reads_unowned().then_some(UNOWNED).filter(|_| identified).map(|field| format!("{item}.{field}")),
         claims: identified.then(|| format!("{item}.claims")),
         has_nested_claims: false,
         path: format!("{item}.{}", first.path_field()),

@@ -10,9 +10,6 @@ use crate::variables::Variables;
 use crate::walk::{FieldRef, RowWalk};
 use kube_unions_core::union::Part;
 
-/// The field of a row with the members that have a value which nobody can own.
-pub(crate) const UNOWNED: &str = "unowned";
-
 /// The facts about a policy that decide how its objects are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PolicyFacts {
@@ -81,13 +78,8 @@ impl<'p> ObjectsBuilder<'_, 'p> {
     /// Returns the field of a row with the value of the discriminator.
     pub(crate) fn value_field(&self) -> String {
         let name = self.discriminator();
-        let is_free = cel::is_name(name) && !["at", "claims", UNOWNED, "key", "old", "path", "set"].contains(&name);
+        let is_free = cel::is_name(name) && !["at", "claims", "key", "old", "path", "set"].contains(&name);
         if is_free { name } else { "value" }.to_owned()
-    }
-
-    /// Returns true if something depends on the members that have a value which nobody can own.
-    pub(crate) fn reads_unowned(&self) -> bool {
-        self.facts.purpose == Purpose::Mutation && self.members.have_unowned()
     }
 
     pub(crate) fn path_field(&self) -> &'static str {
@@ -165,9 +157,6 @@ impl<'p> ObjectsBuilder<'_, 'p> {
             }
             if self.group.has_identity() {
                 fields.push(format!("\"claims\": dyn({})", manifests::at(&walk.manifests, &claimed, false)));
-                if self.reads_unowned() {
-                    fields.push(format!("\"{UNOWNED}\": dyn({})", self.members.unowned_in(&object)));
-                }
             }
         }
         let indent = "  ".repeat(depth.max(1));

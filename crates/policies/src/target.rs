@@ -119,7 +119,7 @@ fn is_same_union(one: &Union, other: &Union) -> bool {
         && one.members().eq(other.members())
         && one.empty_is_unset().eq(other.empty_is_unset())
         && one.nullable_members().eq(other.nullable_members())
-        && one.unowned().eq(other.unowned())
+        && one.ownerless().eq(other.ownerless())
         && one.choices().iter().eq(other.choices())
         && one.is_boolean() == other.is_boolean()
         && one.has_nullable_discriminator() == other.has_nullable_discriminator()

@@ -88,7 +88,7 @@ pub(super) struct ObjectRef<'s> {
 pub(super) struct UnionState<'s> {
     pub(super) discriminator: ScalarRef<'s>,
     pub(super) members: MemberSet,
-    /// The members of them that have a value which nobody can own: of a manifest, also those that are empty objects and count as not set.
+    /// Of a manifest: the members that have a value which nobody can own, and those that are empty objects and count as not set.
     pub(super) unowned: MemberSet,
     /// The members that are null and cannot be. They are not set.
     pub(super) nulls: MemberSet,

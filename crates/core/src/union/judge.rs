@@ -245,7 +245,7 @@ impl<'w> Walk<'w> {
         let changes = || !normalized.clear.is_empty() || normalized.deduce.is_some() || !residue.all().is_empty();
         self.judgement.would_change |= !self.rules.normalize && changes();
         let came = before.map_or(MemberSet::EMPTY, |before| state.members.less(before.members));
-        let may_yield = |index| state.unowned.contains(index) || union.is_unset_when_empty(index);
+        let may_yield = |index| union.is_ownerless(index) || union.is_unset_when_empty(index);
         self.judgement.would_change |= claims.is_none()
             && union.is_normalized()
             && (!state.nulls.is_empty() || came.iter().any(may_yield))

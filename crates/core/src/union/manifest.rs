@@ -209,28 +209,26 @@ pub(super) fn value_claims<'m>(maps: Claims<'m>) -> impl FnMut(&str) -> Claims<'
 impl UnionClaims<'_> {
     /// Returns the members that an apply leaves in the new object although nobody chooses them.
     ///
-    /// An empty list of owned items, or an object with nothing but such lists, has no owner, so `metadata.managedFields` does not tell if
-    /// the manifest sets it. With a client-side apply, the API server puts defaults into an empty object that counts as not set. Such a member
-    /// may have been cleared before, and come back. One that comes is no choice beside a value or a member that the manifest sets, nor beside
-    /// another one of its sort.
+    /// An empty list of owned items, or an object with nothing but such lists and defaults, has no owner, so `metadata.managedFields` does not
+    /// tell if the manifest sets it. With a client-side apply, the API server puts defaults into an empty object that counts as not set. Such a
+    /// member may have been cleared before, and come back. One that comes is no choice beside a value of the manifest or another member.
     pub(super) fn residue(&self, union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Residue {
         if !union.is_normalized() || new.is_wrong_type() {
             return Residue::default();
         }
         let nulls = if self.server_side { new.nulls.less(self.own.members) } else { MemberSet::EMPTY };
-        let weak = if self.server_side { new.unowned } else { self.own.unowned.both(new.members) };
-        let came = old.map_or(MemberSet::EMPTY, |old| weak.less(old.members)).less(self.own.members);
-        if came.is_empty() {
-            return Residue { yielding: came, nulls };
-        }
-        if union.form == Form::Map || sets_value(union, &self.own, new) {
-            let selected = union.choice(new.value()).map_or(MemberSet::EMPTY, |choice| choice.selected);
-            return Residue { yielding: came.less(selected), nulls };
-        }
-        let firm = self.own.members.both(new.members).with(weak);
-        let is_beside_others = |index: &u8| !firm.less(union.group_of(*index)).is_empty();
-        let beside = came.iter().filter(is_beside_others).map(MemberSet::of);
-        Residue { yielding: beside.fold(MemberSet::EMPTY, MemberSet::with), nulls }
+        let came = old.map_or(MemberSet::EMPTY, |old| new.members.less(old.members)).less(self.own.members);
+        let came = if self.server_side {
+            came.less(self.updated.members).only(|index| union.is_ownerless(index))
+        } else {
+            came.both(self.own.unowned)
+        };
+        let yielding = if union.form == Form::Map || sets_value(union, &self.own, new) {
+            came.less(union.choice(new.value()).map_or(MemberSet::EMPTY, |choice| choice.selected))
+        } else {
+            came.only(|index| !new.members.less(union.group_of(index)).is_empty())
+        };
+        Residue { yielding, nulls }
     }
 
     /// Returns what the manifest of the request allows of a normalisation.

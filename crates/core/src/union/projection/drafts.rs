@@ -29,8 +29,8 @@ pub(crate) struct Projector<'p, 'a> {
     pub(super) metadata: &'a str,
     /// True if `true` stands for all of an object, list or map that is owned as a whole.
     pub(super) wholes: bool,
-    /// True if members that are empty objects are kept, although they count as not set.
-    pub(super) keeps_empty_objects: bool,
+    /// True for a manifest, of which members without an owner and empty objects are told.
+    pub(super) is_manifest: bool,
 }
 
 impl<'p, 'a> Projector<'p, 'a> {
@@ -51,7 +51,7 @@ impl<'p, 'a> Projector<'p, 'a> {
             lists: 0,
             metadata: "",
             wholes: false,
-            keeps_empty_objects: false,
+            is_manifest: false,
         }
     }
 
@@ -61,9 +61,9 @@ impl<'p, 'a> Projector<'p, 'a> {
         Self { wholes: true, ..self }
     }
 
-    /// Returns a projector of a manifest: it keeps members that are empty objects, although they count as not set.
+    /// Returns a projector of a manifest: it tells the members that nobody owns, and those that are empty objects and count as not set.
     pub(crate) fn of_manifest(self) -> Self {
-        Self { keeps_empty_objects: true, ..self }
+        Self { is_manifest: true, ..self }
     }
 }
 

@@ -137,12 +137,15 @@ impl<'p, 'a> Projector<'p, 'a> {
             if let Role::Member { union, index } = field.role {
                 let present = !(null || rules.empty_is_unset && empty);
                 let text = reader.since(start);
-                let is_unowned = rules.unowned.as_ref().is_some_and(|unowned| unowned.is(text));
-                let is_empty_object =
-                    self.keeps_empty_objects && rules.empty_is_unset && empty && text.starts_with('{');
+                let is_unowned = self.is_manifest
+                    && if present {
+                        rules.unowned.as_ref().is_some_and(|unowned| unowned.is(text))
+                    } else {
+                        empty && text.starts_with('{')
+                    };
                 let state = self.state(first.states, union)?;
                 state.members.put(index, present);
-                state.unowned.put(index, present && is_unowned || is_empty_object);
+                state.unowned.put(index, is_unowned);
                 state.nulls.put(index, null && !rules.nullable);
                 members = members.saturating_add(present.into());
             }
