@@ -82,13 +82,20 @@ impl UnionObjects<'_> {
     }
 
     /// Takes the members out of those that are set that a server-side apply leaves although nobody chooses them. Returns these: members that
-    /// come and that nobody owns, beside a value of the manifest or another member. They may have been cleared before, and come back.
+    /// come and that nobody owns, beside a value or a member of the manifest, or beside any member if the manifest sets none. They may have been
+    /// cleared before, and come back.
     pub(crate) fn take_residue(&mut self, variables: &mut Variables) -> Option<String> {
         let UnionObjects { set, value, had, old_set, members, .. } = &*self;
         let ownerless = members.ownerless().filter(|_| self.has_identity())?;
         let owned = any(&[&self.claims("own", "m"), &self.claims("updated", "m")]);
         let came = format!("{ownerless}.filter(m, m in {set} && !(m in {old_set}) && !{owned})");
-        let beside = format!("{came}.filter(m, {set}.exists(o, {}))", members.clashes_with("o"));
+        let mut clashes = members.clashes_with("o");
+        if members.union.has_groups() {
+            // Others go together with what the manifest sets.
+            let [sets, sets_any] = ["o", "p"].map(|member| self.claims("own", member));
+            clashes = format!("{clashes} && ({sets} || !{set}.exists(p, {sets_any}))");
+        }
+        let beside = format!("{came}.filter(m, {set}.exists(o, {clashes}))");
         let unselected = |rejects: &str| format!("{came}.filter(m, {rejects})");
         let residue = match Algorithm::of(members.union) {
             Algorithm::Map(_) => unselected(&members.is_not(&members.selected(value))),

@@ -211,7 +211,8 @@ impl UnionClaims<'_> {
     ///
     /// An empty list of owned items, or an object with nothing but such lists and defaults, has no owner, so `metadata.managedFields` does not
     /// tell if the manifest sets it. With a client-side apply, the API server puts defaults into an empty object that counts as not set. Such a
-    /// member may have been cleared before, and come back. One that comes is no choice beside a value of the manifest or another member.
+    /// member may have been cleared before, and come back. One that comes is no choice beside a value or a member that the manifest sets. If the manifest sets none, it is no choice
+    /// beside any other member.
     pub(super) fn residue(&self, union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Residue {
         if !union.is_normalized() || new.is_wrong_type() {
             return Residue::default();
@@ -226,7 +227,9 @@ impl UnionClaims<'_> {
         let yielding = if union.form == Form::Map || sets_value(union, &self.own, new) {
             came.less(union.choice(new.value()).map_or(MemberSet::EMPTY, |choice| choice.selected))
         } else {
-            came.only(|index| !new.members.less(union.group_of(index)).is_empty())
+            let own = self.own.members.both(new.members);
+            let firm = if own.is_empty() { new.members } else { own };
+            came.only(|index| !firm.less(union.group_of(index)).is_empty())
         };
         Residue { yielding, nulls }
     }
