@@ -53,7 +53,7 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
                 if failure.is_new(&reason) {
                     tracing::warn!(reason, "cannot keep the admission policies; retrying");
                 }
-                tokio::time::sleep(waits.next()).await;
+                tokio::time::sleep(waits.next_wait()).await;
                 continue;
             }
         };

@@ -141,7 +141,7 @@ pub(crate) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream
                     Err(error) if error.is_conflict => now,
                     Err(error) => {
                         controller.failed(&error);
-                        let wait = waits.next();
+                        let wait = waits.next_wait();
                         let [_, shortened] = WAITS;
                         not_before = now + wait.min(shortened);
                         now + wait

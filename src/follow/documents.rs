@@ -160,7 +160,7 @@ impl DocumentSchedule {
             return self.waits.reset();
         }
         if self.due.is_empty() {
-            self.retry_at = Some(Instant::now() + self.waits.next());
+            self.retry_at = Some(Instant::now() + self.waits.next_wait());
         }
         self.due.extend(failed);
     }

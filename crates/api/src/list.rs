@@ -195,7 +195,7 @@ impl Pages {
         let tries = if self.is_snapshot { 1 } else { TRIES };
         for _ in 1..tries {
             match bounded_text(&self.client, &uri, heaviest).await {
-                Err(error) if !error.is_final() => tokio::time::sleep(waits.next()).await,
+                Err(error) if !error.is_final() => tokio::time::sleep(waits.next_wait()).await,
                 fetched => return fetched,
             }
         }

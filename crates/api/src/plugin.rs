@@ -187,7 +187,7 @@ impl RunningPlugin {
             if let Some(status) = self.process.try_wait()? {
                 return Ok(status);
             }
-            tokio::time::sleep(waits.next()).await;
+            tokio::time::sleep(waits.next_wait()).await;
         }
     }
 

@@ -36,7 +36,7 @@ impl Doubling {
     }
 
     /// Returns the next wait.
-    pub fn next(&mut self) -> Duration {
+    pub fn next_wait(&mut self) -> Duration {
         let wait = self.next;
         self.next = wait.saturating_mul(2).min(self.longest);
         wait
@@ -92,10 +92,10 @@ mod tests {
     #[test]
     fn waits_grow_to_the_longest_and_begin_again_after_a_success() {
         let mut waits = Doubling::new(WAITS);
-        let grown: Vec<Duration> = (0..40).map(|_| waits.next()).collect();
+        let grown: Vec<Duration> = (0..40).map(|_| waits.next_wait()).collect();
         assert!(grown.is_sorted());
         assert_eq!([grown[0], grown[39]], WAITS);
         waits.reset();
-        assert_eq!(waits.next(), grown[0]);
+        assert_eq!(waits.next_wait(), grown[0]);
     }
 }

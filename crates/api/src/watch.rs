@@ -153,7 +153,7 @@ impl<F: Fn()> Follower<F> {
                 Some(_) => self.watch(&mut version).await.map(|()| self.waits.reset()),
             };
             if let Err(error) = followed {
-                let wait = if matches!(error, RequestError::Endless(_)) { ENDLESS } else { self.waits.next() };
+                let wait = if matches!(error, RequestError::Endless(_)) { ENDLESS } else { self.waits.next_wait() };
                 self.emit(Err(error)).await;
                 tokio::time::sleep(wait).await;
             }
@@ -265,7 +265,7 @@ impl<F: Fn()> Follower<F> {
                 // A line that is no event. The next one may be.
                 Err(error) => {
                     tracing::warn!(reason = with_causes(&error), "ignoring a malformed watch event");
-                    tokio::time::sleep(self.waits.next()).await;
+                    tokio::time::sleep(self.waits.next_wait()).await;
                     continue;
                 }
             };

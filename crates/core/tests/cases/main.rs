@@ -124,7 +124,9 @@ impl CasesFile {
     fn hold(&self, row: usize) {
         let in_order = |order| self.suite.catalog_in_order(GROUP, "Thing", order);
         let catalogs = self.catalogs.get_or_init(|| [Value::clone, reversed].map(in_order));
-        catalogs.iter().for_each(|catalog| hold(&self.suite.rows[row], catalog, &self.suite));
+        for catalog in catalogs {
+            hold(&self.suite.rows[row], catalog, &self.suite);
+        }
     }
 }
 
