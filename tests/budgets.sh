@@ -2,6 +2,7 @@
 # Prints the sizes that a maintainer watches, by product: thousands of characters of code. A line of code is neither blank nor a comment, and
 # counts without its indentation, so that neither long nor short lines pay. Modules of tests do not count. Prints the crates that the program
 # of the image links, and its bytes if it is built.
+# shellcheck disable=SC2016 # The programs of awk and sed have a syntax of their own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

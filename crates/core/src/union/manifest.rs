@@ -211,8 +211,8 @@ impl UnionClaims<'_> {
     ///
     /// An empty list of owned items, or an object with nothing but such lists and defaults, has no owner, so `metadata.managedFields` does not
     /// tell if the manifest sets it. With a client-side apply, the API server puts defaults into an empty object that counts as not set. Such a
-    /// member may have been cleared before, and come back. One that comes is no choice beside a value or a member that the manifest sets. If the manifest sets none, it is no choice
-    /// beside any other member.
+    /// member may have been cleared before, and come back. One that comes is no choice beside a value or a member that the manifest sets. If
+    /// the manifest sets none, it is no choice beside any other member.
     pub(super) fn residue(&self, union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Residue {
         if !union.is_normalized() || new.is_wrong_type() {
             return Residue::default();
