@@ -1,7 +1,7 @@
 //! `serve`: runs the webhook.
 //!
-//! This is the one place where the cluster and the webhook meet: [`Wiring`]. Catalogs pass from the cluster to the server through a channel,
-//! and the server asks the cluster about declarations through a function. [`Supply`] connects the source of
+//! This is the one place where the cluster and the webhook meet: `Wiring`. Catalogs pass from the cluster to the server through a channel,
+//! and the server asks the cluster about declarations through a function. `Supply` connects the source of
 //! the serving certificate to the server, and its CA to the registration. `arguments` has the flags.
 
 mod arguments;

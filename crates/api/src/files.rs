@@ -22,7 +22,7 @@ pub(crate) fn check_end(path: &Path) -> io::Result<()> {
 
 /// Reads a file that others replace while this program runs, as a kubelet mounts it. Links are followed.
 ///
-/// Only a regular file of at most [`LARGEST_MOUNTED`] bytes is read: a pipe could make this wait, and a device has no end. The type is
+/// Only a regular file of at most 1 MiB is read: a pipe could make this wait, and a device has no end. The type is
 /// that of the open file, because the path may lead elsewhere a moment later.
 pub fn read_mounted(path: &Path) -> io::Result<Vec<u8>> {
     // Without NONBLOCK, opening a named pipe waits for a writer. Without NOCTTY, a terminal becomes that of the process.

@@ -62,7 +62,7 @@ pub fn files(paths: &[PathBuf]) -> ManifestFiles {
     ManifestFiles { files, problems }
 }
 
-/// Finds the objects of files and folders, as [`files`] does, and keeps their places.
+/// Finds the objects of files and folders, as [`files()`] does, and keeps their places.
 pub fn index(paths: &[PathBuf]) -> IndexedFiles {
     let (files, problems) = each_file(paths, |path| {
         let mut content = input(path, Rereadable::of, |stdin| Rereadable::of_pipe(stdin))?;
