@@ -23,7 +23,8 @@ impl Unowned {
         if schema.untyped || !schema.is_object() || schema.is_atomic() {
             return None;
         }
-        let fields = schema.properties.iter();
+        // The API server drops the empty lists of an object's metadata.
+        let fields = schema.properties.iter().filter(|(name, _)| &***name != "metadata");
         let fields: BTreeMap<_, _> =
             fields.filter_map(|(name, property)| Some((name.clone(), Self::of(property)?))).collect();
         (!fields.is_empty()).then_some(Self::Object(fields))
@@ -71,6 +72,7 @@ mod tests {
             "set": set, "text": {"type": "string"}, "list": {"type": "array", "items": {"type": "string"}},
             "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"set": set}}},
             "whole": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"set": set}},
+            "claim": {"type": "object", "properties": {"metadata": {"type": "object", "properties": {"finalizers": set}}}},
             "in": {"type": "object", "properties": {"set": set, "text": {"type": "string"}}}}}))
         .unwrap();
         let unowned = Unowned::of(&schema).unwrap();
@@ -98,7 +100,7 @@ mod tests {
         ] {
             assert!(!unowned.is(text), "{text}");
         }
-        for name in ["text", "list", "map", "whole"] {
+        for name in ["text", "list", "map", "whole", "claim"] {
             assert_eq!(Unowned::of(&schema.properties[name]), None, "{name}");
         }
     }
