@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// What replaces credentials.
+/// Stands in messages instead of a credential.
 const HIDDEN: char = '…';
 
 /// The credentials in the arguments of this process.

@@ -1,4 +1,4 @@
-//! What the commands of both programs share: flags of a cluster and of files, output and exit codes, signals.
+//! Parts of the commands of both programs: flags of a cluster and of files, output and exit codes, signals.
 //!
 //! Data goes to standard output, everything else to standard error. Users script against both, and against the exit codes.
 

@@ -236,10 +236,20 @@ impl<'w> Walk<'w> {
         let residue = claims.as_ref().map(|claims| claims.residue(union, before.as_ref(), &state)).unwrap_or_default();
         let cleared = if self.rules.normalize { residue.all() } else { MemberSet::EMPTY };
         let chosen = UnionState { members: state.members.less(cleared), ..state };
-        let mut normalized =
-            if union.is_normalized() { normalize(union, before.as_ref(), &chosen) } else { Normalized::default() };
-        if let Some(claims) = &claims {
-            normalized = claims.restrict(union, before.as_ref(), &chosen, normalized);
+        let normalized_of = |state: &UnionState<'_>| {
+            let normalized =
+                if union.is_normalized() { normalize(union, before.as_ref(), state) } else { Normalized::default() };
+            match &claims {
+                Some(claims) => claims.restrict(union, before.as_ref(), state, normalized),
+                None => normalized,
+            }
+        };
+        let mut normalized = normalized_of(&chosen);
+        let applies = self.rules.normalize && normalized.contradictions.is_empty();
+        // What validation sees if nothing of this union is normalised.
+        let sent = UnionState { members: chosen.members.less(emptied), ..chosen };
+        if !normalized.contradictions.is_empty() && !emptied.is_empty() {
+            normalized.contradictions = normalized_of(&sent).contradictions;
         }
         let contradicted = !normalized.contradictions.is_empty();
         let changes = || !normalized.clear.is_empty() || normalized.deduce.is_some() || !residue.all().is_empty();
@@ -250,7 +260,6 @@ impl<'w> Walk<'w> {
             && union.is_normalized()
             && (!state.nulls.is_empty() || came.iter().any(may_yield))
             && !is_settled(union, &state);
-        let applies = self.rules.normalize && !contradicted;
         let stored = if applies { normalized.applied_to(union, chosen) } else { chosen };
         let mut finding = JudgedUnion {
             union,
@@ -272,9 +281,8 @@ impl<'w> Walk<'w> {
         if !finding.faults.is_empty() {
             // A union that is created has nothing that the manifest could switch.
             if let Some(claims) = claims.as_ref().filter(|_| before.is_some()) {
-                finding.faults = finding.faults.told_by(claims.contradiction(union, &chosen));
+                finding.faults = finding.faults.told_by(claims.contradiction(union, &sent));
             }
-            let sent = UnionState { members: chosen.members.less(emptied), ..chosen };
             let untouched = || match old {
                 Old::Known(_) => Ok(before.is_some_and(|before| before.same_choice(&sent))),
                 Old::Lost(witnesses) => witnesses.stood(node.union(position), &sent),
