@@ -88,7 +88,7 @@ pub(super) struct ObjectRef<'s> {
 pub(super) struct UnionState<'s> {
     pub(super) discriminator: ScalarRef<'s>,
     pub(super) members: MemberSet,
-    /// Of a manifest: the members that have a value which nobody can own, and those that are empty objects and count as not set.
+    /// Members with a value that has no owner, and members that are empty objects and count as not set. Empty for all but manifests.
     pub(super) unowned: MemberSet,
     /// The members that are null and cannot be. They are not set.
     pub(super) nulls: MemberSet,

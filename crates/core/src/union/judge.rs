@@ -246,7 +246,7 @@ impl<'w> Walk<'w> {
         };
         let mut normalized = normalized_of(&chosen);
         let applies = self.rules.normalize && normalized.contradictions.is_empty();
-        // What validation sees if nothing of this union is normalised.
+        // Validation sees this state if nothing of this union is normalised.
         let sent = UnionState { members: chosen.members.less(emptied), ..chosen };
         if !normalized.contradictions.is_empty() && !emptied.is_empty() {
             normalized.contradictions = normalized_of(&sent).contradictions;

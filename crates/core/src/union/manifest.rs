@@ -126,7 +126,7 @@ impl<'m> Claim<'m> {
                 let state = shape.object().state(union);
                 let empty_objects = state.unowned.less(state.members);
                 let members = if server_side {
-                    // Nobody owns the rest, and an empty object is owned whether it counts as set or not.
+                    // `managedFields` lists an empty object, whether it counts as set or not, and none of the other unowned values.
                     state.members.less(state.unowned).with(empty_objects)
                 } else {
                     state.members
