@@ -102,9 +102,15 @@ fn compiled_rules_agree_with_their_unions() {
     assert_eq!(verdicts.extract_if(.., |it| *it == ("limit", "undecided")).count(), 1);
     let expected =
         ["chosen", "deduced", "group", "limit", "open.items[*]", "plain", "required", "spec", "spec.list[*]"];
-    let in_spec =
-        ["spec.open.plain[*]", "spec.open.steps.*", "spec.open.strategy", "spec.open.volumes[*]", "spec.partial"];
-    let expected = [&expected[..], &in_spec].concat();
+    let rest = [
+        "spec.open.plain[*]",
+        "spec.open.steps.*",
+        "spec.open.strategy",
+        "spec.open.volumes[*]",
+        "spec.partial",
+        "three",
+    ];
+    let expected = [&expected[..], &rest].concat();
     assert_eq!(verdicts, expected.into_iter().map(|path| (path, "noRules")).collect::<Vec<_>>());
     // Rules that are there are left as they are.
     let again = [&compile[..], &["rules.yaml", "kinds/declarations"]].concat();
