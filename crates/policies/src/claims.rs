@@ -8,7 +8,7 @@
 //! apply that is repeated, and a field counts as set by its manifest if the text has its name.
 
 use crate::cel::{all, any, text};
-use crate::manifests::{MANIFESTS, REPEATED};
+use crate::manifests::{REPEATED, SERVER_SIDE};
 use crate::members::Algorithm;
 use crate::place::UnionObjects;
 use crate::variables::Variables;
@@ -90,6 +90,9 @@ impl UnionObjects<'_> {
         let owned = any(&[&self.claims("own", "m"), &self.claims("updated", "m")]);
         let came = format!("{ownerless}.filter(m, m in {set} && !(m in {old_set}) && !{owned})");
         let mut clashes = members.clashes_with("o");
+        if let Some(non_null) = &self.non_null {
+            clashes = format!("o in {non_null} && {clashes}");
+        }
         if members.union.has_groups() {
             // Others go together with what the manifest sets.
             let [sets, sets_any] = ["o", "p"].map(|member| self.claims("own", member));
@@ -107,7 +110,7 @@ impl UnionObjects<'_> {
         };
         let residue = self.define(
             "residue",
-            &format!("{} ?\n{residue} : []", all(&[had, &format!("{MANIFESTS}.exists(it, it.by == \"own\")")])),
+            &format!("{} ?\n{residue} : []", all(&[had, SERVER_SIDE])),
             "members that come with a server-side apply and that nobody owns, beside another choice: empty lists and defaults",
             variables,
         );

@@ -16,6 +16,9 @@ pub(crate) const MANIFESTS: &str = "variables.manifests";
 /// The variable with the manifest of a client-side apply that is repeated, as an expression.
 pub(crate) const REPEATED: &str = "variables.repeated";
 
+/// The variable that is true for a request that may be a server-side apply, as an expression.
+pub(crate) const SERVER_SIDE: &str = "variables.serverSide";
+
 /// Explains a variable with claims.
 pub(crate) const COMMENT: &str = "the fields that manifests set in it, behind the word for whose they are";
 
@@ -26,6 +29,8 @@ pub(crate) struct ManifestNeeds {
     pub(crate) updates: bool,
     /// Members can be cleared for an added one, so the earlier manifest and those of other managers count.
     pub(crate) contests: bool,
+    /// Members can come with an apply that no manager owns.
+    pub(crate) yields: bool,
 }
 
 impl ManifestNeeds {
@@ -37,6 +42,7 @@ impl ManifestNeeds {
         Self {
             updates: yields || algorithms.clone().any(|algorithm| algorithm != Algorithm::Undiscriminated),
             contests: algorithms.any(|algorithm| !matches!(algorithm, Algorithm::Map(_))),
+            yields,
         }
     }
 }
@@ -100,6 +106,19 @@ pub(crate) fn add(
         }
     };
     variables.add("manifests", &manifests, comment);
+    if evidence.yields {
+        variables.add(
+            "serverSide",
+            &format!(
+                "{MANIFESTS}.exists(it, it.by == \"own\") ||\n  \
+                 variables.manager != \"\" && !variables.manager.startsWith(\"kubectl-\") &&\n  \
+                 !object.?metadata.?managedFields.orValue([]).exists(entry,\n    \
+                 entry.manager == variables.manager && entry.?subresource.orValue(\"\") == {})",
+                text(subresource)
+            ),
+            "whether the request may be a server-side apply: one of nothing but empty lists has no entry, like an update of nothing else",
+        );
+    }
     if part == Part::Status {
         // The annotation tells nothing about the status.
         return;

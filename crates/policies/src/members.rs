@@ -248,6 +248,11 @@ impl<'u> Members<'u> {
         format!("{}.filter(m, {})", self.all, self.is_set(object))
     }
 
+    /// Returns the members of an object that are not null.
+    pub(crate) fn non_null_in(&self, object: &UserValue) -> String {
+        format!("{}.filter(m, {})", self.all, object.find_at("m").is_not_null())
+    }
+
     /// Returns the member `m` as a reference token of a JSON Pointer.
     pub(crate) fn token(&self) -> String {
         if self.needs_escapes() { token("m") } else { "m".to_owned() }

@@ -11,6 +11,7 @@
 //! | `at` | its path for people | validation |
 //! | `key` | the keys of the list items and maps on the way to it, as a text | rows whose old object is searched |
 //! | `set`, and the name of the discriminator | the members that are set, and the value | both |
+//! | `nonNull` | the members that are not null | mutation, where members can have values without an owner |
 //! | `old` | the row of the old object, empty if there was none | rows whose old object is looked up |
 //! | `claims` | the fields that manifests set in it, see [`claims`](crate::claims) | both |
 //!
@@ -34,6 +35,8 @@ pub(crate) struct UnionObjects<'p> {
     pub(crate) members: Members<'p>,
     /// The members that are set.
     pub(crate) set: String,
+    /// The members that are not null, where nulls of a server-side apply count as set.
+    pub(crate) non_null: Option<String>,
     /// The value of the discriminator, empty if there is none.
     pub(crate) value: String,
     /// True if there is an object. `None`: there is for sure.
@@ -222,6 +225,7 @@ fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Varia
         && it.members.ownerless().is_none();
     let set = it.members.set_in(&now);
     let set = if is_read_once { set } else { variables.add(&name("set"), &set, "") };
+    let non_null = it.sees_nulls().then(|| variables.add(&name("nonNull"), &it.members.non_null_in(&now), ""));
     let old_set = variables.add(&old_name("set"), &it.members.set_in(&was), "");
     let (value, old_value) = if it.discriminator().is_empty() {
         ("\"\"".to_owned(), "\"\"".to_owned())
@@ -242,6 +246,7 @@ fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Varia
     UnionObjects {
         members: it.members.clone(),
         set,
+        non_null,
         value,
         is_there,
         had,
@@ -346,6 +351,7 @@ fn rows<'p>(
     Some(UnionObjects {
         members: builders.iter().map(|it| &it.members).find(|it| it.needs_escapes()).unwrap_or(members).clone(),
         set: format!("{item}.set"),
+        non_null: first.sees_nulls().then(|| format!("{item}.nonNull")),
         value: if first.discriminator().is_empty() { "\"\"".to_owned() } else { format!("{item}.{value}") },
         is_there: None,
         had,

@@ -59,9 +59,17 @@ impl<'p> ObjectsBuilder<'_, 'p> {
     }
 
     pub(crate) fn value(&self, object: &UserValue) -> String {
-        // A server-side apply of a custom resource can write a null that the schema refuses only after the mutation.
-        let sees_nulls = self.facts.custom && self.facts.purpose == Purpose::Mutation;
-        self.members.value_in(object, self.group.typed, sees_nulls)
+        self.members.value_in(object, self.group.typed, self.is_before_schema())
+    }
+
+    /// Returns true if nulls of members matter beside a member without an owner.
+    pub(crate) fn sees_nulls(&self) -> bool {
+        self.is_before_schema() && self.members.ownerless().is_some()
+    }
+
+    /// Returns true if a server-side apply can have written a null that the schema refuses only after the mutation.
+    fn is_before_schema(&self) -> bool {
+        self.facts.custom && self.facts.purpose == Purpose::Mutation
     }
 
     /// Returns the condition of an object of a type that nobody knows: it can be judged by its discriminator.
@@ -78,7 +86,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
     /// Returns the field of a row with the value of the discriminator.
     pub(crate) fn value_field(&self) -> String {
         let name = self.discriminator();
-        let is_free = cel::is_name(name) && !["at", "claims", "key", "old", "path", "set"].contains(&name);
+        let is_free = cel::is_name(name) && !["at", "claims", "key", "nonNull", "old", "path", "set"].contains(&name);
         if is_free { name } else { "value" }.to_owned()
     }
 
@@ -152,6 +160,9 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         }
         fields.push(format!("\"set\": dyn({})", self.members.set_in(&object)));
         if let Side::New { lookup } = side {
+            if self.sees_nulls() {
+                fields.push(format!("\"nonNull\": dyn({})", self.members.non_null_in(&object)));
+            }
             if let Some(old) = lookup {
                 fields.push(format!("\"old\": dyn({old}[?{key}].orValue({{}}))"));
             }

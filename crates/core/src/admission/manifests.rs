@@ -2,7 +2,7 @@
 //!
 //! | way to apply | manifest |
 //! |---|---|
-//! | server-side | the entry of `metadata.managedFields` with the request's field manager and the operation `Apply` |
+//! | server-side | the entry of `metadata.managedFields` with the request's field manager and the operation `Apply`; nothing, if no entry names the field manager |
 //! | client-side | the annotation of the last applied configuration, if the request's field manager is kubectl's or owns the annotation |
 //!
 //! Both are part of the new object. Any other write has no manifest. A manifest that cannot be read, or that is of another kind or
@@ -49,6 +49,9 @@ pub(super) enum ManifestSource<'a> {
     Given(&'a str),
 }
 
+/// The owned fields of a manifest that `managedFields` has no entry for.
+const NO_FIELDS: ManifestSource<'static> = ManifestSource::Given("{}");
+
 /// An entry of `managedFields`.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -76,6 +79,8 @@ struct FieldSets<'a> {
     others: Vec<ManifestSource<'a>>,
     /// True if the request's field manager owns the annotation of the last applied configuration.
     owns_annotation: bool,
+    /// True if the request's field manager owns a field, at any version.
+    is_owner: bool,
 }
 
 impl<'a> FieldSets<'a> {
@@ -93,6 +98,7 @@ impl<'a> FieldSets<'a> {
                 return;
             }
             let is_own = is(entry.manager, manager);
+            sets.is_owner |= is_own;
             if is(entry.operation, "Apply") && is(entry.api_version, api_version) {
                 if is_own {
                     sets.own = Some(field_set);
@@ -125,12 +131,14 @@ impl<'a> ManifestSource<'a> {
         let manager = string(field(request.options?, "fieldManager")?)?;
         let api_version = request.kind.api_version();
         let (new, old) = (subject.new.metadata(), subject.old.map_or("", |old| old.metadata()));
-        let FieldSets { own, updated, others, owns_annotation } =
+        let FieldSets { own, updated, others, owns_annotation, is_owner } =
             FieldSets::of(new, &manager, &api_version, subject.part);
-        if let Some(own) = own {
+        // An apply of nothing but empty lists leaves no entry. An update that leaves none changes nothing but empty lists either.
+        let may_be_traceless = !is_owner && !manager.is_empty() && !manager.starts_with(COMMANDS);
+        if let Some(own) = own.map(Self::FieldSet).or(may_be_traceless.then_some(NO_FIELDS)) {
             let earlier = FieldSets::of(old, &manager, &api_version, subject.part).own;
             let [earlier, updated] = [earlier, updated].map(|set| set.map(Self::FieldSet));
-            return Some(Manifests { own: Self::FieldSet(own), earlier, updated, others, server_side: true });
+            return Some(Manifests { own, earlier, updated, others, server_side: true });
         }
         // The annotation tells nothing about the status.
         let is_apply = manager == CLIENT_SIDE_APPLY || (owns_annotation && !manager.starts_with(COMMANDS));

@@ -156,9 +156,11 @@ fn fill_in(schema: &Value, value: &mut Value, default: &str) {
 
 fn applies(fields: &Fields) -> impl Strategy<Value = Apply> + use<> {
     let way = prop_oneof![Just(Way::ClientSide), Just(Way::ServerSide("one")), Just(Way::ServerSide("two"))];
-    // A manifest that sets nothing but empty lists is not in `managedFields`.
-    let manifest = |spec: Value| thing(&json!({"note": "x", "spec": spec}));
-    (way, fields.value(false)).prop_map(move |(way, spec)| Apply { way, manifest: manifest(spec) })
+    // A manifest that sets nothing but empty lists is not in `managedFields`, unless it sets a note.
+    let manifest =
+        |spec: Value, notes: bool| if notes { json!({"note": "x", "spec": spec}) } else { json!({"spec": spec}) };
+    let apply = move |(way, spec, notes)| Apply { way, manifest: thing(&manifest(spec, notes)) };
+    (way, fields.value(false), any::<bool>()).prop_map(apply)
 }
 
 /// Returns a schema, an object that was stored before its unions were declared, perhaps with a fault, and applies to it.
@@ -200,5 +202,37 @@ proptest! {
             !is_lawful(&apply.repeat(stored.clone(), &patched))
         };
         prop_assert!(holds, "KUBE_UNIONS_LAW_SEED={}\n{:#?}\n{:#?}\n{:#?}", *SEED, stored, apply, rounds);
+    }
+}
+
+/// A field manager that sets nothing but empty lists has no entry in `managedFields`.
+#[test]
+fn a_manifest_of_empty_lists_alone_switches_nothing() {
+    let (object, set) = (
+        json!({"type": "object", "properties": {"x": {"type": "string"}, "l": {"type": "array", "items": {"type": "string"},
+            "x-kubernetes-list-type": "set"}}}),
+        json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),
+    );
+    let spec = json!({"type": "object", "properties": {"other": {"type": "string"}, "a": object, "b": set, "c": set},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B", "c": "C"}}]});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let kind = Kind { catalog: Some(catalog_of_lifted(schema.clone())), schema, default: None, is_patched: false };
+    let apply = |way, spec: Value| Apply { way, manifest: thing(&json!({"spec": spec})) };
+    let somebody = |spec| apply(Way::ServerSide("two"), spec);
+    let own = |spec| apply(Way::ServerSide("one"), spec);
+    let (a, other) = (json!({"a": {"x": "v"}}), json!({"other": "v"}));
+    for (before, manifest, expected) in [
+        (vec![somebody(a.clone())], json!({"b": [], "c": []}), a.clone()),
+        (vec![somebody(json!({"b": []}))], json!({"b": [], "c": []}), json!({"b": []})),
+        (vec![somebody(json!({"b": ["v"]}))], json!({"a": {"l": []}, "c": []}), json!({"b": ["v"]})),
+        (vec![somebody(other.clone()), own(a)], json!({"b": [], "c": []}), other),
+        (vec![somebody(json!({"other": "v"}))], json!({"b": []}), json!({"other": "v", "b": []})),
+    ] {
+        let mut stored = Applied::new(kind.schema.clone(), thing(&json!({"spec": {}})));
+        for earlier in &before {
+            assert!(matches!(earlier.play(&mut stored, &kind), Round::Stored(_)), "{before:?}");
+        }
+        let rounds = own(manifest).repeat(stored, &kind);
+        assert_eq!(rounds, vec![Round::Stored(thing(&json!({"spec": expected}))); APPLIES], "{before:?}");
     }
 }
