@@ -37,6 +37,8 @@ pub struct CatalogEntry {
     plan: Arc<Plan>,
     resource: Option<Arc<Resource>>,
     versions_without_unions: Arc<[Box<str>]>,
+    /// Versions of a kind with the same unions have the same number.
+    alike: usize,
     /// Digest of the plan, see [`Catalog::digest`].
     digest: u64,
 }
@@ -134,6 +136,11 @@ impl CatalogEntry {
     /// Empty for a built-in type.
     pub fn versions_without_unions(&self) -> &[Box<str>] {
         &self.versions_without_unions
+    }
+
+    /// Returns true if another version of the same kind has the same unions at the same places, whoever declares them.
+    pub fn has_same_unions(&self, other: &Self) -> bool {
+        self.alike == other.alike
     }
 
     /// Returns the resources that rules of a webhook configuration must name to catch every change of a union:

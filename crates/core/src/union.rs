@@ -36,7 +36,7 @@ pub use compile::{Compiled, PlaceFault, compile};
 pub use judge::LetThrough;
 pub(crate) use judge::{Judgement, Objects, Rules, judge};
 pub(crate) use manifest::{MOST_OTHERS, Manifests};
-pub use places::{ItemKey, UnionPlace, UnionStep};
+pub use places::{ItemKey, UnionPlace, UnionStep, have_same_unions};
 pub use plan::{Part, Plan};
 pub(crate) use projection::{Projected, Projection, Projector};
 pub use violation::{Capped, MOST_VIOLATIONS, Violation, ViolationKind};

@@ -2,8 +2,7 @@
 
 use crate::cel;
 use crate::members::Algorithm;
-use crate::target::have_same_unions;
-use kube_unions_core::union::{ItemKey, Union, UnionPlace, UnionStep};
+use kube_unions_core::union::{ItemKey, Union, UnionPlace, UnionStep, have_same_unions};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A step on the way to several places at once.

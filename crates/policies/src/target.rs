@@ -4,7 +4,7 @@ use crate::root::PodOwner;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::is_exempt;
 use kube_unions_core::names::{GroupVersionKind, VersionPriority};
-use kube_unions_core::union::{Part, Plan, Union, UnionPlace, UnionStep};
+use kube_unions_core::union::{Part, Plan, UnionPlace, UnionStep};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ impl<'p> PolicyTarget<'p> {
         let mut groups: Vec<(&CatalogEntry, Vec<&str>)> = Vec::new();
         for entry in entries {
             let version = &*entry.gvk().version;
-            match groups.iter_mut().find(|(first, _)| have_same_places(first.plan(), entry.plan())) {
+            match groups.iter_mut().find(|(first, _)| first.has_same_unions(entry)) {
                 Some((_, versions)) => versions.push(version),
                 None => groups.push((entry, vec![version])),
             }
@@ -95,39 +95,6 @@ impl<'p> PolicyTarget<'p> {
     }
 }
 
-/// Returns true if policies for the two plans would be the same.
-fn have_same_places(one: &Plan, other: &Plan) -> bool {
-    [Part::Main, Part::Status].into_iter().all(|part| are_same(&one.places(part), &other.places(part)))
-}
-
-fn are_same(ones: &[UnionPlace<'_>], others: &[UnionPlace<'_>]) -> bool {
-    let is_same = |(one, other): (&UnionPlace<'_>, &UnionPlace<'_>)| {
-        one.steps == other.steps && have_same_unions(one.unions, other.unions)
-    };
-    ones.len() == others.len() && ones.iter().zip(others).all(is_same)
-}
-
-/// Returns true if two places have the same unions, whoever declares them.
-pub(crate) fn have_same_unions(ones: &[Union], others: &[Union]) -> bool {
-    ones.len() == others.len() && ones.iter().zip(others).all(|(one, other)| is_same_union(one, other))
-}
-
-/// Returns true if two unions of the same place say the same, whoever declares them.
-fn is_same_union(one: &Union, other: &Union) -> bool {
-    one.form() == other.form()
-        && one.discriminator() == other.discriminator()
-        && one.members().eq(other.members())
-        && one.empty_is_unset().eq(other.empty_is_unset())
-        && one.nullable_members().eq(other.nullable_members())
-        && one.ownerless().eq(other.ownerless())
-        && one.choices().iter().eq(other.choices())
-        && one.is_boolean() == other.is_boolean()
-        && one.has_nullable_discriminator() == other.has_nullable_discriminator()
-        && one.is_required() == other.is_required()
-        && one.actions() == other.actions()
-        && one.normalization() == other.normalization()
-}
-
 #[derive(Debug)]
 pub(crate) struct PodTemplates<'p> {
     /// The kinds that have them, and where. At least two.
@@ -143,10 +110,9 @@ impl<'p> PodTemplates<'p> {
         let mut found: Vec<Self> = Vec::new();
         for target in targets.iter().filter(|target| can_share(target)) {
             let Some((owner, places)) = template_of(target) else { continue };
-            match found
-                .iter_mut()
-                .find(|it| are_same(&it.places, &places) && it.places.iter().map(types).eq(places.iter().map(types)))
-            {
+            match found.iter_mut().find(|it| {
+                UnionPlace::are_alike(&it.places, &places) && it.places.iter().map(types).eq(places.iter().map(types))
+            }) {
                 Some(same) => same.owners.push((target, owner)),
                 None => found.push(Self { owners: vec![(target, owner)], places }),
             }

@@ -63,6 +63,7 @@ impl CompiledDefinition {
                 ordinal: 0,
                 resource: resource.clone(),
                 versions_without_unions: Arc::default(),
+                alike: 0,
                 digest: digest(&plan),
                 plan: Arc::new(plan),
             });
@@ -79,8 +80,12 @@ impl CompiledDefinition {
         let without_unions = versions.iter().filter(|version| is_custom && !version.has_unions());
         let without_unions: Arc<[_]> = without_unions.map(|version| version.gvk.version.clone()).collect();
         versions.retain(CatalogEntry::has_unions);
+        let mut distinct: Vec<Arc<Plan>> = Vec::new();
         for version in &mut versions {
             version.versions_without_unions = Arc::clone(&without_unions);
+            let alike = distinct.iter().position(|plan| plan.has_same_unions(&version.plan));
+            version.alike = alike.unwrap_or(distinct.len());
+            distinct.extend(alike.is_none().then(|| Arc::clone(&version.plan)));
         }
         let state = DefinitionState::Defined { kind, resource };
         Self { entries: versions, ..Self::without_unions(definition.name(), state, faults) }

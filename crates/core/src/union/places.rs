@@ -57,7 +57,43 @@ impl Way {
     }
 }
 
+impl UnionPlace<'_> {
+    /// Returns true if the places are the same and have the same unions.
+    pub fn are_alike(ones: &[Self], others: &[Self]) -> bool {
+        let is_alike =
+            |(one, other): (&Self, &Self)| one.steps == other.steps && have_same_unions(one.unions, other.unions);
+        ones.len() == others.len() && ones.iter().zip(others).all(is_alike)
+    }
+}
+
+/// Returns true if two places have the same unions, whoever declares them.
+pub fn have_same_unions(ones: &[Union], others: &[Union]) -> bool {
+    ones.len() == others.len() && ones.iter().zip(others).all(|(one, other)| is_same_union(one, other))
+}
+
+/// Returns true if two unions of the same place say the same, whoever declares them.
+fn is_same_union(one: &Union, other: &Union) -> bool {
+    one.form() == other.form()
+        && one.discriminator() == other.discriminator()
+        && one.members().eq(other.members())
+        && one.empty_is_unset().eq(other.empty_is_unset())
+        && one.nullable_members().eq(other.nullable_members())
+        && one.ownerless().eq(other.ownerless())
+        && one.choices().iter().eq(other.choices())
+        && one.is_boolean() == other.is_boolean()
+        && one.has_nullable_discriminator() == other.has_nullable_discriminator()
+        && one.is_required() == other.is_required()
+        && one.actions() == other.actions()
+        && one.normalization() == other.normalization()
+}
+
 impl Plan {
+    /// Returns true if the other plan has the same unions at the same places.
+    pub(crate) fn has_same_unions(&self, other: &Self) -> bool {
+        let are_alike = |part| UnionPlace::are_alike(&self.places(part), &other.places(part));
+        [Part::Main, Part::Status].into_iter().all(are_alike)
+    }
+
     /// Returns every place of a part that has unions, in the order of paths.
     pub fn places(&self, part: Part) -> Vec<UnionPlace<'_>> {
         let mut found = Vec::new();
