@@ -14,6 +14,7 @@ mod player;
 mod previewed;
 mod rows;
 mod server;
+mod versions;
 
 use std::collections::BTreeMap;
 

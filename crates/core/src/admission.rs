@@ -112,7 +112,7 @@ fn answer(
     {
         judgement.discard(meter);
         // Their memory is released afterwards.
-        let texts = evidence.read(|source| source.text(&request, meter))?;
+        let texts = evidence.read(|source| source.text(subject, meter))?;
         let manifests = texts.as_ref().map(|texts| texts.read(|text| text.project(subject, meter))).transpose()?;
         judgement = judge(rules, manifests.flatten().as_ref())?;
     }

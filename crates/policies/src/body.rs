@@ -5,6 +5,7 @@ use crate::group::{self, PlaceGroup, PlacedUnion};
 use crate::manifests::{self, ManifestNeeds};
 use crate::root::{PodOwner, Root};
 use crate::rows::PolicyFacts;
+use crate::target::PolicyTarget;
 use crate::variables::Variables;
 use kube_unions_core::union::Union;
 
@@ -34,11 +35,13 @@ pub(crate) struct PolicyInputs<'g, 'u> {
 }
 
 impl<'g, 'u> PolicyInputs<'g, 'u> {
-    /// Returns the unions of groups that are wanted, and adds the variables that all of them read. `None` without unions.
+    /// Returns the unions of groups that are wanted, and adds the variables that all of them read. `target` is one of the kinds of the
+    /// policy. `None` without unions.
     pub(crate) fn new(
         groups: impl Iterator<Item = &'g PlaceGroup<'u>>,
         is_wanted: impl Fn(&PlaceGroup<'_>, &Union) -> bool,
         owners: &[PodOwner<'u>],
+        target: &PolicyTarget<'_>,
         facts: PolicyFacts,
         variables: &mut Variables,
     ) -> Option<Self>
@@ -54,7 +57,8 @@ impl<'g, 'u> PolicyInputs<'g, 'u> {
         let facts = PolicyFacts { several: tables.len() > 1, ..facts };
         let root = Root::new(owners, facts.purpose, variables);
         let evidence = ManifestNeeds::of(unions.iter().map(|(_, union)| *union), facts.purpose);
-        manifests::add(facts.part, evidence, &root.trunks, facts.list_functions, variables);
+        let counts = manifests::counts(target);
+        manifests::add(facts.part, counts.as_deref(), evidence, &root.trunks, facts.list_functions, variables);
         Some(Self { unions, tables, root, facts })
     }
 }

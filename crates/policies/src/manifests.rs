@@ -1,8 +1,9 @@
 //! The variables of a policy with what manifests set, and the way to an object in them.
 
-use crate::cel::text;
+use crate::cel::{text, texts};
 use crate::members::Algorithm;
 use crate::root::Purpose;
+use crate::target::{PolicyTarget, VersionScope};
 use crate::value::UserValue;
 use crate::variables::Variables;
 use kube_unions_core::union::{ItemKey, Part, Union};
@@ -47,10 +48,11 @@ impl ManifestNeeds {
     }
 }
 
-/// Adds the variables of the manifests of a request for a part of an object. `trunks` are the fields to the root of the policy's ways,
-/// of which one leads to it.
+/// Adds the variables of the manifests of a request for a part of an object. `counts` is the condition of the version of an `entry` that
+/// counts, `trunks` are the fields to the root of the policy's ways, of which one leads to it.
 pub(crate) fn add(
     part: Part,
+    counts: Option<&str>,
     evidence: ManifestNeeds,
     trunks: &[Vec<&str>],
     list_functions: bool,
@@ -84,10 +86,11 @@ pub(crate) fn add(
         .map(|trunk| trunk.iter().fold("entry.?fieldsV1".to_owned(), |fields, name| fields + &field_step(name)))
         .map(UserValue::optional)
         .collect();
+    let counts = counts.map(|counts| format!("{counts} && ")).unwrap_or_default();
     let entries = |object: &str, by: &str| {
         format!(
             "{object}.?metadata.?managedFields.orValue([]).map(entry, {is_read} &&\n    \
-             entry.apiVersion == object.apiVersion && entry.?subresource.orValue(\"\") == {}, {{\n  \
+             {counts}entry.?subresource.orValue(\"\") == {}, {{\n  \
              \"by\": dyn({by}),\n  \"fields\": {}.orValue(dyn({{}}))\n}})",
             text(subresource),
             UserValue::first_of(&fields).text()
@@ -141,6 +144,22 @@ pub(crate) fn add(
         ),
         "the same manifest, if the request applies it again",
     );
+}
+
+/// Returns the condition of an `entry` that is of a version at which a write is judged by the same unions. The API server converts an
+/// object for a policy, and never the field sets in it. `None` if all versions are so.
+pub(crate) fn counts(target: &PolicyTarget<'_>) -> Option<String> {
+    let among = |versions: &[&str]| {
+        let at = |version: &&str| target.gvk.group_kind().at(version).api_version();
+        let versions: Vec<String> = versions.iter().map(at).collect();
+        format!("entry.apiVersion in {}", texts(versions.iter().map(String::as_str)))
+    };
+    match &target.scope {
+        VersionScope::AllExcept(versions) if versions.is_empty() => None,
+        VersionScope::AllExcept(versions) => Some(format!("!({})", among(versions))),
+        VersionScope::Only(versions) => Some(among(versions)),
+        VersionScope::TooMany(_) => None,
+    }
 }
 
 /// Returns the step to a field in a field set.

@@ -10,6 +10,7 @@ use crate::members::{Algorithm, Members};
 use crate::place::UnionObjects;
 use crate::root::{PodOwner, Purpose};
 use crate::rows::PolicyFacts;
+use crate::target::PolicyTarget;
 use crate::variables::Variables;
 use kube_unions_core::union::{Part, Union};
 
@@ -18,15 +19,17 @@ pub(crate) fn compile<'g, 'u>(
     part: Part,
     groups: &'g [PlaceGroup<'u>],
     owners: &[PodOwner<'u>],
-    custom: bool,
+    target: &PolicyTarget<'_>,
 ) -> Option<PolicyBody<'g, 'u>> {
     let mut deepest_first: Vec<&'g PlaceGroup<'u>> = groups.iter().collect();
     // The deepest places come first: a member takes what is in it along.
     deepest_first.sort_by_key(|group| std::cmp::Reverse(group.depth()));
-    let facts = PolicyFacts { purpose: Purpose::Mutation, part, custom, list_functions: true, several: false };
+    let facts =
+        PolicyFacts { purpose: Purpose::Mutation, part, custom: target.custom, list_functions: true, several: false };
     let mut variables = Variables::default();
-    let inputs = PolicyInputs::new(deepest_first.into_iter(), can_normalize, owners, facts, &mut variables)?;
-    let (mut cleared, mut deduced, mut conditions) = (Vec::new(), Vec::new(), Conditions::new(&inputs.root, custom));
+    let inputs = PolicyInputs::new(deepest_first.into_iter(), can_normalize, owners, target, facts, &mut variables)?;
+    let (mut cleared, mut deduced, mut conditions) =
+        (Vec::new(), Vec::new(), Conditions::new(&inputs.root, target.custom));
     for (group, union) in &inputs.unions {
         conditions.of_mutation(group, union);
     }

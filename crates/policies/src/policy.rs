@@ -190,10 +190,12 @@ impl<'c> PolicyCompiler<'c> {
     where
         'c: 'g,
     {
-        let (options, custom) = (self.options, self.targets.iter().any(|target| target.custom));
+        let options = self.options;
+        // Kinds with a policy in common are alike in what it reads of them.
+        let Some(target) = self.targets.first() else { return };
         let body = match work {
-            None => mutation::compile(part, groups, &self.owners, custom),
-            Some(actions) => validation::compile(part, groups, &self.owners, actions, options, custom),
+            None => mutation::compile(part, groups, &self.owners, target),
+            Some(actions) => validation::compile(part, groups, &self.owners, actions, options, target),
         };
         let Some(PolicyBody { unions, variables, expression, message, on_create, condition }) = body else { return };
         if variables.longest().max(expression.len()) > LONGEST_EXPRESSION {

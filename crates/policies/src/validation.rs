@@ -12,6 +12,7 @@ use crate::options::{PolicyOptions, PolicyRatcheting, WantedFaults};
 use crate::place::UnionObjects;
 use crate::root::{PodOwner, Purpose};
 use crate::rows::PolicyFacts;
+use crate::target::PolicyTarget;
 use crate::variables::Variables;
 use kube_unions_core::schema::Actions;
 use kube_unions_core::union::{Part, Union};
@@ -32,19 +33,20 @@ pub(crate) fn compile<'g, 'u>(
     owners: &[PodOwner<'u>],
     actions: Actions,
     options: &PolicyOptions,
-    custom: bool,
+    target: &PolicyTarget<'_>,
 ) -> Option<PolicyBody<'g, 'u>> {
     let wanted = |union: &Union| options.ratcheting.wanted(options.actions.unwrap_or(union.actions()), actions);
     let list_functions = options.server.has_list_functions();
-    let facts = PolicyFacts { purpose: Purpose::Validation, part, custom, list_functions, several: false };
+    let facts =
+        PolicyFacts { purpose: Purpose::Validation, part, custom: target.custom, list_functions, several: false };
     let mut variables = Variables::default();
     let is_wanted = |_: &PlaceGroup<'_>, union: &Union| wanted(union).is_some();
-    let inputs = PolicyInputs::new(groups.iter(), is_wanted, owners, facts, &mut variables)?;
+    let inputs = PolicyInputs::new(groups.iter(), is_wanted, owners, target, facts, &mut variables)?;
     let unions = &inputs.unions;
     // A choice that is new has no old fault.
     let on_create =
         unions.iter().any(|(_, union)| wanted(union).is_some_and(|(faults, _)| faults != WantedFaults::Old));
-    let (mut found, mut conditions) = (Vec::new(), Conditions::new(&inputs.root, custom));
+    let (mut found, mut conditions) = (Vec::new(), Conditions::new(&inputs.root, target.custom));
     for (group, union) in unions {
         conditions.of_validation(group, union);
     }

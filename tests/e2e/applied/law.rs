@@ -196,7 +196,7 @@ pub(super) fn enforce(server: &Server, enforcement: Enforcement, group: &str, ki
         }
     }
     for kind in kinds {
-        server.wait_until_in_force(group, &kind.name, "probe", &["spec"]);
+        server.wait_until_in_force(&format!("{group}/v1"), &kind.name, "probe", &["spec"]);
     }
 }
 

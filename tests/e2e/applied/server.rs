@@ -94,7 +94,7 @@ impl Server {
 
     fn wait_for_own_kind(&self, enforcement: Enforcement) {
         let parts: &[&str] = if enforcement == Enforcement::Rules { &[] } else { &["spec", "status"] };
-        self.wait_until_in_force(group(enforcement), "Thing", "plain", parts);
+        self.wait_until_in_force(&format!("{}/v1", group(enforcement)), "Thing", "plain", parts);
     }
 
     pub(super) fn wait_until_served(&self, collection: &str) {
@@ -103,10 +103,10 @@ impl Server {
     }
 
     /// Waits until a request that adds `b` to the union `field` clears `a` in each part, and until both are refused in `spec`.
-    pub(super) fn wait_until_in_force(&self, group: &str, kind: &str, field: &str, parts: &[&str]) {
-        let collection = format!("/apis/{group}/v1/namespaces/default/{}s", kind.to_lowercase());
+    pub(super) fn wait_until_in_force(&self, api_version: &str, kind: &str, field: &str, parts: &[&str]) {
+        let collection = format!("/apis/{api_version}/namespaces/default/{}s", kind.to_lowercase());
         let of = |part: &str, members: Value| {
-            json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": format!("probe-{part}")},
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": format!("probe-{part}")},
                 part: {field: members}})
         };
         self.wait_until_served(&collection);

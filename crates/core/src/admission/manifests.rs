@@ -5,8 +5,9 @@
 //! | server-side | the entry of `metadata.managedFields` with the request's field manager and the operation `Apply`; nothing, if no entry names the field manager |
 //! | client-side | the annotation of the last applied configuration, if the request's field manager is kubectl's or owns the annotation |
 //!
-//! Both are part of the new object. Any other write has no manifest. A manifest that cannot be read, or that is of another kind or
-//! version, counts as none. This module must not know what follows from a manifest.
+//! Both are part of the new object. Any other write has no manifest. A manifest that cannot be read, that is of another kind, or of a
+//! version with other unions, counts as none. The API server converts objects, and never their field sets or annotations, so the version
+//! of a manifest is that at which it was applied. This module must not know what follows from a manifest.
 
 mod field_set;
 
@@ -84,9 +85,10 @@ struct FieldSets<'a> {
 }
 
 impl<'a> FieldSets<'a> {
-    /// Reads `managedFields` of the metadata of an object. Entries of other versions and subresources are left out.
-    fn of(metadata: &'a str, manager: &str, api_version: &str, part: Part) -> Self {
-        let subresource = if part == Part::Status { "status" } else { "" };
+    /// Reads `managedFields` of the metadata of an object. Entries of versions with other unions, and of other subresources, are left out.
+    fn of(metadata: &'a str, manager: &str, subject: &JudgedObjects<'_>) -> Self {
+        let subresource = if subject.part == Part::Status { "status" } else { "" };
+        let judged = subject.entry.gvk().api_version();
         let mut sets = Self::default();
         for_each_item(field(metadata, "managedFields").unwrap_or_default(), |entry| {
             let Ok(entry) = serde_json::from_str::<ManagedFields<'_>>(entry) else { return };
@@ -99,14 +101,21 @@ impl<'a> FieldSets<'a> {
             }
             let is_own = is(entry.manager, manager);
             sets.is_owner |= is_own;
-            if is(entry.operation, "Apply") && is(entry.api_version, api_version) {
+            let counts = || {
+                let api_version = entry.api_version.and_then(|text| string(text.get()));
+                api_version.is_some_and(|api_version| subject.are_judged_alike_at(&api_version))
+            };
+            if is(entry.operation, "Apply") && counts() {
                 if is_own {
                     sets.own = Some(field_set);
                 } else if sets.others.len() < MOST_OTHERS {
                     sets.others.push(ManifestSource::FieldSet(field_set));
                 }
             } else if is(entry.operation, "Update") && is_own {
-                sets.updated = Some(field_set).filter(|_| is(entry.api_version, api_version));
+                // A field manager has an entry of updates for each version. What an update changes is in that of its own version.
+                if is(entry.api_version, &judged) || (sets.updated.is_none() && counts()) {
+                    sets.updated = Some(field_set);
+                }
                 sets.owns_annotation |= owns_annotation(field_set);
             }
         });
@@ -129,14 +138,12 @@ impl<'a> ManifestSource<'a> {
     /// Finds the manifests of a request. Returns `None` if the request is not an apply.
     pub(super) fn of(request: &AdmissionRequest<'_>, subject: &JudgedObjects<'a>) -> Option<Manifests<Self>> {
         let manager = string(field(request.options?, "fieldManager")?)?;
-        let api_version = request.kind.api_version();
         let (new, old) = (subject.new.metadata(), subject.old.map_or("", |old| old.metadata()));
-        let FieldSets { own, updated, others, owns_annotation, is_owner } =
-            FieldSets::of(new, &manager, &api_version, subject.part);
+        let FieldSets { own, updated, others, owns_annotation, is_owner } = FieldSets::of(new, &manager, subject);
         // An apply of nothing but empty lists leaves no entry. An update that leaves none changes nothing but empty lists either.
         let may_be_traceless = !is_owner && !manager.is_empty() && !manager.starts_with(COMMANDS);
         if let Some(own) = own.map(Self::FieldSet).or(may_be_traceless.then_some(NO_FIELDS)) {
-            let earlier = FieldSets::of(old, &manager, &api_version, subject.part).own;
+            let earlier = FieldSets::of(old, &manager, subject).own;
             let [earlier, updated] = [earlier, updated].map(|set| set.map(Self::FieldSet));
             return Some(Manifests { own, earlier, updated, others, server_side: true });
         }
@@ -149,10 +156,10 @@ impl<'a> ManifestSource<'a> {
         Some(Manifests { own: annotation(new)?, earlier: annotation(old), updated: None, others, server_side: false })
     }
 
-    /// Returns the manifest as JSON text. Returns `None` if it cannot be read, or is of another kind or version.
+    /// Returns the manifest as JSON text. Returns `None` if it cannot be read, is of another kind, or of a version with other unions.
     pub(super) fn text<'m>(
         &self,
-        request: &AdmissionRequest<'_>,
+        subject: &JudgedObjects<'_>,
         meter: &'m dyn Meter,
     ) -> Result<Option<ManifestText<'m>>, Exhausted> {
         let (Self::Annotation(source) | Self::FieldSet(source) | Self::Given(source)) = self;
@@ -163,10 +170,9 @@ impl<'a> ManifestSource<'a> {
                 let mut reader = TextReader::new(source, meter);
                 let text = reader.string().and_then(|text| reader.unicode(text, str::to_owned));
                 readable(text)?.filter(|text| {
-                    let is = |name: &str, expected: &str| {
-                        field(text, name).and_then(string).is_some_and(|it| it == expected)
-                    };
-                    is("apiVersion", &request.kind.api_version()) && is("kind", &request.kind.name)
+                    let value = |name| field(text, name).and_then(string);
+                    value("apiVersion").is_some_and(|it| subject.are_judged_alike_at(&it))
+                        && value("kind").is_some_and(|it| *it == *subject.entry.gvk().kind)
                 })
             }
             Self::FieldSet(source) => readable(field_set::to_manifest(source, meter))?,

@@ -6,7 +6,7 @@ mod draft;
 mod read;
 
 use super::error::ReviewError;
-use crate::catalog::CatalogEntry;
+use crate::catalog::{Catalog, CatalogEntry};
 use crate::field_path::Printable;
 use crate::union::{Arena, Objects, Part, Projected};
 use std::borrow::Cow;
@@ -57,6 +57,7 @@ pub(super) struct AdmissionRequest<'a> {
 /// The objects of a request whose unions are judged.
 #[derive(Debug)]
 pub(super) struct JudgedObjects<'a> {
+    catalog: &'a Catalog,
     pub(super) entry: &'a CatalogEntry,
     pub(super) part: Part,
     /// Has the unions of both objects.
@@ -67,6 +68,18 @@ pub(super) struct JudgedObjects<'a> {
 }
 
 impl JudgedObjects<'_> {
+    /// Returns true for an `apiVersion` at which a write of the kind is judged by the same unions: those of the version are the same, or
+    /// the version is not known, so that the API server converts its objects. Then its fields have the same names.
+    pub(super) fn are_judged_alike_at(&self, api_version: &str) -> bool {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let gvk = self.entry.gvk();
+        *group == *gvk.group
+            && match self.catalog.lookup(group, version, &gvk.kind) {
+                Some(other) => other.has_same_unions(self.entry),
+                None => !self.entry.versions_without_unions().iter().any(|without| **without == *version),
+            }
+    }
+
     /// Returns the objects without manifests.
     pub(super) fn objects(&self) -> Objects<'_> {
         let old = self.old.and_then(|old| old.root(&self.arena));
@@ -79,14 +92,6 @@ pub(super) struct RequestKind<'a> {
     pub(super) group: Cow<'a, str>,
     pub(super) version: Cow<'a, str>,
     pub(super) name: Cow<'a, str>,
-}
-
-impl RequestKind<'_> {
-    /// Returns the `apiVersion` of objects of the kind.
-    pub(super) fn api_version(&self) -> Cow<'_, str> {
-        let Self { group, version, .. } = self;
-        if group.is_empty() { Cow::Borrowed(version) } else { format!("{group}/{version}").into() }
-    }
 }
 
 impl Operation {

@@ -18,6 +18,7 @@ mod matrix;
 mod revisions;
 mod transitions;
 mod unions;
+mod versions;
 mod workspace;
 
 use fixtures::reviews::catalog_of;

@@ -247,3 +247,33 @@ fn versions_with_other_unions_have_policies_of_their_own() {
     let others = (name, policy, "[\"v1\",\"v1beta1\"]".to_owned(), excluded);
     assert_eq!(rules(&catalog_of_versions(true)), [newest, others]);
 }
+
+#[test]
+fn a_policy_reads_the_manifests_of_the_versions_that_it_judges() {
+    let conditions = |catalog: &Catalog| {
+        let targets = PolicyTarget::of_catalog(catalog);
+        let objects = targets.iter().flat_map(|target| compile(target, &PolicyOptions::default()).objects);
+        let described = objects.map(|object| object.to_json()).filter_map(|policy| {
+            let expression = policy.pointer("/spec/variables/1/expression")?.as_str()?.to_owned();
+            let kind = policy["kind"].as_str()?.trim_end_matches("AdmissionPolicy").to_owned();
+            let (_, rest) = expression.split_once(".map(entry, ")?;
+            let (condition, _) = rest.split_once(", {")?;
+            Some((kind, condition.split_whitespace().collect::<Vec<_>>().join(" ")))
+        });
+        described.collect::<Vec<_>>()
+    };
+    let both = |counts: &str| {
+        let condition = format!("entry.operation == \"Apply\" && {counts}entry.?subresource.orValue(\"\") == \"\"");
+        ["Mutating", "Validating"].map(|kind| (kind.to_owned(), condition.clone()))
+    };
+    let not_in_v3 = "!(entry.apiVersion in [\"versions.example/v3\"]) && ";
+    assert_eq!(conditions(&catalog_of_versions(false)), both(not_in_v3));
+    let newest =
+        "!(entry.apiVersion in [\"versions.example/v1\", \"versions.example/v1beta1\", \"versions.example/v3\"]) && ";
+    let others = "entry.apiVersion in [\"versions.example/v1\", \"versions.example/v1beta1\"] && ";
+    assert_eq!(conditions(&catalog_of_versions(true)), [both(newest), both(others)].concat());
+    // A kind whose versions all have the same unions.
+    let one = conditions(&thing(&json!({"spec": union()})));
+    assert_eq!(one.len(), 2, "{one:?}");
+    assert!(one.iter().all(|(_, condition)| !condition.contains("apiVersion")), "{one:?}");
+}

@@ -119,7 +119,7 @@ impl<'a> Draft<'a> {
                     return Err(ReviewError::NotAnObject("oldObject"));
                 }
                 let old = old.filter(|_| operation == Operation::Update);
-                Some(JudgedObjects { entry, part, arena, new, old })
+                Some(JudgedObjects { catalog, entry, part, arena, new, old })
             }
         };
         let DraftRequest { uid, name, options, .. } = request;
