@@ -14,8 +14,6 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use x509_parser::public_key::PublicKey;
-use x509_parser::signature_algorithm::SignatureAlgorithm;
 
 /// Time between the beginning of a validity and the making of the certificate, in case another clock is behind.
 pub const BACKDATED: Duration = Duration::from_hours(1);
@@ -25,22 +23,6 @@ pub const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Longest common name, in characters (RFC 5280, `ub-common-name`). Clients read the alternative names only.
 const LONGEST_COMMON_NAME: usize = 64;
-
-/// Signatures with a broken hash function, and such functions in the parameters of RSASSA-PSS: object identifier and function.
-const BROKEN: [(&str, &str); 9] = [
-    ("1.2.840.113549.1.1.2", "MD2"),
-    ("1.2.840.113549.1.1.4", "MD5"),
-    ("1.2.840.113549.1.1.5", "SHA-1"),
-    ("1.3.14.3.2.29", "SHA-1"),
-    ("1.2.840.10040.4.3", "SHA-1"),
-    ("1.2.840.10045.4.1", "SHA-1"),
-    ("1.2.840.113549.2.2", "MD2"),
-    ("1.2.840.113549.2.5", "MD5"),
-    ("1.3.14.3.2.26", "SHA-1"),
-];
-
-/// The object identifier of RSASSA-PSS, whose parameters name the hash function.
-const PSS: &str = "1.2.840.113549.1.1.10";
 
 /// The time in which a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,41 +48,6 @@ pub fn valid_seconds(certificate: &[u8]) -> Result<RangeInclusive<i64>, X509Faul
     let (_, certificate) = x509_parser::parse_x509_certificate(certificate)?;
     let validity = certificate.validity();
     Ok(validity.not_before.timestamp()..=validity.not_after.timestamp())
-}
-
-/// Returns true if clients accept a certificate, DER, as that of a server: it has no extended key usage, or one that includes it.
-pub fn is_for_servers(certificate: &[u8]) -> Result<bool, X509Fault> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(certificate)?;
-    let usage = certificate.extended_key_usage()?;
-    Ok(usage.is_none_or(|usage| usage.value.any || usage.value.server_auth))
-}
-
-/// Returns the broken hash function of the signature of a certificate, DER; `None` if Go programs accept it.
-///
-/// Go has refused MD5 and SHA-1 since 1.18. It looks at no signature of a certificate that it trusts as a CA: one that signs itself can
-/// only be that.
-pub fn broken_hash(certificate: &[u8]) -> Result<Option<&'static str>, X509Fault> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(certificate)?;
-    if certificate.subject().as_raw() == certificate.issuer().as_raw() {
-        return Ok(None);
-    }
-    let mut identifier = certificate.signature_algorithm.algorithm.to_id_string();
-    if identifier == PSS
-        && let Ok(SignatureAlgorithm::RSASSA_PSS(parameters)) =
-            SignatureAlgorithm::try_from(&certificate.signature_algorithm)
-    {
-        identifier = parameters.hash_algorithm_oid().to_id_string();
-    }
-    Ok(BROKEN.iter().find(|(broken, _)| *broken == identifier).map(|(_, name)| *name))
-}
-
-/// Returns the size of the RSA key of a certificate, DER, in bits; `None` if its key is another one.
-pub fn rsa_bits(certificate: &[u8]) -> Result<Option<usize>, X509Fault> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(certificate)?;
-    Ok(match certificate.public_key().parsed() {
-        Ok(PublicKey::RSA(key)) => Some(key.key_size()),
-        Ok(_) | Err(_) => None,
-    })
 }
 
 /// Returns a time in whole seconds since 1970.

@@ -159,9 +159,10 @@ metrics! {
         pub connections_refused: Counter {
             "connections_refused", "Connections closed at once because their address has reached its limit"
         }
-        /// Expiry of the serving certificate, in seconds since 1970.
+        /// Expiry of the serving certificate or its chain, in seconds since 1970.
         pub certificate_expiry: Gauge {
-            "certificate_expiry_timestamp_seconds", "Expiry of the serving certificate, in seconds since 1970"
+            "certificate_expiry_timestamp_seconds",
+            "Expiry of the serving certificate, or of an intermediate before it, in seconds since 1970"
         }
         /// Expiry of the serving certificate's CA, in seconds since 1970. 0 while it is unknown.
         pub certificate_authority_expiry: Gauge {

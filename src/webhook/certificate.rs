@@ -2,15 +2,18 @@
 //!
 //! Chain, key and the clients' CA are read together and take effect together. A pair that does not parse or does not match
 //! leaves the previous one in force. So does a pair that clients would refuse, while they accept the previous one: it is not valid
-//! now, or not for the name that the API server asks for. Contents are compared, not times: a kubelet updates a mounted Secret by
-//! replacing one symbolic link.
+//! now, not for the name that the API server asks for, or its chain has a fault. Contents are compared, not times: a kubelet
+//! updates a mounted Secret by replacing one symbolic link.
 //!
 //! It must not know who makes certificates: pairs arrive from files ([`directory`]) or as a [`ServingCertificate`].
-//! [`tls`] turns them into a server's configuration, and [`reload`] follows the source.
+//! [`tls`] turns them into a server's configuration, [`chain`] judges them by the [`rules`] of the API server, and [`reload`] follows
+//! the source.
 
+mod chain;
 mod client;
 mod directory;
 mod reload;
+mod rules;
 mod source;
 mod tls;
 
@@ -98,7 +101,10 @@ impl CertificateReloader {
     /// Returns the reason why there is no valid certificate now as an error.
     pub(super) fn check(&self) -> Result<(), Cow<'static, str>> {
         if let Some(loaded) = &*self.current.load() {
-            return loaded.check((self.clock.now)()).map_err(|fault| Cow::Owned(fault.to_string()));
+            return match loaded.check((self.clock.now)()) {
+                Ok(_) => Ok(()),
+                Err(fault) => Err(Cow::Owned(fault.to_string())),
+            };
         }
         let reason = match &self.source {
             ReloadSource::Offered(offers) => offers.borrow().as_ref().err().map(|reason| format!("none yet: {reason}")),
@@ -127,17 +133,17 @@ impl CertificateReloader {
             Err(fault) if current.as_ref().is_some_and(|it| it.check(now).is_ok()) => {
                 Err(CertificateError::Refused(fault))
             }
-            Ok(()) | Err(_) => Ok(Some(loaded)),
+            Ok(_) | Err(_) => Ok(Some(loaded)),
         }
     }
 
     /// Serves a certificate, although clients may refuse it: there is no better one.
     fn put_in_force(&self, loaded: LoadedCertificate) {
-        if let Err(fault) = loaded.check((self.clock.now)()) {
+        let expires = loaded.check((self.clock.now)()).unwrap_or_else(|fault| {
             self.failures.inc();
             tracing::warn!(reason = fault.to_string(), "the API server refuses the certificate in force");
-        }
-        let expires = *loaded.validity.end();
+            loaded.expiry()
+        });
         self.current.store(Some(Arc::new(loaded)));
         self.expiry.set(expires);
     }

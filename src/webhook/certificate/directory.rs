@@ -10,7 +10,10 @@ const AUTHORITIES: &str = "ca.crt";
 
 /// Reads the pair in a directory.
 pub(super) fn read_pair(directory: &Path, client_ca: Option<Vec<u8>>) -> Result<CertificateFiles, CertificateError> {
-    Ok(CertificateFiles { chain: read(&directory.join(CHAIN))?, key: read(&directory.join(KEY))?, client_ca })
+    let (chain, key) = (read(&directory.join(CHAIN))?, read(&directory.join(KEY))?);
+    // `read_authorities` reports its faults, if it is of use.
+    let authorities = read(&directory.join(AUTHORITIES)).unwrap_or_default();
+    Ok(CertificateFiles { chain, key, authorities, client_ca })
 }
 
 /// Returns `ca.crt` of a directory and the latest expiry of its CAs; `None` if the file is missing or blank, as some issuers
@@ -25,8 +28,11 @@ pub(super) fn read_authorities(directory: &Path) -> Result<Option<(String, i64)>
         return Ok(None);
     }
     let authorities = certificates(&pem, &path)?;
-    let ends = authorities.iter().map(|it| valid_seconds(it).map(|it| *it.end())).collect::<Result<Vec<_>, _>>();
-    let Some(ends) = ends.map_err(CertificateError::X509)?.into_iter().max() else {
+    let ends = authorities.iter().enumerate().map(|(at, it)| {
+        let unreadable = |_| CertificateError::X509 { path: path.clone(), number: at + 1 };
+        valid_seconds(it).map(|it| *it.end()).map_err(unreadable)
+    });
+    let Some(ends) = ends.collect::<Result<Vec<_>, _>>()?.into_iter().max() else {
         return Err(CertificateError::Empty { path });
     };
     let pem = String::from_utf8(pem).map_err(|_| CertificateError::Empty { path })?;

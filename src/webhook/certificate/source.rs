@@ -1,6 +1,6 @@
 //! The source of the serving certificate, the policy about clients, and the errors of both.
 
-use crate::authority::{AuthorityError, CertificatePair, LOCAL, ServingCertificate, X509Fault, for_development};
+use crate::authority::{AuthorityError, CertificatePair, LOCAL, ServingCertificate, for_development};
 use kube_unions_command::files::{self, FileAccess};
 use rustls::pki_types::{ServerName, pem};
 use rustls::server::VerifierBuilderError;
@@ -41,8 +41,8 @@ pub enum CertificateError {
     #[error("cannot write `{path}`")]
     Write { path: PathBuf, source: std::io::Error },
     /// A file is not the expected PEM.
-    #[error("`{path}` holds no usable PEM {what}")]
-    Pem { path: PathBuf, what: &'static str, source: pem::Error },
+    #[error("`{path}` holds no usable PEM {what}: {}", pem_fault(fault))]
+    Pem { path: PathBuf, what: &'static str, fault: pem::Error },
     /// A file holds no certificate.
     #[error("`{path}` holds no certificate: use PEM, the serving certificate first")]
     Empty { path: PathBuf },
@@ -56,17 +56,37 @@ pub enum CertificateError {
         rsa_bits: Option<usize>,
         source: rustls::Error,
     },
-    /// Chain and key cannot be used together.
+    /// The key is not that of the certificate.
     #[error(
         "the certificate and its key cannot be used together: tls.key must belong to the first certificate in tls.crt"
     )]
-    Pair(#[source] rustls::Error),
+    Pair,
+    /// TLS does not serve the certificate.
+    #[error("the first certificate in `{path}` cannot be served")]
+    Unserved { path: PathBuf, source: rustls::Error },
+    /// TLS does not serve the certificate because of an extension.
+    #[error(
+        "the first certificate in `{path}` cannot be served: it has the critical extension {extension}, which is not read \
+         here: issue one without it"
+    )]
+    Extension {
+        path: PathBuf,
+        /// Its object identifier.
+        extension: String,
+    },
     /// The clients' CA cannot be used.
     #[error("the clients' CA cannot be used")]
     ClientCa(#[source] VerifierBuilderError),
-    /// The certificate is not X.509.
-    #[error("the certificate cannot be parsed as X.509")]
-    X509(#[source] X509Fault),
+    /// A certificate is not X.509.
+    #[error("certificate {number} in `{path}` cannot be parsed as X.509")]
+    X509 {
+        path: PathBuf,
+        /// Its place in the file, from 1.
+        number: usize,
+    },
+    /// Clients do not read that much.
+    #[error("`{path}` holds more than 256 KiB of certificates: leave out those that did not sign another")]
+    TooLong { path: PathBuf },
     /// Clients would refuse the new certificate, and accept the previous one.
     #[error("the new certificate is {0}; the previous one is valid")]
     Refused(CertificateFault),
@@ -93,6 +113,41 @@ pub enum CertificateFault {
     /// It has not the name that clients ask for. A common name counts for nothing.
     #[error("not for `{name}`, the name that the API server asks for: issue one with this alternative name", name = .0.to_str())]
     Name(ServerName<'static>),
+    /// It signed another certificate without the right to.
+    #[error("no CA: issue one with the basic constraint `cA`, and with the key usage `keyCertSign` or without any")]
+    NoAuthority,
+    /// Clients do not read or take its key.
+    #[error(
+        "of a key that the API server refuses: use RSA of 2048 to 8192 bits, or ECDSA on P-224, P-256, P-384 or P-521"
+    )]
+    Key,
+    /// It has a critical extension that clients do not read: its object identifier.
+    #[error("of no use to the API server, which does not read its critical extension {0}: issue one without it")]
+    Extension(String),
+    /// Another certificate of its chain has a fault.
+    #[error("in a chain whose certificate {number} in tls.crt is {fault}")]
+    Chain {
+        /// The place in the file, from 1.
+        number: usize,
+        fault: Box<CertificateFault>,
+    },
+    /// Clients give up before they find a path to a CA.
+    #[error(
+        "in a chain with so many issuers of the same name that the API server gives up: leave out those that did not sign \
+         another certificate of the chain"
+    )]
+    Namesakes,
+}
+
+/// Returns what is wrong with a PEM file. It quotes nothing, because the file may be a key.
+fn pem_fault(error: &pem::Error) -> &'static str {
+    match error {
+        pem::Error::MissingSectionEnd { .. } => "its line `-----END …` is missing; was the file cut?",
+        pem::Error::IllegalSectionStart { .. } => "a line that begins with `-----` ends without `-----`",
+        pem::Error::Base64Decode(_) => "between its lines `-----` it is not base64",
+        pem::Error::NoItemsFound => "it has none that is not encrypted",
+        pem::Error::SectionTooLarge | pem::Error::Io(_) | _ => "it cannot be read",
+    }
 }
 
 fn of_rsa(bits: Option<usize>) -> String {

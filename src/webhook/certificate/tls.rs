@@ -2,16 +2,16 @@
 //!
 //! It knows neither where files come from nor when they change.
 
+use super::chain::ServedChain;
 use super::client::NamedClients;
+use super::rules::{parsed, rsa_bits, unserved_extension};
 use super::source::{CertificateError, CertificateFault, ClientPolicy};
-use crate::authority::{CertificatePair, X509Fault, broken_hash, is_for_servers, rsa_bits, since_1970, valid_seconds};
+use crate::authority::{CertificatePair, since_1970};
 use rustls::RootCertStore;
-use rustls::client::verify_server_name;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ParsedCertificate, ServerConfig, WebPkiClientVerifier};
-use std::ops::RangeInclusive;
+use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -26,12 +26,15 @@ pub(super) const KEY: &str = "tls.key";
 pub(super) struct CertificateFiles {
     pub(super) chain: Vec<u8>,
     pub(super) key: Vec<u8>,
+    /// CAs that clients trust, as far as the source knows.
+    pub(super) authorities: Vec<u8>,
     pub(super) client_ca: Option<Vec<u8>>,
 }
 
 impl CertificateFiles {
     pub(super) fn new(pair: &CertificatePair, client_ca: Option<Vec<u8>>) -> Self {
-        Self { chain: pair.chain.clone().into_bytes(), key: pair.key.clone().into_bytes(), client_ca }
+        let (chain, key) = (pair.chain.clone().into_bytes(), pair.key.clone().into_bytes());
+        Self { chain, key, authorities: Vec::new(), client_ca }
     }
 }
 
@@ -39,10 +42,7 @@ impl CertificateFiles {
 pub(super) struct LoadedCertificate {
     pub(super) files: CertificateFiles,
     pub(super) config: Arc<ServerConfig>,
-    /// Seconds since 1970 in which it is valid.
-    pub(super) validity: RangeInclusive<i64>,
-    /// The reason why clients refuse it at any time.
-    refused: Option<CertificateFault>,
+    chain: ServedChain,
 }
 
 impl LoadedCertificate {
@@ -55,60 +55,49 @@ impl LoadedCertificate {
     ) -> Result<Self, CertificateError> {
         let chain_path = directory.join(CHAIN);
         let chain = certificates(&files.chain, &chain_path)?;
-        let leaf = chain.first().ok_or(CertificateError::Empty { path: chain_path })?;
-        let validity = valid_seconds(leaf).map_err(CertificateError::X509)?;
-        let refused = fault_of(leaf, name).map_err(CertificateError::X509)?;
-        let key = PrivateKeyDer::from_pem_slice(&files.key).map_err(|source| CertificateError::Pem {
+        if chain.is_empty() {
+            return Err(CertificateError::Empty { path: chain_path });
+        }
+        let roots = certificates(&files.authorities, directory).unwrap_or_default();
+        let judged = ServedChain::new(&chain, &roots, name, &chain_path)?;
+        let leaf = chain.first().and_then(|leaf| parsed(leaf).ok());
+        let (rsa_bits, extension) = (leaf.as_ref().and_then(rsa_bits), leaf.as_ref().and_then(unserved_extension));
+        let key = PrivateKeyDer::from_pem_slice(&files.key).map_err(|fault| CertificateError::Pem {
             path: directory.join(KEY),
             what: "private key",
-            source,
+            fault,
         })?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         if let Err(source) = provider.key_provider.load_private_key(key.clone_key()) {
-            return Err(CertificateError::Key { rsa_bits: rsa_bits(leaf).map_err(CertificateError::X509)?, source });
+            return Err(CertificateError::Key { rsa_bits, source });
         }
         let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-            .map_err(CertificateError::Pair)?;
+            .map_err(|source| CertificateError::Unserved { path: chain_path.clone(), source })?;
         let builder = match client_verifier(clients, files.client_ca.as_deref())? {
             Some(verifier) => builder.with_client_cert_verifier(verifier),
             None => builder.with_no_client_auth(),
         };
-        let mut config = builder.with_single_cert(chain, key).map_err(CertificateError::Pair)?;
+        let mut config = builder.with_single_cert(chain, key).map_err(|source| match (source, extension) {
+            (rustls::Error::InconsistentKeys(_), _) => CertificateError::Pair,
+            (_, Some(extension)) => CertificateError::Extension { path: chain_path, extension },
+            (source, None) => CertificateError::Unserved { path: chain_path, source },
+        })?;
         // The API server never speaks HTTP/2 to a Service.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { files, config: Arc::new(config), validity, refused })
+        Ok(Self { files, config: Arc::new(config), chain: judged })
     }
 
-    /// Returns an error with the reason if clients refuse the certificate at `now`.
-    pub(super) fn check(&self, now: SystemTime) -> Result<(), CertificateFault> {
-        match (since_1970(now), &self.refused) {
-            (now, _) if now < *self.validity.start() => Err(CertificateFault::NotYetValid),
-            (now, _) if now > *self.validity.end() => Err(CertificateFault::Expired),
-            (_, Some(fault)) => Err(fault.clone()),
-            (_, None) => Ok(()),
-        }
+    /// Returns the second since 1970 in which clients begin to refuse the certificate, and an error with the reason if they refuse it at
+    /// `now`.
+    pub(super) fn check(&self, now: SystemTime) -> Result<i64, CertificateFault> {
+        self.chain.check(since_1970(now))
     }
-}
 
-/// Returns the reason why clients that ask for `name` refuse a certificate at any time.
-fn fault_of(
-    certificate: &CertificateDer<'_>,
-    name: Option<&ServerName<'static>>,
-) -> Result<Option<CertificateFault>, X509Fault> {
-    if !is_for_servers(certificate)? {
-        return Ok(Some(CertificateFault::Usage));
+    /// Returns the second since 1970 in which the certificate expires.
+    pub(super) fn expiry(&self) -> i64 {
+        *self.chain.validity().end()
     }
-    if let Some(hash) = broken_hash(certificate)? {
-        return Ok(Some(CertificateFault::Hash(hash)));
-    }
-    Ok(name.filter(|name| !has_name(certificate, name)).cloned().map(CertificateFault::Name))
-}
-
-/// Returns true if clients that ask for `name` accept the names of a certificate. The API server is a Go program: for the name of
-/// a Service, its rules for wildcards, case and trailing dots are those of webpki.
-fn has_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
-    ParsedCertificate::try_from(certificate).is_ok_and(|parsed| verify_server_name(&parsed, name).is_ok())
 }
 
 /// Returns the verifier of a policy. `client_ca` is the PEM of its file.
@@ -128,9 +117,9 @@ pub(super) fn client_verifier(
 
 /// Parses the certificates of a PEM file. `path` names it in errors.
 pub(super) fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
-    CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|source| CertificateError::Pem {
+    CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|fault| CertificateError::Pem {
         path: path.to_owned(),
         what: "certificate",
-        source,
+        fault,
     })
 }

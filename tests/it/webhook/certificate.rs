@@ -1,5 +1,6 @@
 //! The serving certificate: its reload, its expiry, and the verification of clients.
 
+mod chain;
 mod files;
 mod names;
 mod strength;

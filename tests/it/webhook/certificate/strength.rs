@@ -21,7 +21,7 @@ fn signed_by(authority: &TestAuthority, algorithm: &[u8], seconds: i64) -> (Stri
 }
 
 /// Replaces the algorithm of the signature of a certificate, PEM. It is no shorter than ECDSA with SHA-256.
-fn with_algorithm(certificate: &str, algorithm: &[u8]) -> String {
+pub(super) fn with_algorithm(certificate: &str, algorithm: &[u8]) -> String {
     let text: String = certificate.lines().filter(|line| !line.starts_with('-')).collect();
     let mut der = STANDARD.decode(text).unwrap();
     for _ in 0..2 {
@@ -39,7 +39,7 @@ fn with_algorithm(certificate: &str, algorithm: &[u8]) -> String {
 }
 
 /// The beginning of an algorithm of RSA, DER.
-const RSA: &[u8] = b"\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01";
+pub(super) const RSA: &[u8] = b"\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_whose_signature_has_a_broken_hash_function_is_refused() {
