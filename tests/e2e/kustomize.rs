@@ -1,4 +1,4 @@
-//! The real kustomize: patches of custom resources with the document of `kube-unions openapi`, and without it; and functions.
+//! The real kustomize: patches of custom resources with the document of `kube-unions compile --to kustomize`, and without it; and functions.
 
 mod builtin_kinds;
 mod functions;
@@ -38,7 +38,7 @@ impl Kustomization {
 
     /// Writes the document of the CRDs of these tests, and returns it.
     fn write_document(&self) -> Value {
-        let output = kube_unions(&["openapi", "--from", CRD], "").accepted();
+        let output = kube_unions(&["compile", "--to", "kustomize", "--from", CRD], "").accepted();
         self.workspace.write(DOCUMENT, &output.stdout);
         output.json()
     }
@@ -110,7 +110,7 @@ fn a_document_of_another_author_is_extended() {
     });
     let given = kustomization.workspace.write("given.json", &given.to_string());
     let given = given.to_str().unwrap();
-    let output = kube_unions(&["openapi", "--from", CRD, "--add-to", given], "").accepted();
+    let output = kube_unions(&["compile", "--to", "kustomize", "--from", CRD, "--add-to", given], "").accepted();
     assert_eq!(output.json()["info"]["title"], "of another author");
     kustomization.workspace.write(DOCUMENT, &output.stdout);
 

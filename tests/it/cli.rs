@@ -14,7 +14,7 @@ mod hostile;
 mod in_place;
 mod interrupts;
 mod man;
-mod openapi;
+mod old_names;
 mod patch;
 mod preview;
 mod sarif;

@@ -11,6 +11,7 @@ mod generate;
 mod lint;
 mod man;
 mod normalize;
+mod old_names;
 mod patch;
 mod preview;
 mod review;
@@ -49,8 +50,6 @@ pub(super) enum Command {
     CheckCel(check_cel::CheckCelArgs),
     /// Compile unions to admission policies and rules in CRDs, which need no webhook
     Compile(Box<compile::CompileArgs>),
-    /// Print the OpenAPI document from which kustomize learns how custom resources merge
-    Openapi(compile::OpenapiArgs),
     /// Show the unions of a kind as a tree
     Explain(explain::ExplainArgs),
     /// Predict which unions an upgrade leaves invalid, without a cluster
@@ -82,6 +81,8 @@ pub(super) enum Command {
     /// Write the manual pages, for packages
     #[command(hide = true)]
     Man(man::ManArgs),
+    #[command(flatten)]
+    Old(old_names::OldCommand),
     /// Complete the arguments of `kubectl unions`. The last one is unfinished.
     #[command(skip)]
     CompleteForKubectl(Vec<OsString>),
@@ -121,7 +122,6 @@ impl Command {
             Self::Generate(arguments) => generate::run(&arguments)?,
             Self::CheckCel(arguments) => check_cel::run(&arguments)?,
             Self::Compile(arguments) => compile::run(&arguments)?,
-            Self::Openapi(arguments) => compile::openapi(&arguments)?,
             Self::Explain(arguments) => explain::run(&arguments)?,
             Self::Patch(arguments) => patch::run(&arguments)?,
             Self::Certs(arguments) => certs::run(&arguments)?,
@@ -131,6 +131,7 @@ impl Command {
             Self::Completion(arguments) => completion::run(&arguments, &program())?,
             Self::Version(arguments) => version::run(&arguments, crate::PROGRAM)?,
             Self::Man(arguments) => man::run(&arguments, program())?,
+            Self::Old(command) => command.run()?,
             Self::CompleteForKubectl(words) => completion::complete_for_kubectl(&words, program())?,
         };
         Ok(verdict.into())

@@ -12,7 +12,7 @@ mod kustomize;
 mod source;
 
 pub(super) use self::arguments::CompileArgs;
-pub(super) use self::kustomize::{OpenapiArgs, run as openapi};
+pub(super) use self::kustomize::run as print_for_kustomize;
 
 use self::arguments::Writes;
 use self::source::CompileSource;
@@ -38,12 +38,8 @@ pub(super) fn run(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
 async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
     let writes = arguments.to.writes();
     if writes == Writes::KustomizeDocument {
-        return kustomize::run(&OpenapiArgs {
-            from: arguments.sources.from.clone(),
-            add_to: arguments.add_to.clone(),
-            require: RequireArg::default(),
-            output: ObjectFormat::Json,
-        });
+        let (from, add_to) = (&arguments.sources.from, arguments.add_to.as_deref());
+        return kustomize::run(from, add_to, ObjectFormat::Json, RequireArg::default());
     }
     let source = CompileSource::read(arguments).await?;
     // As `lint` does.

@@ -30,8 +30,12 @@ Compiling twice changes nothing. With --to openapi, the CRDs say the same in key
 messages of these keywords. Either form replaces the rules of the other.
 
 With --to json-schema, editors and CI know the unions before a cluster does: yaml-language-server, kubeconform and others find the \
-schema of a kind in the directory of --output-dir by its name. --to kustomize prints the document for `openapi: path:` of a \
-kustomization.
+schema of a kind in the directory of --output-dir by its name.
+
+With --to kustomize, prints the document that a kustomization names as `openapi: path:`. Its patches then merge the lists of custom \
+resources by their keys, as those of Deployments. kustomize reads one document, in place of its own, so this one has the rules of \
+built-in kinds as well. Standard error names each place that kustomize merges in another way than the schema asks for, and what to \
+write in a patch.
 
 Standard error names every union that cannot be expressed, with the reason and with what to use instead.
 
@@ -55,6 +59,9 @@ Examples:
 
   # Write the JSON schemas of a folder of CRDs for editors and CI
   kube-unions compile --to json-schema --from crds/ --output-dir schemas/
+
+  # Tell kustomize how the lists of custom resources merge
+  kube-unions compile --to kustomize --from crds/ > openapi.json
 
   # Fail in CI if the policies of a folder are not those of its CRDs
   kube-unions compile --to policies --from crds/ --check policies/
@@ -113,6 +120,8 @@ pub(crate) struct CompileArgs {
     #[arg(long = "static")]
     pub(super) static_manifests: bool,
     /// An OpenAPI document with other kinds, as `kustomize openapi fetch` saves it, for --to kustomize
+    ///
+    /// Its rules take precedence over those of built-in kinds. Those of --from take precedence over both.
     #[arg(long, value_name = "FILE")]
     pub(super) add_to: Option<PathBuf>,
     #[command(flatten)]

@@ -17,7 +17,6 @@ use crate::input::values::ObjectFormat;
 use crate::report::output::{self, Paint};
 use crate::report::{Verdict, diagnostic};
 use anyhow::{Context, bail};
-use clap::Args;
 use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::schema::{PlaceStep, Schema};
@@ -28,58 +27,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use strategic_merge_patch::{MergeRule, MergeStrategy, Patcher};
 
-/// Arguments of `openapi`, which is another name of `compile --to kustomize`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Save the document beside a kustomization, and name it there:
-
-  openapi:
-    path: openapi.json
-
-Patches of the kustomization then merge the lists of custom resources by their keys, as those of Deployments. kustomize reads one \
-document, in place of its own, so this one has the rules of built-in kinds as well.
-
-It is the document of `kube-unions compile --to kustomize`. Standard error names each place that kustomize merges in another way than the schema asks for, and what to write in a patch.
-
-Exit codes:
-  0  every kind is in the document
-  1  a declaration has an error, or, with --require, no kind has a list that merges; the document is complete
-  2  wrong usage, or input that cannot be read
-
-Examples:
-  kube-unions openapi --from crds/ > openapi.json
-  kubectl get crd -o yaml | kube-unions openapi --from - > openapi.json
-
-  # Extend the document that a kustomization has already
-  kube-unions openapi --from crds/ --add-to rollouts.json > openapi.json")]
-pub(crate) struct OpenapiArgs {
-    /// Files and folders with CRDs and `UnionDeclarations`, `-` is standard input
-    ///
-    /// Folders are searched for .yaml, .yml and .json files, except in hidden folders. Documents of other kinds are skipped.
-    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
-    pub(super) from: Vec<PathBuf>,
-    /// An OpenAPI document with other kinds, as `kustomize openapi fetch` saves it
-    ///
-    /// Its rules take precedence over those of built-in kinds. Those of --from take precedence over both.
-    #[arg(long, value_name = "FILE")]
-    pub(super) add_to: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) require: RequireArg,
-    /// Output format
-    #[arg(short, long, value_enum, default_value = "json")]
-    pub(super) output: ObjectFormat,
-}
-
-/// Prints the document.
-pub(in crate::commands) fn run(request: &OpenapiArgs) -> anyhow::Result<Verdict> {
-    let documents = manifest::read(&request.from)?;
-    let mut document = KustomizeDocument::read(request.add_to.as_deref())?;
+/// Prints the document of the CRDs of `from`. The rules of the document `add_to` take precedence over those of built-in kinds.
+pub(in crate::commands) fn run(
+    from: &[PathBuf],
+    add_to: Option<&Path>,
+    output: ObjectFormat,
+    require: RequireArg,
+) -> anyhow::Result<Verdict> {
+    let documents = manifest::read(from)?;
+    let mut document = KustomizeDocument::read(add_to)?;
 
     let assembly = kinds::assemble(documents, BuiltinUnionsArg::Ignored);
     manifest::fail_on(&assembly.problems)?;
     let definitions = assembly.declared_definitions();
     if definitions.is_empty() {
-        bail!("no CustomResourceDefinition in {}", manifest::list(&request.from));
+        bail!("no CustomResourceDefinition in {}", manifest::list(from));
     }
     let paint = Paint::of(&std::io::stderr());
     let diagnostics = diagnostic::diagnose(&assembly);
@@ -104,7 +66,7 @@ pub(in crate::commands) fn run(request: &OpenapiArgs) -> anyhow::Result<Verdict>
             versions += 1;
         }
     }
-    output::print(match request.output {
+    output::print(match output {
         ObjectFormat::Json => document.to_json()? + "\n",
         ObjectFormat::Yaml => manifest::to_yaml(&document.to_json()?)?,
     })?;
@@ -121,9 +83,9 @@ pub(in crate::commands) fn run(request: &OpenapiArgs) -> anyhow::Result<Verdict>
         return Ok(Verdict::Rejected);
     }
     if lists == 0 {
-        return Ok(request.require.warn(format_args!(
+        return Ok(require.warn(format_args!(
             "nothing merges by a key: the schemas in {} have no list with `x-kubernetes-list-type: map` or `set`",
-            manifest::list(&request.from)
+            manifest::list(from)
         )));
     }
     Ok(Verdict::Accepted)

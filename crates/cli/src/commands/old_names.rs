@@ -1,0 +1,42 @@
+//! The names that commands had before they became part of others, for scripts. They are hidden, and go with the next release.
+
+use super::compile;
+use crate::input::require::RequireArg;
+use crate::input::values::ObjectFormat;
+use crate::report::Verdict;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// The old names.
+#[derive(Debug, Subcommand)]
+pub(super) enum OldCommand {
+    /// Print the document of `compile --to kustomize`
+    #[command(hide = true)]
+    Openapi(OpenapiArgs),
+}
+
+/// Arguments of `openapi`.
+#[derive(Debug, Args)]
+pub(super) struct OpenapiArgs {
+    /// Files and folders with CRDs and `UnionDeclarations`, `-` is standard input
+    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    from: Vec<PathBuf>,
+    /// An OpenAPI document with other kinds, as `kustomize openapi fetch` saves it
+    #[arg(long, value_name = "FILE")]
+    add_to: Option<PathBuf>,
+    #[command(flatten)]
+    require: RequireArg,
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "json")]
+    output: ObjectFormat,
+}
+
+impl OldCommand {
+    pub(super) fn run(self) -> anyhow::Result<Verdict> {
+        match self {
+            Self::Openapi(OpenapiArgs { from, add_to, require, output }) => {
+                compile::print_for_kustomize(&from, add_to.as_deref(), output, require)
+            }
+        }
+    }
+}
