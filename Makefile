@@ -113,7 +113,7 @@ crates: ## Draw the crates of the workspace into CONTRIBUTING.md
 
 .PHONY: man
 man: build ## Write the manual pages for packages, target/man/*.1
-	$(KUBE_UNIONS_BIN) man target/man
+	$(KUBE_UNIONS_BIN) completion man target/man
 
 .PHONY: versions
 versions: ## Write the table of the versions of Kubernetes into the guide, from the recorded runs

@@ -63,7 +63,7 @@ top=$(basename "$file" .tar.gz)
 mkdir -p "$folder/$top/completions" "$dist"
 install -m 0755 "$binary" "$folder/$top/kube-unions"
 install -m 0644 LICENSE "$folder/$top/LICENSE"
-run man "$folder/$top/man"
+run completion man "$folder/$top/man"
 while read -r shell script; do
   run completion "$shell" >"$folder/$top/completions/$script"
 done <<'END'

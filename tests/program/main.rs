@@ -14,7 +14,7 @@ const FORBIDDEN: [(&str, &str); 11] = [
     ("antlr4rust", "lint"),
     ("cel", "lint"),
     ("clap_complete", "completion"),
-    ("clap_mangen", "man"),
+    ("clap_mangen", "completion man"),
     ("indicatif", "audit"),
     ("kube-unions", "every command"),
     ("kube-unions-evidence", "generate"),

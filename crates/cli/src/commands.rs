@@ -9,7 +9,6 @@ mod completion;
 mod explain;
 mod generate;
 mod lint;
-mod man;
 mod normalize;
 mod old_names;
 mod patch;
@@ -78,9 +77,6 @@ pub(super) enum Command {
     Completion(completion::CompletionArgs),
     /// Print the version
     Version(version::VersionArgs),
-    /// Write the manual pages, for packages
-    #[command(hide = true)]
-    Man(man::ManArgs),
     #[command(flatten)]
     Old(old_names::OldCommand),
     /// Complete the arguments of `kubectl unions`. The last one is unfinished.
@@ -128,10 +124,9 @@ impl Command {
             Self::Verify(arguments) => verify::run(&arguments)?,
             Self::InstallCrd(arguments) => install_crd::run(&arguments)?,
             Self::Unregister(arguments) => unregister::run(&arguments)?,
-            Self::Completion(arguments) => completion::run(&arguments, &program())?,
+            Self::Completion(arguments) => completion::run(&arguments, program())?,
             Self::Version(arguments) => version::run(&arguments, crate::PROGRAM)?,
-            Self::Man(arguments) => man::run(&arguments, program())?,
-            Self::Old(command) => command.run()?,
+            Self::Old(command) => command.run(program)?,
             Self::CompleteForKubectl(words) => completion::complete_for_kubectl(&words, program())?,
         };
         Ok(verdict.into())

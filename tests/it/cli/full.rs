@@ -83,7 +83,7 @@ fn a_file_that_cannot_be_written_whole_is_not_there_and_an_older_one_stays() {
     let rows: [(&[&str], &str); 6] = [
         (&["compile", "--to", "json-schema", "--from", "crd.yaml", "--output-dir", "out"], "out/"),
         (&["compile", "--to", "cel", "--from", "crd.yaml", "--write"], "crd.yaml"),
-        (&["man", "out"], "out"),
+        (&["completion", "man", "out"], "out"),
         (&["certs", "--dir", "out", "--force"], "out/ca.crt"),
         (&["generate", "--go", "v1", "kiln.yaml", "--write"], "kiln.yaml"),
         (&["generate", "--go", "v1", "kiln.yaml", "--baseline", "baseline.json", "--update-baseline"], "baseline.json"),

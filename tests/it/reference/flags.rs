@@ -22,7 +22,7 @@ fn the_page_of_flags_is_up_to_date() {
 }
 
 fn describe(command: &Command, name: &str, page: &mut String) {
-    let is_leaf = command.get_subcommands().all(|it| it.get_name() == "help");
+    let is_leaf = command.get_subcommands().all(|it| it.is_hide_set() || it.get_name() == "help");
     if is_leaf {
         let about = command.get_about().map(one_line).unwrap_or_default();
         page.extend(["\n## ", name, "\n\n", &about, ".\n\n"]);

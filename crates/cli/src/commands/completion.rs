@@ -5,10 +5,14 @@
 //! `kubectl_complete-unions` instead. kubectl gives the words after `kubectl unions`, the last one unfinished, and reads the answer of a
 //! hidden command of cobra, `__complete`: a candidate per line, a tab before its description, and a last line with a
 //! [`ShellCompDirective`].
+//!
+//! Packages install manual pages beside the scripts: [`man`] writes them.
+
+pub(super) mod man;
 
 use crate::report::{Verdict, output};
 use clap::builder::ArgExt;
-use clap::{Arg, Args, Command, ValueHint};
+use clap::{Arg, Args, Command, Subcommand, ValueHint};
 use clap_complete::Shell;
 use clap_complete::engine::{self, ArgValueCompleter, CompletionCandidate};
 use std::ffi::{OsStr, OsString};
@@ -16,9 +20,11 @@ use std::fmt::Write as _;
 
 /// Arguments of `completion`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true, after_help = "\
 Called as `kubectl-unions`, prints the script for that name. For `kubectl unions`, install kubectl's own completion and link \
 the program as `kubectl_complete-unions` in a folder of PATH.
+
+Packages get manual pages, too: `kube-unions completion man DIR` writes them.
 
 Examples:
   source <(kube-unions completion bash)
@@ -28,12 +34,25 @@ Examples:
   eval (kube-unions completion elvish | slurp)")]
 pub(crate) struct CompletionArgs {
     /// The shell to complete for
-    shell: Shell,
+    #[arg(required = true)]
+    shell: Option<Shell>,
+    #[command(subcommand)]
+    pages: Option<CompletionCommand>,
 }
 
-/// Prints the script that completes the arguments of `program`.
-pub(super) fn run(arguments: &CompletionArgs, program: &Command) -> anyhow::Result<Verdict> {
-    output::print(script(arguments.shell, program))?;
+#[derive(Debug, Subcommand)]
+enum CompletionCommand {
+    /// Write the manual pages, for packages
+    #[command(hide = true)]
+    Man(man::ManArgs),
+}
+
+/// Prints the script that completes the arguments of `program`, or writes its manual pages.
+pub(super) fn run(arguments: &CompletionArgs, program: Command) -> anyhow::Result<Verdict> {
+    if let Some(CompletionCommand::Man(arguments)) = &arguments.pages {
+        return man::run(arguments, program);
+    }
+    arguments.shell.iter().try_for_each(|shell| output::print(script(*shell, &program)))?;
     Ok(Verdict::Accepted)
 }
 

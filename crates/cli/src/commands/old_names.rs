@@ -1,10 +1,11 @@
 //! The names that commands had before they became part of others, for scripts. They are hidden, and go with the next release.
 
+use super::completion::man::{self, ManArgs};
 use super::compile;
 use crate::input::require::RequireArg;
 use crate::input::values::ObjectFormat;
 use crate::report::Verdict;
-use clap::{Args, Subcommand};
+use clap::{Args, Command, Subcommand};
 use std::path::PathBuf;
 
 /// The old names.
@@ -13,6 +14,9 @@ pub(super) enum OldCommand {
     /// Print the document of `compile --to kustomize`
     #[command(hide = true)]
     Openapi(OpenapiArgs),
+    /// Write the manual pages, as `completion man`
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 /// Arguments of `openapi`.
@@ -32,8 +36,9 @@ pub(super) struct OpenapiArgs {
 }
 
 impl OldCommand {
-    pub(super) fn run(self) -> anyhow::Result<Verdict> {
+    pub(super) fn run(self, program: impl FnOnce() -> Command) -> anyhow::Result<Verdict> {
         match self {
+            Self::Man(arguments) => man::run(&arguments, program()),
             Self::Openapi(OpenapiArgs { from, add_to, require, output }) => {
                 compile::print_for_kustomize(&from, add_to.as_deref(), output, require)
             }

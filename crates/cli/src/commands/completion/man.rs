@@ -1,4 +1,4 @@
-//! `man`: writes the manual pages, one for each command, for packages of the program.
+//! `completion man`: writes the manual pages, one for each command, for packages of the program.
 //!
 //! The text after the help of a command becomes the sections that manual pages have: EXIT STATUS, EXAMPLES, and NOTES for the
 //! rest.
@@ -13,11 +13,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Arguments of `man`.
+/// Arguments of `completion man`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  kube-unions man target/man")]
 pub(crate) struct ManArgs {
     /// Directory to write to. It is created if it does not exist
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -25,7 +22,7 @@ pub(crate) struct ManArgs {
 }
 
 /// Writes the pages of `program` and of its commands.
-pub(super) fn run(arguments: &ManArgs, program: Command) -> anyhow::Result<Verdict> {
+pub(in crate::commands) fn run(arguments: &ManArgs, program: Command) -> anyhow::Result<Verdict> {
     let directory = &arguments.directory;
     let mut command = program.disable_help_subcommand(true);
     command.build();
