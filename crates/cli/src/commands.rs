@@ -13,7 +13,6 @@ mod normalize;
 mod old_names;
 mod patch;
 mod preview;
-mod review;
 mod test;
 
 use crate::report::output::{HELP_WIDTH, STYLES};
@@ -55,8 +54,6 @@ pub(super) enum Command {
     Preview(preview::PreviewArgs),
     /// Print objects as the webhook normalises them
     Normalize(normalize::NormalizeArgs),
-    /// Answer an `AdmissionReview` as the webhook does
-    Review(review::ReviewArgs),
     /// Create, apply and send strategic merge patches, also for custom resources
     Patch(patch::PatchArgs),
     /// Run the tests of unions in files and folders
@@ -108,7 +105,6 @@ impl Command {
     pub(super) fn run(self, program: impl FnOnce() -> ClapCommand) -> anyhow::Result<ExitCode> {
         let verdict = match self {
             Self::Serve(arguments) => return serve::run(*arguments),
-            Self::Review(arguments) => review::run(&arguments)?,
             Self::Normalize(arguments) => normalize::run(&arguments)?,
             Self::Lint(arguments) => lint::run(&arguments)?,
             Self::Test(arguments) => test::run(&arguments)?,

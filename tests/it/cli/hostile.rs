@@ -157,7 +157,7 @@ fn only_files_are_read_and_pipes_that_are_named() {
         &["audit", "--from", "crd.yaml", "--from", "zero.yaml"],
         &["compile", "--to", "policies", "--from", "zero.yaml"],
         &["annotate", "zero.yaml"],
-        &["review", "--from", "crd.yaml", "zero.yaml"],
+        &["normalize", "-o", "review", "--from", "crd.yaml", "zero.yaml", "-f", "-"],
     ] {
         folder.run(arguments).code(2);
     }

@@ -1,12 +1,16 @@
 //! `normalize`: prints objects as the webhook normalises them.
 //!
 //! The webhook's code answers an admission review for each object. The changes of the answer are made in the text of the object:
-//! it keeps its comments and the order of its fields, and an object that needs no change is printed byte for byte.
+//! it keeps its comments and the order of its fields, and an object that needs no change is printed byte for byte. [`review`] answers an
+//! admission review as it is.
 
+pub(super) mod review;
+
+use self::review::ReviewPhase;
 use crate::input::kinds::{SourceArgs, entry_of};
 use crate::input::manifest::{self, Document, Edit, Format, Stream};
 use crate::input::require::RequireArg;
-use crate::input::values::{ObjectFormat, RatchetingArg, only};
+use crate::input::values::{RatchetingArg, only};
 use crate::report::Verdict;
 use crate::report::output::{self, Paint};
 use anyhow::{Context, bail};
@@ -31,11 +35,20 @@ Warnings, violations, and the unions whose declaration turns normalisation off g
 
 Custom resources are judged with the defaults of their schema, as on the API server. The defaults are not printed.
 
+With -o review, -f is an AdmissionReview in JSON or YAML, which has the objects and the operation. Prints the answer of the webhook.
+
+Exit codes:
+  0  every object is allowed
+  1  an object is denied, or with --require: no object is of a kind with unions
+  2  wrong usage, or input that cannot be read or answered
+
 Examples:
   kube-unions normalize --from crds/ -f rollout.yaml
   kube-unions normalize --from crds/ --old stored.yaml -f changed.yaml -o json
   kube-unions normalize --from crds/ --old old.yaml -f new.yaml --applied
-  cat rollout.yaml | kube-unions normalize --from crds/ -f -")]
+  cat rollout.yaml | kube-unions normalize --from crds/ -f -
+  kube-unions normalize --from crds/ -f review.json -o review
+  kube-unions normalize --from crds/ -f review.json -o review --phase mutate")]
 pub(crate) struct NormalizeArgs {
     #[command(flatten)]
     sources: SourceArgs,
@@ -58,9 +71,20 @@ pub(crate) struct NormalizeArgs {
     ratcheting: RatchetingArg,
     /// Output format [default: the format of the input]
     #[arg(short, long, value_enum)]
-    output: Option<ObjectFormat>,
+    output: Option<NormalizeFormat>,
+    /// The phase of admission, for -o review [default: both, one after the other]
+    #[arg(long, value_enum)]
+    phase: Option<ReviewPhase>,
     #[command(flatten)]
     require: RequireArg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum NormalizeFormat {
+    Yaml,
+    Json,
+    /// The answer to the `AdmissionReview` of -f
+    Review,
 }
 
 /// The way in which manifests are applied.
@@ -93,6 +117,20 @@ struct NormalizeCounts {
 }
 
 pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
+    let NormalizeArgs { sources, old, filename, applied, ratcheting, output, phase, .. } = arguments;
+    let format = match output {
+        Some(NormalizeFormat::Review) => {
+            let [review] = filename.as_slice() else { bail!("give one AdmissionReview to answer with -o review") };
+            if old.is_some() || applied.is_some() {
+                bail!("--old and --applied do not go with -o review: an AdmissionReview has the old object and the manifest");
+            }
+            return review::run(sources, review, *phase, *ratcheting);
+        }
+        _ if phase.is_some() => bail!("--phase goes with -o review: objects pass both phases"),
+        Some(NormalizeFormat::Yaml) => Some(Format::Yaml),
+        Some(NormalizeFormat::Json) => Some(Format::Json),
+        None => None,
+    };
     let kinds = arguments.sources.assembly()?;
     let old = match &arguments.old {
         Some(path) => objects(std::slice::from_ref(path))?,
@@ -135,7 +173,7 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         }
         let edits = own_edits(document, &review);
         counts.changed += usize::from(!edits.is_empty());
-        let (text, format) = normalized(document, &edits, arguments.output)?;
+        let (text, format) = normalized(document, &edits, format)?;
         stream.push(&text, format);
     }
     stream.end_line();
@@ -274,8 +312,8 @@ pub(super) fn print_answer(document: &Document, review: &Review) {
 }
 
 /// Returns the text of the normalised object, and its format.
-fn normalized(document: &Document, edits: &[Edit], wanted: Option<ObjectFormat>) -> anyhow::Result<(String, Format)> {
-    let format = wanted.map_or(document.section.format, Format::from);
+fn normalized(document: &Document, edits: &[Edit], wanted: Option<Format>) -> anyhow::Result<(String, Format)> {
+    let format = wanted.unwrap_or(document.section.format);
     let alone = document.pointer.is_empty();
     if alone && format == document.section.format {
         let text = if edits.is_empty() {

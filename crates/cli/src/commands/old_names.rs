@@ -2,8 +2,10 @@
 
 use super::completion::man::{self, ManArgs};
 use super::compile;
+use super::normalize::review::{self, ReviewPhase};
+use crate::input::kinds::SourceArgs;
 use crate::input::require::RequireArg;
-use crate::input::values::ObjectFormat;
+use crate::input::values::{ObjectFormat, RatchetingArg, only};
 use crate::report::Verdict;
 use clap::{Args, Command, Subcommand};
 use std::path::PathBuf;
@@ -14,6 +16,9 @@ pub(super) enum OldCommand {
     /// Print the document of `compile --to kustomize`
     #[command(hide = true)]
     Openapi(OpenapiArgs),
+    /// Answer an `AdmissionReview`, as `normalize -o review`
+    #[command(hide = true)]
+    Review(ReviewArgs),
     /// Write the manual pages, as `completion man`
     #[command(hide = true)]
     Man(ManArgs),
@@ -35,9 +40,29 @@ pub(super) struct OpenapiArgs {
     output: ObjectFormat,
 }
 
+/// Arguments of `review`.
+#[derive(Debug, Args)]
+#[command(mut_args(only("from", |from| from.required(true))))]
+pub(super) struct ReviewArgs {
+    #[command(flatten)]
+    sources: SourceArgs,
+    /// The `AdmissionReview`, as JSON or YAML; `-` is standard input
+    #[arg(short, long, value_name = "REVIEW", default_value = "-")]
+    filename: PathBuf,
+    /// The phase of admission [default: both, one after the other]
+    #[arg(long, value_enum)]
+    phase: Option<ReviewPhase>,
+    /// Allow or deny a write that leaves an invalid union unchanged
+    #[arg(long, value_enum, default_value_t)]
+    ratcheting: RatchetingArg,
+}
+
 impl OldCommand {
     pub(super) fn run(self, program: impl FnOnce() -> Command) -> anyhow::Result<Verdict> {
         match self {
+            Self::Review(ReviewArgs { sources, filename, phase, ratcheting }) => {
+                review::run(&sources, &filename, phase, ratcheting)
+            }
             Self::Man(arguments) => man::run(&arguments, program()),
             Self::Openapi(OpenapiArgs { from, add_to, require, output }) => {
                 compile::print_for_kustomize(&from, add_to.as_deref(), output, require)

@@ -1,0 +1,60 @@
+//! `normalize -o review`: answers an `AdmissionReview` with the code of the webhook.
+
+use crate::input::kinds::SourceArgs;
+use crate::input::manifest;
+use crate::input::values::RatchetingArg;
+use crate::report::{Verdict, output};
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use kube_unions_core::admission::{self, Phase, ReviewOutcome};
+use std::path::Path;
+
+/// A phase of admission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::commands) enum ReviewPhase {
+    /// Normalise: the answer may have a patch
+    Mutate,
+    /// Validate: the answer allows or denies
+    Validate,
+}
+
+/// Prints the answer to the `AdmissionReview` in a file. Without a phase, it is that of both.
+pub(in crate::commands) fn run(
+    sources: &SourceArgs,
+    path: &Path,
+    phase: Option<ReviewPhase>,
+    ratcheting: RatchetingArg,
+) -> anyhow::Result<Verdict> {
+    let catalog = sources.assembly()?.catalog;
+    let phase = match phase {
+        None => Phase::Both,
+        Some(ReviewPhase::Mutate) => Phase::Mutate,
+        Some(ReviewPhase::Validate) => Phase::Validate,
+    };
+    let body = body(path)?;
+    let review = admission::review(&catalog, phase, ratcheting.into(), &body)
+        .with_context(|| format!("{} cannot be answered", manifest::list(&[path.to_owned()])))?;
+    let mut answer = review.to_json();
+    answer.push(b'\n');
+    output::print(answer)?;
+    Ok(Verdict::rejected_if(review.outcome() == ReviewOutcome::Denied))
+}
+
+/// Reads the body of the request: JSON byte for byte, faults included; YAML as JSON.
+fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let bytes = manifest::bytes(path)?;
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace()).copied();
+    let mut documents = match first {
+        Some(b'{') => return Ok(bytes),
+        Some(_) => manifest::parse(path, bytes)?,
+        None => Vec::new(),
+    };
+    match (documents.pop(), documents.len()) {
+        (Some(review), 0) => Ok(review.text.into_bytes()),
+        (None, _) => bail!("{}", manifest::empty(&[path.to_owned()])),
+        (Some(_), more) => {
+            let path = manifest::list(&[path.to_owned()]);
+            bail!("{path} has {} documents: give one AdmissionReview", more + 1)
+        }
+    }
+}
