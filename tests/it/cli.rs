@@ -17,6 +17,7 @@ mod man;
 mod old_names;
 mod patch;
 mod preview;
+mod propose;
 mod sarif;
 mod secrets;
 mod sessions;

@@ -17,7 +17,7 @@ const FORBIDDEN: [(&str, &str); 11] = [
     ("clap_mangen", "completion man"),
     ("indicatif", "audit"),
     ("kube-unions", "every command"),
-    ("kube-unions-evidence", "generate"),
+    ("kube-unions-evidence", "propose"),
     ("kube-unions-go", "generate"),
     ("quick-xml", "test"),
     ("strategic-merge-patch", "patch"),

@@ -10,9 +10,10 @@ mod explain;
 mod generate;
 mod lint;
 mod normalize;
-mod old_names;
+pub(super) mod old_names;
 mod patch;
 mod preview;
+mod propose;
 mod test;
 
 use crate::report::output::{HELP_WIDTH, STYLES};
@@ -39,6 +40,8 @@ const GROUPS: [(&str, &str); 5] = [
 pub(super) enum Command {
     /// Declare unions on CRDs from the markers of their Go types
     Generate(generate::GenerateArgs),
+    /// Propose unions for CRDs from their validations
+    Propose(propose::ProposeArgs),
     /// Move `x-kubernetes-unions` in CRDs into the annotation that clusters keep
     Annotate(annotate::AnnotateArgs),
     /// Report faults in the unions that CRDs and `UnionDeclarations` declare
@@ -112,6 +115,7 @@ impl Command {
             Self::Preview(arguments) => preview::run(&arguments)?,
             Self::Annotate(arguments) => annotate::run(&arguments)?,
             Self::Generate(arguments) => generate::run(&arguments)?,
+            Self::Propose(arguments) => propose::run(&arguments)?,
             Self::CheckCel(arguments) => check_cel::run(&arguments)?,
             Self::Compile(arguments) => compile::run(&arguments)?,
             Self::Explain(arguments) => explain::run(&arguments)?,

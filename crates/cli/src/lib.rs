@@ -60,6 +60,7 @@ impl Cli {
             return Ok(Self { command: Command::CompleteForKubectl(words), is_plugin: true });
         }
         let is_plugin = is_called(PLUGIN);
+        commands::old_names::renamed(&mut arguments);
         let mut command = commands::grouped(Self::command());
         if is_plugin {
             command = command.name(PLUGIN).bin_name("kubectl unions");

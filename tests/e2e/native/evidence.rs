@@ -134,7 +134,7 @@ fn unions_are_proposed_from_the_crds_of_a_cluster() {
     native.apply(&crd(GROUP, "Proposed", &[version("v1", &schema)]));
     native.wait_until_served(&format!("/apis/{GROUP}/v1/namespaces/default/proposeds"));
     let kubeconfig = format!("--kubeconfig={}", native.control_plane().admin_kubeconfig().display());
-    let run = kube_unions(&["generate", "--from-crd", "--kind", "proposeds", &kubeconfig], "");
+    let run = kube_unions(&["propose", "--kind", "proposeds", &kubeconfig], "");
     assert_eq!(run.code, Some(0), "{run:?}");
     let want = "  # proposeds.check-cel.example spec: not\n  - path: spec\n    fieldsToDiscriminateBy:\n      a: A\n      b: B\n";
     assert!(
@@ -180,7 +180,7 @@ fn proposed_groups_judge_as_the_rules_on_the_api_server() {
         native.apply(definition);
     }
     let text = |all: &[Value]| all.iter().map(|it| format!("---\n{it}\n")).collect::<Vec<_>>().concat();
-    let proposed = kube_unions(&["generate", "--from-crd", "-"], &text(&definitions)).accepted();
+    let proposed = kube_unions(&["propose", "-"], &text(&definitions)).accepted();
     let declarations: Vec<Value> = documents(&proposed.stdout);
     let mut judged = Vec::new();
     for (number, row) in rows.iter().enumerate() {

@@ -2,7 +2,6 @@
 
 mod baseline;
 pub(super) mod broken;
-mod from_crd;
 mod rows;
 mod scale;
 mod standing;

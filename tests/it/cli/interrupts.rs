@@ -112,7 +112,7 @@ const COMMANDS: [(&[&str], End); 10] = [
     (&["audit", "widgets", "-o", "json"], End::Code(2)),
     (&["explain"], End::Signal),
     (&["compile", "--to", "policies"], End::Signal),
-    (&["generate", "--from-crd"], End::Signal),
+    (&["propose"], End::Signal),
     (&["verify"], End::Code(2)),
     (&["install-crd"], End::Signal),
     (&["unregister"], End::Signal),

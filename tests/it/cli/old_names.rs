@@ -63,7 +63,7 @@ fn review_answers_as_normalize_does_and_reads_standard_input() {
         assert_eq!(old.stdout.is_empty(), code == 2, "{more:?}");
     }
     let program = |arguments: &[&str]| run(Command::new(binary()).current_dir(folder.path()).args(arguments), b"{}");
-    let said = ["standard input", "not an AdmissionReview"];
+    let said = ["standard input cannot be answered"];
     program(&["review", "--from", "crd.yaml"]).code(2).says(&said);
     program(&["normalize", "--from", "crd.yaml", "-o", "review", "-f", "-"]).code(2).says(&said);
 }

@@ -20,7 +20,11 @@ use std::fmt::Write as _;
 
 /// Arguments of `completion`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true, after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    after_help = "\
 Called as `kubectl-unions`, prints the script for that name. For `kubectl unions`, install kubectl's own completion and link \
 the program as `kubectl_complete-unions` in a folder of PATH.
 
@@ -31,7 +35,8 @@ Examples:
   kube-unions completion zsh > \"${fpath[1]}/_kube-unions\"
   kube-unions completion fish > ~/.config/fish/completions/kube-unions.fish
   kube-unions completion powershell | Out-String | Invoke-Expression
-  eval (kube-unions completion elvish | slurp)")]
+  eval (kube-unions completion elvish | slurp)"
+)]
 pub(crate) struct CompletionArgs {
     /// The shell to complete for
     #[arg(required = true)]

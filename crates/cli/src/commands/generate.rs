@@ -1,11 +1,10 @@
 //! `generate`: declares on CRDs the unions that markers in Go sources describe.
 //!
 //! [`sources`] reads Go files, `kube-unions-go` derives the unions, [`crd`](crate::input::crd) plans the edits of a CRD and [`manifest`]
-//! makes them, and [`report`] prints the result. [`from_crd`] proposes unions without Go sources. [`baseline`] has the findings that are known.
+//! makes them, and [`report`] prints the result. [`baseline`] has the findings that are known.
 
 mod arguments;
 mod baseline;
-mod from_crd;
 mod report;
 mod sources;
 
@@ -29,12 +28,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
-    if arguments.from_crd {
-        return from_crd::run(arguments);
-    }
-    arguments.cluster.refuse_beside_files()?;
     let (write, check) = (arguments.write, arguments.check);
-    let paths = arguments.paths.all();
+    let paths = arguments.crds.paths();
     if write && paths.iter().any(|path| path == Path::new("-")) {
         bail!("cannot write to standard input: remove --write or name files");
     }
@@ -47,7 +42,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
         manifest::fail_on(&problems)?;
     }
 
-    let selected = match arguments.selected(&crds.files) {
+    let selected = match arguments.crds.selected(&crds.files) {
         Err(_) if !problems.is_empty() => return manifest::fail_on(&problems).map(|()| Verdict::Accepted),
         selected => selected?,
     };
@@ -56,9 +51,9 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     let edited: Vec<EditedFile> = edited.collect::<anyhow::Result<_>>()?;
     let GenerateRun { mut report, problems, .. } = run;
     if report.definitions == 0 && problems.is_empty() {
-        bail!("{}", arguments.nothing_to_do(&crds.files));
+        bail!("{}", arguments.crds.nothing_to_do(&crds.files));
     }
-    report.add_unused(&sources.packages, arguments.kind.is_empty());
+    report.add_unused(&sources.packages, arguments.crds.kind.is_empty());
     report.sort();
     report.compare(arguments, problems.is_empty())?;
     let would_change = check && (report.is_stale() || edited.iter().any(|file| file.changed));

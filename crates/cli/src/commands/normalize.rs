@@ -122,7 +122,9 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         Some(NormalizeFormat::Review) => {
             let [review] = filename.as_slice() else { bail!("give one AdmissionReview to answer with -o review") };
             if old.is_some() || applied.is_some() {
-                bail!("--old and --applied do not go with -o review: an AdmissionReview has the old object and the manifest");
+                bail!(
+                    "--old and --applied do not go with -o review: an AdmissionReview has the old object and the manifest"
+                );
             }
             return review::run(sources, review, *phase, *ratcheting);
         }

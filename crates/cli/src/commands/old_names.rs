@@ -1,18 +1,19 @@
 //! The names that commands had before they became part of others, for scripts. They are hidden, and go with the next release.
 
-use super::completion::man::{self, ManArgs};
 use super::compile;
+use super::completion::man::{self, ManArgs};
 use super::normalize::review::{self, ReviewPhase};
 use crate::input::kinds::SourceArgs;
 use crate::input::require::RequireArg;
 use crate::input::values::{ObjectFormat, RatchetingArg, only};
 use crate::report::Verdict;
 use clap::{Args, Command, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The old names.
 #[derive(Debug, Subcommand)]
-pub(super) enum OldCommand {
+pub(crate) enum OldCommand {
     /// Print the document of `compile --to kustomize`
     #[command(hide = true)]
     Openapi(OpenapiArgs),
@@ -24,9 +25,19 @@ pub(super) enum OldCommand {
     Man(ManArgs),
 }
 
+/// Replaces `generate --from-crd` by `propose` in the arguments of the program.
+pub(crate) fn renamed(arguments: &mut Vec<OsString>) {
+    let flag = arguments.iter().take_while(|it| *it != "--").position(|it| it == "--from-crd");
+    let command = arguments.get_mut(1).filter(|command| *command == "generate");
+    if let (Some(command), Some(flag)) = (command, flag) {
+        *command = "propose".into();
+        arguments.remove(flag);
+    }
+}
+
 /// Arguments of `openapi`.
 #[derive(Debug, Args)]
-pub(super) struct OpenapiArgs {
+pub(crate) struct OpenapiArgs {
     /// Files and folders with CRDs and `UnionDeclarations`, `-` is standard input
     #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
     from: Vec<PathBuf>,
@@ -43,7 +54,7 @@ pub(super) struct OpenapiArgs {
 /// Arguments of `review`.
 #[derive(Debug, Args)]
 #[command(mut_args(only("from", |from| from.required(true))))]
-pub(super) struct ReviewArgs {
+pub(crate) struct ReviewArgs {
     #[command(flatten)]
     sources: SourceArgs,
     /// The `AdmissionReview`, as JSON or YAML; `-` is standard input

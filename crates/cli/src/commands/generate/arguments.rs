@@ -1,23 +1,19 @@
-//! The arguments of `generate`, and the kinds that they select.
+//! The arguments of `generate`.
 
-use crate::input::connection::ClusterArgs;
-use crate::input::kinds;
-use crate::input::kinds::asked::UnknownKind;
-use crate::input::manifest::{self, Document, ManifestFile, PathArgs};
+use crate::input::definitions::DefinitionArgs;
 use crate::input::require::RequireArg;
 use crate::input::values::{FindingsFormat, only};
+use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Arg, Args};
-use kube_unions_core::declaration::Definition;
-use kube_unions_core::names::GroupKind;
 use kube_unions_go::FindingKind;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
+
+const PATHS: &str = "Files and folders with CRDs, `-` is standard input. Other documents pass unchanged";
 
 /// Arguments of `generate`.
 #[derive(Debug, Args)]
 #[command(
-    mut_args(only("paths", crds)),
+    mut_args(only("paths", |paths| paths.required_unless_present("filename").help(PATHS))),
     after_help = "\
 Reads the markers +union, +unionDiscriminator, +unionMember[=Name][,optional], +unionDeprecated, +unionDiscriminatedBy=Field \
 and their +k8s: spellings. Parses the sources without running them, and needs no Go tool chain.
@@ -35,12 +31,6 @@ Examples:
 
   # Fail in CI if a CRD is out of date
   kube-unions generate --go ./api config/crd/bases --check
-
-  # Propose a UnionDeclaration for CRDs whose Go types are not at hand
-  kube-unions generate --from-crd crds/ > declarations.yaml
-
-  # Propose for one CRD of the cluster, and suggest what its descriptions say
-  kube-unions generate --from-crd --suggest --kind certificates.cert-manager.io
 
   # Record the findings of today, and fail in CI only for new ones
   kube-unions generate --go ./api config/crd/bases --write \\
@@ -61,26 +51,10 @@ pub(crate) struct GenerateArgs {
     /// Like the go command, skips hidden folders, testdata, vendor, tests, and files that build constraints exclude. A folder
     /// that is named here is never skipped.
     // One value each, because paths follow.
-    #[arg(long, required_unless_present = "from_crd", num_args = 1, value_name = "DIR")]
+    #[arg(long, required = true, num_args = 1, value_name = "DIR")]
     pub(super) go: Vec<PathBuf>,
-    /// Propose a `UnionDeclaration` from the rules and validations of the CRDs, without Go sources
-    ///
-    /// Prints the unions that CEL rules, `oneOf`, `not` or `maxProperties` enforce already, each with its evidence as a comment,
-    /// and the pod templates. Without a path, reads the CRDs of the cluster. Changes no CRD.
-    #[arg(long, conflicts_with_all = ["go", "tags", "in_schema", "allow_ambiguous", "allow", "baseline", "write", "check"])]
-    pub(super) from_crd: bool,
-    /// Also print unions that no validation enforces: those that descriptions state, and enums whose values name fields
-    ///
-    /// They come in declarations of their own, which only observe: with `normalization: Disabled` and `validationActions: [Audit]`.
-    /// Each quotes its sentence. A sentence may be wrong.
-    #[arg(long, requires = "from_crd", conflicts_with = "go")]
-    pub(super) suggest: bool,
-    /// Process only this kind, named as in kubectl: plural, singular, short name or kind, alone or with .GROUP; repeat for several
-    /// [default: all kinds]
-    #[arg(long, num_args = 1, value_name = "KIND")]
-    pub(super) kind: Vec<String>,
     #[command(flatten)]
-    pub(super) paths: PathArgs,
+    pub(super) crds: DefinitionArgs,
     /// Add build tags to those of Linux on amd64
     #[arg(long, value_name = "TAG", value_delimiter = ',')]
     pub(super) tags: Vec<String>,
@@ -111,15 +85,6 @@ pub(crate) struct GenerateArgs {
     pub(super) output: FindingsFormat,
     #[command(flatten)]
     pub(super) require: RequireArg,
-    #[command(flatten)]
-    pub(super) cluster: ClusterArgs,
-}
-
-fn crds(paths: Arg) -> Arg {
-    paths.required_unless_present_any(["from_crd", "filename"]).help(
-        "Files and folders with CRDs, `-` is standard input. Other documents pass unchanged \
-         [default with --from-crd: the cluster]",
-    )
 }
 
 /// Returns the parser of rule names. It suggests similar ones and lists all.
@@ -127,36 +92,4 @@ fn rule_parser() -> impl TypedValueParser<Value = FindingKind> {
     let values = FindingKind::ALL.iter().map(|kind| PossibleValue::new(kind.name()).help(kind.meaning()));
     PossibleValuesParser::new(values.collect::<Vec<_>>())
         .try_map(|name| FindingKind::named(&name).ok_or("no rule has this name"))
-}
-
-impl GenerateArgs {
-    /// Returns the kinds of `--kind`, `None` for all.
-    pub(super) fn selected(&self, files: &[ManifestFile]) -> Result<Option<BTreeSet<GroupKind>>, UnknownKind> {
-        if self.kind.is_empty() {
-            return Ok(None);
-        }
-        let documents = files.iter().flat_map(ManifestFile::documents).filter(Document::is_definition);
-        let definitions: Vec<Definition> =
-            documents.filter_map(|document| Definition::from_json(&document.text).ok()).collect();
-        if definitions.is_empty() {
-            return Ok(None);
-        }
-        let place = match &*self.paths.all() {
-            [] => "on the cluster".to_owned(),
-            paths => format!("in {}", manifest::list(paths)),
-        };
-        kinds::asked::definitions(&definitions, &self.kind, &place)
-    }
-
-    /// Names the reason that there is nothing to do with the files.
-    pub(super) fn nothing_to_do(&self, files: &[ManifestFile]) -> String {
-        let paths = self.paths.all();
-        if paths.is_empty() {
-            return "no CustomResourceDefinition on the cluster".to_owned();
-        }
-        if files.iter().all(|file| file.documents().is_empty()) {
-            return manifest::empty(&paths);
-        }
-        format!("no CustomResourceDefinition in {}", manifest::list(&paths))
-    }
 }

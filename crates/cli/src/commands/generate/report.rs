@@ -104,7 +104,7 @@ impl Report {
             let count = found.entry(baseline.entry(reported)).or_default();
             *count = count.saturating_add(1);
         }
-        let scope = (!arguments.kind.is_empty()).then_some(&self.names);
+        let scope = (!arguments.crds.kind.is_empty()).then_some(&self.names);
         if arguments.update_baseline && is_complete {
             baseline.update(path, &found, scope)?;
         }

@@ -1,18 +1,18 @@
-//! `generate --from-crd`: the groups and samples that it proposes.
+//! `propose`: the groups and samples that it proposes.
 
-use crate::cli::{Folder, yaml};
+use super::{Folder, yaml};
 use fixtures::files::root;
 use serde_json::{Value, json};
 
 /// One group has rules that also reject what no union can say.
 #[test]
 fn proposed_groups_agree_with_the_rules() {
-    let rows = yaml(include_str!("../../../e2e/native/proposals.yaml"));
+    let rows = yaml(include_str!("../../e2e/native/proposals.yaml"));
     for (number, row) in rows.as_array().unwrap().iter().enumerate() {
         let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": row["spec"]}});
         let crd = fixtures::crds::crd("groups.example", "Group", &[fixtures::crds::version("v1", &schema)]);
         let folder = Folder::new(&[("crd.json", &crd.to_string())]);
-        let run = folder.run(&["generate", "--from-crd", "crd.json"]).code(0);
+        let run = folder.run(&["propose", "crd.json"]).code(0);
         folder.write("declaration.yaml", &run.stdout);
         let is_stricter = row["stricter"] == true;
         let run = folder.run(&["check-cel", "crd.json", "declaration.yaml", "-o", "json"]).code(i32::from(is_stricter));
@@ -47,7 +47,7 @@ fn the_unions_of_the_samples_are_found_in_the_rules_that_they_are_compiled_to() 
     let compiled = folder.run(&["compile", "--to", "cel", "--from", samples]).code(0);
     folder.write("compiled.yaml", &compiled.stdout);
     let declared = reported(&folder.run(&["explain", "--from", samples, "-o", "json"]).code(0).json());
-    let found = folder.run(&["generate", "--from-crd", "compiled.yaml", "-o", "json"]).code(0);
+    let found = folder.run(&["propose", "compiled.yaml", "-o", "json"]).code(0);
     let found = found.says(&["8 CRDs: 10 unions proposed, 2 groups of fields in doubt"]).json();
     // The discriminator of these need not be set beside a member.
     let (optional, declared): (Vec<Value>, Vec<Value>) = declared.into_iter().partition(|it| it["kind"] == "Backup");
