@@ -38,14 +38,6 @@ impl GoFinding {
     pub(super) fn about(self, place: &Place) -> Self {
         Self { path: place.to_string(), ..self }
     }
-
-    /// Returns the names and values in the message, in its order: the texts in backticks, without markers.
-    ///
-    /// With kind and path they identify a finding wherever it moves in its file, and when its message is reworded.
-    pub fn names(&self) -> Vec<&str> {
-        let quoted = self.message.split('`').skip(1).step_by(2);
-        quoted.filter(|name| !name.starts_with('+')).collect()
-    }
 }
 
 report_kinds! {

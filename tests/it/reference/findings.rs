@@ -14,8 +14,8 @@ SARIF. The names never change. This page is generated from the program: change t
 
 ## generate
 
-The text has the name of the rule in brackets. An error makes the command exit with 1, unless `--allow RULE` names its rule or
-`--baseline FILE` has the finding. A union with an error is left out.
+The text has the name of the rule in brackets. An error makes the command exit with 1, unless `--allow RULE` names its rule. A
+union with an error is left out.
 
 ";
 

@@ -1,16 +1,16 @@
 //! `generate`: declares on CRDs the unions that markers in Go sources describe.
 //!
 //! [`sources`] reads Go files, `kube-unions-go` derives the unions, [`crd`](crate::input::crd) plans the edits of a CRD and [`manifest`]
-//! makes them, and [`report`] prints the result. [`baseline`] has the findings that are known.
+//! makes them, and [`report`] prints the result.
 
 mod arguments;
-mod baseline;
+mod finding;
 mod report;
 mod sources;
 
 pub(super) use self::arguments::GenerateArgs;
 
-use self::baseline::{CrdSubject, ReportedFinding};
+use self::finding::{CrdSubject, ReportedFinding};
 use self::report::Report;
 use crate::input::crd::EditableCrd;
 use crate::input::manifest::{self, Document, Edit, EditedFile, Problem, Stream};
@@ -55,8 +55,8 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     }
     report.add_unused(&sources.packages, arguments.crds.kind.is_empty());
     report.sort();
-    report.compare(arguments, problems.is_empty())?;
-    let would_change = check && (report.is_stale() || edited.iter().any(|file| file.changed));
+    report.allow(arguments);
+    let would_change = check && edited.iter().any(|file| file.changed);
     let nothing = report.is_empty() && !would_change && problems.is_empty();
     let verdict =
         if nothing { arguments.require.verdict() } else { Verdict::rejected_if(would_change || report.has_errors()) };
@@ -115,7 +115,6 @@ impl GenerateRun<'_> {
             return Ok(Vec::new());
         }
         self.report.definitions += 1;
-        self.report.names.insert(definition.name().to_owned());
         let json: Value = serde_json::from_str(&document.text)?;
         let versions = definition.take_versions();
         let names: Vec<Box<str>> = versions.iter().map(|version| version.name.clone()).collect();

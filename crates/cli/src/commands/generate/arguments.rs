@@ -32,16 +32,9 @@ Examples:
   # Fail in CI if a CRD is out of date
   kube-unions generate --go ./api config/crd/bases --check
 
-  # Record the findings of today, and fail in CI only for new ones
-  kube-unions generate --go ./api config/crd/bases --write \\
-    --baseline unions-baseline.json --update-baseline
-  kube-unions generate --go ./api config/crd/bases --check \\
-    --baseline unions-baseline.json
-
 Exit codes:
   0  every marked union is declared (with --check also: nothing would change)
-  1  a union was left out, or with --check: a CRD would change, or the baseline has entries that no longer occur, or \
-with --require: there are no markers of unions; the output is complete
+  1  a union was left out, or with --check: a CRD would change, or with --require: there are no markers of unions; the output is complete
   2  an input could not be read; the rest was processed"
 )]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -68,12 +61,6 @@ pub(crate) struct GenerateArgs {
     /// Do not exit with 1 for findings of this rule; repeat for several
     #[arg(long, num_args = 1, value_name = "RULE", value_parser = rule_parser(), hide_possible_values = true)]
     pub(super) allow: Vec<FindingKind>,
-    /// File with the findings that are known and do not count
-    #[arg(long, value_name = "FILE")]
-    pub(super) baseline: Option<PathBuf>,
-    /// Write the findings of this run to the baseline. With --kind, keep those of other kinds
-    #[arg(long, requires = "baseline")]
-    pub(super) update_baseline: bool,
     /// Write the CRDs back to their files
     #[arg(short, long, conflicts_with = "check")]
     pub(super) write: bool,

@@ -1,10 +1,10 @@
 //! The report of `generate`: its unions and findings, and which findings count.
 //!
 //! It is lines for people, where findings that differ only in their CRD are one line, JSON with every finding, or SARIF, where findings
-//! that are allowed or known are suppressed results.
+//! that are allowed are suppressed results.
 
 use super::GenerateArgs;
-use super::baseline::{Baseline, BaselineEntry, CrdSubject, ReportedFinding, Standing};
+use super::finding::{CrdSubject, ReportedFinding, Standing};
 use crate::input::values::FindingsFormat;
 use crate::report::diagnostic::painted;
 use crate::report::output::{self, Paint};
@@ -24,12 +24,8 @@ use termtree::Tree;
 pub(super) struct Report {
     /// Number of processed CRDs.
     pub(super) definitions: usize,
-    /// Names of the processed CRDs.
-    pub(super) names: BTreeSet<String>,
     kinds: Vec<ReportedKind>,
     findings: Vec<ReportedFinding>,
-    /// Entries of the baseline that no longer occur.
-    stale: Vec<BaselineEntry>,
 }
 
 /// A version of a kind whose struct was found.
@@ -90,32 +86,12 @@ impl Report {
         self.findings.dedup_by(|one, other| one.finding == other.finding && one.subject == other.subject);
     }
 
-    /// Takes the allowed and the known findings out of the count, and updates the baseline. If there are more findings of an entry
-    /// than are known, all of them count. If an input could not be read, the run is not complete: its findings are unknown.
-    pub(super) fn compare(&mut self, arguments: &GenerateArgs, is_complete: bool) -> anyhow::Result<()> {
+    /// Takes the allowed findings out of the count.
+    pub(super) fn allow(&mut self, arguments: &GenerateArgs) {
         let is_allowed = |kind| arguments.allow.contains(&kind) || (arguments.allow_ambiguous && kind.is_ambiguous());
         for reported in self.findings.iter_mut().filter(|reported| is_allowed(reported.finding.kind)) {
             reported.standing = Standing::Allowed;
         }
-        let Some(path) = &arguments.baseline else { return Ok(()) };
-        let mut baseline = Baseline::read(path, arguments.update_baseline)?;
-        let mut found: BTreeMap<BaselineEntry, usize> = BTreeMap::new();
-        for reported in self.findings.iter().filter(|reported| reported.is_recorded()) {
-            let count = found.entry(baseline.entry(reported)).or_default();
-            *count = count.saturating_add(1);
-        }
-        let scope = (!arguments.crds.kind.is_empty()).then_some(&self.names);
-        if arguments.update_baseline && is_complete {
-            baseline.update(path, &found, scope)?;
-        }
-        for reported in self.findings.iter_mut().filter(|reported| reported.is_recorded()) {
-            let entry = baseline.entry(reported);
-            if found.get(&entry).is_some_and(|count| *count <= baseline.count(&entry)) {
-                reported.standing = Standing::Known;
-            }
-        }
-        self.stale = if is_complete { baseline.stale(&found, scope) } else { Vec::new() };
-        Ok(())
     }
 
     /// Returns true if an error counts.
@@ -127,15 +103,6 @@ impl Report {
     pub(super) fn is_empty(&self) -> bool {
         let counts = |finding: &ReportedFinding| finding.is_worth_a_count();
         self.kinds.iter().all(|kind| kind.derivation.unions.is_empty()) && !self.findings.iter().any(counts)
-    }
-
-    /// Returns true if the baseline has entries that no longer occur.
-    pub(super) fn is_stale(&self) -> bool {
-        !self.stale.is_empty()
-    }
-
-    fn number_of(&self, standing: Standing) -> usize {
-        self.findings.iter().filter(|reported| reported.standing == standing && reported.is_worth_a_count()).count()
     }
 
     /// Prints the report. `problems` are the inputs that could not be read, and `code` is the exit code.
@@ -164,11 +131,7 @@ impl Report {
     fn json(&self) -> serde_json::Result<String> {
         let kinds: Vec<Value> = self.kinds.iter().map(kind).collect();
         let findings: Vec<Value> = self.findings.iter().map(finding).collect();
-        let mut report = json!({"kinds": kinds, "findings": findings});
-        if let (Some(members), false) = (report.as_object_mut(), self.stale.is_empty()) {
-            members.insert("staleBaselineEntries".to_owned(), serde_json::to_value(&self.stale)?);
-        }
-        Ok(serde_json::to_string_pretty(&report)? + "\n")
+        Ok(serde_json::to_string_pretty(&json!({"kinds": kinds, "findings": findings}))? + "\n")
     }
 }
 
@@ -233,7 +196,7 @@ fn finding(reported: &ReportedFinding) -> Value {
         "path": path,
         "severity": severity.name(),
         "rule": kind.name(),
-        // `new`, `allowed` by `--allow`, or `known` from the baseline.
+        // `new`, or `allowed` by `--allow`.
         "standing": reported.standing,
         "message": message,
     })
@@ -264,7 +227,6 @@ fn result(reported: &ReportedFinding) -> SarifFinding<'_> {
         suppressed: match reported.standing {
             Standing::New => None,
             Standing::Allowed => Some("allowed by --allow"),
-            Standing::Known => Some("in the baseline"),
         },
         ..SarifFinding::new(rule, finding.severity, &finding.path, reported.place(), message, Some(place))
     }
@@ -272,9 +234,6 @@ fn result(reported: &ReportedFinding) -> SarifFinding<'_> {
 
 /// The number of places of a finding that a line names.
 const MOST_PLACES: usize = 3;
-
-/// The number of stale entries that the text lists.
-const MOST_STALE: usize = 10;
 
 /// The number of notes of one kind that the text lists.
 const MOST_NOTES: usize = 5;
@@ -292,30 +251,21 @@ impl Report {
             text.push('\n');
         }
         self.write_findings(&mut text, paint);
-        for entry in self.stale.iter().take(MOST_STALE) {
-            let _ = writeln!(text, "{} no longer found: {}", paint.faint("baseline:"), output::line(&entry.line()));
-        }
-        if !self.stale.is_empty() {
-            let more = self.stale.len().saturating_sub(MOST_STALE);
-            let more = if more > 0 { format!("{more} more; ") } else { String::new() };
-            let _ = writeln!(text, "{} {more}remove them with --update-baseline", paint.faint("baseline:"));
-        }
 
         let unions: usize = kinds.iter().map(|kind| kind.derivation.unions.len()).sum();
         let errors = self.findings.iter().filter(|reported| reported.is_counted_error()).count();
         let (versions, errors) = (count(kinds.len(), "version"), count(errors, "error"));
         let _ = write!(text, "{} in {versions} of a kind, {errors}", count(unions, "union"));
-        for (standing, words) in [(Standing::Allowed, "allowed"), (Standing::Known, "in the baseline")] {
-            let number = self.number_of(standing);
-            if number > 0 {
-                let _ = write!(text, ", {number} {words}");
-            }
+        let is_allowed = |it: &&ReportedFinding| it.standing == Standing::Allowed && it.is_worth_a_count();
+        let allowed = self.findings.iter().filter(is_allowed).count();
+        if allowed > 0 {
+            let _ = write!(text, ", {allowed} allowed");
         }
         text.push('\n');
         text
     }
 
-    /// Writes the findings that are not in the baseline, and the number of notes that it leaves out.
+    /// Writes the findings, and the number of notes that it leaves out.
     fn write_findings(&self, text: &mut String, paint: Paint) {
         fn key(reported: &ReportedFinding) -> impl PartialEq + '_ {
             let GoFinding { position, severity, kind, message, .. } = &reported.finding;
@@ -323,7 +273,7 @@ impl Report {
         }
         let mut notes: BTreeMap<&str, usize> = BTreeMap::new();
         for group in self.findings.chunk_by(|one, other| key(one) == key(other)) {
-            let Some(first) = group.first().filter(|first| first.standing != Standing::Known) else { continue };
+            let Some(first) = group.first() else { continue };
             if !first.is_worth_a_count() {
                 let listed = notes.entry(first.finding.kind.name()).or_default();
                 *listed = listed.saturating_add(1);
