@@ -3,7 +3,6 @@
 mod annotate;
 mod audit;
 mod certs;
-mod check_cel;
 mod compile;
 mod completion;
 mod explain;
@@ -46,9 +45,6 @@ pub(super) enum Command {
     Annotate(annotate::AnnotateArgs),
     /// Report faults in the unions that CRDs and `UnionDeclarations` declare
     Lint(lint::LintArgs),
-    /// Compare unions with the CEL rules that a CRD has beside them
-    #[command(hide = true)]
-    CheckCel(check_cel::CheckCelArgs),
     /// Compile unions to admission policies and rules in CRDs, which need no webhook
     Compile(Box<compile::CompileArgs>),
     /// Show the unions of a kind as a tree
@@ -116,7 +112,6 @@ impl Command {
             Self::Annotate(arguments) => annotate::run(&arguments)?,
             Self::Generate(arguments) => generate::run(&arguments)?,
             Self::Propose(arguments) => propose::run(&arguments)?,
-            Self::CheckCel(arguments) => check_cel::run(&arguments)?,
             Self::Compile(arguments) => compile::run(&arguments)?,
             Self::Explain(arguments) => explain::run(&arguments)?,
             Self::Patch(arguments) => patch::run(&arguments)?,

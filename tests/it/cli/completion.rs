@@ -22,7 +22,7 @@ const ROWS: [Row; 9] = [
     ("lint --st", &["lint", "--strict"]),
     ("lint -o js", &["lint", "-o", "json"]),
     ("patch ap", &["patch", "apply"]),
-    ("check-cel --req", &["check-cel", "--require"]),
+    ("install-crd --kubec", &["install-crd", "--kubeconfig"]),
     ("lint cr", &["lint", "crd of today.yaml"]),
     ("explain --from cr", &["explain", "--from", "crd of today.yaml"]),
     ("certs --dir fo", &["certs", "--dir", "folder/"]),
@@ -218,7 +218,7 @@ fn every_shell_has_a_script_and_an_example() {
         assert!(help.contains(&format!("kube-unions completion {shell}")), "{help}");
         for name in NAMES {
             let script = script(&folder, name, shell);
-            assert!(script.contains(name) && script.contains("check-cel"), "{shell}: {script}");
+            assert!(script.contains(name) && script.contains("install-crd"), "{shell}: {script}");
             assert_eq!(script.contains("kubectl-unions"), name == "kubectl-unions", "{shell}: {script}");
         }
     }

@@ -1,11 +1,11 @@
 //! `lint`: reports every fault in the unions that CRDs and `UnionDeclaration`s declare, with its place in the file.
 //!
-//! [`against`] compares the unions with those of older files.
+//! [`against`] compares the unions with those of older files, and [`rules`] with the rules beside them.
 
 mod against;
+pub(super) mod rules;
 
 use self::against::OlderFiles;
-use super::check_cel;
 use crate::input::kinds::{self, Assembly, DeclarationArgs};
 use crate::input::manifest::{self, Document, IndexedFiles, ManifestRole};
 use crate::input::require::RequireArg;
@@ -124,7 +124,7 @@ fn check(arguments: &LintArgs, files: &mut IndexedFiles, diagnostics: &mut Vec<D
     let older = against::read(&arguments.against, &compared, builtin);
     let mut judge = |assembly: &Assembly| {
         diagnostics.extend(diagnostic::diagnose(assembly));
-        diagnostics.extend(check_cel::diagnostics(assembly));
+        diagnostics.extend(rules::diagnostics(assembly));
     };
     let mut assembly = if arguments.against.is_empty() {
         files.each(ManifestRole::Kinds, |document| {

@@ -1,5 +1,8 @@
 //! The names that commands had before they became part of others, for scripts. They are hidden, and go with the next release.
 
+mod check_cel;
+
+use self::check_cel::CheckCelArgs;
 use super::compile;
 use super::completion::man::{self, ManArgs};
 use super::normalize::review::{self, ReviewPhase};
@@ -14,6 +17,9 @@ use std::path::PathBuf;
 /// The old names.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OldCommand {
+    /// Print a verdict on each union beside the rules of its CRD, as `lint` reports them
+    #[command(hide = true)]
+    CheckCel(CheckCelArgs),
     /// Print the document of `compile --to kustomize`
     #[command(hide = true)]
     Openapi(OpenapiArgs),
@@ -71,6 +77,7 @@ pub(crate) struct ReviewArgs {
 impl OldCommand {
     pub(super) fn run(self, program: impl FnOnce() -> Command) -> anyhow::Result<Verdict> {
         match self {
+            Self::CheckCel(arguments) => check_cel::run(&arguments),
             Self::Review(ReviewArgs { sources, filename, phase, ratcheting }) => {
                 review::run(&sources, &filename, phase, ratcheting)
             }

@@ -2,7 +2,7 @@
 
 use super::apply_way::ApplyWay;
 use super::invalid_union::InvalidUnion;
-use crate::commands::check_cel::subjects::{fields_of, schema_step};
+use crate::commands::lint::rules::subjects::{fields_of, schema_step};
 use crate::input::crd;
 use crate::input::kinds::{self, Assembly, BuiltinUnionsArg};
 use crate::input::manifest::{self, Document};

@@ -1,25 +1,97 @@
-//! Prints comparisons as lines for people, as JSON and as SARIF. A union that agrees with its rules is no result of SARIF.
+//! `check-cel`: a verdict on each union beside the rules of its CRD. `lint` reports those that are no agreement.
 
-use super::comparison::{ComparedUnion, LONGEST_RULE, ReportedRule, RuleDisagreement, RuleVerdict};
-use crate::input::manifest::Problem;
+use crate::commands::lint::rules::comparison::{ComparedUnion, LONGEST_RULE, RuleVerdict};
+use crate::commands::lint::rules::{RuleFinding, compared, subjects};
+use crate::input::kinds::{self, DeclarationArgs};
+use crate::input::manifest;
+use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
-use crate::report::diagnostic::Diagnostic;
+use crate::report::Verdict;
+use crate::report::exit::FAILED;
 use crate::report::output::{self, Paint};
 use crate::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
-use kube_unions_core::declaration::FaultKind;
+use anyhow::bail;
+use clap::Args;
+use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
+use kube_unions_manifests::counts::{count, grouped};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// A verdict that is no agreement, the reason, and its line and column.
-type RuleFinding = (RuleVerdict, String, Option<(usize, usize)>);
+/// Arguments of `check-cel`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckCelArgs {
+    #[command(flatten)]
+    declarations: DeclarationArgs,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: FindingsFormat,
+    #[command(flatten)]
+    require: RequireArg,
+}
+
+pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
+    let paths = arguments.declarations.paths();
+    let manifests = manifest::files(&paths);
+    let assembly = kinds::assemble(manifests.documents().collect(), arguments.declarations.sources.builtin_unions);
+    for problem in manifests.problems.iter().chain(&assembly.problems) {
+        output::note(problem);
+    }
+    let problems: Vec<String> = manifests.problems.iter().chain(&assembly.problems).map(ToString::to_string).collect();
+
+    let definitions = subjects::definitions(&assembly);
+    let compared = compared(&assembly, &definitions);
+    let is = |wanted: RuleVerdict| compared.iter().any(|union| union.verdicts.contains(&wanted));
+    let disagrees = is(RuleVerdict::TooWeak) || is(RuleVerdict::TooStrong);
+    let nothing = problems.is_empty()
+        && compared.iter().all(|union| union.verdicts.iter().all(|verdict| *verdict == RuleVerdict::NoRules));
+    let code = match problems.is_empty() {
+        true if disagrees => Verdict::Rejected.code(),
+        true if nothing => arguments.require.verdict().code(),
+        true if !is(RuleVerdict::Undecided) => Verdict::Accepted.code(),
+        _ => FAILED,
+    };
+    print(&compared, arguments.output, &problems, code)?;
+
+    let faults = assembly.catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error).count();
+    if faults > 0 {
+        output::note("some unions were left out because of faults: see `kube-unions lint` with the same files");
+    }
+    if let Some(missing) = assembly.missing(&paths)
+        && problems.is_empty()
+    {
+        bail!(missing);
+    }
+    let sentence = sentence(definitions.len(), &compared);
+    if nothing {
+        return Ok(arguments.require.warn(format_args!("nothing to compare: {sentence}")));
+    }
+    output::note(sentence);
+    match problems.len() {
+        0 if disagrees => Ok(Verdict::Rejected),
+        0 if is(RuleVerdict::Undecided) => {
+            bail!("some unions are undecided: rewrite the rules named above, or test them by hand")
+        }
+        0 => Ok(Verdict::Accepted),
+        some => bail!("{} kept something from being checked", count(some, "problem")),
+    }
+}
+
+/// Returns the summary, for example `3 CRDs, 5 unions: 4 agree, 1 too weak`.
+fn sentence(definitions: usize, compared: &[ComparedUnion<'_>]) -> String {
+    let all: BTreeSet<RuleVerdict> = compared.iter().flat_map(|union| union.verdicts.iter().copied()).collect();
+    let counts = all.into_iter().map(|verdict| {
+        let number = compared.iter().filter(|union| union.verdicts.contains(&verdict)).count();
+        let words = if verdict == RuleVerdict::Agrees && number != 1 { "agree".to_owned() } else { verdict.words() };
+        format!("{} {words}", grouped(number))
+    });
+    let counts: Vec<String> = counts.collect();
+    let colon = if counts.is_empty() { "" } else { ": " };
+    format!("{}, {}{colon}{}", count(definitions, "CRD"), count(compared.len(), "union"), counts.join(", "))
+}
 
 /// Prints the comparisons. `problems` kept something from being checked, and `code` is the exit code.
-pub(super) fn print(
-    compared: &[ComparedUnion<'_>],
-    format: FindingsFormat,
-    problems: &[String],
-    code: u8,
-) -> anyhow::Result<()> {
+fn print(compared: &[ComparedUnion<'_>], format: FindingsFormat, problems: &[String], code: u8) -> anyhow::Result<()> {
     let text = match format {
         FindingsFormat::Text => {
             let paint = Paint::of(&std::io::stdout());
@@ -88,59 +160,8 @@ impl<'s> ComparedUnion<'s> {
         text
     }
 
-    /// Returns the first rule that rejects the object of a disagreement. `None`: the rules are too weak.
-    fn rejecting_rule(&self, it: &RuleDisagreement) -> Option<&ReportedRule> {
-        it.rejected_by.iter().find_map(|&at| self.rules.get(at))
-    }
-
     fn shown_path(&self) -> &'s str {
         if self.path.is_empty() { "(the object)" } else { self.path }
-    }
-
-    /// Returns what `lint` reports: nothing of a union that no rule is about.
-    pub(super) fn diagnostics(&self) -> impl Iterator<Item = Diagnostic> {
-        self.findings().into_iter().filter_map(|(verdict, message, position)| {
-            let rule = match verdict {
-                RuleVerdict::TooWeak => FaultKind::RulesTooWeak,
-                RuleVerdict::TooStrong => FaultKind::RulesTooStrong,
-                RuleVerdict::Undecided => FaultKind::RulesUndecided,
-                RuleVerdict::Agrees | RuleVerdict::NoRules => return None,
-            };
-            let found = Diagnostic::of_input(Problem { file: self.file.to_owned(), position, message }, rule);
-            Some(Diagnostic {
-                definition: self.definition.map(str::to_owned),
-                versions: vec![self.version.to_owned()],
-                path: self.path.to_owned(),
-                source: Some(self.source.clone()),
-                ..found
-            })
-        })
-    }
-
-    /// Returns what keeps the rules from agreeing with the union.
-    fn findings(&self) -> Vec<RuleFinding> {
-        let position = self.line.zip(self.column);
-        let mut findings: Vec<_> = self.disagreements.iter().map(|it| self.disagreement(it)).collect();
-        if self.verdicts.contains(&RuleVerdict::NoRules) {
-            findings.push((RuleVerdict::NoRules, "no rule is about the union".to_owned(), position));
-        }
-        let undecided = self.undecided.iter();
-        findings.extend(undecided.map(|why| (RuleVerdict::Undecided, why.clone(), position)));
-        findings
-    }
-
-    fn disagreement(&self, it: &RuleDisagreement) -> RuleFinding {
-        match self.rejecting_rule(it) {
-            None => {
-                let violation = it.violation.as_deref().unwrap_or_default();
-                let message = format!("the rules allow {}, which the union rejects: {violation}", it.object);
-                (RuleVerdict::TooWeak, message, self.line.zip(self.column))
-            }
-            Some(rule) => {
-                let message = format!("{} rejects {}, which the union allows", rule.title(), it.object);
-                (RuleVerdict::TooStrong, message, rule.line.zip(rule.column))
-            }
-        }
     }
 
     fn result(&self, (verdict, message, position): RuleFinding) -> SarifFinding<'s> {

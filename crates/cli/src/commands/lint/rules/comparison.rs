@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Longest text of a rule that a line shows, in bytes.
-pub(super) const LONGEST_RULE: usize = 160;
+pub(crate) const LONGEST_RULE: usize = 160;
 
 report_kinds! {
     /// The result of comparing a union with rules.
@@ -30,7 +30,7 @@ report_kinds! {
 }
 
 impl RuleVerdict {
-    pub(super) fn words(self) -> String {
+    pub(crate) fn words(self) -> String {
         self.name().replace('-', " ")
     }
 }
@@ -38,29 +38,29 @@ impl RuleVerdict {
 /// A union with its comparison, and the place of both in the CRD's file.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ComparedUnion<'s> {
-    pub(super) file: &'s Path,
+pub(crate) struct ComparedUnion<'s> {
+    pub(crate) file: &'s Path,
     /// The name of the CRD.
     #[serde(skip)]
-    pub(super) definition: Option<&'s str>,
-    pub(super) line: Option<usize>,
-    pub(super) column: Option<usize>,
-    pub(super) group: &'s str,
-    pub(super) kind: &'s str,
-    pub(super) version: &'s str,
+    pub(crate) definition: Option<&'s str>,
+    pub(crate) line: Option<usize>,
+    pub(crate) column: Option<usize>,
+    pub(crate) group: &'s str,
+    pub(crate) kind: &'s str,
+    pub(crate) version: &'s str,
     /// The path of the object with the union, empty for the root.
-    pub(super) path: &'s str,
-    pub(super) source: String,
+    pub(crate) path: &'s str,
+    pub(crate) source: String,
     declaration: Option<&'s str>,
     /// Never empty. Several, if the rules are too weak and too strong.
-    pub(super) verdicts: BTreeSet<RuleVerdict>,
-    pub(super) disagreements: Vec<RuleDisagreement>,
+    pub(crate) verdicts: BTreeSet<RuleVerdict>,
+    pub(crate) disagreements: Vec<RuleDisagreement>,
     /// The reasons why combinations are undecided, without duplicates.
-    pub(super) undecided: BTreeSet<String>,
+    pub(crate) undecided: BTreeSet<String>,
     /// True if the rules require a member, which the union does not say.
-    pub(super) requires_member: bool,
+    pub(crate) requires_member: bool,
     /// The validations that name a field of the union, with their places.
-    pub(super) rules: Vec<ReportedRule>,
+    pub(crate) rules: Vec<ReportedRule>,
     /// The same validations.
     #[serde(skip)]
     evidence: Vec<Evidence>,
@@ -72,17 +72,17 @@ pub(super) struct ComparedUnion<'s> {
 /// A rule with its place, as reports tell it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ReportedRule {
+pub(crate) struct ReportedRule {
     /// The JSON Pointer of the rule in the CRD.
     pointer: String,
-    pub(super) line: Option<usize>,
-    pub(super) column: Option<usize>,
+    pub(crate) line: Option<usize>,
+    pub(crate) column: Option<usize>,
     /// The position among the rules of its object, counted from 0. `None` for a keyword.
-    pub(super) index: Option<usize>,
+    pub(crate) index: Option<usize>,
     /// `oneOf` for example, for a validation that is not a rule.
-    pub(super) keyword: Option<String>,
-    pub(super) rule: Option<String>,
-    pub(super) message: Option<String>,
+    pub(crate) keyword: Option<String>,
+    pub(crate) rule: Option<String>,
+    pub(crate) message: Option<String>,
     /// `decides`, `elsewhere`, `transition`, `unreadable` or `beyond`.
     state: &'static str,
     why: Option<String>,
@@ -91,16 +91,16 @@ pub(super) struct ReportedRule {
 /// A combination on which union and rules disagree. They agree on every smaller one.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RuleDisagreement {
-    pub(super) verdict: RuleVerdict,
+pub(crate) struct RuleDisagreement {
+    pub(crate) verdict: RuleVerdict,
     /// The object at the place.
-    pub(super) object: Value,
+    pub(crate) object: Value,
     /// The message of the union, if it rejects the object.
-    pub(super) violation: Option<String>,
+    pub(crate) violation: Option<String>,
     /// The positions of the validations that reject the object in [`ComparedUnion::rules`].
-    pub(super) rejected_by: Vec<usize>,
+    pub(crate) rejected_by: Vec<usize>,
     /// The other values of the discriminator with which the same members disagree.
-    pub(super) also: Vec<String>,
+    pub(crate) also: Vec<String>,
     #[serde(skip)]
     combination: Combination,
 }
@@ -117,7 +117,7 @@ enum UnionVerdict {
 const MOST_DISAGREEMENTS: usize = 16;
 
 impl<'s> ComparedUnion<'s> {
-    pub(super) fn of(subject: &CheckedUnion<'s>) -> Self {
+    pub(crate) fn of(subject: &CheckedUnion<'s>) -> Self {
         let fields = subject.fields();
         let table = TruthTable::at(subject.schema, &subject.place, &fields).unwrap_or_default();
         let (line, column) = subject.document.position(&subject.place_pointer()).unzip();
@@ -271,7 +271,7 @@ impl ReportedRule {
     }
 
     /// Names the rule in a line.
-    pub(super) fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let text = self.message.as_deref().or(self.rule.as_deref()).unwrap_or_default();
         match (&self.keyword, self.index) {
             (Some(keyword), _) => format!("`{keyword}`"),

@@ -12,36 +12,36 @@ use serde_json::{Map, Value, json};
 
 /// A CRD with its JSON.
 #[derive(Debug)]
-pub(super) struct ReadDefinition<'d> {
-    pub(super) document: &'d Document,
+pub(crate) struct ReadDefinition<'d> {
+    pub(crate) document: &'d Document,
     crd: Value,
 }
 
 /// A union, and the schema of its object.
 #[derive(Debug)]
-pub(super) struct CheckedUnion<'s> {
-    pub(super) document: &'s Document,
-    pub(super) catalog: &'s Catalog,
-    pub(super) entry: &'s CatalogEntry,
-    pub(super) union: &'s Union,
-    pub(super) part: Part,
+pub(crate) struct CheckedUnion<'s> {
+    pub(crate) document: &'s Document,
+    pub(crate) catalog: &'s Catalog,
+    pub(crate) entry: &'s CatalogEntry,
+    pub(crate) union: &'s Union,
+    pub(crate) part: Part,
     /// The schema of the version.
-    pub(super) schema: &'s Value,
+    pub(crate) schema: &'s Value,
     /// The JSON Pointer of `schema` in the CRD.
-    pub(super) pointer: String,
+    pub(crate) pointer: String,
     /// The place of the union's object in `schema`.
-    pub(super) place: Place,
+    pub(crate) place: Place,
     steps: Vec<UnionStep<'s>>,
 }
 
 /// Returns the CRDs among documents.
-pub(super) fn definitions(assembly: &Assembly) -> Vec<ReadDefinition<'_>> {
+pub(crate) fn definitions(assembly: &Assembly) -> Vec<ReadDefinition<'_>> {
     let read = |document| Some(ReadDefinition { document, crd: serde_json::from_str(&document.text).ok()? });
     assembly.definitions().filter_map(read).collect()
 }
 
 /// Returns the unions of a catalog whose kinds these CRDs define, in the order of the catalog.
-pub(super) fn of<'s>(
+pub(crate) fn of<'s>(
     catalog: &'s Catalog,
     definitions: &'s [ReadDefinition<'s>],
 ) -> impl Iterator<Item = CheckedUnion<'s>> {
@@ -83,7 +83,7 @@ impl ReadDefinition<'_> {
 }
 
 /// Returns a step to a union as a step in a schema.
-pub(in crate::commands) fn schema_step(step: &UnionStep<'_>) -> PlaceStep {
+pub(crate) fn schema_step(step: &UnionStep<'_>) -> PlaceStep {
     match step {
         UnionStep::Field(name) => PlaceStep::Property((*name).into()),
         UnionStep::Items { .. } => PlaceStep::Items,
@@ -92,7 +92,7 @@ pub(in crate::commands) fn schema_step(step: &UnionStep<'_>) -> PlaceStep {
 }
 
 /// Returns the fields of a union.
-pub(in crate::commands) fn fields_of(union: &Union) -> UnionFields {
+pub(crate) fn fields_of(union: &Union) -> UnionFields {
     let values = union.choices().iter().map(|choice| choice.value().to_owned());
     UnionFields {
         discriminator: union.discriminator().map(str::to_owned),
@@ -104,22 +104,22 @@ pub(in crate::commands) fn fields_of(union: &Union) -> UnionFields {
 
 impl CheckedUnion<'_> {
     /// Returns the fields of the union.
-    pub(super) fn fields(&self) -> UnionFields {
+    pub(crate) fn fields(&self) -> UnionFields {
         fields_of(self.union)
     }
 
     /// Returns the JSON Pointer of the place's schema in the CRD.
-    pub(super) fn place_pointer(&self) -> String {
+    pub(crate) fn place_pointer(&self) -> String {
         format!("{}{}", self.pointer, self.place.to_pointer())
     }
 
     /// Returns the schema of the object with the union.
-    pub(super) fn node(&self) -> Option<&Value> {
+    pub(crate) fn node(&self) -> Option<&Value> {
         self.schema.pointer(&self.place.to_pointer())
     }
 
     /// Returns a whole object with an object at the place. A union above the place selects the member that leads to it.
-    pub(super) fn whole(&self, object: Value) -> Value {
+    pub(crate) fn whole(&self, object: Value) -> Value {
         let places = self.entry.plan().places(self.part);
         let mut whole = object;
         for (length, step) in self.steps.iter().enumerate().rev() {
@@ -146,7 +146,7 @@ impl CheckedUnion<'_> {
     }
 
     /// Returns true for the place in [`Self::whole`], and for a field of the union there.
-    pub(super) fn is_at_place(&self, path: &FieldPath) -> bool {
+    pub(crate) fn is_at_place(&self, path: &FieldPath) -> bool {
         let place = pointer(self.steps.iter().map(|step| match step {
             UnionStep::Field(name) => name,
             UnionStep::Items { .. } => "0",
