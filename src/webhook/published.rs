@@ -3,7 +3,6 @@
 use super::review_metrics::KindCounters;
 use arc_swap::ArcSwapOption;
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::declaration::Severity;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -114,8 +113,7 @@ impl Collector for CatalogMetrics {
                 .encode_gauge(&digest)?;
         }
 
-        let faults = published.iter().flat_map(|it| it.catalog.faults());
-        let errors = faults.filter(|fault| fault.severity() == Severity::Error).count();
+        let errors = published.as_ref().map_or(0, |it| it.catalog.errors());
         encoder
             .encode_descriptor(
                 "declaration_faults",

@@ -9,7 +9,7 @@ mod kind_names;
 pub use builder::{Builder, CompiledDefinition, compiling_cost, definition_faults};
 pub use kind_names::KindNames;
 
-use crate::declaration::{Fault, OriginEntry, Resource};
+use crate::declaration::{Fault, OriginEntry, Resource, Severity};
 use crate::names::GroupVersionKind;
 use crate::union::{Part, Plan, Union};
 use hashbrown::{Equivalent, HashMap};
@@ -83,6 +83,11 @@ impl Catalog {
     /// Returns the faults of all declarations, sorted.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
+    }
+
+    /// Returns the number of faults that keep a declaration out of force.
+    pub fn errors(&self) -> usize {
+        self.faults.iter().filter(|fault| fault.severity() == Severity::Error).count()
     }
 
     /// Returns a digest of the plans, resources and faults. Two replicas of the same version have the same catalog if their

@@ -9,6 +9,7 @@ use crate::input::manifest::{self, Document, EditedFile, ManifestFile, PathArgs,
 use crate::input::require::RequireArg;
 use crate::input::values::only;
 use crate::report::Verdict;
+use crate::report::conclusion::Conclusion;
 use crate::report::diagnostic::{self, Diagnostic};
 use crate::report::output::{self, Paint};
 use anyhow::bail;
@@ -95,15 +96,15 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
         output::print(stream.into_text())?;
     }
     let Messages { errors, counts, .. } = messages;
-    if manifests.files.iter().all(|file| file.documents().is_empty()) {
-        return Ok(arguments.require.warn(format_args!("nothing to annotate: {}", manifest::empty(&paths))));
-    }
-    if errors.is_empty() && counts.declarations == 0 {
-        return Ok(arguments.require.warn(format_args!("nothing to annotate: {}", counts.found())));
-    }
+    let nothing = if manifests.files.iter().all(|file| file.documents().is_empty()) {
+        Some(manifest::empty(&paths))
+    } else {
+        (errors.is_empty() && counts.declarations == 0).then(|| counts.found())
+    };
     let moved = if arguments.check { "to move" } else { "moved" };
-    output::note(format_args!("{}, {} {moved}", counts.found(), grouped(counts.moved)));
-    Ok(Verdict::rejected_if(!errors.is_empty()))
+    let summary = format!("{}, {} {moved}", counts.found(), grouped(counts.moved));
+    let nothing = nothing.map(|found| format!("nothing to annotate: {found}"));
+    Conclusion::new(arguments.require, nothing, !errors.is_empty(), summary).end()
 }
 
 impl AnnotateCounts {

@@ -6,6 +6,7 @@ use crate::input::learn::learn;
 use crate::input::manifest;
 use crate::input::values::{ReportFormat, only};
 use crate::report::Verdict;
+use crate::report::json_list;
 use crate::report::output::{self, Paint};
 use crate::report::tree::{self, ChoiceItem};
 use anyhow::bail;
@@ -73,7 +74,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
             let trees: Vec<String> = selected.iter().map(|kind| tree(kind, paint)).collect();
             trees.join("\n")
         }
-        ReportFormat::Json => serde_json::to_string_pretty(&selected.iter().map(json_of).collect::<Vec<_>>())? + "\n",
+        ReportFormat::Json => json_list::pretty(&selected.iter().map(json_of).collect::<Vec<_>>())?,
     })?;
     Ok(Verdict::Accepted)
 }

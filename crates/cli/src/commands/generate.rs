@@ -15,7 +15,7 @@ use self::report::Report;
 use crate::input::crd::EditableCrd;
 use crate::input::manifest::{self, Document, Edit, EditedFile, Problem, Stream};
 use crate::input::values::FindingsFormat;
-use crate::report::exit::FAILED;
+use crate::report::conclusion::Conclusion;
 use crate::report::{Verdict, output};
 use anyhow::bail;
 use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion, Severity};
@@ -57,15 +57,17 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     report.sort();
     report.allow(arguments);
     let would_change = check && edited.iter().any(|file| file.changed);
-    let nothing = report.is_empty() && !would_change && problems.is_empty();
-    let verdict =
-        if nothing { arguments.require.verdict() } else { Verdict::rejected_if(would_change || report.has_errors()) };
+    let definitions = count(report.definitions, "CRD");
+    let is_nothing = report.is_empty() && !would_change && problems.is_empty();
+    let nothing = is_nothing.then(|| format!("nothing to declare: no markers of unions for {definitions}"));
+    let rejected = would_change || report.has_errors();
+    let lines = problems.iter().map(Problem::to_string).collect();
+    let conclusion = Conclusion::new(arguments.require, nothing, rejected, String::new());
+    let conclusion = conclusion.beside(lines, manifest::fail_on(&problems).err());
 
     // A reader of the report may close the pipe of the CRDs, so the report comes first.
     edited.iter().flat_map(|file| &file.notices).for_each(output::note);
-    let failures: Vec<String> = problems.iter().map(Problem::to_string).collect();
-    let code = if problems.is_empty() { verdict.code() } else { FAILED };
-    report.print(arguments.output, write || check, &failures, code)?;
+    report.print(arguments.output, write || check, &conclusion)?;
     if write {
         for (file, edited) in crds.files.iter().zip(&edited) {
             manifest::write_back(&file.path, &edited.text)?;
@@ -77,13 +79,9 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
         }
         output::print(stream.into_text())?;
     }
-    manifest::fail_on(&problems)?;
     // A report for programs on standard error stays alone there.
-    if nothing && (write || check || arguments.output == FindingsFormat::Text) {
-        let definitions = count(report.definitions, "CRD");
-        return Ok(arguments.require.warn(format_args!("nothing to declare: no markers of unions for {definitions}")));
-    }
-    Ok(verdict)
+    let is_told = !is_nothing || write || check || arguments.output == FindingsFormat::Text;
+    if is_told { conclusion.end() } else { Ok(conclusion.verdict) }
 }
 
 /// The state of a run: inputs, and results so far.

@@ -11,11 +11,11 @@ use crate::input::manifest::{self, Document, IndexedFiles, ManifestRole};
 use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
 use crate::report::Verdict;
+use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::diagnostic::{self, Diagnostic};
-use crate::report::exit::FAILED;
 use crate::report::output::{self, Paint};
-use crate::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
-use anyhow::bail;
+use crate::report::sarif::{FilePlace, SarifFinding};
+use crate::report::{findings, json_list};
 use clap::Args;
 use kube_unions_core::declaration::FaultKind;
 use kube_unions_manifests::counts::count;
@@ -86,25 +86,27 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
         diagnostics.retain(|diagnostic| diagnostic.rule != FaultKind::MissingTarget);
     }
     let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
-    let nothing = diagnostics.is_empty() && assembly.union_count() == 0;
-    let verdict =
-        if nothing { arguments.require.verdict() } else { Verdict::rejected_if(diagnostics.iter().any(is_rejected)) };
+    let is_nothing = diagnostics.is_empty() && assembly.union_count() == 0 && missing.is_none();
     let unread_files = files.problems.iter().chain(&assembly.problems).chain(&older.problems);
-    let problems: Vec<String> = unread_files.map(ToString::to_string).chain(missing.clone()).collect();
-    let code = if problems.is_empty() { verdict.code() } else { FAILED };
-    print(&diagnostics, arguments.output, &problems, code)?;
-
-    if let Some(missing) = missing {
-        bail!(missing);
-    }
-    if unread == 0 && nothing {
-        return Ok(arguments.require.warn(format_args!("nothing to check: {}", assembly.summary())));
-    }
-    output::note(summary(&assembly, &diagnostics, compared.ok().flatten()));
-    if unread > 0 {
-        bail!("{} kept something from being checked", count(unread, "problem"));
-    }
-    Ok(verdict)
+    let problems = unread_files.map(ToString::to_string).chain(missing.clone()).collect();
+    let nothing = is_nothing.then(|| format!("nothing to check: {}", assembly.summary()));
+    let summary = match missing {
+        Some(_) => String::new(),
+        None => summary(&assembly, &diagnostics, compared.ok().flatten()),
+    };
+    let failure = missing.map(anyhow::Error::msg).or_else(|| kept_from(unread, "checked"));
+    let conclusion = Conclusion::new(arguments.require, nothing, diagnostics.iter().any(is_rejected), summary);
+    let conclusion = conclusion.beside(problems, failure);
+    output::print_text(findings::report(
+        arguments.output,
+        Paint::of(&std::io::stdout()),
+        &conclusion,
+        |paint| diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint) + "\n").collect(),
+        || json_list::pretty(&diagnostics),
+        FaultKind::ALL.iter().filter(|rule| is_result(**rule)).map(|rule| rule.row()),
+        diagnostics.iter().filter(|diagnostic| is_result(diagnostic.rule)).map(result),
+    )?)?;
+    conclusion.end()
 }
 
 /// Adds the diagnostics of all documents. Each CRD that stands alone is forgotten before the next is read, unless there are older files
@@ -150,28 +152,9 @@ fn summary(assembly: &Assembly, diagnostics: &[Diagnostic], compared: Option<usi
     format!("{}, {problems}{notes}{compared}", assembly.summary())
 }
 
-fn print(diagnostics: &[Diagnostic], format: FindingsFormat, problems: &[String], code: u8) -> anyhow::Result<()> {
-    let text = match format {
-        FindingsFormat::Text => {
-            let paint = Paint::of(&std::io::stdout());
-            diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint) + "\n").collect()
-        }
-        FindingsFormat::Json => serde_json::to_string_pretty(diagnostics)? + "\n",
-        FindingsFormat::Sarif => log(diagnostics, problems, code)?,
-    };
-    output::print_text(text)
-}
-
-/// Returns the log of all diagnostics. `problems` kept something from being checked, and `code` is the exit code. A file that cannot be
-/// read is a notification of the run, not a result.
-fn log(diagnostics: &[Diagnostic], problems: &[String], code: u8) -> serde_json::Result<String> {
-    let is_result = |rule: &FaultKind| *rule != FaultKind::UnreadableInput;
-    let rules = FaultKind::ALL.iter().filter(|rule| is_result(rule)).map(|rule| SarifRule {
-        id: rule.name(),
-        description: rule.meaning(),
-        level: rule.severity(),
-    });
-    sarif::log(rules, diagnostics.iter().filter(|it| is_result(&it.rule)).map(result), problems, code)
+/// Returns false for a file that cannot be read, which is a notification of the run in SARIF.
+fn is_result(rule: FaultKind) -> bool {
+    rule != FaultKind::UnreadableInput
 }
 
 fn result(diagnostic: &Diagnostic) -> SarifFinding<'_> {

@@ -12,6 +12,7 @@ use crate::input::manifest::{self, Document, Edit, Format, Stream};
 use crate::input::require::RequireArg;
 use crate::input::values::{RatchetingArg, only};
 use crate::report::Verdict;
+use crate::report::conclusion::Conclusion;
 use crate::report::output::{self, Paint};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -180,12 +181,9 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     }
     stream.end_line();
     output::print(stream.into_text())?;
-    if counts.judged == 0 && counts.rejected == 0 {
-        let others = count(counts.others, "object");
-        return Ok(arguments.require.warn(format_args!("nothing to normalise: {others} of kinds without unions")));
-    }
-    output::note(counts.summary());
-    Ok(Verdict::rejected_if(counts.rejected > 0))
+    let others = || format!("nothing to normalise: {} of kinds without unions", count(counts.others, "object"));
+    let nothing = (counts.judged == 0 && counts.rejected == 0).then(others);
+    Conclusion::new(arguments.require, nothing, counts.rejected > 0, counts.summary()).end()
 }
 
 impl NormalizeCounts {

@@ -22,13 +22,12 @@ use crate::input::kinds::entry_of;
 use crate::input::manifest::{self, Document, ManifestFiles};
 use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
-use crate::report::exit::FAILED;
+use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::{Verdict, output};
 use anyhow::{Context, bail};
 use clap::Args;
 use kube_unions_core::admission::Review;
 use kube_unions_core::catalog::CatalogEntry;
-use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::counts::count;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +90,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     let [from, new, old, live] = read.map(|files| ManifestFiles::documents(&files).collect::<Vec<Document>>());
     let kinds = Kinds::read(describing([&from, &new, &old]), arguments.way)?;
     problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
-    let faults = kinds.assembly.catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error).count();
+    let faults = kinds.assembly.catalog.errors();
     if faults > 0 {
         let them = if faults == 1 { "it" } else { "them" };
         problems.push(format!("{} in declarations of unions: `kube-unions lint` names {them}", count(faults, "fault")));
@@ -124,24 +123,17 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
             ApiServerAnswer::Unknown(_) => &mut counts.undecided,
         } += 1;
     }
-    let nothing = counts.compared == 0 && problems.is_empty();
-    let verdict = if nothing { arguments.require.verdict() } else { Verdict::rejected_if(!predicted.is_empty()) };
-    let code = if problems.is_empty() { verdict.code() } else { FAILED };
-    report::print(arguments.way, &predicted, arguments.output, &counts, &problems, code)?;
-
+    let is_nothing = counts.compared == 0 && problems.is_empty();
+    let none =
+        || format!("nothing to preview: no object of a kind with unions in both renderings{}", counts.not_compared());
+    let failure = kept_from(problems.len(), "compared");
+    let conclusion =
+        Conclusion::new(arguments.require, is_nothing.then(none), !predicted.is_empty(), counts.sentence());
+    let conclusion = conclusion.beside(problems, failure);
+    report::print(arguments.way, &predicted, arguments.output, &counts, &conclusion)?;
     warnings.iter().for_each(output::warn);
-    problems.iter().for_each(output::error);
-    if nothing {
-        return Ok(arguments.require.warn(format_args!(
-            "nothing to preview: no object of a kind with unions in both renderings{}",
-            counts.not_compared()
-        )));
-    }
-    output::note(counts.sentence());
-    if !problems.is_empty() {
-        bail!("{} kept something from being compared", count(problems.len(), "problem"));
-    }
-    Ok(verdict)
+    conclusion.problems.iter().for_each(output::error);
+    conclusion.end()
 }
 
 /// Predicts server-side applies by a field manager. `from`, `old`, `new` and `live` are documents as the command reads them.

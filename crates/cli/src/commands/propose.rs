@@ -11,6 +11,8 @@ use crate::input::definitions::DefinitionArgs;
 use crate::input::manifest::{self, Document, ManifestFile, ManifestFiles, Problem};
 use crate::input::require::RequireArg;
 use crate::input::values::{ReportFormat, only};
+use crate::report::conclusion::Conclusion;
+use crate::report::json_list;
 use crate::report::tree::{ChoiceItem, MemberItem};
 use crate::report::{Verdict, output};
 use anyhow::{Context, bail};
@@ -97,7 +99,7 @@ pub(super) fn run(arguments: &ProposeArgs) -> anyhow::Result<Verdict> {
         definitions.iter().flat_map(|(document, definition, json)| propose(document, definition, json, arguments));
     let found: Vec<VersionProposals<'_>> = found.collect();
     output::print(match arguments.output {
-        ReportFormat::Json => print_json(&found)?,
+        ReportFormat::Json => json_list::pretty(&found.iter().map(VersionProposals::json).collect::<Vec<Value>>())?,
         ReportFormat::Text => declarations::print(&found),
     })?;
 
@@ -115,12 +117,11 @@ pub(super) fn run(arguments: &ProposeArgs) -> anyhow::Result<Verdict> {
     if arguments.suggest {
         summary.extend([format!(", {} suggested that nothing enforces", count(suggested, "union"))]);
     }
-    if unions + doubts + templates + suggested == 0 && problems.is_empty() {
-        return Ok(arguments.require.warn(format_args!("nothing to propose: {summary}")));
-    }
-    output::note(format_args!("{summary}; look through the declarations before you apply them"));
-    manifest::fail_on(&problems)?;
-    Ok(Verdict::Accepted)
+    let is_nothing = unions + doubts + templates + suggested == 0 && problems.is_empty();
+    let nothing = is_nothing.then(|| format!("nothing to propose: {summary}"));
+    let summary = format!("{summary}; look through the declarations before you apply them");
+    let failure = manifest::fail_on(&problems).err();
+    Conclusion::new(arguments.require, nothing, false, summary).beside(Vec::new(), failure).end()
 }
 
 /// Reads the CRDs to search: those of files, or of the cluster if there is no path.
@@ -197,12 +198,6 @@ impl VersionProposals<'_> {
 /// Returns the path of the field with a piece of evidence.
 fn path(evidence: &Evidence) -> String {
     Place::from_pointer(&evidence.pointer).map(|place| place.to_string()).unwrap_or_default()
-}
-
-/// Returns a list with an item for the versions of each CRD that are alike.
-fn print_json(all: &[VersionProposals<'_>]) -> anyhow::Result<String> {
-    let all: Vec<Value> = all.iter().map(VersionProposals::json).collect();
-    Ok(serde_json::to_string_pretty(&all)? + "\n")
 }
 
 impl VersionProposals<'_> {

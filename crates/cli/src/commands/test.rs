@@ -16,8 +16,9 @@ use crate::input::manifest::{self, PathArgs, Problem};
 use crate::input::require::RequireArg;
 use crate::input::values::only;
 use crate::report::Verdict;
+use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::output::{self, Paint};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kube_unions_core::field_path::Printable;
 use kube_unions_manifests::counts::count;
@@ -72,18 +73,15 @@ pub(crate) struct TestArgs {
 pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<Verdict> {
     let run = SuitesRun::of(&arguments.paths.all(), arguments.filter.as_deref());
     output::print_text(report(&run, arguments.output)?)?;
-    let unread = run.unread();
-    if run.tests().next().is_none() && unread == 0 {
-        return Ok(arguments.require.warn(arguments.missing(&run)));
+    let failure = kept_from(run.unread(), "tested");
+    let nothing = (run.tests().next().is_none() && failure.is_none()).then(|| arguments.missing(&run));
+    if nothing.is_none() {
+        for path in &run.without_suite {
+            output::warn(format_args!("no suite in `{}`", path.display()));
+        }
     }
-    for path in &run.without_suite {
-        output::warn(format_args!("no suite in `{}`", path.display()));
-    }
-    output::note(run.summary());
-    if unread > 0 {
-        bail!("{} kept something from being tested", count(unread, "problem"));
-    }
-    Ok(Verdict::rejected_if(run.failed() > 0))
+    let conclusion = Conclusion::new(arguments.require, nothing, run.failed() > 0, run.summary());
+    conclusion.beside(Vec::new(), failure).end()
 }
 
 impl TestArgs {

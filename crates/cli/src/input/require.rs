@@ -2,9 +2,8 @@
 //!
 //! A command that checks nothing would otherwise be as quiet as one that finds no fault, for example because of a typo.
 
-use crate::report::{Verdict, output};
+use crate::report::Verdict;
 use clap::Args;
-use std::fmt::Display;
 
 /// The flag of commands that check everything they find.
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -18,11 +17,5 @@ impl RequireArg {
     /// Returns the verdict on an input with nothing to check.
     pub(crate) fn verdict(self) -> Verdict {
         Verdict::rejected_if(self.require)
-    }
-
-    /// Warns that there is nothing to check, and returns the verdict. `nothing` begins with the word.
-    pub(crate) fn warn(self, nothing: impl Display) -> Verdict {
-        output::warn(nothing);
-        self.verdict()
     }
 }

@@ -34,6 +34,11 @@ impl JsonList {
     }
 }
 
+/// Returns the text of a value, with a line for each member.
+pub(crate) fn pretty(value: &impl Serialize) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
 /// Leaves out the members of an object that are `null` or an empty list.
 pub(crate) fn present(mut object: Value) -> Value {
     if let Value::Object(members) = &mut object {

@@ -3,6 +3,7 @@
 //! A [`SarifLog`] is written in parts, so that results need not be collected. This module knows no rules; each command has its
 //! own.
 
+use super::conclusion::Conclusion;
 use super::json_list::{JsonList, present};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
@@ -17,13 +18,8 @@ const VERSION: &str = "2.1.0";
 /// The characters that a path in a URI cannot have. A colon could end a scheme.
 const NOT_IN_PATHS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// A rule that findings are reported under.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SarifRule {
-    pub(crate) id: &'static str,
-    pub(crate) description: &'static str,
-    pub(crate) level: Severity,
-}
+/// A rule that findings are reported under: its name, its level and its meaning.
+pub(crate) type SarifRule = (&'static str, Severity, &'static str);
 
 /// A finding. Most have a place, and neither related places nor a reason not to count.
 #[derive(Debug)]
@@ -64,19 +60,6 @@ pub(crate) struct SarifLog {
     pub(crate) list: JsonList,
 }
 
-/// Returns a whole log. `problems` kept something from being checked, and `code` is the exit code.
-pub(crate) fn log<'f>(
-    rules: impl IntoIterator<Item = SarifRule>,
-    findings: impl IntoIterator<Item = SarifFinding<'f>>,
-    problems: &[String],
-    code: u8,
-) -> serde_json::Result<String> {
-    let mut log = SarifLog::begin(rules);
-    findings.into_iter().try_for_each(|finding| log.push(&finding))?;
-    log.end(problems, code);
-    Ok(log.list.text)
-}
-
 impl<'f> SarifFinding<'f> {
     /// Returns a finding about a field. `full`: its path with its object or kind, which the message begins with; empty if the
     /// finding is about neither.
@@ -97,7 +80,7 @@ impl<'f> SarifFinding<'f> {
 impl SarifLog {
     pub(crate) fn begin(rules: impl IntoIterator<Item = SarifRule>) -> Self {
         let rules: Vec<SarifRule> = rules.into_iter().collect();
-        let described = rules.iter().map(|SarifRule { id, description, level }| {
+        let described = rules.iter().map(|(id, level, description)| {
             json!({"id": id, "shortDescription": {"text": description}, "defaultConfiguration": {"level": level.name()}})
         });
         let described: Vec<Value> = described.collect();
@@ -123,7 +106,7 @@ impl SarifLog {
         });
         self.list.push(&present(json!({
             "ruleId": rule,
-            "ruleIndex": self.rules.iter().position(|known| known.id == *rule),
+            "ruleIndex": self.rules.iter().position(|(id, ..)| id == rule),
             "level": level.name(),
             "message": {"text": Printable::new(message, usize::MAX).to_string()},
             "locations": [present(location)],
@@ -133,12 +116,13 @@ impl SarifLog {
     }
 
     /// Ends the log.
-    pub(crate) fn end(&mut self, problems: &[String], code: u8) {
+    pub(crate) fn end(&mut self, conclusion: &Conclusion) {
+        let problems = &conclusion.problems;
         let notifications =
             problems.iter().map(|text| json!({"level": Severity::Error.name(), "message": {"text": text}}));
         let invocations = json!([{
             "executionSuccessful": problems.is_empty(),
-            "exitCode": code,
+            "exitCode": conclusion.code(),
             "toolExecutionNotifications": notifications.collect::<Vec<Value>>(),
         }]);
         self.list.end(&format!(",\n    \"invocations\": {invocations}\n  }}]\n}}\n"));

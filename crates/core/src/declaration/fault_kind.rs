@@ -18,25 +18,26 @@ macro_rules! report_kinds {
             /// Every kind, sorted by subject.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
+            /// Returns the name, the severity of everything of this kind, and the meaning as a sentence.
+            pub const fn row(self) -> (&'static str, $crate::declaration::Severity, &'static str) {
+                match self {
+                    $(Self::$variant => ($name, $crate::declaration::Severity::$severity, $meaning),)*
+                }
+            }
+
             /// Returns the name, which never changes.
             pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
+                self.row().0
             }
 
             /// Returns the severity of everything of this kind.
             pub const fn severity(self) -> $crate::declaration::Severity {
-                match self {
-                    $(Self::$variant => $crate::declaration::Severity::$severity,)*
-                }
+                self.row().1
             }
 
             /// Returns the meaning as a sentence.
             pub const fn meaning(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $meaning,)*
-                }
+                self.row().2
             }
         }
 

@@ -2,17 +2,15 @@
 
 use super::report::AuditReport;
 use super::rules::{AuditRule, ObjectFinding, title};
-use super::tally::{AuditEnd, Tally};
+use super::tally::Tally;
 use crate::input::require::RequireArg;
-use crate::report::exit::{self, Verdict};
-use crate::report::output;
+use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::sarif::FilePlace;
-use anyhow::bail;
+use crate::report::{Verdict, output};
 use indicatif::ProgressBar;
 use kube_unions_api::ListedObject;
 use kube_unions_core::admission::StoredObject;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
-use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_manifests::counts::count;
 use std::fmt::Display;
@@ -25,7 +23,7 @@ pub(super) struct Auditor {
     /// The first problems that kept something from being audited. Each was printed when it occurred.
     problems: Vec<String>,
     /// The number of all problems.
-    problem_count: u64,
+    problem_count: usize,
 }
 
 /// Most problems that the report repeats at its end.
@@ -107,26 +105,20 @@ impl Auditor {
     /// Closes the report and prints the summary. `interrupted` says how far the audit came.
     pub(super) fn finish(self, interrupted: Option<String>) -> anyhow::Result<Verdict> {
         let Self { report, require, tally, mut problems, problem_count } = self;
-        problems.extend(interrupted.as_ref().map(|progress| format!("interrupted {progress}")));
-        let nothing = tally.objects == 0 && problems.is_empty();
-        let verdict = if nothing { require.verdict() } else { Verdict::rejected_if(tally.invalid > 0) };
-        let code = if problems.is_empty() { verdict.code() } else { exit::FAILED };
-        report.close(&AuditEnd { tally, problems: &problems, code })?;
-        if nothing {
-            return Ok(require.warn(tally.nothing()));
-        }
-        output::note(tally.sentence());
-        match (interrupted, problem_count) {
-            (Some(progress), _) => bail!("interrupted {progress}"),
-            (None, 0) => Ok(verdict),
-            (None, some) => bail!("{} kept something from being audited", count(some, "problem")),
-        }
+        let interrupted = interrupted.map(|progress| format!("interrupted {progress}"));
+        problems.extend(interrupted.clone());
+        let failure = interrupted.map(anyhow::Error::msg).or_else(|| kept_from(problem_count, "audited"));
+        let nothing = (tally.objects == 0 && failure.is_none()).then(|| tally.nothing());
+        let conclusion = Conclusion::new(require, nothing, tally.invalid > 0, tally.sentence());
+        let conclusion = conclusion.beside(problems, failure);
+        report.close(&tally, &conclusion)?;
+        conclusion.end()
     }
 }
 
 /// Prints a warning if declarations have errors.
 pub(super) fn warn_of_faults(catalog: &Catalog, where_to_look: &str) {
-    let errors = catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error).count();
+    let errors = catalog.errors();
     if errors > 0 {
         let faults = count(errors, "fault");
         output::warn(format_args!("{faults} in declarations of unions; {where_to_look}"));

@@ -4,7 +4,8 @@ mod table;
 
 use super::AuditFormat;
 use super::rules::{AuditRule, Impact, ObjectFinding};
-use super::tally::AuditEnd;
+use super::tally::Tally;
+use crate::report::conclusion::Conclusion;
 use crate::report::json_list::{JsonList, present};
 use crate::report::output;
 use crate::report::sarif::SarifLog;
@@ -78,18 +79,18 @@ impl AuditReport {
     }
 
     /// Writes the rest. The whole report is well formed then.
-    pub(super) fn close(mut self, end: &AuditEnd<'_>) -> anyhow::Result<()> {
+    pub(super) fn close(mut self, tally: &Tally, conclusion: &Conclusion) -> anyhow::Result<()> {
         match &mut self {
             Self::Table(_) => {}
             Self::Json(list) => {
-                let mut summary = serde_json::to_value(end.tally)?;
+                let mut summary = serde_json::to_value(tally)?;
                 if let Some(members) = summary.as_object_mut() {
-                    members.insert("complete".to_owned(), end.problems.is_empty().into());
-                    members.insert("notAudited".to_owned(), end.problems.into());
+                    members.insert("complete".to_owned(), conclusion.problems.is_empty().into());
+                    members.insert("notAudited".to_owned(), conclusion.problems.clone().into());
                 }
                 list.end(&format!(",\n  \"summary\": {summary}\n}}\n"));
             }
-            Self::Sarif(log) => log.end(end.problems, end.code),
+            Self::Sarif(log) => log.end(conclusion),
         }
         self.flush(None)
     }

@@ -122,7 +122,7 @@ impl AuditRule {
     }
 
     pub(super) fn sarif(self) -> SarifRule {
-        SarifRule { id: self.id, description: self.description, level: self.impact.row().1 }
+        (self.id, self.impact.row().1, self.description)
     }
 }
 

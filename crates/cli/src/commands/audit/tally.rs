@@ -1,4 +1,4 @@
-//! Counts audited objects and their findings, and the end of an audit.
+//! Counts audited objects and their findings.
 
 use kube_unions_manifests::counts::{count, grouped};
 use serde::Serialize;
@@ -20,15 +20,6 @@ pub(super) struct Tally {
     /// Documents in files whose kind has no unions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) passed_over: Option<u64>,
-}
-
-/// The end of an audit, as its report tells it.
-pub(super) struct AuditEnd<'e> {
-    pub(super) tally: Tally,
-    /// The reasons why something was not audited.
-    pub(super) problems: &'e [String],
-    /// The exit code.
-    pub(super) code: u8,
 }
 
 impl Tally {

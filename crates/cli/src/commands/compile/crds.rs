@@ -11,7 +11,7 @@ use super::arguments::CompileArgs;
 use super::source::CompileSource;
 use crate::input::crd::{self, EditableCrd};
 use crate::input::manifest::{self, Document, Edit, EditedFile, ManifestFile, Stream};
-use crate::report::{Verdict, output};
+use crate::report::{Verdict, json_list, output};
 use anyhow::{Context, bail};
 use kube::Client;
 use kube_unions_command::files::StagedFile;
@@ -264,7 +264,7 @@ pub(super) async fn write_schemas(
             }
             output::note(format_args!("wrote {} to {}", count(files.len(), "schema"), directory.display()));
         }
-        (None, Some((_, schema))) if files.len() == 1 => output::print(text(schema)?)?,
+        (None, Some((_, schema))) if files.len() == 1 => output::print(json_list::pretty(schema)?)?,
         (None, None) => {}
         (None, Some(_)) => {
             bail!("{} are more than one document: name a directory with --output-dir", count(files.len(), "schema"))
@@ -309,12 +309,8 @@ impl JsonSchemas<'_> {
     }
 }
 
-fn text(schema: &Value) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(schema)? + "\n")
-}
-
 fn stage(path: &Path, schema: &Value) -> anyhow::Result<StagedFile> {
-    let text = text(schema)?;
+    let text = json_list::pretty(schema)?;
     let folder = path.parent().unwrap_or(path);
     let staged = fs::create_dir_all(folder).and_then(|()| StagedFile::of_output(path, text.as_bytes()));
     staged.with_context(|| format!("cannot write `{}`", path.display()))

@@ -14,6 +14,7 @@ use crate::input::kinds::{self, BuiltinUnionsArg};
 use crate::input::manifest::{self, Document, Problem};
 use crate::input::require::RequireArg;
 use crate::input::values::ObjectFormat;
+use crate::report::conclusion::Conclusion;
 use crate::report::output::{self, Paint};
 use crate::report::{Verdict, diagnostic};
 use anyhow::{Context, bail};
@@ -79,16 +80,15 @@ pub(in crate::commands) fn run(
         count(lists, "merging list"),
         count(unions, "union"),
     ));
-    if diagnostics.iter().any(diagnostic::Diagnostic::is_error) {
-        return Ok(Verdict::Rejected);
-    }
-    if lists == 0 {
-        return Ok(require.warn(format_args!(
+    let rejected = diagnostics.iter().any(diagnostic::Diagnostic::is_error);
+    let nothing = || {
+        format!(
             "nothing merges by a key: the schemas in {} have no list with `x-kubernetes-list-type: map` or `set`",
             manifest::list(from)
-        )));
-    }
-    Ok(Verdict::Accepted)
+        )
+    };
+    let nothing = (lists == 0 && !rejected).then(nothing);
+    Conclusion::new(require, nothing, rejected, String::new()).end()
 }
 
 /// Returns an error about a schema with its position.

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use kube::Client;
 use kube_unions_api::LiveError;
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::declaration::{Fault, FaultOfVersions, Severity};
+use kube_unions_core::declaration::FaultOfVersions;
 use kube_unions_policies::KubernetesVersion;
 use std::collections::BTreeSet;
 
@@ -78,9 +78,8 @@ impl CompileSource {
             learnt.lacking.iter().map(|(subject, reason)| format!("{} {subject}: {reason}", paint.error("error:")));
         let groups = FaultOfVersions::group(learnt.catalog.faults());
         let faults: BTreeSet<String> = groups.iter().map(|group| line(group, paint)).collect();
-        let is_error = |fault: &Fault| fault.severity() == Severity::Error;
         Ok(Self {
-            has_errors: !learnt.lacking.is_empty() || learnt.catalog.faults().iter().any(is_error),
+            has_errors: !learnt.lacking.is_empty() || learnt.catalog.errors() > 0,
             faults: gaps.chain(faults).collect(),
             catalog: learnt.catalog,
             files: Vec::new(),

@@ -6,10 +6,12 @@
 use super::GenerateArgs;
 use super::finding::{CrdSubject, ReportedFinding, Standing};
 use crate::input::values::FindingsFormat;
+use crate::report::conclusion::Conclusion;
 use crate::report::diagnostic::painted;
 use crate::report::output::{self, Paint};
-use crate::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
+use crate::report::sarif::{FilePlace, SarifFinding};
 use crate::report::tree::{self, ChoiceItem, MemberItem};
+use crate::report::{findings, json_list};
 use kube_unions_core::declaration::Definition;
 use kube_unions_go::{Derivation, FindingKind, FoundBy, GoFinding, MarkedUnion, Packages, Position};
 use kube_unions_manifests::counts::count;
@@ -105,33 +107,21 @@ impl Report {
         self.kinds.iter().all(|kind| kind.derivation.unions.is_empty()) && !self.findings.iter().any(counts)
     }
 
-    /// Prints the report. `problems` are the inputs that could not be read, and `code` is the exit code.
-    pub(super) fn print(
-        &self,
-        format: FindingsFormat,
-        to_stdout: bool,
-        problems: &[String],
-        code: u8,
-    ) -> anyhow::Result<()> {
-        let paint = || if to_stdout { Paint::of(&std::io::stdout()) } else { Paint::of(&std::io::stderr()) };
-        let text = match format {
-            FindingsFormat::Text => self.text(paint()),
-            FindingsFormat::Json => self.json()?,
-            FindingsFormat::Sarif => self.sarif(problems, code)?,
+    /// Prints the report, to standard error if there are manifests on standard output.
+    pub(super) fn print(&self, format: FindingsFormat, to_stdout: bool, conclusion: &Conclusion) -> anyhow::Result<()> {
+        let paint = if to_stdout { Paint::of(&std::io::stdout()) } else { Paint::of(&std::io::stderr()) };
+        let json = || {
+            let kinds: Vec<Value> = self.kinds.iter().map(kind).collect();
+            let findings: Vec<Value> = self.findings.iter().map(finding).collect();
+            json_list::pretty(&json!({"kinds": kinds, "findings": findings}))
         };
+        let (rules, results) = (FindingKind::ALL.iter().map(|rule| rule.row()), self.findings.iter().map(result));
+        let text = findings::report(format, paint, conclusion, |paint| self.text(paint), json, rules, results)?;
         if to_stdout {
             return output::print_text(text);
         }
         text.lines().for_each(output::note);
         Ok(())
-    }
-}
-
-impl Report {
-    fn json(&self) -> serde_json::Result<String> {
-        let kinds: Vec<Value> = self.kinds.iter().map(kind).collect();
-        let findings: Vec<Value> = self.findings.iter().map(finding).collect();
-        Ok(serde_json::to_string_pretty(&json!({"kinds": kinds, "findings": findings}))? + "\n")
     }
 }
 
@@ -200,17 +190,6 @@ fn finding(reported: &ReportedFinding) -> Value {
         "standing": reported.standing,
         "message": message,
     })
-}
-
-impl Report {
-    fn sarif(&self, problems: &[String], code: u8) -> serde_json::Result<String> {
-        let rules = FindingKind::ALL.iter().map(|kind| SarifRule {
-            id: kind.name(),
-            description: kind.meaning(),
-            level: kind.severity(),
-        });
-        sarif::log(rules, self.findings.iter().map(result), problems, code)
-    }
 }
 
 fn result(reported: &ReportedFinding) -> SarifFinding<'_> {

@@ -4,7 +4,7 @@ use crate::input::kinds::{self, Assembly, BuiltinUnionsArg};
 use crate::input::manifest::{self, Document, Problem};
 use crate::report::diagnostic::{self, Diagnostic};
 use crate::report::output;
-use kube_unions_core::declaration::{FaultKind, Severity};
+use kube_unions_core::declaration::FaultKind;
 use kube_unions_manifests::counts::count;
 use std::path::PathBuf;
 
@@ -49,7 +49,7 @@ impl OlderFiles {
         if self.paths.is_empty() {
             return Ok(None);
         }
-        let errors = self.assembly.catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error).count();
+        let errors = self.assembly.catalog.errors();
         let paths = manifest::list(&self.paths);
         if errors > 0 {
             output::warn(format_args!(

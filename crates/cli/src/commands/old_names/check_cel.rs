@@ -7,12 +7,12 @@ use crate::input::manifest;
 use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
 use crate::report::Verdict;
-use crate::report::exit::FAILED;
+use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::output::{self, Paint};
-use crate::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
-use anyhow::bail;
+use crate::report::sarif::{FilePlace, SarifFinding};
+use crate::report::{findings, json_list};
+use anyhow::anyhow;
 use clap::Args;
-use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
 use kube_unions_manifests::counts::{count, grouped};
 use std::collections::BTreeSet;
@@ -42,39 +42,32 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
     let definitions = subjects::definitions(&assembly);
     let compared = compared(&assembly, &definitions);
     let is = |wanted: RuleVerdict| compared.iter().any(|union| union.verdicts.contains(&wanted));
-    let disagrees = is(RuleVerdict::TooWeak) || is(RuleVerdict::TooStrong);
-    let nothing = problems.is_empty()
+    let rejected = is(RuleVerdict::TooWeak) || is(RuleVerdict::TooStrong);
+    let is_nothing = problems.is_empty()
         && compared.iter().all(|union| union.verdicts.iter().all(|verdict| *verdict == RuleVerdict::NoRules));
-    let code = match problems.is_empty() {
-        true if disagrees => Verdict::Rejected.code(),
-        true if nothing => arguments.require.verdict().code(),
-        true if !is(RuleVerdict::Undecided) => Verdict::Accepted.code(),
-        _ => FAILED,
+    let missing = assembly.missing(&paths).filter(|_| problems.is_empty());
+    let undecided = || {
+        let undecided = is(RuleVerdict::Undecided) && !rejected;
+        undecided.then(|| anyhow!("some unions are undecided: rewrite the rules named above, or test them by hand"))
     };
-    print(&compared, arguments.output, &problems, code)?;
-
-    let faults = assembly.catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error).count();
-    if faults > 0 {
+    let sentence = sentence(definitions.len(), &compared);
+    let nothing = (is_nothing && missing.is_none()).then(|| format!("nothing to compare: {sentence}"));
+    let summary = if missing.is_some() { String::new() } else { sentence };
+    let failure = kept_from(problems.len(), "checked").or(missing.map(anyhow::Error::msg)).or_else(undecided);
+    let conclusion = Conclusion::new(arguments.require, nothing, rejected, summary).beside(problems, failure);
+    output::print_text(findings::report(
+        arguments.output,
+        Paint::of(&std::io::stdout()),
+        &conclusion,
+        |paint| compared.iter().map(|union| union.lines(paint)).collect(),
+        || json_list::pretty(&compared),
+        RuleVerdict::ALL.iter().filter(|verdict| **verdict != RuleVerdict::Agrees).map(|verdict| verdict.row()),
+        compared.iter().flat_map(|union| union.findings().into_iter().map(|it| union.result(it))),
+    )?)?;
+    if assembly.catalog.errors() > 0 {
         output::note("some unions were left out because of faults: see `kube-unions lint` with the same files");
     }
-    if let Some(missing) = assembly.missing(&paths)
-        && problems.is_empty()
-    {
-        bail!(missing);
-    }
-    let sentence = sentence(definitions.len(), &compared);
-    if nothing {
-        return Ok(arguments.require.warn(format_args!("nothing to compare: {sentence}")));
-    }
-    output::note(sentence);
-    match problems.len() {
-        0 if disagrees => Ok(Verdict::Rejected),
-        0 if is(RuleVerdict::Undecided) => {
-            bail!("some unions are undecided: rewrite the rules named above, or test them by hand")
-        }
-        0 => Ok(Verdict::Accepted),
-        some => bail!("{} kept something from being checked", count(some, "problem")),
-    }
+    conclusion.end()
 }
 
 /// Returns the summary, for example `3 CRDs, 5 unions: 4 agree, 1 too weak`.
@@ -88,24 +81,6 @@ fn sentence(definitions: usize, compared: &[ComparedUnion<'_>]) -> String {
     let counts: Vec<String> = counts.collect();
     let colon = if counts.is_empty() { "" } else { ": " };
     format!("{}, {}{colon}{}", count(definitions, "CRD"), count(compared.len(), "union"), counts.join(", "))
-}
-
-/// Prints the comparisons. `problems` kept something from being checked, and `code` is the exit code.
-fn print(compared: &[ComparedUnion<'_>], format: FindingsFormat, problems: &[String], code: u8) -> anyhow::Result<()> {
-    let text = match format {
-        FindingsFormat::Text => {
-            let paint = Paint::of(&std::io::stdout());
-            compared.iter().map(|union| union.lines(paint)).collect()
-        }
-        FindingsFormat::Json => serde_json::to_string_pretty(compared)? + "\n",
-        FindingsFormat::Sarif => {
-            let results = compared.iter().flat_map(|union| union.findings().into_iter().map(|it| union.result(it)));
-            let verdicts = RuleVerdict::ALL.iter().filter(|verdict| **verdict != RuleVerdict::Agrees);
-            let rules = verdicts.map(|it| SarifRule { id: it.name(), description: it.meaning(), level: it.severity() });
-            sarif::log(rules, results, problems, code)?
-        }
-    };
-    output::print_text(text)
 }
 
 impl<'s> ComparedUnion<'s> {

@@ -7,35 +7,25 @@ use super::remedies::Remedy;
 use super::renderings::PreviewCounts;
 use super::trial::MemberOrigin;
 use crate::input::values::FindingsFormat;
+use crate::report::conclusion::Conclusion;
 use crate::report::diagnostic::painted;
+use crate::report::findings;
 use crate::report::json_list::{JsonList, present};
 use crate::report::output::{self, Paint};
-use crate::report::sarif::{self, FilePlace, SarifFinding, SarifRule};
+use crate::report::sarif::{FilePlace, SarifFinding, SarifRule};
 use kube_unions_core::declaration::Severity;
 use serde_json::{Value, json};
 
 /// The rules of findings.
 const RULES: [SarifRule; 4] = [
-    SarifRule {
-        id: "union-refused",
-        description: "The API server refuses the apply, because a union is invalid afterwards.",
-        level: Severity::Error,
-    },
-    SarifRule {
-        id: "union-stored-invalid",
-        description: "The apply stores an invalid union, and nothing refuses it.",
-        level: Severity::Error,
-    },
-    SarifRule {
-        id: "union-undecided",
-        description: "A union is invalid after the apply, and it is not known whether the API server refuses it.",
-        level: Severity::Warning,
-    },
-    SarifRule {
-        id: "null-refused",
-        description: "The API server refuses the null that a server-side apply leaves.",
-        level: Severity::Error,
-    },
+    ("union-refused", Severity::Error, "The API server refuses the apply, because a union is invalid afterwards."),
+    ("union-stored-invalid", Severity::Error, "The apply stores an invalid union, and nothing refuses it."),
+    (
+        "union-undecided",
+        Severity::Warning,
+        "A union is invalid after the apply, and it is not known whether the API server refuses it.",
+    ),
+    ("null-refused", Severity::Error, "The API server refuses the null that a server-side apply leaves."),
 ];
 
 fn rule_of(enforcement: &ApiServerAnswer) -> SarifRule {
@@ -48,32 +38,27 @@ fn rule_of(enforcement: &ApiServerAnswer) -> SarifRule {
     }
 }
 
-/// Prints the report. `code` is the exit code.
+/// Prints the report.
 pub(super) fn print(
     way: ApplyWay,
     predicted: &[PredictedFault<'_>],
     format: FindingsFormat,
     counts: &PreviewCounts,
-    problems: &[String],
-    code: u8,
+    conclusion: &Conclusion,
 ) -> anyhow::Result<()> {
-    output::print_text(match format {
-        FindingsFormat::Text => {
-            let paint = Paint::of(&std::io::stdout());
-            predicted.iter().map(|union| text(way, union, paint)).collect()
+    let json = || {
+        let mut list = JsonList::begin(format!("{{\n  \"as\": \"{}\",\n  \"findings\": [", way.name()), "  ");
+        predicted.iter().try_for_each(|union| list.push(&json_of(way, union)))?;
+        let mut summary = serde_json::to_value(counts)?;
+        if let Some(members) = summary.as_object_mut() {
+            members.insert("problems".to_owned(), conclusion.problems.clone().into());
         }
-        FindingsFormat::Json => {
-            let mut list = JsonList::begin(format!("{{\n  \"as\": \"{}\",\n  \"findings\": [", way.name()), "  ");
-            predicted.iter().try_for_each(|union| list.push(&json_of(way, union)))?;
-            let mut summary = serde_json::to_value(counts)?;
-            if let Some(members) = summary.as_object_mut() {
-                members.insert("problems".to_owned(), problems.into());
-            }
-            list.end(&format!(",\n  \"summary\": {summary}\n}}\n"));
-            list.text
-        }
-        FindingsFormat::Sarif => sarif::log(RULES, predicted.iter().map(|union| result(way, union)), problems, code)?,
-    })
+        list.end(&format!(",\n  \"summary\": {summary}\n}}\n"));
+        Ok(list.text)
+    };
+    let text = |paint| predicted.iter().map(|union| text(way, union, paint)).collect();
+    let (paint, results) = (Paint::of(&std::io::stdout()), predicted.iter().map(|union| result(way, union)));
+    output::print_text(findings::report(format, paint, conclusion, text, json, RULES, results)?)
 }
 
 fn place<'p>(union: &PredictedFault<'p>) -> FilePlace<'p> {
@@ -91,10 +76,10 @@ fn title(union: &PredictedFault<'_>) -> String {
 }
 
 fn text(way: ApplyWay, union: &PredictedFault<'_>, paint: Paint) -> String {
-    let rule = rule_of(&union.enforcement);
+    let (_, level, _) = rule_of(&union.enforcement);
     let head = paint.strong(&format!("{}:", place(union)));
     let mut lines =
-        vec![format!("{head} {}: {}: {} {}", title(union), union.field, painted(rule.level, paint), message(union))];
+        vec![format!("{head} {}: {}: {} {}", title(union), union.field, painted(level, paint), message(union))];
     lines.extend(reason(way, union));
     lines.extend(union.remedies.iter().map(|remedy| format!("helps: {}", advice(way, remedy))));
     lines.extend(futile(way, union));
@@ -166,7 +151,7 @@ fn json_of(way: ApplyWay, union: &PredictedFault<'_>) -> Value {
         json!({"how": how, "text": advice(way, remedy)})
     });
     present(json!({
-        "rule": rule_of(&union.enforcement).id,
+        "rule": rule_of(&union.enforcement).0,
         "apiVersion": union.document.api_version,
         "kind": union.document.kind,
         "namespace": union.document.namespace,
@@ -184,10 +169,10 @@ fn json_of(way: ApplyWay, union: &PredictedFault<'_>) -> Value {
 }
 
 fn result<'p>(way: ApplyWay, union: &PredictedFault<'p>) -> SarifFinding<'p> {
-    let rule = rule_of(&union.enforcement);
+    let (rule, level, _) = rule_of(&union.enforcement);
     let helps = union.remedies.iter().map(|remedy| format!(". Helps: {}", advice(way, remedy)));
     let reason = reason(way, union).map(|reason| format!(". {reason}"));
     let message = [message(union)].into_iter().chain(reason).chain(helps).collect();
     let full = format!("{}: {}", title(union), union.field);
-    SarifFinding::new(rule.id, rule.level, &union.field, full, message, Some(place(union)))
+    SarifFinding::new(rule, level, &union.field, full, message, Some(place(union)))
 }

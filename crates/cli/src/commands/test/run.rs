@@ -8,7 +8,6 @@ use crate::input::manifest::{self, Document, Problem};
 use crate::input::values::Subresource;
 use kube_unions_core::admission::{Phase, Review, ReviewOutcome};
 use kube_unions_core::causes::with_causes;
-use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
 use kube_unions_core::union::Part;
 use kube_unions_manifests::counts::{count, grouped};
@@ -195,9 +194,8 @@ fn without_union(write: &TestedWrite, new: &Document, kinds: &Assembly) -> Optio
         None => {
             let near = KnownKinds::new(kinds.kinds()).meant(new);
             let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            let faults = kinds.catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error);
-            let faults =
-                if faults.count() > 0 { "; `kube-unions lint` shows the faults of the declarations" } else { "" };
+            let has_errors = kinds.catalog.errors() > 0;
+            let faults = if has_errors { "; `kube-unions lint` shows the faults of the declarations" } else { "" };
             format!("`{kind}` of `{api_version}` has no union here{near}{faults}")
         }
     };
