@@ -24,7 +24,7 @@ use self::cells::{Cell, cells};
 use self::player::{Case, Played, play};
 use self::rows::{Answer, Enforcement};
 use self::server::Server;
-use crate::cluster::say;
+use crate::support::cluster::say;
 
 #[test]
 fn every_cell_of_the_matrix_holds_with_the_webhook() {

@@ -12,11 +12,11 @@ use std::thread;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::kind::{Kind, parse};
-use crate::kubectl::Output;
-use crate::version::{Feature, lacks};
-use crate::webhook::{binary, kube_unions};
+use crate::support::cluster::Cluster;
+use crate::support::kind::{Kind, parse};
+use crate::support::kubectl::Output;
+use crate::support::version::{Feature, lacks};
+use crate::support::webhook::{binary, kube_unions};
 use fixtures::wait::{SETTLED, eventually};
 
 /// Several pages.

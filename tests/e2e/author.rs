@@ -11,11 +11,11 @@ use std::sync::OnceLock;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceValidation;
 use serde_json::{Value, json};
 
-use crate::cluster::AnyCluster;
-use crate::kind::{Kind, parse};
-use crate::kubectl::run;
-use crate::process::example;
-use crate::webhook::kube_unions;
+use crate::support::cluster::AnyCluster;
+use crate::support::kind::{Kind, parse};
+use crate::support::kubectl::run;
+use crate::support::process::example;
+use crate::support::webhook::kube_unions;
 use fixtures::wait::steadily;
 
 /// Returns the sample's kind, enforced on the cluster that the tests share.

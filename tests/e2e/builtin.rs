@@ -8,11 +8,11 @@ use std::sync::OnceLock;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
-use crate::cluster::{AnyCluster, Cluster, is_left_out};
-use crate::http::{Answer, Client};
-use crate::kubectl::Kubectl;
 use crate::presets::switch_policies_on;
-use crate::version::{Feature, lacks};
+use crate::support::cluster::{AnyCluster, Cluster, is_left_out};
+use crate::support::http::{Answer, Client};
+use crate::support::kubectl::Kubectl;
+use crate::support::version::{Feature, lacks};
 use fixtures::api_server::DECLARATIONS;
 use fixtures::wait::{SETTLED, eventually, for_some};
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::builtin::{BuiltIn, Objects, PRESETS, collection, path};
-use crate::cluster::some_or_all;
-use crate::kind::documents;
-use crate::kubectl::Output;
-use crate::version::Feature;
+use crate::support::cluster::some_or_all;
+use crate::support::kind::documents;
+use crate::support::kubectl::Output;
+use crate::support::version::Feature;
 use fixtures::wait::{SETTLED, eventually, for_some};
 
 const PROMISED: Duration = Duration::from_secs(1);

@@ -12,15 +12,15 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, some_or_all};
-use crate::control_plane::ControlPlane;
-use crate::http::Answer;
-use crate::kind::Kind;
-use crate::kubectl::Kubectl;
-use crate::process::Workspace;
 use crate::registration::{self, KINDS, certificates, decoded, with_rights};
-use crate::tls;
-use crate::webhook::Webhook;
+use crate::support::cluster::{Cluster, some_or_all};
+use crate::support::control_plane::ControlPlane;
+use crate::support::http::Answer;
+use crate::support::kind::Kind;
+use crate::support::kubectl::Kubectl;
+use crate::support::process::Workspace;
+use crate::support::tls;
+use crate::support::webhook::Webhook;
 use fixtures::certificates::TestAuthority;
 use fixtures::wait::{SETTLED, eventually};
 

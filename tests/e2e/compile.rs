@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{AnyCluster, Cluster, DECLARATIONS, is_left_out};
-use crate::control_plane::ControlPlane;
-use crate::kind::{Kind, SAMPLES, documents};
-use crate::kubectl::Output;
-use crate::version::{Feature, lacks};
-use crate::webhook::kube_unions;
+use crate::support::cluster::{AnyCluster, Cluster, DECLARATIONS, is_left_out};
+use crate::support::control_plane::ControlPlane;
+use crate::support::kind::{Kind, SAMPLES, documents};
+use crate::support::kubectl::Output;
+use crate::support::version::{Feature, lacks};
+use crate::support::webhook::kube_unions;
 use fixtures::reviews::declaration;
 use fixtures::wait::eventually;
 

@@ -14,15 +14,15 @@ use serde_json::Value;
 
 pub(crate) use self::cases::definitions_of;
 use self::cases::{Case, Kind, Outcome, Row, cases, kinds};
-use crate::background::in_parallel;
-use crate::cluster::{Cluster, is_left_out, say, some_or_all};
-use crate::http::{Answer, Client};
-use crate::kind::spec;
 use crate::presets::{nest, presets_in};
 use crate::preview::{Upgrade, predict};
-use crate::process::Workspace;
+use crate::support::background::in_parallel;
+use crate::support::cluster::{Cluster, is_left_out, say, some_or_all};
+use crate::support::http::{Answer, Client};
+use crate::support::kind::spec;
+use crate::support::process::Workspace;
+use crate::support::webhook::kube_unions;
 use crate::switches::Way;
-use crate::webhook::kube_unions;
 use fixtures::wait::{SETTLED, eventually};
 
 /// The folder of the presets for the CRDs of other projects.

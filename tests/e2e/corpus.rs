@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::builtin::{BuiltIn, Objects};
-use crate::http::Answer;
+use crate::support::http::Answer;
 
 #[test]
 fn what_is_valid_is_stored_as_without_the_webhook() {

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{AnyCluster, Cluster};
-use crate::kind::{Kind, annotate, parse};
-use crate::load::{Load, Outcome};
+use crate::support::cluster::{AnyCluster, Cluster};
+use crate::support::kind::{Kind, annotate, parse};
+use crate::support::load::{Load, Outcome};
 use fixtures::wait::{SETTLED, eventually};
 
 const CANARY_MISSING: &str = "spec.strategy.canary: Required value: must be specified when `type` is \"Canary\"";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::kind::{Kind, parse};
+use crate::support::kind::{Kind, parse};
 use fixtures::wait::{SETTLED, steadily};
 
 /// The cases of each sample that tell: one that is normalised, which takes the mutating phase, and one that is

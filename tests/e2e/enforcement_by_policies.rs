@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::http::Client;
-use crate::kind::Kind;
 use crate::registration::with_rights;
+use crate::support::cluster::Cluster;
+use crate::support::http::Client;
+use crate::support::kind::Kind;
+use crate::support::version::{Feature, lacks};
+use crate::support::webhook::Webhook;
 use crate::takeover;
-use crate::version::{Feature, lacks};
-use crate::webhook::Webhook;
 use fixtures::crds;
 use fixtures::reviews::declaration;
 use fixtures::wait::eventually;
@@ -151,7 +151,7 @@ fn policies_follow_a_crd_that_appears_changes_and_goes_and_the_webhook_has_the_r
     let excluded = ["--exclude-namespace", "kube-system", "kube-unions"];
     for (ratcheting, number) in [("--ratcheting=enabled", 2), ("--ratcheting=warn", 3)] {
         let check = [&["compile", "--to=policies", "--check", ratcheting, &kubeconfig][..], &excluded].concat();
-        let checked = crate::webhook::kube_unions(&check, "").accepted();
+        let checked = crate::support::webhook::kube_unions(&check, "").accepted();
         assert_eq!(checked.stdout, format!("{number} policies of 1 kind are up to date\n"));
     }
     // The API server learns of the webhook's end in the background.
@@ -275,9 +275,9 @@ fn two_replicas_write_each_object_once_and_declarations_other_writers_and_a_swit
     let kubeconfig = cluster.control_plane.admin_kubeconfig();
     let kubeconfig = kubeconfig.to_str().unwrap();
     let removal = ["unregister", "--kubeconfig", kubeconfig, "--installation=else/else"];
-    crate::webhook::kube_unions(&removal, "").accepted();
+    crate::support::webhook::kube_unions(&removal, "").accepted();
     assert!(!policies(&client).is_empty(), "another installation keeps them");
-    let output = crate::webhook::kube_unions(&removal[..3], "").accepted();
+    let output = crate::support::webhook::kube_unions(&removal[..3], "").accepted();
     assert!(policies(&client).is_empty());
     assert!(output.stderr.contains("deleted ValidatingAdmissionPolicyBinding `unions-"), "{output:?}");
 }

@@ -30,8 +30,8 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
-use crate::background::Servers;
-use crate::control_plane::ControlPlane;
+use crate::support::background::Servers;
+use crate::support::control_plane::ControlPlane;
 use fixtures::api_server::DEFINITIONS;
 use passage::Passage;
 

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::cluster::AnyCluster;
-use crate::http::Answer;
-use crate::kind::{self, parse};
-use crate::load::causes;
-use crate::resource::Resource;
-use crate::version::Feature;
-use crate::webhook::kube_unions;
+use crate::support::cluster::AnyCluster;
+use crate::support::http::Answer;
+use crate::support::kind::{self, parse};
+use crate::support::load::causes;
+use crate::support::resource::Resource;
+use crate::support::version::Feature;
+use crate::support::webhook::kube_unions;
 use fixtures::wait::{SETTLED, eventually, steadily};
 
 #[test]

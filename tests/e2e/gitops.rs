@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 
 use self::cases::{Case, Expected, Stored, install};
 use crate::builtin::{BuiltIn, POLICIES};
-use crate::cluster::{AnyCluster, Cluster, say};
-use crate::kubectl::{Kubectl, run};
-use crate::process::{Workspace, go_gitops};
-use crate::version::{Feature, lacks};
-use crate::webhook::kube_unions;
+use crate::support::cluster::{AnyCluster, Cluster, say};
+use crate::support::kubectl::{Kubectl, run};
+use crate::support::process::{Workspace, go_gitops};
+use crate::support::version::{Feature, lacks};
+use crate::support::webhook::kube_unions;
 use fixtures::wait::eventually;
 
 /// The deadline of work that the API server does in the background, far above the usual time. The converter of mutating policies

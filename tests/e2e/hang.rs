@@ -8,14 +8,14 @@ use std::time::Duration;
 use fixtures::api_server::{DECLARATIONS, DEFINITIONS};
 use serde_json::{Value, json};
 
-use crate::cluster::{AnyCluster, Cluster, some_or_all};
-use crate::control_plane::ControlPlane;
 use crate::faults::{Effect, Proxy, Requests};
-use crate::kind::Kind;
-use crate::lending::Lent;
-use crate::process::{Process, Workspace};
 use crate::registration::decoded;
-use crate::webhook::{Webhook, binary};
+use crate::support::cluster::{AnyCluster, Cluster, some_or_all};
+use crate::support::control_plane::ControlPlane;
+use crate::support::kind::Kind;
+use crate::support::lending::Lent;
+use crate::support::process::{Process, Workspace};
+use crate::support::webhook::{Webhook, binary};
 use fixtures::reviews::{declaration, review_text};
 use fixtures::wait::{SOON, eventually};
 

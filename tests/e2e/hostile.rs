@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::cluster::Cluster;
-use crate::webhook::kube_unions;
+use crate::support::cluster::Cluster;
+use crate::support::webhook::kube_unions;
 use fixtures::crds;
 use fixtures::terminal::is_raw;
 use fixtures::wait::{SETTLED, eventually};

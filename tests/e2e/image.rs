@@ -12,13 +12,13 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use crate::cluster::{Cluster, say};
 use crate::enforcement;
-use crate::http::Client;
-use crate::kind::Kind;
-use crate::pki::ServingCertificate;
-use crate::process::{self, Process, Workspace};
-use crate::webhook::{Endpoint, listening};
+use crate::support::cluster::{Cluster, say};
+use crate::support::http::Client;
+use crate::support::kind::Kind;
+use crate::support::pki::ServingCertificate;
+use crate::support::process::{self, Process, Workspace};
+use crate::support::webhook::{Endpoint, listening};
 use fixtures::certificates::TestAuthority;
 
 const RUN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/image/run.sh");

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::cluster::Cluster;
-use crate::kind::{Kind, annotate, parse};
 use crate::registration::with_rights;
-use crate::webhook::REVIEWS;
+use crate::support::cluster::Cluster;
+use crate::support::kind::{Kind, annotate, parse};
+use crate::support::webhook::REVIEWS;
 use fixtures::wait::{SETTLED, eventually};
 
 const ANNOTATION: &str = "/metadata/annotations/kube-unions.dev~1unions";

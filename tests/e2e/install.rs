@@ -1,6 +1,6 @@
 //! `manifests/webhook`, installed as its README says, on an API server without nodes. Its rights are those of the chart: `chart::rights`.
 
-use crate::cluster::Cluster;
+use crate::support::cluster::Cluster;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/webhook");
 

@@ -10,12 +10,12 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::assets;
-use crate::cluster::is_left_out;
-use crate::kind::documents;
-use crate::kubectl::{self, Output};
-use crate::process::Workspace;
-use crate::webhook::kube_unions;
+use crate::support::assets;
+use crate::support::cluster::is_left_out;
+use crate::support::kind::documents;
+use crate::support::kubectl::{self, Output};
+use crate::support::process::Workspace;
+use crate::support::webhook::kube_unions;
 
 const CRD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/kustomize/crd.yaml");
 

@@ -16,9 +16,9 @@ mod volume;
 use std::env;
 use std::time::{Duration, Instant};
 
-use crate::cluster::say;
 use crate::enforcement_by_policies::{RIGHTS, kinds};
-use crate::writers::{Spread, Writers};
+use crate::support::cluster::say;
+use crate::support::writers::{Spread, Writers};
 use churn::Churn;
 use clocks::WrongClock;
 use fixtures::wait::{SETTLED, eventually};

@@ -12,9 +12,9 @@
 //! `KUBE_UNIONS_E2E_NODE` names the kubeconfig of a cluster with a real node, for [`node`], and `KUBE_UNIONS_E2E_IMAGE` the image that
 //! the node has. `make e2e-node` starts one.
 //!
-//! The tests of a process share one control plane and one webhook ([`cluster`]) and keep apart by API groups: each
-//! takes a sample's CRD and gives it a group of its own ([`kind`]). Whatever is started ends with the process that runs
-//! the tests, even when that is killed ([`process`]).
+//! The tests of a process share one control plane and one webhook ([`support::cluster`]) and keep apart by API groups: each
+//! takes a sample's CRD and gives it a group of its own ([`support::kind`]). Whatever is started ends with the process that runs
+//! the tests, even when that is killed ([`support::process`]).
 
 #![allow(
     clippy::unwrap_used,
@@ -24,29 +24,11 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod access;
-mod assets;
-mod background;
-mod balancer;
 mod builtin;
-mod client_side;
-mod cluster;
-mod control_plane;
 mod enforcement;
 mod faults;
-mod http;
-mod kind;
-mod kubectl;
-mod lending;
-mod load;
-mod pki;
-mod process;
-mod resource;
+mod support;
 mod switches;
-mod tls;
-mod version;
-mod webhook;
-mod writers;
 
 mod applied;
 mod audit;

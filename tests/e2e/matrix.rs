@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::AnyCluster;
-use crate::kind::{annotate, forget_unions, parse};
-use crate::resource::Resource;
+use crate::support::cluster::AnyCluster;
+use crate::support::kind::{annotate, forget_unions, parse};
+use crate::support::resource::Resource;
 use fixtures::crds::{crd, version};
 use fixtures::matrix::{Cell, Change, Client, Knows, Row, play};
 use fixtures::wait::{SETTLED, eventually};

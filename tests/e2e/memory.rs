@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::background::Background;
-use crate::cluster::some_or_all;
-use crate::process::Workspace;
-use crate::tls::Connection;
-use crate::webhook::Webhook;
+use crate::support::background::Background;
+use crate::support::cluster::some_or_all;
+use crate::support::process::Workspace;
+use crate::support::tls::Connection;
+use crate::support::webhook::Webhook;
 
 /// `ulimit -d` in KiB: 256 MiB of data, which is all of the heap and the stacks of threads.
 const LIMIT: &str = "-d 262144";

@@ -24,11 +24,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cluster::is_left_out;
-use crate::control_plane::ControlPlane;
-use crate::http::{Answer, Client};
-use crate::lending::Lent;
-use crate::version::{Feature, lacks};
+use crate::support::cluster::is_left_out;
+use crate::support::control_plane::ControlPlane;
+use crate::support::http::{Answer, Client};
+use crate::support::lending::Lent;
+use crate::support::version::{Feature, lacks};
 use fixtures::wait::eventually;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_policies::{CompiledPolicies, PolicyObject, PolicyOptions, PolicyRatcheting, PolicyTarget, compile};

@@ -26,11 +26,11 @@ use serde_json::{Value, json};
 
 use crate::chart::helm::Helm;
 use crate::chart::{CHART, RELEASE};
-use crate::cluster::{AnyCluster, say};
-use crate::kind::Kind;
-use crate::kubectl::{Kubectl, Output};
 use crate::loss::wait_for;
-use crate::writers::{Count, Spread, Writers};
+use crate::support::cluster::{AnyCluster, say};
+use crate::support::kind::Kind;
+use crate::support::kubectl::{Kubectl, Output};
+use crate::support::writers::{Count, Spread, Writers};
 use fixtures::wait::{eventually, for_some};
 
 /// The environment variables with the kubeconfig of the cluster and the image on its nodes.

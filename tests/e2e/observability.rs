@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::kind::Kind;
+use crate::support::cluster::Cluster;
+use crate::support::kind::Kind;
 
 /// A text in every value of an object here, and in nothing else.
 const SECRET: &str = "s3cret";

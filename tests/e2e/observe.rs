@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use crate::builtin::wait_for_verdict;
-use crate::cluster::{Cluster, some_or_all};
-use crate::http::Answer;
-use crate::kind::Kind;
 use crate::observability::said;
+use crate::support::cluster::{Cluster, some_or_all};
+use crate::support::http::Answer;
+use crate::support::kind::Kind;
 use fixtures::reviews::declaration;
 use fixtures::wait::{SETTLED, eventually};
 

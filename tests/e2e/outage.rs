@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::cluster::Cluster;
-use crate::kind::{self, Kind};
 use crate::registration::{self, KINDS, with_rights};
-use crate::webhook::Webhook;
+use crate::support::cluster::Cluster;
+use crate::support::kind::{self, Kind};
+use crate::support::webhook::Webhook;
 use fixtures::reviews::review_text;
 use fixtures::wait::{SETTLED, eventually};
 

@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::builtin::{self, Objects};
-use crate::cluster::Cluster;
-use crate::kind::{Kind, parse};
-use crate::kubectl::{Output, run};
-use crate::process::{example, go_example};
-use crate::webhook::kube_unions;
+use crate::support::cluster::Cluster;
+use crate::support::kind::{Kind, parse};
+use crate::support::kubectl::{Output, run};
+use crate::support::process::{example, go_example};
+use crate::support::webhook::kube_unions;
 use fixtures::wait::{SETTLED, eventually};
 
 /// Gateways in an API group of their own, without a webhook. Each test has objects of its own.

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::builtin::{condition, wait_for_verdict};
-use crate::cluster::{AnyCluster, say};
-use crate::kind::{Kind, documents, parse};
-use crate::resource::written_out;
+use crate::support::cluster::{AnyCluster, say};
+use crate::support::kind::{Kind, documents, parse};
+use crate::support::resource::written_out;
 use crate::switches::Way;
 use fixtures::crds::{crd, version};
 use fixtures::reviews::declaration;

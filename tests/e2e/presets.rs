@@ -8,9 +8,9 @@ use kube_unions_core::declaration::{Declaration, Definition, OpenApi, Severity};
 use serde_json::{Value, json};
 
 use crate::builtin::{BuiltIn, Objects, POLICIES, PRESETS, WITH_PRESETS, path};
-use crate::cluster::AnyCluster;
-use crate::kind::documents;
-use crate::version::Feature;
+use crate::support::cluster::AnyCluster;
+use crate::support::kind::documents;
+use crate::support::version::Feature;
 use fixtures::wait::{SETTLED, eventually};
 
 /// The path of the pod's spec in each kind that has one.

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 
-use crate::cluster::some_or_all;
-use crate::kind::samples;
-use crate::tls::Connection;
-use crate::webhook::Webhook;
+use crate::support::cluster::some_or_all;
+use crate::support::kind::samples;
+use crate::support::tls::Connection;
+use crate::support::webhook::Webhook;
 use fixtures::wait::eventually;
 
 /// Files that the tests of this module have open at a time, all together, with room for the others.

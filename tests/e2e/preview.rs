@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::applied::helm::Helm;
 use crate::builtin::{BuiltIn, Objects, collection, path};
-use crate::cluster::{AnyCluster, Cluster, say, some_or_all};
 use crate::presets::{Row, Then, is_validated, list, rows};
-use crate::process::Workspace;
-use crate::version::version;
-use crate::webhook::kube_unions;
+use crate::support::cluster::{AnyCluster, Cluster, say, some_or_all};
+use crate::support::process::Workspace;
+use crate::support::version::version;
+use crate::support::webhook::kube_unions;
 use fixtures::wait::{SETTLED, eventually};
 
 const INCIDENTS: &str = include_str!("preview/incidents.yaml");

@@ -5,9 +5,9 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::cluster::is_left_out;
-use crate::process::{Process, Workspace};
-use crate::webhook;
+use crate::support::cluster::is_left_out;
+use crate::support::process::{Process, Workspace};
+use crate::support::webhook;
 use fixtures::wait::eventually;
 
 const SCRIPT: &str = "tests/quickstart.sh";

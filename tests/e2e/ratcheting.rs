@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::AnyCluster;
-use crate::kind::Kind;
+use crate::support::cluster::AnyCluster;
+use crate::support::kind::Kind;
 
 const ROLLING_UPDATE: &str = "spec.strategy.rollingUpdate: Forbidden: may only be specified when `type` is \"RollingUpdate\"; \
     remove it, or change `type` to switch the member";

@@ -15,11 +15,11 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::builtin::wait_for_verdict;
-use crate::cluster::Cluster;
-use crate::control_plane::ControlPlane;
-use crate::http::Answer;
-use crate::kind::Kind;
-use crate::webhook::base64;
+use crate::support::cluster::Cluster;
+use crate::support::control_plane::ControlPlane;
+use crate::support::http::Answer;
+use crate::support::kind::Kind;
+use crate::support::webhook::base64;
 use fixtures::reviews::declaration;
 use fixtures::wait::{SETTLED, eventually, for_some};
 

@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, say, some_or_all};
-use crate::http::Client;
 use crate::registration::with_rights;
-use crate::webhook::Webhook;
+use crate::support::cluster::{Cluster, say, some_or_all};
+use crate::support::http::Client;
+use crate::support::webhook::Webhook;
 use fixtures::wait::eventually;
 
 const SETTLED: Duration = Duration::from_mins(1);

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::http::Answer;
-use crate::kind::{annotate, forget_unions, parse};
 use crate::native::Api;
 use crate::native::player::{Installed, Installer, Played, play};
-use crate::webhook::Webhook;
+use crate::support::cluster::Cluster;
+use crate::support::http::Answer;
+use crate::support::kind::{annotate, forget_unions, parse};
+use crate::support::webhook::Webhook;
 use fixtures::cases::Alone;
 
 const GROUP: &str = "webhook.rows.example";

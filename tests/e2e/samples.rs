@@ -1,8 +1,8 @@
 //! The samples as they are on disk, in their own group: an API server takes each CRD and each valid object, and unions are enforced.
 //! `cli::test` of `tests/it` plays every file.
 
-use crate::cluster::AnyCluster;
-use crate::kind::{Kind, SAMPLES, SAMPLES_GROUP, parse};
+use crate::support::cluster::AnyCluster;
+use crate::support::kind::{Kind, SAMPLES, SAMPLES_GROUP, parse};
 
 #[test]
 fn every_sample_is_accepted_and_enforced() {

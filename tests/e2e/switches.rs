@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::client_side;
-use crate::http::{Answer, Client};
-use crate::resource::Resource;
+use crate::support::client_side;
+use crate::support::http::{Answer, Client};
+use crate::support::resource::Resource;
 
 /// A way to switch a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

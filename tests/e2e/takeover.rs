@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::http::Client;
 use crate::registration::with_rights;
+use crate::support::cluster::Cluster;
+use crate::support::http::Client;
 use fixtures::wait::{SETTLED, eventually};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

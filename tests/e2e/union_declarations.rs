@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::builtin::{condition, verdict, wait_for_verdict};
-use crate::cluster::{AnyCluster, Cluster};
-use crate::kind::{self, Kind, parse};
-use crate::kubectl::Kubectl;
-use crate::webhook::Webhook;
+use crate::support::cluster::{AnyCluster, Cluster};
+use crate::support::kind::{self, Kind, parse};
+use crate::support::kubectl::Kubectl;
+use crate::support::webhook::Webhook;
 use fixtures::reviews::{self, declaration};
 use fixtures::wait::{SETTLED, eventually};
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, say, some_or_all};
-use crate::http::{Answer, Client};
-use crate::kind;
 use crate::native::{policy_message, without_nulls};
 use crate::registration::with_rights;
-use crate::version::{Feature, lacks};
-use crate::webhook::kube_unions;
+use crate::support::cluster::{Cluster, say, some_or_all};
+use crate::support::http::{Answer, Client};
+use crate::support::kind;
+use crate::support::version::{Feature, lacks};
+use crate::support::webhook::kube_unions;
 use conversion::{Conversion, MOVED};
 use fixtures::crds;
 use fixtures::reviews::{Cause, Verdict, Write, admit, catalog};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::place::Place;
 use super::player::Case;
 use super::rows::{Answer, Enforcement, OwnPlace, Preset, Row, Suite, Way, group, suites};
-use crate::cluster::some_or_all;
+use crate::support::cluster::some_or_all;
 
 /// A situation at one place, by one way, with one enforcement.
 pub(super) struct Cell {

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::player::{APPLIER, OTHER};
 use super::rows::{Enforcement, group};
 use super::server::Server;
-use crate::client_side::{ANNOTATION, MANAGER, annotated};
-use crate::cluster::some_or_all;
+use crate::support::client_side::{ANNOTATION, MANAGER, annotated};
+use crate::support::cluster::some_or_all;
 use fixtures::crds::custom_resource;
 
 const MERGE: &str = "application/merge-patch+json";

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::assets;
-use crate::kubectl;
-use crate::process::Workspace;
+use crate::support::assets;
+use crate::support::kubectl;
+use crate::support::process::Workspace;
 
 /// Both versions, with a home of their own.
 pub(crate) struct Helm {

@@ -16,9 +16,9 @@ use super::player::{Case, Played, Round, State, play};
 use super::rows::{Answer, Author, Enforcement, Way};
 use super::server::{Server, compile};
 use crate::builtin::wait_for_verdict;
-use crate::cluster::say;
 use crate::native::random::{Place, Unusual};
 use crate::native::without_nulls;
+use crate::support::cluster::say;
 use fixtures::crds::{crd, custom_resource};
 use fixtures::dice::Dice;
 use fixtures::reviews::{declaration, lift_unions, version};
@@ -137,7 +137,7 @@ fn run(server: &Server, enforcement: Enforcement, seed: u64, count: usize) -> BT
 
 pub(super) fn define(server: &Server, kinds: &[RandomKind]) {
     for kind in kinds {
-        crate::kind::apply(server.client(), &kind.definition);
+        crate::support::kind::apply(server.client(), &kind.definition);
     }
     for kind in kinds {
         server.wait_until_served(&kind.collection());

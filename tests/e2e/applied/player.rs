@@ -11,11 +11,11 @@ use super::helm::Helm;
 use super::place::Place;
 use super::rows::{Answer, Author, Way};
 use super::server::Server;
-use crate::background::in_parallel;
-use crate::client_side;
-use crate::cluster::some_or_all;
-use crate::http;
-use crate::kubectl::Output;
+use crate::support::background::in_parallel;
+use crate::support::client_side;
+use crate::support::cluster::some_or_all;
+use crate::support::http;
+use crate::support::kubectl::Output;
 
 const APPLIES: usize = 3;
 

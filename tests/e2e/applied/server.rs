@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::rows::{Enforcement, group, schema};
 use crate::builtin::BuiltIn;
-use crate::cluster::Cluster;
-use crate::http::Answer;
-use crate::kind::{self, annotate, documents};
-use crate::process::Workspace;
-use crate::webhook::kube_unions;
+use crate::support::cluster::Cluster;
+use crate::support::http::Answer;
+use crate::support::kind::{self, annotate, documents};
+use crate::support::process::Workspace;
+use crate::support::webhook::kube_unions;
 use fixtures::crds::crd;
 use fixtures::reviews::version;
 use fixtures::wait::eventually;

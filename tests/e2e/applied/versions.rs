@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::server::{Server, compile};
-use crate::kind;
+use crate::support::kind;
 use fixtures::crds;
 
 /// The way in which unions are enforced.

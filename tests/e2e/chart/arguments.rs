@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::helm::Helm;
 use super::rendering::{Row, rows};
 use super::{CHART, arguments};
-use crate::kind::parse;
-use crate::webhook::kube_unions;
+use crate::support::kind::parse;
+use crate::support::webhook::kube_unions;
 
 #[test]
 fn the_binary_understands_the_arguments_of_every_pod() {

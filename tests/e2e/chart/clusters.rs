@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::helm::Helm;
 use super::{RELEASE, find};
-use crate::control_plane::ControlPlane;
 use crate::guide::{ClusterWithNode, Shell, UNINSTALL};
-use crate::process::Workspace;
+use crate::support::control_plane::ControlPlane;
+use crate::support::process::Workspace;
 
 /// The configuration of the plugin `ResourceQuota`.
 const LIMITED: &str = r#"{

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::control_plane::ControlPlane;
 use crate::guide::{ClusterWithNode, Shell, UNINSTALL};
-use crate::http::Answer;
-use crate::kind::parse;
 use crate::registration::deployment_strategy;
-use crate::webhook::kube_unions;
+use crate::support::control_plane::ControlPlane;
+use crate::support::http::Answer;
+use crate::support::kind::parse;
+use crate::support::webhook::kube_unions;
 
 const CRD: &str = include_str!("../../../manifests/webhook/crd.yaml");
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/uniondeclarations.kube-unions.dev";

@@ -9,11 +9,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use serde_json::Value;
 
 use super::{CHART, RELEASE};
-use crate::assets;
-use crate::cluster::is_left_out;
-use crate::kind::documents;
-use crate::kubectl::{self, Output};
-use crate::process::Workspace;
+use crate::support::assets;
+use crate::support::cluster::is_left_out;
+use crate::support::kind::documents;
+use crate::support::kubectl::{self, Output};
+use crate::support::process::Workspace;
 
 /// A helm and its settings.
 pub(crate) struct Helm {

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::guide::{ClusterWithNode, INSTALL, Shell, UNINSTALL, accepted, caches, enforced, unregistered};
-use crate::load::Load;
-use crate::version::{Feature, lacks};
+use crate::support::load::Load;
+use crate::support::version::{Feature, lacks};
 
 /// Values, and what Helm's user has to know about them.
 const NOTES: [(&str, &str); 2] = [

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::Value;
 
 use super::helm::Helm;
-use crate::kind::parse;
+use crate::support::kind::parse;
 use fixtures::files::assert_generated;
 
 const KUSTOMIZATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/webhook/kustomization.yaml");

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::cluster::Cluster;
-use crate::kind::parse;
+use crate::support::cluster::Cluster;
+use crate::support::kind::parse;
 
 const RULES: &str = include_str!("../../../charts/kube-unions/rules/kube-unions.yaml");
 const DASHBOARD: &str = include_str!("../../../charts/kube-unions/dashboards/kube-unions.json");

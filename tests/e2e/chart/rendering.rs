@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::helm::Helm;
 use super::{arguments, find, id, is_hook};
-use crate::cluster::some_or_all;
-use crate::kind::documents;
+use crate::support::cluster::some_or_all;
+use crate::support::kind::documents;
 use fixtures::files::{camel_case, files};
 
 /// Values, and the expected contents of the rendered objects.

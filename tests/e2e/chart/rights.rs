@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::helm::Helm;
 use super::{CHART, RELEASE};
-use crate::cluster::Cluster;
-use crate::http::Client;
+use crate::support::cluster::Cluster;
+use crate::support::http::Client;
 use fixtures::wait::{SETTLED, eventually};
 
 /// The accounts of the chart: of the webhook, and of its three hooks.

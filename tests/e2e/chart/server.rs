@@ -7,10 +7,10 @@ use serde_json::{Deserializer, Value, json};
 use super::helm::Helm;
 use super::is_hook;
 use super::rendering::{Row, rows};
-use crate::cluster::Cluster;
-use crate::kind::parse;
-use crate::kubectl::Kubectl;
-use crate::version::Feature;
+use crate::support::cluster::Cluster;
+use crate::support::kind::parse;
+use crate::support::kubectl::Kubectl;
+use crate::support::version::Feature;
 use fixtures::crds::{crd, version};
 use fixtures::wait::{SETTLED, for_some};
 

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::background::Background;
-use crate::cluster::{Cluster, is_left_out};
-use crate::control_plane::ControlPlane;
-use crate::http::Client;
-use crate::kubectl::Output;
-use crate::process::{Process, Workspace};
 use crate::registration::{KINDS, path, whole};
-use crate::webhook::{binary, kube_unions};
+use crate::support::background::Background;
+use crate::support::cluster::{Cluster, is_left_out};
+use crate::support::control_plane::ControlPlane;
+use crate::support::http::Client;
+use crate::support::kubectl::Output;
+use crate::support::process::{Process, Workspace};
+use crate::support::webhook::{binary, kube_unions};
 use fixtures::wait::{SETTLED, eventually, for_some};
 
 const GROUP: &str = "verify.kube-unions.dev";

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use super::names;
 use crate::builtin::{POLICIES, PRESETS};
-use crate::cluster::Cluster;
-use crate::control_plane::ControlPlane;
-use crate::kind::documents;
-use crate::version::{Feature, lacks};
-use crate::webhook::{binary, run_program};
+use crate::support::cluster::Cluster;
+use crate::support::control_plane::ControlPlane;
+use crate::support::kind::documents;
+use crate::support::version::{Feature, lacks};
+use crate::support::webhook::{binary, run_program};
 
 /// The groups and versions of the kinds that presets are about, as paths.
 pub(super) const DOCUMENTS: [&str; 5] =

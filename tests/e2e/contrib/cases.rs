@@ -6,7 +6,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::resource::{Resource, written_out};
+use crate::support::resource::{Resource, written_out};
 use crate::switches::Way;
 use fixtures::crds::{crd, version};
 use fixtures::files::{files, parse};

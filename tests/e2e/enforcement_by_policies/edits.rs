@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{ADMISSION, SETTLED, create, inexpressible, policies, registered, set, start, wait, written};
-use crate::cluster::{Cluster, say, some_or_all};
-use crate::http::Client;
-use crate::kind::Kind;
 use crate::replicas::dice;
+use crate::support::cluster::{Cluster, say, some_or_all};
+use crate::support::http::Client;
+use crate::support::kind::Kind;
 use fixtures::crds;
 use fixtures::dice::Dice;
 use fixtures::wait::eventually;

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::builtin::PRESETS;
-use crate::cluster::AnyCluster;
 use crate::contrib::definitions_of;
-use crate::kind::{Kind, SAMPLES_GROUP, parse};
+use crate::support::cluster::AnyCluster;
+use crate::support::kind::{Kind, SAMPLES_GROUP, parse};
 
 /// The samples whose CRDs declare unions.
 const SAMPLES: [&str; 7] = ["backup", "gateway", "monitor", "pipeline", "rollout", "route", "source"];

@@ -7,10 +7,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::logs;
-use crate::control_plane::ControlPlane;
-use crate::http::Client;
-use crate::process::Process;
-use crate::webhook::{listening, server};
+use crate::support::control_plane::ControlPlane;
+use crate::support::http::Client;
+use crate::support::process::Process;
+use crate::support::webhook::{listening, server};
 use fixtures::wait::{SOON, for_some};
 
 /// A container that runs or has ended.

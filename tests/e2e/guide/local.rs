@@ -2,10 +2,10 @@
 
 use super::page::Page;
 use super::shell::Shell;
-use crate::cluster::Cluster;
 use crate::native::Native;
-use crate::process::example;
 use crate::registration::with_rights;
+use crate::support::cluster::Cluster;
+use crate::support::process::example;
 
 /// Follows pages on a cluster whose webhook registers itself. Returns false if that is skipped.
 pub(super) fn on_a_cluster(pages: &mut [Page; 8]) -> bool {

@@ -11,8 +11,8 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 
-use crate::background::Servers;
-use crate::process::Workspace;
+use crate::support::background::Servers;
+use crate::support::process::Workspace;
 
 /// The network of Services. Every Service has the same pods behind it.
 const SERVICES: [u8; 3] = [10, 0, 0];

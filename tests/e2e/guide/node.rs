@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use super::container::Container;
 use super::logs;
 use super::network::Network;
-use crate::background::Background;
-use crate::cluster::{is_left_out, say};
-use crate::control_plane::ControlPlane;
-use crate::lending::Lent;
-use crate::process::{Process, Workspace};
+use crate::support::background::Background;
+use crate::support::cluster::{is_left_out, say};
+use crate::support::control_plane::ControlPlane;
+use crate::support::lending::Lent;
+use crate::support::process::{Process, Workspace};
 
 /// The time between two looks at the pods.
 const PERIOD: Duration = Duration::from_millis(200);

@@ -6,7 +6,7 @@ use super::node::ClusterWithNode;
 use super::page::Page;
 use super::shell::Shell;
 use crate::contrib::definitions_of;
-use crate::version::{Feature, lacks};
+use crate::support::version::{Feature, lacks};
 
 /// The chart, installed without a registry.
 pub(crate) const INSTALL: &str = "helm install kube-unions charts/kube-unions -n kube-unions --create-namespace --wait";

@@ -7,11 +7,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::page::{REPOSITORY, Step};
-use crate::assets;
-use crate::control_plane::ControlPlane;
-use crate::kubectl::NO_COLLECTOR;
-use crate::process::Workspace;
-use crate::webhook;
+use crate::support::assets;
+use crate::support::control_plane::ControlPlane;
+use crate::support::kubectl::NO_COLLECTOR;
+use crate::support::process::Workspace;
+use crate::support::webhook;
 use fixtures::wait::eventually;
 
 /// The pages call this a second or two. The machine may have other things to do.

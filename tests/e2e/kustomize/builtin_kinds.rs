@@ -6,9 +6,9 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::{DOCUMENT, Kustomization, patches};
-use crate::cluster::{is_left_out, say};
-use crate::kind::documents;
-use crate::kubectl;
+use crate::support::cluster::{is_left_out, say};
+use crate::support::kind::documents;
+use crate::support::kubectl;
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/compile/kustomize/builtin.json");
 const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/controlplane");

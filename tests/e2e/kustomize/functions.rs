@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{CRD, Kustomization, object};
-use crate::kind::documents;
+use crate::support::kind::documents;
 
 const FUNCTION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/kustomize/annotate.yaml");
 
@@ -30,6 +30,6 @@ fn annotate_moves_unions_into_the_annotation_and_leaves_other_objects_alone() {
     let strategy = &declared["v1"]["/properties/spec/properties/strategy"][0];
     assert_eq!(strategy["discriminator"], "type");
     let mut moved = without;
-    moved.iter_mut().for_each(crate::kind::forget_unions);
+    moved.iter_mut().for_each(crate::support::kind::forget_unions);
     assert_eq!(with, moved);
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{DOCUMENT, Kustomization, object, patches};
-use crate::kind::documents;
+use crate::support::kind::documents;
 
 const ROWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/kustomize/rows.yaml");
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::background::Background;
-use crate::http::{Answer, Client};
-use crate::kind::parse;
+use crate::support::background::Background;
+use crate::support::http::{Answer, Client};
+use crate::support::kind::parse;
 
 use super::installation::backups_of;
 

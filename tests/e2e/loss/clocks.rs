@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::balancer::Backend;
-use crate::process::Workspace;
-use crate::webhook::Webhook;
+use crate::support::balancer::Backend;
+use crate::support::process::Workspace;
+use crate::support::webhook::Webhook;
 use fixtures::wait::{eventually, for_some};
 
 use super::SETTLED;

@@ -4,13 +4,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::balancer::{Backend, Balancer};
-use crate::cluster::{self, DECLARATIONS};
-use crate::control_plane::ControlPlane;
-use crate::kind::{SAMPLES_GROUP, annotate, samples};
-use crate::lending::Lent;
-use crate::webhook::Webhook;
-use crate::writers::{Spread, Writers};
+use crate::support::balancer::{Backend, Balancer};
+use crate::support::cluster::{self, DECLARATIONS};
+use crate::support::control_plane::ControlPlane;
+use crate::support::kind::{SAMPLES_GROUP, annotate, samples};
+use crate::support::lending::Lent;
+use crate::support::webhook::Webhook;
+use crate::support::writers::{Spread, Writers};
 use fixtures::certificates::TestAuthority;
 use fixtures::wait::eventually;
 

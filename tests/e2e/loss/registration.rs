@@ -8,9 +8,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-use crate::control_plane::ControlPlane;
-use crate::http::Client;
-use crate::kind::SAMPLES_GROUP;
+use crate::support::control_plane::ControlPlane;
+use crate::support::http::Client;
+use crate::support::kind::SAMPLES_GROUP;
 use fixtures::wait::eventually;
 
 use super::SETTLED;

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::tls;
+use crate::support::tls;
 use fixtures::certificates::TestAuthority;
 use fixtures::wait::{eventually, for_some};
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::pki::ServingCertificate;
-use crate::process::Workspace;
+use crate::support::pki::ServingCertificate;
+use crate::support::process::Workspace;
 use fixtures::certificates::TestAuthority;
 
 /// The mounted Secret of one replica.

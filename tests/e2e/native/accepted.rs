@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use serde_json::Value;
 
 use super::{Native, collection, compile_all, warning};
-use crate::background::in_parallel;
-use crate::cluster::{say, some_or_all};
+use crate::support::background::in_parallel;
+use crate::support::cluster::{say, some_or_all};
 use fixtures::cel::check_policy;
 use fixtures::kinds::{GeneratedKind, KINDS};
 

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{Api, IN_FORCE, compile_all, fields_of_kind, policy_message, policy_warnings, sorted, without_nulls};
-use crate::background::in_parallel;
-use crate::http::Answer;
-use crate::kind::forget_unions;
-use crate::resource::Resource;
+use crate::support::background::in_parallel;
+use crate::support::http::Answer;
+use crate::support::kind::forget_unions;
+use crate::support::resource::Resource;
 use fixtures::crds::crd;
 use fixtures::reviews::{self, Cause, Verdict, Write, catalog, version};
 use fixtures::wait::eventually;

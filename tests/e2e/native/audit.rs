@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{IN_FORCE, Native, policy_warnings};
-use crate::resource::Resource;
+use crate::support::resource::Resource;
 use fixtures::crds;
 use fixtures::reviews::{declaration, declared_catalog};
 use fixtures::wait::eventually;

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{IN_FORCE, collection};
 use crate::builtin::POLICIES;
-use crate::cluster::{Cluster, say};
-use crate::http::Answer;
-use crate::kind::{documents, forget_unions};
-use crate::webhook::kube_unions;
+use crate::support::cluster::{Cluster, say};
+use crate::support::http::Answer;
+use crate::support::kind::{documents, forget_unions};
+use crate::support::webhook::kube_unions;
 use fixtures::crds::{annotated, crd};
 use fixtures::reviews::version;
 use fixtures::wait::eventually;
@@ -82,10 +82,10 @@ fn custom_resources(cluster: &Cluster, table: &mut String) {
         if name == "webhook" {
             let declared = json!({"v1": {"/properties/spec/properties/type": union}}).to_string();
             plain = annotated(&group(way), "Thing", &[version("v1", &schema, false)], &declared);
-            crate::kind::apply(cluster.client(), &cluster.webhook.registration(&group(way)));
+            crate::support::kind::apply(cluster.client(), &cluster.webhook.registration(&group(way)));
         }
         forget_unions(&mut plain["spec"]);
-        crate::kind::apply(cluster.client(), &plain);
+        crate::support::kind::apply(cluster.client(), &plain);
         let object = json!({"apiVersion": format!("{}/v1", group(way)), "kind": "Thing",
             "metadata": {"name": "x", "namespace": "default"}, "spec": {"type": "A", "a": "0"}});
         let things = path(way).replace("/x", "");

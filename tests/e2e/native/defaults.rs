@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{IN_FORCE, Native};
-use crate::process::Workspace;
-use crate::webhook::kube_unions;
+use crate::support::process::Workspace;
+use crate::support::webhook::kube_unions;
 use fixtures::crds::{annotated, custom_resource, version};
 use fixtures::reviews::catalog;
 use fixtures::wait::eventually;

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::agreement::{Outcome, Subject, differences};
 use super::random::{Place, Unusual};
 use super::{Native, policy_message, warning, without_nulls};
-use crate::cluster::say;
+use crate::support::cluster::say;
 use fixtures::crds::crd;
 use fixtures::dice::Dice;
 use fixtures::reviews::{self, Verdict, declaration, declared_catalog, lift_unions, version};

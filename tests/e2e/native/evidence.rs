@@ -2,9 +2,9 @@
 //! `tests/cases/check-cel` is created there. Where a table decides, both agree.
 
 use super::{IN_FORCE, Native};
-use crate::kind::documents;
-use crate::resource::Resource;
-use crate::webhook::kube_unions;
+use crate::support::kind::documents;
+use crate::support::resource::Resource;
+use crate::support::webhook::kube_unions;
 use fixtures::crds::{crd, version};
 use fixtures::files::{parse, root};
 use fixtures::wait::eventually;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::agreement::{Outcome, Subject, differences};
 use super::{Native, policy_message, warning};
-use crate::cluster::{say, some_or_all};
+use crate::support::cluster::{say, some_or_all};
 use fixtures::crds::{annotated, version};
 
 const GROUP: &str = "limits.example";

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::agreement::{StoredObject, Subject};
 use super::{Api, IN_FORCE, fields_of_kind, policy_message, policy_warnings, sorted, without_nulls};
-use crate::cluster::say;
-use crate::http::Answer;
-use crate::kind::forget_unions;
+use crate::support::cluster::say;
+use crate::support::http::Answer;
+use crate::support::kind::forget_unions;
 use fixtures::cases::{Alone, EXCEPTIONS, Mode, Row, Suite, suites};
 use fixtures::files::{parse, root};
 use fixtures::reviews::{Cause, declaration};

@@ -2,8 +2,8 @@
 
 use super::player::{Installed, Installer, Played, loose, play, same_policy_warnings};
 use super::{Native, policies_of};
-use crate::cluster::some_or_all;
-use crate::http::Answer;
+use crate::support::cluster::some_or_all;
+use crate::support::http::Answer;
 use fixtures::cases::Alone;
 use fixtures::reviews::{declaration, declared_catalog};
 use kube_unions_core::catalog::Catalog;

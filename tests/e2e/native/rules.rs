@@ -7,8 +7,8 @@ mod limits;
 
 use super::player::{Installed, Installer, Played, play, same_causes};
 use super::{Api, Native, policies_of};
-use crate::cluster::some_or_all;
-use crate::http::Answer;
+use crate::support::cluster::some_or_all;
+use crate::support::http::Answer;
 use fixtures::cases::Alone;
 use fixtures::reviews::Cause;
 use kube_unions_core::names::GroupVersionKind;

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::agreement::Subject;
 use super::{IN_FORCE, Native, policy_message};
-use crate::cluster::is_left_out;
-use crate::process::Workspace;
-use crate::version::{Feature, lacks, version};
-use crate::webhook::kube_unions;
+use crate::support::cluster::is_left_out;
+use crate::support::process::Workspace;
+use crate::support::version::{Feature, lacks, version};
+use crate::support::webhook::kube_unions;
 use fixtures::crds;
 use fixtures::wait::eventually;
 
@@ -60,7 +60,7 @@ fn static_manifests_are_in_force_from_the_start_and_no_client_can_change_them() 
         assert_eq!(listed["items"], json!([]), "a client sees none of them");
     }
     let run = kube_unions(&["compile", "--to=vap", "--static", "--from=-", &server], &authored.to_string()).accepted();
-    let policy = crate::kind::documents(&run.stdout).remove(0);
+    let policy = crate::support::kind::documents(&run.stdout).remove(0);
     let refused = native.try_apply(&policy);
     assert!(!refused.is_success() && refused.body.to_string().contains(".static.k8s.io"), "{}", refused.body);
 }

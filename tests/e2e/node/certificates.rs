@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{CONFIGURATIONS, NAMESPACE, Release, SETTLED, no_write_is_lost};
 use crate::loss::rotation::ROTATED;
 use crate::registration::decoded;
-use crate::tls;
+use crate::support::tls;
 use fixtures::wait::{eventually, for_some};
 
 /// The name of the Service, for which the certificate is.

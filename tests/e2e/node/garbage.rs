@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{CONFIGURATIONS, NAMESPACE, Release, SETTLED};
 use crate::chart::RELEASE;
-use crate::kind::Kind;
+use crate::support::kind::Kind;
 use fixtures::wait::eventually;
 
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kube-unions";

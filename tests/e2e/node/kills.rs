@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use super::certificates::{NAME, address};
 use super::machine::NodeProcess;
 use super::{AROUND, Release, SETTLED, no_write_is_lost};
-use crate::cluster::say;
-use crate::kind::annotate;
 use crate::loss::{is_of_a_replica_that_is_gone, wait_for};
 use crate::memory::{attacks, definition};
-use crate::tls::Connection;
-use crate::writers::Writers;
+use crate::support::cluster::say;
+use crate::support::kind::annotate;
+use crate::support::tls::Connection;
+use crate::support::writers::Writers;
 use fixtures::wait::eventually;
 
 /// As long as a busy machine may take for the largest body, with others beside it.

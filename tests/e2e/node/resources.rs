@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::Release;
-use crate::cluster::say;
 use crate::loss::wait_for;
-use crate::writers::{Spread, Writers};
+use crate::support::cluster::say;
+use crate::support::writers::{Spread, Writers};
 
 /// Writes per second. Each is a review of `/mutate` and one of `/validate`.
 const RATE: u32 = 200;

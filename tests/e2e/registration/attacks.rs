@@ -7,8 +7,8 @@ use super::{
     KINDS, SETTLED, applied, both, configurations, delete, deployment_strategy, get, inject, patch_json, rule,
     versions, wait_for, with_rights,
 };
-use crate::cluster::Cluster;
-use crate::kind::Kind;
+use crate::support::cluster::Cluster;
+use crate::support::kind::Kind;
 use fixtures::wait::eventually;
 
 const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];

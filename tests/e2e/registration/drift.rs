@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{KINDS, SETTLED, both, change, configurations, delete, get, post_bad, rule, say, wait_for, with_rights};
-use crate::cluster::{Cluster, some_or_all};
-use crate::kind::Kind;
-use crate::webhook::Webhook;
+use crate::support::cluster::{Cluster, some_or_all};
+use crate::support::kind::Kind;
+use crate::support::webhook::Webhook;
 use fixtures::wait::eventually;
 
 const SETTINGS: [&str; 6] = [

@@ -4,8 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{KINDS, RIGHTS, SERVICE, SETTLED, both, configurations, post_bad, rule, say, wait_for};
-use crate::cluster::Cluster;
-use crate::kind::Kind;
+use crate::support::cluster::Cluster;
+use crate::support::kind::Kind;
 use fixtures::wait::eventually;
 
 #[test]

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{KINDS, SETTLED, get, post_bad, wait_for_some, with_rights};
-use crate::cluster::{Cluster, say, some_or_all};
-use crate::kind::{Kind, parse};
+use crate::support::cluster::{Cluster, say, some_or_all};
+use crate::support::kind::{Kind, parse};
 use fixtures::crds;
 use fixtures::wait::eventually;
 

@@ -19,8 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 
-use crate::pki::ServingCertificate;
-use crate::process::Workspace;
+use crate::support::pki::ServingCertificate;
+use crate::support::process::Workspace;
 use fixtures::certificates::TestAuthority;
 
 /// The kind whose fields are at `spec` in v1, and at `spec.deep` in the other versions.
@@ -50,7 +50,7 @@ impl Conversion {
     pub(super) fn of_definition(&self) -> Value {
         let client = json!({
             "url": format!("https://127.0.0.1:{}/", self.port),
-            "caBundle": crate::webhook::base64(self.authority.pem().as_bytes()),
+            "caBundle": crate::support::webhook::base64(self.authority.pem().as_bytes()),
         });
         json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}})
     }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::super::{IN_FORCE, Native};
-use crate::kind::documents;
-use crate::webhook::kube_unions;
+use crate::support::kind::documents;
+use crate::support::webhook::kube_unions;
 use fixtures::crds::{annotated, crd, version};
 use fixtures::wait::eventually;
 

@@ -6,7 +6,7 @@ use super::super::Native;
 use super::super::agreement::Subject;
 use super::super::limits::{Shape, table, union};
 use super::{ask, embed};
-use crate::cluster::some_or_all;
+use crate::support::cluster::some_or_all;
 use kube_unions_policies::{CompiledRules, PolicyOptions, RefusalReason};
 
 const GROUP: &str = "limits.rules.example";

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::webhook::Webhook;
+use crate::support::webhook::Webhook;
 
 /// Longer than every time limit of the webhook but the one for an idle connection.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-use crate::process::Workspace;
-use crate::webhook;
+use crate::support::process::Workspace;
+use crate::support::webhook;
 
 /// Returns the folder with kube-apiserver, etcd and kubectl, which is found or made once in a test run.
 pub(crate) fn control_plane() -> Result<&'static Path, String> {

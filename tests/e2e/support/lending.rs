@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::control_plane::ControlPlane;
-use crate::http::{Answer, Client};
+use crate::support::control_plane::ControlPlane;
+use crate::support::http::{Answer, Client};
 use fixtures::wait::eventually;
 
 /// The deadline of removing what a test left. Without it the API server would only end.

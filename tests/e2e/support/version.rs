@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::assets;
-use crate::cluster::say;
+use crate::support::assets;
+use crate::support::cluster::say;
 use kube_unions_policies::KubernetesVersion;
 
 /// A feature of an API server that some tests need.

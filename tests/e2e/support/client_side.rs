@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use strategic_merge_patch::json_merge::three_way;
 
-use crate::http::{Answer, Client};
+use crate::support::http::{Answer, Client};
 
 pub(crate) const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The field manager of `kubectl apply`.

@@ -20,12 +20,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::access::Access;
-use crate::control_plane::ControlPlane;
-use crate::kind::Kind;
-use crate::lending::Lent;
-use crate::process::Workspace;
-use crate::webhook::{self, Endpoint, Webhook};
+use crate::support::access::Access;
+use crate::support::control_plane::ControlPlane;
+use crate::support::kind::Kind;
+use crate::support::lending::Lent;
+use crate::support::process::Workspace;
+use crate::support::webhook::{self, Endpoint, Webhook};
 
 /// The CRD of `UnionDeclaration`.
 pub(crate) const DECLARATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/webhook/crd.yaml");

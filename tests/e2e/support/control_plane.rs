@@ -12,14 +12,14 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use crate::access::Access;
-use crate::assets;
-use crate::http::Client;
-use crate::kind::documents;
-use crate::lending::Lent;
 use crate::observability::AuditLog;
-use crate::pki::ServingCertificate;
-use crate::process::{self, Process, Workspace};
+use crate::support::access::Access;
+use crate::support::assets;
+use crate::support::http::Client;
+use crate::support::kind::documents;
+use crate::support::lending::Lent;
+use crate::support::pki::ServingCertificate;
+use crate::support::process::{self, Process, Workspace};
 use fixtures::certificates::{TestAuthority, signing_key_pair};
 
 /// With the default, Go's garbage collector takes much of the API server's time, most of all while CRDs change. The heap stays
@@ -108,7 +108,7 @@ impl ControlPlane {
             Ok(assets) => assets,
             Err(message) => {
                 assert!(env::var("KUBE_UNIONS_E2E_OLDER").is_err(), "no kube-apiserver {OLDER}: {message}");
-                crate::cluster::say(&format!("left out, since there is no kube-apiserver {OLDER}: {message}"));
+                crate::support::cluster::say(&format!("left out, since there is no kube-apiserver {OLDER}: {message}"));
                 return None;
             }
         };
@@ -362,7 +362,7 @@ fn wait_until_ready(client: &Client, servers: &mut [&mut Process]) -> Result<(),
 
 /// Returns exactly the rights that the manifests grant the webhook, for its user here.
 fn rights_of_the_webhook() -> Value {
-    const SHIPPED: &str = include_str!("../../manifests/webhook/rbac.yaml");
+    const SHIPPED: &str = include_str!("../../../manifests/webhook/rbac.yaml");
     let roles = documents(SHIPPED).into_iter().filter(|it| it["kind"] == "ClusterRole" || it["kind"] == "Role");
     let mut items = Vec::new();
     for role in roles {

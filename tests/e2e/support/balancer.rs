@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::background::Servers;
+use crate::support::background::Servers;
 
 /// The period of probes. A kubelet under the shipped manifests probes every two seconds.
 const PERIOD: Duration = Duration::from_millis(500);

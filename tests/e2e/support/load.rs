@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::background::Background;
-use crate::http::{Answer, Client};
+use crate::support::background::Background;
+use crate::support::http::{Answer, Client};
 
 /// The pause between two requests of a stream, which leaves processor time to other tests.
 const PACE: Duration = Duration::from_millis(5);

@@ -236,7 +236,9 @@ pub(crate) fn go_gitops() -> Option<PathBuf> {
 /// file is missing or older than its source.
 fn built_by_go<const N: usize>(made: [(&str, &str); N], build: &str, test: &str) -> Option<[PathBuf; N]> {
     if env::var("KUBE_UNIONS_E2E_GO").as_deref() != Ok("require") {
-        crate::cluster::say(&format!("left out, since its program in Go was not asked for (`make {test}` builds it)"));
+        crate::support::cluster::say(&format!(
+            "left out, since its program in Go was not asked for (`make {test}` builds it)"
+        ));
         return None;
     }
     let tests = env::current_exe().expect("a test has a binary");

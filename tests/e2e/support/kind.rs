@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::client_side;
-use crate::cluster::AnyCluster;
 use crate::enforcement;
-use crate::http::{Answer, Client};
-use crate::kubectl::{Kubectl, Output};
 use crate::native;
-use crate::resource::Resource;
-use crate::webhook::{Webhook, kube_unions};
+use crate::support::client_side;
+use crate::support::cluster::AnyCluster;
+use crate::support::http::{Answer, Client};
+use crate::support::kubectl::{Kubectl, Output};
+use crate::support::resource::Resource;
+use crate::support::webhook::{Webhook, kube_unions};
 use fixtures::wait::{SETTLED, eventually, for_some};
 
 /// The group of the samples as they are on disk.

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::control_plane::free_ports;
-use crate::http::Client;
-use crate::kubectl::{self, Output};
-use crate::pki::ServingCertificate;
-use crate::process::{self, Process, Workspace};
+use crate::support::control_plane::free_ports;
+use crate::support::http::Client;
+use crate::support::kubectl::{self, Output};
+use crate::support::pki::ServingCertificate;
+use crate::support::process::{self, Process, Workspace};
 use fixtures::certificates::TestAuthority;
 
 const STARTUP: Duration = Duration::from_secs(30);

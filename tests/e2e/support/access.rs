@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-use crate::http::Client;
-use crate::kubectl::{self, Kubectl};
+use crate::support::http::Client;
+use crate::support::kubectl::{self, Kubectl};
 
 /// Access to an API server with all rights.
 #[derive(Clone)]

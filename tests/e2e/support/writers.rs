@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::background::Background;
-use crate::http::{Answer, Client};
-use crate::load::causes;
+use crate::support::background::Background;
+use crate::support::http::{Answer, Client};
+use crate::support::load::causes;
 
 /// Threads, each with a connection of its own and one write at a time.
 const WRITERS: u32 = 12;
