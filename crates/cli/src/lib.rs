@@ -70,7 +70,6 @@ impl Cli {
         Ok(Self { is_plugin, ..cli })
     }
 
-    /// Runs the command.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {

@@ -4,14 +4,12 @@ use crate::limits::{MOST_COMBINATIONS, MOST_FREE_MEMBERS, MOST_PAIRED_MEMBERS};
 use crate::rule::RULES;
 use std::collections::BTreeSet;
 
-/// The fields of a union.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnionFields {
     /// The discriminator, if the union has one.
     pub discriminator: Option<String>,
     /// The values of the discriminator. Without a discriminator, they are ignored.
     pub values: Vec<String>,
-    /// The members.
     pub members: Vec<String>,
     /// The members whose `false`, `0`, `""`, `{}` and `[]` count as not set.
     pub empty_is_unset: BTreeSet<String>,
@@ -105,7 +103,6 @@ pub struct ProposedUnion {
 /// A value of a proposed union.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProposedChoice {
-    /// The value.
     pub value: String,
     /// The members that may be set with it.
     pub members: Vec<ProposedMember>,
@@ -114,7 +111,6 @@ pub struct ProposedChoice {
 /// A member that a value selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProposedMember {
-    /// The name of the field.
     pub name: String,
     /// True if the member may be missing.
     pub optional: bool,
@@ -144,7 +140,6 @@ impl ProposedChoice {
 /// A validation that may say something about a union.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// The kind of validation.
     pub kind: EvidenceKind,
     /// The JSON Pointer of the schema node, from the schema that the table was made of.
     pub pointer: String,
@@ -156,7 +151,6 @@ pub struct Evidence {
     pub state: EvidenceState,
 }
 
-/// The kinds of evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EvidenceKind {
     /// The rule of `x-kubernetes-validations` at this position.

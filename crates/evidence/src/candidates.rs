@@ -287,7 +287,6 @@ fn tested_in(expression: &IdedExpr, variables: &[(&str, Place)], named: &mut Fie
     }
 }
 
-/// Returns the paths of pod templates.
 pub(crate) fn pod_template_paths(objects: &[VisitedObject<'_>]) -> Vec<String> {
     let templates = objects.iter().filter(|it| !it.odd && !it.place.steps().is_empty() && is_pod_template(it.node));
     templates.map(|object| object.place.to_string()).collect()

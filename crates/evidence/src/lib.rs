@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![allow(missing_docs, reason = "a part of the command line: no other program uses it")]
 
 mod answer;
 mod bounds;

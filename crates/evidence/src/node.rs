@@ -45,7 +45,6 @@ impl<'s> SchemaNode<'s> {
         self.get("properties").is_some()
     }
 
-    /// Returns the schema of the values of a map.
     pub(crate) fn map_values(self) -> Option<SchemaNode<'s>> {
         self.get("additionalProperties").filter(|values| values.is_object()).map(SchemaNode)
     }

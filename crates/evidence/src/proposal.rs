@@ -31,9 +31,7 @@ pub struct Proposals {
 pub struct DoubtfulGroup {
     /// The path of the object.
     pub path: String,
-    /// The fields.
     pub fields: Vec<String>,
-    /// The reason.
     pub why: String,
 }
 

@@ -17,7 +17,6 @@ use std::rc::Rc;
 /// A combination and its decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableRow {
-    /// The combination.
     pub combination: Combination,
     /// The decision of all validations.
     pub decision: Decision,
@@ -37,10 +36,7 @@ pub enum Decision {
         by: Vec<usize>,
     },
     /// A validation could not be evaluated.
-    Undecided {
-        /// The reason.
-        why: String,
-    },
+    Undecided { why: String },
 }
 
 /// The decisions on all combinations of a union.

@@ -156,11 +156,9 @@ fn used_packages(types: &BTreeSet<TypeId>) -> BTreeSet<usize> {
 /// A version of a kind, as its CRD names it.
 #[derive(Debug, Clone, Copy)]
 pub struct KindVersion<'a> {
-    /// API group.
     pub group: &'a str,
     /// Kind, which is also the name of its struct.
     pub kind: &'a str,
-    /// Version.
     pub version: &'a str,
     /// All versions of the CRD.
     pub versions: &'a [&'a str],

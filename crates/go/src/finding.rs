@@ -16,7 +16,6 @@ pub struct GoFinding {
     pub path: String,
     /// Severity: an error means that something was left out.
     pub severity: Severity,
-    /// The kind of finding.
     pub kind: FindingKind,
     /// The problem and its remedy, in one line. Names and values from the sources are in backticks.
     pub message: String,
@@ -80,7 +79,6 @@ report_kinds! {
 }
 
 impl FindingKind {
-    /// Returns the kind with a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }

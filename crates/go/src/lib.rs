@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![allow(missing_docs, reason = "a part of the command line: no other program uses it")]
 // The rooms, in the order of a derivation:
 //
 // 1. `build` selects files, `syntax` parses one into a `types::GoFile`, `marker` parses its comments.

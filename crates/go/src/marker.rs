@@ -19,7 +19,6 @@ use self::meaning::{Reader, find, has_union_behind, misspelt};
 use super::finding::Position;
 use std::collections::BTreeSet;
 
-/// A marker in the sources.
 #[derive(Debug, Clone)]
 pub(super) struct Marker {
     pub(super) at: Position,

@@ -28,7 +28,6 @@ pub struct Packages {
     by_type: OnceCell<HashMap<TypeId, Vec<TypedConstant>>>,
 }
 
-/// A constant of a type.
 #[derive(Debug)]
 struct TypedConstant {
     /// Its text, if the sources determine it.
@@ -152,7 +151,6 @@ impl Packages {
         }
     }
 
-    /// Returns the number of files.
     pub fn files(&self) -> usize {
         self.all.iter().map(|package| package.files.len()).sum()
     }
@@ -428,7 +426,6 @@ impl Package {
         self.files.push(file);
     }
 
-    /// Returns the API group of `+groupName`.
     pub(super) fn group(&self) -> Option<&str> {
         self.files.iter().find_map(|file| file.group.as_deref())
     }

@@ -39,7 +39,6 @@ pub(super) struct BrokenDeclaration {
     pub(super) types: Vec<Box<str>>,
     /// For constants, every name in the declaration, so those of their types too.
     pub(super) names: BTreeSet<Box<str>>,
-    /// The error.
     pub(super) message: String,
 }
 
@@ -63,7 +62,6 @@ pub(super) struct TypeDeclaration {
     pub(super) markers: Vec<Marker>,
 }
 
-/// A type expression.
 #[derive(Debug, Clone)]
 pub(super) enum Type {
     Named {

@@ -248,7 +248,6 @@ pub struct IndexedDocuments<'i, S> {
     index: &'i ObjectIndex,
     source: S,
     role: ManifestRole,
-    /// The next extent.
     next: usize,
     /// Documents that were read together.
     ready: VecDeque<Document>,

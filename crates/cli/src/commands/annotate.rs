@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 
 const PATHS: &str = "Files and folders with manifests, `-` is standard input [default: standard input]";
 
-/// Arguments of `annotate`.
 #[derive(Debug, Args)]
 #[command(mut_args(only("paths", |paths| paths.help(PATHS))), after_help = "\
 The API server drops `x-kubernetes-unions` from the schema of a CRD, but keeps annotations. Other documents pass unchanged. \

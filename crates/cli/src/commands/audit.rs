@@ -18,7 +18,6 @@ use crate::report::Verdict;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Arguments of `audit`.
 #[derive(Debug, Args)]
 // One value for each flag: a kind may follow.
 #[command(mut_args(only("from", |from| or_cluster(from).num_args(1))), after_help = "\
@@ -73,7 +72,6 @@ pub(crate) struct AuditArgs {
     cluster: ClusterArgs,
 }
 
-/// The format of the report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum AuditFormat {
     /// A row for each finding, for people

@@ -8,7 +8,6 @@ use kube_unions_webhook::authority::{LOCAL, for_development};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Arguments of `certs`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Writes ca.crt, ca.key, tls.crt and tls.key: ECDSA P-256, valid for a year. Only their owner can read the private keys. Use \

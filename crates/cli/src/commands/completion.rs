@@ -18,7 +18,6 @@ use clap_complete::engine::{self, ArgValueCompleter, CompletionCandidate};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 
-/// Arguments of `completion`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -22,7 +22,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use termtree::Tree;
 
-/// Arguments of `explain`.
 #[derive(Debug, Args)]
 // One value for each flag: the kind may follow.
 #[command(mut_args(only("from", |from| or_cluster(from).num_args(1))), after_help = "\

@@ -22,7 +22,6 @@ use kube_unions_manifests::counts::count;
 use kube_unions_manifests::{StandaloneKinds, misspelt};
 use std::path::PathBuf;
 
-/// Arguments of `lint`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each line is `file:line:column: path: severity: message`. A declaration with an error has no effect. A declaration with a \

@@ -29,7 +29,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Arguments of `normalize`.
 #[derive(Debug, Args)]
 #[command(mut_args(only("from", |from| from.required(true))), after_help = "\
 Warnings, violations, and the unions whose declaration turns normalisation off go to standard error.
@@ -270,7 +269,6 @@ fn guess(violation: &Violation) -> Option<String> {
     Some(format!("; did you mean `{near}`?"))
 }
 
-/// Prints the warnings of an answer.
 pub(super) fn print_warnings(review: &Review) {
     for warning in review.warnings() {
         let mut tolerated = review.let_through().kept().iter().map(|(violation, _)| violation);

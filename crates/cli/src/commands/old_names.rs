@@ -14,7 +14,6 @@ use clap::{Args, Command, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The old names.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OldCommand {
     /// Print a verdict on each union beside the rules of its CRD, as `lint` reports them
@@ -41,7 +40,6 @@ pub(crate) fn renamed(arguments: &mut Vec<OsString>) {
     }
 }
 
-/// Arguments of `openapi`.
 #[derive(Debug, Args)]
 pub(crate) struct OpenapiArgs {
     /// Files and folders with CRDs and `UnionDeclarations`, `-` is standard input
@@ -57,7 +55,6 @@ pub(crate) struct OpenapiArgs {
     output: ObjectFormat,
 }
 
-/// Arguments of `review`.
 #[derive(Debug, Args)]
 #[command(mut_args(only("from", |from| from.required(true))))]
 pub(crate) struct ReviewArgs {

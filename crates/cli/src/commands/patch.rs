@@ -18,7 +18,6 @@ use kube_unions_core::admission::{Phase, ReviewOutcome};
 use std::path::PathBuf;
 use strategic_merge_patch::{Conflicts, DocumentRole, PatchError, ThreeWay};
 
-/// Arguments of `patch`.
 #[derive(Debug, Args)]
 pub(crate) struct PatchArgs {
     #[command(subcommand)]
@@ -43,7 +42,6 @@ pub(super) fn run(arguments: &PatchArgs) -> anyhow::Result<Verdict> {
     }
 }
 
-/// Arguments of `patch create`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 With --current the patch is three-way: it makes the changes from the original to the modified object, and keeps the changes that \
@@ -86,7 +84,6 @@ struct CreateArgs {
     output: Option<ObjectFormat>,
 }
 
-/// Arguments of `patch apply`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A union clears the members that the patch excludes, and the result is validated
@@ -152,7 +149,6 @@ fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     }
 }
 
-/// Applies a patch.
 fn apply(arguments: &ApplyArgs) -> anyhow::Result<Verdict> {
     let ApplyArgs { schema, filename, change, no_validate, output } = arguments;
     let (original, patch) = (PatchInput::read(filename)?, change.read()?);

@@ -24,7 +24,6 @@ use kube_unions_manifests::counts::count;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Arguments of `propose`.
 #[derive(Debug, Args)]
 #[command(mut_args(only("paths", |paths| paths.help(PATHS))), after_help = "\
 Prints the unions that CEL rules, `oneOf`, `not` or `maxProperties` enforce already, each with its evidence as a comment, and the \

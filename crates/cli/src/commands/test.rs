@@ -34,7 +34,6 @@ pub fn suites(text: &str) -> anyhow::Result<Vec<usize>> {
 
 const PATHS: &str = "Files and folders with suites, `-` is standard input";
 
-/// Arguments of `test`.
 #[derive(Debug, Args)]
 #[command(mut_args(only("paths", |paths| paths.required_unless_present("filename").help(PATHS))), after_help = "\
 A folder is searched for two sorts of suites.
@@ -106,7 +105,6 @@ const LONGEST_NAME: usize = 400;
 /// Longest message that a report shows, in bytes.
 const LONGEST_MESSAGE: usize = 8_192;
 
-/// The format of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum TestsFormat {
     /// Lines for people: the tests that failed
@@ -116,7 +114,6 @@ enum TestsFormat {
     Junit,
 }
 
-/// Returns the report of a run.
 fn report(run: &SuitesRun, format: TestsFormat) -> anyhow::Result<String> {
     match format {
         TestsFormat::Text => Ok(text(run, Paint::of(&std::io::stdout()))),

@@ -27,7 +27,6 @@ pub(crate) struct EditableCrd<'d> {
 /// The edits of a CRD, and the reason if they leave it without a valid annotation.
 pub(crate) type Moves = (Vec<Edit>, Option<String>);
 
-/// An extension in a schema.
 #[derive(Debug)]
 pub(crate) struct SchemaExtension {
     pub(crate) version: String,

@@ -33,7 +33,6 @@ impl Conclusion {
         Self { problems, failure, ..self }
     }
 
-    /// Returns the exit code.
     pub(crate) fn code(&self) -> u8 {
         if self.failure.is_some() { FAILED } else { self.verdict.code() }
     }

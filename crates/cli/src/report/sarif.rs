@@ -115,7 +115,6 @@ impl SarifLog {
         })))
     }
 
-    /// Ends the log.
     pub(crate) fn end(&mut self, conclusion: &Conclusion) {
         let problems = &conclusion.problems;
         let notifications =

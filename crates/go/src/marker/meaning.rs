@@ -2,10 +2,8 @@
 
 use kube_unions_core::near::nearest;
 
-/// The meaning of a marker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// The struct is a union.
     Union,
     /// The field is the discriminator of the union with this name, or of the only one.
     Discriminator {
@@ -13,7 +11,6 @@ pub(crate) enum Meaning {
         /// The union is a modality of `+k8s:modeDiscriminator`, whose values may select several fields.
         modes: bool,
     },
-    /// The field is a member.
     Member(MemberMarker),
     /// Go name of the discriminator that selects the member.
     DiscriminatedBy(Box<str>),
@@ -101,7 +98,6 @@ impl Meaning {
     }
 }
 
-/// The reader of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reader {
     /// A marker of the two proposals.

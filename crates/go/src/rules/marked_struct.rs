@@ -21,13 +21,11 @@ pub(crate) struct MarkedStruct<'p, 's> {
     pub(crate) json: &'s Value,
 }
 
-/// A field of the struct.
 #[derive(Debug)]
 pub(crate) struct StructField<'p, 's> {
     pub(crate) field: &'p Field,
     /// The meanings of the markers that count for the field, with their positions.
     pub(crate) meanings: Vec<(&'p Meaning, &'p Position)>,
-    /// JSON name.
     pub(crate) name: &'p str,
     pub(crate) scope: Scope<'p>,
     /// `None` if the schema does not have the field.

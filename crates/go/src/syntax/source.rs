@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use tree_sitter::Node;
 
-/// The text of a file.
 pub(super) struct SourceText<'s> {
     pub(super) path: &'s Arc<Path>,
     pub(super) text: &'s str,

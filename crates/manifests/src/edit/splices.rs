@@ -15,7 +15,6 @@ struct MappingEdits<'e> {
     added: Vec<(&'e str, NewValue<'e>)>,
 }
 
-/// A value to write.
 #[derive(Clone, Copy)]
 enum NewValue<'e> {
     Any(&'e Value),

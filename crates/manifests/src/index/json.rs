@@ -34,7 +34,6 @@ pub(super) fn cut(source: impl Read, index: &mut ObjectIndex) -> Result<(), Uncu
     Ok(())
 }
 
-/// A place in the text.
 #[derive(Debug, Clone, Copy)]
 struct TextPlace {
     offset: u64,

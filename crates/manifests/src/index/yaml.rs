@@ -18,7 +18,6 @@ pub(super) fn cut(source: impl Read + Seek, index: &mut ObjectIndex) -> Result<(
     Ok(())
 }
 
-/// The lines of a text.
 struct YamlLines<R> {
     source: BufReader<R>,
     /// A line that was read too early.

@@ -53,7 +53,6 @@ impl Impact {
         }
     }
 
-    /// Returns the words of the table.
     pub(super) fn words(self) -> &'static str {
         self.row().0
     }

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 /// The greatest length of the prefix of names, so that it leaves room for resource and group.
 const LONGEST_PREFIX: usize = 28;
 
-/// Arguments of `compile`.
 #[derive(Debug, Args)]
 #[command(
     mut_args(only("from", or_cluster)),

@@ -14,9 +14,7 @@ use kube_unions_core::declaration::FaultOfVersions;
 use kube_unions_policies::KubernetesVersion;
 use std::collections::BTreeSet;
 
-/// The unions to compile.
 pub(super) struct CompileSource {
-    /// The unions.
     pub(super) catalog: Catalog,
     /// The files of `--from`, empty if the unions come from a cluster.
     pub(super) files: Vec<ManifestFile>,

@@ -13,7 +13,6 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Arguments of `completion man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
     /// Directory to write to. It is created if it does not exist

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 
 const PATHS: &str = "Files and folders with CRDs, `-` is standard input. Other documents pass unchanged";
 
-/// Arguments of `generate`.
 #[derive(Debug, Args)]
 #[command(
     mut_args(only("paths", |paths| paths.required_unless_present("filename").help(PATHS))),

@@ -8,7 +8,6 @@ use kube_unions_core::declaration::FaultKind;
 use kube_unions_manifests::counts::count;
 use std::path::PathBuf;
 
-/// The older files.
 #[derive(Debug)]
 pub(super) struct OlderFiles {
     paths: Vec<PathBuf>,

@@ -9,7 +9,6 @@ use clap::ValueEnum;
 use kube_unions_core::admission::{self, Phase, ReviewOutcome};
 use std::path::Path;
 
-/// A phase of admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::commands) enum ReviewPhase {
     /// Normalise: the answer may have a patch

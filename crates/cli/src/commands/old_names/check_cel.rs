@@ -18,7 +18,6 @@ use kube_unions_manifests::counts::{count, grouped};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Arguments of `check-cel`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckCelArgs {
     #[command(flatten)]

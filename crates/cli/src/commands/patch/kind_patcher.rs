@@ -28,7 +28,6 @@ pub(super) struct KindPatcher {
     schema: Option<Schema>,
 }
 
-/// A patched object.
 pub(super) struct PatchedObject {
     /// The object as JSON text, without the members that its unions exclude.
     pub(super) text: String,

@@ -34,7 +34,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Fields that the API server changes with every write.
 const BOOKKEEPING: [&str; 3] = ["/metadata/managedFields", "/metadata/resourceVersion", "/metadata/generation"];
 
-/// Arguments of `patch live`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -198,7 +197,6 @@ fn contradiction(review: &Review) -> Option<RejectedPatch> {
     review.denial().filter(|_| contradicts).map(|denial| RejectedPatch(denial.to_owned()))
 }
 
-/// The patched object.
 struct LivePatchResult {
     /// The object as JSON text.
     object: String,
@@ -307,7 +305,6 @@ fn without_managers(object: &str) -> anyhow::Result<String> {
 /// Number of levels to compare. Deeper values are replaced as a whole.
 const DEEPEST: usize = 64;
 
-/// One operation of a JSON Patch.
 #[derive(Debug, Serialize)]
 struct JsonPatchOperation<'t> {
     op: &'static str,

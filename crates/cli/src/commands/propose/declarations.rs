@@ -39,7 +39,6 @@ const IMMUTABLE: DeclarationPart = DeclarationPart {
     settings: "  normalization: Disabled\n  validationActions: [Warn]\n",
 };
 
-/// Pod templates.
 const POD_TEMPLATES: DeclarationPart = DeclarationPart {
     suffix: "-pod-templates",
     heading: "Pod templates, known by their shape. The API server enforces their unions in pods. Proposed from",

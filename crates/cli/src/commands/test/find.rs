@@ -21,7 +21,6 @@ const TEXTS_OF_SOURCES: [&str; 4] = ["CustomResourceDefinition", "UnionDeclarati
 pub(super) struct FoundSuites {
     pub(super) suites: Vec<Suite>,
     pub(super) problems: Vec<Problem>,
-    /// The paths without a suite.
     pub(super) without_suite: Vec<PathBuf>,
 }
 

@@ -25,13 +25,11 @@ pub(super) struct SuitesRun {
     pub(super) suites: Vec<SuiteRun>,
     /// The problems with files that no suite could be read from.
     pub(super) problems: Vec<Problem>,
-    /// The paths without a suite.
     pub(super) without_suite: Vec<PathBuf>,
     /// The number of tests whose names do not match the filter.
     pub(super) left_out: usize,
 }
 
-/// The results of a suite.
 #[derive(Debug)]
 pub(super) struct SuiteRun {
     pub(super) suite: Suite,
@@ -206,7 +204,6 @@ fn problem_of(document: &Document, error: &dyn Error) -> Problem {
     Problem::of_document(document, "", with_causes(error))
 }
 
-/// The answer to a write.
 struct ReviewedWrite<'a> {
     review: &'a Review,
     /// The new object, with its defaults.
@@ -278,7 +275,6 @@ impl ReviewedWrite<'_> {
         Some(Failure { message: message.to_owned(), difference: texts(&expected, &actual) })
     }
 
-    /// Returns the causes of a rejection.
     fn causes(&self) -> Vec<CauseManifest> {
         // The last cause may count the rest, and is no violation.
         let reasons = self.review.violations().kept().iter().map(|violation| Some(violation.reason().to_owned()));

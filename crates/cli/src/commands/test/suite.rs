@@ -29,7 +29,6 @@ pub(super) struct Suite {
     pub(super) tests: Vec<SuiteTest>,
 }
 
-/// One test of a suite.
 #[derive(Debug)]
 pub(super) struct SuiteTest {
     pub(super) name: String,
@@ -51,7 +50,6 @@ pub(super) struct TestedWrite {
     pub(super) want: Want,
 }
 
-/// An object of a test.
 #[derive(Debug)]
 pub(super) enum TestedObject {
     /// A file with one object.

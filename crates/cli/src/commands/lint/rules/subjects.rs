@@ -10,7 +10,6 @@ use kube_unions_core::union::{Part, Union, UnionStep};
 use kube_unions_evidence::UnionFields;
 use serde_json::{Map, Value, json};
 
-/// A CRD with its JSON.
 #[derive(Debug)]
 pub(crate) struct ReadDefinition<'d> {
     pub(crate) document: &'d Document,
@@ -91,7 +90,6 @@ pub(crate) fn schema_step(step: &UnionStep<'_>) -> PlaceStep {
     }
 }
 
-/// Returns the fields of a union.
 pub(crate) fn fields_of(union: &Union) -> UnionFields {
     let values = union.choices().iter().map(|choice| choice.value().to_owned());
     UnionFields {
@@ -103,7 +101,6 @@ pub(crate) fn fields_of(union: &Union) -> UnionFields {
 }
 
 impl CheckedUnion<'_> {
-    /// Returns the fields of the union.
     pub(crate) fn fields(&self) -> UnionFields {
         fields_of(self.union)
     }
