@@ -1,7 +1,8 @@
 //! The arena of a projection: the unions of one object, as words.
 //!
 //! Nodes have no tags, because the plan knows the type of the node at each place. Texts are ranges of the body, or of a
-//! buffer if they have escapes. `build` stores nodes.
+//! buffer if they have escapes. `build` stores nodes, `state` has the
+//! unions, `text` discriminators and keys.
 //!
 //! | node | words |
 //! |---|---|
@@ -16,36 +17,30 @@
 //! and let an invalid object pass, so that builds with debug assertions check each read.
 
 mod build;
+mod state;
+mod text;
 
 pub(super) use build::object_head;
+pub(super) use state::UnionState;
+pub(crate) use text::LONGEST_TEXT;
+pub(super) use text::{ScalarRef, TextRange};
 
-use super::MemberSet;
 use crate::meter::Buffer;
+use state::{position_of, state_length};
 use std::cmp::Ordering;
+use text::ENTRY_HAS_NODE;
 
 /// The end of a chain, or no node.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Longest text that offsets and tagged lengths can address, in bytes.
-pub(crate) const LONGEST_TEXT: usize = ENTRY_HAS_NODE as usize - 1;
-
-/// The bit in the tagged length of an entry that is set if a node follows.
-const ENTRY_HAS_NODE: u32 = 1 << 29;
-
 /// The bit in the first word of an object that is set if each of its fields is a member that is set.
 const ONLY_MEMBERS: u32 = 1 << 15;
-
-/// The positions in the first word of a state of the masks that tell which words of its sets follow: the members that are set,
-/// those that nobody owns, and the nulls.
-const SET_MASKS: [u32; 3] = [8, 13, 17];
 
 /// The number of words before the node of an item.
 pub(super) const ITEM: u32 = 2;
 
 /// The number of words before the node of an entry.
 pub(super) const ENTRY: u32 = 3;
-
-const TAG: u32 = 30;
 
 /// The arena.
 #[derive(Debug)]
@@ -81,86 +76,6 @@ pub(super) struct ObjectRef<'s> {
     keys: (u32, u32),
     states: (u32, u32),
     children: (u32, u32),
-}
-
-/// The state of a union: the value of its discriminator and the members that are set.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct UnionState<'s> {
-    pub(super) discriminator: ScalarRef<'s>,
-    pub(super) members: MemberSet,
-    /// Members with a value that has no owner, and members that are empty objects and count as not set. Empty for all but manifests.
-    pub(super) unowned: MemberSet,
-    /// The members that are null and cannot be. They are not set.
-    pub(super) nulls: MemberSet,
-}
-
-/// A value that is read as a discriminator or as a list key.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(super) enum ScalarRef<'s> {
-    /// The value is missing or null.
-    #[default]
-    Absent,
-    Text(&'s str),
-    /// A number or boolean, as it is written.
-    Literal(&'s str),
-    /// A list or a map, which can be neither a discriminator nor a key.
-    Unfit,
-}
-
-/// A stored [`ScalarRef`] other than `Absent`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TextRange {
-    offset: u32,
-    /// The length, with the kind in the two highest bits.
-    tagged: u32,
-}
-
-#[derive(Debug, Clone, Copy)]
-#[repr(u32)]
-enum TextKind {
-    Text = 0,
-    SideText = 1,
-    Literal = 2,
-    SideLiteral = 3,
-}
-
-impl<'s> UnionState<'s> {
-    /// Returns the value of the discriminator. Empty if it is missing, null or not a string.
-    pub(super) fn value(&self) -> &'s str {
-        match self.discriminator {
-            ScalarRef::Text(value) => value,
-            ScalarRef::Absent | ScalarRef::Literal(_) | ScalarRef::Unfit => "",
-        }
-    }
-
-    /// Returns true if the discriminator is not a string.
-    pub(super) fn is_wrong_type(&self) -> bool {
-        matches!(self.discriminator, ScalarRef::Literal(_) | ScalarRef::Unfit)
-    }
-
-    /// Returns true if there is no choice: no member is set, and the discriminator has no value.
-    pub(super) fn is_unset(&self) -> bool {
-        self.choice() == ("", MemberSet::EMPTY)
-    }
-
-    /// Returns true if both have the same discriminator value and the same members set.
-    pub(super) fn same_choice(&self, other: &UnionState<'_>) -> bool {
-        self.choice() == other.choice()
-    }
-
-    /// Returns the value of the discriminator and the members that are set.
-    pub(super) fn choice(&self) -> (&'s str, MemberSet) {
-        (self.value(), self.members)
-    }
-}
-
-impl TextRange {
-    /// A number or boolean is never empty.
-    pub(super) const UNFIT: Self = Self { offset: 0, tagged: (TextKind::Literal as u32) << TAG };
-
-    pub(super) fn is_unfit(self) -> bool {
-        self.tagged == Self::UNFIT.tagged
-    }
 }
 
 impl<'s> NodeRef<'s> {
@@ -353,46 +268,6 @@ impl Arena<'_> {
         std::iter::successors(some(first), move |at| some(self.word(*at)))
     }
 
-    pub(super) fn scalar(&self, stored: TextRange) -> ScalarRef<'_> {
-        let (offset, length) = (index(stored.offset), index(stored.tagged & (ENTRY_HAS_NODE - 1)));
-        let range = offset..offset.saturating_add(length);
-        let kind = stored.tagged >> TAG;
-        let beside = |range| self.side.get(range).and_then(|text| str::from_utf8(text).ok());
-        let text = if kind & 1 == 0 { self.text.get(range) } else { beside(range) };
-        debug_assert!(text.is_some(), "a text outside the body and the buffer");
-        match (kind >> 1, text.unwrap_or_default()) {
-            (0, text) => ScalarRef::Text(text),
-            (_, "") => ScalarRef::Unfit,
-            (_, literal) => ScalarRef::Literal(literal),
-        }
-    }
-
-    fn stored_scalar(&self, at: u32) -> ScalarRef<'_> {
-        self.scalar(TextRange { offset: self.word(at), tagged: self.word(at.saturating_add(1)) })
-    }
-
-    /// Returns the state stored at `at`.
-    pub(super) fn state(&self, at: u32) -> UnionState<'_> {
-        let head = self.word(at);
-        let mut next = at.saturating_add(1);
-        let mut discriminator = ScalarRef::Absent;
-        if head & 1 << 12 != 0 {
-            discriminator = self.stored_scalar(next);
-            next = next.saturating_add(2);
-        }
-        let [members, unowned, nulls] = SET_MASKS.map(|shift| {
-            let mut parts = [0; 4];
-            for (bit, part) in (shift..).zip(&mut parts) {
-                if head & 1 << bit != 0 {
-                    *part = self.word(next);
-                    next = next.saturating_add(1);
-                }
-            }
-            MemberSet::from_words(parts)
-        });
-        UnionState { discriminator, members, unowned, nulls }
-    }
-
     fn word(&self, at: u32) -> u32 {
         let word = self.words.get(index(at));
         debug_assert!(word.is_some(), "offset {at} is outside the arena");
@@ -402,15 +277,6 @@ impl Arena<'_> {
 
 fn counts(head: u32) -> [u32; 3] {
     [head & 0xff, head >> 8 & 0x7f, head >> 16]
-}
-
-fn state_length(head: u32) -> u32 {
-    let sets = SET_MASKS.map(|shift| (head >> shift & 0xf).count_ones());
-    1 + sets.iter().sum::<u32>() + 2 * (head >> 12 & 1)
-}
-
-fn position_of(head: u32) -> u8 {
-    u8::try_from(head & 0xff).unwrap_or(u8::MAX)
 }
 
 fn index(at: u32) -> usize {

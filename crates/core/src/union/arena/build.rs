@@ -1,11 +1,8 @@
 //! Stores nodes in the arena.
 
-use super::{
-    Arena, ENTRY_HAS_NODE, LONGEST_TEXT, NONE, NodeRef, ONLY_MEMBERS, RecordChain, SET_MASKS, TAG, TextKind, TextRange,
-    index,
-};
+use super::text::ENTRY_HAS_NODE;
+use super::{Arena, NONE, NodeRef, ONLY_MEMBERS, RecordChain, TextRange, index};
 use crate::meter::{Buffer, Exhausted, Meter};
-use crate::union::MemberSet;
 
 impl<'a> Arena<'a> {
     pub(in crate::union) fn new(text: &'a str, meter: &'a dyn Meter) -> Self {
@@ -31,26 +28,6 @@ impl<'a> Arena<'a> {
         self.words.extend(words)
     }
 
-    /// Stores a text, as a range of the body if it is one.
-    pub(in crate::union) fn store_text(&mut self, text: &str) -> Result<TextRange, Exhausted> {
-        self.store(TextKind::Text, TextKind::SideText, text)
-    }
-
-    /// Stores a number or boolean, as a range of the body if it is one.
-    pub(in crate::union) fn store_literal(&mut self, text: &str) -> Result<TextRange, Exhausted> {
-        self.store(TextKind::Literal, TextKind::SideLiteral, text)
-    }
-
-    fn store(&mut self, kind: TextKind, beside: TextKind, text: &str) -> Result<TextRange, Exhausted> {
-        let offset = text.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
-        if self.text.get(offset..offset.saturating_add(text.len())).is_some() {
-            return TextRange::new(kind, offset, text.len());
-        }
-        let offset = self.side.len();
-        self.side.extend(text.as_bytes())?;
-        TextRange::new(beside, offset, text.len())
-    }
-
     /// Begins an item. Its node must follow. `text` is the offset of its text if the list is keyed.
     pub(in crate::union) fn push_item(&mut self, index: u32, text: Option<usize>) -> Result<(), Exhausted> {
         if let Some(text) = text {
@@ -73,27 +50,6 @@ impl<'a> Arena<'a> {
 
     pub(in crate::union) fn push_key(&mut self, position: u32, key: TextRange) -> Result<(), Exhausted> {
         self.push(&[position, key.offset, key.tagged])
-    }
-
-    pub(in crate::union) fn push_state(
-        &mut self,
-        position: u8,
-        discriminator: Option<TextRange>,
-        sets: [MemberSet; 3],
-    ) -> Result<(), Exhausted> {
-        let parts = sets.map(MemberSet::words);
-        let mask_of = |words: &[u32; 4]| {
-            (0..).zip(words).filter(|(_, part)| **part != 0).fold(0, |mask, (bit, _)| mask | 1_u32 << bit)
-        };
-        let masks = SET_MASKS.iter().zip(&parts).fold(0, |masks, (shift, words)| masks | mask_of(words) << shift);
-        self.push(&[u32::from(position) | masks | u32::from(discriminator.is_some()) << 12])?;
-        if let Some(TextRange { offset, tagged }) = discriminator {
-            self.push(&[offset, tagged])?;
-        }
-        for part in parts.into_iter().flatten().filter(|part| *part != 0) {
-            self.push(&[part])?;
-        }
-        Ok(())
     }
 
     /// Appends an item or entry to a chain.
@@ -159,14 +115,4 @@ pub(in crate::union) fn object_head(states: usize, keys: usize, children: usize,
     let children = u16::try_from(children).ok()?;
     let flag = if only_members { ONLY_MEMBERS } else { 0 };
     Some(u32::from(states) | u32::from(keys) << 8 | u32::from(children) << 16 | flag)
-}
-
-impl TextRange {
-    fn new(kind: TextKind, offset: usize, length: usize) -> Result<Self, Exhausted> {
-        if length > LONGEST_TEXT {
-            return Err(Exhausted);
-        }
-        let narrow = |number| u32::try_from(number).map_err(|_| Exhausted);
-        Ok(Self { offset: narrow(offset)?, tagged: narrow(length)? | (kind as u32) << TAG })
-    }
 }
