@@ -97,7 +97,7 @@ impl MoreFaults {
 
 impl UnionCompiler {
     fn add(&mut self, node: Node) -> NodeIndex {
-        let id = NodeIndex::try_from(self.nodes.len()).unwrap_or(NodeIndex::MAX);
+        let id = NodeIndex(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         self.nodes.push(node);
         id
     }

@@ -3,7 +3,7 @@
 //! Fields and map values correspond by name, and items of keyed lists by their keys, in any order. Items of other lists
 //! have no identity: the old list only tells whether it had an equal union somewhere.
 
-use super::arena::{Arena, NodeRef, ObjectRef, UnionState};
+use super::arena::{Arena, KeyedNode, NodeRef, ObjectRef, StateAt, UnionState};
 use super::plan::{Node, NodeIndex, ObjectNode, Plan};
 use crate::meter::{Buffer, Exhausted, Meter};
 use hashbrown::hash_table::Entry;
@@ -66,8 +66,7 @@ struct Stood {
 #[derive(Debug, Clone, Copy)]
 struct Witness {
     union: u32,
-    /// The offset of its state.
-    state: u32,
+    state: StateAt,
 }
 
 impl<'o> Witnesses<'o> {
@@ -111,7 +110,7 @@ impl<'o> Witnesses<'o> {
         match self.plan.node(node) {
             Some(Node::Object(node)) => {
                 let object = shape.object();
-                for ((position, _), state) in object.states().zip(object.state_offsets()) {
+                for (position, state) in object.state_offsets() {
                     stood.set.push(Witness { union: node.union(position), state })?;
                 }
                 if !node.required.is_empty() {
@@ -247,16 +246,12 @@ impl<'s> Pairs<'s> {
 #[derive(Debug)]
 pub(super) struct KeyedItems<'s> {
     arena: &'s Arena<'s>,
-    /// The offset of the first item with some keys, and [`TWICE`].
-    items: HashTable<u32>,
+    items: HashTable<KeyedNode>,
     hasher: DefaultHashBuilder,
     are_distinct: bool,
     meter: &'s dyn Meter,
     charged: usize,
 }
-
-/// The bit of an offset that is set if other items have the same keys. The longest text is too short for offsets of 31 bits.
-const TWICE: u32 = 1 << 31;
 
 pub(super) enum KeyMatch<'s> {
     Never,
@@ -270,7 +265,7 @@ impl<'s> KeyedItems<'s> {
         let (arena, count) = (list.arena, list.count());
         // An eighth of the places stays free, their number is a power of two, and each has a byte more.
         let places = count.saturating_add(count / 7).max(16).next_power_of_two();
-        let charged = places.saturating_mul(size_of::<u32>().saturating_add(1)).saturating_add(32);
+        let charged = places.saturating_mul(size_of::<KeyedNode>().saturating_add(1)).saturating_add(32);
         meter.charge(charged)?;
         let items = HashTable::with_capacity(count);
         debug_assert!(items.allocation_size() <= charged, "{} bytes for {count} items", items.allocation_size());
@@ -289,11 +284,11 @@ impl<'s> KeyedItems<'s> {
         if !object.has_keys() {
             return;
         }
-        let same = |known: &u32| item_at(arena, *known).object().has_keys_of(object);
+        let same = |known: &KeyedNode| item_at(arena, *known).object().has_keys_of(object);
         match items.entry(hash(hasher, object), same, |known| hash(hasher, item_at(arena, *known).object())) {
-            Entry::Vacant(place) => drop(place.insert(item.at)),
+            Entry::Vacant(place) => drop(place.insert(KeyedNode::new(item.at))),
             Entry::Occupied(mut known) => {
-                *known.get_mut() |= TWICE;
+                known.get_mut().mark_repeated();
                 self.are_distinct = false;
             }
         }
@@ -301,10 +296,10 @@ impl<'s> KeyedItems<'s> {
 
     /// Returns the item that has the keys of `wanted`.
     pub(super) fn find(&self, wanted: ObjectRef<'_>) -> KeyMatch<'s> {
-        let same = |known: &u32| item_at(self.arena, *known).object().has_keys_of(wanted);
+        let same = |known: &KeyedNode| item_at(self.arena, *known).object().has_keys_of(wanted);
         match self.items.find(hash(&self.hasher, wanted), same) {
             None => KeyMatch::Never,
-            Some(known) if known & TWICE != 0 => KeyMatch::Twice,
+            Some(known) if known.is_repeated() => KeyMatch::Twice,
             Some(known) => KeyMatch::Once(item_at(self.arena, *known)),
         }
     }
@@ -316,8 +311,8 @@ impl Drop for KeyedItems<'_> {
     }
 }
 
-fn item_at<'s>(arena: &'s Arena<'s>, known: u32) -> NodeRef<'s> {
-    NodeRef { arena, at: known & !TWICE }
+fn item_at<'s>(arena: &'s Arena<'s>, known: KeyedNode) -> NodeRef<'s> {
+    NodeRef { arena, at: known.node() }
 }
 
 fn hash(hasher: &DefaultHashBuilder, object: ObjectRef<'_>) -> u64 {

@@ -26,7 +26,9 @@ pub enum Part {
 }
 
 /// A position in [`Plan::nodes`].
-pub(super) type NodeIndex = u32;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub(super) struct NodeIndex(pub(super) u32);
 
 /// A place that has a union, or leads to one.
 #[derive(Debug)]
@@ -163,8 +165,8 @@ impl Plan {
     }
 
     pub(super) fn node(&self, id: NodeIndex) -> Option<&Node> {
-        let node = self.nodes.get(usize::try_from(id).ok()?);
-        debug_assert!(node.is_some(), "node {id} is outside the plan");
+        let node = self.nodes.get(usize::try_from(id.0).ok()?);
+        debug_assert!(node.is_some(), "{id:?} is outside the plan");
         node
     }
 

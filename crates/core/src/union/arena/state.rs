@@ -1,12 +1,10 @@
-//! The states of unions.
+//! The states of unions. The words of one are its head, the range of the discriminator if there is one, and the words of its sets
+//! that are not zero.
 
+use super::word::StateAt;
 use super::{Arena, ScalarRef, TextRange};
 use crate::meter::Exhausted;
 use crate::union::MemberSet;
-
-/// The positions in the first word of a state of the masks that tell which words of its sets follow: the members that are set,
-/// those that nobody owns, and the nulls.
-const SET_MASKS: [u32; 3] = [8, 13, 17];
 
 /// The state of a union: the value of its discriminator and the members that are set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,25 +47,66 @@ impl<'s> UnionState<'s> {
     }
 }
 
+/// The first word of a state: the position of the union in its object in 8 bits, and bits for the words that follow.
+#[derive(Debug, Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct StateHead(u32);
+
+impl StateHead {
+    /// The bit that is set if a discriminator follows.
+    const DISCRIMINATOR: u32 = 12;
+    /// The lowest bit of each set: the members that are set, those that nobody owns, and the nulls. A set has four words.
+    const SETS: [u32; 3] = [8, 13, 17];
+
+    fn new(position: u8, has_discriminator: bool, sets: &[[u32; 4]; 3]) -> Self {
+        let mask_of = |words: &[u32; 4]| {
+            (0..).zip(words).filter(|(_, word)| **word != 0).fold(0, |mask, (bit, _)| mask | 1_u32 << bit)
+        };
+        let masks = Self::SETS.iter().zip(sets).fold(0, |masks, (first, words)| masks | mask_of(words) << first);
+        Self(u32::from(position) | masks | u32::from(has_discriminator) << Self::DISCRIMINATOR)
+    }
+
+    fn has(self, bit: u32) -> bool {
+        self.0 & 1 << bit != 0
+    }
+
+    pub(super) fn position(self) -> u8 {
+        let [position, ..] = self.0.to_le_bytes();
+        position
+    }
+
+    /// Returns the number of words of the state. A discriminator has two.
+    fn length(self) -> u32 {
+        1 + (self.0 >> 8).count_ones() + u32::from(self.has(Self::DISCRIMINATOR))
+    }
+}
+
 impl Arena<'_> {
-    /// Returns the state stored at `at`.
-    pub(in crate::union) fn state(&self, at: u32) -> UnionState<'_> {
-        let head = self.word(at);
-        let mut next = at.saturating_add(1);
-        let mut discriminator = ScalarRef::Absent;
-        if head & 1 << 12 != 0 {
-            discriminator = self.stored_scalar(next);
-            next = next.saturating_add(2);
+    pub(super) fn state_head(&self, at: StateAt) -> StateHead {
+        StateHead(self.word(at.0, 0))
+    }
+
+    /// Returns the offset behind a state.
+    pub(super) fn behind_state(&self, at: StateAt) -> StateAt {
+        StateAt(at.0.saturating_add(self.state_head(at).length()))
+    }
+
+    pub(in crate::union) fn state(&self, at: StateAt) -> UnionState<'_> {
+        let head = self.state_head(at);
+        let (mut number, mut discriminator) = (1_u32, ScalarRef::Absent);
+        if head.has(StateHead::DISCRIMINATOR) {
+            discriminator = self.scalar(self.text_range(at.0, number));
+            number = number.saturating_add(2);
         }
-        let [members, unowned, nulls] = SET_MASKS.map(|shift| {
-            let mut parts = [0; 4];
-            for (bit, part) in (shift..).zip(&mut parts) {
-                if head & 1 << bit != 0 {
-                    *part = self.word(next);
-                    next = next.saturating_add(1);
+        let [members, unowned, nulls] = StateHead::SETS.map(|first| {
+            let mut words = [0; 4];
+            for (bit, word) in (first..).zip(&mut words) {
+                if head.has(bit) {
+                    *word = self.word(at.0, number);
+                    number = number.saturating_add(1);
                 }
             }
-            MemberSet::from_words(parts)
+            MemberSet::from_words(words)
         });
         UnionState { discriminator, members, unowned, nulls }
     }
@@ -78,27 +117,14 @@ impl Arena<'_> {
         discriminator: Option<TextRange>,
         sets: [MemberSet; 3],
     ) -> Result<(), Exhausted> {
-        let parts = sets.map(MemberSet::words);
-        let mask_of = |words: &[u32; 4]| {
-            (0..).zip(words).filter(|(_, part)| **part != 0).fold(0, |mask, (bit, _)| mask | 1_u32 << bit)
-        };
-        let masks = SET_MASKS.iter().zip(&parts).fold(0, |masks, (shift, words)| masks | mask_of(words) << shift);
-        self.push(&[u32::from(position) | masks | u32::from(discriminator.is_some()) << 12])?;
-        if let Some(TextRange { offset, tagged }) = discriminator {
-            self.push(&[offset, tagged])?;
+        let sets = sets.map(MemberSet::words);
+        self.push(&[StateHead::new(position, discriminator.is_some(), &sets).0])?;
+        if let Some(discriminator) = discriminator {
+            self.push(&discriminator.words())?;
         }
-        for part in parts.into_iter().flatten().filter(|part| *part != 0) {
-            self.push(&[part])?;
+        for word in sets.into_iter().flatten().filter(|word| *word != 0) {
+            self.push(&[word])?;
         }
         Ok(())
     }
-}
-
-pub(super) fn state_length(head: u32) -> u32 {
-    let sets = SET_MASKS.map(|shift| (head >> shift & 0xf).count_ones());
-    1 + sets.iter().sum::<u32>() + 2 * (head >> 12 & 1)
-}
-
-pub(super) fn position_of(head: u32) -> u8 {
-    u8::try_from(head & 0xff).unwrap_or(u8::MAX)
 }

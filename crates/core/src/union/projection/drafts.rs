@@ -5,7 +5,7 @@ use super::repeats::Repeats;
 use crate::json::{JsonString, TextReader, Unreadable};
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
-use crate::union::arena::{Arena, NONE, TextRange, object_head};
+use crate::union::arena::{Arena, NodeAt, ObjectCounts, TextRange};
 use crate::union::plan::{ItemKeyDefault, Part, Plan};
 
 /// Reads the unions of objects of one text into one arena. The drafts of incomplete objects are bounded by the plan, except for
@@ -22,7 +22,7 @@ pub(crate) struct Projector<'p, 'a> {
     pub(super) keys: Buffer<'a, (u32, TextRange)>,
     pub(super) repeats: Repeats<'a>,
     /// The list that another object had in the place of the value that is read next.
-    pub(super) before: Option<u32>,
+    pub(super) before: Option<NodeAt>,
     /// The number of lists and maps around the value that is read.
     pub(super) lists: u32,
     /// The JSON text of `metadata`.
@@ -92,8 +92,8 @@ pub(super) struct ChildDraft {
     position: u32,
     /// The order of reading. Of two drafts with the same position the later one counts.
     order: u32,
-    node: Option<u32>,
-    says: bool,
+    node: Option<NodeAt>,
+    judged: bool,
 }
 
 /// The position of a value in its parent.
@@ -126,12 +126,12 @@ impl<'a> Projector<'_, 'a> {
 
     /// Adds a field that leads to a node. If a field occurs twice, the last one counts, as for the API server.
     pub(super) fn put_child(&mut self, first: usize, position: u32, read: Read) -> Result<(), Exhausted> {
-        let (node, says) = match read {
-            Read::Node { at, says, .. } => (Some(at), says),
+        let (node, judged) = match read {
+            Read::Node { at, judged, .. } => (Some(at), judged),
             Read::Null | Read::Other { .. } => (None, false),
         };
         self.children_read = self.children_read.checked_add(1).ok_or(Exhausted)?;
-        let draft = ChildDraft { position, order: self.children_read, node, says };
+        let draft = ChildDraft { position, order: self.children_read, node, judged };
         let known = self.children.len();
         match self.children.last_mut() {
             Some(last) if known > first && last.position == position => {
@@ -177,11 +177,12 @@ impl<'a> Projector<'_, 'a> {
         Ok(())
     }
 
-    pub(super) fn begin(&mut self, slot: Slot) -> Result<u32, Exhausted> {
+    /// Returns the offset of a node that is stored next.
+    pub(super) fn begin(&mut self, slot: Slot) -> Result<NodeAt, Exhausted> {
         match slot {
             Slot::Root | Slot::Field => {}
             Slot::Item(index, text) => self.arena.push_item(index, text)?,
-            Slot::Entry(key) => self.arena.push_entry(key, true)?,
+            Slot::Entry(key) => self.arena.push_entry(key.before_node())?,
         }
         self.arena.end()
     }
@@ -189,8 +190,8 @@ impl<'a> Projector<'_, 'a> {
     /// Stores an object, list or map that is whole.
     pub(super) fn store_whole(&mut self, slot: Slot) -> Result<Read, Exhausted> {
         let at = self.begin(slot)?;
-        self.arena.push(&[NONE])?;
-        Ok(Read::Node { at, says: true, empty: false })
+        self.arena.push_whole()?;
+        Ok(Read::Node { at, judged: true, empty: false })
     }
 
     /// Stores an object and removes its drafts, which begin at `first`. Returns `None` if it has too many fields to be stored.
@@ -200,15 +201,14 @@ impl<'a> Projector<'_, 'a> {
         first: Drafts,
         occupancy: Occupancy,
     ) -> Result<Option<Read>, Exhausted> {
-        let says = self.settle(first);
+        let judged = self.settle(first);
         let counts =
             (self.states.len() - first.states, self.keys.len() - first.keys, self.children.len() - first.children);
-        let Some(head) = object_head(counts.0, counts.1, counts.2, occupancy == Occupancy::OnlyMembers) else {
-            return Ok(None);
-        };
+        let only_members = occupancy == Occupancy::OnlyMembers;
+        let Some(counts) = ObjectCounts::new(counts.0, counts.1, counts.2, only_members) else { return Ok(None) };
         let at = self.begin(slot)?;
         let Self { arena, states, children, keys, .. } = self;
-        arena.push(&[head])?;
+        arena.push_object(counts)?;
         for (position, key) in keys.iter().skip(first.keys) {
             arena.push_key(*position, *key)?;
         }
@@ -216,13 +216,12 @@ impl<'a> Projector<'_, 'a> {
             arena.push_state(draft.position, draft.discriminator, [draft.members, draft.unowned, draft.nulls])?;
         }
         for draft in children.iter().skip(first.children) {
-            debug_assert!(draft.node.is_some(), "a draft without a node is dropped before");
-            arena.push(&[draft.position, draft.node.unwrap_or(NONE)])?;
+            arena.push_child(draft.position, draft.node)?;
         }
         keys.truncate(first.keys);
         states.truncate(first.states);
         children.truncate(first.children);
-        Ok(Some(Read::Node { at, says, empty: occupancy == Occupancy::Empty }))
+        Ok(Some(Read::Node { at, judged, empty: occupancy == Occupancy::Empty }))
     }
 
     /// Sorts the drafts of an object and drops the empty ones. Returns true if a member or a discriminator is set, or a null that cannot
@@ -245,7 +244,7 @@ impl<'a> Projector<'_, 'a> {
         };
         let children_kept = compact(own, last_of_its_field);
         children.truncate(first.children.saturating_add(children_kept));
-        kept > 0 || children.iter().skip(first.children).any(|draft| draft.says)
+        kept > 0 || children.iter().skip(first.children).any(|draft| draft.judged)
     }
 
     /// Stores a discriminator or a key, which `reader` read. Returns `None` for null.

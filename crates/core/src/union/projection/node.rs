@@ -5,7 +5,7 @@ use super::emptiness::is_empty;
 use super::read::Read;
 use crate::json::{TextReader, Unreadable};
 use crate::meter::Exhausted;
-use crate::union::arena::{ENTRY, ITEM, NONE, RecordChain};
+use crate::union::arena::{NodeAt, RecordChain};
 use crate::union::plan::{ListNode, Node, NodeIndex, ObjectNode, Role};
 
 impl<'p, 'a> Projector<'p, 'a> {
@@ -151,11 +151,12 @@ impl<'p, 'a> Projector<'p, 'a> {
             }
         }
         self.put_default_keys(first.keys, &node.key_defaults)?;
-        let Some(Read::Node { at, says, empty }) = self.store_object(slot, first, Occupancy::of(all, members))? else {
+        let Some(Read::Node { at, judged, empty }) = self.store_object(slot, first, Occupancy::of(all, members))?
+        else {
             let reason = "an object has too many fields that lead to unions";
             return Err(reader.malformed(reader.position(), &reason));
         };
-        Ok(Read::Node { at, says: says || !node.required.is_empty(), empty })
+        Ok(Read::Node { at, judged: judged || !node.required.is_empty(), empty })
     }
 
     /// Reads a list. Items of a keyed list that repeat those of the list `before`, in its order, are compared and not read.
@@ -164,83 +165,81 @@ impl<'p, 'a> Projector<'p, 'a> {
         reader: &mut TextReader<'a>,
         node: &'p ListNode,
         slot: Slot,
-        before: Option<u32>,
+        before: Option<NodeAt>,
     ) -> Result<Read, Unreadable> {
         let item = self.plan.node(node.items);
-        let (mut chain, mut count, mut list_says, mut empty) = (RecordChain::EMPTY, 0_u32, false, true);
-        let mut known = before.filter(|_| node.keyed).and_then(|list| self.arena.first_item(list));
+        let (mut chain, mut count, mut any_judged, mut empty) = (RecordChain::default(), 0_u32, false, true);
+        let mut known = before.filter(|_| node.keyed).and_then(|list| self.arena.first_record(list));
         let (mut items, mut index) = (reader.enter(), 0_u32);
         while reader.item(&mut items)? {
             empty = false;
             let slot = Slot::Item(index, Some(reader.position()).filter(|_| node.keyed));
-            let next = known.and_then(|item| self.arena.next_item(item));
+            let next = known.and_then(|item| self.arena.next_record(item));
             if let Some((item, next)) = std::mem::replace(&mut known, next).zip(next) {
-                let ((from, known_index), (to, next_index)) = (self.arena.origin(item), self.arena.origin(next));
-                if let Some(first) = reader.skip_repeated_item(reader.text().get(from..to).unwrap_or_default()) {
+                let text = self.arena.item_text(item)..self.arena.item_text(next);
+                if let Some(first) = reader.skip_repeated_item(reader.text().get(text).unwrap_or_default()) {
                     items = first;
                     let at = self.begin(slot)?;
-                    self.arena.push_again(item.saturating_add(ITEM))?;
-                    self.arena.append(&mut chain, at.saturating_sub(ITEM));
+                    self.arena.push_again(item.node())?;
+                    self.arena.append(&mut chain, at.record());
                     count = count.saturating_add(1);
-                    list_says = true;
-                    index = index.saturating_add(next_index.saturating_sub(known_index));
+                    any_judged = true;
+                    let skipped = self.arena.item_index(next).saturating_sub(self.arena.item_index(item));
+                    index = index.saturating_add(skipped);
                     continue;
                 }
             }
-            let (start, side) = (self.arena.end()?, self.arena.side_end());
+            let size = self.arena.size();
             match self.value(reader, item, slot)? {
                 // Keep all items of a keyed list, because they are paired. Keep other items only if a union in them must be
                 // judged.
-                Read::Node { at, says, .. } if says || (node.keyed && self.arena.has_keys(at)) => {
-                    self.arena.append(&mut chain, at.saturating_sub(ITEM));
+                Read::Node { at, judged, .. } if judged || (node.keyed && self.arena.has_keys(at)) => {
+                    self.arena.append(&mut chain, at.record());
                     count = count.saturating_add(1);
-                    list_says |= says;
+                    any_judged |= judged;
                 }
-                Read::Node { .. } | Read::Null | Read::Other { .. } => self.arena.truncate(start, side),
+                Read::Node { .. } | Read::Null | Read::Other { .. } => self.arena.truncate(size),
             }
             index = index.saturating_add(1);
         }
-        if chain.first == NONE {
-            return Ok(Read::Other { empty });
-        }
+        let Some(first) = chain.first else { return Ok(Read::Other { empty }) };
         let at = self.begin(slot)?;
-        self.arena.push(&[chain.first, count])?;
-        Ok(Read::Node { at, says: list_says, empty })
+        self.arena.push_list(first, count)?;
+        Ok(Read::Node { at, judged: any_judged, empty })
     }
 
     fn read_map(&mut self, reader: &mut TextReader<'a>, values: NodeIndex, slot: Slot) -> Result<Read, Unreadable> {
         let node = self.plan.node(values);
-        let (start, side) = (self.arena.end()?, self.arena.side_end());
-        let (mut chain, mut sorted, mut map_says, mut empty) = (RecordChain::EMPTY, true, false, true);
+        let size = self.arena.size();
+        let (mut chain, mut sorted, mut any_judged, mut empty) = (RecordChain::default(), true, false, true);
         let mut fields = reader.enter();
         while let Some(name) = reader.name(&mut fields)? {
             empty = false;
             let key = reader.unicode(name, |key| self.arena.store_text(key))??;
-            let entry = match self.value(reader, node, Slot::Entry(key))? {
-                Read::Node { at, says, .. } => {
-                    map_says |= says;
-                    at.saturating_sub(ENTRY)
+            let at = match self.value(reader, node, Slot::Entry(key))? {
+                Read::Node { at, judged, .. } => {
+                    any_judged |= judged;
+                    at
                 }
                 // The entry may replace an earlier one with the same key.
                 Read::Null | Read::Other { .. } => {
-                    let end = self.arena.end()?;
-                    self.arena.push_entry(key, false)?;
-                    end
+                    self.arena.push_entry(key)?;
+                    self.arena.end()?
                 }
             };
-            sorted &= chain.last == NONE || self.arena.entry_key(chain.last) < self.arena.entry_key(entry);
+            let entry = at.record();
+            sorted &= chain.last.is_none_or(|last| self.arena.entry_key(last) < self.arena.entry_key(entry));
             self.arena.append(&mut chain, entry);
         }
         if !sorted {
             chain = self.arena.sorted_entries(chain, self.meter)?;
         }
-        let first = self.arena.settle_entries(chain, sorted);
-        if first == NONE {
-            self.arena.truncate(start, side);
+        let Some(first) = self.arena.settle_entries(chain, sorted) else {
+            self.arena.truncate(size);
             return Ok(Read::Other { empty });
-        }
+        };
         let at = self.begin(slot)?;
-        self.arena.push(&[first])?;
-        Ok(Read::Node { at, says: map_says, empty })
+        self.arena.push_map(first)?;
+        Ok(Read::Node { at, judged: any_judged, empty })
     }
 }

@@ -1,5 +1,7 @@
 //! The remains of a value that was read.
 
+use crate::union::arena::NodeAt;
+
 /// A value after reading.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Read {
@@ -7,9 +9,9 @@ pub(super) enum Read {
     Null,
     /// Nothing is stored: the value has an unexpected type, or no part of it matters.
     Other { empty: bool },
-    /// A stored node. `says` is true if a union in it must be judged: a member or a discriminator is set, or the union is
+    /// A stored node. `judged` is true if a union in it must be judged: a member or a discriminator is set, or the union is
     /// required.
-    Node { at: u32, says: bool, empty: bool },
+    Node { at: NodeAt, judged: bool, empty: bool },
 }
 
 impl Read {
