@@ -39,7 +39,7 @@ impl<'k> RevisedKind<'k> {
         let mut added: Vec<&Union> = self.unions().iter().collect();
         let mut removed = Vec::new();
         for before in old.unions() {
-            match take_best(&mut added, |after| kinship(before, after)) {
+            match take_best(&mut added, |after| similarity(before, after)) {
                 Some(after) => revision.compare(before, after),
                 None => removed.push(before),
             }
@@ -288,7 +288,7 @@ fn take_best<'u>(candidates: &mut Vec<&'u Union>, rank: impl Fn(&Union) -> usize
 }
 
 /// Returns how much two unions of one object have in common. A member counts more than the discriminator.
-fn kinship(one: &Union, other: &Union) -> usize {
+fn similarity(one: &Union, other: &Union) -> usize {
     if one.path() != other.path() {
         return 0;
     }

@@ -113,7 +113,7 @@ impl Workspace {
         if self.groups.as_ref() == Some(&groups) {
             return Vec::new();
         }
-        let judged = self.crds.iter().map(|(name, crd)| Some((name.clone(), crd.judged_again(&groups)?)));
+        let judged = self.crds.iter().map(|(name, crd)| Some((name.clone(), crd.accepted_anew(&groups)?)));
         let changed: Vec<_> = judged.flatten().collect();
         self.groups = Some(groups);
         changed.into_iter().flat_map(|(name, crd)| self.put_crd(&name, Some(crd))).collect()

@@ -144,7 +144,7 @@ impl Review {
         list(violations, &mut annotations.denied);
         list(audited, &mut annotations.audited);
         let (kind, name) = (&request.kind, cut(&name, LONGEST_NAME).to_owned());
-        let denial = Denial::with_rest(&kind.group, &kind.name, name, causes, violations.left_out());
+        let denial = Denial::with_unlisted(&kind.group, &kind.name, name, causes, violations.left_out());
         meter.charge(annotations.size().saturating_add(denial.size()))?;
         let judgement = Judgement { changes: Vec::new(), ..judgement };
         let (outcome, denial) = (ReviewOutcome::Denied, Some(denial));

@@ -55,8 +55,8 @@ impl<'n> KindNames<'n> {
             [&|it| it.is_named(&asked.name), &|it| it.short_names.contains(&asked.name)];
         // The readings of the part after the name, in kubectl's order.
         let readings: [&dyn Fn(&Self) -> bool; 3] =
-            [&|it| asked.rest.is_empty() || asked.names_version(it), &|it| it.group == asked.rest, &|it| {
-                it.group.starts_with(&asked.rest)
+            [&|it| asked.suffix.is_empty() || asked.names_version(it), &|it| it.group == asked.suffix, &|it| {
+                it.group.starts_with(&asked.suffix)
             }];
         let fitting = |named: &dyn Fn(&Self) -> bool, fits: &dyn Fn(&Self) -> bool| {
             let found = all.iter().enumerate().filter(|(_, it)| named(it) && fits(it));
@@ -68,7 +68,7 @@ impl<'n> KindNames<'n> {
 
     /// Returns the name that a user probably meant who asked for a kind that is not there.
     pub fn suggest(all: &[Self], asked: &str) -> Option<String> {
-        let KindQuery { name, rest } = KindQuery::new(asked)?;
+        let KindQuery { name, suffix } = KindQuery::new(asked)?;
         let is_meant = |it: &Self, name: &str| it.is_named(name) || it.short_names.iter().any(|short| short == name);
         let name = if all.iter().any(|it| is_meant(it, &name)) {
             name
@@ -83,13 +83,13 @@ impl<'n> KindNames<'n> {
             one_edit_off(&name, names)?.to_owned()
         };
         let named = || all.iter().filter(|it| is_meant(it, &name));
-        if rest.is_empty() || named().any(|it| it.group == rest) {
-            let dot = if rest.is_empty() { "" } else { "." };
-            return Some(format!("{name}{dot}{rest}"));
+        if suffix.is_empty() || named().any(|it| it.group == suffix) {
+            let dot = if suffix.is_empty() { "" } else { "." };
+            return Some(format!("{name}{dot}{suffix}"));
         }
         let ends: BTreeSet<String> =
             named().flat_map(|it| [it.group.to_owned(), format!("{}.{}", it.version, it.group)]).collect();
-        nearest(&rest, ends.iter().map(String::as_str)).map(|end| format!("{name}.{end}"))
+        nearest(&suffix, ends.iter().map(String::as_str)).map(|end| format!("{name}.{end}"))
     }
 
     /// Returns true if the user asked for this version of the kind.
@@ -106,7 +106,7 @@ impl<'n> KindNames<'n> {
 struct KindQuery {
     name: String,
     /// The part after the first dot.
-    rest: String,
+    suffix: String,
 }
 
 impl KindQuery {
@@ -114,12 +114,12 @@ impl KindQuery {
         let lower = asked.to_lowercase();
         let (kind, version) = lower.split_once('/').unwrap_or((&lower, ""));
         let (name, group) = kind.split_once('.').unwrap_or((kind, ""));
-        let rest: Vec<&str> = [version, group].into_iter().filter(|part| !part.is_empty()).collect();
-        (!name.is_empty()).then(|| Self { name: name.to_owned(), rest: rest.join(".") })
+        let suffix: Vec<&str> = [version, group].into_iter().filter(|part| !part.is_empty()).collect();
+        (!name.is_empty()).then(|| Self { name: name.to_owned(), suffix: suffix.join(".") })
     }
 
     fn names_version(&self, names: &KindNames<'_>) -> bool {
-        let (version, group) = self.rest.split_once('.').unwrap_or((&self.rest, ""));
+        let (version, group) = self.suffix.split_once('.').unwrap_or((&self.suffix, ""));
         !version.is_empty() && (names.version, names.group) == (version, group)
     }
 }

@@ -276,9 +276,9 @@ impl SelectedFields {
 }
 
 impl Source {
-    /// Returns true if a declaration may say more than the published extension: several fields of a value, what is required,
+    /// Returns true if a declaration may have more than the published extension: several fields of a value, what is required,
     /// and which empty values are not set.
-    pub(crate) fn says_more(self) -> bool {
+    pub(crate) fn exceeds_extension(self) -> bool {
         match self {
             Self::Annotation | Self::Declaration => true,
             Self::Schema | Self::LastApplied | Self::Published => false,

@@ -142,9 +142,9 @@ impl<'s> ObjectRef<'s> {
         let (mut low, mut high) = (0, self.children.count);
         while low < high {
             let middle = low.midpoint(high);
-            let (known, shape) = self.child_at(middle);
+            let (known, child) = self.child_at(middle);
             match known.cmp(&position) {
-                Ordering::Equal => return Some(shape),
+                Ordering::Equal => return Some(child),
                 Ordering::Less => low = middle.saturating_add(1),
                 Ordering::Greater => high = middle,
             }

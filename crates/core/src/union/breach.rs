@@ -84,7 +84,7 @@ impl Breaches {
     }
 
     /// Blames the manifest instead of the members that it sets.
-    pub(super) fn told_by(self, manifest: Option<ManifestBreach>) -> Self {
+    pub(super) fn blame_manifest(self, manifest: Option<ManifestBreach>) -> Self {
         match manifest {
             Some(_) if !self.blamed.is_empty() => Self { blamed: MemberSet::EMPTY, manifest, ..self },
             _ => self,

@@ -4,7 +4,7 @@
 //! have no identity: the old list only tells whether it had an equal union somewhere.
 
 use super::arena::{Arena, KeyedNode, NodeRef, ObjectRef, StateAt, UnionState};
-use super::plan::{Node, NodeIndex, ObjectNode, Plan};
+use super::plan::{FieldNode, Node, NodeIndex, ObjectNode, Plan};
 use crate::meter::{Buffer, Exhausted, Meter};
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -19,7 +19,7 @@ pub(super) enum Old<'o, T> {
     /// The place had this value.
     Known(T),
     /// The place is in a list whose items have no identity. These are the old items.
-    Lost(&'o Witnesses<'o>),
+    Uncertain(&'o OldItems<'o>),
 }
 
 impl<'o, T> Old<'o, T> {
@@ -27,7 +27,7 @@ impl<'o, T> Old<'o, T> {
     pub(super) fn known(self) -> Option<T> {
         match self {
             Old::Known(known) => Some(known),
-            Old::None | Old::Lost(_) => None,
+            Old::None | Old::Uncertain(_) => None,
         }
     }
 
@@ -36,27 +36,27 @@ impl<'o, T> Old<'o, T> {
         match self {
             Old::Known(known) => find(known).map_or(Old::None, Old::Known),
             Old::None => Old::None,
-            Old::Lost(witnesses) => Old::Lost(witnesses),
+            Old::Uncertain(items) => Old::Uncertain(items),
         }
     }
 }
 
 /// The old items of a list whose items have no identity.
 #[derive(Debug)]
-pub(super) struct Witnesses<'o> {
+pub(super) struct OldItems<'o> {
     plan: &'o Plan,
     items: NodeIndex,
     old: NodeRef<'o>,
     meter: &'o dyn Meter,
     // Only violations need them, so they are gathered on demand.
-    stood: OnceCell<Stood>,
+    choices: OnceCell<OldChoices>,
 }
 
 /// The unions of the old items.
 #[derive(Debug, Default)]
-struct Stood {
+struct OldChoices {
     /// Those with something set, sorted.
-    set: Vec<Witness>,
+    set: Vec<OldChoice>,
     /// A bit for each union of the plan, true if an item has no choice of it although it is required. Empty if there is no
     /// such item.
     unset: Vec<u64>,
@@ -64,74 +64,73 @@ struct Stood {
 
 /// A union of an old item, by its position in the plan.
 #[derive(Debug, Clone, Copy)]
-struct Witness {
+struct OldChoice {
     union: u32,
     state: StateAt,
 }
 
-impl<'o> Witnesses<'o> {
+impl<'o> OldItems<'o> {
     /// Returns the items of the old list.
     pub(super) fn new(plan: &'o Plan, items: NodeIndex, old: NodeRef<'o>, meter: &'o dyn Meter) -> Self {
-        Self { plan, items, old, meter, stood: OnceCell::new() }
+        Self { plan, items, old, meter, choices: OnceCell::new() }
     }
 
     /// Returns true if the old list had this union, given by its position in the plan, with the same choice. The union must
     /// have something set, or be required.
-    pub(super) fn stood(&self, union: u32, state: &UnionState<'_>) -> Result<bool, Exhausted> {
-        let stood = if let Some(stood) = self.stood.get() {
-            stood
+    pub(super) fn had_same_choice(&self, union: u32, state: &UnionState<'_>) -> Result<bool, Exhausted> {
+        let choices = if let Some(choices) = self.choices.get() {
+            choices
         } else {
             let gathered = self.gather()?;
-            self.stood.get_or_init(|| gathered)
+            self.choices.get_or_init(|| gathered)
         };
         if state.is_unset() {
-            let (word, bit) = Stood::unset_bit(union);
-            return Ok(stood.unset.get(word).is_some_and(|word| word & bit != 0));
+            let (word, bit) = OldChoices::unset_bit(union);
+            return Ok(choices.unset.get(word).is_some_and(|word| word & bit != 0));
         }
         let wanted = (union, state.choice());
         let arena = self.old.arena;
-        let found =
-            stood.set.binary_search_by(|witness| (witness.union, arena.state(witness.state).choice()).cmp(&wanted));
+        let found = choices.set.binary_search_by(|old| (old.union, arena.state(old.state).choice()).cmp(&wanted));
         Ok(found.is_ok())
     }
 
-    fn gather(&self) -> Result<Stood, Exhausted> {
-        let mut stood = Gathered { set: Buffer::new(self.meter), unset: Buffer::new(self.meter) };
+    fn gather(&self) -> Result<OldChoices, Exhausted> {
+        let mut choices = Gathered { set: Buffer::new(self.meter), unset: Buffer::new(self.meter) };
         for (_, item) in self.old.items() {
-            self.gather_from(self.items, item, &mut stood)?;
+            self.gather_from(self.items, item, &mut choices)?;
         }
         let arena = self.old.arena;
-        let choice = |witness: &Witness| (witness.union, arena.state(witness.state).choice());
-        stood.set.sort_unstable_by(|one, other| choice(one).cmp(&choice(other)));
-        Ok(Stood { set: stood.set.keep(), unset: stood.unset.keep() })
+        let choice = |old: &OldChoice| (old.union, arena.state(old.state).choice());
+        choices.set.sort_unstable_by(|one, other| choice(one).cmp(&choice(other)));
+        Ok(OldChoices { set: choices.set.keep(), unset: choices.unset.keep() })
     }
 
-    fn gather_from(&self, node: NodeIndex, shape: NodeRef<'o>, stood: &mut Gathered<'o>) -> Result<(), Exhausted> {
+    fn gather_from(&self, node: NodeIndex, value: NodeRef<'o>, choices: &mut Gathered<'o>) -> Result<(), Exhausted> {
         match self.plan.node(node) {
             Some(Node::Object(node)) => {
-                let object = shape.object();
+                let object = value.object();
                 for (position, state) in object.state_offsets() {
-                    stood.set.push(Witness { union: node.union(position), state })?;
+                    choices.set.push(OldChoice { union: node.union(position), state })?;
                 }
                 if !node.required.is_empty() {
                     for (position, _) in object.states_with(&node.required).filter(|(_, state)| state.is_unset()) {
-                        stood.mark_unset(node.union(position), self.plan.unions.len())?;
+                        choices.mark_unset(node.union(position), self.plan.unions.len())?;
                     }
                 }
                 for (position, child) in object.children() {
                     if let Some(id) = node.child(position) {
-                        self.gather_from(id, child, stood)?;
+                        self.gather_from(id, child, choices)?;
                     }
                 }
             }
             Some(Node::List(list)) => {
-                for (_, item) in shape.items() {
-                    self.gather_from(list.items, item, stood)?;
+                for (_, item) in value.items() {
+                    self.gather_from(list.items, item, choices)?;
                 }
             }
             Some(Node::Map(map)) => {
-                for (_, value) in shape.entries() {
-                    self.gather_from(map.values, value, stood)?;
+                for (_, value) in value.entries() {
+                    self.gather_from(map.values, value, choices)?;
                 }
             }
             None => {}
@@ -140,17 +139,17 @@ impl<'o> Witnesses<'o> {
     }
 }
 
-impl Drop for Witnesses<'_> {
+impl Drop for OldItems<'_> {
     fn drop(&mut self) {
-        let Stood { set, unset } = self.stood.take().unwrap_or_default();
-        self.meter.release(set.capacity().saturating_mul(size_of::<Witness>()));
+        let OldChoices { set, unset } = self.choices.take().unwrap_or_default();
+        self.meter.release(set.capacity().saturating_mul(size_of::<OldChoice>()));
         self.meter.release(unset.capacity().saturating_mul(size_of::<u64>()));
     }
 }
 
-/// [`Stood`] while it is gathered.
+/// [`OldChoices`] while it is gathered.
 struct Gathered<'m> {
-    set: Buffer<'m, Witness>,
+    set: Buffer<'m, OldChoice>,
     unset: Buffer<'m, u64>,
 }
 
@@ -162,7 +161,7 @@ impl Gathered<'_> {
             self.unset.reserve(words)?;
             (0..words).try_for_each(|_| self.unset.push(0))?;
         }
-        let (word, bit) = Stood::unset_bit(union);
+        let (word, bit) = OldChoices::unset_bit(union);
         debug_assert!(word < self.unset.len(), "union {union} is outside the plan");
         if let Some(word) = self.unset.get_mut(word) {
             *word |= bit;
@@ -171,7 +170,7 @@ impl Gathered<'_> {
     }
 }
 
-impl Stood {
+impl OldChoices {
     /// Returns the word and the bit of a union.
     fn unset_bit(union: u32) -> (usize, u64) {
         (usize::try_from(union / 64).unwrap_or(usize::MAX), 1 << (union % 64))
@@ -184,9 +183,13 @@ impl ObjectNode {
         self.first_union.saturating_add(position.into())
     }
 
+    pub(super) fn field(&self, position: u32) -> Option<&FieldNode> {
+        self.fields.get(usize::try_from(position).ok()?)
+    }
+
     /// Returns the node of the field at a position.
     pub(super) fn child(&self, position: u32) -> Option<NodeIndex> {
-        self.fields.get(usize::try_from(position).ok()?)?.child
+        self.field(position)?.child
     }
 }
 

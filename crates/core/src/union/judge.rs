@@ -17,7 +17,7 @@ use self::judged::{Event, EventKind, Fate, JudgedUnion};
 use super::arena::{NodeRef, ObjectRef, UnionState};
 use super::breach::Breaches;
 use super::change::{Change, ChangeReason};
-use super::correlate::{Old, Pair, Pairs, Witnesses};
+use super::correlate::{Old, OldItems, Pair, Pairs};
 use super::manifest::{Claims, ItemClaims, Manifests, map_values, value_claims};
 use super::normalize::{Normalized, normalize};
 use super::plan::{ListNode, Node, NodeIndex, ObjectNode, Part, Plan, Role};
@@ -40,7 +40,7 @@ pub(crate) fn judge(
     if let Some((root, new)) = plan.root(part).zip(new) {
         let old = old.map_or(Old::None, Old::Known);
         let claims = manifests.map(Manifests::claims);
-        walk.shape(root, new, old, claims.as_ref(), &Here::root())?;
+        walk.value(root, new, old, claims.as_ref(), &Here::root())?;
     }
     let Walk { changes, judgement, .. } = walk;
     Ok(Judgement { changes: changes.keep(), ..judgement })
@@ -56,7 +56,7 @@ struct Walk<'w> {
 }
 
 impl<'w> Walk<'w> {
-    fn shape<'o>(
+    fn value<'o>(
         &mut self,
         node: NodeIndex,
         new: NodeRef<'_>,
@@ -66,7 +66,7 @@ impl<'w> Walk<'w> {
     ) -> Result<(), Exhausted> {
         match self.plan.node(node) {
             Some(Node::Object(object)) => {
-                self.object(object, new.object(), old.inside(|shape| Some(shape.object())), claims, here)
+                self.object(object, new.object(), old.inside(|value| Some(value.object())), claims, here)
             }
             Some(Node::List(list)) => self.list(list, new, old, claims, here),
             Some(Node::Map(map)) => self.map(map.values, new, old, claims, here),
@@ -94,24 +94,24 @@ impl<'w> Walk<'w> {
         }
         let mut events = self.events(&findings)?;
         events.sort_unstable_by(|one, other| (one.field, one.finding).cmp(&(other.field, other.finding)));
-        let mut said = 0;
-        for (position, shape) in new.children() {
-            let Some(field) = usize::try_from(position).ok().and_then(|at| node.fields.get(at)) else {
+        let mut unreported = &*events;
+        for (position, value) in new.children() {
+            let Some(field) = node.field(position) else {
                 debug_assert!(false, "a child at a field that the plan does not have");
                 continue;
             };
-            let before = events.get(said..).unwrap_or_default().partition_point(|event| *event.field <= *field.name);
-            self.say(events.get(said..said.saturating_add(before)).unwrap_or_default(), &mut findings, here)?;
-            said = said.saturating_add(before);
+            let before = unreported.partition_point(|event| *event.field <= *field.name);
+            let (due, later) = unreported.split_at_checked(before).unwrap_or_default();
+            self.report(due, &mut findings, here)?;
+            unreported = later;
             // Fields below a cleared member disappear with it.
             if let Some(child) = field.child.filter(|_| !is_cleared(field.role, &findings)) {
                 let claims = claims.map(|claims| claims.child(position));
                 let old = old.inside(|object| object.child(position));
-                self.shape(child, shape, old, claims.as_ref(), &here.then(Inwards::Field(&field.name)))?;
+                self.value(child, value, old, claims.as_ref(), &here.then(Inwards::Field(&field.name)))?;
             }
         }
-        debug_assert!(said <= events.len(), "an event is said once");
-        self.say(events.get(said..).unwrap_or_default(), &mut findings, here)
+        self.report(unreported, &mut findings, here)
     }
 
     fn list<'o>(
@@ -136,23 +136,23 @@ impl<'w> Walk<'w> {
         };
         let claims_of = |item: NodeRef<'_>| claims.as_ref().map(|claims| claims.of(item.object()));
         let Old::Known(before) = old else {
-            // Without an old list every item is new. Inside a list without identities, its witnesses apply to everything
+            // Without an old list every item is new. Inside a list without identities, its old items apply to everything
             // below.
             for (index, item, _) in unsettled {
-                self.shape(node.items, item, old, claims_of(item).as_ref(), &here.then(Inwards::Index(index)))?;
+                self.value(node.items, item, old, claims_of(item).as_ref(), &here.then(Inwards::Index(index)))?;
             }
             return Ok(());
         };
-        let witnesses = Witnesses::new(plan, node.items, before, meter);
+        let old_items = OldItems::new(plan, node.items, before, meter);
         let pairs = if node.keyed { Some(Pairs::new(new, before, meter)?) } else { None };
         for (index, item, beside) in unsettled {
             let pair = pairs.as_ref().map_or(Pair::Uncertain, |pairs| pairs.of(item.object(), beside));
             let old = match pair {
                 Pair::Same(old) => Old::Known(old),
                 Pair::New => Old::None,
-                Pair::Uncertain => Old::Lost(&witnesses),
+                Pair::Uncertain => Old::Uncertain(&old_items),
             };
-            self.shape(node.items, item, old, claims_of(item).as_ref(), &here.then(Inwards::Index(index)))?;
+            self.value(node.items, item, old, claims_of(item).as_ref(), &here.then(Inwards::Index(index)))?;
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl<'w> Walk<'w> {
             }
             let same = before(key);
             let claims = claims_of.as_mut().map(|claims_of| claims_of(key));
-            self.shape(values, value, old.inside(|_| same), claims.as_ref(), &here.then(Inwards::Key(key)))?;
+            self.value(values, value, old.inside(|_| same), claims.as_ref(), &here.then(Inwards::Key(key)))?;
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ impl<'w> Walk<'w> {
             return Ok(emptied);
         }
         for (position, child) in new.children() {
-            if let Some(field) = usize::try_from(position).ok().and_then(|at| node.fields.get(at))
+            if let Some(field) = node.field(position)
                 && let (Role::Member { union, index }, true) = (field.role, field.values.empty_is_unset)
                 && let Some(Node::Object(inside)) = field.child.and_then(|child| self.plan.node(child))
                 && child.object().has_only_members()
@@ -254,11 +254,11 @@ impl<'w> Walk<'w> {
         let contradicted = !normalized.contradictions.is_empty();
         let changes = || !normalized.clear.is_empty() || normalized.deduce.is_some() || !residue.all().is_empty();
         self.judgement.would_change |= !self.rules.normalize && changes();
-        let came = before.map_or(MemberSet::EMPTY, |before| state.members.less(before.members));
+        let added = before.map_or(MemberSet::EMPTY, |before| state.members.less(before.members));
         let may_yield = |index| union.is_ownerless(index) || union.is_unset_when_empty(index);
         self.judgement.would_change |= claims.is_none()
             && union.is_normalized()
-            && (!state.nulls.is_empty() || came.iter().any(may_yield))
+            && (!state.nulls.is_empty() || added.iter().any(may_yield))
             && !is_settled(union, &state);
         let stored = if applies { normalized.applied_to(union, chosen) } else { chosen };
         let mut finding = JudgedUnion {
@@ -281,11 +281,11 @@ impl<'w> Walk<'w> {
         if !finding.faults.is_empty() {
             // A union that is created has nothing that the manifest could switch.
             if let Some(claims) = claims.as_ref().filter(|_| before.is_some()) {
-                finding.faults = finding.faults.told_by(claims.contradiction(union, &sent));
+                finding.faults = finding.faults.blame_manifest(claims.contradiction(union, &sent));
             }
             let untouched = || match old {
                 Old::Known(_) => Ok(before.is_some_and(|before| before.same_choice(&sent))),
-                Old::Lost(witnesses) => witnesses.stood(node.union(position), &sent),
+                Old::Uncertain(items) => items.had_same_choice(node.union(position), &sent),
                 Old::None => Ok(false),
             };
             finding.fate = match union.actions() {
@@ -312,7 +312,7 @@ impl<'w> Walk<'w> {
         let mut events = Buffer::new(self.meter);
         for (number, finding) in findings.iter().enumerate() {
             let JudgedUnion { union, faults, .. } = finding;
-            let mut push = |field, what| events.push(Event { field, finding: number, what });
+            let mut push = |field, kind| events.push(Event { field, finding: number, kind });
             for index in finding.clear.iter() {
                 push(union.member_name(index), EventKind::Clear(index))?;
             }
@@ -330,18 +330,19 @@ impl<'w> Walk<'w> {
         Ok(events)
     }
 
-    fn say(
+    /// Adds changes and violations to the judgement.
+    fn report(
         &mut self,
         events: &[Event<'_>],
         findings: &mut [JudgedUnion<'_>],
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
-        for Event { field, finding, what } in events {
+        for Event { field, finding, kind } in events {
             let Some(finding) = findings.get_mut(*finding) else {
                 debug_assert!(false, "an event of no finding");
                 continue;
             };
-            match *what {
+            match *kind {
                 EventKind::Clear(index) => self.change(here, field, finding.clearing(index))?,
                 EventKind::Deduce(index) => self.change(here, field, finding.deduction(index))?,
                 EventKind::Breach(_) if self.is_full(finding) => self.leave_out(finding, 1),

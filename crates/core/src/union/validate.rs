@@ -52,8 +52,7 @@ pub(super) fn validate_alone(union: &Union, old: Option<&UnionState<'_>>, new: &
 /// Validates the 2022 form: the discriminator and the members must agree.
 fn validate_map(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Breaches {
     let value = new.value();
-    let says_nothing = value.is_empty() && new.members.is_empty();
-    if new.is_wrong_type() || (says_nothing && !union.is_required()) {
+    if new.is_wrong_type() || (new.is_unset() && !union.is_required()) {
         return Breaches::default();
     }
     let Some(choice) = union.choice(value) else {

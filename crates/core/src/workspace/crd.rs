@@ -79,7 +79,7 @@ impl KnownCrd {
     }
 
     /// Returns the CRD as it is where no CRD counts in these groups, `None` if that changes nothing.
-    pub(super) fn judged_again(&self, groups: &BuiltinGroups) -> Option<Self> {
+    pub(super) fn accepted_anew(&self, groups: &BuiltinGroups) -> Option<Self> {
         let Self::Stored(stored) = self else { return None };
         stored.acceptance.as_ref().ok()?;
         let acceptance = acceptance(&stored.spec, stored.status.as_deref(), groups);

@@ -44,20 +44,20 @@ pub struct DenialCause {
 impl Denial {
     /// Returns a denial in the words of `NewInvalid` in the API machinery.
     pub fn new(group: &str, kind: &str, name: String, causes: impl IntoIterator<Item = DenialCause>) -> Self {
-        Self::with_rest(group, kind, name, causes.into_iter().collect(), 0)
+        Self::with_unlisted(group, kind, name, causes.into_iter().collect(), 0)
     }
 
-    /// Returns a denial for these causes and `rest` more that are only counted.
-    pub(in crate::admission) fn with_rest(
+    /// Returns a denial for these causes and `unlisted` more that are only counted.
+    pub(in crate::admission) fn with_unlisted(
         group: &str,
         kind: &str,
         name: String,
         mut causes: Vec<DenialCause>,
-        rest: usize,
+        unlisted: usize,
     ) -> Self {
         let dot = if group.is_empty() { "" } else { "." };
         let mut message = format!("{kind}{dot}{group} {name:?} is invalid: ");
-        let total = causes.len().saturating_add(rest);
+        let total = causes.len().saturating_add(unlisted);
         let (open, close) = if total == 1 { ("", "") } else { ("[", "]") };
         message.push_str(open);
         for (position, cause) in causes.iter().enumerate() {

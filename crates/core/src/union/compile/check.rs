@@ -1,6 +1,6 @@
 //! The checks of one declaration against its object.
 
-use super::fault::{Flaw, guess, near_property};
+use super::fault::{Flaw, did_you_mean, near_property};
 use crate::declaration::{ANNOTATION, FaultKind};
 use crate::listed::quoted;
 use crate::near::nearest;
@@ -22,32 +22,32 @@ pub(super) const NO_MEMBERS: &str = "no member is declared; name at least one or
 /// The faults of one union.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    told: Vec<Flaw>,
+    reported: Vec<Flaw>,
     more: usize,
 }
 
 impl Faults {
     pub(super) fn of(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { told: vec![Flaw::new(kind, message)], more: 0 }
+        Self { reported: vec![Flaw::new(kind, message)], more: 0 }
     }
 
     /// Returns the reported faults, and the number of the others last.
     pub(super) fn into_flaws(self) -> impl Iterator<Item = Flaw> {
         let more = (self.more > 0).then(|| Flaw::more(Severity::Error, self.more));
-        self.told.into_iter().chain(more)
+        self.reported.into_iter().chain(more)
     }
 
     /// Adds a fault, of a member if there is one. Its message is built only if it is reported, because it may quote long names.
     fn add(&mut self, kind: FaultKind, member: Option<&str>, message: impl FnOnce() -> String) {
-        if self.told.len() < MOST {
-            self.told.push(Flaw { member: member.map(Into::into), ..Flaw::new(kind, message()) });
+        if self.reported.len() < MOST {
+            self.reported.push(Flaw { member: member.map(Into::into), ..Flaw::new(kind, message()) });
         } else {
             self.more = self.more.saturating_add(1);
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.reported.is_empty()
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn union(
     path: impl FnOnce() -> String,
 ) -> Result<Union, Faults> {
     let schema = object.schema;
-    if let Some(key) = union.key_beyond_extension.filter(|_| !declared.source.says_more()) {
+    if let Some(key) = union.key_beyond_extension.filter(|_| !declared.source.exceeds_extension()) {
         let message = format!(
             "`x-kubernetes-unions` has no `{key}`; declare the union in the annotation `{ANNOTATION}` or by a UnionDeclaration"
         );
@@ -184,7 +184,7 @@ fn check_values(union: &WrittenUnion, source: Source, faults: &mut Faults) {
             faults.add(FaultKind::EmptyValue, None, || {
                 format!("the value of the member `{name}` is empty, which means no choice; give it a value")
             });
-        } else if let Some((one, other)) = first.zip(second).filter(|_| !source.says_more()) {
+        } else if let Some((one, other)) = first.zip(second).filter(|_| !source.exceeds_extension()) {
             faults.add(FaultKind::DuplicateValue, None, || {
                 format!("the members `{one}` and `{other}` have the same value `{value}`; each needs its own")
             });
@@ -257,8 +257,10 @@ fn check_members(
             faults.add(FaultKind::UnknownMember, Some(member), || {
                 let declared: BTreeSet<&str> = members.iter().chain(&union.discriminator).map(|name| &**name).collect();
                 let near = near_property(member, object.schema, &declared);
-                let guess = guess(near);
-                format!("the member `{member}` is not a property of this object{guess}; declare it or correct the name")
+                let question = did_you_mean(near);
+                format!(
+                    "the member `{member}` is not a property of this object{question}; declare it or correct the name"
+                )
             });
             continue;
         };
@@ -290,15 +292,17 @@ fn check_discriminator<'o, 's>(
 ) -> Option<&'o BTreeSet<&'s str>> {
     let Some((name, discriminator)) = object.schema.properties.get_key_value(name) else {
         faults.add(FaultKind::UnknownDiscriminator, None, || {
-            let guess = guess(near_property(name, object.schema, &BTreeSet::new()));
+            let question = did_you_mean(near_property(name, object.schema, &BTreeSet::new()));
             format!(
-                "the discriminator `{name}` is not a property of this object{guess}; declare it or correct the name"
+                "the discriminator `{name}` is not a property of this object{question}; declare it or correct the name"
             )
         });
         return None;
     };
-    if discriminator.type_name.as_deref() != Some("string") && !(is_boolean(discriminator) && source.says_more()) {
-        let or_boolean = if source.says_more() { " or boolean" } else { "" };
+    if discriminator.type_name.as_deref() != Some("string")
+        && !(is_boolean(discriminator) && source.exceeds_extension())
+    {
+        let or_boolean = if source.exceeds_extension() { " or boolean" } else { "" };
         faults.add(FaultKind::DiscriminatorType, None, || {
             format!("the discriminator `{name}` must be of type string{or_boolean}, it is {}", describe(discriminator))
         });
@@ -325,7 +329,7 @@ fn report_not_in_enum<'f>(
                     "the value `{value}` is not one of the boolean `{discriminator}`: write `true` or `false`"
                 );
             }
-            format!("the value `{value}` is not in the enum of `{discriminator}`{}; {remedy}", guess(near))
+            format!("the value `{value}` is not in the enum of `{discriminator}`{}; {remedy}", did_you_mean(near))
         });
     }
 }

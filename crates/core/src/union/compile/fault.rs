@@ -100,7 +100,7 @@ impl fmt::Display for PlaceFault {
 }
 
 /// Returns the question for the name that was perhaps meant.
-pub(super) fn guess(near: Option<&str>) -> String {
+pub(super) fn did_you_mean(near: Option<&str>) -> String {
     near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
 }
 

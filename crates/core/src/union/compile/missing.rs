@@ -4,7 +4,7 @@
 //! union is in force. `check` checks what is left.
 
 use super::check::PreparedObject;
-use super::fault::{Flaw, guess, near_property};
+use super::fault::{Flaw, did_you_mean, near_property};
 use crate::declaration::FaultKind;
 use crate::listed::{listed, quoted};
 use crate::schema::{Schema, WrittenUnion};
@@ -138,5 +138,5 @@ fn discriminator_left_out(name: &str, schema: &Schema) -> Flaw {
 }
 
 fn misnamed(name: &str, near: Option<&str>) -> String {
-    format!("`{name}`{}", guess(near))
+    format!("`{name}`{}", did_you_mean(near))
 }

@@ -43,7 +43,7 @@ pub(super) struct Event<'f> {
     pub(super) field: &'f str,
     /// The position among the judged unions of the object.
     pub(super) finding: usize,
-    pub(super) what: EventKind,
+    pub(super) kind: EventKind,
 }
 
 #[derive(Clone, Copy)]
