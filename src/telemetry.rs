@@ -11,6 +11,7 @@ mod spans;
 pub use otlp::{Endpoint, Otlp, OtlpError};
 pub use spans::{Span, SpanStart, Spans};
 
+use kube_unions_command::credentials::without_credentials;
 use kube_unions_command::escape::escaped;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
@@ -82,7 +83,8 @@ struct EscapedLines {
 impl io::Write for EscapedLines {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        let line = text.strip_suffix('\n').unwrap_or(&text).replace('\n', "\\n");
+        let text = without_credentials(text.strip_suffix('\n').unwrap_or(&text));
+        let line = text.replace('\n', "\\n");
         let line = escaped(&line, |rest| style_length(rest).filter(|_| self.colour));
         writeln!(io::stderr().lock(), "{line}").map(|()| event.len())
     }

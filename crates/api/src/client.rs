@@ -152,6 +152,9 @@ fn of_pod(reason: &str) -> Result<Config, String> {
 }
 
 /// Fails if kube would read a file of a service account without end. A missing one is left to kube.
+///
+/// kube reads `ca.crt` again at a connection after a minute, without this bound. Only the kubelet writes the file, from a `ConfigMap`
+/// of at most 1 MiB: whoever mounts another one in its place may as well run another program.
 fn bounded(account: &Path) -> Result<(), InClusterError> {
     let read = |name| match files::read_mounted(&account.join(name)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -115,6 +115,8 @@ impl PluginToken {
     pub(super) async fn authorized<T>(self, mut request: Request<T>) -> Result<Request<T>, PluginError> {
         let mut current = self.current.lock().await;
         if current.expiry.is_some_and(|expiry| SystemTime::now() + MARGIN >= expiry) {
+            // It stays in the group of this process: a signal to the group ends both, and here nothing else would end the plugin
+            // with this process. The deadline of the request ends it as well, but not what it has started.
             *current = ask(&self.exec, false).await?.header()?;
         }
         request.headers_mut().insert(AUTHORIZATION, current.header.clone());

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Replaces every character that moves the cursor, begins an escape sequence or turns the direction of writing by `\uXXXX`, the
-/// escape of JSON, so that JSON text keeps its meaning. `\n` and `\t` stay, and sequences of which `kept` returns the length.
+/// escape of JSON, so that JSON text keeps its meaning. `\n` stays, and so do sequences of which `kept` returns the length.
 pub fn escaped(text: &str, kept: impl Fn(&str) -> Option<usize>) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
@@ -34,7 +34,7 @@ pub fn escaped(text: &str, kept: impl Fn(&str) -> Option<usize>) -> Cow<'_, str>
 fn is_unsafe(character: char) -> bool {
     let turns =
         matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || (character.is_control() && !matches!(character, '\n' | '\t'))
+    turns || (character.is_control() && character != '\n')
 }
 
 #[cfg(test)]
@@ -44,7 +44,8 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_escaped() {
         let none = |_: &str| None;
-        assert_eq!(escaped("spec.größe\n\t- 日本", none), "spec.größe\n\t- 日本");
+        assert_eq!(escaped("spec.größe\n  - 日本", none), "spec.größe\n  - 日本");
+        assert_eq!(escaped("a\tb\u{b}\u{8}", none), "a\\u0009b\\u000b\\u0008");
         assert_eq!(escaped("a\u{1b}]0;x\u{7}b", none), "a\\u001b]0;x\\u0007b");
         assert_eq!(escaped("\r\u{7f}\u{9b}\u{202e}\u{2028}", none), "\\u000d\\u007f\\u009b\\u202e\\u2028");
         let json = serde_json::to_string("a\u{9b}\u{202e}").unwrap();

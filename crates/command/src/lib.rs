@@ -5,7 +5,7 @@
 #![allow(missing_docs, reason = "a part of two programs: no other program uses it")]
 
 pub mod connection;
-mod credentials;
+pub mod credentials;
 pub mod escape;
 pub mod exit;
 pub mod files;

@@ -1,10 +1,11 @@
 //! The fields of a union with their combinations, a union that is proposed or suggested, and the validations that say something about one.
 
+use crate::facts::Content;
 use crate::limits::{MOST_COMBINATIONS, MOST_FREE_MEMBERS, MOST_PAIRED_MEMBERS};
 use crate::rule::RULES;
 use std::collections::BTreeSet;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnionFields {
     /// The discriminator, if the union has one.
     pub discriminator: Option<String>,
@@ -28,6 +29,11 @@ impl UnionFields {
     /// Returns the fields of a union without a discriminator.
     pub(crate) fn of_members(members: &[impl AsRef<str>]) -> Self {
         Self { members: members.iter().map(|member| member.as_ref().to_owned()).collect(), ..Self::default() }
+    }
+
+    /// Returns the content of a member that is set.
+    pub(crate) fn content(&self, member: &str) -> Content {
+        if self.empty_is_unset.contains(member) { Content::NotEmpty } else { Content::Any }
     }
 
     pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {

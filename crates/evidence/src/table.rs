@@ -14,6 +14,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+const NO_MEMORY: &str = "there is not enough memory to evaluate rules";
+
 /// A combination and its decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableRow {
@@ -89,6 +91,20 @@ impl TruthTable {
             .unwrap_or_else(|| Some(Self::undecided(union)))
     }
 
+    /// Returns the decision on one combination, which may have more members than those of a table.
+    ///
+    /// Returns `None` if the schema does not have the place.
+    pub fn decide(schema: &Value, place: &Place, union: &UnionFields, combination: &Combination) -> Option<Decision> {
+        let schema = &*with_names(schema);
+        let decided = with_stack(|| {
+            let place = PlaceValidations::find(schema, place, union, &CelEnv::new())?;
+            let mut evidence = place.evidence();
+            let content = |member: &str| union.content(member);
+            Some(decision(&place, union, combination, content, OtherMembers::Absent, &mut evidence).0)
+        });
+        decided.unwrap_or_else(|| Some(Decision::Undecided { why: NO_MEMORY.to_owned() }))
+    }
+
     /// Makes the table on this thread.
     pub(crate) fn make(
         schema: &Value,
@@ -103,8 +119,7 @@ impl TruthTable {
         let most = MOST_JUDGEMENTS / evidence.len().max(1);
         let complete = complete && !place.cut && combinations.len() <= most;
         let rows = combinations.into_iter().take(most).map(|combination| {
-            let content =
-                |member: &str| if union.empty_is_unset.contains(member) { Content::NotEmpty } else { Content::Any };
+            let content = |member: &str| union.content(member);
             let (decision, is_open) = decision(&place, union, &combination, content, rest, &mut evidence);
             let is_open = is_open && !combination.members.is_empty() && decision == Decision::Allowed;
             let not_empty = |_: &str| Content::NotEmpty;
@@ -121,7 +136,7 @@ impl TruthTable {
 
     fn undecided(union: &UnionFields) -> Self {
         let rows = union.combinations().0.into_iter().map(|combination| {
-            let why = "there is not enough memory to evaluate rules".to_owned();
+            let why = NO_MEMORY.to_owned();
             TableRow { combination, decision: Decision::Undecided { why }, rejected_unless_empty: Vec::new() }
         });
         Self { rows: rows.collect(), ..Self::default() }

@@ -19,7 +19,7 @@ fn forging(text: &str) -> String {
 /// The CRD of a kind whose fields, and the message of a rule, have escape sequences, as JSON. `more` are members that the schema
 /// does not have.
 fn crd(more: &[&str]) -> String {
-    let fields = ["a\u{1b}]0;owned\u{7}\u{1b}[2J", "b\u{202e}\u{9b}2J"];
+    let fields = ["a\u{1b}]0;owned\u{7}\u{1b}[2J", "b\u{202e}\u{9b}2J", "tab\tbed\u{b}"];
     let values = fields.iter().chain(more).enumerate();
     let values: Map<_, _> = values.map(|(at, field)| ((*field).to_owned(), json!(format!("V{at}")))).collect();
     let properties: Map<_, _> = fields.map(|field| (field.to_owned(), json!({"type": "string"}))).into_iter().collect();

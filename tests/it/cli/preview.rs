@@ -1,8 +1,9 @@
 //! `preview`: the incidents of `tests/e2e/preview`, and its rows of two field managers.
 
 use super::{Folder, yaml};
+use fixtures::crds;
 use kube_unions_core::schema::Schema;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use strategic_merge_patch::{Conflicts, Managers, ServerSideApply};
 
@@ -129,5 +130,53 @@ fn an_apply_of_one_of_two_managers_is_predicted() {
             let mended = preview("with-null.yaml");
             assert_eq!((mended.code, &mended.json()["findings"]), (0, &json!([])), "{title}: {mended:?}");
         }
+    }
+}
+
+/// A table of so many members has no rows of three.
+const MANY: usize = 10;
+
+/// The CRD of a kind with [`MANY`] members and these keywords beside them.
+fn with_many_members(keywords: &Value) -> String {
+    let names = || (0..MANY).map(|number| format!("m{number}"));
+    let mut properties: Map<_, _> = names().map(|name| (name, json!({"type": "object"}))).collect();
+    let values: Vec<String> = names().map(|name| name.to_uppercase()).collect();
+    properties.insert("type".to_owned(), json!({"type": "string", "enum": values}));
+    properties.insert("free".to_owned(), json!({"type": "string"}));
+    let members: Map<_, _> = names().map(|name| (name.clone(), json!(name.to_uppercase()))).collect();
+    let mut spec = json!({"type": "object", "properties": properties,
+        "x-kubernetes-unions": [{"discriminator": "type", "fields-to-discriminateBy": members}]});
+    spec.as_object_mut().unwrap().extend(keywords.as_object().unwrap().clone());
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    crds::crd("example.com", "Widget", &[crds::version("v1", &schema)]).to_string()
+}
+
+#[test]
+fn any_number_of_members_is_decided_by_the_rules_of_the_crd() {
+    let rule = |rule: &str| json!({"x-kubernetes-validations": [{"rule": rule}]});
+    let object = |spec: &Value| json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec});
+    let three = json!({"type": "M0", "m0": {}, "m3": {}, "m9": {}});
+    let unlisted = json!({"type": "Z", "m0": {}, "m3": {}, "m9": {}});
+    let rows = [
+        ("no rule", json!({}), &three, "union-stored-invalid"),
+        ("a rule about another field", rule("!has(self.free) || self.free != ''"), &three, "union-stored-invalid"),
+        ("a rule about other members", rule("!has(self.m1) || !has(self.m2)"), &three, "union-stored-invalid"),
+        ("a rule about two of them", rule("!has(self.m3) || !has(self.m9)"), &three, "union-refused"),
+        ("a rule about the value", rule("self.type == 'M0' || has(self.m0)"), &three, "union-stored-invalid"),
+        ("a keyword", json!({"maxProperties": 3}), &three, "union-refused"),
+        ("a keyword that allows them", json!({"maxProperties": 4}), &three, "union-stored-invalid"),
+        ("a value that the schema does not list", json!({}), &unlisted, "union-refused"),
+        ("a rule inside a keyword", json!({"anyOf": [rule("has(self.m0)")]}), &three, "union-undecided"),
+    ];
+    for (what, keywords, spec, wanted) in rows {
+        let old = object(&json!({"type": "M0", "m0": {}})).to_string();
+        let files = [("crd.yaml", &*with_many_members(&keywords)), ("old.yaml", &*old)];
+        let folder = Folder::new(&[&files[..], &[("new.yaml", &*object(spec).to_string())]].concat());
+        let files = ["preview", "--old", "old.yaml", "--new", "new.yaml", "--from", "crd.yaml", "--as", "replace"];
+        let run = folder.run(&[&files[..], &["-o", "json"]].concat()).code(1);
+        let report = run.json();
+        let findings = report["findings"].as_array().unwrap();
+        let found: Vec<&Value> = findings.iter().map(|finding| &finding["rule"]).collect();
+        assert!(!found.is_empty() && found.iter().all(|it| *it == wanted), "{what}: {found:?}");
     }
 }

@@ -92,7 +92,7 @@ fn accepted(rows: &mut Rows) {
     rows.add("the root", &inner, &[inner.pem(), outer.pem(), &root], None);
 
     let other = TestAuthority::new("another CA");
-    let (ended, _) = other.sign(&["a.example"], |params| expired(params));
+    let (ended, _) = other.sign(&["a.example"], expired);
     let unrelated = [
         other.pem().to_owned(),
         ended,
@@ -115,10 +115,11 @@ fn accepted(rows: &mut Rows) {
     let old = rows.root.intermediate(INNER, same_key(), expired);
     rows.add("an expired one beside the renewed one", &renewed, &[old.pem(), renewed.pem()], None);
     rows.add("an expired one behind the renewed one", &renewed, &[renewed.pem(), old.pem()], None);
-    rows.add("an expired one whose CA is in `ca.crt`", &renewed, &[old.pem()], None).authorities =
-        renewed.pem().to_owned();
+    let row = rows.add("an expired one whose CA is in `ca.crt`", &renewed, &[old.pem()], None);
+    row.authorities.push_str(renewed.pem());
     let sha1 = with_algorithm(renewed.pem(), &rsa(5));
-    rows.add("one signed with SHA-1 that is in `ca.crt` itself", &renewed, &[&sha1], None).authorities = sha1.clone();
+    let row = rows.add("one signed with SHA-1 that is in `ca.crt` itself", &renewed, &[&sha1], None);
+    row.authorities.push_str(&sha1);
 
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, INNER);

@@ -13,7 +13,7 @@ use kube_unions_core::field_path::{FieldPath, Segment};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Schema;
 use kube_unions_core::union::Violation;
-use kube_unions_evidence::{Decision, TruthTable};
+use kube_unions_evidence::{Combination, Decision, TruthTable, UnionFields};
 use kube_unions_manifests::BuiltInDefaults;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
 use serde_json::Value;
@@ -68,8 +68,8 @@ struct KindRules {
     status_subresource: bool,
     /// The schema of a CRD as it is written.
     written: Option<Value>,
-    /// The tables of unions that were asked about, by path and members.
-    tables: RefCell<BTreeMap<(String, Vec<String>), TruthTable>>,
+    /// The decisions on combinations of unions that were asked about.
+    decisions: RefCell<BTreeMap<(String, UnionFields, Combination), Option<Decision>>>,
 }
 
 /// A kind with unions.
@@ -113,7 +113,7 @@ impl Kinds {
                     schema: version.schema.clone(),
                     status_subresource: version.status_subresource,
                     written: crd::schemas(&crd).find(|(_, name, _)| **name == *version.name).map(|(.., it)| it.clone()),
-                    tables: RefCell::default(),
+                    decisions: RefCell::default(),
                 };
                 self.rules.insert(definition.group_kind().at(&version.name), rules);
             }
@@ -129,8 +129,8 @@ impl Kinds {
             let applier = || ServerSideApply::from_openapi(openapi, kind);
             let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
             let engines = ApplyEngines { strategic: Some(Patcher::from_openapi(openapi, kind)?), server_side };
-            let (written, tables) = (None, RefCell::default());
-            let rules = KindRules { engines, schema, status_subresource: true, written, tables };
+            let (written, decisions) = (None, RefCell::default());
+            let rules = KindRules { engines, schema, status_subresource: true, written, decisions };
             self.rules.insert(kind.clone(), rules);
         }
         Ok(())
@@ -229,18 +229,21 @@ impl<'k> PreviewedKind<'k> {
                 ),
             };
         };
-        let key = (union.path().to_owned(), union.members().map(str::to_owned).collect());
-        let mut tables = self.rules.tables.borrow_mut();
-        let table = tables.entry(key).or_insert_with(|| {
-            let place = steps.iter().map(schema_step).collect();
-            TruthTable::at(written, &place, &fields_of(union)).unwrap_or_default()
-        });
-        let answer = |members: &[&str]| match table.decision(value.as_deref(), members) {
-            Some(Decision::Rejected { .. }) => ApiServerAnswer::Refused,
-            Some(Decision::Undecided { why }) => ApiServerAnswer::Unknown(why.clone()),
-            Some(Decision::Allowed) => ApiServerAnswer::Stored,
-            None if table.evidence().is_empty() => ApiServerAnswer::Stored,
-            None => ApiServerAnswer::Unknown("this combination of fields was not tried with its rules".to_owned()),
+        let fields = fields_of(union);
+        let mut decisions = self.rules.decisions.borrow_mut();
+        let mut answer = |members: &[&str]| {
+            let members = members.iter().map(|&member| member.to_owned()).collect();
+            let combination = Combination { value: value.clone(), members };
+            let key = (union.path().to_owned(), fields.clone(), combination);
+            let decision = decisions.entry(key).or_insert_with_key(|(_, fields, combination)| {
+                let place = steps.iter().map(schema_step).collect();
+                TruthTable::decide(written, &place, fields, combination)
+            });
+            match decision {
+                Some(Decision::Rejected { .. }) => ApiServerAnswer::Refused,
+                Some(Decision::Undecided { why }) => ApiServerAnswer::Unknown(why.clone()),
+                Some(Decision::Allowed) | None => ApiServerAnswer::Stored,
+            }
         };
         let of_union = answer(members);
         if of_union == answer(present) {
