@@ -71,16 +71,11 @@ fn plain(content: &Value) -> Value {
 
 /// Returns the applies to a kind all of whose versions have the same unions.
 fn same() -> Vec<Row> {
+    same_members().into_iter().chain(same_places_and_values()).collect()
+}
+
+fn same_members() -> Vec<Row> {
     let (a, b, both) = (plain(&json!({"a": "x"})), plain(&json!({"b": "x"})), plain(&json!({"a": "x", "b": "x"})));
-    let item = |fields: &Value| {
-        let mut item = json!({"k": "i"});
-        json_patch::merge(&mut item, fields);
-        json!({"spec": {"items": [item]}})
-    };
-    let status = |fields: Value| json!({"status": {"plain": fields}});
-    let chosen = |fields: Value| json!({"spec": {"chosen": fields}});
-    let deduced = |fields: Value| json!({"spec": {"deduced": fields}});
-    let not_selected = "the applied manifest sets `type` to \"B\" and `a`, which \"B\" does not select; remove `a`";
     vec![
         (
             "a manifest of v1 contradicts itself",
@@ -132,6 +127,20 @@ fn same() -> Vec<Row> {
             "a manager takes the other member at another version",
             vec![apply("one", "v1", a.clone()), apply("two", "v2", b), apply("one", "v2", plain(&json!({"b": "x"})))],
         ),
+    ]
+}
+
+fn same_places_and_values() -> Vec<Row> {
+    let item = |fields: &Value| {
+        let mut item = json!({"k": "i"});
+        json_patch::merge(&mut item, fields);
+        json!({"spec": {"items": [item]}})
+    };
+    let status = |fields: Value| json!({"status": {"plain": fields}});
+    let chosen = |fields: Value| json!({"spec": {"chosen": fields}});
+    let deduced = |fields: Value| json!({"spec": {"deduced": fields}});
+    let not_selected = "the applied manifest sets `type` to \"B\" and `a`, which \"B\" does not select; remove `a`";
+    vec![
         (
             "the union of an item",
             vec![
