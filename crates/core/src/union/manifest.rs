@@ -106,14 +106,14 @@ impl<'m> Manifests<Projection<'m>> {
 }
 
 impl<'m> Claim<'m> {
-    fn of(shape: NodeRef<'m>) -> Self {
-        if shape.is_whole() { Self::Whole } else { Self::Part(shape) }
+    fn of(value: NodeRef<'m>) -> Self {
+        if value.is_whole() { Self::Whole } else { Self::Part(value) }
     }
 
     /// Returns the claim of a part of this place.
     fn inside(self, find: impl FnOnce(NodeRef<'m>) -> Option<NodeRef<'m>>) -> Self {
         match self {
-            Self::Part(shape) => find(shape).map_or(Self::Nothing, Self::of),
+            Self::Part(value) => find(value).map_or(Self::Nothing, Self::of),
             Self::Nothing | Self::Whole => self,
         }
     }
@@ -122,8 +122,8 @@ impl<'m> Claim<'m> {
         match self {
             Self::Nothing => UnionState::default(),
             Self::Whole => new,
-            Self::Part(shape) => {
-                let state = shape.object().state(union);
+            Self::Part(value) => {
+                let state = value.object().state(union);
                 let empty_objects = state.unowned.less(state.members);
                 let members = if server_side {
                     // `managedFields` lists an empty object, whether it counts as set or not, and none of the other unowned values.
@@ -140,7 +140,7 @@ impl<'m> Claim<'m> {
 impl<'m> Claims<'m> {
     /// Returns the claims of the field at a position of the plan's node.
     pub(super) fn child(&self, position: u32) -> Self {
-        Self { all: self.all.map(|claim| claim.inside(|shape| shape.object().child(position))), ..*self }
+        Self { all: self.all.map(|claim| claim.inside(|value| value.object().child(position))), ..*self }
     }
 
     /// Returns the claims of one of the object's unions. `new` is its state in the new object.
@@ -174,7 +174,7 @@ impl<'m> ItemClaims<'m> {
         let mut claims = self.lists;
         for (claim, items) in claims.all.iter_mut().zip(&self.items) {
             *claim = claim.inside(|_| match items.as_ref()?.find(item) {
-                KeyMatch::Once(shape) => Some(shape),
+                KeyMatch::Once(value) => Some(value),
                 KeyMatch::Never | KeyMatch::Twice => None,
             });
         }
@@ -218,18 +218,18 @@ impl UnionClaims<'_> {
             return Residue::default();
         }
         let nulls = if self.server_side { new.nulls.less(self.own.members) } else { MemberSet::EMPTY };
-        let came = old.map_or(MemberSet::EMPTY, |old| new.members.less(old.members)).less(self.own.members);
-        let came = if self.server_side {
-            came.less(self.updated.members).only(|index| union.is_ownerless(index))
+        let added = old.map_or(MemberSet::EMPTY, |old| new.members.less(old.members)).less(self.own.members);
+        let added = if self.server_side {
+            added.less(self.updated.members).only(|index| union.is_ownerless(index))
         } else {
-            came.both(self.own.unowned)
+            added.both(self.own.unowned)
         };
         let yielding = if union.form == Form::Map || sets_value(union, &self.own, new) {
-            came.less(union.choice(new.value()).map_or(MemberSet::EMPTY, |choice| choice.selected))
+            added.less(union.choice(new.value()).map_or(MemberSet::EMPTY, |choice| choice.selected))
         } else {
             let own = self.own.members.both(new.members);
             let firm = if own.is_empty() { new.members } else { own };
-            came.only(|index| !firm.less(union.group_of(index)).is_empty())
+            added.only(|index| !firm.less(union.group_of(index)).is_empty())
         };
         Residue { yielding, nulls }
     }
