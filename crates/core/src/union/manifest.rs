@@ -244,7 +244,13 @@ impl UnionClaims<'_> {
     ) -> Normalized {
         let normalized = if self.value_is_a_default(union, old, new) {
             let unchanged = UnionState { members: old.map_or(MemberSet::EMPTY, |old| old.members), ..*new };
-            normalize(union, Some(&unchanged), new)
+            let normalized = normalize(union, Some(&unchanged), new);
+            if !normalized.contradictions.is_empty() {
+                // A union that is created has no members that stand: the first one of the new object does.
+                let contradictions = Breaches::too_many(union, old, new.members);
+                return Normalized { contradictions, ..normalized };
+            }
+            normalized
         } else {
             normalized
         };

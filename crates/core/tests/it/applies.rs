@@ -236,3 +236,29 @@ fn a_manifest_of_empty_lists_alone_switches_nothing() {
         assert_eq!(rounds, vec![Round::Stored(thing(&json!({"spec": expected}))); APPLIES], "{before:?}");
     }
 }
+
+/// Without an old object, a violation names all members but the first, whether the discriminator has a default or not.
+#[test]
+fn members_that_are_created_beside_a_default_are_blamed_like_those_without() {
+    let text = json!({"type": "string"});
+    let object = json!({"type": "object", "properties": {"x": text}});
+    for (default, members, blamed) in [
+        (None, json!({"a": {"x": "v"}, "n": {"x": "v"}}), vec!["spec.u.n"]),
+        (Some("None"), json!({"a": {"x": "v"}, "n": {"x": "v"}}), vec!["spec.u.n"]),
+        (Some("V1"), json!({"a": {"x": "v"}, "n": {"x": "v"}}), vec!["spec.u.n"]),
+        (Some("V2"), json!({"a": {"x": "v"}, "n": {"x": "v"}}), vec!["spec.u.n"]),
+        (Some("None"), json!({"a": {"x": "v"}, "n": {"x": "v"}, "o": {"x": "v"}}), vec!["spec.u.n", "spec.u.o"]),
+    ] {
+        let union = json!({"type": "object", "properties": {"lt": text, "a": object, "n": object, "o": object},
+            "x-kubernetes-unions": [{"discriminator": "lt", "fields-to-discriminateBy": {"a": "V1", "n": "V2", "o": "V3"}}]});
+        let spec = json!({"type": "object", "properties": {"u": union}});
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let kind = Kind { catalog: Some(catalog_of_lifted(schema.clone())), schema, default, is_patched: false };
+        let stored = Applied::new(kind.schema.clone(), thing(&json!({"spec": {}})));
+        let manifest = thing(&json!({"spec": {"u": members}}));
+        for round in (Apply { way: Way::ServerSide("one"), manifest }).repeat(stored, &kind) {
+            let Round::Refused(causes) = round else { panic!("{default:?} {members}: {round:?}") };
+            assert_eq!(causes.iter().map(|cause| &*cause.field).collect::<Vec<_>>(), blamed, "{default:?} {members}");
+        }
+    }
+}
