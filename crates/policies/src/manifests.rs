@@ -11,6 +11,9 @@ use kube_unions_core::union::{ItemKey, Part, Union};
 /// The annotation of client-side apply.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// The field manager of the oldest updates, which the API server merges when there are many.
+const MERGED_UPDATES: &str = "ancient-changes";
+
 /// The variable with the field sets of the whole object, as an expression: a list of `{by, fields}`.
 pub(crate) const MANIFESTS: &str = "variables.manifests";
 
@@ -115,8 +118,9 @@ pub(crate) fn add(
             &format!(
                 "{MANIFESTS}.exists(it, it.by == \"own\") ||\n  \
                  variables.manager != \"\" && !variables.manager.startsWith(\"kubectl-\") &&\n  \
-                 !object.?metadata.?managedFields.orValue([]).exists(entry,\n    \
-                 entry.manager == variables.manager && entry.?subresource.orValue(\"\") == {})",
+                 object.?metadata.?managedFields.orValue([]).size() > 0 && !object.metadata.managedFields.exists(entry,\n    \
+                 (entry.manager == variables.manager || entry.manager == {}) && entry.?subresource.orValue(\"\") == {})",
+                text(MERGED_UPDATES),
                 text(subresource)
             ),
             "whether the request may be a server-side apply: one of nothing but empty lists has no entry, like an update of nothing else",

@@ -267,11 +267,8 @@ impl RandomKind {
         }
         let name = format!("case{number}");
         let mut bare = custom_resource(&self.group, &self.name, &name, &json!({}));
-        // The API server forgets a manifest that sets nothing but empty lists, unless it sets a label. After one that sets nothing at all, it
-        // removes what it has deduced.
-        if manifest == json!({}) || random.chance(50) {
-            bare["metadata"]["labels"] = json!({"law": "x"});
-        }
+        // The API server forgets a manifest that sets nothing but empty lists.
+        bare["metadata"]["labels"] = json!({"law": "x"});
         let case = Case {
             way,
             collection: self.collection(),

@@ -50,6 +50,9 @@ pub(super) enum ManifestSource<'a> {
     Given(&'a str),
 }
 
+/// The field manager of the oldest updates, which the API server merges when there are many.
+const MERGED_UPDATES: &str = "ancient-changes";
+
 /// The owned fields of a manifest that `managedFields` has no entry for.
 const NO_FIELDS: ManifestSource<'static> = ManifestSource::Given("{}");
 
@@ -80,8 +83,10 @@ struct FieldSets<'a> {
     others: Vec<ManifestSource<'a>>,
     /// True if the request's field manager owns the annotation of the last applied configuration.
     owns_annotation: bool,
-    /// True if the request's field manager owns a field, at any version.
-    is_owner: bool,
+    /// True if the request's field manager may own a field, at any version: an entry names it, or updates of several field managers.
+    may_own: bool,
+    /// True if there is an entry. Without one, the API server keeps none for updates.
+    is_tracked: bool,
 }
 
 impl<'a> FieldSets<'a> {
@@ -91,6 +96,7 @@ impl<'a> FieldSets<'a> {
         let judged = subject.entry.gvk().api_version();
         let mut sets = Self::default();
         for_each_item(field(metadata, "managedFields").unwrap_or_default(), |entry| {
+            sets.is_tracked = true;
             let Ok(entry) = serde_json::from_str::<ManagedFields<'_>>(entry) else { return };
             let Some(field_set) = entry.field_set.map(RawValue::get) else { return };
             let is = |text: Option<&RawValue>, expected: &str| {
@@ -100,7 +106,7 @@ impl<'a> FieldSets<'a> {
                 return;
             }
             let is_own = is(entry.manager, manager);
-            sets.is_owner |= is_own;
+            sets.may_own |= is_own || is(entry.manager, MERGED_UPDATES);
             let counts = || {
                 let api_version = entry.api_version.and_then(|text| string(text.get()));
                 api_version.is_some_and(|api_version| subject.are_judged_alike_at(&api_version))
@@ -139,9 +145,10 @@ impl<'a> ManifestSource<'a> {
     pub(super) fn of(request: &AdmissionRequest<'_>, subject: &JudgedObjects<'a>) -> Option<Manifests<Self>> {
         let manager = string(field(request.options?, "fieldManager")?)?;
         let (new, old) = (subject.new.metadata(), subject.old.map_or("", |old| old.metadata()));
-        let FieldSets { own, updated, others, owns_annotation, is_owner } = FieldSets::of(new, &manager, subject);
+        let FieldSets { own, updated, others, owns_annotation, may_own, is_tracked } =
+            FieldSets::of(new, &manager, subject);
         // An apply of nothing but empty lists leaves no entry. An update that leaves none changes nothing but empty lists either.
-        let may_be_traceless = !is_owner && !manager.is_empty() && !manager.starts_with(COMMANDS);
+        let may_be_traceless = is_tracked && !may_own && !manager.is_empty() && !manager.starts_with(COMMANDS);
         if let Some(own) = own.map(Self::FieldSet).or(may_be_traceless.then_some(NO_FIELDS)) {
             let earlier = FieldSets::of(old, &manager, subject).own;
             let [earlier, updated] = [earlier, updated].map(|set| set.map(Self::FieldSet));

@@ -4,7 +4,7 @@
 use crate::unions::{Fields, catalog_of_lifted, fields};
 use fixtures::applies::{Applied, coerced};
 use fixtures::laws::admit_lawfully;
-use fixtures::reviews::{Cause, Verdict, thing};
+use fixtures::reviews::{Cause, Verdict, Write, thing};
 use kube_unions_core::catalog::Catalog;
 use proptest::collection::vec;
 use proptest::option;
@@ -156,11 +156,9 @@ fn fill_in(schema: &Value, value: &mut Value, default: &str) {
 
 fn applies(fields: &Fields) -> impl Strategy<Value = Apply> + use<> {
     let way = prop_oneof![Just(Way::ClientSide), Just(Way::ServerSide("one")), Just(Way::ServerSide("two"))];
-    // A manifest that sets nothing but empty lists is not in `managedFields`, unless it sets a note.
-    let manifest =
-        |spec: Value, notes: bool| if notes { json!({"note": "x", "spec": spec}) } else { json!({"spec": spec}) };
-    let apply = move |(way, spec, notes)| Apply { way, manifest: thing(&manifest(spec, notes)) };
-    (way, fields.value(false), any::<bool>()).prop_map(apply)
+    // A manifest that sets nothing but empty lists is not in `managedFields`.
+    let manifest = |spec: Value| thing(&json!({"note": "x", "spec": spec}));
+    (way, fields.value(false)).prop_map(move |(way, spec)| Apply { way, manifest: manifest(spec) })
 }
 
 /// Returns a schema, an object that was stored before its unions were declared, perhaps with a fault, and applies to it.
@@ -223,7 +221,7 @@ fn a_manifest_of_empty_lists_alone_switches_nothing() {
     let (a, other) = (json!({"a": {"x": "v"}}), json!({"other": "v"}));
     for (before, manifest, expected) in [
         (vec![somebody(a.clone())], json!({"b": [], "c": []}), a.clone()),
-        (vec![somebody(json!({"b": []}))], json!({"b": [], "c": []}), json!({"b": []})),
+        (vec![somebody(json!({"other": "v", "b": []}))], json!({"b": [], "c": []}), json!({"other": "v", "b": []})),
         (vec![somebody(json!({"b": ["v"]}))], json!({"a": {"l": []}, "c": []}), json!({"b": ["v"]})),
         (vec![somebody(other.clone()), own(a)], json!({"b": [], "c": []}), other),
         (vec![somebody(json!({"other": "v"}))], json!({"b": []}), json!({"other": "v", "b": []})),
@@ -260,5 +258,41 @@ fn members_that_are_created_beside_a_default_are_blamed_like_those_without() {
             let Round::Refused(causes) = round else { panic!("{default:?} {members}: {round:?}") };
             assert_eq!(causes.iter().map(|cause| &*cause.field).collect::<Vec<_>>(), blamed, "{default:?} {members}");
         }
+    }
+}
+
+/// An update leaves no entry in `managedFields` where the API server keeps none for updates, or merges those of several field managers.
+#[test]
+fn an_update_that_may_have_an_owner_switches_to_a_list() {
+    let set = json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"});
+    let union = json!({"type": "object", "properties": {"a": {"type": "string"}, "s": set},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "s": "S"}}]});
+    let catalog = catalog_of_lifted(json!({"type": "object", "properties": {"spec": union}}));
+    let entry = |manager: &str| {
+        json!({"manager": manager, "operation": "Update", "apiVersion": "cases.example.com/v1",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:a": {}}}})
+    };
+    for (entries, manager, switches) in [
+        (json!(null), Some("own"), true),
+        (json!([]), Some("own"), true),
+        (json!([entry("two"), entry("ancient-changes")]), Some("own"), true),
+        (json!([entry("two"), entry("own")]), Some("own"), true),
+        (json!([entry("two")]), None, true),
+        (json!([entry("two")]), Some(""), true),
+        (json!([entry("two")]), Some("kubectl-patch"), true),
+        (json!([entry("two")]), Some("own"), false),
+    ] {
+        let object = |spec: Value| {
+            let mut object = thing(&json!({"spec": spec}));
+            object["metadata"]["managedFields"] = entries.clone();
+            object
+        };
+        let write = Write {
+            field_manager: manager.map(str::to_owned),
+            ..Write::new(Some(object(json!({"a": "v"}))), object(json!({"a": "v", "s": ["v"]})))
+        };
+        let Verdict::Allowed(Some(stored)) = admit_lawfully(&catalog, &write).verdict else { panic!("{entries}") };
+        let expected = if switches { json!({"s": ["v"]}) } else { json!({"a": "v"}) };
+        assert_eq!(stored["spec"], expected, "{entries} {manager:?}");
     }
 }
