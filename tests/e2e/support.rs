@@ -1,4 +1,4 @@
-//! What the tests share: the processes, the control plane and its clients, the webhook, and writers.
+//! The modules that tests share: the processes, the control plane and its clients, the webhook, and writers.
 
 pub(crate) mod access;
 pub(crate) mod assets;

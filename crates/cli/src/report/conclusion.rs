@@ -6,15 +6,15 @@ use crate::input::require::RequireArg;
 use anyhow::anyhow;
 use kube_unions_manifests::counts::count;
 
-/// What a command has found.
+/// The end of a command: its findings, its summary and its exit code.
 #[derive(Debug)]
 pub(crate) struct Conclusion {
     pub(crate) verdict: Verdict,
     /// True for a warning that there was nothing to check.
     is_warning: bool,
-    /// What was checked.
+    /// The sentence that says which files and objects were checked.
     summary: String,
-    /// What kept something from being checked, a line each, for reports.
+    /// The problems that kept something from being checked, a line each, for reports.
     pub(crate) problems: Vec<String>,
     /// The error that the command ends with, after its report.
     failure: Option<anyhow::Error>,
