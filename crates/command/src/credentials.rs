@@ -103,12 +103,18 @@ impl Credential {
     /// Returns the length of the beginning of a text that is this credential.
     fn length_in(&self, text: &str) -> Option<usize> {
         let mut ends = BTreeSet::from([0]);
+        let mut after_space = false;
         for character in self.text.chars() {
+            let is_space = character.is_whitespace();
+            // A space that wraps a line takes those after it along.
+            let wrapped = after_space && is_space;
             let next = ends.iter().flat_map(|end| {
                 let rest = text.get(*end..).unwrap_or_default();
-                lengths(character, rest).into_iter().map(move |length| end.saturating_add(length))
+                let lengths = lengths(character, rest).into_iter().chain(wrapped.then_some(0));
+                lengths.map(move |length| end.saturating_add(length))
             });
             ends = next.collect();
+            after_space = is_space;
             if ends.is_empty() {
                 return None;
             }
