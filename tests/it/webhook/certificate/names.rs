@@ -204,6 +204,5 @@ async fn if_no_name_is_known_every_name_is_served() {
         mounted.write(&named(&authority, &names, seconds), "");
         serves_until(&server, now() + u64::try_from(seconds).unwrap()).await;
     }
-    assert_eq!(server.metric(FAILURES).await, Some(0.0));
     assert_eq!(server.ops("/readyz").await.code, 200);
 }
