@@ -109,19 +109,18 @@ impl UnionObjects<'_> {
             Algorithm::Undiscriminated => beside,
         };
         // A null of a member that the manifest sets is left to the schema, and nothing else is changed.
-        let is_null =
-            |non_null: &String| format!("!{set}.exists(m, !(m in {non_null}) && {})", self.claims("own", "m"));
-        let is_judged = self.non_null.as_ref().map(|non_null| {
-            self.define("judged", &is_null(non_null), "whether the manifest sets no null among them", variables)
+        let sets_no_null = self.non_null.as_ref().map(|non_null| {
+            let sets_no_null = format!("!{set}.exists(m, !(m in {non_null}) && {})", self.claims("own", "m"));
+            self.define("setsNoNull", &sets_no_null, "whether the manifest of the request sets none to null", variables)
         });
-        let is_judged = is_judged.as_deref().unwrap_or("true");
+        let sets_no_null = sets_no_null.as_deref().unwrap_or("true");
         let residue = self.define(
             "residue",
-            &format!("{} ?\n{residue} : []", all(&[had, SERVER_SIDE, is_judged])),
+            &format!("{} ?\n{residue} : []", all(&[had, SERVER_SIDE, sets_no_null])),
             "members that come with a server-side apply and that nobody owns, beside another choice: empty lists and defaults",
             variables,
         );
-        let chosen = format!("{set}.filter(m, {})", all(&[is_judged, &format!("!(m in {residue})")]));
+        let chosen = format!("{set}.filter(m, {})", all(&[sets_no_null, &format!("!(m in {residue})")]));
         self.set = self.define("chosen", &chosen, "", variables);
         Some(residue)
     }

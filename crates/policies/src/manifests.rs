@@ -119,7 +119,7 @@ pub(crate) fn add(
                 "{MANIFESTS}.exists(it, it.by == \"own\") ||\n  \
                  variables.manager != \"\" && !variables.manager.startsWith(\"kubectl-\") &&\n  \
                  object.?metadata.?managedFields.orValue([]).size() > 0 && !object.metadata.managedFields.exists(entry,\n    \
-                 (entry.manager == variables.manager || entry.manager == {}) && entry.?subresource.orValue(\"\") == {})",
+                 entry.manager == {} || entry.manager == variables.manager && entry.?subresource.orValue(\"\") == {})",
                 text(MERGED_UPDATES),
                 text(subresource)
             ),

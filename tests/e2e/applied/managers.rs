@@ -1,4 +1,4 @@
-//! Two field managers that apply server-side, and the ownership of fields afterwards.
+//! Field managers of one object, and the ownership of fields afterwards.
 
 use serde_json::{Value, json};
 
@@ -73,5 +73,85 @@ fn a_manager_is_told_that_another_manifest_has_the_other_member() {
     for (server, enforcement) in servers {
         let Some(server) = server else { return };
         two_managers(server, enforcement);
+    }
+}
+
+/// An object whose `managedFields` tell nothing of the next update.
+#[derive(Clone, Copy, Debug)]
+enum Untold {
+    /// An apply of nothing but an empty list created it.
+    Untracked,
+    /// A client removed the entries.
+    Reset,
+    /// The API server merges the oldest of many updates: that of the next field manager.
+    Merged,
+}
+
+/// The most updates with entries of their own in `managedFields`.
+const MOST_UPDATES: usize = 10;
+
+impl Untold {
+    /// Stores the object with a member of the union `lists`.
+    fn store(self, server: &Server, path: &str, part: &str, bare: &Value) {
+        let merge = |at: &str, change: &Value| {
+            let answer = server.send("PATCH", at, "application/merge-patch+json", change);
+            assert!(answer.is_success(), "{answer:?}");
+            answer.body
+        };
+        let of_union = if part == "status" { format!("{path}/status") } else { path.to_owned() };
+        let with = |lists: Value| {
+            let mut manifest = bare.clone();
+            manifest[part] = json!({"lists": lists});
+            manifest
+        };
+        assert!(server.apply_as("one", path, bare).is_success());
+        let lists = if matches!(self, Self::Untracked) { json!({"b": []}) } else { json!({"a": {"x": "x"}}) };
+        let applied = server.apply_as("one", &of_union, &with(lists));
+        assert!(applied.is_success(), "{applied:?}");
+        match self {
+            Self::Untracked => {
+                assert_eq!(applied.body["metadata"]["managedFields"], Value::Null);
+            }
+            Self::Reset => drop(merge(path, &json!({"metadata": {"managedFields": [{}]}}))),
+            Self::Merged => {
+                for number in 0..MOST_UPDATES {
+                    let annotations = json!({"metadata": {"annotations": {format!("a{number}"): "x"}}});
+                    merge(&format!("{path}?fieldManager=other{number}"), &annotations);
+                }
+                let mut object = server.stored(path).unwrap();
+                let entries = object["metadata"]["managedFields"].as_array_mut().unwrap();
+                for entry in &mut *entries {
+                    entry["time"] = json!("2099-01-01T00:00:00Z");
+                }
+                let entries = json!({"metadata": {"managedFields": entries}});
+                merge(&format!("{path}?fieldManager=other0"), &entries);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_update_of_which_nothing_is_told_switches_to_a_list_with_items() {
+    let servers = [(Server::with_webhook(), Enforcement::Webhook), (Server::with_policies(), Enforcement::Policies)];
+    for (server, enforcement) in servers {
+        let Some(server) = server else { return };
+        let api_version = format!("{}/v1", group(enforcement));
+        for part in ["spec", "status"] {
+            for untold in [Untold::Untracked, Untold::Reset, Untold::Merged] {
+                let name = format!("{untold:?}-{part}").to_lowercase();
+                let path = format!("/apis/{api_version}/namespaces/default/things/{name}");
+                let bare = json!({"apiVersion": api_version, "kind": "Thing",
+                    "metadata": {"name": name, "namespace": "default"}});
+                untold.store(server, &path, part, &bare);
+                let at = if part == "status" { format!("{path}/status") } else { path.clone() };
+                let list = json!({"c": [{"k": "x"}]});
+                let change = json!({part: {"lists": list}});
+                let path = format!("{at}?fieldManager=controller");
+                let answer = server.send("PATCH", &path, "application/merge-patch+json", &change);
+                assert_eq!(answer.body[part]["lists"], list, "{enforcement:?} {untold:?} {part}: {answer:?}");
+                let entries = answer.body["metadata"]["managedFields"].to_string();
+                assert!(!entries.contains("controller"), "{untold:?} {part}: {entries}");
+            }
+        }
     }
 }

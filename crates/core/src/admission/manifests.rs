@@ -102,11 +102,13 @@ impl<'a> FieldSets<'a> {
             let is = |text: Option<&RawValue>, expected: &str| {
                 text.map_or(Some("".into()), |text| string(text.get())).is_some_and(|text| text == expected)
             };
+            // The API server merges updates of all subresources.
+            sets.may_own |= is(entry.manager, MERGED_UPDATES);
             if !is(entry.subresource, subresource) {
                 return;
             }
             let is_own = is(entry.manager, manager);
-            sets.may_own |= is_own || is(entry.manager, MERGED_UPDATES);
+            sets.may_own |= is_own;
             let counts = || {
                 let api_version = entry.api_version.and_then(|text| string(text.get()));
                 api_version.is_some_and(|api_version| subject.are_judged_alike_at(&api_version))

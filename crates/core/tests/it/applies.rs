@@ -272,10 +272,16 @@ fn an_update_that_may_have_an_owner_switches_to_a_list() {
         json!({"manager": manager, "operation": "Update", "apiVersion": "cases.example.com/v1",
         "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:a": {}}}})
     };
+    let of_status = |mut entry: Value| {
+        entry["subresource"] = json!("status");
+        entry
+    };
     for (entries, manager, switches) in [
         (json!(null), Some("own"), true),
         (json!([]), Some("own"), true),
         (json!([entry("two"), entry("ancient-changes")]), Some("own"), true),
+        (json!([entry("two"), of_status(entry("ancient-changes"))]), Some("own"), true),
+        (json!([entry("two"), of_status(entry("own"))]), Some("own"), false),
         (json!([entry("two"), entry("own")]), Some("own"), true),
         (json!([entry("two")]), None, true),
         (json!([entry("two")]), Some(""), true),
