@@ -123,8 +123,11 @@ impl Untold {
                 for entry in &mut *entries {
                     entry["time"] = json!("2099-01-01T00:00:00Z");
                 }
-                let entries = json!({"metadata": {"managedFields": entries}});
-                merge(&format!("{path}?fieldManager=other0"), &entries);
+                // The API server drops a change of nothing but these times.
+                let change = json!({"metadata": {"managedFields": entries, "annotations": {"a0": "y"}}});
+                let changed = merge(&format!("{path}?fieldManager=other0"), &change);
+                let times = changed["metadata"]["managedFields"].to_string();
+                assert_eq!(times.matches("2099-").count(), MOST_UPDATES, "all entries but that of other0: {times}");
             }
         }
     }
