@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use strategic_merge_patch::json_merge::two_way;
 
 use super::place::Place as At;
-use super::player::{Case, Played, Round, State, play};
+use super::player::{Case, Played, State, play};
 use super::rows::{Answer, Author, Enforcement, Way};
 use super::server::{Server, compile};
 use crate::builtin::wait_for_verdict;
@@ -106,7 +106,8 @@ fn run(server: &Server, enforcement: Enforcement, seed: u64, count: usize) -> BT
             Ok(Answer::Stored) => "Stored",
             Ok(Answer::Refused) => "Refused",
             Ok(Answer::Late | Answer::Settles) if late => "Late",
-            Ok(Answer::Settles) if random.sends_empty_objects_again(rounds) => "EmptyAgain",
+            Ok(Answer::Settles) if has_emptied_again(played) => "EmptyAgain",
+            Ok(Answer::Flips) if random.sets_nothing_beside_an_empty_list(played) => "DeducedAgain",
             Ok(_) | Err(_) => {
                 doubtful.push((random, played));
                 continue;
@@ -278,11 +279,11 @@ impl RandomKind {
 }
 
 impl Random {
-    /// Returns true if the second apply stored nothing but empty objects: a client-side apply sends those of the manifest again that were
-    /// cleared with their content.
-    fn sends_empty_objects_again(&self, rounds: &[Round]) -> bool {
-        let stored = |round: &Round| round.state.as_ref().map(State::without_empty_objects);
-        self.case.way == Way::ClientSide && stored(&rounds[0]) == stored(&rounds[1])
+    /// Returns true if the manifest sets nothing, and an empty list is left from which a value is deduced: the API server removes the value with
+    /// the objects around it. A limit that the reference on semantics lists.
+    fn sets_nothing_beside_an_empty_list(&self, played: &Played) -> bool {
+        let has_empty_list = played.before.as_ref().is_some_and(|before| before.part.to_string().contains("[]"));
+        self.case.way == Way::ServerSide && has_empty_list && is_empty_throughout(&self.case.manifest)
     }
 
     fn tell(&self, played: &Played) -> String {
@@ -294,6 +295,49 @@ impl Random {
         }
         let _ = writeln!(told, "  stored {}\n  applied {manifest}", shown(played.before.as_ref()));
         told + &tell_rounds(played)
+    }
+}
+
+/// Returns true if the second apply stored nothing but empty objects and lists of the manifest that the first cleared with their content,
+/// for a union or as the API server does.
+fn has_emptied_again(played: &Played) -> bool {
+    let [first, second, _] = &played.rounds[..] else { return false };
+    let [before, first, second] =
+        [&played.before, &first.state, &second.state].map(|state| state.as_ref().map(|state| &state.part));
+    second.is_some_and(|second| adds_what_was_emptied(before, first, second))
+}
+
+/// Returns true if a value has what another one has, and beside that nothing but empty objects and lists that had content before.
+fn adds_what_was_emptied(before: Option<&Value>, first: Option<&Value>, second: &Value) -> bool {
+    if first == Some(second) {
+        return true;
+    }
+    if first.is_none() && (second == &json!({}) || second == &json!([])) {
+        return before.is_some_and(|before| !is_empty_throughout(before));
+    }
+    match (first, second) {
+        (None | Some(Value::Object(_)), Value::Object(fields)) => {
+            let has_all = |first: &Map<String, Value>| first.keys().all(|name| fields.contains_key(name));
+            first.and_then(Value::as_object).is_none_or(has_all)
+                && fields.iter().all(|(name, field)| {
+                    let [before, first] = [before, first].map(|value| value.and_then(|value| value.get(name)));
+                    adds_what_was_emptied(before, first, field)
+                })
+        }
+        (Some(Value::Array(first)), Value::Array(items)) if first.len() == items.len() => {
+            let before = |number: usize| before.and_then(|before| before.get(number));
+            let mut pairs = first.iter().zip(items).enumerate();
+            pairs.all(|(number, (first, item))| adds_what_was_emptied(before(number), Some(first), item))
+        }
+        _ => false,
+    }
+}
+
+fn is_empty_throughout(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().all(is_empty_throughout),
+        Value::Array(items) => items.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::thread;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::helm::Helm;
 use super::place::Place;
@@ -48,7 +48,7 @@ pub(super) struct Case {
 pub(super) struct State {
     generation: i64,
     /// The `spec`, or the `status`.
-    part: Value,
+    pub(super) part: Value,
     /// The content of the place.
     pub(super) content: Option<Value>,
 }
@@ -134,24 +134,6 @@ impl Round {
             self.refusal.iter().flat_map(|refusal| refusal.split(['[', ',', ']'])).map(str::trim).collect();
         words.sort_unstable();
         words
-    }
-}
-
-impl State {
-    /// Returns the part without the objects in it that have no fields.
-    pub(super) fn without_empty_objects(&self) -> Value {
-        fn without(value: &Value) -> Value {
-            let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
-            match value {
-                Value::Object(fields) => {
-                    let kept = fields.iter().filter(|(_, value)| !is_empty(value));
-                    kept.map(|(name, value)| (name.clone(), without(value))).collect()
-                }
-                Value::Array(items) => items.iter().map(without).collect(),
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
-            }
-        }
-        without(&self.part)
     }
 }
 
