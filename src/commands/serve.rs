@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
+use tokio::task::spawn_blocking;
 
 /// Exit code after a second signal, which cuts off the requests in flight.
 const CUT_OFF: u8 = 2;
@@ -111,7 +112,10 @@ impl Wiring {
             let remedy = "give --from, or a kubeconfig";
             Some(api::connect(arguments.kubeconfig.as_deref(), None, &clock, remedy).await?)
         } else {
-            publish.send_replace(Some(Arc::new(arguments.sources.assembly()?.catalog)));
+            let sources = arguments.sources.clone();
+            // A pipe may never be written.
+            let assembly = spawn_blocking(move || sources.assembly()).await.context("cannot read --from")??;
+            publish.send_replace(Some(Arc::new(assembly.catalog)));
             None
         };
         let registration_metrics = metrics.registration.clone();

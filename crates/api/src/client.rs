@@ -30,9 +30,11 @@ use rustls::pki_types::ServerName;
 use serde_json::Value;
 use std::io;
 use std::net::IpAddr;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 use tower::filter::AsyncFilterLayer;
 use tower::retry::RetryLayer;
 use tower::util::MapRequestLayer;
@@ -287,8 +289,17 @@ fn is_loopback(url: &Uri) -> bool {
 
 /// Loads a kubeconfig and the files that it names: the one at `path`, else those of `KUBECONFIG`, else `~/.kube/config`.
 ///
-/// kube reads each file to its end, so none may be without one. [`Config::infer`] also obeys variables for debugging, and logs them.
+/// A pipe may never be written, so the files are read on a thread of their own, for which a caller that was stopped need not wait.
 async fn loaded(path: Option<&Path>, options: &KubeConfigOptions) -> Result<Config, KubeconfigError> {
+    let path = path.map(Path::to_owned);
+    let read = spawn_blocking(move || read(path.as_deref())).await;
+    let kubeconfig = read.unwrap_or_else(|panic| resume_unwind(panic.into_panic()))?;
+    Config::from_custom_kubeconfig(kubeconfig, options).await
+}
+
+/// Reads a kubeconfig. kube reads each file to its end, so none may be without one. [`Config::infer`] also obeys variables for debugging, and
+/// logs them.
+fn read(path: Option<&Path>) -> Result<Kubeconfig, KubeconfigError> {
     let check =
         |path: &Path| files::check_end(path).map_err(|error| KubeconfigError::ReadConfig(error, path.to_owned()));
     let kubeconfig = if let Some(path) = path {
@@ -304,7 +315,7 @@ async fn loaded(path: Option<&Path>, options: &KubeConfigOptions) -> Result<Conf
     let of_identities = identities.flat_map(|it| [&it.client_certificate, &it.client_key]);
     let named = clusters.map(|it| &it.certificate_authority).chain(of_identities).flatten();
     named.map(PathBuf::from).try_for_each(|path| check(&path))?;
-    Config::from_custom_kubeconfig(kubeconfig, options).await
+    Ok(kubeconfig)
 }
 
 #[cfg(test)]

@@ -20,7 +20,11 @@ pub struct ClusterArgs {
 
 /// Runs a command that talks to a cluster.
 pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?.block_on(work)
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    let done = runtime.block_on(work);
+    // A thread may still read a pipe that nobody writes.
+    runtime.shutdown_background();
+    done
 }
 
 impl ClusterArgs {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::path::PathBuf;
 
 /// The flags of commands that learn unions from files.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct SourceArgs {
     /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
     ///

@@ -1,10 +1,11 @@
 //! Signals while the exec plugin of a kubeconfig runs: the command ends, and so does the plugin with everything that it has started.
+//! Signals while a file is a pipe that nobody writes.
 
 use super::{Folder, binary};
 use fixtures::wait::{SOON, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -137,6 +138,48 @@ fn a_plugin_ends_whatever_it_does() {
                 let what = format!("{mode} {script} {arguments:?}");
                 assert_ends(Waiting::start(script, mode, arguments), Signal::TERM, end, &what);
             }
+        }
+    }
+}
+
+/// Rows: commands that are told to read a named pipe, and how a signal ends them.
+const READERS: [(&[&str], End); 6] = [
+    (&["audit", "-A", "--kubeconfig", "pipe"], End::Code(2)),
+    (&["explain", "--kubeconfig", "pipe"], End::Signal),
+    (&["verify", "--kubeconfig", "pipe"], End::Code(2)),
+    (&["patch", "live", "widgets", "a", "-p", "{}", "--kubeconfig", "pipe"], End::Signal),
+    (
+        &["serve", "--bind", "127.0.0.1:0", "--ops-bind", "127.0.0.1:0", "--tls-self-signed", "--kubeconfig", "pipe"],
+        End::Code(0),
+    ),
+    (
+        &["serve", "--bind", "127.0.0.1:0", "--ops-bind", "127.0.0.1:0", "--tls-self-signed", "--from", "pipe"],
+        End::Code(0),
+    ),
+];
+
+#[test]
+fn a_signal_ends_every_command_that_reads_a_pipe_which_nobody_writes() {
+    for (arguments, end) in READERS {
+        for signal in [Signal::INT, Signal::TERM] {
+            let folder = Folder::with_crd(&[("patch.yaml", "{}")]);
+            let pipe = folder.path().join("pipe");
+            assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            let mut command = Command::new(binary());
+            command.current_dir(folder.path()).args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+            let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+            // This returns when the command has opened the pipe, too.
+            let writer = OpenOptions::new().write(true).open(&pipe).unwrap();
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            let has_ended = eventually(SOON, || child.try_wait().unwrap().is_some());
+            if !has_ended {
+                child.kill().unwrap();
+            }
+            let status = child.wait().unwrap();
+            drop(writer);
+            assert!(has_ended, "{arguments:?} goes on after {signal:?}");
+            let found = status.code().map_or(End::Signal, End::Code);
+            assert_eq!(found, end, "{arguments:?} {signal:?}: {status:?}");
         }
     }
 }
