@@ -1,30 +1,17 @@
 //! The connections of one listener: their number, and which one is evicted when another needs its place.
 //!
-//! A listener accepts every connection. When the table is full, it evicts the connection that is worth least:
+//! A listener accepts every connection. When the table is full, it evicts the connection with the lowest [`Rank`]. A request
+//! that is being answered is never evicted. When the byte budget runs out (`budget`), slow transfers are evicted in the same
+//! order. Each rule has the attack that it repels beside it, and tests of that attack are in `tests/it/webhook/pressure.rs`
+//! and `tests.rs`.
 //!
-//! 1. Unproven connections go before proven ones. The first answer with status 200 proves a connection. Without this, a
-//!    client that only collects 404s would evict the connections that the API server keeps open.
-//! 2. Among equals, waiting connections go before slow transfers. A connection waits between two requests, and before its
-//!    first request. A transfer is a body that the client sends or an answer that it reads.
-//! 3. Among these, a connection of the address with the most connections goes first. Of one address, the connection that
-//!    has waited longest goes first, or the slowest.
-//!
-//! A request that is being answered is never evicted, nor is a transfer that keeps up with [`RATE`]. A new connection has a
-//! short grace for its handshake and its first request. While more than a quarter of the table is in its grace, the next
-//! connection waits for the end of a grace instead of evicting a proven connection: a flood of half-open connections evicts
-//! only itself. A smaller share does not wait, because then each silent connection would hold up all that follow.
-//!
-//! The API server never repeats a POST, so a close that races a request loses a write. An evicted idle connection therefore
-//! closes only if no byte of a request has arrived in the meantime.
-//!
-//! When the byte budget runs out (`budget`), slow transfers are evicted in the same order. This module must not know HTTP or
-//! TLS: `accept`, `deadline_stream` and `body` report what a connection does.
+//! This module must not know HTTP or TLS: `accept`, `deadline_stream` and `body` report what a connection does.
 
 use crate::telemetry::LabelledCounters;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -34,10 +21,14 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Longest pause of a transfer that is not slow. TCP resends a lost packet after 200 and 400 milliseconds.
+///
+/// Attack: bodies that arrive almost whole and then stall hold the memory of honest requests.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Bytes per second that keep a transfer from being slow. The largest body has ten seconds, which is three times as fast, and
 /// API servers are a thousand times as fast.
+///
+/// Attack: a client that sends or reads a byte now and then holds as much memory as one that stalls.
 const RATE: u64 = 256 * 1024;
 
 /// The present activity of a connection.
@@ -79,7 +70,7 @@ impl Activity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ConnectionState {
     pub(super) activity: Activity,
-    /// The earliest time of an eviction.
+    /// The earliest time of an eviction. An idle connection has waited since then.
     pub(super) evictable_from: Instant,
     /// A request was answered with status 200.
     pub(super) proven: bool,
@@ -97,7 +88,8 @@ struct ConnectionSlot {
 #[derive(Debug)]
 pub(super) struct Connections {
     limits: ConnectionLimits,
-    open: Mutex<OpenConnections>,
+    /// From the oldest to the newest.
+    open: Mutex<Vec<Arc<ConnectionSlot>>>,
     /// True while the accept loop waits for a place.
     wanted: AtomicBool,
     /// Wakes the accept loop when a place may be free or another connection may have become evictable.
@@ -112,30 +104,35 @@ pub(super) struct ConnectionLimits {
     /// Most connections.
     pub(super) connections: usize,
     /// Most connections from one address.
+    ///
+    /// Attack: one address holds many connections with requests that are being answered, which are never evicted.
     pub(super) per_source: usize,
     /// Time that a new connection has for its handshake and its first request.
+    ///
+    /// Attack: a flood evicts each new connection of another client before that client can prove it.
     pub(super) grace: Duration,
 }
 
-#[derive(Debug, Default)]
-struct OpenConnections {
-    next_number: u64,
-    slots: BTreeMap<u64, Arc<ConnectionSlot>>,
-    /// INVARIANT: counts the slots of each address; no address has zero.
-    sources: HashMap<IpAddr, usize>,
-}
-
-/// A connection that may be evicted now. The lowest rank is evicted first.
-struct EvictionCandidate<'a> {
-    rank: (bool, bool, Reverse<usize>, Instant),
-    slot: &'a ConnectionSlot,
-    progress: ConnectionState,
+/// The worth of a connection that may be evicted now. The lowest goes first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// Attack: a client that only collects answers with 404 fills the table, and the connections that the API server keeps
+    /// open are evicted.
+    proven: bool,
+    /// An idle connection costs its client a handshake, a transfer its request. Attack: silent connections fill the table,
+    /// and the requests of slow clients are lost.
+    transfers: bool,
+    /// Attack: one address fills the table with proven connections, and those of others, which are older, are evicted.
+    of_its_address: Reverse<usize>,
+    /// Attack: idle connections fill the table, and the one that was used last is evicted.
+    waits_since: Instant,
 }
 
 /// The result of a search for the connection to evict.
 #[derive(Default)]
 struct Search<'a> {
-    first: Option<EvictionCandidate<'a>>,
+    /// The connection with the lowest rank, and its state when it was found.
+    first: Option<(Rank, &'a ConnectionSlot, ConnectionState)>,
     /// The earliest time at which a connection becomes evictable that is not evictable now.
     next: Option<Instant>,
     in_grace: usize,
@@ -208,51 +205,50 @@ impl Connections {
         if found.evicted > 0 {
             return Eviction::Started;
         }
-        match &found.first {
-            Some(first) if first.progress.proven && found.in_grace > self.limits.connections / 4 => {
-                Eviction::after(found.next)
-            }
-            first => self.start_eviction(first.as_ref(), found.next),
+        // Attack: a flood of half-open connections evicts proven ones while each is in its grace. It evicts only itself if
+        // proven ones wait for the end of a grace. They do not wait for a few, because each silent connection would then hold
+        // up all that follow.
+        let is_flood = found.in_grace > self.limits.connections / 4;
+        if is_flood && matches!(found.first, Some((Rank { proven: true, .. }, ..))) {
+            return Eviction::after(found.next);
         }
+        self.start_eviction(&found)
     }
 
     /// Evicts the slow transfer that is worth least, so that it frees its memory.
     pub(super) fn evict_transfer(&self) -> Eviction {
         let open = self.open.lock();
         let found = search(&open, |_, activity| activity.is_transfer());
-        let eviction = self.start_eviction(found.first.as_ref(), found.next);
+        let eviction = self.start_eviction(&found);
         if eviction == Eviction::Impossible && found.evicted > 0 { Eviction::Started } else { eviction }
     }
 
     fn source_may_connect(&self, source: IpAddr) -> bool {
         let open = self.open.lock();
-        if open.sources.get(&source).is_none_or(|count| *count < self.limits.per_source) {
+        if open.iter().filter(|slot| slot.source == source).count() < self.limits.per_source {
             return true;
         }
         let found = search(&open, |slot, _| slot.source == source);
-        self.start_eviction(found.first.as_ref(), None) == Eviction::Started
+        self.start_eviction(&found) == Eviction::Started
     }
 
     fn try_admit(self: &Arc<Self>, source: IpAddr) -> Option<Connection> {
         let mut open = self.open.lock();
-        if open.slots.len() >= self.limits.connections {
+        if open.len() >= self.limits.connections {
             return None;
         }
         let evictable_from = Instant::now() + self.limits.grace;
         let progress = ConnectionState { activity: Activity::HalfOpen, evictable_from, proven: false };
         let slot = Arc::new(ConnectionSlot { source, progress: Mutex::new(progress), evicted: Notify::new() });
-        let number = open.next_number;
-        open.next_number += 1;
-        open.slots.insert(number, Arc::clone(&slot));
-        *open.sources.entry(source).or_default() += 1;
-        Some(Connection { table: Arc::clone(self), number, slot })
+        open.push(Arc::clone(&slot));
+        Some(Connection { table: Arc::clone(self), slot })
     }
 
-    fn start_eviction(&self, first: Option<&EvictionCandidate<'_>>, next: Option<Instant>) -> Eviction {
-        let Some(&EvictionCandidate { slot, progress, .. }) = first else { return Eviction::after(next) };
+    fn start_eviction(&self, found: &Search<'_>) -> Eviction {
+        let Some((_, slot, progress)) = found.first.as_ref() else { return Eviction::after(found.next) };
         let mut current = slot.progress.lock();
         // The connection has done something since the search: the caller searches again.
-        if *current != progress {
+        if *current != *progress {
             return Eviction::NotBefore(Instant::now());
         }
         current.activity = Activity::Evicted;
@@ -267,10 +263,14 @@ impl Connections {
 }
 
 /// Finds the connection to evict. It looks at all connections, and only runs while something is short.
-fn search(open: &OpenConnections, may_go: impl Fn(&ConnectionSlot, Activity) -> bool) -> Search<'_> {
+fn search(open: &[Arc<ConnectionSlot>], may_go: impl Fn(&ConnectionSlot, Activity) -> bool) -> Search<'_> {
     let now = Instant::now();
+    let mut of_address = HashMap::<IpAddr, usize>::new();
+    for slot in open {
+        *of_address.entry(slot.source).or_default() += 1;
+    }
     let mut found = Search::default();
-    for slot in open.slots.values() {
+    for slot in open {
         let progress = *slot.progress.lock();
         let ConnectionState { activity, evictable_from, proven } = progress;
         found.evicted += usize::from(activity == Activity::Evicted);
@@ -282,10 +282,14 @@ fn search(open: &OpenConnections, may_go: impl Fn(&ConnectionSlot, Activity) -> 
             found.in_grace += usize::from(activity == Activity::HalfOpen);
             continue;
         }
-        let connections = open.sources.get(&slot.source).copied().unwrap_or_default();
-        let rank = (proven, activity.is_transfer(), Reverse(connections), evictable_from);
-        if found.first.as_ref().is_none_or(|first| rank < first.rank) {
-            found.first = Some(EvictionCandidate { rank, slot, progress });
+        let rank = Rank {
+            proven,
+            transfers: activity.is_transfer(),
+            of_its_address: Reverse(of_address.get(&slot.source).copied().unwrap_or_default()),
+            waits_since: evictable_from,
+        };
+        if found.first.as_ref().is_none_or(|(lowest, ..)| rank < *lowest) {
+            found.first = Some((rank, slot, progress));
         }
     }
     found
@@ -296,7 +300,6 @@ fn search(open: &OpenConnections, may_go: impl Fn(&ConnectionSlot, Activity) -> 
 pub(super) struct Connection {
     /// The table that holds it.
     pub(super) table: Arc<Connections>,
-    number: u64,
     slot: Arc<ConnectionSlot>,
 }
 
@@ -337,7 +340,8 @@ impl Connection {
         self.activity() == Activity::Evicted
     }
 
-    /// Resolves after an eviction, unless a request has arrived since.
+    /// Resolves after an eviction, unless a request has arrived since: the API server never repeats a POST, so a close that
+    /// races a request loses a write.
     pub(super) async fn evicted(&self) {
         loop {
             self.slot.evicted.notified().await;
@@ -367,15 +371,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let mut open = self.table.open.lock();
-        open.slots.remove(&self.number);
-        if let Some(count) = open.sources.get_mut(&self.slot.source) {
-            *count -= 1;
-            if *count == 0 {
-                open.sources.remove(&self.slot.source);
-            }
-        }
-        drop(open);
+        self.table.open.lock().retain(|slot| !Arc::ptr_eq(slot, &self.slot));
         self.table.changed.notify_one();
     }
 }

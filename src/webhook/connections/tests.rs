@@ -159,10 +159,10 @@ async fn a_place_is_free_when_the_evicted_connection_has_closed() {
         async move { table.admit(address(2)).await }
     });
     first.evicted().await;
-    assert_eq!(table.open.lock().slots.len(), 1);
+    assert_eq!(table.open.lock().len(), 1);
     drop(first);
     assert!(second.await.unwrap().is_some());
-    assert!(table.open.lock().sources.is_empty(), "an address without connections is forgotten");
+    assert!(table.open.lock().is_empty(), "a connection that has closed is forgotten");
 }
 
 #[tokio::test]
