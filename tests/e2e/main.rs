@@ -36,6 +36,7 @@ mod author;
 mod builtin_types;
 mod certificates;
 mod chart;
+mod chart_values;
 mod compile;
 mod contrib;
 mod corpus;

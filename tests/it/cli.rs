@@ -3,6 +3,7 @@
 mod audit;
 mod bounded;
 mod cases;
+mod chart;
 mod check_cel;
 mod commands;
 mod compile;

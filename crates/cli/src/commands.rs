@@ -3,6 +3,7 @@
 mod annotate;
 mod audit;
 mod certs;
+mod chart;
 mod compile;
 mod completion;
 mod explain;
@@ -51,6 +52,8 @@ pub(super) enum Command {
     Explain(explain::ExplainArgs),
     /// Predict which unions an upgrade leaves invalid, without a cluster
     Preview(preview::PreviewArgs),
+    /// Find where a chart's defaults and your values contradict each other
+    Chart(Box<chart::ChartArgs>),
     /// Print objects as the webhook normalises them
     Normalize(normalize::NormalizeArgs),
     /// Create, apply and send strategic merge patches, also for custom resources
@@ -108,6 +111,7 @@ impl Command {
             Self::Lint(arguments) => lint::run(&arguments)?,
             Self::Test(arguments) => test::run(&arguments)?,
             Self::Audit(arguments) => audit::run(&arguments)?,
+            Self::Chart(arguments) => chart::run(&arguments)?,
             Self::Preview(arguments) => preview::run(&arguments)?,
             Self::Annotate(arguments) => annotate::run(&arguments)?,
             Self::Generate(arguments) => generate::run(&arguments)?,

@@ -13,8 +13,9 @@ mod renderings;
 mod report;
 mod trial;
 
-use self::apply_way::ApplyWay;
-use self::kind_rules::{ApiServerAnswer, Kinds};
+pub(super) use self::apply_way::ApplyWay;
+pub(super) use self::invalid_union::InvalidUnion;
+pub(super) use self::kind_rules::{ApiServerAnswer, Kinds, PreviewedKind};
 use self::prediction::PredictedFault;
 use self::renderings::Renderings;
 use self::trial::{ObjectRenderings, PreviewTrial};
@@ -171,7 +172,7 @@ pub fn with_built_in_defaults(object: &str) -> anyhow::Result<Value> {
 }
 
 /// Returns the documents that describe kinds. The first of several with one name counts.
-fn describing(all: [&[Document]; 3]) -> Vec<Document> {
+pub(super) fn describing(all: [&[Document]; 3]) -> Vec<Document> {
     let mut names = BTreeSet::new();
     let [from, renderings @ ..] = all;
     let mut found: Vec<Document> = from.iter().filter(|it| it.describes_kinds()).cloned().collect();

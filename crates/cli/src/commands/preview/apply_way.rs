@@ -7,7 +7,7 @@ use strategic_merge_patch::{ApplyEngines, ApplySides};
 
 /// A way to apply the new rendering.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum ApplyWay {
+pub(in crate::commands) enum ApplyWay {
     /// Server-side apply: `kubectl apply --server-side --force-conflicts`, Flux, and Helm 4 for releases that it installed
     Ssa,
     /// Client-side apply: `kubectl apply`, and Argo CD by default
@@ -23,12 +23,12 @@ pub(super) enum ApplyWay {
 
 impl ApplyWay {
     /// Returns the name in the option and in JSON.
-    pub(super) fn name(self) -> String {
+    pub(in crate::commands) fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
     /// Returns the words of reports.
-    pub(super) fn words(self) -> &'static str {
+    pub(in crate::commands) fn words(self) -> &'static str {
         match self {
             Self::Ssa => "server-side apply",
             Self::Csa => "client-side apply",
@@ -39,7 +39,12 @@ impl ApplyWay {
     }
 
     /// Returns the object before the API server adds defaults. `manager` is the field manager.
-    pub(super) fn apply(self, engines: &ApplyEngines, apply: ApplySides<'_>, manager: &str) -> anyhow::Result<Value> {
+    pub(in crate::commands) fn apply(
+        self,
+        engines: &ApplyEngines,
+        apply: ApplySides<'_>,
+        manager: &str,
+    ) -> anyhow::Result<Value> {
         let ApplySides { old, new, live } = apply;
         let merged = |patch: &Value| {
             let mut after = live.clone();

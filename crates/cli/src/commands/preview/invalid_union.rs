@@ -7,23 +7,23 @@ use serde_json::{Map, Value};
 
 /// A union that is invalid in an object.
 #[derive(Debug)]
-pub(super) struct InvalidUnion<'c> {
-    pub(super) union: &'c Union,
+pub(in crate::commands) struct InvalidUnion<'c> {
+    pub(in crate::commands) union: &'c Union,
     /// The steps to the union's object.
-    pub(super) steps: Vec<UnionStep<'c>>,
-    pub(super) address: UnionAddress,
-    pub(super) violation: Violation,
+    pub(in crate::commands) steps: Vec<UnionStep<'c>>,
+    pub(in crate::commands) address: UnionAddress,
+    pub(in crate::commands) violation: Violation,
     /// The members that the object has.
-    pub(super) present: Vec<&'c str>,
+    pub(in crate::commands) present: Vec<&'c str>,
     /// Those of them that are set: an empty one may count as not set.
-    pub(super) members: Vec<&'c str>,
+    pub(in crate::commands) members: Vec<&'c str>,
     /// The value of the discriminator.
-    pub(super) value: Option<String>,
+    pub(in crate::commands) value: Option<String>,
 }
 
 /// The way to a union's object. It leads to the same object of another state, where lists may have other items.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct UnionAddress(Vec<AddressStep>);
+pub(in crate::commands) struct UnionAddress(Vec<AddressStep>);
 
 #[derive(Debug, Clone, PartialEq)]
 enum AddressStep {
@@ -37,7 +37,7 @@ enum AddressStep {
 
 impl<'c> InvalidUnion<'c> {
     /// Returns the union of a violation in an object of a kind: the path of the violation is that of the union's object, or of a field in it.
-    pub(super) fn of(entry: &'c CatalogEntry, violation: &Violation, object: &Value) -> Option<Self> {
+    pub(in crate::commands) fn of(entry: &'c CatalogEntry, violation: &Violation, object: &Value) -> Option<Self> {
         let path = violation.path.segments();
         let union_of = |place: UnionPlace<'c>| {
             let own = path.get(place.steps.len()).map(Segment::to_token);
@@ -69,12 +69,12 @@ impl<'c> InvalidUnion<'c> {
     }
 
     /// Returns true if both are one union, of one object or of two states of it. An object can have several unions.
-    pub(super) fn is_same(&self, other: &InvalidUnion<'_>) -> bool {
+    pub(in crate::commands) fn is_same(&self, other: &InvalidUnion<'_>) -> bool {
         std::ptr::eq(self.union, other.union) && self.address == other.address
     }
 
     /// Returns true if the violation may be due to a member. A member that the discriminator does not select is blamed alone.
-    pub(super) fn blames(&self, member: &str) -> bool {
+    pub(in crate::commands) fn blames(&self, member: &str) -> bool {
         let blamed = self.violation.path.segments().get(self.steps.len());
         !matches!(self.violation.kind, ViolationKind::NotSelected { .. })
             || blamed.is_none_or(|blamed| blamed.to_token() == member)
@@ -98,7 +98,7 @@ fn member_of(kind: &ViolationKind) -> Option<&str> {
 }
 
 /// Returns true if an object has a field.
-pub(super) fn sets(object: Option<&Value>, name: &str) -> bool {
+pub(in crate::commands) fn sets(object: Option<&Value>, name: &str) -> bool {
     object.and_then(|object| object.get(name)).is_some_and(|value| !value.is_null())
 }
 
@@ -145,12 +145,12 @@ impl UnionAddress {
     }
 
     /// Returns the union's object.
-    pub(super) fn find<'v>(&self, object: &'v Value) -> Option<&'v Value> {
+    pub(in crate::commands) fn find<'v>(&self, object: &'v Value) -> Option<&'v Value> {
         self.0.iter().try_fold(object, |value, step| Some(step.child(value)?.1))
     }
 
     /// Returns the path of the union's object in an object, as far as the object has it.
-    pub(super) fn tokens(&self, object: &Value) -> Vec<String> {
+    pub(in crate::commands) fn tokens(&self, object: &Value) -> Vec<String> {
         let mut at = object;
         let next = |step: &AddressStep| {
             let (token, value) = step.child(at)?;
@@ -162,7 +162,11 @@ impl UnionAddress {
 
     /// Returns the union's object in a manifest, and makes what the manifest lacks of it. `completed` is the manifest with defaults.
     /// `None`: the manifest has another value there, or the item of a list without keys is missing.
-    pub(super) fn make<'v>(&self, manifest: &'v mut Value, completed: &Value) -> Option<&'v mut Map<String, Value>> {
+    pub(in crate::commands) fn make<'v>(
+        &self,
+        manifest: &'v mut Value,
+        completed: &Value,
+    ) -> Option<&'v mut Map<String, Value>> {
         let (mut at, mut twin) = (manifest, Some(completed));
         for step in &self.0 {
             let position = twin.and_then(|twin| step.position(twin));

@@ -39,7 +39,7 @@ const PRESETS: [&str; 8] = [
 
 /// The answer of the API server to an object that violates a union or has a null, without kube-unions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ApiServerAnswer {
+pub(in crate::commands) enum ApiServerAnswer {
     /// It refuses the object.
     Refused,
     /// It refuses a null of the object, and judges nothing else.
@@ -52,8 +52,8 @@ pub(super) enum ApiServerAnswer {
 
 /// Every kind with unions.
 #[derive(Debug)]
-pub(super) struct Kinds {
-    pub(super) assembly: Assembly,
+pub(in crate::commands) struct Kinds {
+    pub(in crate::commands) assembly: Assembly,
     defaults: BuiltInDefaults,
     /// The names of the presets.
     presets: BTreeSet<String>,
@@ -74,7 +74,7 @@ struct KindRules {
 
 /// A kind with unions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PreviewedKind<'k> {
+pub(in crate::commands) struct PreviewedKind<'k> {
     entry: &'k CatalogEntry,
     kinds: &'k Kinds,
     rules: &'k KindRules,
@@ -82,7 +82,7 @@ pub(super) struct PreviewedKind<'k> {
 
 impl Kinds {
     /// Reads the kinds of documents, and adds the built-in ones. Prepares for one way to apply.
-    pub(super) fn read(given: Vec<Document>, way: ApplyWay) -> anyhow::Result<Self> {
+    pub(in crate::commands) fn read(given: Vec<Document>, way: ApplyWay) -> anyhow::Result<Self> {
         let parse = |text: &str| manifest::parse(Path::new("built in"), text.as_bytes().to_vec());
         let named: BTreeSet<String> =
             given.iter().filter(|it| it.is_declaration()).filter_map(|it| it.name.clone()).collect();
@@ -137,28 +137,28 @@ impl Kinds {
     }
 
     /// Returns the kind of a catalog entry.
-    pub(super) fn kind<'k>(&'k self, entry: &'k CatalogEntry) -> anyhow::Result<PreviewedKind<'k>> {
+    pub(in crate::commands) fn kind<'k>(&'k self, entry: &'k CatalogEntry) -> anyhow::Result<PreviewedKind<'k>> {
         let rules = self.rules.get(entry.gvk()).context("its schema is not known")?;
         Ok(PreviewedKind { entry, kinds: self, rules })
     }
 }
 
 impl<'k> PreviewedKind<'k> {
-    pub(super) fn name(self) -> &'k GroupVersionKind {
+    pub(in crate::commands) fn name(self) -> &'k GroupVersionKind {
         self.entry.gvk()
     }
 
     /// Returns true for a kind with a Go type in the API server.
-    pub(super) fn is_built_in(self) -> bool {
+    pub(in crate::commands) fn is_built_in(self) -> bool {
         self.rules.engines.strategic.is_some()
     }
 
-    pub(super) fn engines(self) -> &'k ApplyEngines {
+    pub(in crate::commands) fn engines(self) -> &'k ApplyEngines {
         &self.rules.engines
     }
 
     /// Reads the part of an object that an apply writes.
-    pub(super) fn read(self, document: &Document) -> anyhow::Result<Value> {
+    pub(in crate::commands) fn read(self, document: &Document) -> anyhow::Result<Value> {
         let mut object: Value = serde_json::from_str(&document.text)?;
         if let Some(fields) = object.as_object_mut().filter(|_| self.rules.status_subresource) {
             fields.remove("status");
@@ -167,7 +167,7 @@ impl<'k> PreviewedKind<'k> {
     }
 
     /// Returns an object with the defaults of the API server, and without nulls.
-    pub(super) fn completed(self, mut object: Value) -> anyhow::Result<Value> {
+    pub(in crate::commands) fn completed(self, mut object: Value) -> anyhow::Result<Value> {
         self.rules.schema.complete(&mut object)?;
         if self.is_built_in() {
             self.kinds.defaults.add(&self.name().group_kind(), &mut object);
@@ -176,7 +176,11 @@ impl<'k> PreviewedKind<'k> {
     }
 
     /// Returns the unions that are invalid in an object, whatever their declarations do about them. `identity` is a document of the object.
-    pub(super) fn invalid(self, identity: &Document, object: &Value) -> anyhow::Result<Vec<InvalidUnion<'k>>> {
+    pub(in crate::commands) fn invalid(
+        self,
+        identity: &Document,
+        object: &Value,
+    ) -> anyhow::Result<Vec<InvalidUnion<'k>>> {
         let new = identity.with_text(object.to_string());
         let created = ReviewedObject { kind: self.name(), new: &new, old: None, subresource: None, manifest: None };
         let review = created.review(&self.kinds.assembly.catalog, Phase::Validate, Ratcheting::Disabled)?;
@@ -189,7 +193,7 @@ impl<'k> PreviewedKind<'k> {
     }
 
     /// Returns the type that the CRD gives to a field.
-    pub(super) fn type_of(self, path: &FieldPath) -> Option<&'k str> {
+    pub(in crate::commands) fn type_of(self, path: &FieldPath) -> Option<&'k str> {
         let schema = path.segments().iter().try_fold(self.rules.written.as_ref()?, |schema, segment| match segment {
             Segment::Field(name) | Segment::Key(name) => {
                 let property = schema.get("properties").and_then(|properties| properties.get(&**name));
@@ -201,12 +205,12 @@ impl<'k> PreviewedKind<'k> {
     }
 
     /// Returns the union of a violation in an object.
-    pub(super) fn invalid_union(self, violation: &Violation, object: &Value) -> Option<InvalidUnion<'k>> {
+    pub(in crate::commands) fn invalid_union(self, violation: &Violation, object: &Value) -> Option<InvalidUnion<'k>> {
         InvalidUnion::of(self.entry, violation, object)
     }
 
     /// Returns the answer of kube-unions to an update.
-    pub(super) fn review(
+    pub(in crate::commands) fn review(
         self,
         identity: &Document,
         old: &Value,
@@ -219,7 +223,7 @@ impl<'k> PreviewedKind<'k> {
     }
 
     /// Returns what the API server does with an object that has the union, without kube-unions.
-    pub(super) fn enforcement(self, invalid: &InvalidUnion<'_>) -> ApiServerAnswer {
+    pub(in crate::commands) fn enforcement(self, invalid: &InvalidUnion<'_>) -> ApiServerAnswer {
         let InvalidUnion { union, steps, members, present, value, .. } = invalid;
         let Some(written) = &self.rules.written else {
             return match union.declaration() {

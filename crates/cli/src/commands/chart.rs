@@ -1,0 +1,235 @@
+//! `chart`: finds the unions in which a chart's defaults and a user's values meet, and says what to write into the values.
+//!
+//! Helm merges values into the defaults of a chart, so a member that the values add stands beside the one of the defaults. [`helm`] renders
+//! the chart twice, [`judge`] judges the second rendering as the creates of its objects, and normalises them as updates of the first one.
+//! [`values`] looks for the nulls that remove what normalisation removes, and renders the chart with each. [`report`] prints.
+
+mod helm;
+mod judge;
+mod report;
+mod values;
+
+use self::helm::HelmChart;
+use self::judge::{JudgedRendering, RenderedFault, judge, key};
+use self::values::{ValuesAdvice, ValuesPath, ValuesSearch, null_values};
+use super::preview::{ApiServerAnswer, ApplyWay, Kinds, describing};
+use crate::input::manifest::{self, Document, ManifestFile, edit, to_yaml};
+use crate::input::require::RequireArg;
+use crate::input::values::FindingsFormat;
+use crate::report::conclusion::{Conclusion, kept_from};
+use crate::report::{Verdict, output};
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use kube_unions_manifests::counts::{count, grouped};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Arguments of `chart`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Helm merges values into the defaults of a chart. Who sets `livenessProbe.exec` gets the default `httpGet` too, and the API server \
+refuses the two. The chart is rendered with its defaults and with the values, by the `helm` on the PATH. Every object of the second \
+rendering is judged as a create. What the values add excludes what the defaults have.
+
+Whatever is said to help was tried: the chart was rendered with it. A null may not reach the values of a subchart.
+
+Exit codes:
+  0  every union is valid; with --fix: afterwards
+  1  a union is invalid; with --require also: there is nothing to judge
+  2  wrong usage, input that cannot be read, or helm fails
+
+Examples:
+  kube-unions chart ./chart -f values.yaml
+  kube-unions chart ./chart -f values.yaml --fix values > nulls.yaml
+  helm install app ./chart -f values.yaml -f nulls.yaml
+  kube-unions chart oci://registry.example/app --version 1.2.3 \\
+    --set strategy.type=Recreate -- -n shop
+
+  # Renderings of any tool
+  kube-unions chart --old defaults.yaml --new rendered.yaml --fix manifests")]
+pub(crate) struct ChartArgs {
+    /// The chart, as `helm template` takes it
+    #[arg(value_name = "CHART", required_unless_present = "new")]
+    chart: Option<OsString>,
+    /// A file of values
+    #[arg(short = 'f', long, value_name = "FILE", requires = "chart")]
+    values: Vec<OsString>,
+    /// A value
+    #[arg(long, value_name = "KEY=VALUE", requires = "chart")]
+    set: Vec<OsString>,
+    /// A value that is a text
+    #[arg(long, value_name = "KEY=VALUE", requires = "chart")]
+    set_string: Vec<OsString>,
+    /// A value in JSON
+    #[arg(long, value_name = "KEY=JSON", requires = "chart")]
+    set_json: Vec<OsString>,
+    /// The version of the chart
+    #[arg(long, value_name = "VERSION", requires = "chart")]
+    version: Option<OsString>,
+    /// The repository of the chart
+    #[arg(long, value_name = "URL", requires = "chart")]
+    repo: Option<OsString>,
+    /// A rendering with the defaults, instead of a chart
+    #[arg(long, num_args = 1.., value_name = "PATH", requires = "new", conflicts_with = "chart")]
+    old: Vec<PathBuf>,
+    /// A rendering with the values, instead of a chart
+    #[arg(long, num_args = 1.., value_name = "PATH", conflicts_with = "chart")]
+    new: Vec<PathBuf>,
+    /// Files and folders with CRDs and `UnionDeclarations`
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    from: Vec<PathBuf>,
+    /// Print what makes the unions valid, instead of the findings
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "output")]
+    fix: Option<FixArg>,
+    #[command(flatten)]
+    require: RequireArg,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: FindingsFormat,
+    /// Other flags of `helm template`, for both renderings
+    #[arg(last = true, value_name = "HELM FLAGS", requires = "chart")]
+    flags: Vec<OsString>,
+}
+
+/// What `--fix` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FixArg {
+    /// A file of values with the nulls that help, to give after the others
+    Values,
+    /// The rendering with the invalid unions normalised. All other bytes stay
+    Manifests,
+}
+
+impl ChartArgs {
+    /// Returns the chart. `None`: two renderings are given.
+    fn chart(&self) -> anyhow::Result<Option<HelmChart<'_>>> {
+        let Some(chart) = self.chart.as_deref() else { return Ok(None) };
+        if self.values.iter().any(|file| file == "-") {
+            bail!("-f cannot be `-`: the chart is rendered more than once, so give a file");
+        }
+        let each = |flag: &str, given: &[OsString]| -> Vec<OsString> {
+            given.iter().flat_map(|value| [OsString::from(flag), value.clone()]).collect()
+        };
+        let one = |flag: &str, given: &Option<OsString>| each(flag, given.as_slice());
+        let values = [
+            ("--values", &self.values),
+            ("--set", &self.set),
+            ("--set-string", &self.set_string),
+            ("--set-json", &self.set_json),
+        ];
+        Ok(Some(HelmChart {
+            chart,
+            source: [one("--version", &self.version), one("--repo", &self.repo)].concat(),
+            flags: &self.flags,
+            values: values.into_iter().flat_map(|(flag, given)| each(flag, given)).collect(),
+        }))
+    }
+}
+
+pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
+    let chart = arguments.chart()?;
+    let mut problems = Vec::new();
+    let mut read = |paths: &[PathBuf]| {
+        let read = manifest::files(paths);
+        problems.extend(read.problems.iter().map(ToString::to_string));
+        read.files
+    };
+    let (old, new) = match &chart {
+        Some(chart) => (vec![chart.with_defaults()?], vec![chart.with_values()?]),
+        None => (read(&arguments.old), read(&arguments.new)),
+    };
+    let from = read(&arguments.from);
+    let documents = |files: &[ManifestFile]| files.iter().flat_map(ManifestFile::documents).collect::<Vec<Document>>();
+    let [from, defaults, rendered] = [&from, &old, &new].map(|files| documents(files));
+    let kinds = Kinds::read(describing([&from, &rendered, &defaults]), ApplyWay::Replace)?;
+    problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
+
+    let mut judged = judge(&kinds, &defaults, &rendered);
+    problems.append(&mut judged.problems);
+    let search = match &chart {
+        Some(chart) if judged.faults.iter().any(|fault| !fault.removed.is_empty()) => Some(ValuesSearch::new(chart)?),
+        _ => None,
+    };
+    let advice = |fault: &RenderedFault<'_>| match &search {
+        Some(search) if !fault.removed.is_empty() => search.advice(fault).map(Some),
+        _ => Ok(None),
+    };
+    let advised: Vec<(&RenderedFault<'_>, Option<ValuesAdvice>)> =
+        judged.faults.iter().map(|fault| Ok((fault, advice(fault)?))).collect::<anyhow::Result<_>>()?;
+
+    let is_nothing = judged.judged == 0 && problems.is_empty();
+    let nothing =
+        || format!("nothing to judge: no object of a kind with unions; {} of other kinds", grouped(judged.others));
+    let is_left = match arguments.fix {
+        None => !judged.faults.is_empty(),
+        Some(FixArg::Manifests) => judged.faults.iter().any(|fault| fault.removed.is_empty()),
+        Some(FixArg::Values) => !advised.iter().all(|(_, advice)| matches!(advice, Some(ValuesAdvice::Nulls(_)))),
+    };
+    let failure = kept_from(problems.len(), "judged");
+    let conclusion =
+        Conclusion::new(arguments.require, is_nothing.then(nothing), is_left, summary(&judged, arguments.fix));
+    let conclusion = conclusion.beside(problems, failure);
+    match arguments.fix {
+        None => report::print(&advised, chart.is_some(), arguments.output, &judged, &conclusion)?,
+        Some(fix) => {
+            report::note(&advised, chart.is_some());
+            match fix {
+                FixArg::Manifests => output::print_text(mended(&new, &judged)?)?,
+                FixArg::Values => {
+                    let nulls: Vec<ValuesPath> = advised
+                        .iter()
+                        .filter_map(|(_, advice)| match advice {
+                            Some(ValuesAdvice::Nulls(nulls)) => Some(nulls.clone()),
+                            _ => None,
+                        })
+                        .flatten()
+                        .collect();
+                    output::print_text(to_yaml(&null_values(&nulls).to_string())?)?;
+                }
+            }
+        }
+    }
+    conclusion.problems.iter().for_each(output::error);
+    conclusion.end()
+}
+
+fn summary(judged: &JudgedRendering<'_>, fix: Option<FixArg>) -> String {
+    let of = |answer: fn(&ApiServerAnswer) -> bool| judged.faults.iter().filter(|fault| answer(&fault.answer)).count();
+    let others = if judged.others == 0 {
+        String::new()
+    } else {
+        format!("; {} of other kinds were not judged", grouped(judged.others))
+    };
+    let objects = count(judged.judged, "object");
+    if judged.faults.is_empty() {
+        return format!("{objects} of kinds with unions: every union is valid{others}");
+    }
+    let mended = judged.faults.iter().filter(|fault| !fault.removed.is_empty()).count();
+    let mended = match fix {
+        Some(FixArg::Manifests) => format!(", {} made valid", grouped(mended)),
+        _ => String::new(),
+    };
+    let (invalid, refused) =
+        (count(judged.faults.len(), "invalid union"), of(|it| matches!(it, ApiServerAnswer::Refused)));
+    format!("{objects} of kinds with unions: {invalid}, {} refused by the API server{mended}{others}", grouped(refused))
+}
+
+/// Returns the renderings with the edits. All other bytes stay.
+fn mended(files: &[ManifestFile], judged: &JudgedRendering<'_>) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for file in files {
+        let documents = file.documents();
+        for section in &file.sections {
+            let of_section = documents.iter().filter(|document| std::sync::Arc::ptr_eq(&document.section, section));
+            let edits: Vec<_> =
+                of_section.filter_map(|document| judged.edits.get(&key(document))).flatten().cloned().collect();
+            if edits.is_empty() {
+                text.push_str(&section.text);
+            } else {
+                text.push_str(&edit(section, &edits)?.text);
+            }
+        }
+        text.push_str(&file.tail);
+    }
+    Ok(text)
+}

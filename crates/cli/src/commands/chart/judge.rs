@@ -1,0 +1,143 @@
+//! Judges the objects of a rendering, and what the chart's defaults have in common with it.
+
+use crate::commands::preview::{ApiServerAnswer, InvalidUnion, Kinds, PreviewedKind};
+use crate::input::kinds::entry_of;
+use crate::input::manifest::{Document, Edit, applied};
+use kube_unions_core::admission::ReviewOutcome;
+use kube_unions_manifests::request::own_edits;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// An invalid union of a rendered object.
+#[derive(Debug)]
+pub(super) struct RenderedFault<'d> {
+    pub(super) document: &'d Document,
+    /// The path of the violation.
+    pub(super) field: String,
+    pub(super) violation: String,
+    pub(super) answer: ApiServerAnswer,
+    /// The JSON Pointer of the field.
+    pub(super) field_pointer: String,
+    /// The JSON Pointer of the union's object.
+    pub(super) pointer: String,
+    /// The set members that the chart renders without the values as well.
+    pub(super) of_chart: Vec<String>,
+    /// The other set members.
+    pub(super) of_values: Vec<String>,
+    /// True if the values set another value of the discriminator.
+    pub(super) sets_value: bool,
+    /// The members that normalisation removes. Empty: it does not make the union valid.
+    pub(super) removed: Vec<String>,
+}
+
+/// What was found in a rendering.
+#[derive(Debug, Default)]
+pub(super) struct JudgedRendering<'d> {
+    pub(super) faults: Vec<RenderedFault<'d>>,
+    /// The edits that make objects valid, for each document.
+    pub(super) edits: BTreeMap<DocumentKey<'d>, Vec<Edit>>,
+    /// Objects of kinds with unions.
+    pub(super) judged: usize,
+    /// Objects of other kinds.
+    pub(super) others: usize,
+    /// What kept an object from being judged, a line each.
+    pub(super) problems: Vec<String>,
+}
+
+/// `apiVersion`, kind, namespace and name.
+pub(super) type DocumentKey<'d> = [Option<&'d str>; 4];
+
+pub(super) fn key(document: &Document) -> DocumentKey<'_> {
+    let Document { api_version, kind, namespace, name, .. } = document;
+    [api_version, kind, namespace, name].map(Option::as_deref)
+}
+
+/// Judges each object as its create. `defaults` are the objects of the chart's defaults.
+pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'d [Document]) -> JudgedRendering<'d> {
+    let defaults: BTreeMap<DocumentKey<'_>, &Document> = defaults.iter().rev().map(|it| (key(it), it)).collect();
+    let mut judged = JudgedRendering::default();
+    for document in rendered {
+        let Some(entry) = entry_of(&kinds.assembly.catalog, document) else {
+            judged.others += 1;
+            continue;
+        };
+        judged.judged += 1;
+        let faults =
+            kinds.kind(entry).and_then(|kind| faults_of(kind, defaults.get(&key(document)).copied(), document));
+        match faults {
+            Ok((faults, edits)) => {
+                judged.faults.extend(faults);
+                if !edits.is_empty() {
+                    judged.edits.insert(key(document), edits);
+                }
+            }
+            Err(error) => {
+                judged
+                    .problems
+                    .push(crate::input::manifest::line_about(document, &format!("cannot be judged: {error:#}")));
+                judged.judged -= 1;
+            }
+        }
+    }
+    judged
+}
+
+/// Returns the faults of an object, and the edits that mend those which the defaults explain.
+fn faults_of<'d>(
+    kind: PreviewedKind<'d>,
+    default: Option<&Document>,
+    document: &'d Document,
+) -> anyhow::Result<(Vec<RenderedFault<'d>>, Vec<Edit>)> {
+    let written: Value = kind.read(document)?;
+    let completed = kind.completed(written.clone())?;
+    let invalid = kind.invalid(document, &completed)?;
+    if invalid.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let default = default.map(|default| kind.read(default).and_then(|default| kind.completed(default))).transpose()?;
+    let (edits, mended) = match &default {
+        Some(default) => mended(kind, document, default, &completed)?,
+        None => (Vec::new(), completed.clone()),
+    };
+    let still = kind.invalid(document, &kind.completed(mended.clone())?)?;
+    let fault = |invalid: &InvalidUnion<'d>| {
+        let before = default.as_ref().and_then(|default| invalid.address.find(default));
+        let is_of_chart = |name: &&str| before.is_some_and(|before| before.get(*name).is_some());
+        let (of_chart, of_values): (Vec<&str>, Vec<&str>) = invalid.members.iter().partition(|name| is_of_chart(name));
+        let after = invalid.address.find(&mended);
+        let is_mended = !still.iter().any(|other| other.is_same(invalid));
+        let removed =
+            invalid.members.iter().filter(|name| is_mended && after.is_none_or(|after| after.get(**name).is_none()));
+        let value = |object: Option<&Value>| Some(object?.get(invalid.union.discriminator()?)?.clone());
+        RenderedFault {
+            document,
+            field: invalid.violation.path.to_string(),
+            field_pointer: invalid.violation.path.to_pointer(),
+            violation: invalid.violation.message(),
+            answer: kind.enforcement(invalid),
+            pointer: kube_unions_core::field_path::pointer(invalid.address.tokens(&completed)),
+            sets_value: before.is_some() && value(before) != value(invalid.address.find(&completed)),
+            removed: removed.map(|name| (*name).to_owned()).collect(),
+            of_chart: of_chart.into_iter().map(str::to_owned).collect(),
+            of_values: of_values.into_iter().map(str::to_owned).collect(),
+        }
+    };
+    Ok((invalid.iter().map(fault).collect(), if still.len() < invalid.len() { edits } else { Vec::new() }))
+}
+
+/// Returns the edits of normalisation, for an update from the chart's defaults, and the object afterwards.
+fn mended(
+    kind: PreviewedKind<'_>,
+    document: &Document,
+    default: &Value,
+    new: &Value,
+) -> anyhow::Result<(Vec<Edit>, Value)> {
+    let review = kind.review(document, default, new, None)?;
+    if review.outcome() == ReviewOutcome::Denied {
+        return Ok((Vec::new(), new.clone()));
+    }
+    let of_object = document.with_text(document.text.clone());
+    let edits = own_edits(&of_object, &review);
+    let below = kube_unions_manifests::request::edits_below(&[], &review);
+    Ok((edits, applied(new.clone(), &below)))
+}

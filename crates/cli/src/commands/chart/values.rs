@@ -1,0 +1,120 @@
+//! Finds the nulls in the values that remove a member which the chart's defaults have. Every answer was tried: the chart was rendered with it.
+
+use super::helm::HelmChart;
+use super::judge::{RenderedFault, key};
+use crate::input::manifest;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The most renderings for one member.
+const MOST_TRIES: usize = 16;
+
+/// A path of names in the values of a chart.
+pub(super) type ValuesPath = Vec<String>;
+
+/// The advice for a fault.
+#[derive(Debug)]
+pub(super) enum ValuesAdvice {
+    /// These values are null, and the union is valid.
+    Nulls(Vec<ValuesPath>),
+    /// The values have such a name, and a null there does not help.
+    Futile(Vec<ValuesPath>),
+    /// The default values have no such name.
+    NotFound,
+}
+
+/// Renders a chart again and again.
+#[derive(Debug)]
+pub(super) struct ValuesSearch<'s> {
+    chart: &'s HelmChart<'s>,
+    /// Every path in the chart's default values.
+    paths: Vec<ValuesPath>,
+}
+
+impl<'s> ValuesSearch<'s> {
+    pub(super) fn new(chart: &'s HelmChart<'s>) -> anyhow::Result<Self> {
+        let mut paths = Vec::new();
+        let mut add = |prefix: &[String], file: &Path, bytes: Vec<u8>| -> anyhow::Result<()> {
+            for document in manifest::parse(file, bytes)? {
+                collect(&serde_json::from_str(&document.text)?, &mut prefix.to_vec(), &mut paths);
+            }
+            Ok(())
+        };
+        add(&[], Path::new("the values of the chart"), chart.default_values()?)?;
+        for (prefix, file) in chart.values_of_subcharts() {
+            let bytes = manifest::bytes(&file)?;
+            add(&prefix, &file, bytes)?;
+        }
+        Ok(Self { chart, paths })
+    }
+
+    /// Returns what to write into the values for a fault.
+    pub(super) fn advice(&self, fault: &RenderedFault<'_>) -> anyhow::Result<ValuesAdvice> {
+        let mut nulls = Vec::new();
+        for member in &fault.removed {
+            let candidates = self.candidates(fault, member);
+            if candidates.is_empty() {
+                return Ok(ValuesAdvice::NotFound);
+            }
+            let mut found = None;
+            for candidate in &candidates {
+                let with = [&*nulls, std::slice::from_ref(candidate)].concat();
+                if !self.has(&with, fault, member)? {
+                    found = Some(candidate.clone());
+                    break;
+                }
+            }
+            match found {
+                Some(path) => nulls.push(path),
+                None => return Ok(ValuesAdvice::Futile(candidates)),
+            }
+        }
+        Ok(ValuesAdvice::Nulls(nulls))
+    }
+
+    /// Returns true if the chart renders the member with these nulls as well. A chart that cannot be rendered with them has it.
+    fn has(&self, nulls: &[ValuesPath], fault: &RenderedFault<'_>, member: &str) -> anyhow::Result<bool> {
+        let Ok(file) = self.chart.with_more_values(&null_values(nulls)) else { return Ok(true) };
+        let documents = file.documents();
+        let object = documents.iter().find(|document| key(document) == key(fault.document));
+        let Some(object) = object else { return Ok(true) };
+        let object: Value = serde_json::from_str(&object.text)?;
+        Ok(object.pointer(&fault.pointer).is_none_or(|union| union.get(member).is_some()))
+    }
+
+    /// Returns the paths that end with the member, those first whose other names are most like the path of the union.
+    fn candidates(&self, fault: &RenderedFault<'_>, member: &str) -> Vec<ValuesPath> {
+        let field: BTreeSet<&str> = fault.pointer.split('/').collect();
+        let mut candidates: Vec<&ValuesPath> =
+            self.paths.iter().filter(|path| path.last().is_some_and(|last| last == member)).collect();
+        let others = |path: &ValuesPath| path.iter().filter(|name| !field.contains(name.as_str())).count();
+        candidates.sort_by_key(|path| (others(path), path.len()));
+        candidates.into_iter().take(MOST_TRIES).cloned().collect()
+    }
+}
+
+/// Returns values with nulls.
+pub(super) fn null_values(nulls: &[ValuesPath]) -> Value {
+    let mut values = json!({});
+    for path in nulls {
+        let mut at = &mut values;
+        for name in path {
+            if !at.is_object() {
+                *at = json!({});
+            }
+            at = &mut at[name];
+        }
+        *at = Value::Null;
+    }
+    values
+}
+
+fn collect(values: &Value, path: &mut ValuesPath, paths: &mut Vec<ValuesPath>) {
+    for (name, value) in values.as_object().into_iter().flatten() {
+        path.push(name.clone());
+        paths.push(path.clone());
+        collect(value, path, paths);
+        path.pop();
+    }
+}

@@ -1,0 +1,84 @@
+//! `chart` without Helm: two renderings, and everything that can be wrong with the program. `tests/e2e/chart_values.rs` has Helm.
+
+use super::{Folder, Run, binary};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+const OLD: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app}
+spec:
+  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}
+";
+
+const NEW: &str = "\
+# Source: app/templates/deployment.yaml
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app}
+spec:
+  strategy:
+    type: Recreate
+    rollingUpdate: {maxSurge: 1} # of the chart
+";
+
+/// Runs `chart` with a `helm` that is a shell script. `None`: there is no helm.
+fn with_helm(script: Option<&str>, arguments: &[&str]) -> Run {
+    let folder =
+        Folder::new(&[("helm", &format!("#!/bin/sh\n{}\n", script.unwrap_or_default())), ("values.yaml", "a: {}")]);
+    let helm = folder.path().join("helm");
+    std::fs::set_permissions(&helm, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = if script.is_some() { helm } else { folder.path().join("missing") };
+    let mut command = Command::new(binary());
+    command.env("HELM_BIN", program).arg("chart").args(arguments).current_dir(folder.path());
+    super::run(&mut command, b"")
+}
+
+#[test]
+fn a_member_of_the_old_rendering_beside_one_of_the_new_is_found_at_its_line_and_removed() {
+    let folder = Folder::new(&[("old.yaml", OLD), ("new.yaml", NEW)]);
+    let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml"]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stdout.starts_with("new.yaml:8:5: Deployment app: spec.strategy.rollingUpdate: error: refused: "),
+        "{run:?}"
+    );
+    assert!(run.stdout.contains("`rollingUpdate` comes from the old rendering"), "{run:?}");
+    let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "--fix", "manifests"]);
+    assert_eq!((run.code, &*run.stdout), (0, &*NEW.replace("    rollingUpdate: {maxSurge: 1} # of the chart\n", "")));
+}
+
+#[test]
+fn an_object_that_no_default_explains_is_judged_alone() {
+    let folder = Folder::new(&[("new.yaml", NEW)]);
+    let run = folder.run(&["chart", "--new", "new.yaml"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stdout.contains("helps: keep one of the members"), "{run:?}");
+    let run = folder.run(&["chart", "--new", "new.yaml", "--fix", "manifests"]);
+    assert_eq!((run.code, &*run.stdout), (1, NEW), "nothing is removed");
+}
+
+/// Rows: a helm, the exit code, and a part of standard error.
+#[test]
+fn whatever_helm_does_there_is_one_line_and_no_value() {
+    let rows = [
+        (None, 2, "cannot run `helm`: install Helm 3 or 4, or give --old and --new"),
+        (Some("exit 3"), 2, "`helm template` failed: exit status: 3"),
+        (Some("kill -9 $$"), 2, "`helm template` failed: signal: 9"),
+        (Some("echo 'a: {b: SECRET'"), 2, "the rendering:"),
+        (Some("echo 'warning: SECRET' >/dev/null"), 0, "nothing to judge: no object of a kind with unions"),
+        (Some("echo '[SECRET]'"), 0, "nothing to judge"),
+    ];
+    for (script, code, words) in rows {
+        let run = with_helm(script, &["app", "--set", "password=SECRET"]);
+        assert_eq!(run.code, code, "{script:?}: {run:?}");
+        assert!(run.stderr.contains(words), "{script:?}: {run:?}");
+        assert!(!format!("{}{}", run.stdout, run.stderr).contains("SECRET"), "{script:?}: {run:?}");
+    }
+    let run = with_helm(Some("true"), &["app", "--require"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    let run = with_helm(Some("true"), &["app", "-f", "-"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("-f cannot be `-`"), "{run:?}");
+}
