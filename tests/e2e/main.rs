@@ -25,6 +25,7 @@
 )]
 
 mod builtin;
+mod builtin_kinds;
 mod enforcement;
 mod faults;
 mod support;

@@ -301,8 +301,7 @@ fn the_table_of_defaults_is_that_of_the_server() {
 #[test]
 fn the_schemas_of_built_in_kinds_are_those_of_the_server() {
     let Some(cluster) = Cluster::shared() else { return };
-    let shipped: Value =
-        serde_json::from_str(include_str!("../../crates/cli/src/commands/preview/schemas.json")).unwrap();
+    let shipped: Value = serde_json::from_str(include_str!("../../crates/cli/src/input/builtin/kinds.json")).unwrap();
     let shipped = shipped["components"]["schemas"].as_object().unwrap();
     let mut served = BTreeMap::new();
     for path in ["api/v1", "apis/apps/v1", "apis/batch/v1", "apis/autoscaling/v2", "apis/networking.k8s.io/v1"] {

@@ -1,5 +1,6 @@
 //! Input of commands: files, folders, kinds and CRDs in them, the cluster, and the values of flags that commands share.
 
+pub(crate) mod builtin;
 pub(crate) mod crd;
 pub(crate) mod definitions;
 pub(crate) mod kinds;

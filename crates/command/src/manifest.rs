@@ -12,8 +12,10 @@ use crate::files::{self, Rereadable, StagedFile};
 use crate::output::Lines;
 use anyhow::Context;
 use clap::Args;
+use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::ObjectIndex;
 use kube_unions_manifests::input::{STDIN, named};
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, StdinLock};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,6 +96,11 @@ impl IndexedFiles {
     /// Returns the number of documents that describe no kinds.
     pub fn objects(&self) -> usize {
         self.files.iter().map(|(_, index)| index.objects()).sum()
+    }
+
+    /// Returns the kinds of the documents that describe no kinds.
+    pub fn object_kinds(&self) -> BTreeSet<GroupVersionKind> {
+        self.files.iter().flat_map(|(_, index)| index.object_kinds()).cloned().collect()
     }
 
     /// Reads the documents of a role, and some of the other.

@@ -1,16 +1,17 @@
 //! The sources of unions in documents, and the catalog that follows from them.
 
+use crate::builtin_defaults::BuiltInDefaults;
 use crate::counts::count;
 use crate::document::Document;
 use crate::file::Problem;
 use crate::input;
 use crate::misspelt;
-use kube_unions_core::catalog::Catalog;
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Target};
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::revision::RevisedKind;
-use kube_unions_core::schema::{DefaultsError, EXTENSION};
+use kube_unions_core::schema::{DefaultsError, EXTENSION, Schema};
 use kube_unions_core::workspace::Workspace;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,6 +80,10 @@ pub struct Assembly {
     pub(crate) builtin: BuiltinUnions,
     /// The kinds that the documents describe, with unions or without: the served versions of CRDs, and those of built-in types.
     pub(crate) kinds: BTreeSet<GroupVersionKind>,
+    /// The schemas of built-in types with unions.
+    pub(crate) built_in: BTreeMap<GroupVersionKind, Schema>,
+    /// The defaults that these schemas lack.
+    pub(crate) built_in_defaults: Option<BuiltInDefaults>,
 }
 
 impl Assembly {
@@ -111,6 +116,14 @@ impl Assembly {
             served.map(|version| definition.group_kind().at(&version.name))
         });
         self.kinds = custom.chain(documents.iter().flat_map(|openapi| openapi.kinds().cloned())).collect();
+        let entries = self.catalog.entries().iter().map(CatalogEntry::gvk);
+        let built_in = entries.filter(|gvk| self.workspace.definition(&gvk.group_kind()).is_none());
+        // A schema that is unreadable has no unions.
+        let schema = |gvk: &GroupVersionKind| documents.iter().find_map(|openapi| openapi.schema(gvk).ok().flatten());
+        self.built_in = built_in.filter_map(|gvk| Some((gvk.clone(), schema(gvk)?))).collect();
+        if !self.built_in.is_empty() {
+            self.built_in_defaults = BuiltInDefaults::read().ok();
+        }
     }
 
     /// Returns the kinds whose OpenAPI schemas publish unions.
@@ -163,16 +176,22 @@ impl Assembly {
         self.openapi.iter().map(|(document, openapi)| (document, openapi))
     }
 
-    /// Returns a custom resource as admission sees it: without the nulls that the API server prunes, and with the defaults of its
-    /// schema. A built-in type stays as it is, and so does a text that cannot be parsed.
+    /// Returns an object as admission sees it: without the nulls that the API server prunes, and with the defaults of its schema. A
+    /// built-in type with unions also gets the defaults that the API server has in Go code. An object of another kind stays as it is,
+    /// and so does a text that cannot be parsed.
     pub fn completed<'d>(&self, document: &'d Document) -> Result<Cow<'d, str>, DefaultsError> {
         let kind = document.group_version_kind();
         let definition = self.workspace.definition(&kind.group_kind());
         let mut versions = definition.into_iter().flat_map(Definition::versions);
         let version = versions.find(|version| version.served && version.name == kind.version);
-        let parsed = version.and_then(|version| Some((&version.schema, serde_json::from_str(&document.text).ok()?)));
+        let built_in = self.built_in.get(&kind);
+        let schema = version.map(|version| &version.schema).or(built_in);
+        let parsed = schema.and_then(|schema| Some((schema, serde_json::from_str(&document.text).ok()?)));
         let Some((schema, mut object)) = parsed else { return Ok(Cow::Borrowed(&document.text)) };
         schema.complete(&mut object)?;
+        if let (Some(_), Some(defaults)) = (built_in, &self.built_in_defaults) {
+            defaults.add(&kind.group_kind(), &mut object);
+        }
         Ok(Cow::Owned(object.to_string()))
     }
 

@@ -17,7 +17,8 @@ use crate::file::{Format, ManifestFile, Problem, Section};
 use crate::input::LARGEST;
 use crate::misspelt;
 use crate::yaml::on_deep_stack;
-use std::collections::VecDeque;
+use kube_unions_core::names::GroupVersionKind;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +29,9 @@ const START: u64 = 4096;
 /// Bytes of text that are parsed at once.
 const BATCH: u64 = 256 << 10;
 
+/// Most kinds of which an index knows that the file has objects.
+const MOST_KINDS: usize = 10_000;
+
 /// The objects of a file, by their places. An object takes 32 bytes.
 #[derive(Debug)]
 pub struct ObjectIndex {
@@ -37,6 +41,8 @@ pub struct ObjectIndex {
     /// The lists that were cut at their items.
     lists: Vec<ObjectHead>,
     objects: usize,
+    /// The kinds of the objects.
+    kinds: BTreeSet<GroupVersionKind>,
 }
 
 /// The role of a document.
@@ -103,7 +109,7 @@ impl ObjectIndex {
     }
 
     fn new(path: PathBuf, format: Format) -> Self {
-        Self { path, format, extents: Vec::new(), lists: Vec::new(), objects: 0 }
+        Self { path, format, extents: Vec::new(), lists: Vec::new(), objects: 0, kinds: BTreeSet::new() }
     }
 
     fn cut(path: PathBuf, source: &mut (impl Read + Seek)) -> Result<Self, Uncut> {
@@ -156,6 +162,11 @@ impl ObjectIndex {
         self.objects
     }
 
+    /// Returns the kinds of the documents that describe no kinds.
+    pub fn object_kinds(&self) -> impl Iterator<Item = &GroupVersionKind> {
+        self.kinds.iter()
+    }
+
     /// Returns true if there are documents of a role.
     pub fn has(&self, role: ManifestRole) -> bool {
         self.extents.iter().any(|extent| extent.has(role))
@@ -199,6 +210,9 @@ impl ObjectIndex {
     fn classify(&mut self, extent: &mut Extent, document: &Document) {
         let describes = document.describes_kinds();
         self.objects += usize::from(!describes);
+        if !describes && document.kind.is_some() && self.kinds.len() < MOST_KINDS {
+            self.kinds.insert(document.group_version_kind());
+        }
         extent.has_objects |= !describes;
         extent.has_kinds |= describes || misspelt::kind_of_declaration(document).is_some();
     }

@@ -10,6 +10,7 @@ mod report;
 mod rules;
 mod tally;
 
+use crate::input::builtin::PresetsArg;
 use crate::input::connection::ClusterArgs;
 use crate::input::kinds::{SourceArgs, or_cluster};
 use crate::input::require::RequireArg;
@@ -25,8 +26,8 @@ Judges every stored object of the kinds with unions as the webhook does. An obje
 creation. An object `would change` if the webhook would normalise its next write, even if that write touches other fields. \
 Nothing is written.
 
-Custom resources in files get the defaults of their schema first, as on the API server. The defaults of built-in types are not \
-known.
+Objects in files get the defaults of the API server first. Built-in kinds are known, with the unions of the presets, unless --from \
+describes them. The API server itself refuses what violates a preset, so it is invalid in files.
 
 On a cluster, the unions come from CRDs and UnionDeclarations. This takes the right to list both, and the objects. Each kind is \
 read at one version: the preferred one if it has unions, else another. Namespaces that the webhook skips are audited, too.
@@ -41,6 +42,7 @@ Exit codes:
 
 Examples:
   kube-unions audit -A
+  helm template ./chart | kube-unions audit -f -
   kube-unions audit rollouts gateways.example.com -n shop -o json
   kubectl get rollouts -A -o yaml | \\
     kube-unions audit --from crds/ -f - -o sarif > audit.sarif")]
@@ -51,13 +53,15 @@ pub(crate) struct AuditArgs {
     kinds: Vec<String>,
     #[command(flatten)]
     sources: SourceArgs,
+    #[command(flatten)]
+    presets: PresetsArg,
     /// Files and folders with objects to audit, `-` is standard input
     ///
     /// Their CRDs and `UnionDeclarations` count as those of --from, and objects of --from are audited, too.
-    #[arg(short, long, num_args = 1, value_name = "PATH", requires = "from")]
+    #[arg(short, long, num_args = 1, value_name = "PATH")]
     filename: Vec<PathBuf>,
     /// Audit the objects of this namespace, and objects without one [default: the namespace of the kubeconfig's context;
-    /// with --from all]
+    /// with --from and -f all]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// Audit the objects of all namespaces
@@ -84,7 +88,7 @@ enum AuditFormat {
 }
 
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
-    if arguments.sources.from.is_empty() {
+    if arguments.sources.from.is_empty() && arguments.filename.is_empty() {
         return live::run(arguments);
     }
     arguments.cluster.refuse_beside_files()?;

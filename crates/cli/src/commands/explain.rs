@@ -1,7 +1,8 @@
 //! `explain`: shows the unions of a kind as a tree, from files or as the webhook would know them on a cluster.
 
+use crate::input::builtin::{AddedUnions, BuiltInKinds, PresetsArg, SourceFiles};
 use crate::input::connection::ClusterArgs;
-use crate::input::kinds::{self, SourceArgs, or_cluster};
+use crate::input::kinds::{self, BuiltinUnionsArg, SourceArgs, or_cluster};
 use crate::input::learn::learn;
 use crate::input::manifest;
 use crate::input::values::{ReportFormat, only};
@@ -19,7 +20,7 @@ use kube_unions_core::union::{SelectedMember, Union};
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::union_details;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use termtree::Tree;
 
 #[derive(Debug, Args)]
@@ -27,11 +28,13 @@ use termtree::Tree;
 #[command(mut_args(only("from", |from| or_cluster(from).num_args(1))), after_help = "\
 A path after the kind selects the unions at and below it, or the union of a
 member. Without --from the unions are those that the webhook would enforce on
-the cluster. This takes the right to list CRDs and UnionDeclarations.
+the cluster. This takes the right to list CRDs and UnionDeclarations. Built-in
+kinds are known without a cluster, with the unions of the presets.
 
 Examples:
   kube-unions explain
   kube-unions explain rollout.spec.strategy
+  kube-unions explain deploy.spec.strategy
   kube-unions explain --from crds/ rollout
   kubectl get crd -o yaml | kube-unions explain --from - -o json")]
 pub(crate) struct ExplainArgs {
@@ -41,6 +44,8 @@ pub(crate) struct ExplainArgs {
     kind: Option<String>,
     #[command(flatten)]
     sources: SourceArgs,
+    #[command(flatten)]
+    presets: PresetsArg,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: ReportFormat,
@@ -52,30 +57,67 @@ pub(crate) struct ExplainArgs {
 pub(super) const NO_UNIONS: &str = "no kind has unions; `kube-unions lint` reports faults in declarations";
 
 pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
-    let (catalog, place) = if arguments.sources.from.is_empty() {
-        (on_cluster(arguments)?, "with unions on the cluster".to_owned())
+    let read = if arguments.sources.from.is_empty() {
+        on_cluster(arguments).map(|catalog| (catalog, "with unions on the cluster".to_owned()))
     } else {
         arguments.cluster.refuse_beside_files()?;
-        let catalog = arguments.sources.assembly()?.catalog;
-        (catalog, format!("with unions in {}", manifest::list(&arguments.sources.from)))
+        let named = BTreeSet::new();
+        let catalog = SourceFiles::read(&arguments.sources)?.assemble(arguments.presets, &named)?.catalog;
+        Ok((catalog, format!("with unions in {}", manifest::list(&arguments.sources.from))))
     };
-    if catalog.entries().is_empty() {
-        output::note(NO_UNIONS);
-        return Ok(Verdict::Rejected);
-    }
-    if arguments.kind.is_none() {
-        output::note(summary(&catalog));
-    }
-    let selected = select(catalog.entries(), arguments.kind.as_deref(), &place)?;
-    output::print_text(match arguments.output {
-        ReportFormat::Text => {
-            let paint = Paint::of(&std::io::stdout());
-            let trees: Vec<String> = selected.iter().map(|kind| tree(kind, paint)).collect();
-            trees.join("\n")
+    let shown = read.and_then(|(catalog, place)| match catalog.entries() {
+        [] => Ok(None),
+        entries => {
+            if arguments.kind.is_none() {
+                output::note(summary(&catalog));
+            }
+            arguments.shown(entries, &place).map(Some)
         }
-        ReportFormat::Json => json_list::pretty(&selected.iter().map(json_of).collect::<Vec<_>>())?,
-    })?;
+    });
+    let text = match shown {
+        Ok(Some(text)) => text,
+        unknown => match (built_in(arguments)?, unknown) {
+            (Some(text), _) => text,
+            (None, Err(error)) => return Err(error),
+            (None, Ok(_)) => {
+                output::note(NO_UNIONS);
+                return Ok(Verdict::Rejected);
+            }
+        },
+    };
+    output::print_text(text)?;
     Ok(Verdict::Accepted)
+}
+
+impl ExplainArgs {
+    /// Returns the unions that the user asks for.
+    fn shown(&self, entries: &[CatalogEntry], place: &str) -> anyhow::Result<String> {
+        let selected = select(entries, self.kind.as_deref(), place)?;
+        Ok(match self.output {
+            ReportFormat::Text => {
+                let paint = Paint::of(&std::io::stdout());
+                let trees: Vec<String> = selected.iter().map(|kind| tree(kind, paint)).collect();
+                trees.join("\n")
+            }
+            ReportFormat::Json => json_list::pretty(&selected.iter().map(json_of).collect::<Vec<_>>())?,
+        })
+    }
+}
+
+/// Returns the unions of a built-in kind that neither files nor a cluster tell. A cluster that the user names tells all.
+fn built_in(arguments: &ExplainArgs) -> anyhow::Result<Option<String>> {
+    let Some(asked) = arguments.kind.as_deref().filter(|_| arguments.cluster.refuse_beside_files().is_ok()) else {
+        return Ok(None);
+    };
+    let (built_in, published) = (BuiltInKinds::read()?, BuiltinUnionsArg::Ignored);
+    let added = AddedUnions { published, presets: arguments.presets };
+    let catalog = kinds::assemble(built_in.enforced(Vec::new(), None, added), published).catalog;
+    let shown = arguments.shown(catalog.entries(), "with unions among the built-in kinds").ok();
+    if shown.is_some() {
+        let version = built_in.version();
+        output::hint(format_args!("`{asked}` as Kubernetes {version} has it, with the unions of the presets"));
+    }
+    Ok(shown)
 }
 
 /// Returns the summary, for example `2 kinds, 5 unions: 3 from schema, 2 from annotation`, and the number of faults.

@@ -7,10 +7,11 @@
 pub(super) mod review;
 
 use self::review::ReviewPhase;
+use crate::input::builtin::{PresetsArg, SourceFiles, UnknownUnions};
 use crate::input::kinds::{SourceArgs, entry_of};
 use crate::input::manifest::{self, Document, Edit, Format, Stream};
 use crate::input::require::RequireArg;
-use crate::input::values::{RatchetingArg, only};
+use crate::input::values::RatchetingArg;
 use crate::report::Verdict;
 use crate::report::conclusion::Conclusion;
 use crate::report::output::{self, Paint};
@@ -30,10 +31,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(mut_args(only("from", |from| from.required(true))), after_help = "\
+#[command(after_help = "\
 Warnings, violations, and the unions whose declaration turns normalisation off go to standard error.
 
-Custom resources are judged with the defaults of their schema, as on the API server. The defaults are not printed.
+Objects are judged with the defaults of the API server, which are not printed. Built-in kinds are known, with the unions of the \
+presets, unless --from describes them. The API server itself refuses what violates a preset, so this command does.
 
 With -o review, -f is an AdmissionReview in JSON or YAML, which has the objects and the operation. Prints the answer of the webhook.
 
@@ -43,6 +45,7 @@ Exit codes:
   2  wrong usage, or input that cannot be read or answered
 
 Examples:
+  kube-unions normalize -f deployment.yaml
   kube-unions normalize --from crds/ -f rollout.yaml
   kube-unions normalize --from crds/ --old stored.yaml -f changed.yaml -o json
   kube-unions normalize --from crds/ --old old.yaml -f new.yaml --applied
@@ -52,6 +55,8 @@ Examples:
 pub(crate) struct NormalizeArgs {
     #[command(flatten)]
     sources: SourceArgs,
+    #[command(flatten)]
+    presets: PresetsArg,
     /// The stored objects, for an update [default: none, for a create]
     ///
     /// They are matched by apiVersion, kind, namespace and name.
@@ -117,7 +122,7 @@ struct NormalizeCounts {
 }
 
 pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
-    let NormalizeArgs { sources, old, filename, applied, ratcheting, output, phase, .. } = arguments;
+    let NormalizeArgs { sources, presets, old, filename, applied, ratcheting, output, phase, .. } = arguments;
     let format = match output {
         Some(NormalizeFormat::Review) => {
             let [review] = filename.as_slice() else { bail!("give one AdmissionReview to answer with -o review") };
@@ -126,19 +131,20 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
                     "--old and --applied do not go with -o review: an AdmissionReview has the old object and the manifest"
                 );
             }
-            return review::run(sources, review, *phase, *ratcheting);
+            return review::run(sources, *presets, review, *phase, *ratcheting);
         }
         _ if phase.is_some() => bail!("--phase goes with -o review: objects pass both phases"),
         Some(NormalizeFormat::Yaml) => Some(Format::Yaml),
         Some(NormalizeFormat::Json) => Some(Format::Json),
         None => None,
     };
-    let kinds = arguments.sources.assembly()?;
+    let sources = SourceFiles::read(sources)?;
     let old = match &arguments.old {
         Some(path) => objects(std::slice::from_ref(path))?,
         None => Vec::new(),
     };
     let new = objects(&arguments.filename)?;
+    let kinds = sources.assemble(*presets, &new.iter().map(Document::group_version_kind).collect())?;
     print_exceptions(&kinds.catalog, &new);
     // Objects whose kind is almost one that the files describe.
     let mut known = KnownKinds::new(kinds.kinds());
@@ -146,7 +152,8 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     // The first of several old objects with one identity counts.
     let old: BTreeMap<Identity<'_>, &Document> = old.iter().rev().map(|old| (old.identity(), old)).collect();
     print_unused(&old, &new, &arguments.filename);
-    let (mut stream, mut counts) = (Stream::default(), NormalizeCounts::default());
+    let (mut stream, mut counts, mut unknown) =
+        (Stream::default(), NormalizeCounts::default(), UnknownUnions::default());
     for document in &new {
         let old = old.get(&document.identity()).copied();
         let answered = || -> anyhow::Result<Review> {
@@ -168,6 +175,7 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
             counts.judged += 1;
         } else {
             counts.others += 1;
+            unknown.add(document);
         }
         if review.outcome() == ReviewOutcome::Denied {
             counts.rejected += 1;
@@ -180,6 +188,7 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     }
     stream.end_line();
     output::print(stream.into_text())?;
+    unknown.print();
     let others = || format!("nothing to normalise: {} of kinds without unions", count(counts.others, "object"));
     let nothing = (counts.judged == 0 && counts.rejected == 0).then(others);
     Conclusion::new(arguments.require, nothing, counts.rejected > 0, counts.summary()).end()

@@ -6,6 +6,7 @@ use self::check_cel::CheckCelArgs;
 use super::compile;
 use super::completion::man::{self, ManArgs};
 use super::normalize::review::{self, ReviewPhase};
+use crate::input::builtin::PresetsArg;
 use crate::input::kinds::SourceArgs;
 use crate::input::require::RequireArg;
 use crate::input::values::{ObjectFormat, RatchetingArg, only};
@@ -76,7 +77,7 @@ impl OldCommand {
         match self {
             Self::CheckCel(arguments) => check_cel::run(&arguments),
             Self::Review(ReviewArgs { sources, filename, phase, ratcheting }) => {
-                review::run(&sources, &filename, phase, ratcheting)
+                review::run(&sources, PresetsArg::default(), &filename, phase, ratcheting)
             }
             Self::Man(arguments) => man::run(&arguments, program()),
             Self::Openapi(OpenapiArgs { from, add_to, require, output }) => {

@@ -12,6 +12,7 @@ pub use self::suite::suite_schema;
 
 use self::run::{SuiteRun, SuitesRun, TestResult};
 use self::suite::SuiteTest;
+use crate::input::builtin::PresetsArg;
 use crate::input::manifest::{self, PathArgs, Problem};
 use crate::input::require::RequireArg;
 use crate::input::values::only;
@@ -41,7 +42,8 @@ A folder is searched for two sorts of suites.
 Files by their names: NAME.new.yaml is written, and becomes NAME.want.yaml, as
 an update of NAME.old.yaml if there is one, else as a create. A NAME.want.yaml
 with `causes` expects a rejection. valid-NAME.yaml is accepted unchanged. The
-CRDs and UnionDeclarations of the same folder declare the unions.
+CRDs and UnionDeclarations of the same folder declare the unions. Built-in
+kinds are known, with the unions of the presets.
 
 Files with a document of apiVersion test.kube-unions.dev/v1alpha1 and kind
 Suite: they name their sources, and give each test a name.
@@ -62,6 +64,8 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     #[command(flatten)]
+    presets: PresetsArg,
+    #[command(flatten)]
     require: RequireArg,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
@@ -70,7 +74,7 @@ pub(crate) struct TestArgs {
 
 /// Runs the tests, and prints their report.
 pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<Verdict> {
-    let run = SuitesRun::of(&arguments.paths.all(), arguments.filter.as_deref());
+    let run = SuitesRun::of(&arguments.paths.all(), arguments.filter.as_deref(), arguments.presets);
     output::print_text(report(&run, arguments.output)?)?;
     let failure = kept_from(run.unread(), "tested");
     let nothing = (run.tests().next().is_none() && failure.is_none()).then(|| arguments.missing(&run));

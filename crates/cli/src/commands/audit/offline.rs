@@ -7,6 +7,7 @@ use super::AuditArgs;
 use super::auditor::{Auditor, warn_of_faults};
 use super::report::AuditReport;
 use crate::commands::explain;
+use crate::input::builtin::{self, AddedUnions, UnknownUnions, is_group};
 use crate::input::kinds::{self, entry_of};
 use crate::input::manifest::{self, Document, ManifestRole};
 use crate::report::progress;
@@ -24,15 +25,20 @@ use std::collections::BTreeSet;
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let paths = [&*arguments.sources.from, &arguments.filename].concat();
     let mut files = manifest::index(&paths);
-    let mut assembly = kinds::assemble(files.kinds(), arguments.sources.builtin_unions);
+    let added = AddedUnions { published: arguments.sources.builtin_unions, presets: arguments.presets };
+    let (kinds, named) = (files.kinds(), files.object_kinds());
+    let mut assembly = builtin::assemble(kinds, &named, added)?;
     let total = files.objects();
     assembly.documents += total;
     let problems: Vec<_> = files.problems.iter().chain(&assembly.problems).cloned().collect();
     if assembly.catalog.entries().is_empty() {
         manifest::fail_on(&problems)?;
+        // Objects of built-in kinds alone are no mistake.
+        let is_mistake = named.iter().any(|kind| !is_group(&kind.group)) || named.is_empty();
         match assembly.missing(&paths) {
-            Some(missing) => bail!(missing),
-            None => bail!(explain::NO_UNIONS),
+            Some(missing) if is_mistake => bail!(missing),
+            None if is_mistake => bail!(explain::NO_UNIONS),
+            _ => {}
         }
     }
     let place = format!("with unions in {}", manifest::list(&paths));
@@ -55,6 +61,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let (mut done, mut passed_over) = (0, 0);
     let mut interrupted = None;
     let (mut known, mut near_misses) = (KnownKinds::new(assembly.kinds()), Vec::new());
+    let mut unknown = UnknownUnions::default();
     for document in files.documents(ManifestRole::Objects) {
         let document = match document {
             Ok(document) if document.describes_kinds() => continue,
@@ -74,6 +81,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         let Some(entry) = entry_of(&assembly.catalog, &document) else {
             passed_over += 1;
             near_misses.extend(known.warning(&document));
+            unknown.add(&document);
             continue;
         };
         if kinds.iter().any(|kind| kind.gvk() == entry.gvk()) && is_within(arguments, entry, &document) {
@@ -97,6 +105,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     for warning in near_misses {
         output::warn(warning);
     }
+    unknown.print();
     auditor.tally.kinds = seen.len() as u64;
     auditor.tally.passed_over = Some(passed_over);
     auditor.finish(interrupted)

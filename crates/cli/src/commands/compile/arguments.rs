@@ -1,5 +1,6 @@
 //! The arguments of `compile`, the forms that unions are compiled to, and the options of policies that follow from them.
 
+use crate::input::builtin::PresetsArg;
 use crate::input::connection::ClusterArgs;
 use crate::input::kinds::{SourceArgs, or_cluster};
 use crate::input::values::namespace;
@@ -59,6 +60,9 @@ Examples:
   # Write the JSON schemas of a folder of CRDs for editors and CI
   kube-unions compile --to json-schema --from crds/ --output-dir schemas/
 
+  # Write the JSON schema of Deployments, with the unions of the presets
+  kube-unions compile --to json-schema --kind deploy > deployment.json
+
   # Tell kustomize how the lists of custom resources merge
   kube-unions compile --to kustomize --from crds/ > openapi.json
 
@@ -74,6 +78,11 @@ pub(crate) struct CompileArgs {
     pub(super) to: CompileForm,
     #[command(flatten)]
     pub(super) sources: SourceArgs,
+    #[command(flatten)]
+    pub(super) presets: PresetsArg,
+    /// Write the JSON schema of this kind only, named as in kubectl; built-in kinds need neither --from nor a cluster; repeat for several
+    #[arg(long, num_args = 1, value_name = "KIND")]
+    pub(super) kind: Vec<String>,
     /// Compile for this version of Kubernetes [default: the version of the cluster; 1.36 if none is asked]
     #[arg(long, value_name = "VERSION")]
     pub(super) kubernetes_version: Option<KubernetesVersion>,
@@ -139,7 +148,7 @@ fn one_of<T: Clone + Send + Sync + 'static>(
 impl CompileArgs {
     /// Returns true if the command reads the unions or the policies of a cluster.
     pub(super) fn needs_cluster(&self) -> bool {
-        self.sources.from.is_empty()
+        (self.sources.from.is_empty() && self.kind.is_empty())
             || (self.check == Some(None) && matches!(self.to.writes(), Writes::Policies { .. }))
     }
 
@@ -251,7 +260,13 @@ struct FormFlag {
     reason: &'static str,
 }
 
-const FLAGS: [FormFlag; 9] = [
+const FLAGS: [FormFlag; 10] = [
+    FormFlag {
+        name: "--kind",
+        is_given: |arguments| !arguments.kind.is_empty(),
+        fits: |writes| writes == Writes::JsonSchemas,
+        reason: "other forms are of all kinds",
+    },
     FormFlag {
         name: "--write",
         is_given: |arguments| arguments.write,

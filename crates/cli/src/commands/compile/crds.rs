@@ -10,6 +10,7 @@ pub(super) use crate::commands::explain::NO_UNIONS;
 use super::arguments::CompileArgs;
 use super::source::CompileSource;
 use crate::input::crd::{self, EditableCrd};
+use crate::input::kinds;
 use crate::input::manifest::{self, Document, Edit, EditedFile, ManifestFile, Stream};
 use crate::report::{Verdict, json_list, output};
 use anyhow::{Context, bail};
@@ -25,11 +26,14 @@ use kube_unions_manifests::counts::count;
 use kube_unions_policies::{
     PolicyOptions, Refusal, RefusalReason, RulesTarget, SchemaEdit, compile_rules, json_schema,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
+
+/// The keyword that names the kind of a schema.
+const KIND_OF_SCHEMA: &str = "x-kubernetes-group-version-kind";
 
 /// The fields of `metadata` that an API server writes.
 const WRITTEN_BY_SERVER: [&str; 6] =
@@ -250,9 +254,19 @@ pub(super) async fn write_schemas(
         let crd = serde_json::from_str(&document.text);
         schemas.add(&crd.with_context(|| format!("{}: cannot be read", document.file.display()))?)?;
     }
-    let JsonSchemas { files, mut refusals, .. } = schemas;
+    for document in &source.openapi {
+        schemas.add_built_in(&serde_json::from_str(&document.text)?)?;
+    }
+    let JsonSchemas { mut files, mut refusals, .. } = schemas;
+    if !arguments.kind.is_empty() {
+        let wanted = kinds::asked::entries(source.catalog.entries(), &arguments.kind, "with unions")?;
+        files.retain(|_, (gvk, _)| wanted.iter().any(|entry| entry.gvk() == gvk));
+        refusals.retain(|refusal| wanted.iter().any(|entry| *entry.gvk() == refusal.gvk));
+    }
     let seen: BTreeSet<_> = files.values().map(|(gvk, _)| gvk.clone()).collect();
-    refusals.extend(kinds_without_crd(&source.catalog, &seen));
+    if arguments.kind.is_empty() {
+        refusals.extend(kinds_without_crd(&source.catalog, &seen));
+    }
     refusals.sort();
     Refusal::lines(&refusals).iter().for_each(output::note);
     match (&arguments.output_dir, files.values().next()) {
@@ -287,6 +301,29 @@ struct JsonSchemas<'c> {
 }
 
 impl JsonSchemas<'_> {
+    /// Adds the kinds with unions of an OpenAPI document. The first document with a kind counts.
+    fn add_built_in(&mut self, openapi: &Value) -> anyhow::Result<()> {
+        let Some(components) = openapi.pointer("/components/schemas") else { return Ok(()) };
+        for schema in components.as_object().into_iter().flat_map(Map::values) {
+            let Some([gvk]) = schema.get(KIND_OF_SCHEMA).and_then(Value::as_array).map(Vec::as_slice) else { continue };
+            let gvk: GroupVersionKind = serde_json::from_value(gvk.clone())?;
+            let Some(entry) = self.catalog.lookup(&gvk.group, &gvk.version, &gvk.kind) else { continue };
+            let group = gvk.group.split('.').next().filter(|group| !group.is_empty());
+            let version = group.map_or(gvk.version.to_string(), |group| format!("{group}-{}", gvk.version));
+            let name = format!("{}-{version}.json", gvk.kind.to_lowercase());
+            if self.files.contains_key(&name) {
+                continue;
+            }
+            let schema = resolved(schema, components, &[]);
+            let target = RulesTarget { gvk: &gvk, plan: entry.plan(), schema: &schema };
+            let (mut document, refusals) = json_schema(&target, self.options);
+            open(&mut document);
+            self.refusals.extend(refusals);
+            self.files.insert(name, (gvk, document));
+        }
+        Ok(())
+    }
+
     /// Adds the versions of a CRD.
     fn add(&mut self, crd: &Value) -> anyhow::Result<()> {
         let without_unions = Plan::default();
@@ -306,6 +343,43 @@ impl JsonSchemas<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Lets a schema accept fields that it does not describe: the document of built-in kinds may lack some.
+fn open(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("additionalProperties") == Some(&Value::Bool(false)) {
+                fields.shift_remove("additionalProperties");
+            }
+            fields.values_mut().for_each(open);
+        }
+        Value::Array(items) => items.iter_mut().for_each(open),
+        _ => {}
+    }
+}
+
+/// Returns the schema of a component with the schemas that it refers to in their places. A type that contains itself is followed once.
+fn resolved(schema: &Value, components: &Value, around: &[&str]) -> Value {
+    let with = |schema: &Value| resolved(schema, components, around);
+    match schema {
+        Value::Object(fields) => {
+            let reference = fields.get("$ref").and_then(Value::as_str).and_then(|it| it.rsplit('/').next());
+            let mut all: Map<String, Value> = Map::new();
+            if let Some(name) = reference.filter(|name| !around.contains(name))
+                && let Some(target) = components.get(name)
+                && let Value::Object(target) = resolved(target, components, &[around, &[name]].concat())
+            {
+                all = target;
+            }
+            all.extend(
+                fields.iter().filter(|(name, _)| *name != "$ref").map(|(name, inner)| (name.clone(), with(inner))),
+            );
+            all.into()
+        }
+        Value::Array(items) => items.iter().map(with).collect(),
+        other => other.clone(),
     }
 }
 

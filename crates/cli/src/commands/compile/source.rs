@@ -1,9 +1,10 @@
 //! Learns the unions to compile, from files or from a cluster.
 
 use super::arguments::CompileArgs;
+use crate::input::builtin::{self, AddedUnions, BuiltInKinds};
 use crate::input::kinds;
 use crate::input::learn::learn;
-use crate::input::manifest::{self, ManifestFile};
+use crate::input::manifest::{self, Document, ManifestFile};
 use crate::report::diagnostic::{self, painted};
 use crate::report::output::Paint;
 use anyhow::{Context, bail};
@@ -13,9 +14,12 @@ use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::FaultOfVersions;
 use kube_unions_policies::KubernetesVersion;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 pub(super) struct CompileSource {
     pub(super) catalog: Catalog,
+    /// The documents that describe built-in kinds.
+    pub(super) openapi: Vec<Document>,
     /// The files of `--from`, empty if the unions come from a cluster.
     pub(super) files: Vec<ManifestFile>,
     /// The cluster, if the command needs one.
@@ -35,7 +39,11 @@ impl CompileSource {
             arguments.cluster.refuse_beside_files()?;
         }
         // Unreadable files are reported before a cluster is asked.
-        let offline = if arguments.sources.from.is_empty() { None } else { Some(Self::of_files(arguments)?) };
+        let offline = if arguments.sources.from.is_empty() && arguments.kind.is_empty() {
+            None
+        } else {
+            Some(Self::of_files(arguments)?)
+        };
         if !arguments.needs_cluster() {
             return offline.context("no input");
         }
@@ -52,16 +60,26 @@ impl CompileSource {
         let manifests = manifest::files(&arguments.sources.from);
         manifest::fail_on(&manifests.problems)?;
         let documents = manifests.documents().collect();
-        let assembly = kinds::assemble(documents, arguments.sources.builtin_unions);
+        let published = arguments.sources.builtin_unions;
+        let documents = if arguments.kind.is_empty() {
+            documents
+        } else {
+            BuiltInKinds::read()?.in_schemas(documents, AddedUnions { published, presets: arguments.presets })
+        };
+        let assembly = kinds::assemble(documents, published);
         manifest::fail_on(&assembly.problems)?;
-        if let Some(missing) = assembly.missing(&arguments.sources.from) {
+        let missing = assembly.missing(&arguments.sources.from);
+        if let Some(missing) = missing.filter(|_| arguments.kind.is_empty()) {
             bail!(missing);
         }
         let paint = Paint::of(&std::io::stderr());
-        let diagnostics = diagnostic::diagnose(&assembly);
+        let mut diagnostics = diagnostic::diagnose(&assembly);
+        // Nobody can mend what is embedded.
+        diagnostics.retain(|diagnostic| diagnostic.file != Path::new(builtin::FILE));
         Ok(Self {
             has_errors: diagnostics.iter().any(diagnostic::Diagnostic::is_error),
             faults: diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint)).collect(),
+            openapi: assembly.openapi().map(|(document, _)| document.clone()).collect(),
             catalog: assembly.catalog,
             files: manifests.files,
             client: None,
@@ -79,6 +97,7 @@ impl CompileSource {
         Ok(Self {
             has_errors: !learnt.lacking.is_empty() || learnt.catalog.errors() > 0,
             faults: gaps.chain(faults).collect(),
+            openapi: Vec::new(),
             catalog: learnt.catalog,
             files: Vec::new(),
             client: None,

@@ -1,12 +1,16 @@
 //! `normalize -o review`: answers an `AdmissionReview` with the code of the webhook.
 
+use crate::input::builtin::{PresetsArg, SourceFiles, is_group};
 use crate::input::kinds::SourceArgs;
+use crate::input::kinds::asked::list;
 use crate::input::manifest;
 use crate::input::values::RatchetingArg;
 use crate::report::{Verdict, output};
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use kube_unions_core::admission::{self, Phase, ReviewOutcome};
+use kube_unions_core::names::GroupVersionKind;
+use serde::Deserialize;
 use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -20,23 +24,42 @@ pub(in crate::commands) enum ReviewPhase {
 /// Prints the answer to the `AdmissionReview` in a file. Without a phase, it is that of both.
 pub(in crate::commands) fn run(
     sources: &SourceArgs,
+    presets: PresetsArg,
     path: &Path,
     phase: Option<ReviewPhase>,
     ratcheting: RatchetingArg,
 ) -> anyhow::Result<Verdict> {
-    let catalog = sources.assembly()?.catalog;
+    let sources = SourceFiles::read(sources)?;
     let phase = match phase {
         None => Phase::Both,
         Some(ReviewPhase::Mutate) => Phase::Mutate,
         Some(ReviewPhase::Validate) => Phase::Validate,
     };
     let body = body(path)?;
+    let asked = serde_json::from_slice::<AskedReview>(&body).map(|review| review.request.kind);
+    let catalog = sources.assemble(presets, &asked.iter().cloned().collect())?.catalog;
+    if let Some(kind) = asked.iter().find(|kind| is_group(&kind.group))
+        && catalog.lookup(&kind.group, &kind.version, &kind.kind).is_none()
+    {
+        output::hint(format_args!("no union is known of {}: the object is not judged", list(std::iter::once(kind))));
+    }
     let review = admission::review(&catalog, phase, ratcheting.into(), &body)
         .with_context(|| format!("{} cannot be answered", manifest::list(&[path.to_owned()])))?;
     let mut answer = review.to_json();
     answer.push(b'\n');
     output::print(answer)?;
     Ok(Verdict::rejected_if(review.outcome() == ReviewOutcome::Denied))
+}
+
+/// The part of a review that tells its kind.
+#[derive(Deserialize)]
+struct AskedReview {
+    request: AskedRequest,
+}
+
+#[derive(Deserialize)]
+struct AskedRequest {
+    kind: GroupVersionKind,
 }
 
 /// Reads the body of the request: JSON byte for byte, faults included; YAML as JSON.

@@ -1,6 +1,7 @@
 //! Patches the objects of one kind. The webhook's code clears and judges their unions. Reads the objects and patches, also from
 //! `--patch` and `--patch-file`, and locates errors in their files.
 
+use crate::input::builtin::is_group;
 use crate::input::manifest::{self, Document, Problem};
 use crate::report::{Verdict, output};
 use anyhow::bail;
@@ -12,6 +13,7 @@ use kube_unions_core::declaration::Definition;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Schema;
+use kube_unions_manifests::BuiltInDefaults;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject, own_edits};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -81,7 +83,9 @@ impl KindPatcher {
         // A patch that is applied again must change nothing.
         let manifest = Some(AppliedManifest::Given(patch.text(), ApplyMethod::ClientSide));
         let object = ReviewedObject { kind: &self.kind, new: &completed, old: old.as_deref(), subresource, manifest };
-        let review = object.review(&self.unions, phase, Ratcheting::Enabled)?;
+        // An API server refuses an invalid object of a built-in kind even if its union stays as it was.
+        let ratcheting = if is_group(&self.kind.group) { Ratcheting::Disabled } else { Ratcheting::Enabled };
+        let review = object.review(&self.unions, phase, ratcheting)?;
         let edits = own_edits(&new, &review);
         let text = if edits.is_empty() { text } else { manifest::edit(&new.section, &edits)?.text };
         Ok(PatchedObject { text, document: Some(new), review: Some(review) })
@@ -91,6 +95,10 @@ impl KindPatcher {
         let Some(schema) = &self.schema else { return Ok(Cow::Borrowed(document)) };
         let mut object = serde_json::from_str(&document.text)?;
         schema.complete(&mut object)?;
+        if is_group(&self.kind.group) {
+            let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
+            defaults.add(&self.kind.group_kind(), &mut object);
+        }
         Ok(Cow::Owned(document.with_text(object.to_string())))
     }
 }

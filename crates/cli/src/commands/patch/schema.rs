@@ -1,8 +1,9 @@
 //! `--from`: finds the schema of the objects in CRDs, OpenAPI documents and JSON schemas.
 
 use super::kind_patcher::KindPatcher;
+use crate::input::builtin::{self, AddedUnions, BuiltInKinds, PresetsArg};
 use crate::input::kinds::asked::{self, UnknownKind};
-use crate::input::kinds::{self, Assembly};
+use crate::input::kinds::{self, Assembly, BuiltinUnionsArg};
 use crate::input::manifest::{self, Document, Problem};
 use crate::report::output;
 use anyhow::bail;
@@ -19,12 +20,14 @@ use strategic_merge_patch::{Patcher, PatcherError};
 /// Arguments that select the schema of the objects.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// Files and folders with the schema of the objects; `-` reads standard input
+    /// Files and folders with the schema of the objects; `-` reads standard input [default: the built-in kinds]
     ///
     /// Give a `CustomResourceDefinition` and its `UnionDeclarations`, an OpenAPI document as saved by `kubectl get --raw
     /// /openapi/v3/apis/apps/v1`, or a JSON schema with `x-kubernetes-patch-*` or `x-kubernetes-list-*`.
-    #[arg(long, alias = "schema", required = true, num_args = 1.., value_name = "PATH")]
+    #[arg(long, alias = "schema", num_args = 1.., value_name = "PATH")]
     from: Vec<PathBuf>,
+    #[command(flatten)]
+    presets: PresetsArg,
     /// The kind, as kind, plural, singular or short name, alone or followed by .GROUP or .VERSION.GROUP [default: the kind of
     /// the objects]
     #[arg(long, value_name = "KIND")]
@@ -45,7 +48,7 @@ impl SchemaArgs {
     pub(super) fn patcher<'d>(&self, objects: impl IntoIterator<Item = &'d Document>) -> anyhow::Result<KindPatcher> {
         let object = objects.into_iter().find(|object| object.kind.is_some());
         let (plain, others): (Vec<_>, Vec<_>) = manifest::read(&self.from)?.into_iter().partition(is_plain);
-        let described = kinds::schemas(others);
+        let described = kinds::schemas(self.beside_built_in(others, plain.is_empty(), object)?);
         manifest::fail_on(&described.problems)?;
         let definitions = described.declared_definitions();
         let candidates = candidates(&definitions, &described);
@@ -69,20 +72,44 @@ impl SchemaArgs {
         let closer = fit.iter().copied().filter(|it| object.is_none_or(|object| is_own(&it.kind(), object)));
         let closer: Vec<_> = closer.collect();
         match (fit.as_slice(), closer.as_slice()) {
-            ([only], _) | (_, [only]) => only.patcher(&described),
+            // Of two documents with one kind, the first counts.
+            ([only], _) | (_, [only, ..]) if closer.iter().all(|it| it.kind() == only.kind()) => {
+                only.patcher(&described)
+            }
             ([], _) => {
                 let kind = kind.map_or_else(|| "a kind".to_owned(), |kind| format!("the kind `{kind}`"));
                 let version =
                     self.version.as_ref().map(|version| format!(" at version `{version}`")).unwrap_or_default();
-                let (from, all) = (manifest::list(&self.from), titles(&named));
-                bail!("nothing in {from} describes {kind}{version}; it describes {all}")
+                bail!("nothing in {} describes {kind}{version}; it describes {}", self.place(), titles(&named))
             }
             (several, _) => bail!(
                 "{} describes more than one matching kind: select one with --kind or --version: {}",
-                manifest::list(&self.from),
+                self.place(),
                 titles(several)
             ),
         }
+    }
+
+    /// Adds the built-in kinds if the object is of one, or if nothing else is given.
+    fn beside_built_in(
+        &self,
+        given: Vec<Document>,
+        no_schema: bool,
+        object: Option<&Document>,
+    ) -> anyhow::Result<Vec<Document>> {
+        let kind = object.filter(|it| it.api_version.is_some()).map(Document::group_version_kind);
+        let wants =
+            kind.as_ref().is_some_and(|kind| builtin::is_group(&kind.group)) && no_schema && self.kind.is_none();
+        if !wants && !self.from.is_empty() {
+            return Ok(given);
+        }
+        let added = AddedUnions { published: BuiltinUnionsArg::Ignored, presets: self.presets };
+        Ok(BuiltInKinds::read()?.enforced(given, kind.map(|kind| BTreeSet::from([kind])).as_ref(), added))
+    }
+
+    /// Names what has the schemas.
+    fn place(&self) -> String {
+        if self.from.is_empty() { "the built-in kinds".to_owned() } else { manifest::list(&self.from) }
     }
 
     /// Returns the candidates that `--kind` names.
@@ -92,7 +119,7 @@ impl SchemaArgs {
         asked: &str,
     ) -> Result<Vec<&'c SchemaCandidate<'s>>, UnknownKind> {
         let names: Vec<_> = candidates.iter().map(SchemaCandidate::names).collect();
-        let place = format!("in {}", manifest::list(&self.from));
+        let place = format!("in {}", self.place());
         let positions = asked::positions(&names, asked, &place)?;
         Ok(positions.into_iter().filter_map(|position| candidates.get(position)).collect())
     }
@@ -155,7 +182,9 @@ impl SchemaCandidate<'_> {
                 let patcher = Patcher::from_openapi(openapi, kind).map_err(|error| unfit(document, "", &error))?;
                 let definition = Definition::from_openapi([*openapi], &kind.group, &kind.kind, false)
                     .map_err(|error| Problem::of_file(&document.file, with_causes(&error)))?;
-                Ok(KindPatcher::new((*kind).clone(), patcher, Some(described.declared(definition)), None))
+                let schema =
+                    openapi.schema(kind).map_err(|error| Problem::of_file(&document.file, with_causes(&error)))?;
+                Ok(KindPatcher::new((*kind).clone(), patcher, Some(described.declared(definition)), schema))
             }
         }
     }

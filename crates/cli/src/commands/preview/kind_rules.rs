@@ -3,9 +3,10 @@
 use super::apply_way::ApplyWay;
 use super::invalid_union::InvalidUnion;
 use crate::commands::lint::rules::subjects::{fields_of, schema_step};
+use crate::input::builtin::{AddedUnions, BuiltInKinds, PresetsArg};
 use crate::input::crd;
 use crate::input::kinds::{self, Assembly, BuiltinUnionsArg};
-use crate::input::manifest::{self, Document};
+use crate::input::manifest::Document;
 use anyhow::Context;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;
@@ -18,24 +19,8 @@ use kube_unions_manifests::BuiltInDefaults;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
 use serde_json::Value;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeMap;
 use strategic_merge_patch::{ApplyEngines, Patcher, ServerSideApply};
-
-/// The schemas of built-in kinds with unions, as Kubernetes publishes them.
-const SCHEMAS: &str = include_str!("schemas.json");
-
-/// The presets, which declare their unions.
-const PRESETS: [&str; 8] = [
-    include_str!("../../../../../manifests/presets/autoscaling.yaml"),
-    include_str!("../../../../../manifests/presets/env.yaml"),
-    include_str!("../../../../../manifests/presets/handlers.yaml"),
-    include_str!("../../../../../manifests/presets/ingress.yaml"),
-    include_str!("../../../../../manifests/presets/persistent-volumes.yaml"),
-    include_str!("../../../../../manifests/presets/profiles.yaml"),
-    include_str!("../../../../../manifests/presets/strategies.yaml"),
-    include_str!("../../../../../manifests/presets/volumes.yaml"),
-];
 
 /// The answer of the API server to an object that violates a union or has a null, without kube-unions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,8 +40,7 @@ pub(in crate::commands) enum ApiServerAnswer {
 pub(in crate::commands) struct Kinds {
     pub(in crate::commands) assembly: Assembly,
     defaults: BuiltInDefaults,
-    /// The names of the presets.
-    presets: BTreeSet<String>,
+    built_in: BuiltInKinds,
     rules: BTreeMap<GroupVersionKind, KindRules>,
 }
 
@@ -83,21 +67,12 @@ pub(in crate::commands) struct PreviewedKind<'k> {
 impl Kinds {
     /// Reads the kinds of documents, and adds the built-in ones. Prepares for one way to apply.
     pub(in crate::commands) fn read(given: Vec<Document>, way: ApplyWay) -> anyhow::Result<Self> {
-        let parse = |text: &str| manifest::parse(Path::new("built in"), text.as_bytes().to_vec());
-        let named: BTreeSet<String> =
-            given.iter().filter(|it| it.is_declaration()).filter_map(|it| it.name.clone()).collect();
-        let (mut documents, mut presets) = (parse(SCHEMAS)?, BTreeSet::new());
-        for preset in PRESETS {
-            let declarations = parse(preset)?;
-            presets.extend(declarations.iter().filter_map(|declaration| declaration.name.clone()));
-            documents.extend(
-                declarations.into_iter().filter(|it| it.name.as_ref().is_none_or(|name| !named.contains(name))),
-            );
-        }
-        documents.extend(given);
+        let built_in = BuiltInKinds::read()?;
+        let (published, presets) = (BuiltinUnionsArg::Ignored, PresetsArg::default());
+        let documents = built_in.beside(given, None, AddedUnions { published, presets });
         let assembly = kinds::assemble(documents, BuiltinUnionsArg::Ignored);
         let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
-        let mut kinds = Self { rules: BTreeMap::new(), defaults, presets, assembly };
+        let mut kinds = Self { rules: BTreeMap::new(), defaults, built_in, assembly };
         kinds.read_rules(way)?;
         Ok(kinds)
     }
@@ -227,7 +202,7 @@ impl<'k> PreviewedKind<'k> {
         let InvalidUnion { union, steps, members, present, value, .. } = invalid;
         let Some(written) = &self.rules.written else {
             return match union.declaration() {
-                Some(name) if self.kinds.presets.contains(name) => ApiServerAnswer::Refused,
+                Some(name) if self.kinds.built_in.has_preset(name) => ApiServerAnswer::Refused,
                 _ => ApiServerAnswer::Unknown(
                     "the API server's own validation of this field is not known here".to_owned(),
                 ),

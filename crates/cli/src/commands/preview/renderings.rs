@@ -2,6 +2,7 @@
 
 use super::kind_rules::Kinds;
 use super::trial::ObjectRenderings;
+use crate::input::builtin;
 use crate::input::kinds::entry_of;
 use crate::input::manifest::{Document, Problem, line_about, place};
 use kube_unions_core::catalog::CatalogEntry;
@@ -10,12 +11,6 @@ use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::misspelt::KnownKinds;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The groups of built-in kinds whose names have a dot.
-const BUILT_IN_GROUPS: &str = "admissionregistration.k8s.io apiextensions.k8s.io apiregistration.k8s.io authentication.k8s.io \
-                               authorization.k8s.io certificates.k8s.io coordination.k8s.io discovery.k8s.io events.k8s.io \
-                               flowcontrol.apiserver.k8s.io internal.apiserver.k8s.io networking.k8s.io node.k8s.io \
-                               rbac.authorization.k8s.io resource.k8s.io scheduling.k8s.io storage.k8s.io";
 
 /// Group, kind, namespace and name. An object keeps it when its version changes.
 type ObjectKey<'d> = (&'d str, &'d str, &'d str, &'d str);
@@ -65,10 +60,7 @@ impl<'d> Renderings<'d> {
             let before = old.remove(&key);
             let Some(entry) = entry_of(&kinds.assembly.catalog, document) else {
                 let own = document.group_version_kind();
-                if kinds.assembly.kinds().any(|it| *it == own)
-                    || !group.contains('.')
-                    || BUILT_IN_GROUPS.split(' ').any(|known| known == group)
-                {
+                if kinds.assembly.kinds().any(|it| *it == own) || builtin::is_group(group) {
                     renderings.counts.without_unions += 1;
                 } else {
                     renderings.warnings.extend(known.warning(document));

@@ -3,12 +3,14 @@
 
 use super::find::{self, FoundSuites};
 use super::suite::{self, CauseManifest, Suite, SuiteTest, TestedObject, TestedWrite, Want, single};
-use crate::input::kinds::{self, Assembly};
+use crate::input::builtin::{self, AddedUnions, PresetsArg, is_group};
+use crate::input::kinds::Assembly;
 use crate::input::manifest::{self, Document, Problem};
 use crate::input::values::Subresource;
 use kube_unions_core::admission::{Phase, Review, ReviewOutcome};
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::field_path::Printable;
+use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::Part;
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::misspelt::KnownKinds;
@@ -44,7 +46,7 @@ pub(super) type TestResult = Result<Option<Failure>, String>;
 
 impl SuitesRun {
     /// Finds the suites of paths, and runs the tests whose names contain a text.
-    pub(super) fn of(paths: &[PathBuf], filter: Option<&str>) -> Self {
+    pub(super) fn of(paths: &[PathBuf], filter: Option<&str>, presets: PresetsArg) -> Self {
         let FoundSuites { suites, problems, without_suite } = find::find(paths);
         let mut run = Self { problems, without_suite, ..Self::default() };
         for mut suite in suites {
@@ -52,7 +54,7 @@ impl SuitesRun {
             suite.tests.retain(|test| filter.is_none_or(|text| test.name.contains(text)));
             run.left_out += all - suite.tests.len();
             if !suite.tests.is_empty() {
-                run.suites.push(SuiteRun::of(suite));
+                run.suites.push(SuiteRun::of(suite, presets));
             }
         }
         run
@@ -82,8 +84,8 @@ impl SuitesRun {
 }
 
 impl SuiteRun {
-    fn of(suite: Suite) -> Self {
-        let (kinds, problems) = unions(&suite);
+    fn of(suite: Suite, presets: PresetsArg) -> Self {
+        let (kinds, problems) = unions(&suite, presets);
         let result = |test: &SuiteTest| {
             let write = test.write.as_ref().map_err(String::clone)?;
             judge(write, &kinds).map_err(|problem| problem.to_string())
@@ -99,18 +101,26 @@ impl SuiteRun {
 }
 
 /// Reads the unions of a suite.
-fn unions(suite: &Suite) -> (Assembly, Vec<Problem>) {
-    if suite.from.is_empty() {
+fn unions(suite: &Suite, presets: PresetsArg) -> (Assembly, Vec<Problem>) {
+    let objects = suite.tests.iter().filter_map(|test| test.write.as_ref().ok()).map(|write| write.new.read());
+    let named: BTreeSet<GroupVersionKind> =
+        objects.filter_map(|object| Some(object.ok()?.group_version_kind())).collect();
+    if suite.from.is_empty() && !named.iter().any(|kind| is_group(&kind.group)) {
         let message = "nothing beside the tests declares unions: add the CRD or UnionDeclaration, or write a suite file \
                        whose `from` names it";
         return (Assembly::default(), vec![Problem::of_file(&suite.file, message.to_owned())]);
     }
     let read = manifest::files(&suite.from);
     let documents = read.documents().collect();
-    let assembly = kinds::assemble(documents, suite.builtin_unions);
+    let added = AddedUnions { published: suite.builtin_unions, presets };
+    let (assembly, failure) = match builtin::assemble(documents, &named, added) {
+        Ok(assembly) => (assembly, None),
+        Err(error) => (Assembly::default(), Some(Problem::of_file(&suite.file, error.to_string()))),
+    };
     let mut problems = read.problems;
+    problems.extend(failure);
     problems.extend(assembly.problems.iter().cloned());
-    if problems.is_empty() {
+    if problems.is_empty() && !suite.from.is_empty() {
         let missing = assembly.missing_beside(&suite.from, "`builtinUnions: OpenAPI`");
         problems.extend(missing.map(|missing| Problem::of_file(&suite.file, missing)));
     }

@@ -133,9 +133,9 @@ pub(super) struct SuiteManifest {
     #[serde(default)]
     pub(super) metadata: SuiteMetadata,
     /// Files and folders with the CRDs, UnionDeclarations and saved OpenAPI documents that declare the unions. Paths are
-    /// relative to the folder of this file.
+    /// relative to the folder of this file. Built-in kinds are known without them.
     #[schemars(length(min = 1))]
-    pub(super) from: Vec<String>,
+    pub(super) from: Option<Vec<String>>,
     /// Use or ignore the unions that OpenAPI documents declare for built-in types. The default is Ignored.
     #[serde(default)]
     pub(super) builtin_unions: BuiltinUnionsArg,
@@ -270,14 +270,14 @@ pub(super) fn near_miss(document: &Document) -> Option<Problem> {
 pub(super) fn suite(document: &Document) -> Result<Suite, Problem> {
     let manifest: SuiteManifest = strictly(document)?;
     let fault = |pointer: &str, message: &str| Problem::of_document(document, pointer, message.to_owned());
-    if manifest.from.is_empty() {
+    if manifest.from.as_ref().is_some_and(Vec::is_empty) {
         return Err(fault("/from", "`from` is empty: name the files that declare the unions"));
     }
     if manifest.tests.is_empty() {
         return Err(fault("/tests", "`tests` is empty: a suite has at least one test"));
     }
     let base = document.file.parent().unwrap_or(Path::new(""));
-    let from = manifest.from.iter().enumerate();
+    let from = manifest.from.iter().flatten().enumerate();
     let from = from.map(|(index, path)| resolved(document, base, path, &format!("/from/{index}")));
     let from = from.collect::<Result<Vec<PathBuf>, Problem>>()?;
 

@@ -1,0 +1,289 @@
+//! The built-in kinds that commands know when no input describes them.
+//!
+//! `builtin/kinds.json` is an OpenAPI document with the kinds of the presets, cut down to what unions, patches and names need. It
+//! says of which version of Kubernetes it is. It is decoded only if an object, a declaration or a user names a built-in kind. What an
+//! input describes or declares takes precedence.
+
+use super::kinds::{self, Assembly, BuiltinUnionsArg, SourceArgs};
+use super::manifest::{self, Document};
+use crate::report::output;
+use anyhow::{Context, bail};
+use clap::Args;
+use kube_unions_core::names::{GroupKind, GroupVersionKind};
+use kube_unions_manifests::counts::count;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The schemas, as Kubernetes publishes them.
+const KINDS: &str = include_str!("builtin/kinds.json");
+
+/// The presets, which declare their unions.
+const PRESETS: [&str; 8] = [
+    include_str!("../../../../manifests/presets/autoscaling.yaml"),
+    include_str!("../../../../manifests/presets/env.yaml"),
+    include_str!("../../../../manifests/presets/handlers.yaml"),
+    include_str!("../../../../manifests/presets/ingress.yaml"),
+    include_str!("../../../../manifests/presets/persistent-volumes.yaml"),
+    include_str!("../../../../manifests/presets/profiles.yaml"),
+    include_str!("../../../../manifests/presets/strategies.yaml"),
+    include_str!("../../../../manifests/presets/volumes.yaml"),
+];
+
+/// The groups of built-in kinds whose names have a dot.
+const GROUPS: &str = "admissionregistration.k8s.io apiextensions.k8s.io apiregistration.k8s.io authentication.k8s.io \
+                      authorization.k8s.io certificates.k8s.io coordination.k8s.io discovery.k8s.io events.k8s.io \
+                      flowcontrol.apiserver.k8s.io internal.apiserver.k8s.io networking.k8s.io node.k8s.io \
+                      rbac.authorization.k8s.io resource.k8s.io scheduling.k8s.io storage.k8s.io";
+
+/// The file of what is embedded, as messages name it.
+pub(crate) const FILE: &str = "built in";
+
+/// The presets whose discriminator the API server sets if an object lacks it, with its value.
+const DEFAULTED: [(&str, &str); 2] =
+    [("deployment-strategy", "RollingUpdate"), ("statefulset-strategy", "RollingUpdate")];
+
+/// The field that says what a declaration does about a violation.
+const ACTIONS: &str = "validationActions";
+
+/// The flag of commands that know built-in kinds.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct PresetsArg {
+    /// Do not use the presets, which declare the unions of built-in kinds that no input declares
+    #[arg(long)]
+    no_presets: bool,
+}
+
+/// The unions of built-in kinds that a command adds to those of its input.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AddedUnions {
+    pub(crate) published: BuiltinUnionsArg,
+    pub(crate) presets: PresetsArg,
+}
+
+/// The embedded kinds and presets.
+#[derive(Debug)]
+pub(crate) struct BuiltInKinds {
+    document: Document,
+    presets: BTreeMap<String, BuiltInPreset>,
+}
+
+#[derive(Debug)]
+struct BuiltInPreset {
+    document: Document,
+    /// What it declares, without what it does about a violation.
+    spec: Map<String, Value>,
+}
+
+/// Returns true if only an API server itself has kinds of a group.
+pub(crate) fn is_group(group: &str) -> bool {
+    !group.contains('.') || GROUPS.split(' ').any(|known| known == group)
+}
+
+/// Compiles the declarations of an input, and the presets of the kinds among `named` that the input does not declare.
+///
+/// The API server itself refuses what violates a preset. So a preset denies here, also one of the input, although it only warns on a
+/// cluster.
+pub(crate) fn assemble(
+    given: Vec<Document>,
+    named: &BTreeSet<GroupVersionKind>,
+    added: AddedUnions,
+) -> anyhow::Result<Assembly> {
+    let number = given.len();
+    let declares = |document: &Document| document.is_declaration() && is_group(&target(&declared(document)).group);
+    let documents = if given.iter().any(declares) && !given.iter().any(Document::is_openapi)
+        || named.iter().any(|kind| is_group(&kind.group))
+    {
+        BuiltInKinds::read()?.enforced(given, Some(named), added)
+    } else {
+        given
+    };
+    let mut assembly = kinds::assemble(documents, added.published);
+    assembly.documents = number;
+    Ok(assembly)
+}
+
+/// The files of `--from`, read before the objects that they are about.
+pub(crate) struct SourceFiles<'s> {
+    sources: &'s SourceArgs,
+    kinds: Vec<Document>,
+    objects: usize,
+}
+
+impl<'s> SourceFiles<'s> {
+    /// Reads what describes kinds. Skips documents of other kinds.
+    pub(crate) fn read(sources: &'s SourceArgs) -> anyhow::Result<Self> {
+        let mut files = manifest::index(&sources.from);
+        let kinds = files.kinds();
+        manifest::fail_on(&files.problems)?;
+        Ok(Self { sources, kinds, objects: files.objects() })
+    }
+
+    /// Compiles them, see [`assemble`].
+    pub(crate) fn assemble(self, presets: PresetsArg, named: &BTreeSet<GroupVersionKind>) -> anyhow::Result<Assembly> {
+        let Self { sources, kinds, objects } = self;
+        let mut assembly = assemble(kinds, named, AddedUnions { published: sources.builtin_unions, presets })?;
+        assembly.documents += objects;
+        manifest::fail_on(&assembly.problems)?;
+        match assembly.missing(&sources.from).filter(|_| !sources.from.is_empty()) {
+            Some(missing) => bail!(missing),
+            None => Ok(assembly),
+        }
+    }
+}
+
+impl BuiltInKinds {
+    /// Decodes what is embedded.
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        let parse = |text: &str| manifest::parse(Path::new(FILE), text.as_bytes().to_vec());
+        let document = parse(KINDS)?.pop().context("no built-in kinds")?;
+        let mut presets = BTreeMap::new();
+        for text in PRESETS {
+            for document in parse(text)? {
+                let (name, spec) = (document.name.clone().unwrap_or_default(), declared(&document));
+                presets.insert(name, BuiltInPreset { document, spec });
+            }
+        }
+        Ok(Self { document, presets })
+    }
+
+    /// Returns the version of Kubernetes that the schemas are of.
+    pub(crate) fn version(&self) -> String {
+        self.document.text_at(&["info", "version"]).unwrap_or_default()
+    }
+
+    /// Returns true for the name of a preset.
+    pub(crate) fn has_preset(&self, name: &str) -> bool {
+        self.presets.contains_key(name)
+    }
+
+    /// Returns the documents of an input, the schemas, and the presets of the kinds in `named`, or of all, that the input does not
+    /// declare.
+    pub(crate) fn beside(
+        &self,
+        given: Vec<Document>,
+        named: Option<&BTreeSet<GroupVersionKind>>,
+        added: AddedUnions,
+    ) -> Vec<Document> {
+        let names: BTreeSet<String> =
+            given.iter().filter(|it| it.is_declaration()).filter_map(|it| it.name.clone()).collect();
+        let places: BTreeSet<(GroupKind, String)> =
+            given.iter().filter(|it| it.is_declaration()).flat_map(|it| places(&declared(it))).collect();
+        let publishes = added.published == BuiltinUnionsArg::OpenApi && given.iter().any(Document::is_openapi);
+        let named: Option<BTreeSet<GroupKind>> =
+            named.map(|named| named.iter().map(GroupVersionKind::group_kind).collect());
+        let is_wanted = |preset: &BuiltInPreset| {
+            let kind = target(&preset.spec);
+            named.as_ref().is_none_or(|named| named.contains(&kind))
+                && !self::places(&preset.spec).iter().any(|place| places.contains(place))
+        };
+        // What comes first describes a kind.
+        let mut documents = given;
+        documents.push(self.document.clone());
+        if !added.presets.no_presets && !publishes {
+            let presets = self.presets.iter().filter(|(name, preset)| !names.contains(*name) && is_wanted(preset));
+            documents.extend(presets.map(|(_, preset)| preset.document.clone()));
+        }
+        documents
+    }
+
+    /// Returns the documents of [`Self::beside`], with presets as the API server's own validation enforces them.
+    pub(crate) fn enforced(
+        &self,
+        given: Vec<Document>,
+        named: Option<&BTreeSet<GroupVersionKind>>,
+        added: AddedUnions,
+    ) -> Vec<Document> {
+        self.beside(given, named, added).into_iter().map(|document| self.as_enforced(document)).collect()
+    }
+
+    /// Returns the documents of [`Self::enforced`] for all kinds, for rules that see no default of the API server.
+    pub(crate) fn in_schemas(&self, given: Vec<Document>, added: AddedUnions) -> Vec<Document> {
+        let enforced = self.enforced(given, None, added).into_iter();
+        let defaulted = |document: Document| {
+            let name = document.name.as_deref().filter(|_| document.is_declaration());
+            match DEFAULTED.iter().find(|(preset, _)| name == Some(preset)) {
+                Some((_, value)) => with_default(&document, value),
+                None => document,
+            }
+        };
+        enforced.map(defaulted).collect()
+    }
+
+    /// Returns a preset as the API server's own validation enforces it, and other documents as they are.
+    fn as_enforced(&self, document: Document) -> Document {
+        let name = document.name.as_deref().filter(|_| document.is_declaration());
+        match name.and_then(|name| self.presets.get(name)) {
+            Some(preset) if declared(&document) == preset.spec => denying(&document),
+            _ => document,
+        }
+    }
+}
+
+/// Returns the spec of a declaration, without what it does about a violation.
+fn declared(declaration: &Document) -> Map<String, Value> {
+    let object: Value = serde_json::from_str(&declaration.text).unwrap_or_default();
+    let mut spec = object.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    spec.shift_remove(ACTIONS);
+    spec
+}
+
+/// Returns a declaration that denies what violates it.
+fn denying(declaration: &Document) -> Document {
+    let Ok(mut object) = serde_json::from_str::<Value>(&declaration.text) else { return declaration.clone() };
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.insert(ACTIONS.to_owned(), Value::from(vec!["Deny"]));
+    }
+    declaration.with_text(object.to_string())
+}
+
+/// Returns a declaration in which an object without discriminator has the choice of a value.
+fn with_default(declaration: &Document, value: &str) -> Document {
+    let Ok(mut object) = serde_json::from_str::<Value>(&declaration.text) else { return declaration.clone() };
+    for union in object.pointer_mut("/spec/unions").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(members) = union.get_mut("fieldMembers").and_then(Value::as_object_mut)
+            && let Some(choice) = members.get(value).cloned()
+        {
+            members.insert(String::new(), choice);
+        }
+    }
+    declaration.with_text(object.to_string())
+}
+
+/// Returns the kind that a declaration is about.
+fn target(spec: &Map<String, Value>) -> GroupKind {
+    let text = |name| spec.get("target").and_then(|it| it.get(name)).and_then(Value::as_str).unwrap_or_default();
+    GroupKind::new(text("group"), text("kind"))
+}
+
+/// Returns the places of the unions of a declaration.
+fn places(spec: &Map<String, Value>) -> Vec<(GroupKind, String)> {
+    let unions = spec.get("unions").and_then(Value::as_array).into_iter().flatten();
+    let path = |union: &Value| union.get("path").and_then(Value::as_str).unwrap_or_default().to_owned();
+    unions.map(|union| (target(spec), path(union))).collect()
+}
+
+/// Counts objects of built-in kinds of which no union is known, so that nobody takes them for judged.
+#[derive(Debug, Default)]
+pub(crate) struct UnknownUnions(BTreeMap<GroupVersionKind, usize>);
+
+impl UnknownUnions {
+    /// Adds an object of a kind without unions.
+    pub(crate) fn add(&mut self, object: &Document) {
+        let kind = object.group_version_kind();
+        if is_group(&kind.group) && !kind.kind.is_empty() {
+            *self.0.entry(kind).or_default() += 1;
+        }
+    }
+
+    /// Prints a note, if there are any.
+    pub(crate) fn print(&self) {
+        if !self.0.is_empty() {
+            let objects = count(self.0.values().sum::<usize>(), "object");
+            output::hint(format_args!(
+                "no union is known of {}: {objects} not judged",
+                kinds::asked::list(self.0.keys())
+            ));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Built-in kinds without any input about them: the verdict of each command that works offline is that of a real API server.
+
+use serde_json::{Value, json};
+
+use crate::builtin::Objects;
+use crate::presets::list;
+use crate::support::kubectl::Output;
+use crate::support::process::Workspace;
+use crate::support::webhook::kube_unions;
+
+/// The commands, in the order of [`outputs`].
+const COMMANDS: [&str; 5] = ["normalize", "audit", "patch", "test", "review"];
+
+#[test]
+fn every_command_has_the_verdict_of_the_server_on_built_in_kinds() {
+    let Some(objects) = Objects::without_presets() else { return };
+    let workspace = Workspace::new("built-in-kinds");
+    let (mut refused, mut known, mut faults) = (0, 0, Vec::new());
+    for row in list(include_str!("builtin_kinds/rows.yaml")) {
+        let (object, at) = (&row["object"], row["at"].as_str().unwrap());
+        let answer = objects.send("POST", &format!("{at}?dryRun=All"), "application/json", object);
+        let is_refused = !answer.is_success();
+        let (kind, is_known) = (object["kind"].as_str().unwrap(), row["known"] == true);
+        refused += usize::from(is_refused);
+        known += usize::from(is_known);
+        // A review has the object as the API server completes it.
+        let reviewed = if is_refused { object } else { &answer.body };
+        for (command, output) in COMMANDS.iter().zip(outputs(&workspace, object, reviewed)) {
+            let holds = if is_known {
+                output.code == Some(i32::from(is_refused))
+            } else {
+                // What was not looked at is named.
+                let said = format!("{}{}", output.stdout, output.stderr);
+                let names = ["no union is known of", "nothing in the built-in kinds describes", "has no union here"];
+                // `audit` takes a CRD for a description of kinds.
+                said.contains(kind) && names.iter().any(|words| said.contains(words))
+                    || output.code == Some(2) && said.contains("no kind has unions")
+            };
+            if !holds {
+                faults.push(format!("{command} {object}: {output:?}\n{}", answer.body["message"]));
+            }
+        }
+        let schema = kube_unions(&["compile", "--to", "json-schema", "--kind", kind], "");
+        let explained = kube_unions(&["explain", kind], "");
+        let is_right = if is_known {
+            let schema: Value = serde_json::from_str(&schema.stdout).unwrap();
+            let is_valid = jsonschema::validator_for(&schema).unwrap().is_valid(object);
+            is_valid != is_refused && explained.code == Some(0) && explained.stdout.starts_with(kind)
+        } else {
+            schema.code == Some(2)
+                && schema.stderr.contains(&format!("no kind `{kind}` with unions"))
+                && explained.code == Some(2)
+        };
+        if !is_right {
+            faults.push(format!("compile, explain {object}: {}, {explained:?}", schema.stderr));
+        }
+    }
+    assert_eq!((known, refused), (10, 8), "{faults:#?}");
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+fn outputs(workspace: &Workspace, object: &Value, reviewed: &Value) -> [Output; 5] {
+    let write = |name: &str, value: Value| workspace.write(name, &value.to_string()).to_str().unwrap().to_owned();
+    let file = write("object.json", object.clone());
+    let suite = json!({"apiVersion": "test.kube-unions.dev/v1alpha1", "kind": "Suite",
+        "tests": [{"name": "stored", "new": object, "want": {"accepted": {}}}]});
+    let suite = write("suite.json", suite);
+    let (group, version) = object["apiVersion"].as_str().unwrap().rsplit_once('/').unwrap_or(("", "v1"));
+    let version = object["apiVersion"].as_str().unwrap().rsplit_once('/').map_or(version, |(_, version)| version);
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "1", "operation": "CREATE", "object": reviewed, "name": object["metadata"]["name"],
+        "kind": {"group": group, "version": version, "kind": object["kind"]}}});
+    let review = write("review.json", review);
+    [
+        kube_unions(&["normalize", "-f", &file], ""),
+        kube_unions(&["audit", "-f", &file], ""),
+        kube_unions(&["patch", "apply", "-f", &file, "-p", "{}"], ""),
+        kube_unions(&["test", &suite], ""),
+        kube_unions(&["normalize", "-f", &review, "-o", "review"], ""),
+    ]
+}
