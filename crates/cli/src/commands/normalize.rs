@@ -143,7 +143,11 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         Some(path) => objects(std::slice::from_ref(path))?,
         None => Vec::new(),
     };
-    let new = objects(&arguments.filename)?;
+    let new = match objects(&arguments.filename) {
+        Ok(new) => new,
+        // A fault of the sources comes first.
+        Err(error) => return Err(sources.assemble(*presets, &BTreeSet::new()).err().unwrap_or(error)),
+    };
     let kinds = sources.assemble(*presets, &new.iter().map(Document::group_version_kind).collect())?;
     print_exceptions(&kinds.catalog, &new);
     // Objects whose kind is almost one that the files describe.

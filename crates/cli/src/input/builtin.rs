@@ -91,10 +91,11 @@ pub(crate) fn assemble(
 ) -> anyhow::Result<Assembly> {
     let number = given.len();
     let declares = |document: &Document| document.is_declaration() && is_group(&target(&declared(document)).group);
-    let documents = if given.iter().any(declares) && !given.iter().any(Document::is_openapi)
-        || named.iter().any(|kind| is_group(&kind.group))
-    {
-        BuiltInKinds::read()?.enforced(given, Some(named), added)
+    let declares = given.iter().any(declares) && !given.iter().any(Document::is_openapi);
+    let documents = if declares || named.iter().any(|kind| is_group(&kind.group)) {
+        let built_in = BuiltInKinds::read()?;
+        let knows = declares || named.iter().any(|kind| built_in.knows(&kind.group_kind()));
+        if knows { built_in.enforced(given, Some(named), added) } else { given }
     } else {
         given
     };
@@ -150,6 +151,11 @@ impl BuiltInKinds {
     /// Returns the version of Kubernetes that the schemas are of.
     pub(crate) fn version(&self) -> String {
         self.document.text_at(&["info", "version"]).unwrap_or_default()
+    }
+
+    /// Returns true for a kind with presets.
+    fn knows(&self, kind: &GroupKind) -> bool {
+        self.presets.values().any(|preset| target(&preset.spec) == *kind)
     }
 
     /// Returns true for the name of a preset.

@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use kube_unions_core::admission::{self, Phase, ReviewOutcome};
 use kube_unions_core::names::GroupVersionKind;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -35,7 +36,11 @@ pub(in crate::commands) fn run(
         Some(ReviewPhase::Mutate) => Phase::Mutate,
         Some(ReviewPhase::Validate) => Phase::Validate,
     };
-    let body = body(path)?;
+    let body = match body(path) {
+        Ok(body) => body,
+        // A fault of the sources comes first.
+        Err(error) => return Err(sources.assemble(presets, &BTreeSet::new()).err().unwrap_or(error)),
+    };
     let asked = serde_json::from_slice::<AskedReview>(&body).map(|review| review.request.kind);
     let catalog = sources.assemble(presets, &asked.iter().cloned().collect())?.catalog;
     if let Some(kind) = asked.iter().find(|kind| is_group(&kind.group))
