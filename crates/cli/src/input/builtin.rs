@@ -171,7 +171,7 @@ impl BuiltInKinds {
         named: Option<&BTreeSet<GroupVersionKind>>,
         added: AddedUnions,
     ) -> Vec<Document> {
-        let names: BTreeSet<String> =
+        let declared_names: BTreeSet<String> =
             given.iter().filter(|it| it.is_declaration()).filter_map(|it| it.name.clone()).collect();
         let places: BTreeSet<(GroupKind, String)> =
             given.iter().filter(|it| it.is_declaration()).flat_map(|it| places(&declared(it))).collect();
@@ -187,7 +187,8 @@ impl BuiltInKinds {
         let mut documents = given;
         documents.push(self.document.clone());
         if !added.presets.no_presets && !publishes {
-            let presets = self.presets.iter().filter(|(name, preset)| !names.contains(*name) && is_wanted(preset));
+            let presets =
+                self.presets.iter().filter(|(name, preset)| !declared_names.contains(*name) && is_wanted(preset));
             documents.extend(presets.map(|(_, preset)| preset.document.clone()));
         }
         documents

@@ -356,7 +356,7 @@ fn open(schema: &mut Value) {
             fields.values_mut().for_each(open);
         }
         Value::Array(items) => items.iter_mut().for_each(open),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -379,7 +379,7 @@ fn resolved(schema: &Value, components: &Value, around: &[&str]) -> Value {
             all.into()
         }
         Value::Array(items) => items.iter().map(with).collect(),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
     }
 }
 
