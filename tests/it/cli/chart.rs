@@ -51,12 +51,15 @@ fn a_member_of_the_old_rendering_beside_one_of_the_new_is_found_at_its_line_and_
 
 #[test]
 fn an_object_that_no_default_explains_is_judged_alone() {
-    let folder = Folder::new(&[("new.yaml", NEW)]);
-    let run = folder.run(&["chart", "--new", "new.yaml"]);
-    assert_eq!(run.code, 1);
-    assert!(run.stdout.contains("helps: keep one of the members"), "{run:?}");
-    let run = folder.run(&["chart", "--new", "new.yaml", "--fix", "manifests"]);
-    assert_eq!((run.code, &*run.stdout), (1, NEW), "nothing is removed");
+    let unknown = NEW.replace("Recreate", "OnDelete");
+    let two = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {volumes: [{name: v, emptyDir: {}, hostPath: {path: /x}}]}}";
+    for (rendering, helps) in [(NEW, false), (&*unknown, false), (two, true)] {
+        let folder = Folder::new(&[("new.yaml", rendering)]);
+        let run = folder.run(&["chart", "--new", "new.yaml"]);
+        assert_eq!((run.code, run.stdout.contains("helps: keep one of the members")), (1, helps), "{run:?}");
+        let run = folder.run(&["chart", "--new", "new.yaml", "--fix", "manifests"]);
+        assert_eq!((run.code, &*run.stdout), (1, rendering), "nothing is removed");
+    }
 }
 
 /// Rows: a helm, the exit code, and a part of standard error.

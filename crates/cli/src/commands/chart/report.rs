@@ -126,7 +126,8 @@ fn advice((fault, advice): &Advised<'_, '_>, is_chart: bool) -> Vec<String> {
         None => {}
     }
     if fault.removed.is_empty() {
-        lines.push("helps: keep one of the members".to_owned());
+        let is_choice = fault.of_chart.len() + fault.of_values.len() > 1;
+        lines.extend(is_choice.then(|| "helps: keep one of the members".to_owned()));
     } else if !is_chart || !matches!(advice, Some(ValuesAdvice::Nulls(_))) {
         lines.push("helps: --fix manifests".to_owned());
     }
