@@ -161,7 +161,9 @@ const READERS: [(&[&str], End); 6] = [
 #[test]
 fn a_signal_ends_every_command_that_reads_a_pipe_which_nobody_writes() {
     for (arguments, end) in READERS {
-        for signal in [Signal::INT, Signal::TERM] {
+        // A shell starts background jobs with SIGINT ignored, and a command without a handler keeps that.
+        let signals = if end == End::Signal { &[Signal::TERM][..] } else { &[Signal::INT, Signal::TERM] };
+        for &signal in signals {
             let folder = Folder::with_crd(&[("patch.yaml", "{}")]);
             let pipe = folder.path().join("pipe");
             assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
