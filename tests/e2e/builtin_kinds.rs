@@ -29,7 +29,7 @@ fn every_command_has_the_verdict_of_the_server_on_built_in_kinds() {
             let holds = if is_known {
                 output.code == Some(i32::from(is_refused))
             } else {
-                // What was not looked at is named.
+                // The output names the kind that was not judged.
                 let said = format!("{}{}", output.stdout, output.stderr);
                 let names = ["no union is known of", "nothing in the built-in kinds describes", "has no union here"];
                 // `audit` takes a CRD for a description of kinds.

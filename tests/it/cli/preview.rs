@@ -56,6 +56,27 @@ fn every_incident_is_predicted_for_every_way() {
     }
 }
 
+/// Nothing tells that the API server refuses what another declaration says under the name of a preset.
+#[test]
+fn a_declaration_with_the_name_of_a_preset_is_no_preset() {
+    let target = json!({"group": "apps", "kind": "Deployment", "versions": ["v1"]});
+    let unions = json!([{"path": "spec", "fieldsToDiscriminateBy": {"replicas": "A", "minReadySeconds": "B"}}]);
+    let own = json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration",
+        "metadata": {"name": "deployment-strategy"}, "spec": {"target": target, "unions": unions}});
+    let object = |spec: Value| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec}).to_string()
+    };
+    let folder = Folder::new(&[
+        ("declaration.yaml", &own.to_string()),
+        ("old.yaml", &object(json!({"replicas": 1}))),
+        ("new.yaml", &object(json!({"replicas": 1, "minReadySeconds": 1}))),
+    ]);
+    let files = ["preview", "--old", "old.yaml", "--new", "new.yaml", "--from", "declaration.yaml", "-o", "json"];
+    let report = folder.run(&files).json();
+    assert_eq!(report["summary"]["undecided"], 1, "{report}");
+    assert_eq!(report["summary"]["refused"], 0, "{report}");
+}
+
 /// The objects that a row leads to.
 struct Managed {
     /// The last manifest of the manager.

@@ -157,7 +157,7 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     let old: BTreeMap<Identity<'_>, &Document> = old.iter().rev().map(|old| (old.identity(), old)).collect();
     print_unused(&old, &new, &arguments.filename);
     let (mut stream, mut counts, mut unknown) =
-        (Stream::default(), NormalizeCounts::default(), UnknownUnions::default());
+        (Stream::default(), NormalizeCounts::default(), UnknownUnions::new(&kinds));
     for document in &new {
         let old = old.get(&document.identity()).copied();
         let answered = || -> anyhow::Result<Review> {

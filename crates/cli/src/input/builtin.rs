@@ -71,7 +71,7 @@ pub(crate) struct BuiltInKinds {
 #[derive(Debug)]
 struct BuiltInPreset {
     document: Document,
-    /// What it declares, without what it does about a violation.
+    /// The spec of the declaration, without its actions.
     spec: Map<String, Value>,
 }
 
@@ -120,9 +120,12 @@ impl<'s> SourceFiles<'s> {
         Ok(Self { sources, kinds, objects: files.objects() })
     }
 
-    /// Compiles them, see [`assemble`].
+    /// Compiles them, see [`assemble`]. Fails without files if no object is of a built-in kind.
     pub(crate) fn assemble(self, presets: PresetsArg, named: &BTreeSet<GroupVersionKind>) -> anyhow::Result<Assembly> {
         let Self { sources, kinds, objects } = self;
+        if sources.from.is_empty() && !named.is_empty() && !named.iter().any(|kind| is_group(&kind.group)) {
+            bail!("nothing declares unions of {}: give --from with the CRD", kinds::asked::list(named.iter()));
+        }
         let mut assembly = assemble(kinds, named, AddedUnions { published: sources.builtin_unions, presets })?;
         assembly.documents += objects;
         manifest::fail_on(&assembly.problems)?;
@@ -158,50 +161,50 @@ impl BuiltInKinds {
         self.presets.values().any(|preset| target(&preset.spec) == *kind)
     }
 
-    /// Returns true for the name of a preset.
-    pub(crate) fn has_preset(&self, name: &str) -> bool {
-        self.presets.contains_key(name)
+    /// Returns true for a preset, also one that an input has.
+    pub(crate) fn is_preset(&self, document: &Document) -> bool {
+        let name = document.name.as_deref().filter(|_| document.is_declaration());
+        let preset = name.and_then(|name| self.presets.get(name));
+        preset.is_some_and(|preset| declared(document) == preset.spec)
     }
 
-    /// Returns the documents of an input, the schemas, and the presets of the kinds in `named`, or of all, that the input does not
-    /// declare.
+    /// Returns what an input is read with: the schemas, and the presets of the kinds in `named`, or of all, that the input does not declare.
     pub(crate) fn beside(
         &self,
-        given: Vec<Document>,
+        given: &[Document],
         named: Option<&BTreeSet<GroupVersionKind>>,
         added: AddedUnions,
     ) -> Vec<Document> {
-        let declared_names: BTreeSet<String> =
-            given.iter().filter(|it| it.is_declaration()).filter_map(|it| it.name.clone()).collect();
-        let places: BTreeSet<(GroupKind, String)> =
-            given.iter().filter(|it| it.is_declaration()).flat_map(|it| places(&declared(it))).collect();
+        let mut documents = vec![self.document.clone()];
         let publishes = added.published == BuiltinUnionsArg::OpenApi && given.iter().any(Document::is_openapi);
-        let named: Option<BTreeSet<GroupKind>> =
+        if added.presets.no_presets || publishes {
+            return documents;
+        }
+        let declarations = || given.iter().filter(|it| it.is_declaration());
+        let taken: BTreeSet<&str> = declarations().filter_map(|it| it.name.as_deref()).collect();
+        let places: BTreeSet<(GroupKind, String)> = declarations().flat_map(|it| places(&declared(it))).collect();
+        let kinds: Option<BTreeSet<GroupKind>> =
             named.map(|named| named.iter().map(GroupVersionKind::group_kind).collect());
-        let is_wanted = |preset: &BuiltInPreset| {
-            let kind = target(&preset.spec);
-            named.as_ref().is_none_or(|named| named.contains(&kind))
+        let is_wanted = |(name, preset): &(&String, &BuiltInPreset)| {
+            !taken.contains(name.as_str())
+                && kinds.as_ref().is_none_or(|kinds| kinds.contains(&target(&preset.spec)))
                 && !self::places(&preset.spec).iter().any(|place| places.contains(place))
         };
-        // What comes first describes a kind.
-        let mut documents = given;
-        documents.push(self.document.clone());
-        if !added.presets.no_presets && !publishes {
-            let presets =
-                self.presets.iter().filter(|(name, preset)| !declared_names.contains(*name) && is_wanted(preset));
-            documents.extend(presets.map(|(_, preset)| preset.document.clone()));
-        }
+        documents.extend(self.presets.iter().filter(is_wanted).map(|(_, preset)| preset.document.clone()));
         documents
     }
 
-    /// Returns the documents of [`Self::beside`], with presets as the API server's own validation enforces them.
+    /// Returns an input and the documents of [`Self::beside`], with presets as the API server's own validation enforces them. The first document
+    /// that describes a kind counts, so the input takes precedence.
     pub(crate) fn enforced(
         &self,
-        given: Vec<Document>,
+        mut given: Vec<Document>,
         named: Option<&BTreeSet<GroupVersionKind>>,
         added: AddedUnions,
     ) -> Vec<Document> {
-        self.beside(given, named, added).into_iter().map(|document| self.as_enforced(document)).collect()
+        given.extend(self.beside(&given, named, added));
+        let enforced = |document| if self.is_preset(&document) { denying(&document) } else { document };
+        given.into_iter().map(enforced).collect()
     }
 
     /// Returns the documents of [`Self::enforced`] for all kinds, for rules that see no default of the API server.
@@ -216,18 +219,9 @@ impl BuiltInKinds {
         };
         enforced.map(defaulted).collect()
     }
-
-    /// Returns a preset as the API server's own validation enforces it, and other documents as they are.
-    fn as_enforced(&self, document: Document) -> Document {
-        let name = document.name.as_deref().filter(|_| document.is_declaration());
-        match name.and_then(|name| self.presets.get(name)) {
-            Some(preset) if declared(&document) == preset.spec => denying(&document),
-            _ => document,
-        }
-    }
 }
 
-/// Returns the spec of a declaration, without what it does about a violation.
+/// Returns the spec of a declaration, without its actions.
 fn declared(declaration: &Document) -> Map<String, Value> {
     let object: Value = serde_json::from_str(&declaration.text).unwrap_or_default();
     let mut spec = object.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -270,27 +264,32 @@ fn places(spec: &Map<String, Value>) -> Vec<(GroupKind, String)> {
     unions.map(|union| (target(spec), path(union))).collect()
 }
 
-/// Counts objects of built-in kinds of which no union is known, so that nobody takes them for judged.
-#[derive(Debug, Default)]
-pub(crate) struct UnknownUnions(BTreeMap<GroupVersionKind, usize>);
+/// Counts objects of kinds of which no union is known, because nothing describes them, so that nobody takes them for judged.
+#[derive(Debug)]
+pub(crate) struct UnknownUnions<'a> {
+    described: BTreeSet<&'a GroupVersionKind>,
+    counts: BTreeMap<GroupVersionKind, usize>,
+}
 
-impl UnknownUnions {
-    /// Adds an object of a kind without unions.
+impl<'a> UnknownUnions<'a> {
+    pub(crate) fn new(assembly: &'a Assembly) -> Self {
+        Self { described: assembly.kinds().collect(), counts: BTreeMap::new() }
+    }
+
+    /// Adds an object of a kind without unions. A CRD tells that a kind has none, the schema of a built-in kind does not.
     pub(crate) fn add(&mut self, object: &Document) {
         let kind = object.group_version_kind();
-        if is_group(&kind.group) && !kind.kind.is_empty() {
-            *self.0.entry(kind).or_default() += 1;
+        if !kind.kind.is_empty() && (is_group(&kind.group) || !self.described.contains(&kind)) {
+            *self.counts.entry(kind).or_default() += 1;
         }
     }
 
     /// Prints a note, if there are any.
     pub(crate) fn print(&self) {
-        if !self.0.is_empty() {
-            let objects = count(self.0.values().sum::<usize>(), "object");
-            output::hint(format_args!(
-                "no union is known of {}: {objects} not judged",
-                kinds::asked::list(self.0.keys())
-            ));
+        if !self.counts.is_empty() {
+            let objects = count(self.counts.values().sum::<usize>(), "object");
+            let kinds = kinds::asked::list(self.counts.keys());
+            output::hint(format_args!("no union is known of {kinds}: {objects} not judged"));
         }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let (mut done, mut passed_over) = (0, 0);
     let mut interrupted = None;
     let (mut known, mut near_misses) = (KnownKinds::new(assembly.kinds()), Vec::new());
-    let mut unknown = UnknownUnions::default();
+    let mut unknown = UnknownUnions::new(&assembly);
     for document in files.documents(ManifestRole::Objects) {
         let document = match document {
             Ok(document) if document.describes_kinds() => continue,

@@ -74,7 +74,7 @@ impl CompileSource {
         }
         let paint = Paint::of(&std::io::stderr());
         let mut diagnostics = diagnostic::diagnose(&assembly);
-        // Nobody can mend what is embedded.
+        // A user cannot mend a preset.
         diagnostics.retain(|diagnostic| diagnostic.file != Path::new(builtin::FILE));
         Ok(Self {
             has_errors: diagnostics.iter().any(diagnostic::Diagnostic::is_error),

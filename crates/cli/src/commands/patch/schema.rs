@@ -72,7 +72,7 @@ impl SchemaArgs {
         let closer = fit.iter().copied().filter(|it| object.is_none_or(|object| is_own(&it.kind(), object)));
         let closer: Vec<_> = closer.collect();
         match (fit.as_slice(), closer.as_slice()) {
-            // Of two documents with one kind, the first counts.
+            // The first of two documents with one kind counts.
             ([only], _) | (_, [only, ..]) if closer.iter().all(|it| it.kind() == only.kind()) => {
                 only.patcher(&described)
             }

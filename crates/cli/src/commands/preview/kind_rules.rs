@@ -19,7 +19,7 @@ use kube_unions_manifests::BuiltInDefaults;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
 use serde_json::Value;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use strategic_merge_patch::{ApplyEngines, Patcher, ServerSideApply};
 
 /// The answer of the API server to an object that violates a union or has a null, without kube-unions.
@@ -40,7 +40,8 @@ pub(in crate::commands) enum ApiServerAnswer {
 pub(in crate::commands) struct Kinds {
     pub(in crate::commands) assembly: Assembly,
     defaults: BuiltInDefaults,
-    built_in: BuiltInKinds,
+    /// The names of the declarations whose violations the API server refuses.
+    refusing: BTreeSet<String>,
     rules: BTreeMap<GroupVersionKind, KindRules>,
 }
 
@@ -69,10 +70,14 @@ impl Kinds {
     pub(in crate::commands) fn read(given: Vec<Document>, way: ApplyWay) -> anyhow::Result<Self> {
         let built_in = BuiltInKinds::read()?;
         let (published, presets) = (BuiltinUnionsArg::Ignored, PresetsArg::default());
-        let documents = built_in.beside(given, None, AddedUnions { published, presets });
+        // A cluster's document may be a part of one, so that of built-in kinds comes first.
+        let mut documents = built_in.beside(&given, None, AddedUnions { published, presets });
+        documents.extend(given);
+        let refusing = documents.iter().filter(|document| built_in.is_preset(document));
+        let refusing = refusing.filter_map(|document| document.name.clone()).collect();
         let assembly = kinds::assemble(documents, BuiltinUnionsArg::Ignored);
         let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
-        let mut kinds = Self { rules: BTreeMap::new(), defaults, built_in, assembly };
+        let mut kinds = Self { rules: BTreeMap::new(), defaults, refusing, assembly };
         kinds.read_rules(way)?;
         Ok(kinds)
     }
@@ -202,7 +207,7 @@ impl<'k> PreviewedKind<'k> {
         let InvalidUnion { union, steps, members, present, value, .. } = invalid;
         let Some(written) = &self.rules.written else {
             return match union.declaration() {
-                Some(name) if self.kinds.built_in.has_preset(name) => ApiServerAnswer::Refused,
+                Some(name) if self.kinds.refusing.contains(name) => ApiServerAnswer::Refused,
                 _ => ApiServerAnswer::Unknown(
                     "the API server's own validation of this field is not known here".to_owned(),
                 ),
