@@ -62,6 +62,47 @@ fn an_object_that_no_default_explains_is_judged_alone() {
     }
 }
 
+/// Two volumes with two members each: one of the chart and one of the values, and both of the values.
+const VOLUMES: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app}
+spec:
+  template:
+    spec:
+      volumes:
+      - name: of-chart
+        emptyDir: {}
+";
+
+#[test]
+fn a_union_that_cannot_be_mended_keeps_no_other_from_it() {
+    let more =
+        "        hostPath: {path: /x}\n      - name: of-values\n        emptyDir: {}\n        hostPath: {path: /x}\n";
+    let new = format!("{VOLUMES}{more}");
+    let folder = Folder::new(&[("old.yaml", VOLUMES), ("new.yaml", &new)]);
+    let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "--fix", "manifests"]);
+    let mended = new.replacen("        emptyDir: {}\n", "", 1);
+    assert_eq!((run.code, &*run.stdout), (1, &*mended), "{run:?}");
+}
+
+#[test]
+fn of_two_objects_with_one_name_only_the_invalid_one_is_changed() {
+    let twice = format!("{OLD}---\n{NEW}");
+    let folder = Folder::new(&[("old.yaml", OLD), ("new.yaml", &twice)]);
+    let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "--fix", "manifests"]);
+    let mended = twice.replace("    rollingUpdate: {maxSurge: 1} # of the chart\n", "");
+    assert_eq!((run.code, &*run.stdout), (0, &*mended), "{run:?}");
+}
+
+#[test]
+fn two_renderings_tell_no_values() {
+    let folder = Folder::new(&[("new.yaml", NEW)]);
+    let run = folder.run(&["chart", "--new", "new.yaml", "--fix", "values"]);
+    assert_eq!((run.code, &*run.stdout), (2, ""));
+    assert!(run.stderr.contains("--fix values takes a chart"), "{run:?}");
+}
+
 /// Rows: a helm, the exit code, and a part of standard error.
 #[test]
 fn whatever_helm_does_there_is_one_line_and_no_value() {

@@ -10,10 +10,10 @@ mod report;
 mod values;
 
 use self::helm::HelmChart;
-use self::judge::{JudgedRendering, RenderedFault, judge, key};
-use self::values::{ValuesAdvice, ValuesPath, ValuesSearch, null_values};
+use self::judge::{JudgedRendering, RenderedFault, judge};
+use self::values::{ValuesAdvice, ValuesSearch, null_values};
 use super::preview::{ApiServerAnswer, ApplyWay, Kinds, describing};
-use crate::input::manifest::{self, Document, ManifestFile, edit, to_yaml};
+use crate::input::manifest::{self, Document, Edit, ManifestFile, edit, to_yaml};
 use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::{Conclusion, kept_from};
@@ -23,6 +23,7 @@ use clap::{Args, ValueEnum};
 use kube_unions_manifests::counts::{count, grouped};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Arguments of `chart`.
 #[derive(Debug, Args)]
@@ -91,7 +92,7 @@ pub(crate) struct ChartArgs {
     flags: Vec<OsString>,
 }
 
-/// What `--fix` prints.
+/// The output of `--fix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FixArg {
     /// A file of values with the nulls that help, to give after the others
@@ -103,7 +104,12 @@ enum FixArg {
 impl ChartArgs {
     /// Returns the chart. `None`: two renderings are given.
     fn chart(&self) -> anyhow::Result<Option<HelmChart<'_>>> {
-        let Some(chart) = self.chart.as_deref() else { return Ok(None) };
+        let Some(chart) = self.chart.as_deref() else {
+            if self.fix == Some(FixArg::Values) {
+                bail!("--fix values takes a chart: two renderings do not tell its values");
+            }
+            return Ok(None);
+        };
         if self.values.iter().any(|file| file == "-") {
             bail!("-f cannot be `-`: the chart is rendered more than once, so give a file");
         }
@@ -176,15 +182,11 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
             match fix {
                 FixArg::Manifests => output::print_text(mended(&new, &judged)?)?,
                 FixArg::Values => {
-                    let nulls: Vec<ValuesPath> = advised
-                        .iter()
-                        .filter_map(|(_, advice)| match advice {
-                            Some(ValuesAdvice::Nulls(nulls)) => Some(nulls.clone()),
-                            _ => None,
-                        })
-                        .flatten()
-                        .collect();
-                    output::print_text(to_yaml(&null_values(&nulls).to_string())?)?;
+                    let nulls = advised.iter().filter_map(|(_, advice)| match advice {
+                        Some(ValuesAdvice::Nulls(nulls)) => Some(nulls),
+                        _ => None,
+                    });
+                    output::print_text(to_yaml(&null_values(nulls.flatten()).to_string())?)?;
                 }
             }
         }
@@ -218,11 +220,9 @@ fn summary(judged: &JudgedRendering<'_>, fix: Option<FixArg>) -> String {
 fn mended(files: &[ManifestFile], judged: &JudgedRendering<'_>) -> anyhow::Result<String> {
     let mut text = String::new();
     for file in files {
-        let documents = file.documents();
         for section in &file.sections {
-            let of_section = documents.iter().filter(|document| std::sync::Arc::ptr_eq(&document.section, section));
-            let edits: Vec<_> =
-                of_section.filter_map(|document| judged.edits.get(&key(document))).flatten().cloned().collect();
+            let of_section = judged.edits.iter().filter(|(document, _)| Arc::ptr_eq(&document.section, section));
+            let edits: Vec<Edit> = of_section.flat_map(|(_, edits)| edits).cloned().collect();
             if edits.is_empty() {
                 text.push_str(&section.text);
             } else {

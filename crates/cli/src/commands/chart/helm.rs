@@ -80,7 +80,7 @@ impl HelmChart<'_> {
     }
 }
 
-/// What helm reads from standard input, and where its errors go.
+/// The standard input of helm, and the place of its errors.
 enum HelmInput<'v> {
     /// Nothing. Errors go to standard error.
     None,

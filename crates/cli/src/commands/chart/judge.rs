@@ -2,9 +2,9 @@
 
 use crate::commands::preview::{ApiServerAnswer, InvalidUnion, Kinds, PreviewedKind};
 use crate::input::kinds::entry_of;
-use crate::input::manifest::{Document, Edit, applied};
-use kube_unions_core::admission::ReviewOutcome;
-use kube_unions_manifests::request::own_edits;
+use crate::input::manifest::{Document, Edit, applied, line_about};
+use kube_unions_core::field_path::pointer;
+use kube_unions_manifests::request::{edits_below, own_edits};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -30,53 +30,37 @@ pub(super) struct RenderedFault<'d> {
     pub(super) removed: Vec<String>,
 }
 
-/// What was found in a rendering.
+/// The faults of a rendering, and the edits that mend them.
 #[derive(Debug, Default)]
 pub(super) struct JudgedRendering<'d> {
     pub(super) faults: Vec<RenderedFault<'d>>,
-    /// The edits that make objects valid, for each document.
-    pub(super) edits: BTreeMap<DocumentKey<'d>, Vec<Edit>>,
+    /// The documents that normalisation changes.
+    pub(super) edits: Vec<(&'d Document, Vec<Edit>)>,
     /// Objects of kinds with unions.
     pub(super) judged: usize,
     /// Objects of other kinds.
     pub(super) others: usize,
-    /// What kept an object from being judged, a line each.
+    /// The reasons why objects could not be judged, a line each.
     pub(super) problems: Vec<String>,
-}
-
-/// `apiVersion`, kind, namespace and name.
-pub(super) type DocumentKey<'d> = [Option<&'d str>; 4];
-
-pub(super) fn key(document: &Document) -> DocumentKey<'_> {
-    let Document { api_version, kind, namespace, name, .. } = document;
-    [api_version, kind, namespace, name].map(Option::as_deref)
 }
 
 /// Judges each object as its create. `defaults` are the objects of the chart's defaults.
 pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'d [Document]) -> JudgedRendering<'d> {
-    let defaults: BTreeMap<DocumentKey<'_>, &Document> = defaults.iter().rev().map(|it| (key(it), it)).collect();
+    let defaults: BTreeMap<_, &Document> = defaults.iter().rev().map(|it| (it.identity(), it)).collect();
     let mut judged = JudgedRendering::default();
     for document in rendered {
         let Some(entry) = entry_of(&kinds.assembly.catalog, document) else {
             judged.others += 1;
             continue;
         };
-        judged.judged += 1;
-        let faults =
-            kinds.kind(entry).and_then(|kind| faults_of(kind, defaults.get(&key(document)).copied(), document));
-        match faults {
+        let default = defaults.get(&document.identity()).copied();
+        match kinds.kind(entry).and_then(|kind| faults_of(kind, default, document)) {
             Ok((faults, edits)) => {
+                judged.judged += 1;
                 judged.faults.extend(faults);
-                if !edits.is_empty() {
-                    judged.edits.insert(key(document), edits);
-                }
+                judged.edits.extend((!edits.is_empty()).then_some((document, edits)));
             }
-            Err(error) => {
-                judged
-                    .problems
-                    .push(crate::input::manifest::line_about(document, &format!("cannot be judged: {error:#}")));
-                judged.judged -= 1;
-            }
+            Err(error) => judged.problems.push(line_about(document, &format!("cannot be judged: {error:#}"))),
         }
     }
     judged
@@ -115,7 +99,7 @@ fn faults_of<'d>(
             field_pointer: invalid.violation.path.to_pointer(),
             violation: invalid.violation.message(),
             answer: kind.enforcement(invalid),
-            pointer: kube_unions_core::field_path::pointer(invalid.address.tokens(&completed)),
+            pointer: pointer(invalid.address.tokens(&completed)),
             sets_value: before.is_some() && value(before) != value(invalid.address.find(&completed)),
             removed: removed.map(|name| (*name).to_owned()).collect(),
             of_chart: of_chart.into_iter().map(str::to_owned).collect(),
@@ -133,11 +117,5 @@ fn mended(
     new: &Value,
 ) -> anyhow::Result<(Vec<Edit>, Value)> {
     let review = kind.review(document, default, new, None)?;
-    if review.outcome() == ReviewOutcome::Denied {
-        return Ok((Vec::new(), new.clone()));
-    }
-    let of_object = document.with_text(document.text.clone());
-    let edits = own_edits(&of_object, &review);
-    let below = kube_unions_manifests::request::edits_below(&[], &review);
-    Ok((edits, applied(new.clone(), &below)))
+    Ok((own_edits(document, &review), applied(new.clone(), &edits_below(&[], &review))))
 }

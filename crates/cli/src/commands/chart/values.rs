@@ -1,10 +1,9 @@
 //! Finds the nulls in the values that remove a member which the chart's defaults have. Every answer was tried: the chart was rendered with it.
 
 use super::helm::HelmChart;
-use super::judge::{RenderedFault, key};
+use super::judge::RenderedFault;
 use crate::input::manifest;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The most renderings for one member.
@@ -77,7 +76,7 @@ impl<'s> ValuesSearch<'s> {
     fn has(&self, nulls: &[ValuesPath], fault: &RenderedFault<'_>, member: &str) -> anyhow::Result<bool> {
         let Ok(file) = self.chart.with_more_values(&null_values(nulls)) else { return Ok(true) };
         let documents = file.documents();
-        let object = documents.iter().find(|document| key(document) == key(fault.document));
+        let object = documents.iter().find(|document| document.identity() == fault.document.identity());
         let Some(object) = object else { return Ok(true) };
         let object: Value = serde_json::from_str(&object.text)?;
         Ok(object.pointer(&fault.pointer).is_none_or(|union| union.get(member).is_some()))
@@ -85,17 +84,17 @@ impl<'s> ValuesSearch<'s> {
 
     /// Returns the paths that end with the member, those first whose other names are most like the path of the union.
     fn candidates(&self, fault: &RenderedFault<'_>, member: &str) -> Vec<ValuesPath> {
-        let field: BTreeSet<&str> = fault.pointer.split('/').collect();
+        let field = fault.pointer.to_lowercase();
         let mut candidates: Vec<&ValuesPath> =
             self.paths.iter().filter(|path| path.last().is_some_and(|last| last == member)).collect();
-        let others = |path: &ValuesPath| path.iter().filter(|name| !field.contains(name.as_str())).count();
+        let others = |path: &ValuesPath| path.iter().filter(|name| !field.contains(&name.to_lowercase())).count();
         candidates.sort_by_key(|path| (others(path), path.len()));
         candidates.into_iter().take(MOST_TRIES).cloned().collect()
     }
 }
 
 /// Returns values with nulls.
-pub(super) fn null_values(nulls: &[ValuesPath]) -> Value {
+pub(super) fn null_values<'p>(nulls: impl IntoIterator<Item = &'p ValuesPath>) -> Value {
     let mut values = json!({});
     for path in nulls {
         let mut at = &mut values;
