@@ -29,6 +29,8 @@ pub(crate) struct PlaceGroup<'p> {
     pub(crate) nullable: bool,
     /// True if an object may have fields that are of no union and do not identify it in its list.
     pub(crate) has_others: bool,
+    /// The number of steps to the outermost part that field managers own as a whole. `None`: they own single fields.
+    pub(crate) owned_at: Option<usize>,
 }
 
 impl<'p> PlaceGroup<'p> {
@@ -38,8 +40,13 @@ impl<'p> PlaceGroup<'p> {
         let mut groups: Vec<Self> = Vec::new();
         for place in places {
             let way: Vec<Step<'p>> = place.steps.iter().map(Step::of).collect();
+            // Nothing of a manifest belongs to an item without an identity.
+            let owned_at = place.owned_at.filter(|_| has_identity(&way));
             // Where nothing is known of types, each place has its own guards.
-            match groups.iter_mut().find(|group| list_functions && place.typed && group.is_alike(place)) {
+            match groups
+                .iter_mut()
+                .find(|group| list_functions && place.typed && group.owned_at == owned_at && group.is_alike(place))
+            {
                 Some(group) => {
                     group.ways.push(way);
                     group.has_others |= place.has_others;
@@ -50,6 +57,7 @@ impl<'p> PlaceGroup<'p> {
                     typed: place.typed,
                     nullable: place.nullable,
                     has_others: place.has_others,
+                    owned_at,
                 }),
             }
         }

@@ -195,9 +195,14 @@ pub(crate) fn item_step(keys: &[ItemKey<'_>], typed: bool, value: impl Fn(&str) 
     format!("[?{} + \"}}\"]", parts.join(" + "))
 }
 
-/// Returns the claims at the end of steps: a list of texts, or a list of such lists.
-pub(crate) fn at(manifests: &str, steps: &str, nested: bool) -> String {
+/// Returns the claims at the end of steps: a list of texts, or a list of such lists. `whole`: the fields of the unions, if what is there is owned
+/// as a whole. Who owns it has no entry for a field, and sets all that are there.
+pub(crate) fn at(manifests: &str, steps: &str, whole: Option<&str>, nested: bool) -> String {
     let flatten = if nested { "" } else { ".flatten()" };
-    let default = if steps.is_empty() { "" } else { ".orValue(dyn({}))" };
-    format!("{manifests}.map(it, it.fields{steps}{default}.map(f, it.by + \" \" + f)){flatten}")
+    let fields = match whole {
+        Some(names) => format!("(it.fields{steps}.hasValue() ? {names} : [])"),
+        None if steps.is_empty() => "it.fields".to_owned(),
+        None => format!("it.fields{steps}.orValue(dyn({{}}))"),
+    };
+    format!("{manifests}.map(it, {fields}.map(f, it.by + \" \" + f)){flatten}")
 }

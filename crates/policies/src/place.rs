@@ -26,7 +26,7 @@ use crate::root::{Purpose, Root};
 use crate::rows::{ObjectsBuilder, PolicyFacts, Side};
 use crate::value::UserValue;
 use crate::variables::{Variables, camel};
-use crate::walk::{FieldRef, RowWalk, collections};
+use crate::walk::{FieldRef, collections};
 use kube_unions_core::union::{Part, Union};
 
 /// The objects of a place with one of its unions. The expressions are about one object.
@@ -238,10 +238,10 @@ fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Varia
     let there = |object: &UserValue| if it.group.nullable { object.is_not_null() } else { object.is_there() };
     let (is_there, had) =
         if names.is_empty() { (None, "oldObject != null".to_owned()) } else { (Some(there(&now)), there(&was)) };
-    let mut walk = RowWalk::new(it.root, &now, it.facts.purpose);
+    let mut walk = it.walk(&now);
     walk.fields.extend(names.iter().map(|name| FieldRef::Named(name)));
     let nested = !it.facts.list_functions;
-    let claims = manifests::at(&walk.manifests, &walk.steps_claimed(), nested);
+    let claims = manifests::at(&walk.manifests, &walk.steps_claimed(), it.owned_fields().as_deref(), nested);
     let claims = variables.add(&name("claims"), &claims, manifests::COMMENT);
     UnionObjects {
         members: it.members.clone(),
@@ -390,8 +390,7 @@ fn rows_of_side(
                 None => (&builder.root.was, Side::Old { is_map: by_key && ways == 1 && collections(way) == 1 }),
                 Some(old) => (&builder.root.now, Side::New { lookup: by_key.then_some(old) }),
             };
-            let walk = RowWalk::new(builder.root, object, builder.facts.purpose);
-            let list = builder.rows_of(walk, way, &key, side);
+            let list = builder.rows_of(builder.walk(object), way, &key, side);
             let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
             lists.push(if ways > 1 { variables.add(&camel(&[prefix, name]), &list, "") } else { list });
         }
@@ -415,7 +414,9 @@ fn both_rows(builders: &[ObjectsBuilder<'_, '_>], name: &str, words: &[&str; 2],
         for way in &builder.group.ways {
             // Rows of different ways have different keys.
             let tag = if ways > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
-            let outer = outermost(way).filter(|outer| is_shared(builders, outer));
+            // A row of an object that is owned as a whole has no field set to go on in.
+            let goes_on = builder.group.owned_at.is_none();
+            let outer = outermost(way).filter(|outer| goes_on && is_shared(builders, outer));
             let parents = outer.map(|outer| builder.parents(outer, variables));
             let list = builder.rows_of_both(way, &tag, parents.as_ref());
             let name = if builder.prefix.is_empty() { name } else { &builder.prefix };

@@ -83,6 +83,21 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         format!("{is_map} && [{}].all(v, v == null || type(v) == {kind})", value.text())
     }
 
+    /// Returns the way from the root.
+    pub(crate) fn walk(&self, object: &UserValue) -> RowWalk<'p> {
+        let mut walk = RowWalk::new(self.root, object, self.facts.purpose);
+        walk.owned_at = self.group.owned_at;
+        walk
+    }
+
+    /// Returns the fields of the union as field sets name them, if what is around it is owned as a whole.
+    pub(crate) fn owned_fields(&self) -> Option<String> {
+        self.group.owned_at?;
+        let union = self.members.union;
+        let names = union.discriminator().into_iter().chain(union.members()).map(|name| format!("f:{name}"));
+        Some(cel::texts(names.collect::<Vec<_>>().iter().map(String::as_str)))
+    }
+
     /// Returns the field of a row with the value of the discriminator.
     pub(crate) fn value_field(&self) -> String {
         let name = self.discriminator();
@@ -101,7 +116,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
     pub(crate) fn rows_of_both(&self, way: &[Step<'p>], tag: &str, parents: Option<&ParentRows<'p>>) -> String {
         let Root { both, word, .. } = self.root;
         let (walk, way) = match parents {
-            None => (RowWalk::new(self.root, &UserValue::new(*word), self.facts.purpose), way),
+            None => (self.walk(&UserValue::new(*word)), way),
             Some(parents) => {
                 let rest = way.get(parents.way.len()..).unwrap_or_default();
                 (RowWalk::below(self.root, &parents.item, self.facts.purpose), rest)
@@ -167,7 +182,10 @@ impl<'p> ObjectsBuilder<'_, 'p> {
                 fields.push(format!("\"old\": dyn({old}[?{key}].orValue({{}}))"));
             }
             if self.group.has_identity() {
-                fields.push(format!("\"claims\": dyn({})", manifests::at(&walk.manifests, &claimed, false)));
+                fields.push(format!(
+                    "\"claims\": dyn({})",
+                    manifests::at(&walk.manifests, &claimed, self.owned_fields().as_deref(), false)
+                ));
             }
         }
         let indent = "  ".repeat(depth.max(1));

@@ -106,7 +106,7 @@ pub(crate) struct PodTemplates<'p> {
 impl<'p> PodTemplates<'p> {
     /// Returns the pod templates of which most kinds have the same unions.
     pub(crate) fn of_most(targets: &'p [PolicyTarget<'p>]) -> Option<Self> {
-        let types = |place: &UnionPlace<'_>| (place.typed, place.nullable);
+        let types = |place: &UnionPlace<'_>| (place.typed, place.nullable, place.owned_at);
         let mut found: Vec<Self> = Vec::new();
         for target in targets.iter().filter(|target| can_share(target)) {
             let Some((owner, places)) = template_of(target) else { continue };
@@ -142,7 +142,9 @@ fn template_of<'p>(target: &'p PolicyTarget<'p>) -> Option<(PodOwner<'p>, Vec<Un
     let inside = places.into_iter().filter(|place| trunk_of(place).as_ref() == Some(&trunk));
     let inside = inside.map(|place| {
         let steps = place.steps.get(trunk.len()..).unwrap_or_default().to_vec();
-        UnionPlace { steps, ..place }
+        // No built-in type has its template in an object that is owned as a whole.
+        let owned_at = place.owned_at.and_then(|steps| steps.checked_sub(trunk.len()));
+        UnionPlace { steps, owned_at, ..place }
     });
     Some((PodOwner { kind: &target.gvk.kind, trunk: trunk.clone() }, inside.collect()))
 }

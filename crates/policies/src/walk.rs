@@ -44,7 +44,9 @@ pub(crate) struct RowWalk<'p> {
     /// True behind a list without keys.
     keyless: bool,
     /// The steps in a field set.
-    claimed: String,
+    claimed: Vec<String>,
+    /// The number of steps to what a field manager owns as a whole.
+    pub(crate) owned_at: Option<usize>,
 }
 
 impl<'p> RowWalk<'p> {
@@ -59,7 +61,8 @@ impl<'p> RowWalk<'p> {
             begin: Vec::new(),
             manifests: MANIFESTS.to_owned(),
             keyless: false,
-            claimed: String::new(),
+            claimed: Vec::new(),
+            owned_at: None,
         }
     }
 
@@ -193,7 +196,7 @@ impl<'p> RowWalk<'p> {
 
     /// Steps into the items or values of the collection at the end of the fields.
     pub(crate) fn enter(&mut self, step: &Step<'p>, item: &UserValue, index: &str, typed: bool) {
-        self.claimed = self.steps_claimed();
+        self.claimed = self.all_claimed();
         self.path = self.parts();
         self.keys.extend(self.fields.iter().filter_map(FieldRef::key));
         self.fields.clear();
@@ -212,14 +215,14 @@ impl<'p> RowWalk<'p> {
                 if !self.keyless {
                     self.keys.push(index.to_owned());
                 }
-                self.claimed.push_str(&manifests::value_step(index));
+                self.claimed.push(manifests::value_step(index));
             }
             Step::Items(keys) => {
                 self.keyless |= keys.is_empty();
                 if !self.keyless {
                     let value = |name: &str| if typed { item.field(name) } else { item.find(name).or("\"\"") };
                     self.keys.extend(keys.iter().map(|key| key_text(key, item, typed)));
-                    self.claimed.push_str(&manifests::item_step(keys, typed, value));
+                    self.claimed.push(manifests::item_step(keys, typed, value));
                 }
             }
             Step::Field(_) | Step::AnyOf(_) => {}
@@ -249,13 +252,17 @@ impl<'p> RowWalk<'p> {
         concat(&self.parts())
     }
 
-    /// Returns the steps to the end of the fields in a field set.
+    /// Returns the steps in a field set to the end of the fields, or to what is owned as a whole.
     pub(crate) fn steps_claimed(&self) -> String {
+        self.all_claimed().into_iter().take(self.owned_at.unwrap_or(usize::MAX)).collect()
+    }
+
+    fn all_claimed(&self) -> Vec<String> {
         let steps = self.fields.iter().map(|field| match field {
             FieldRef::Named(name) => manifests::field_step(name),
             FieldRef::AnyOf(name, _) => manifests::value_step(name),
         });
-        std::iter::once(self.claimed.clone()).chain(steps).collect()
+        self.claimed.iter().cloned().chain(steps).collect()
     }
 
     /// Returns the text of the keys. Numbers end with a colon, and texts but the last are quoted, so that

@@ -28,6 +28,8 @@ const KINDS: usize = 4;
 const CASES: usize = 1_000;
 /// Fields with unions in the `spec` of a kind.
 const PLACES: usize = 8;
+/// Of so many fields, field managers own one as a whole.
+const OWNED_AS_A_WHOLE: usize = 4;
 /// The most writes that lead to a case.
 const MOST_BEFORE: usize = 3;
 
@@ -202,6 +204,12 @@ impl RandomKind {
         let places: Vec<Place> = (0..PLACES).map(|_| Place::random(random, unusual, 0)).collect();
         let fields = places.iter().enumerate().map(|(number, place)| (format!("p{number}"), place.schema()));
         let mut properties: Map<String, Value> = fields.collect();
+        for schema in properties.values_mut().step_by(OWNED_AS_A_WHOLE) {
+            let owned = if schema["x-kubernetes-list-type"] == "map" { &mut schema["items"] } else { schema };
+            if owned["type"] == "object" {
+                owned["x-kubernetes-map-type"] = json!("atomic");
+            }
+        }
         let text = json!({"type": "string"});
         let probe = json!({"type": "object", "properties": {"a": text, "b": text},
             "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]});

@@ -152,6 +152,12 @@ impl<'s> ObjectRef<'s> {
         None
     }
 
+    /// Returns true if the item stands for all fields of its counterpart in the new object, but for its keys. Only the items of a
+    /// manifest do.
+    pub(super) fn is_whole(self) -> bool {
+        self.counts.is_whole()
+    }
+
     /// Returns true if each field is a member that is set, so that the object is empty once all of them are cleared.
     pub(super) fn has_only_members(self) -> bool {
         self.counts.has_only_members()

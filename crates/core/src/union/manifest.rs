@@ -173,10 +173,12 @@ impl<'m> ItemClaims<'m> {
     pub(super) fn of(&self, item: ObjectRef<'_>) -> Claims<'m> {
         let mut claims = self.lists;
         for (claim, items) in claims.all.iter_mut().zip(&self.items) {
-            *claim = claim.inside(|_| match items.as_ref()?.find(item) {
-                KeyMatch::Once(value) => Some(value),
-                KeyMatch::Never | KeyMatch::Twice => None,
-            });
+            *claim = match items.as_ref().map(|items| items.find(item)) {
+                None => *claim,
+                Some(KeyMatch::Once(value)) if value.object().is_whole() => Claim::Whole,
+                Some(KeyMatch::Once(value)) => Claim::Part(value),
+                Some(KeyMatch::Never | KeyMatch::Twice) => Claim::Nothing,
+            };
         }
         claims
     }

@@ -17,6 +17,9 @@ pub struct UnionPlace<'p> {
     pub nullable: bool,
     /// True if the schema names fields of the object that are of no union and do not identify it in its list.
     pub has_others: bool,
+    /// The number of steps to the outermost object, list or map around the unions that field managers own as a whole
+    /// (`x-kubernetes-map-type: atomic`, `x-kubernetes-list-type: atomic`), the object of the unions included. `None`: there is none.
+    pub owned_at: Option<usize>,
 }
 
 /// One step of a [`UnionPlace`].
@@ -49,11 +52,14 @@ struct Way {
     untyped: bool,
     /// A node may be null.
     nullable: bool,
+    /// The number of steps to the first node that is owned as a whole.
+    owned_at: Option<usize>,
 }
 
 impl Way {
-    fn with(self, nullable: bool) -> Self {
-        Self { nullable: self.nullable || nullable, ..self }
+    /// Returns the way through a list or a map at the end of `steps`.
+    fn through(self, nullable: bool, atomic: bool, steps: usize) -> Self {
+        Self { nullable: self.nullable || nullable, owned_at: self.owned_at.or(atomic.then_some(steps)), ..self }
     }
 }
 
@@ -113,10 +119,8 @@ impl Plan {
         match self.node(node) {
             Some(Node::Object(object)) => {
                 let unions = self.unions_of(object);
-                let way = Way {
-                    untyped: way.untyped || object.known == KnownFields::Nothing,
-                    nullable: way.nullable || object.nullable,
-                };
+                let way = way.through(object.nullable, object.atomic, steps.len());
+                let way = Way { untyped: way.untyped || object.known == KnownFields::Nothing, ..way };
                 if !unions.is_empty() {
                     // Members that a declaration names are untyped although their object is not.
                     let typed = !way.untyped && unions.iter().all(Union::is_typed);
@@ -124,7 +128,8 @@ impl Plan {
                     // Null may stand for a list, or for an item.
                     let typed = typed && !(in_collection && way.nullable);
                     let (nullable, has_others) = (object.nullable, object.known != KnownFields::Unions);
-                    found.push(UnionPlace { steps: steps.clone(), unions, typed, nullable, has_others });
+                    let owned_at = way.owned_at;
+                    found.push(UnionPlace { steps: steps.clone(), unions, typed, nullable, has_others, owned_at });
                 }
                 for field in &object.fields {
                     if let Some(child) = field.child {
@@ -139,13 +144,15 @@ impl Plan {
                     Some(Node::Object(item)) if list.keyed => item.keys(),
                     _ => Vec::new(),
                 };
+                let way = way.through(list.nullable, list.atomic, steps.len());
                 steps.push(UnionStep::Items { keys });
-                self.collect(list.items, way.with(list.nullable), steps, found);
+                self.collect(list.items, way, steps, found);
                 steps.pop();
             }
             Some(Node::Map(map)) => {
+                let way = way.through(map.nullable, map.atomic, steps.len());
                 steps.push(UnionStep::Values);
-                self.collect(map.values, way.with(map.nullable), steps, found);
+                self.collect(map.values, way, steps, found);
                 steps.pop();
             }
             None => {}

@@ -71,22 +71,30 @@ impl<const N: u32> PartRun<N> {
     }
 }
 
-/// The first word of an object: the number of its states in 8 bits, that of its keys in 7, [a bit](Self::has_only_members), and the
-/// number of its children in 16.
+/// The first word of an object: the number of its states in 8 bits, that of its keys in 6, [two](Self::is_whole)
+/// [bits](Self::has_only_members), and the number of its children in 16.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct ObjectCounts(pub(super) u32);
 
 impl ObjectCounts {
+    const WHOLE: u32 = 1 << 14;
     const ONLY_MEMBERS: u32 = 1 << 15;
 
     /// Returns the counts of an object, `None` if it has too many fields.
-    pub(crate) fn new(states: usize, keys: usize, children: usize, only_members: bool) -> Option<Self> {
+    pub(crate) fn new(states: usize, keys: usize, children: usize) -> Option<Self> {
         let states = u8::try_from(states).ok()?;
-        let keys = u8::try_from(keys).ok().filter(|keys| *keys < 0x80)?;
+        let keys = u8::try_from(keys).ok().filter(|keys| *keys < 0x40)?;
         let children = u16::try_from(children).ok()?;
-        let flag = if only_members { Self::ONLY_MEMBERS } else { 0 };
-        Some(Self(u32::from(states) | u32::from(keys) << 8 | u32::from(children) << 16 | flag))
+        Some(Self(u32::from(states) | u32::from(keys) << 8 | u32::from(children) << 16))
+    }
+
+    pub(crate) fn with_only_members(self) -> Self {
+        Self(self.0 | Self::ONLY_MEMBERS)
+    }
+
+    pub(crate) fn as_whole(self) -> Self {
+        Self(self.0 | Self::WHOLE)
     }
 
     pub(super) fn states(self) -> u32 {
@@ -94,11 +102,16 @@ impl ObjectCounts {
     }
 
     pub(super) fn keys(self) -> u32 {
-        self.0 >> 8 & 0x7f
+        self.0 >> 8 & 0x3f
     }
 
     pub(super) fn children(self) -> u32 {
         self.0 >> 16
+    }
+
+    /// Returns true if the item stands for all fields of its counterpart in the new object, but for its keys.
+    pub(super) fn is_whole(self) -> bool {
+        self.0 & Self::WHOLE != 0
     }
 
     /// Returns true if each field of the object is a member that is set.

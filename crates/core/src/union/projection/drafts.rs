@@ -204,8 +204,12 @@ impl<'a> Projector<'_, 'a> {
         let judged = self.settle(first);
         let counts =
             (self.states.len() - first.states, self.keys.len() - first.keys, self.children.len() - first.children);
-        let only_members = occupancy == Occupancy::OnlyMembers;
-        let Some(counts) = ObjectCounts::new(counts.0, counts.1, counts.2, only_members) else { return Ok(None) };
+        let Some(counts) = ObjectCounts::new(counts.0, counts.1, counts.2) else { return Ok(None) };
+        let counts = match occupancy {
+            Occupancy::OnlyMembers => counts.with_only_members(),
+            Occupancy::Whole => counts.as_whole(),
+            Occupancy::Empty | Occupancy::Mixed => counts,
+        };
         let at = self.begin(slot)?;
         let Self { arena, states, children, keys, .. } = self;
         arena.push_object(counts)?;
@@ -297,6 +301,8 @@ pub(super) enum Occupancy {
     /// Each is a member that is set.
     OnlyMembers,
     Mixed,
+    /// A field manager owns the object as a whole.
+    Whole,
 }
 
 impl Occupancy {

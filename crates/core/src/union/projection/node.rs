@@ -151,8 +151,9 @@ impl<'p, 'a> Projector<'p, 'a> {
             }
         }
         self.put_default_keys(first.keys, &node.key_defaults)?;
-        let Some(Read::Node { at, judged, empty }) = self.store_object(slot, first, Occupancy::of(all, members))?
-        else {
+        let is_whole = self.wholes && node.atomic;
+        let occupancy = if is_whole { Occupancy::Whole } else { Occupancy::of(all, members) };
+        let Some(Read::Node { at, judged, empty }) = self.store_object(slot, first, occupancy)? else {
             let reason = "an object has too many fields that lead to unions";
             return Err(reader.malformed(reader.position(), &reason));
         };
