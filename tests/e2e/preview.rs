@@ -62,14 +62,26 @@ impl Predicted {
 
 /// Returns the predictions of `preview` for upgrades, in their order. `from` are CRDs and `UnionDeclarations`.
 pub(crate) fn predict(workspace: &Workspace, way: &str, upgrades: &[Upgrade], from: &[Value]) -> Vec<Predicted> {
+    let old = workspace.write("old.json", &items(upgrades.iter().map(|it| &it.old)));
+    predict_after(workspace, way, Some(old.to_str().unwrap()), upgrades, from)
+}
+
+/// Returns the predictions for the new objects after the rendering `old`. Without one, they are created.
+fn predict_after(
+    workspace: &Workspace,
+    way: &str,
+    old: Option<&str>,
+    upgrades: &[Upgrade],
+    from: &[Value],
+) -> Vec<Predicted> {
     let files = [
-        workspace.write("old.json", &items(upgrades.iter().map(|it| &it.old))),
         workspace.write("new.json", &items(upgrades.iter().map(|it| &it.new))),
         workspace.write("from.json", &items(from)),
     ];
-    let [old, new, from] = files.each_ref().map(|file| file.to_str().unwrap());
-    let arguments = ["preview", "--old", old, "--new", new, "--from", from, "--as", way, "-o", "json"];
-    let output = kube_unions(&arguments, "");
+    let [new, from] = files.each_ref().map(|file| file.to_str().unwrap());
+    let arguments = ["preview", "--new", new, "--from", from, "--as", way, "-o", "json"];
+    let earlier = old.as_ref().map(|old| ["--old", *old]);
+    let output = kube_unions(&[&arguments[..], earlier.as_ref().map_or(&[], |it| it)].concat(), "");
     let report = output.json();
     let mut found: BTreeMap<(&str, &str), Predicted> = BTreeMap::new();
     for finding in report["findings"].as_array().unwrap() {
@@ -81,8 +93,8 @@ pub(crate) fn predict(workspace: &Workspace, way: &str, upgrades: &[Upgrade], fr
         known.rule = known.rule.min(Some(rule));
         known.is_refused_with_kube_unions |= is_refused;
     }
-    let compared = &report["summary"]["compared"];
-    assert_eq!(compared, &json!(upgrades.len()), "{output:?}");
+    let judged = if old.is_some() { "compared" } else { "onlyInNew" };
+    assert_eq!(report["summary"][judged], json!(upgrades.len()), "{output:?}");
     let of = |Upgrade { new, .. }: &Upgrade| {
         let key = (new["kind"].as_str().unwrap(), new["metadata"]["name"].as_str().unwrap());
         found.get(&key).copied().unwrap_or(Predicted { rule: None, is_refused_with_kube_unions: false })
@@ -155,7 +167,7 @@ impl Upgrades {
     }
 
     /// Applies every upgrade by every client. Fails the test if an answer is not as predicted, or if nothing was refused.
-    fn play(self) {
+    fn play(&self) {
         let by = self.by;
         let (mut refused, mut failures): (BTreeMap<_, usize>, Vec<_>) = (BTreeMap::new(), Vec::new());
         for &(client, way) in self.clients() {
@@ -194,6 +206,51 @@ impl Upgrades {
         let some = |refused: usize| (1..self.all.len()).contains(&refused);
         assert!(by != EnforcedBy::Nothing || refused.values().all(|refused| some(*refused)), "{refused:?}");
         assert!(refused.values().any(|refused| *refused > 0), "{refused:?}");
+    }
+
+    /// Creates the new object of every upgrade, and one in which the new fields stand beside the old ones. Fails the test if an answer is not as
+    /// predicted, or if all answers are the same.
+    fn play_creates(&self) {
+        let both = |upgrade: &Upgrade| {
+            let mut new = upgrade.old.clone();
+            json_patch::merge(&mut new, &upgrade.new);
+            Upgrade { new, ..upgrade.clone() }
+        };
+        let mut creates: Vec<Upgrade> = self.all.iter().flat_map(|upgrade| [upgrade.clone(), both(upgrade)]).collect();
+        for (number, create) in creates.iter_mut().enumerate() {
+            let name = format!("{}-{number}-create-{:?}", create.new["metadata"]["name"].as_str().unwrap(), self.by);
+            create.new["metadata"]["name"] = json!(name.to_lowercase());
+        }
+        let mut refused = 0;
+        for way in ["csa", "ssa", "helm"] {
+            let predicted = predict_after(&self.workspace, way, None, &creates, &self.crds);
+            for (create, predicted) in creates.iter().zip(predicted) {
+                let collection = collection_of(&create.new);
+                let (method, path, media_type) = match way {
+                    "ssa" => {
+                        let name = create.new["metadata"]["name"].as_str().unwrap();
+                        (
+                            "PATCH",
+                            format!("{collection}/{name}?fieldManager=kubectl&dryRun=All"),
+                            "application/apply-patch+yaml",
+                        )
+                    }
+                    _ => ("POST", format!("{collection}?dryRun=All"), "application/json"),
+                };
+                let answer = self.objects.send(method, &path, media_type, &create.new);
+                assert!([200, 201, 403, 422].contains(&answer.status), "{path}: {answer:?}");
+                refused += usize::from(!answer.is_success());
+                assert_eq!(
+                    answer.is_success(),
+                    predicted.is_stored(self.by),
+                    "{} by {way}: {:?} {answer:?}",
+                    create.title,
+                    predicted
+                );
+            }
+        }
+        say(&format!("{} creates by each of three ways, {:?}, refused: {refused}", creates.len(), self.by));
+        assert!((1..creates.len() * 3).contains(&refused), "{refused}");
     }
 
     /// Has a client apply all old objects, then all new ones. Returns what it says about the new ones.
@@ -246,6 +303,7 @@ fn every_upgrade_is_predicted_with_the_webhook() {
     upgrades.objects.kubectl.apply(&cluster.webhook.registration(GROUP).to_string()).accepted();
     upgrades.wait_until_enforced();
     upgrades.play();
+    upgrades.play_creates();
 }
 
 #[test]
@@ -257,6 +315,7 @@ fn every_upgrade_is_predicted_with_the_policies() {
     upgrades.objects.kubectl.apply(&compiled.stdout).accepted();
     upgrades.wait_until_enforced();
     upgrades.play();
+    upgrades.play_creates();
 }
 
 /// Returns the path of an object, also of a custom resource of the incidents.
@@ -264,8 +323,14 @@ fn path_of(object: &Value) -> String {
     if object["apiVersion"] != format!("{GROUP}/v1") {
         return path(object);
     }
-    let [kind, name] = [&object["kind"], &object["metadata"]["name"]].map(|it| it.as_str().unwrap());
-    format!("/apis/{GROUP}/v1/namespaces/default/{}s/{name}", kind.to_lowercase())
+    format!("{}/{}", collection_of(object), object["metadata"]["name"].as_str().unwrap())
+}
+
+fn collection_of(object: &Value) -> String {
+    if object["apiVersion"] != format!("{GROUP}/v1") {
+        return collection(object);
+    }
+    format!("/apis/{GROUP}/v1/namespaces/default/{}s", object["kind"].as_str().unwrap().to_lowercase())
 }
 
 /// Sets a value. Makes the objects on the way.
@@ -278,6 +343,12 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
         };
     }
     *at = value;
+}
+
+#[test]
+fn every_create_is_predicted() {
+    let Some(cluster) = Cluster::shared() else { return };
+    Upgrades::of(cluster, EnforcedBy::Nothing).play_creates();
 }
 
 #[test]

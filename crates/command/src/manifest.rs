@@ -4,8 +4,8 @@
 
 pub use kube_unions_manifests::input::{empty, list};
 pub use kube_unions_manifests::{
-    Document, Edit, EditedFile, Format, ManifestFile, ManifestRole, Problem, Stream, applied, edit, edited_value,
-    pretty, to_yaml,
+    Document, Edit, EditedFile, Format, ManifestFile, ManifestRole, Problem, Rendering, Stream, applied, edit,
+    edited_value, pretty, to_yaml,
 };
 
 use crate::files::{self, Rereadable, StagedFile};
@@ -62,6 +62,18 @@ pub struct IndexedFiles {
 pub fn files(paths: &[PathBuf]) -> ManifestFiles {
     let (files, problems) = each_file(paths, |path| bytes(path).and_then(|bytes| file(path, bytes)));
     ManifestFiles { files, problems }
+}
+
+/// Reads files and folders, as [`files()`] does, each document on its own. They cannot be written back.
+pub fn rendering(paths: &[PathBuf]) -> Rendering {
+    let (files, problems) = each_file(paths, |path| Ok(Rendering::read(&named(path), bytes(path)?)));
+    let mut all = Rendering { problems, ..Rendering::default() };
+    for Rendering { documents, problems, duplicates } in files {
+        all.documents.extend(documents);
+        all.problems.extend(problems);
+        all.duplicates.extend(duplicates);
+    }
+    all
 }
 
 /// Finds the objects of files and folders, as [`files()`] does, and keeps their places.

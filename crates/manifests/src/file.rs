@@ -82,29 +82,15 @@ impl ManifestFile {
     /// # Errors
     /// The first text that is neither YAML nor JSON, with its position.
     pub fn read(path: PathBuf, bytes: Vec<u8>) -> Result<Self, Problem> {
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
-            let position = position_after(&String::from_utf8_lossy(before), (1, 1));
-            // PowerShell writes redirected output in UTF-16.
-            let is_utf16 = error.as_bytes().starts_with(b"\xff\xfe") || error.as_bytes().starts_with(b"\xfe\xff");
-            let message = if is_utf16 { "text in UTF-16; save the file in UTF-8" } else { "not text in UTF-8" };
-            Problem::at(&path, position, message.to_owned())
-        })?;
-        if let Some((before, _)) = text.split_once('\0') {
-            let position = position_after(before, (1, 1));
-            return Err(Problem::at(&path, position, "not text: it has a NUL character".to_owned()));
-        }
+        let text = text_of(&path, bytes)?;
         // One thread reads all documents of the file.
         let name = path.clone();
         let parsed = yaml::on_deep_stack(|| Self::parse(path, &text));
         let parsed = parsed.unwrap_or_else(|message| Err(Problem::of_file(&name, message)));
-        parsed.map_err(|problem| match foreign::advice(&problem.file, &text, &problem.message) {
-            Some(advice) => Problem { message: format!("{}; {advice}", problem.message), ..problem },
-            None => problem,
-        })
+        parsed.map_err(|problem| advised(problem, &text))
     }
 
-    fn parse(path: PathBuf, text: &str) -> Result<Self, Problem> {
+    pub(crate) fn parse(path: PathBuf, text: &str) -> Result<Self, Problem> {
         let ranges = if text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with(['{', '[']) {
             // YAML in flow style starts like JSON.
             match json_documents(text) {
@@ -136,7 +122,38 @@ impl ManifestFile {
     }
 }
 
+/// Returns the content of a file as text.
+pub(crate) fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, Problem> {
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let position = position_after(&String::from_utf8_lossy(before), (1, 1));
+        // PowerShell writes redirected output in UTF-16.
+        let is_utf16 = error.as_bytes().starts_with(b"\xff\xfe") || error.as_bytes().starts_with(b"\xfe\xff");
+        let message = if is_utf16 { "text in UTF-16; save the file in UTF-8" } else { "not text in UTF-8" };
+        Problem::at(path, position, message.to_owned())
+    })?;
+    match text.split_once('\0') {
+        Some((before, _)) => {
+            Err(Problem::at(path, position_after(before, (1, 1)), "not text: it has a NUL character".to_owned()))
+        }
+        None => Ok(text),
+    }
+}
+
+/// Adds what to do about a text that is no manifest.
+pub(crate) fn advised(problem: Problem, text: &str) -> Problem {
+    match foreign::advice(&problem.file, text, &problem.message) {
+        Some(advice) => Problem { message: format!("{}; {advice}", problem.message), ..problem },
+        None => problem,
+    }
+}
+
 impl Section {
+    /// Returns a document whose JSON is known.
+    pub(crate) fn of_json(text: &str, json: String, (line, column): (usize, usize)) -> Self {
+        Self { text: text.to_owned(), format: Format::Yaml, json: Some(json), line, column, tree: OnceLock::new() }
+    }
+
     pub(super) fn parse(text: &str, format: Format, start: (usize, usize)) -> Result<Self, Located> {
         let json =
             match format {
@@ -221,7 +238,7 @@ fn json_documents(text: &str) -> Result<Vec<Range<usize>>, Located> {
 }
 
 /// Converts a position in a text to a position in the file. The text starts at `start`.
-fn shift((line, column): (usize, usize), start: (usize, usize)) -> (usize, usize) {
+pub(crate) fn shift((line, column): (usize, usize), start: (usize, usize)) -> (usize, usize) {
     if line <= 1 { (start.0, start.1 + column - 1) } else { (start.0 + line - 1, column) }
 }
 

@@ -17,6 +17,7 @@ mod layout;
 mod made;
 pub mod misspelt;
 mod parts;
+mod rendering;
 pub mod request;
 mod simple_schema;
 mod stream;
@@ -33,5 +34,6 @@ pub use edit::{Edit, EditError, EditedDocument, EditedFile, applied, edit, edit_
 pub use file::{Format, ManifestFile, Problem, Section};
 pub use index::{IndexedDocuments, ManifestRole, ObjectIndex};
 pub use layout::pretty;
+pub use rendering::Rendering;
 pub use stream::Stream;
 pub use yaml::{WriteError, to_yaml};

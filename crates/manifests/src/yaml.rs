@@ -5,6 +5,7 @@
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde_saphyr::options::DuplicateKeyPolicy;
 use std::fmt::{self, Write};
 
 /// Deepest nesting of YAML. CRDs with deep objects have about 80 levels.
@@ -19,6 +20,9 @@ const LARGEST_GROWTH: usize = 16;
 /// Bytes of JSON that are always allowed.
 const SMALLEST_BOUND: usize = 16 << 20;
 
+/// The beginning of messages about a key that an object has twice.
+const DUPLICATE: &str = "duplicate key";
+
 const TOO_LARGE: &str = "too large once its aliases are expanded";
 
 /// A text that is not YAML or has no equivalent in JSON.
@@ -28,6 +32,13 @@ pub(super) struct YamlError {
     pub(super) message: String,
     /// Line and column, counted from 1.
     pub(super) position: Option<(usize, usize)>,
+}
+
+impl YamlError {
+    /// Returns true if an object has a key twice.
+    pub(super) fn is_duplicate(&self) -> bool {
+        self.message.starts_with(DUPLICATE)
+    }
 }
 
 /// A value that cannot be written.
@@ -42,7 +53,18 @@ pub enum WriteError {
 
 /// Returns the JSON of a text with one YAML document.
 pub(super) fn to_json(yaml: &str) -> Result<String, YamlError> {
-    on_deep_stack(|| transcode(yaml)).unwrap_or_else(|message| Err(YamlError { message, position: None }))
+    on_deep_stack(|| transcode(yaml, DuplicateKeyPolicy::Error))
+        .unwrap_or_else(|message| Err(YamlError { message, position: None }))
+}
+
+/// Returns the JSON of a text with one YAML document. Of duplicate keys, the last one counts.
+pub(super) fn to_json_of_duplicates(yaml: &str) -> Result<String, YamlError> {
+    on_deep_stack(|| {
+        let json = transcode(yaml, DuplicateKeyPolicy::LastWins)?;
+        let value = serde_json::from_str::<serde_json::Value>(&json);
+        value.map(|value| value.to_string()).map_err(|error| YamlError { message: error.to_string(), position: None })
+    })
+    .unwrap_or_else(|message| Err(YamlError { message, position: None }))
 }
 
 #[cfg(not(target_family = "wasm"))]
@@ -75,10 +97,10 @@ pub(super) fn on_deep_stack<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     Ok(run())
 }
 
-fn transcode(yaml: &str) -> Result<String, YamlError> {
+fn transcode(yaml: &str, duplicates: DuplicateKeyPolicy) -> Result<String, YamlError> {
     let mut json = String::with_capacity(yaml.len());
     let bound = yaml.len().saturating_mul(LARGEST_GROWTH).max(SMALLEST_BOUND);
-    serde_saphyr::with_deserializer_from_str_with_options(yaml, options(), |deserializer| {
+    serde_saphyr::with_deserializer_from_str_with_options(yaml, options(duplicates), |deserializer| {
         Transcode { json: &mut json, bound, is_key: false }.deserialize(deserializer)
     })
     .map_err(|error| describe(&error))?;
@@ -96,7 +118,7 @@ pub(super) fn from_value(value: &serde_json::Value) -> Result<String, serde_saph
 }
 
 /// Limits for files that a user names: generous for the size of a file, strict for its expansion.
-fn options() -> serde_saphyr::Options {
+fn options(duplicates: DuplicateKeyPolicy) -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: DEEPEST,
@@ -106,7 +128,7 @@ fn options() -> serde_saphyr::Options {
             max_total_scalar_bytes: 256 << 20,
         },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 250_000 },
-        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
+        duplicate_keys: duplicates,
         // `defaultMode: 0644` is octal for kubectl.
         legacy_octal_numbers: true,
         emit_comments: false,
@@ -126,8 +148,8 @@ fn describe(error: &serde_saphyr::Error) -> YamlError {
     }
     #[expect(clippy::wildcard_enum_match_arm, reason = "the texts of most errors are clear")]
     let message = match cause {
-        Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate key `{key}`"),
-        Error::DuplicateMappingKey { .. } => "duplicate key".to_owned(),
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("{DUPLICATE} `{key}`"),
+        Error::DuplicateMappingKey { .. } => DUPLICATE.to_owned(),
         Error::NullIntoString { .. } => "the key is null: quote it to use it as text".to_owned(),
         Error::Budget { breach, .. } => describe_breach(breach),
         Error::AliasReplayLimitExceeded { .. }

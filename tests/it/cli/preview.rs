@@ -56,6 +56,89 @@ fn every_incident_is_predicted_for_every_way() {
     }
 }
 
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: NAME}\nspec: {strategy: STRATEGY, \
+    selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: a}]}}}\n";
+const BOTH: &str = "{type: Recreate, rollingUpdate: {}}";
+
+/// Returns a rendering of Deployments, given by the content of `metadata` behind the name's key, and by their strategy.
+fn deployments(objects: &[(&str, &str)]) -> String {
+    let one = |(name, strategy): &(&str, &str)| DEPLOYMENT.replace("NAME", name).replace("STRATEGY", strategy);
+    objects.iter().map(one).collect::<Vec<_>>().join("---\n")
+}
+
+#[test]
+fn objects_of_the_new_rendering_alone_are_judged_as_creates() {
+    let both = deployments(&[("a", BOTH), ("b", "{type: Recreate}")]);
+    let folder = Folder::new(&[("old.yaml", &*deployments(&[("b", "{}")])), ("new.yaml", &*both), ("empty.yaml", "")]);
+    for way in ["ssa", "csa", "helm", "merge", "replace"] {
+        for (old, judged) in [(&["--old", "old.yaml"][..], [1, 1]), (&[], [0, 2]), (&["--old", "empty.yaml"], [0, 2])] {
+            let arguments = [&["preview", "--new", "new.yaml", "--as", way, "-o", "json"], old].concat();
+            let report = folder.run(&arguments).code(1).json();
+            let of_a: Vec<&Value> =
+                report["findings"].as_array().unwrap().iter().filter(|finding| finding["name"] == "a").collect();
+            assert_eq!(of_a.len(), 1, "{way}: {report}");
+            let found =
+                (&of_a[0]["rule"], &of_a[0]["creates"], &of_a[0]["withKubeUnions"], &of_a[0]["helps"][0]["how"]);
+            let wanted = (&json!("union-refused"), &json!(true), &json!("refused"), &json!("keepOne"));
+            assert_eq!(found, wanted, "{way}");
+            let summary = &report["summary"];
+            assert_eq!(
+                [&summary["compared"], &summary["onlyInNew"]],
+                judged.each_ref().map(|it| it),
+                "{way}: {summary}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_object_without_a_namespace_is_that_of_its_name_in_another_rendering() {
+    let rows = [
+        ("b", "b, namespace: shop", &[][..], 1),
+        ("b, namespace: shop", "b", &[], 1),
+        ("b", "b, namespace: shop", &["--namespace", "shop"], 1),
+        ("b", "b, namespace: shop", &["--namespace", "desk"], 0),
+        ("b, namespace: desk", "b, namespace: shop", &[], 0),
+    ];
+    for (old, new, options, compared) in rows {
+        let (old, new) = (deployments(&[(old, "{}")]), deployments(&[(new, "{type: Recreate}")]));
+        let folder = Folder::new(&[("old.yaml", &*old), ("new.yaml", &*new)]);
+        let files = ["preview", "--old", "old.yaml", "--new", "new.yaml", "--as", "ssa", "-o", "json"];
+        let run = folder.run(&[&files[..], options].concat());
+        assert_eq!(run.json()["summary"]["compared"], compared, "{old}{new}{options:?}: {run:?}");
+        assert_eq!(run.code, compared, "{run:?}");
+    }
+    // Two objects of one name are no longer that without a namespace, unless the option says which.
+    let (old, new) =
+        (deployments(&[("b", "{}")]), deployments(&[("b, namespace: shop", "{}"), ("b, namespace: desk", "{}")]));
+    let folder = Folder::new(&[("old.yaml", &*old), ("new.yaml", &*new)]);
+    let files = ["preview", "--old", "old.yaml", "--new", "new.yaml", "-o", "json"];
+    assert_eq!(folder.run(&files).json()["summary"]["onlyInNew"], 2);
+    assert_eq!(folder.run(&[&files[..], &["--namespace", "desk"]].concat()).json()["summary"]["onlyInNew"], 1);
+}
+
+#[test]
+fn a_document_that_cannot_be_read_loses_no_other_and_nothing_that_was_not_judged_is_valid() {
+    let good = deployments(&[("a", "{}"), ("b", "{type: Recreate}")]);
+    let twice = good.replace("{name: a}", "{name: a, name: b, name: a}");
+    let hooks =
+        deployments(&[("a, annotations: {helm.sh/hook: x}", "{}"), ("a, annotations: {helm.sh/hook: y}", "{}")]);
+    let rows = [
+        ("a fault", format!("{good}---\na: [\n"), 2, 2, "new.yaml:11:"),
+        ("a key twice", twice, 0, 2, "duplicate key `name`: the last one counts"),
+        ("a hook twice", hooks, 0, 1, "a hook of Helm of the same name is at new.yaml:1:1"),
+        ("an object twice", deployments(&[("a", "{}"), ("a", "{}")]), 2, 1, "is there twice"),
+        ("nothing but a fault", "a: [\n".to_owned(), 2, 0, "no object was judged"),
+    ];
+    for (what, new, code, judged, said) in rows {
+        let folder = Folder::new(&[("new.yaml", &*new)]);
+        let run = folder.run(&["preview", "--new", "new.yaml", "-o", "json"]).code(code);
+        assert_eq!(run.json()["summary"]["onlyInNew"], judged, "{what}: {run:?}");
+        assert!(run.stderr.contains(said), "{what}: {run:?}");
+        assert_eq!(run.stderr.contains("every union is valid"), judged > 0, "{what}: {run:?}");
+    }
+}
+
 /// Nothing tells that the API server refuses what another declaration says under the name of a preset.
 #[test]
 fn a_declaration_with_the_name_of_a_preset_is_no_preset() {
@@ -140,7 +223,8 @@ fn an_apply_of_one_of_two_managers_is_predicted() {
             .unwrap()
             .iter()
             .map(|finding| {
-                let helps = finding["helps"].as_array().unwrap().iter().map(|it| it["how"].as_str().unwrap());
+                // A violation may say all that helps.
+                let helps = finding["helps"].as_array().into_iter().flatten().map(|it| it["how"].as_str().unwrap());
                 let helps = helps.filter(|how| *how != "patchOnce").collect::<Vec<_>>().join(" ");
                 (finding["field"].as_str().unwrap(), json!([finding["rule"], finding["withKubeUnions"], helps]))
             })

@@ -20,7 +20,7 @@ use self::prediction::PredictedFault;
 use self::renderings::Renderings;
 use self::trial::{ObjectRenderings, PreviewTrial};
 use crate::input::kinds::entry_of;
-use crate::input::manifest::{self, Document, ManifestFiles};
+use crate::input::manifest::{self, Document};
 use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::{Conclusion, kept_from};
@@ -41,27 +41,30 @@ Each finding is `file:line:column: object: path: severity: message`. Below it ar
 to help was tried.
 
 Built-in kinds are known, with the unions of the presets. Custom resources take their CRD, by --from or in a rendering. An object \
-is predicted from the old rendering and the API server's defaults, or read with --live.
+is predicted from the old rendering and the API server's defaults, or read with --live. One that only the new rendering has is created.
 
 Only unions are predicted, and the nulls of server-side applies: an apply may still fail for another reason, for example an immutable field.
 
 Exit codes:
   0  every union is valid after the apply
-  1  the apply is refused, or stores an invalid union; with --require also: there is nothing to compare
-  2  wrong usage, or input that cannot be read; the rest was compared
+  1  the apply is refused, or stores an invalid union; with --require also: there is nothing to judge
+  2  wrong usage, or input that cannot be read; the rest was judged
 
 Examples:
   helm template app ./chart --version 1.0 > old.yaml
   helm template app ./chart --version 2.0 > new.yaml
   kube-unions preview --old old.yaml --new new.yaml --as helm
 
+  # A first install
+  kube-unions preview --new new.yaml --as helm
+
   # Custom resources, by server-side apply to the object that a cluster has
   kubectl get widget demo -o yaml --show-managed-fields > live.yaml
   kube-unions preview --old old/ --new new/ --from crds/ \\
     --live live.yaml -o sarif > preview.sarif")]
 pub(crate) struct PreviewArgs {
-    /// The rendering that was applied last: files and folders, `-` is standard input
-    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    /// The rendering that was applied last: files and folders, `-` is standard input. Without it, the apply creates every object
+    #[arg(long, num_args = 1.., value_name = "PATH")]
     old: Vec<PathBuf>,
     /// The rendering that will be applied
     #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
@@ -69,6 +72,9 @@ pub(crate) struct PreviewArgs {
     /// The way to apply it
     #[arg(long = "as", value_enum, default_value_t, value_name = "WAY")]
     way: ApplyWay,
+    /// The namespace of objects without one [default: an object is the one of its name in the other rendering, if there is one]
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
     /// Objects as a cluster has them [default: the old rendering with the defaults of the API server]
     #[arg(long, num_args = 1.., value_name = "PATH")]
     live: Vec<PathBuf>,
@@ -86,9 +92,11 @@ pub(crate) struct PreviewArgs {
 }
 
 pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
-    let read = [&arguments.from, &arguments.new, &arguments.old, &arguments.live].map(|paths| manifest::files(paths));
+    let read = [&arguments.from, &arguments.new, &arguments.old, &arguments.live];
+    let read = read.map(|paths| manifest::rendering(paths));
     let mut problems: Vec<String> = read.iter().flat_map(|it| &it.problems).map(ToString::to_string).collect();
-    let [from, new, old, live] = read.map(|files| ManifestFiles::documents(&files).collect::<Vec<Document>>());
+    let duplicates: Vec<String> = read.iter().flat_map(|it| &it.duplicates).map(ToString::to_string).collect();
+    let [from, new, old, live] = read.map(|it| it.documents);
     let kinds = Kinds::read(describing([&from, &new, &old]), arguments.way)?;
     problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
     let faults = kinds.assembly.catalog.errors();
@@ -96,14 +104,15 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
         let them = if faults == 1 { "it" } else { "them" };
         problems.push(format!("{} in declarations of unions: `kube-unions lint` names {them}", count(faults, "fault")));
     }
-    for (documents, paths) in [(&new, &arguments.new), (&old, &arguments.old)] {
-        if documents.is_empty() && problems.is_empty() {
-            bail!("{}", manifest::empty(paths));
-        }
+    if new.is_empty() && problems.is_empty() {
+        bail!("{}", manifest::empty(&arguments.new));
     }
-
-    let Renderings { pairs, mut counts, problems: unfit, warnings } = Renderings::pair(&kinds, &old, &new, &live);
+    let Renderings { pairs, mut counts, problems: unfit, mut warnings } =
+        Renderings::pair(&kinds, [&old, &new, &live], arguments.namespace.as_deref());
     problems.extend(unfit);
+    if old.is_empty() && !arguments.old.is_empty() {
+        warnings.push(format!("{}: every object is created", manifest::empty(&arguments.old)));
+    }
     let mut predicted: Vec<PredictedFault<'_>> = Vec::new();
     for (entry, documents) in pairs {
         let manager = arguments.field_manager.as_deref();
@@ -112,7 +121,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
             Ok(unions) => predicted.extend(unions),
             Err(error) => {
                 problems.push(manifest::line_about(documents.new, &format!("cannot be predicted: {error:#}")));
-                counts.compared -= 1;
+                *counts.judged(documents.old.is_some()) -= 1;
             }
         }
     }
@@ -124,15 +133,15 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
             ApiServerAnswer::Unknown(_) => &mut counts.undecided,
         } += 1;
     }
-    let is_nothing = counts.compared == 0 && problems.is_empty();
+    let is_nothing = counts.compared + counts.only_in_new == 0 && problems.is_empty();
     let none =
-        || format!("nothing to preview: no object of a kind with unions in both renderings{}", counts.not_compared());
-    let failure = kept_from(problems.len(), "compared");
+        || format!("nothing to preview: no object of a kind with unions in the new rendering{}", counts.not_judged());
+    let failure = kept_from(problems.len(), "judged");
     let conclusion =
         Conclusion::new(arguments.require, is_nothing.then(none), !predicted.is_empty(), counts.sentence());
     let conclusion = conclusion.beside(problems, failure);
     report::print(arguments.way, &predicted, arguments.output, &counts, &conclusion)?;
-    warnings.iter().for_each(output::warn);
+    duplicates.iter().chain(&warnings).for_each(output::warn);
     conclusion.problems.iter().for_each(output::error);
     conclusion.end()
 }
@@ -154,7 +163,7 @@ pub fn predicted_applies(
         let trial = PreviewTrial::new(kinds.kind(entry)?, ApplyWay::Ssa, Some(manager), documents);
         trial.and_then(|trial| trial.written_with_kube_unions())
     };
-    let pairs = Renderings::pair(&kinds, &old, &new, &live).pairs.into_iter();
+    let pairs = Renderings::pair(&kinds, [&old, &new, &live], None).pairs.into_iter();
     Ok(pairs.map(|pair| (pair.1.new.name.clone().unwrap_or_default(), predicted(pair))).collect())
 }
 

@@ -116,6 +116,6 @@ fn mended(
     default: &Value,
     new: &Value,
 ) -> anyhow::Result<(Vec<Edit>, Value)> {
-    let review = kind.review(document, default, new, None)?;
+    let review = kind.review(document, Some(default), new, None)?;
     Ok((own_edits(document, &review), applied(new.clone(), &edits_below(&[], &review))))
 }

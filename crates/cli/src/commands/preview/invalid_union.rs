@@ -73,6 +73,22 @@ impl<'c> InvalidUnion<'c> {
         std::ptr::eq(self.union, other.union) && self.address == other.address
     }
 
+    /// Returns true if the union has a member too many, or one that does not fit.
+    pub(in crate::commands) fn has_too_many(&self) -> bool {
+        match self.violation.kind {
+            ViolationKind::TooMany { .. }
+            | ViolationKind::NotSelected { .. }
+            | ViolationKind::SeveralApplied { .. }
+            | ViolationKind::NotSelectedApplied { .. }
+            | ViolationKind::Contested { .. } => true,
+            ViolationKind::OneRequired { .. }
+            | ViolationKind::UnknownValue { .. }
+            | ViolationKind::DiscriminatorRequired { .. }
+            | ViolationKind::ChoiceRequired { .. }
+            | ViolationKind::MemberRequired { .. } => false,
+        }
+    }
+
     /// Returns true if the violation may be due to a member. A member that the discriminator does not select is blamed alone.
     pub(in crate::commands) fn blames(&self, member: &str) -> bool {
         let blamed = self.violation.path.segments().get(self.steps.len());

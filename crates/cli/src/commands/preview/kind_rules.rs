@@ -10,9 +10,10 @@ use crate::input::manifest::Document;
 use anyhow::Context;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::declaration::DefinitionVersion;
 use kube_unions_core::field_path::{FieldPath, Segment};
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_core::schema::Schema;
+use kube_unions_core::schema::{OpenApi, Schema};
 use kube_unions_core::union::Violation;
 use kube_unions_evidence::{Combination, Decision, TruthTable, UnionFields};
 use kube_unions_manifests::BuiltInDefaults;
@@ -85,33 +86,21 @@ impl Kinds {
     fn read_rules(&mut self, way: ApplyWay) -> anyhow::Result<()> {
         for (document, definition) in self.assembly.declared_definitions() {
             let crd: Value = serde_json::from_str(&document.text)?;
+            let written = |version: &str| crd::schemas(&crd).find(|(_, name, _)| **name == *version);
             for version in definition.versions().iter().filter(|version| version.served) {
-                let applier = || ServerSideApply::for_resource(definition.kind(), &version.schema);
-                let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
-                let rules = KindRules {
-                    engines: ApplyEngines { strategic: None, server_side },
-                    schema: version.schema.clone(),
-                    status_subresource: version.status_subresource,
-                    written: crd::schemas(&crd).find(|(_, name, _)| **name == *version.name).map(|(.., it)| it.clone()),
-                    decisions: RefCell::default(),
-                };
+                let rules = KindRules::of_crd(definition.kind(), version, written(&version.name).map(|it| it.2), way)?;
                 self.rules.insert(definition.group_kind().at(&version.name), rules);
             }
         }
-        for entry in self.assembly.catalog.entries() {
-            let kind = entry.gvk();
+        for kind in self.assembly.catalog.entries().iter().map(CatalogEntry::gvk) {
             if self.rules.contains_key(kind) {
                 continue;
             }
             let described = self.assembly.openapi().find(|(_, openapi)| openapi.kinds().any(|it| it == kind));
             let Some((_, openapi)) = described else { continue };
-            let Some(schema) = openapi.schema(kind)? else { continue };
-            let applier = || ServerSideApply::from_openapi(openapi, kind);
-            let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
-            let engines = ApplyEngines { strategic: Some(Patcher::from_openapi(openapi, kind)?), server_side };
-            let (written, decisions) = (None, RefCell::default());
-            let rules = KindRules { engines, schema, status_subresource: true, written, decisions };
-            self.rules.insert(kind.clone(), rules);
+            if let Some(rules) = KindRules::of_built_in(openapi, kind, way)? {
+                self.rules.insert(kind.clone(), rules);
+            }
         }
         Ok(())
     }
@@ -120,6 +109,30 @@ impl Kinds {
     pub(in crate::commands) fn kind<'k>(&'k self, entry: &'k CatalogEntry) -> anyhow::Result<PreviewedKind<'k>> {
         let rules = self.rules.get(entry.gvk()).context("its schema is not known")?;
         Ok(PreviewedKind { entry, kinds: self, rules })
+    }
+}
+
+impl KindRules {
+    fn of_crd(kind: &str, version: &DefinitionVersion, written: Option<&Value>, way: ApplyWay) -> anyhow::Result<Self> {
+        let applier = || ServerSideApply::for_resource(kind, &version.schema);
+        let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
+        Ok(Self {
+            engines: ApplyEngines { strategic: None, server_side },
+            schema: version.schema.clone(),
+            status_subresource: version.status_subresource,
+            written: written.cloned(),
+            decisions: RefCell::default(),
+        })
+    }
+
+    /// Returns `None` if the document has no schema of the kind.
+    fn of_built_in(openapi: &OpenApi, kind: &GroupVersionKind, way: ApplyWay) -> anyhow::Result<Option<Self>> {
+        let Some(schema) = openapi.schema(kind)? else { return Ok(None) };
+        let applier = || ServerSideApply::from_openapi(openapi, kind);
+        let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
+        let engines = ApplyEngines { strategic: Some(Patcher::from_openapi(openapi, kind)?), server_side };
+        let (written, decisions) = (None, RefCell::default());
+        Ok(Some(Self { engines, schema, status_subresource: true, written, decisions }))
     }
 }
 
@@ -189,17 +202,18 @@ impl<'k> PreviewedKind<'k> {
         InvalidUnion::of(self.entry, violation, object)
     }
 
-    /// Returns the answer of kube-unions to an update.
+    /// Returns the answer of kube-unions to an update, or to a create without an old object.
     pub(in crate::commands) fn review(
         self,
         identity: &Document,
-        old: &Value,
+        old: Option<&Value>,
         new: &Value,
         manifest: Option<AppliedManifest<'_>>,
     ) -> anyhow::Result<Review> {
-        let [old, new] = [old, new].map(|object| identity.with_text(object.to_string()));
-        let update = ReviewedObject { kind: self.name(), new: &new, old: Some(&old), subresource: None, manifest };
-        Ok(update.review(&self.kinds.assembly.catalog, Phase::Both, Ratcheting::Enabled)?)
+        let document = |object: &Value| identity.with_text(object.to_string());
+        let (old, new) = (old.map(document), document(new));
+        let write = ReviewedObject { kind: self.name(), new: &new, old: old.as_ref(), subresource: None, manifest };
+        Ok(write.review(&self.kinds.assembly.catalog, Phase::Both, Ratcheting::Enabled)?)
     }
 
     /// Returns what the API server does with an object that has the union, without kube-unions.

@@ -3,7 +3,7 @@
 use super::invalid_union::InvalidUnion;
 use super::kind_rules::ApiServerAnswer;
 use super::remedies::Remedy;
-use super::trial::{MemberOrigin, PreviewTrial, RefusedNulls, WithKubeUnions};
+use super::trial::{AppliedObject, MemberOrigin, PreviewTrial, RefusedNulls, WithKubeUnions};
 use crate::input::manifest::Document;
 use kube_unions_core::admission::ReviewOutcome;
 use kube_unions_core::field_path::FieldPath;
@@ -20,6 +20,8 @@ pub(super) struct PredictedFault<'d> {
     pub(super) enforcement: ApiServerAnswer,
     /// The members that the new rendering does not set.
     pub(super) left_behind: Vec<(String, MemberOrigin)>,
+    /// True if the apply creates the object.
+    pub(super) creates: bool,
     /// True if the old object is invalid in the same way.
     pub(super) already: bool,
     pub(super) with_kube_unions: WithKubeUnions,
@@ -29,15 +31,16 @@ pub(super) struct PredictedFault<'d> {
 impl<'t, 'd> PreviewTrial<'t, 'd> {
     /// Returns the unions that are invalid after the apply. If the schema refuses nulls, the API server judges nothing else.
     pub(super) fn predict(&self) -> anyhow::Result<Vec<PredictedFault<'d>>> {
-        let after = match self.applied(&self.new.written) {
-            Ok(after) => after,
-            Err(error) => return self.refused_nulls(&error.downcast()?),
+        let after = match self.applied(&self.new.written)? {
+            AppliedObject::Complete(after) => after,
+            AppliedObject::Refused(nulls) => return self.refused_nulls(&nulls),
         };
         let invalid = self.invalid(&after)?;
         if invalid.is_empty() {
             return Ok(Vec::new());
         }
-        let (before, review) = (self.invalid(&self.live)?, self.review(&after)?);
+        let before = self.live.as_ref().map_or(Ok(Vec::new()), |live| self.invalid(live))?;
+        let review = self.review(&after)?;
         let predicted = |invalid: &InvalidUnion<'t>| {
             let left_behind = self.left_behind(invalid);
             let with_kube_unions = self.with_kube_unions(&review, &after, invalid);
@@ -47,6 +50,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
                 field: invalid.violation.path.to_string(),
                 violation: invalid.violation.message(),
                 enforcement: self.kind.enforcement(invalid),
+                creates: self.creates(),
                 already: before.iter().any(|other| other.is_same(invalid)),
                 remedies: self.remedies(invalid, &left_behind, with_kube_unions),
                 with_kube_unions,
@@ -73,6 +77,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
                 violation: format!("Invalid value: \"null\": {field} in body must be of type {wanted}: \"null\""),
                 field,
                 enforcement: ApiServerAnswer::RefusedNull,
+                creates: self.creates(),
                 already: false,
                 remedies: self.remedies_of_null(path, with_kube_unions),
                 with_kube_unions,

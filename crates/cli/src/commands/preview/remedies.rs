@@ -1,7 +1,7 @@
 //! Tries what makes an apply succeed.
 
 use super::invalid_union::InvalidUnion;
-use super::trial::{MemberOrigin, PreviewTrial, RefusedNulls, WithKubeUnions, removed_nulls};
+use super::trial::{AppliedObject, MemberOrigin, PreviewTrial, WithKubeUnions, removed_nulls};
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::UnionStep;
 use serde_json::{Map, Value, json};
@@ -31,9 +31,9 @@ impl PreviewTrial<'_, '_> {
         left_behind: &[(String, MemberOrigin)],
         with_kube_unions: WithKubeUnions,
     ) -> Vec<Remedy> {
-        let recreate = self.helps(invalid, Ok(self.new.completed.clone()));
+        let recreate = self.helps(invalid, Ok(AppliedObject::Complete(self.new.completed.clone())));
         if left_behind.is_empty() && !recreate {
-            return vec![Remedy::KeepOne];
+            return invalid.has_too_many().then_some(Remedy::KeepOne).into_iter().collect();
         }
         let names: Vec<&String> = left_behind.iter().map(|(name, _)| name).collect();
         let preset = || invalid.union.declaration().filter(|_| self.kind.is_built_in()).map(str::to_owned);
@@ -68,14 +68,17 @@ impl PreviewTrial<'_, '_> {
 
     /// Returns true if an apply of a manifest leaves a null that the API server refuses, or if it cannot be predicted.
     fn leaves_null(&self, path: &FieldPath, manifest: &Value) -> bool {
-        let Err(error) = self.applied(manifest) else { return false };
-        error.downcast::<RefusedNulls>().map_or(true, |nulls| nulls.paths.contains(path))
+        match self.applied(manifest) {
+            Ok(AppliedObject::Complete(_)) => false,
+            Ok(AppliedObject::Refused(nulls)) => nulls.paths.contains(path),
+            Err(_) => true,
+        }
     }
 
     /// Returns true if a union is valid in the object that an attempt leads to. An attempt that fails does not help.
-    fn helps(&self, invalid: &InvalidUnion<'_>, attempt: anyhow::Result<Value>) -> bool {
-        let left = attempt.and_then(|object| self.invalid(&object));
-        left.is_ok_and(|left| !left.iter().any(|other| other.is_same(invalid)))
+    fn helps(&self, invalid: &InvalidUnion<'_>, attempt: anyhow::Result<AppliedObject>) -> bool {
+        let Ok(Some(object)) = attempt.map(AppliedObject::complete) else { return false };
+        self.invalid(&object).is_ok_and(|left| !left.iter().any(|other| other.is_same(invalid)))
     }
 
     /// Returns the nulls for members, if they help in the new rendering.
@@ -98,7 +101,7 @@ impl PreviewTrial<'_, '_> {
         let mut fields = Map::from_iter([(discriminator.to_owned(), json!(value))]);
         fields.extend(members.iter().map(|name| ((*name).clone(), Value::Null)));
         let patch = names.iter().rev().fold(Value::Object(fields), |inner, name| json!({name: inner}));
-        if !self.helps(invalid, self.merged(&patch)) {
+        if self.creates() || !self.helps(invalid, self.merged(&patch)) {
             return None;
         }
         let new = self.documents.new;

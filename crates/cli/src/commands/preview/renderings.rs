@@ -10,17 +10,57 @@ use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::misspelt::KnownKinds;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
-/// Group, kind, namespace and name. An object keeps it when its version changes.
-type ObjectKey<'d> = (&'d str, &'d str, &'d str, &'d str);
+/// The identity of an object, which it keeps when its version changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ObjectKey<'d> {
+    group: &'d str,
+    kind: &'d str,
+    name: &'d str,
+    /// Empty if the document leaves it to the command that applies it.
+    namespace: &'d str,
+}
+
+type Documents<'d> = BTreeMap<ObjectKey<'d>, &'d Document>;
+
+impl<'d> ObjectKey<'d> {
+    fn id(&self) -> [&'d str; 3] {
+        [self.group, self.kind, self.name]
+    }
+
+    /// Returns true if both may be one object, because a document leaves the namespace out.
+    fn may_be(&self, other: &Self) -> bool {
+        self.id() == other.id() && (self.namespace.is_empty() || other.namespace.is_empty())
+    }
+}
+
+/// Takes the old documents of the new objects, by the identity of the new ones. An object without a namespace is the one of that name with
+/// a namespace, if there are no others.
+fn take_same<'d>(old: &mut Documents<'d>, new: &Documents<'d>) -> Documents<'d> {
+    let mut found: Documents<'d> = new.keys().filter_map(|key| Some((*key, old.remove(key)?))).collect();
+    let rest: Vec<ObjectKey<'d>> = new.keys().filter(|key| !found.contains_key(key)).copied().collect();
+    for key in &rest {
+        let mut before = old.keys().filter(|other| other.id() == key.id()).copied();
+        if let (Some(one), None) = (before.next(), before.next())
+            && one.may_be(key)
+            && rest.iter().filter(|other| other.id() == key.id()).count() == 1
+        {
+            found.extend(old.remove(&one).map(|document| (*key, document)));
+        }
+    }
+    found
+}
 
 /// The number of objects, by what happens to them.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PreviewCounts {
-    /// Objects of kinds with unions in both renderings.
+    /// Objects of kinds with unions in both renderings that were compared.
     pub(super) compared: usize,
+    /// Objects of kinds with unions only in the new rendering that were judged as the API server judges their create.
+    pub(super) only_in_new: usize,
     /// Unions that the API server refuses.
     pub(super) refused: usize,
     /// Nulls that the API server refuses.
@@ -30,7 +70,6 @@ pub(super) struct PreviewCounts {
     /// Invalid unions of which it is not known whether they are refused.
     pub(super) undecided: usize,
     pub(super) only_in_old: usize,
-    pub(super) only_in_new: usize,
     pub(super) without_unions: usize,
     pub(super) not_looked_at: usize,
 }
@@ -47,20 +86,20 @@ pub(super) struct Renderings<'d> {
 }
 
 impl<'d> Renderings<'d> {
-    pub(super) fn pair(kinds: &'d Kinds, old: &'d [Document], new: &'d [Document], live: &'d [Document]) -> Self {
+    /// Pairs the documents of `[old, new, live]`. `namespace` is that of objects without one.
+    pub(super) fn pair(kinds: &'d Kinds, documents: [&'d [Document]; 3], namespace: Option<&'d str>) -> Self {
         let mut renderings = Self::default();
-        let [mut old, new, live] = [old, new, live].map(|documents| renderings.index(documents));
+        let [mut old, new, live] =
+            documents.map(|documents| renderings.index(documents, namespace.unwrap_or_default()));
+        let mut earlier = take_same(&mut old, &new);
         let mut not_live = 0;
         let mut known = KnownKinds::new(kinds.assembly.kinds());
         let mut unknown: BTreeMap<GroupVersionKind, usize> = BTreeMap::new();
-        let names: BTreeSet<(&str, &str, &str)> =
-            old.keys().map(|(group, kind, _, name)| (*group, *kind, *name)).collect();
         for (key, document) in new {
-            let (group, kind, _, name) = key;
-            let before = old.remove(&key);
+            let before = earlier.remove(&key);
             let Some(entry) = entry_of(&kinds.assembly.catalog, document) else {
                 let own = document.group_version_kind();
-                if kinds.assembly.kinds().any(|it| *it == own) || builtin::is_group(group) {
+                if kinds.assembly.kinds().any(|it| *it == own) || builtin::is_group(key.group) {
                     renderings.counts.without_unions += 1;
                 } else {
                     renderings.warnings.extend(known.warning(document));
@@ -68,26 +107,22 @@ impl<'d> Renderings<'d> {
                 }
                 continue;
             };
-            let Some(before) = before else {
-                renderings.counts.only_in_new += 1;
-                if names.contains(&(group, kind, name)) {
-                    let message = "only in the new rendering; the old one has it in another namespace";
-                    renderings.warnings.push(line_about(document, message));
-                }
-                continue;
-            };
-            if before.api_version != document.api_version {
+            if before.is_none() && old.keys().any(|other| other.id() == key.id()) {
+                let message = "only in the new rendering; the old one has it in another namespace \
+                               (--namespace names that of objects without one)";
+                renderings.warnings.push(line_about(document, message));
+            }
+            if let Some(before) = before.filter(|before| before.api_version != document.api_version) {
                 let [from, to] = [before, document].map(|it| it.api_version.as_deref().unwrap_or_default());
                 let message = format!("not looked at: its apiVersion changes from `{from}` to `{to}`");
                 renderings.warnings.push(line_about(document, &message));
                 renderings.counts.not_looked_at += 1;
                 continue;
             }
-            // A rendering may leave the namespace to the command that applies it.
-            let anywhere =
-                |(other, _): &(&ObjectKey<'_>, &&Document)| (other.0, other.1, other.3) == (group, kind, name);
-            let held = live.get(&key).copied().or_else(|| live.iter().find(anywhere).map(|(_, held)| *held));
-            not_live += usize::from(held.is_none() && !live.is_empty());
+            let mut held = live.iter().filter(|(other, _)| other.may_be(&key)).map(|(_, held)| *held);
+            let held = live.get(&key).copied().or_else(|| held.next());
+            not_live += usize::from(held.is_none() && before.is_some() && !live.is_empty());
+            *renderings.counts.judged(before.is_some()) += 1;
             renderings.pairs.push((entry, ObjectRenderings { old: before, new: document, live: held }));
         }
         let has_unions = |document: &&&Document| entry_of(&kinds.assembly.catalog, document).is_some();
@@ -103,13 +138,12 @@ impl<'d> Renderings<'d> {
             let objects = count(not_live, "object");
             renderings.warnings.push(format!("{objects} not among the live ones: predicted from the old rendering"));
         }
-        renderings.counts.compared = renderings.pairs.len();
         renderings
     }
 
-    /// Returns the objects by their identity. Those without one, and the second of two, are problems.
-    fn index(&mut self, documents: &'d [Document]) -> BTreeMap<ObjectKey<'d>, &'d Document> {
-        let mut found: BTreeMap<ObjectKey<'d>, &'d Document> = BTreeMap::new();
+    /// Returns the objects by their identity, where `otherwise` is the namespace of objects without one. Those without an identity, and the second of two, are problems.
+    fn index(&mut self, documents: &'d [Document], otherwise: &'d str) -> Documents<'d> {
+        let mut found = Documents::new();
         // An XRD or a ResourceGraphDefinition is an object, too.
         for document in documents.iter().filter(|it| !it.describes_kinds() || it.makes_definitions()) {
             let problem = |message: String| Problem::of_document(document, "", message).to_string();
@@ -119,19 +153,23 @@ impl<'d> Renderings<'d> {
                     .push(problem("not an object: `apiVersion`, `kind` or `metadata.name` is missing".to_owned()));
                 continue;
             };
-            let namespace = document.namespace.as_deref().unwrap_or_default();
+            let namespace = document.namespace.as_deref().unwrap_or(otherwise);
             if [kind, name, namespace].iter().any(|text| text.contains("{{")) {
                 let message = "a template is left in its name: render it first, for example with `helm template`";
                 self.problems.push(problem(format!("{}: {message}", document.title())));
                 continue;
             }
-            let key = (document.group_version().0, kind.as_str(), namespace, name.as_str());
+            let key = ObjectKey { group: document.group_version().0, kind, name, namespace };
             if let Some(first) = found.get(&key) {
-                self.problems.push(problem(format!(
-                    "{} is there twice, first at {}",
-                    document.title(),
-                    place(first, "").trim_end_matches(':')
-                )));
+                let first = place(first, "");
+                let first = first.trim_end_matches(':');
+                if is_hook(document) {
+                    let message = format!("not looked at: a hook of Helm of the same name is at {first}");
+                    self.warnings.push(line_about(document, &message));
+                    self.counts.not_looked_at += 1;
+                } else {
+                    self.problems.push(problem(format!("{} is there twice, first at {first}", document.title())));
+                }
                 continue;
             }
             found.insert(key, document);
@@ -140,8 +178,19 @@ impl<'d> Renderings<'d> {
     }
 }
 
+/// Returns true for a hook of Helm. A chart may have one of each name for each event.
+fn is_hook(document: &Document) -> bool {
+    let object: Option<Value> = serde_json::from_str(&document.text).ok();
+    object.is_some_and(|object| object.pointer("/metadata/annotations/helm.sh~1hook").is_some())
+}
+
 impl PreviewCounts {
-    /// Returns the summary, for example `2 objects in both renderings: 1 union refused; 1 object only in the new one`.
+    /// Returns the number of the objects that are in both renderings, or only in the new one.
+    pub(super) fn judged(&mut self, in_both: bool) -> &mut usize {
+        if in_both { &mut self.compared } else { &mut self.only_in_new }
+    }
+
+    /// Returns the summary, for example `2 objects in both renderings: 1 union refused; 1 of kinds without unions`.
     pub(super) fn sentence(&self) -> String {
         let faults = [
             (self.refused, "union", "refused"),
@@ -152,14 +201,21 @@ impl PreviewCounts {
         let faults = faults.iter().filter(|(number, ..)| *number > 0);
         let faults: Vec<String> =
             faults.map(|(number, noun, fate)| format!("{} {fate}", count(*number, noun))).collect();
-        let fate = if faults.is_empty() { "every union is valid afterwards".to_owned() } else { faults.join(", ") };
-        format!("{} in both renderings: {fate}{}", count(self.compared, "object"), self.not_compared())
+        let judged = [(self.compared, "in both renderings"), (self.only_in_new, "only in the new rendering")];
+        let judged = judged.iter().filter(|(number, _)| *number > 0);
+        let judged: Vec<String> =
+            judged.map(|(number, place)| format!("{} {place}", count(*number, "object"))).collect();
+        let fate = match (judged.is_empty(), faults.is_empty()) {
+            (true, _) => return format!("no object was judged{}", self.not_judged()),
+            (false, true) => "every union is valid afterwards".to_owned(),
+            (false, false) => faults.join(", "),
+        };
+        format!("{}: {fate}{}", judged.join(", "), self.not_judged())
     }
 
-    /// Returns the objects that were not compared.
-    pub(super) fn not_compared(&self) -> String {
+    /// Returns the objects that were not judged.
+    pub(super) fn not_judged(&self) -> String {
         let rest = [
-            (self.only_in_new, " only in the new rendering"),
             (self.only_in_old, " only in the old rendering"),
             (self.without_unions, " of kinds without unions"),
             (self.not_looked_at, " not looked at"),

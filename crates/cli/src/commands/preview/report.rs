@@ -99,6 +99,11 @@ fn message(union: &PredictedFault<'_>) -> String {
 
 /// Returns why the members are there.
 fn reason(way: ApplyWay, union: &PredictedFault<'_>) -> Option<String> {
+    if union.creates {
+        let defaults: Vec<String> =
+            union.left_behind.iter().map(|(name, _)| format!("; `{name}` is a default of the API server")).collect();
+        return Some(format!("only the new rendering has the object: it is created{}", defaults.concat()));
+    }
     let left_behind = union.left_behind.iter().map(|(name, origin)| {
         let origin = match origin {
             MemberOrigin::OldRendering => "the old rendering sets it",
@@ -159,6 +164,7 @@ fn json_of(way: ApplyWay, union: &PredictedFault<'_>) -> Value {
         "field": union.field,
         "message": union.violation,
         "leftBehind": left_behind.collect::<Vec<Value>>(),
+        "creates": union.creates,
         "oldObjectIsInvalid": union.already,
         "withKubeUnions": union.with_kube_unions,
         "helps": helps.collect::<Vec<Value>>(),

@@ -4,6 +4,7 @@ use super::apply_way::ApplyWay;
 use super::invalid_union::{InvalidUnion, sets};
 use super::kind_rules::PreviewedKind;
 use crate::input::manifest::Document;
+use anyhow::Context;
 use kube_unions_core::admission::{ApplyMethod, Review};
 use kube_unions_core::field_path::{FieldPath, Segment, pointer};
 use kube_unions_core::union::{LetThrough, Violation};
@@ -15,7 +16,8 @@ use strategic_merge_patch::ApplySides;
 /// The documents of one object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ObjectRenderings<'d> {
-    pub(super) old: &'d Document,
+    /// `None`: only the new rendering has the object.
+    pub(super) old: Option<&'d Document>,
     pub(super) new: &'d Document,
     /// The object as a cluster has it. `None`: predict it from the old rendering.
     pub(super) live: Option<&'d Document>,
@@ -45,9 +47,16 @@ pub(super) enum WithKubeUnions {
     Stored,
 }
 
+/// The object after an apply.
+#[derive(Debug)]
+pub(super) enum AppliedObject {
+    /// With the defaults of the API server.
+    Complete(Value),
+    Refused(RefusedNulls),
+}
+
 /// The nulls that a server-side apply leaves in a custom resource, and that its schema refuses.
-#[derive(Debug, thiserror::Error)]
-#[error("the schema refuses the null that a server-side apply leaves in {}", listed(.paths))]
+#[derive(Debug)]
 pub(super) struct RefusedNulls {
     /// The object with the nulls.
     pub(super) asked: Value,
@@ -55,8 +64,14 @@ pub(super) struct RefusedNulls {
     pub(super) paths: Vec<FieldPath>,
 }
 
-fn listed(paths: &[FieldPath]) -> String {
-    paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and in ")
+impl AppliedObject {
+    /// Returns the object. `None`: the API server refuses it for a null.
+    pub(super) fn complete(self) -> Option<Value> {
+        match self {
+            Self::Complete(object) => Some(object),
+            Self::Refused(_) => None,
+        }
+    }
 }
 
 /// One apply, and everything that is tried about it.
@@ -67,9 +82,10 @@ pub(super) struct PreviewTrial<'t, 'd> {
     way: ApplyWay,
     /// The field manager that applies.
     manager: String,
-    old: Rendering,
+    old: Option<Rendering>,
     pub(super) new: Rendering,
-    pub(super) live: Value,
+    /// `None`: the apply creates the object.
+    pub(super) live: Option<Value>,
 }
 
 /// A manifest of an object.
@@ -125,48 +141,71 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         manager: Option<&str>,
         documents: ObjectRenderings<'d>,
     ) -> anyhow::Result<Self> {
-        let (old, new) = (Rendering::read(kind, documents.old)?, Rendering::read(kind, documents.new)?);
-        let live = match documents.live {
-            Some(live) => kind.completed(kind.read(live)?)?,
-            None if way == ApplyWay::Ssa => kind.engines().first_applied(&old.written, old.completed.clone())?,
-            None => old.completed.clone(),
-        };
-        let manager = match manager {
-            Some(manager) => manager.to_owned(),
-            None if way == ApplyWay::Ssa => {
-                kind.engines().applier(ApplySides { old: &old.written, new: &new.written, live: &live })?
+        let new = Rendering::read(kind, documents.new)?;
+        let old = documents.old.map(|old| Rendering::read(kind, old)).transpose()?;
+        let live = match (documents.live, &old) {
+            (Some(live), _) => Some(kind.completed(kind.read(live)?)?),
+            (None, Some(old)) if way == ApplyWay::Ssa => {
+                Some(kind.engines().first_applied(&old.written, old.completed.clone())?)
             }
-            None => String::new(),
+            (None, old) => old.as_ref().map(|old| old.completed.clone()),
         };
-        Ok(Self { kind, documents, way, manager, old, new, live })
+        let mut trial = Self { kind, documents, way, manager: String::new(), old, new, live };
+        if let Some(manager) = manager {
+            manager.clone_into(&mut trial.manager);
+        } else if let (ApplyWay::Ssa, Some(live)) = (way, &trial.live) {
+            let manager = kind.engines().applier(trial.sides(live, &trial.new.written))?;
+            trial.manager = manager;
+        }
+        Ok(trial)
+    }
+
+    /// Returns true if the apply creates the object.
+    pub(super) fn creates(&self) -> bool {
+        self.live.is_none()
     }
 
     /// Returns the object after the apply, and the answer of kube-unions.
+    ///
+    /// # Errors
+    /// The API server refuses a null.
     pub(super) fn written_with_kube_unions(&self) -> anyhow::Result<(Value, Review)> {
-        let after = self.applied(&self.new.written)?;
+        let after = self.applied(&self.new.written)?.complete().context("the schema refuses a null of the apply")?;
         let review = self.review(&after)?;
         Ok((after, review))
     }
 
     /// Returns the object after an apply of a manifest in place of the new rendering.
-    pub(super) fn applied(&self, manifest: &Value) -> anyhow::Result<Value> {
+    pub(super) fn applied(&self, manifest: &Value) -> anyhow::Result<AppliedObject> {
         self.written(self.way, manifest)
     }
 
     /// Returns the object after a merge patch.
-    pub(super) fn merged(&self, patch: &Value) -> anyhow::Result<Value> {
+    pub(super) fn merged(&self, patch: &Value) -> anyhow::Result<AppliedObject> {
         self.written(ApplyWay::Merge, patch)
     }
 
-    fn written(&self, way: ApplyWay, new: &Value) -> anyhow::Result<Value> {
-        let sides = ApplySides { old: &self.old.written, new, live: &self.live };
-        let asked = way.apply(self.kind.engines(), sides, &self.manager)?;
-        if way != ApplyWay::Ssa || self.kind.is_built_in() {
-            return self.kind.completed(asked);
-        }
+    /// Returns the sides of an apply to the live object. Without an old rendering, the manifest itself is the last one that was applied, so
+    /// that nothing is removed.
+    fn sides<'s>(&'s self, live: &'s Value, new: &'s Value) -> ApplySides<'s> {
+        ApplySides { old: self.old.as_ref().map_or(new, |old| &old.written), new, live }
+    }
+
+    fn written(&self, way: ApplyWay, new: &Value) -> anyhow::Result<AppliedObject> {
+        let asked = match &self.live {
+            Some(live) => way.apply(self.kind.engines(), self.sides(live, new), &self.manager)?,
+            None => new.clone(),
+        };
         let completed = self.kind.completed(asked.clone())?;
+        if way != ApplyWay::Ssa || self.kind.is_built_in() {
+            return Ok(AppliedObject::Complete(completed));
+        }
         let paths = removed_nulls(&asked, &completed);
-        if paths.is_empty() { Ok(completed) } else { Err(RefusedNulls { asked, paths }.into()) }
+        Ok(if paths.is_empty() {
+            AppliedObject::Complete(completed)
+        } else {
+            AppliedObject::Refused(RefusedNulls { asked, paths })
+        })
     }
 
     /// Returns the unions that are invalid in a state of the object.
@@ -178,17 +217,19 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     pub(super) fn review(&self, after: &Value) -> anyhow::Result<Review> {
         let text = self.new.written.to_string();
         let manifest = match self.way {
+            ApplyWay::Ssa if self.creates() => Some(AppliedManifest::Given(&text, ApplyMethod::ServerSide)),
             ApplyWay::Ssa => Some(AppliedManifest::ManagedBy(&self.manager)),
             ApplyWay::Csa => Some(AppliedManifest::Given(&text, ApplyMethod::ClientSide)),
             ApplyWay::Helm | ApplyWay::Merge | ApplyWay::Replace => None,
         };
-        self.kind.review(self.documents.new, &self.live, after, manifest)
+        self.kind.review(self.documents.new, self.live.as_ref(), after, manifest)
     }
 
     /// Returns the members that the new rendering does not set, and why they are in the live object.
     pub(super) fn left_behind(&self, invalid: &InvalidUnion<'_>) -> Vec<(String, MemberOrigin)> {
         let members = invalid.members.iter().filter(|name| invalid.blames(name) && !self.new.sets(invalid, name));
-        let origin = |name: &str| match (self.old.sets(invalid, name), self.documents.live) {
+        let is_old = |name: &str| self.old.as_ref().is_some_and(|old| old.sets(invalid, name));
+        let origin = |name: &str| match (is_old(name), self.documents.live) {
             (true, _) => MemberOrigin::OldRendering,
             (false, Some(_)) => MemberOrigin::LiveObject,
             (false, None) => MemberOrigin::Default,
