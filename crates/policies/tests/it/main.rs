@@ -9,6 +9,7 @@
 
 mod json_schema;
 mod names;
+mod rows;
 mod types;
 
 use fixtures::crds;
