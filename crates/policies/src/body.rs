@@ -29,7 +29,7 @@ pub(crate) struct PolicyBody<'g, 'u> {
 pub(crate) struct PolicyInputs<'g, 'u> {
     pub(crate) unions: Vec<PlacedUnion<'g, 'u>>,
     /// The unions that share their rows.
-    pub(crate) tables: Vec<Vec<PlacedUnion<'g, 'u>>>,
+    pub(crate) joined: Vec<Vec<PlacedUnion<'g, 'u>>>,
     pub(crate) root: Root<'u>,
     pub(crate) facts: PolicyFacts,
 }
@@ -53,12 +53,12 @@ impl<'g, 'u> PolicyInputs<'g, 'u> {
         if unions.is_empty() {
             return None;
         }
-        let tables = group::joined(&unions, facts.list_functions);
-        let facts = PolicyFacts { several: tables.len() > 1, ..facts };
+        let joined = group::joined(&unions, facts.list_functions);
+        let facts = PolicyFacts { several: joined.len() > 1, ..facts };
         let root = Root::new(owners, facts.purpose, variables);
         let evidence = ManifestNeeds::of(unions.iter().map(|(_, union)| *union), facts.purpose);
         let counts = manifests::counts(target);
-        manifests::add(facts.part, counts.as_deref(), evidence, &root.trunks, facts.list_functions, variables);
-        Some(Self { unions, tables, root, facts })
+        manifests::add(facts.part, counts.as_deref(), evidence, &root.fields, facts.list_functions, variables);
+        Some(Self { unions, joined, root, facts })
     }
 }

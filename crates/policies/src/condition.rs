@@ -5,7 +5,7 @@
 //! compares whole fields.
 
 use crate::cel::{fold, identifier, lists, singular, table, text, texts};
-use crate::group::{PlaceGroup, Step, trunk};
+use crate::group::{PlaceGroup, Step, leading_fields};
 use crate::members::{Algorithm, Members};
 use crate::root::Root;
 use crate::value::UserValue;
@@ -33,11 +33,11 @@ type Test<'p> = Box<dyn Fn(&UserValue) -> String + 'p>;
 
 /// The conditions of the unions of a policy, of which one has to be true.
 pub(crate) struct Conditions<'p> {
-    /// The fields to the roots of the ways.
-    trunks: Vec<Vec<&'p str>>,
+    /// The fields to the roots of the paths.
+    roots: Vec<Vec<&'p str>>,
     custom: bool,
     all: Vec<RequestCondition>,
-    /// Tests of objects: the name of the condition, and the ways to the objects.
+    /// Tests of objects: the name of the condition, and the paths to the objects.
     tests: Vec<(String, Vec<Vec<Step<'p>>>, Test<'p>)>,
     /// The outermost field, list or map of each union, which its condition is about.
     fields: BTreeSet<Vec<&'p str>>,
@@ -47,7 +47,7 @@ pub(crate) struct Conditions<'p> {
 impl<'p> Conditions<'p> {
     pub(crate) fn new(root: &Root<'p>, custom: bool) -> Self {
         Self {
-            trunks: root.trunks.clone(),
+            roots: root.fields.clone(),
             custom,
             all: Vec::new(),
             tests: Vec::new(),
@@ -63,7 +63,7 @@ impl<'p> Conditions<'p> {
         self.fields.extend(outermost.iter().cloned());
         let algorithm = Algorithm::of(members.union);
         self.deduces |= matches!(algorithm, Algorithm::Discriminated(_));
-        let single = group.single().filter(|_| group.typed && self.trunks.iter().all(Vec::is_empty));
+        let single = group.single().filter(|_| group.typed && self.roots.iter().all(Vec::is_empty));
         let single = single.filter(|_| members.ownerless().is_none());
         if let (Algorithm::Map(discriminator), Some(names)) = (algorithm, single) {
             let side = |object: &str| members.value_in(&UserValue::new(object).follow(&names), true, false);
@@ -84,7 +84,7 @@ impl<'p> Conditions<'p> {
                 (format!("a-member-without-its-{discriminator}"), Box::new(move |object| is_other(&members, object)))
             }
         };
-        self.tests.push((hyphenated(&name), group.ways.clone(), test));
+        self.tests.push((hyphenated(&name), group.paths.clone(), test));
     }
 
     /// Adds the condition of a union that is validated: what is around it changed.
@@ -105,9 +105,10 @@ impl<'p> Conditions<'p> {
 
     /// Returns the fields before the first list or map of the places; of one without a schema only the first.
     fn outermost(&self, group: &PlaceGroup<'p>) -> Vec<Vec<&'p str>> {
-        let fields = group.trunks().map(|names| names.into_iter().take(if group.typed { usize::MAX } else { 1 }));
+        let fields =
+            group.leading_fields().map(|names| names.into_iter().take(if group.typed { usize::MAX } else { 1 }));
         let fields: Vec<Vec<&str>> = fields.map(Iterator::collect).collect();
-        self.trunks.iter().flat_map(|trunk| fields.iter().map(|names| [&trunk[..], names].concat())).collect()
+        self.roots.iter().flat_map(|root| fields.iter().map(|names| [&root[..], names].concat())).collect()
     }
 
     fn add(&mut self, name: &str, expression: String) {
@@ -158,10 +159,10 @@ impl<'p> Conditions<'p> {
     }
 
     fn joined(self) -> Option<RequestCondition> {
-        let is_object = self.trunks.iter().all(Vec::is_empty);
+        let is_object = self.roots.iter().all(Vec::is_empty);
         let root = if is_object { "object" } else { "pod" };
         let tests: Vec<PlacedTest<'_, 'p>> =
-            self.tests.iter().flat_map(|(_, ways, test)| ways.iter().map(move |way| (&**way, test))).collect();
+            self.tests.iter().flat_map(|(_, paths, test)| paths.iter().map(move |steps| (&**steps, test))).collect();
         let expression = any_holds(&tests, &UserValue::new(root), root);
         let names = self.tests.iter().map(|(name, ..)| &**name).chain(self.all.iter().map(|it| &*it.name));
         let mut names: Vec<&str> = names.collect();
@@ -174,7 +175,7 @@ impl<'p> Conditions<'p> {
         let mut expressions: Vec<String> = self.all.iter().map(|condition| condition.expression.clone()).collect();
         if !is_object && !tests.is_empty() {
             let roots: Vec<String> =
-                self.trunks.iter().map(|trunk| UserValue::new("object").follow(trunk).item()).collect();
+                self.roots.iter().map(|fields| UserValue::new("object").follow(fields).item()).collect();
             let inner = expression.replace('\n', "\n  ");
             expressions.push(format!("[{}].exists(pod,\n  {inner})", roots.join(", ")));
         } else if !tests.is_empty() {
@@ -224,24 +225,24 @@ fn is_other(members: &Members<'_>, object: &UserValue) -> String {
     }
 }
 
-/// A test, and the rest of a way to its objects.
+/// A test, and the rest of the steps to its objects.
 type PlacedTest<'t, 'p> = (&'t [Step<'p>], &'t Test<'p>);
 
-/// Returns true if a test holds for an object at the end of its way.
+/// Returns true if a test holds for an object at the end of its steps.
 fn any_holds(tests: &[PlacedTest<'_, '_>], root: &UserValue, word: &str) -> String {
     let mut alternatives: Vec<String> = Vec::new();
     // A test of both the root and the items of its lists is written once: the root stands beside the items.
     let is_item = |(own, same): &PlacedTest<'_, '_>| {
-        let is_own = |(way, test): &PlacedTest<'_, '_>| {
-            std::ptr::eq(*test, *same) && matches!(way, [Step::AnyOf(_), Step::Items(_), rest @ ..] if rest == *own)
+        let is_own = |(steps, test): &PlacedTest<'_, '_>| {
+            std::ptr::eq(*test, *same) && matches!(steps, [Step::AnyOf(_), Step::Items(_), rest @ ..] if rest == *own)
         };
         tests.iter().any(is_own)
     };
     let (own, mut rest): (Vec<PlacedTest<'_, '_>>, Vec<_>) = tests.iter().copied().partition(is_item);
-    while let Some((way, test)) = rest.first().copied() {
-        let fields = trunk(way);
+    while let Some((steps, test)) = rest.first().copied() {
+        let fields = leading_fields(steps);
         let found = root.follow(&fields);
-        let Some(step) = way.get(fields.len()) else {
+        let Some(step) = steps.get(fields.len()) else {
             alternatives.push(test(&found));
             rest.remove(0);
             continue;
@@ -249,12 +250,12 @@ fn any_holds(tests: &[PlacedTest<'_, '_>], root: &UserValue, word: &str) -> Stri
         // Those of the same list are looked for together.
         let end = fields.len().saturating_add(1);
         let (alike, others): (Vec<_>, Vec<_>) =
-            rest.into_iter().partition(|(other, _)| other.get(..end) == way.get(..end));
+            rest.into_iter().partition(|(other, _)| other.get(..end) == steps.get(..end));
         let inside: Vec<PlacedTest<'_, '_>> =
-            alike.iter().map(|(way, test)| (way.get(end..).unwrap_or_default(), *test)).collect();
+            alike.iter().map(|(steps, test)| (steps.get(end..).unwrap_or_default(), *test)).collect();
         let with_root = fields.is_empty()
-            && inside.iter().any(|(way, test)| {
-                own.iter().any(|(own, same)| std::ptr::eq(*test, *same) && way.get(1..) == Some(*own))
+            && inside.iter().any(|(steps, test)| {
+                own.iter().any(|(own, same)| std::ptr::eq(*test, *same) && steps.get(1..) == Some(*own))
             });
         let word = fields.last().copied().unwrap_or(word);
         alternatives.push(any_of_items(step, &inside, (root, with_root), &found, word));
@@ -289,7 +290,7 @@ fn any_of_items(
             let fields = names.iter().map(|name| found.find(name).item());
             let list: Vec<String> = root.into_iter().chain(fields).collect();
             let word = if with_root { "parts".to_owned() } else { step.word().unwrap_or_else(|| word.to_owned()) };
-            let is_list = inside.iter().any(|(way, _)| matches!(way.first(), Some(Step::Items(_))));
+            let is_list = inside.iter().any(|(steps, _)| matches!(steps.first(), Some(Step::Items(_))));
             let item = if is_list { "list".to_owned() } else { item_of(&word) };
             (format!("[{}]", list.join(", ")), "", item, word)
         }
@@ -302,9 +303,9 @@ fn any_of_items(
     let begin = format!("{source}.exists({key}{item},");
     // A list in a list is looked for on the same line.
     if let Some((line, rest)) = inner.split_once('\n')
-        && let [(way, _), ..] = inside
+        && let [(steps, _), ..] = inside
         && matches!(step, Step::AnyOf(_))
-        && matches!(way.first(), Some(Step::Items(_)))
+        && matches!(steps.first(), Some(Step::Items(_)))
         && line.ends_with(',')
     {
         return format!("{begin} {line}\n{rest})");

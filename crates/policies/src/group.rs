@@ -5,7 +5,7 @@ use crate::members::Algorithm;
 use kube_unions_core::union::{ItemKey, Union, UnionPlace, UnionStep, have_same_unions};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A step on the way to several places at once.
+/// A step on the path to several places at once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step<'p> {
     Field(&'p str),
@@ -19,11 +19,11 @@ pub(crate) enum Step<'p> {
 /// Places whose objects have the same unions, for example those of the containers and of the init containers of a pod.
 #[derive(Debug, Clone)]
 pub(crate) struct PlaceGroup<'p> {
-    /// The steps to them, outermost first. Each way leads to at least one place, and never is one empty.
-    pub(crate) ways: Vec<Vec<Step<'p>>>,
+    /// The paths to them: steps, outermost first. There is at least one, and each leads to at least one place.
+    pub(crate) paths: Vec<Vec<Step<'p>>>,
     /// The unions, as one of the places has them.
     pub(crate) unions: &'p [Union],
-    /// True if the schema tells the types of everything on the ways.
+    /// True if the schema tells the types of everything on the paths.
     pub(crate) typed: bool,
     /// True if null may stand where an object is.
     pub(crate) nullable: bool,
@@ -39,20 +39,20 @@ impl<'p> PlaceGroup<'p> {
     pub(crate) fn of_places(places: &[UnionPlace<'p>], list_functions: bool) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for place in places {
-            let way: Vec<Step<'p>> = place.steps.iter().map(Step::of).collect();
+            let steps: Vec<Step<'p>> = place.steps.iter().map(Step::of).collect();
             // Nothing of a manifest belongs to an item without an identity.
-            let owned_at = place.owned_at.filter(|_| has_identity(&way));
+            let owned_at = place.owned_at.filter(|_| has_identity(&steps));
             // Where nothing is known of types, each place has its own guards.
             match groups
                 .iter_mut()
                 .find(|group| list_functions && place.typed && group.owned_at == owned_at && group.is_alike(place))
             {
                 Some(group) => {
-                    group.ways.push(way);
+                    group.paths.push(steps);
                     group.has_others |= place.has_others;
                 }
                 None => groups.push(Self {
-                    ways: vec![way],
+                    paths: vec![steps],
                     unions: place.unions,
                     typed: place.typed,
                     nullable: place.nullable,
@@ -63,15 +63,16 @@ impl<'p> PlaceGroup<'p> {
         }
         // A place is cleared before the places around it, so a group with a place around another one is split.
         let nests = |group: &Self| {
-            let lengths: BTreeSet<usize> = group.ways.iter().map(Vec::len).collect();
-            let mut others = groups.iter().flat_map(|other| &other.ways);
-            lengths.len() > 1 && others.any(|other| group.ways.iter().any(|way| way != other && meet(way, other)))
+            let lengths: BTreeSet<usize> = group.paths.iter().map(Vec::len).collect();
+            let mut others = groups.iter().flat_map(|other| &other.paths);
+            lengths.len() > 1
+                && others.any(|other| group.paths.iter().any(|steps| steps != other && meet(steps, other)))
         };
         let nested: Vec<bool> = groups.iter().map(nests).collect();
         let mut groups: Vec<Self> =
             groups.into_iter().zip(nested).flat_map(|(group, is_nested)| group.split(is_nested)).collect();
         for group in &mut groups {
-            group.join_ways();
+            group.join_paths();
         }
         groups
     }
@@ -82,10 +83,10 @@ impl<'p> PlaceGroup<'p> {
             return vec![self];
         }
         let mut of_depth: BTreeMap<usize, Vec<Vec<Step<'p>>>> = BTreeMap::new();
-        for way in self.ways {
-            of_depth.entry(way.len()).or_default().push(way);
+        for steps in self.paths {
+            of_depth.entry(steps.len()).or_default().push(steps);
         }
-        of_depth.into_values().map(|ways| Self { ways, ..self }).collect()
+        of_depth.into_values().map(|paths| Self { paths, ..self }).collect()
     }
 
     fn is_alike(&self, place: &UnionPlace<'p>) -> bool {
@@ -93,23 +94,23 @@ impl<'p> PlaceGroup<'p> {
             && self.nullable == place.nullable
             // The root has a policy's first words for itself.
             && !place.steps.is_empty()
-            && self.ways.iter().all(|way| !way.is_empty())
+            && self.paths.iter().all(|steps| !steps.is_empty())
             && self.has_identity() == has_identity(&place.steps.iter().map(Step::of).collect::<Vec<_>>())
             && have_same_unions(self.unions, place.unions)
     }
 
-    /// Joins ways that differ in one field.
-    fn join_ways(&mut self) {
-        let longest = self.ways.iter().map(Vec::len).max().unwrap_or_default();
+    /// Joins paths that differ in one field.
+    fn join_paths(&mut self) {
+        let longest = self.paths.iter().map(Vec::len).max().unwrap_or_default();
         for position in (0..longest).rev() {
             let mut joined: BTreeMap<Vec<Step<'p>>, Vec<&'p str>> = BTreeMap::new();
             let mut order = Vec::new();
-            for way in std::mem::take(&mut self.ways) {
-                let Some(Step::Field(name)) = way.get(position) else {
-                    order.push(way);
+            for steps in std::mem::take(&mut self.paths) {
+                let Some(Step::Field(name)) = steps.get(position) else {
+                    order.push(steps);
                     continue;
                 };
-                let mut others = way.clone();
+                let mut others = steps.clone();
                 if let Some(step) = others.get_mut(position) {
                     *step = Step::AnyOf(Vec::new());
                 }
@@ -119,61 +120,61 @@ impl<'p> PlaceGroup<'p> {
                 }
                 names.push(name);
             }
-            for mut way in order {
-                if let Some(names) = joined.remove(&way)
-                    && let Some(step) = way.get_mut(position)
+            for mut steps in order {
+                if let Some(names) = joined.remove(&steps)
+                    && let Some(step) = steps.get_mut(position)
                 {
                     *step = match &names[..] {
                         [name] => Step::Field(name),
                         _ => Step::AnyOf(names),
                     };
                 }
-                self.ways.push(way);
+                self.paths.push(steps);
             }
         }
     }
 
-    /// Returns the only way to a single object.
+    /// Returns the only path to a single object: fields.
     pub(crate) fn single(&self) -> Option<Vec<&'p str>> {
-        let [way] = &self.ways[..] else { return None };
-        way.iter().map(Step::field).collect()
+        let [steps] = &self.paths[..] else { return None };
+        steps.iter().map(Step::field).collect()
     }
 
     /// Returns true if an object can be recognised after a change: it is in no list without keys.
     pub(crate) fn has_identity(&self) -> bool {
-        self.ways.iter().all(|way| has_identity(way))
+        self.paths.iter().all(|steps| has_identity(steps))
     }
 
     /// Returns true if the objects are values of maps, or of several fields, which have no order.
     pub(crate) fn is_unordered(&self) -> bool {
         let has_no_order = |step: &Step<'_>| matches!(step, Step::Values | Step::AnyOf(_));
-        self.ways.len() > 1 || self.ways.iter().flatten().any(has_no_order)
+        self.paths.len() > 1 || self.paths.iter().flatten().any(has_no_order)
     }
 
     /// Returns the number of fields that every object has, because they identify it in its list.
     pub(crate) fn keys(&self) -> usize {
-        let of_way = |way: &Vec<Step<'p>>| if let Some(Step::Items(keys)) = way.last() { keys.len() } else { 0 };
-        self.ways.iter().map(of_way).min().unwrap_or_default()
+        let of_path = |steps: &Vec<Step<'p>>| if let Some(Step::Items(keys)) = steps.last() { keys.len() } else { 0 };
+        self.paths.iter().map(of_path).min().unwrap_or_default()
     }
 
     pub(crate) fn depth(&self) -> usize {
-        self.ways.iter().map(Vec::len).max().unwrap_or_default()
+        self.paths.iter().map(Vec::len).max().unwrap_or_default()
     }
 
-    /// Returns the fields that lead to all places of each way, before its first list, map or choice of fields.
-    pub(crate) fn trunks(&self) -> impl Iterator<Item = Vec<&'p str>> + '_ {
-        self.ways.iter().map(|way| trunk(way))
+    /// Returns the fields at the beginning of each path, before its first list, map or choice of fields.
+    pub(crate) fn leading_fields(&self) -> impl Iterator<Item = Vec<&'p str>> + '_ {
+        self.paths.iter().map(|steps| leading_fields(steps))
     }
 
     /// Returns a word for the places: the last field, or the last word that several fields have in common.
     pub(crate) fn word(&self) -> String {
-        let word = |way: &Vec<Step<'p>>| way.iter().rev().find_map(Step::word);
-        self.ways.iter().find_map(word).unwrap_or_default()
+        let word = |steps: &Vec<Step<'p>>| steps.iter().rev().find_map(Step::word);
+        self.paths.iter().find_map(word).unwrap_or_default()
     }
 
     /// Describes the places as a path: `spec.{containers,initContainers}[*].env[*]`.
-    pub(crate) fn path(&self) -> String {
-        let paths: Vec<String> = self.ways.iter().map(|way| path(way)).collect();
+    pub(crate) fn text_path(&self) -> String {
+        let paths: Vec<String> = self.paths.iter().map(|steps| text_path(steps)).collect();
         paths.join(" and ")
     }
 }
@@ -186,15 +187,15 @@ pub(crate) type PlacedUnion<'g, 'p> = (&'g PlaceGroup<'p>, &'p Union);
 /// The order of the others and of the joined ones stays. An API server without functions for lists needs each alone.
 pub(crate) fn joined<'g, 'p>(unions: &[PlacedUnion<'g, 'p>], list_functions: bool) -> Vec<Vec<PlacedUnion<'g, 'p>>> {
     let is_joined = |(group, union): &PlacedUnion<'_, '_>| {
-        let is_below = group.ways.iter().all(|way| !way.is_empty());
+        let is_below = group.paths.iter().all(|steps| !steps.is_empty());
         let can_be_row = group.typed && is_below && group.has_identity();
         let is_plain = !union.is_required() && !union.has_groups() && union.ownerless().next().is_none();
         can_be_row && Algorithm::of(union) == Algorithm::Undiscriminated && is_plain
     };
     let (alike, others): (Vec<_>, Vec<_>) = unions.iter().copied().partition(is_joined);
     let nests = |(one, _): &PlacedUnion<'_, 'p>| {
-        let mut others = alike.iter().flat_map(|(other, _)| &other.ways);
-        others.any(|other| one.ways.iter().any(|way| meet(way, other)))
+        let mut others = alike.iter().flat_map(|(other, _)| &other.paths);
+        others.any(|other| one.paths.iter().any(|steps| meet(steps, other)))
     };
     let actions = |(_, union): &PlacedUnion<'_, '_>| union.actions();
     if !list_functions
@@ -207,23 +208,23 @@ pub(crate) fn joined<'g, 'p>(unions: &[PlacedUnion<'g, 'p>], list_functions: boo
     std::iter::once(alike).chain(others.into_iter().map(|union| vec![union])).collect()
 }
 
-/// Returns the fields at the beginning of a way.
-pub(crate) fn trunk<'p>(way: &[Step<'p>]) -> Vec<&'p str> {
-    way.iter().map_while(Step::field).collect()
+/// Returns the fields at the beginning of a path.
+pub(crate) fn leading_fields<'p>(steps: &[Step<'p>]) -> Vec<&'p str> {
+    steps.iter().map_while(Step::field).collect()
 }
 
-/// Returns true if one way may lead through the end of the other one.
+/// Returns true if one path may lead through the end of the other one.
 fn meet<'p>(one: &[Step<'p>], other: &[Step<'p>]) -> bool {
     one.iter().zip(other).all(|(one, other)| one.meets(other))
 }
 
-fn has_identity(way: &[Step<'_>]) -> bool {
-    !way.iter().any(|step| matches!(step, Step::Items(keys) if keys.is_empty()))
+fn has_identity(steps: &[Step<'_>]) -> bool {
+    !steps.iter().any(|step| matches!(step, Step::Items(keys) if keys.is_empty()))
 }
 
-fn path(way: &[Step<'_>]) -> String {
+fn text_path(steps: &[Step<'_>]) -> String {
     let mut path = String::new();
-    for step in way {
+    for step in steps {
         let dot = if path.is_empty() { "" } else { "." };
         match step {
             Step::Field(name) => path.extend([format!("{dot}{name}")]),
@@ -298,7 +299,7 @@ mod tests {
         .unwrap();
         let plan = kube_unions_core::union::compile(&schema, true).plan;
         let groups = PlaceGroup::of_places(&plan.places(Part::Main), true);
-        groups.iter().map(|group| (group.path(), group.unions.len())).collect()
+        groups.iter().map(|group| (group.text_path(), group.unions.len())).collect()
     }
 
     fn union(members: [&str; 2]) -> Value {

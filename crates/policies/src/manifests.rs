@@ -1,4 +1,4 @@
-//! The variables of a policy with what manifests set, and the way to an object in them.
+//! The variables of a policy with what manifests set, and the path to an object in them.
 
 use crate::cel::{text, texts};
 use crate::members::Algorithm;
@@ -52,12 +52,12 @@ impl ManifestNeeds {
 }
 
 /// Adds the variables of the manifests of a request for a part of an object. `counts` is the condition of the version of an `entry` that
-/// counts, `trunks` are the fields to the root of the policy's ways, of which one leads to it.
+/// counts, `roots` are the fields to the root of the policy's paths, of which one leads to it.
 pub(crate) fn add(
     part: Part,
     counts: Option<&str>,
     evidence: ManifestNeeds,
-    trunks: &[Vec<&str>],
+    roots: &[Vec<&str>],
     list_functions: bool,
     variables: &mut Variables,
 ) {
@@ -84,9 +84,9 @@ pub(crate) fn add(
              is what its writer has set otherwise",
         ),
     };
-    let fields: Vec<UserValue> = trunks
+    let fields: Vec<UserValue> = roots
         .iter()
-        .map(|trunk| trunk.iter().fold("entry.?fieldsV1".to_owned(), |fields, name| fields + &field_step(name)))
+        .map(|root| root.iter().fold("entry.?fieldsV1".to_owned(), |fields, name| fields + &field_step(name)))
         .map(UserValue::optional)
         .collect();
     let counts = counts.map(|counts| format!("{counts} && ")).unwrap_or_default();

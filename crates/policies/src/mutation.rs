@@ -33,9 +33,9 @@ pub(crate) fn compile<'g, 'u>(
     for (group, union) in &inputs.unions {
         conditions.of_mutation(group, union);
     }
-    for table in &inputs.tables {
+    for alike in &inputs.joined {
         let suspects = |members: &Members<'_>, set: &str, value: &str| Some(suspects(members, set, value));
-        let objects = UnionObjects::new(table, &inputs.root, inputs.facts, suspects, &mut variables);
+        let objects = UnionObjects::new(alike, &inputs.root, inputs.facts, suspects, &mut variables);
         let Some(mut objects) = objects else { continue };
         if let Some(residue) = objects.take_residue(&mut variables) {
             cleared.push(objects.collect(&objects.removals(&residue)));

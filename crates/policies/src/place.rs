@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | `path` | the JSON Pointer of the object | mutation |
 //! | `at` | its path for people | validation |
-//! | `key` | the keys of the list items and maps on the way to it, as a text | rows whose old object is searched |
+//! | `key` | the keys of the list items and maps on the path to it, as a text | rows whose old object is searched |
 //! | `set`, and the name of the discriminator | the members that are set, and the value | both |
 //! | `nonNull` | the members that are not null | mutation, where members can have values without an owner |
 //! | `old` | the row of the old object, empty if there was none | rows whose old object is looked up |
@@ -270,7 +270,7 @@ fn rows<'p>(
     let (first, others) = builders.split_first()?;
     let ObjectsBuilder { facts, members, .. } = first;
     let identified = first.group.has_identity();
-    let in_lists = builders.iter().any(|it| it.group.ways.iter().flatten().any(|step| matches!(step, Step::Items(_))));
+    let in_lists = builders.iter().any(|it| it.group.paths.iter().flatten().any(|step| matches!(step, Step::Items(_))));
     let by_key = identified && (facts.custom && first.group.typed || !in_lists);
     let word = first.group.word();
     let name = if !others.is_empty() {
@@ -376,51 +376,51 @@ fn rows_of_side(
     old: Option<&str>,
     variables: &mut Variables,
 ) -> String {
-    let ways = builders.iter().map(|it| it.group.ways.len()).sum::<usize>();
+    let paths = builders.iter().map(|it| it.group.paths.len()).sum::<usize>();
     let [prefix, comment] = match old {
         None => ["old", if by_key { "by the keys of the items" } else { "" }],
         Some(_) => [""; 2],
     };
     let mut lists = Vec::new();
     for builder in builders {
-        for way in &builder.group.ways {
-            // Rows of different ways have different keys.
-            let key = if ways > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
+        for steps in &builder.group.paths {
+            // Rows of different paths have different keys.
+            let key = if paths > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
             let (object, side) = match old {
-                None => (&builder.root.was, Side::Old { is_map: by_key && ways == 1 && collections(way) == 1 }),
+                None => (&builder.root.was, Side::Old { is_map: by_key && paths == 1 && collections(steps) == 1 }),
                 Some(old) => (&builder.root.now, Side::New { lookup: by_key.then_some(old) }),
             };
-            let list = builder.rows_of(builder.walk(object), way, &key, side);
+            let list = builder.rows_of(builder.walk(object), steps, &key, side);
             let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
-            lists.push(if ways > 1 { variables.add(&camel(&[prefix, name]), &list, "") } else { list });
+            lists.push(if paths > 1 { variables.add(&camel(&[prefix, name]), &list, "") } else { list });
         }
     }
     let mut list = lists.join(" + ");
-    let is_deep = |it: &ObjectsBuilder<'_, '_>| it.group.ways.iter().any(|way| collections(way) > 1);
-    if old.is_none() && by_key && (ways > 1 || builders.iter().any(is_deep)) {
-        let source = if ways > 1 { format!("({list})") } else { list };
+    let is_deep = |it: &ObjectsBuilder<'_, '_>| it.group.paths.iter().any(|steps| collections(steps) > 1);
+    if old.is_none() && by_key && (paths > 1 || builders.iter().any(is_deep)) {
+        let source = if paths > 1 { format!("({list})") } else { list };
         list = format!("{source}\n  .transformMapEntry(i, old, {{string(old.key): old}})");
     }
-    let place = if ways > 1 { "all" } else { "" };
+    let place = if paths > 1 { "all" } else { "" };
     let [table, word] = words;
     variables.add(&camel(&[prefix, place, table, word]), &list, comment)
 }
 
 /// Adds the variable of the rows of now and of before, a list of two lists. `words` name it.
 fn both_rows(builders: &[ObjectsBuilder<'_, '_>], name: &str, words: &[&str; 2], variables: &mut Variables) -> String {
-    let ways = builders.iter().map(|it| it.group.ways.len()).sum::<usize>();
+    let paths = builders.iter().map(|it| it.group.paths.len()).sum::<usize>();
     let mut lists = Vec::new();
     for builder in builders {
-        for way in &builder.group.ways {
-            // Rows of different ways have different keys.
-            let tag = if ways > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
+        for steps in &builder.group.paths {
+            // Rows of different paths have different keys.
+            let tag = if paths > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
             // A row of an object that is owned as a whole has no field set to go on in.
             let goes_on = builder.group.owned_at.is_none();
-            let outer = outermost(way).filter(|outer| goes_on && is_shared(builders, outer));
+            let outer = outermost(steps).filter(|outer| goes_on && is_shared(builders, outer));
             let parents = outer.map(|outer| builder.parents(outer, variables));
-            let list = builder.rows_of_both(way, &tag, parents.as_ref());
+            let list = builder.rows_of_both(steps, &tag, parents.as_ref());
             let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
-            lists.push(if ways > 1 { variables.add(name, &list, "") } else { list });
+            lists.push(if paths > 1 { variables.add(name, &list, "") } else { list });
         }
     }
     let [table, word] = words;
@@ -434,16 +434,16 @@ fn both_rows(builders: &[ObjectsBuilder<'_, '_>], name: &str, words: &[&str; 2],
     variables.add(&camel(&[place, table, word]), &list, "a row for each, now and before")
 }
 
-/// Returns the beginning of a way up to its first list, if it goes on.
-fn outermost<'w, 'p>(way: &'w [Step<'p>]) -> Option<&'w [Step<'p>]> {
-    let end = way.iter().position(|step| matches!(step, Step::Items(_)))?.checked_add(1)?;
-    way.get(..end).filter(|outer| outer.len() < way.len())
+/// Returns the beginning of a path up to its first list, if it goes on.
+fn outermost<'w, 'p>(steps: &'w [Step<'p>]) -> Option<&'w [Step<'p>]> {
+    let end = steps.iter().position(|step| matches!(step, Step::Items(_)))?.checked_add(1)?;
+    steps.get(..end).filter(|outer| outer.len() < steps.len())
 }
 
-/// Returns true if several groups have ways that go on from the same objects.
+/// Returns true if several groups have paths that go on from the same objects.
 fn is_shared(builders: &[ObjectsBuilder<'_, '_>], outer: &[Step<'_>]) -> bool {
     let goes_on = |it: &&ObjectsBuilder<'_, '_>| {
-        it.group.typed && it.group.ways.iter().any(|way| way.len() > outer.len() && way.starts_with(outer))
+        it.group.typed && it.group.paths.iter().any(|steps| steps.len() > outer.len() && steps.starts_with(outer))
     };
     builders.iter().filter(goes_on).count() > 1
 }

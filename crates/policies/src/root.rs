@@ -1,4 +1,4 @@
-//! Where the ways to unions begin: at the object, or at a part of it that several kinds have in common.
+//! Where the paths to unions begin: at the object, or at a part of it that several kinds have in common.
 
 use crate::cel::{pointer, table, text};
 use crate::value::UserValue;
@@ -15,11 +15,11 @@ pub(crate) enum Purpose {
 /// A kind that has the part, and the fields that lead to it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PodOwner<'p> {
-    pub(crate) trunk: Vec<&'p str>,
+    pub(crate) fields: Vec<&'p str>,
     pub(crate) kind: &'p str,
 }
 
-/// The object in which the ways of a policy begin, as expressions.
+/// The object in which the paths of a policy begin, as expressions.
 #[derive(Debug)]
 pub(crate) struct Root<'p> {
     pub(crate) now: UserValue,
@@ -31,7 +31,7 @@ pub(crate) struct Root<'p> {
     /// The beginning of paths, unless they begin at the object.
     pub(crate) path: Option<String>,
     /// The fields that may lead to it. Those that are tried first come first.
-    pub(crate) trunks: Vec<Vec<&'p str>>,
+    pub(crate) fields: Vec<Vec<&'p str>>,
 }
 
 impl<'p> Root<'p> {
@@ -39,29 +39,29 @@ impl<'p> Root<'p> {
     pub(crate) fn new(owners: &[PodOwner<'p>], purpose: Purpose, variables: &mut Variables) -> Self {
         let mut kinds: BTreeMap<Vec<&'p str>, Vec<&'p str>> = BTreeMap::new();
         for owner in owners {
-            kinds.entry(owner.trunk.clone()).or_default().push(owner.kind);
+            kinds.entry(owner.fields.clone()).or_default().push(owner.kind);
         }
-        let trunks: Vec<Vec<&str>> = kinds.keys().cloned().collect();
+        let roots: Vec<Vec<&str>> = kinds.keys().cloned().collect();
         // The fields of most kinds need no condition.
-        let Some(common) = trunks.iter().max_by_key(|trunk| kinds.get(*trunk).map_or(0, Vec::len)).cloned() else {
+        let Some(common) = roots.iter().max_by_key(|root| kinds.get(*root).map_or(0, Vec::len)).cloned() else {
             return Self {
                 now: UserValue::new("object"),
                 was: UserValue::new("oldObject"),
                 both: "[object, oldObject]".to_owned(),
                 word: "o",
                 path: None,
-                trunks: vec![Vec::new()],
+                fields: vec![Vec::new()],
             };
         };
         kinds.remove(&common);
-        let path = |trunk: &[&str]| match purpose {
-            Purpose::Mutation => trunk.iter().map(|name| pointer(name)).collect(),
-            Purpose::Validation => trunk.join("."),
+        let path = |root: &[&str]| match purpose {
+            Purpose::Mutation => root.iter().map(|name| pointer(name)).collect(),
+            Purpose::Validation => root.join("."),
         };
-        let others = kinds.iter().flat_map(|(trunk, kinds)| kinds.iter().map(|kind| (*kind, path(trunk))));
+        let others = kinds.iter().flat_map(|(root, kinds)| kinds.iter().map(|kind| (*kind, path(root))));
         let path = format!("{}[?object.kind].orValue({})", table(others), text(&path(&common)));
         // A built-in kind has only one of these fields.
-        let places: Vec<UserValue> = trunks.iter().map(|trunk| UserValue::new("o").follow(trunk)).collect();
+        let places: Vec<UserValue> = roots.iter().map(|root| UserValue::new("o").follow(root)).collect();
         let pods = format!("[object, oldObject].map(o, {})", UserValue::first_of(&places).or("{}").text());
         let both = variables.add("pods", &pods, "the specification of the pods, now and before");
         Self {
@@ -70,7 +70,7 @@ impl<'p> Root<'p> {
             was: UserValue::new(format!("{both}[1]")),
             both,
             word: "pod",
-            trunks,
+            fields: roots,
         }
     }
 }

@@ -26,8 +26,8 @@ pub(crate) struct PolicyFacts {
 /// The rows of objects in which there are several groups of unions.
 #[derive(Debug)]
 pub(crate) struct ParentRows<'p> {
-    /// The way to them.
-    pub(crate) way: Vec<Step<'p>>,
+    /// The path to them.
+    pub(crate) steps: Vec<Step<'p>>,
     /// Their variable: a list of two lists.
     all: String,
     /// The name of one of them.
@@ -83,7 +83,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         format!("{is_map} && [{}].all(v, v == null || type(v) == {kind})", value.text())
     }
 
-    /// Returns the way from the root.
+    /// Returns the path from the root.
     pub(crate) fn walk(&self, object: &UserValue) -> RowWalk<'p> {
         let mut walk = RowWalk::new(self.root, object, self.facts.purpose);
         walk.owned_at = self.group.owned_at;
@@ -112,43 +112,43 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         }
     }
 
-    /// Returns the rows of the places on a way now and before: a list of two lists. `parents`: the rows of the objects around them.
-    pub(crate) fn rows_of_both(&self, way: &[Step<'p>], tag: &str, parents: Option<&ParentRows<'p>>) -> String {
+    /// Returns the rows of the places at the end of a path now and before: a list of two lists. `parents`: the rows of the objects around them.
+    pub(crate) fn rows_of_both(&self, steps: &[Step<'p>], tag: &str, parents: Option<&ParentRows<'p>>) -> String {
         let Root { both, word, .. } = self.root;
-        let (walk, way) = match parents {
-            None => (self.walk(&UserValue::new(*word)), way),
+        let (walk, steps) = match parents {
+            None => (self.walk(&UserValue::new(*word)), steps),
             Some(parents) => {
-                let rest = way.get(parents.way.len()..).unwrap_or_default();
+                let rest = steps.get(parents.steps.len()..).unwrap_or_default();
                 (RowWalk::below(self.root, &parents.item, self.facts.purpose), rest)
             }
         };
-        let rows = self.rows_of(walk, way, tag, Side::New { lookup: None }).replace('\n', "\n  ");
+        let rows = self.rows_of(walk, steps, tag, Side::New { lookup: None }).replace('\n', "\n  ");
         match parents {
             None => format!("{both}.map({word},\n  {rows})"),
             Some(ParentRows { all, item, .. }) => format!("{all}.map(rows, rows.map({item},\n  {rows}).flatten())"),
         }
     }
 
-    /// Adds the variable of the rows of the objects at the end of a way, now and before, from which other ways go on.
-    pub(crate) fn parents(&self, way: &[Step<'p>], variables: &mut Variables) -> ParentRows<'p> {
+    /// Adds the variable of the rows of the objects at the end of a path, now and before, from which other paths go on.
+    pub(crate) fn parents(&self, steps: &[Step<'p>], variables: &mut Variables) -> ParentRows<'p> {
         let Root { both, word, .. } = self.root;
         let mut walk = RowWalk::new(self.root, &UserValue::new(*word), self.facts.purpose);
-        let (code, depth, _) = walk.descend(way, false, true);
+        let (code, depth, _) = walk.descend(steps, false, true);
         let row = walk.row(&"  ".repeat(depth));
         let flatten = if depth > 1 { ".flatten()" } else { "" };
         let rows = format!("{both}.map({word},\n  {code}{row}{}{flatten})", ")".repeat(depth));
-        let name = way.iter().rev().find_map(Step::word).unwrap_or_default();
+        let name = steps.iter().rev().find_map(Step::word).unwrap_or_default();
         let item = walk.object.text().to_owned();
         let all = variables.add(&name, &rows, &format!("those of each {word}, with what manifests set in them"));
-        ParentRows { way: way.to_vec(), all, item }
+        ParentRows { steps: steps.to_vec(), all, item }
     }
 
-    /// Returns the rows of the places on a way. `tag` begins their keys.
-    pub(crate) fn rows_of(&self, mut walk: RowWalk<'p>, way: &[Step<'p>], tag: &str, side: Side<'_>) -> String {
+    /// Returns the rows of the places at the end of a path. `tag` begins their keys.
+    pub(crate) fn rows_of(&self, mut walk: RowWalk<'p>, steps: &[Step<'p>], tag: &str, side: Side<'_>) -> String {
         let typed = self.group.typed;
         walk.begin.splice(..0, (!tag.is_empty()).then(|| tag.to_owned()));
         let is_map = matches!(side, Side::Old { is_map: true });
-        let (mut code, depth, has_entries) = walk.descend(way, is_map, typed);
+        let (mut code, depth, has_entries) = walk.descend(steps, is_map, typed);
         let object = walk.object();
         let claimed = walk.steps_claimed();
         if !typed {

@@ -123,7 +123,7 @@ impl<'p> PodTemplates<'p> {
     /// Returns true if a place of a kind is in one of these templates.
     pub(crate) fn contain(&self, target: &PolicyTarget<'_>, place: &UnionPlace<'_>) -> bool {
         let mut owners = self.owners.iter().filter(|(owner, _)| owner.gvk == target.gvk);
-        owners.any(|(_, owner)| trunk_of(place).as_ref() == Some(&owner.trunk))
+        owners.any(|(_, owner)| pod_fields(place).as_ref() == Some(&owner.fields))
     }
 }
 
@@ -138,19 +138,19 @@ fn can_share(target: &PolicyTarget<'_>) -> bool {
 /// Returns the pod template of a kind, and its unions.
 fn template_of<'p>(target: &'p PolicyTarget<'p>) -> Option<(PodOwner<'p>, Vec<UnionPlace<'p>>)> {
     let places = target.plan.places(Part::Main);
-    let trunk = places.iter().find_map(trunk_of)?;
-    let inside = places.into_iter().filter(|place| trunk_of(place).as_ref() == Some(&trunk));
+    let fields = places.iter().find_map(pod_fields)?;
+    let inside = places.into_iter().filter(|place| pod_fields(place).as_ref() == Some(&fields));
     let inside = inside.map(|place| {
-        let steps = place.steps.get(trunk.len()..).unwrap_or_default().to_vec();
+        let steps = place.steps.get(fields.len()..).unwrap_or_default().to_vec();
         // No built-in type has its template in an object that is owned as a whole.
-        let owned_at = place.owned_at.and_then(|steps| steps.checked_sub(trunk.len()));
+        let owned_at = place.owned_at.and_then(|steps| steps.checked_sub(fields.len()));
         UnionPlace { steps, owned_at, ..place }
     });
-    Some((PodOwner { kind: &target.gvk.kind, trunk: trunk.clone() }, inside.collect()))
+    Some((PodOwner { kind: &target.gvk.kind, fields: fields.clone() }, inside.collect()))
 }
 
 /// Returns the fields to the specification of the pods, if a place is in it.
-fn trunk_of<'p>(place: &UnionPlace<'p>) -> Option<Vec<&'p str>> {
+fn pod_fields<'p>(place: &UnionPlace<'p>) -> Option<Vec<&'p str>> {
     let fields: Vec<&str> = place
         .steps
         .iter()

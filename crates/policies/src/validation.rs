@@ -50,8 +50,8 @@ pub(crate) fn compile<'g, 'u>(
     for (group, union) in unions {
         conditions.of_validation(group, union);
     }
-    for table in &inputs.tables {
-        let objects = UnionObjects::new(table, &inputs.root, inputs.facts, |_, _, _| None, &mut variables);
+    for alike in &inputs.joined {
+        let objects = UnionObjects::new(alike, &inputs.root, inputs.facts, |_, _, _| None, &mut variables);
         let Some(objects) = objects else { continue };
         let union = objects.members.union;
         let Some((wanted, suffix)) = wanted(union) else { continue };

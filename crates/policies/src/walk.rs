@@ -1,4 +1,4 @@
-//! The way from the root to the objects of a place, as expressions.
+//! The path from the root to the objects of a place, as expressions.
 
 use crate::cel::{self, concat, pointer, printable, text, token};
 use crate::group::Step;
@@ -8,11 +8,11 @@ use crate::value::UserValue;
 use kube_unions_core::union::ItemKey;
 
 /// Returns the number of steps that lead to several objects.
-pub(crate) fn collections(way: &[Step<'_>]) -> usize {
-    way.iter().filter(|step| !matches!(step, Step::Field(_))).count()
+pub(crate) fn collections(steps: &[Step<'_>]) -> usize {
+    steps.iter().filter(|step| !matches!(step, Step::Field(_))).count()
 }
 
-/// Returns the type of an item into which the next step of a way goes.
+/// Returns the type of an item into which the next step of a path goes.
 pub(crate) fn kind_of(next: &[Step<'_>]) -> &'static str {
     if matches!(next.first(), Some(Step::Items(_))) { "list" } else { "map" }
 }
@@ -66,14 +66,14 @@ impl<'p> RowWalk<'p> {
         }
     }
 
-    /// Returns the way that goes on from a row that [`row`](Self::row) has made.
+    /// Returns the path that goes on from a row that [`row`](Self::row) has made.
     pub(crate) fn below(root: &Root<'p>, row: &str, purpose: Purpose) -> Self {
         let (path, begin) = (vec![format!("{row}.path")], vec![format!("{row}.key")]);
         let manifests = format!("{row}.manifests");
         Self { path, begin, manifests, ..Self::new(root, &UserValue::new(format!("{row}.object")), purpose) }
     }
 
-    /// Returns a row for the object that was entered last, from which other ways go on.
+    /// Returns a row for the object that was entered last, from which other paths go on.
     pub(crate) fn row(&self, indent: &str) -> String {
         let steps = self.steps_claimed();
         let fields = [
@@ -88,16 +88,16 @@ impl<'p> RowWalk<'p> {
         format!("{{\n{indent}  {}\n{indent}}}", fields.join(&format!(",\n{indent}  ")))
     }
 
-    /// Steps into all lists, maps and choices of fields of a way. `is_map`: what is innermost is made a map by key. Returns the calls that
+    /// Steps into all lists, maps and choices of fields of a path. `is_map`: what is innermost is made a map by key. Returns the calls that
     /// lead to the objects, to which the row of an object and the closing parentheses are missing, their number, and true if the
     /// innermost one wants an entry of a map: a key and a row.
-    pub(crate) fn descend(&mut self, way: &[Step<'p>], is_map: bool, typed: bool) -> (String, usize, bool) {
+    pub(crate) fn descend(&mut self, steps: &[Step<'p>], is_map: bool, typed: bool) -> (String, usize, bool) {
         let mut code = String::new();
         let (mut depth, mut lists) = (0_usize, 0_usize);
         let mut names: Vec<String> = Vec::new();
         let mut has_entries = false;
-        for (position, step) in way.iter().enumerate() {
-            let next = way.get(position.saturating_add(1)..).unwrap_or_default();
+        for (position, step) in steps.iter().enumerate() {
+            let next = steps.get(position.saturating_add(1)..).unwrap_or_default();
             let mut item = match step {
                 Step::Field(name) => {
                     self.fields.push(FieldRef::Named(name));

@@ -218,7 +218,7 @@ pub(crate) fn head(whose: &str, does: &str, unions: &[(&PlaceGroup<'_>, &Union)]
 }
 
 fn describe(group: &PlaceGroup<'_>, union: &Union) -> Vec<String> {
-    let path = group.path();
+    let path = group.text_path();
     let place = if path.is_empty() { "the object" } else { &path };
     let groups: Vec<Vec<&str>> =
         if union.form() == Form::List { union.groups().map(Iterator::collect).collect() } else { Vec::new() };
