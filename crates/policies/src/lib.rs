@@ -3,6 +3,7 @@
 mod body;
 mod cel;
 mod claims;
+mod comprehension;
 mod condition;
 mod group;
 mod manifests;

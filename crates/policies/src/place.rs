@@ -26,7 +26,7 @@ use crate::root::{Purpose, Root};
 use crate::rows::{ObjectsBuilder, PolicyFacts, Side};
 use crate::value::UserValue;
 use crate::variables::{Variables, camel};
-use crate::walk::{FieldRef, collections};
+use crate::walk::collections;
 use kube_unions_core::union::{Part, Union};
 
 /// The objects of a place with one of its unions. The expressions are about one object.
@@ -239,10 +239,11 @@ fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Varia
     let (is_there, had) =
         if names.is_empty() { (None, "oldObject != null".to_owned()) } else { (Some(there(&now)), there(&was)) };
     let mut walk = it.walk(&now);
-    walk.fields.extend(names.iter().map(|name| FieldRef::Named(name)));
+    for name in names {
+        walk.enter_field(name);
+    }
     let nested = !it.facts.list_functions;
-    let claims = manifests::at(&walk.manifests, &walk.steps_claimed(), it.owned_fields().as_deref(), nested);
-    let claims = variables.add(&name("claims"), &claims, manifests::COMMENT);
+    let claims = variables.add(&name("claims"), &it.claims(&walk, nested), manifests::COMMENT);
     UnionObjects {
         members: it.members.clone(),
         set,
@@ -387,8 +388,9 @@ fn rows_of_side(
             // Rows of different paths have different keys.
             let key = if paths > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
             let (object, side) = match old {
-                None => (&builder.root.was, Side::Old { is_map: by_key && paths == 1 && collections(steps) == 1 }),
-                Some(old) => (&builder.root.now, Side::New { lookup: by_key.then_some(old) }),
+                None if by_key && paths == 1 && collections(steps) == 1 => (&builder.root.was, Side::OldMap),
+                None => (&builder.root.was, Side::OldList),
+                Some(old) => (&builder.root.now, if by_key { Side::NewBeside(old) } else { Side::New }),
             };
             let list = builder.rows_of(builder.walk(object), steps, &key, side);
             let name = if builder.prefix.is_empty() { name } else { &builder.prefix };

@@ -1,13 +1,14 @@
 //! The rows of the places of a union, as expressions.
 
 use crate::cel;
+use crate::comprehension::row_of;
 use crate::group::{PlaceGroup, Step};
 use crate::manifests;
 use crate::members::Members;
 use crate::root::{Purpose, Root};
 use crate::value::UserValue;
 use crate::variables::Variables;
-use crate::walk::{FieldRef, RowWalk};
+use crate::walk::RowWalk;
 use kube_unions_core::union::Part;
 
 /// The facts about a policy that decide how its objects are read.
@@ -27,20 +28,24 @@ pub(crate) struct PolicyFacts {
 #[derive(Debug)]
 pub(crate) struct ParentRows<'p> {
     /// The path to them.
-    pub(crate) steps: Vec<Step<'p>>,
+    steps: Vec<Step<'p>>,
     /// Their variable: a list of two lists.
     all: String,
     /// The name of one of them.
     item: String,
 }
 
-/// The objects that rows are about.
-#[derive(Debug, Clone, Copy)]
+/// The rows of one side of a write, by how an old row is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side<'l> {
-    /// `is_map`: the rows are a map by key, otherwise a list.
-    Old { is_map: bool },
-    /// `lookup`: the variable of the old rows, if they are a map by key.
-    New { lookup: Option<&'l str> },
+    /// The old rows, a list that is searched.
+    OldList,
+    /// The old rows, a map by key.
+    OldMap,
+    /// The new rows, for which a list is searched. The old ones may be written like them.
+    New,
+    /// The new rows, each with its old one from this map.
+    NewBeside(&'l str),
 }
 
 /// Builds the expressions about the objects of a union.
@@ -83,15 +88,20 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         format!("{is_map} && [{}].all(v, v == null || type(v) == {kind})", value.text())
     }
 
-    /// Returns the path from the root.
-    pub(crate) fn walk(&self, object: &UserValue) -> RowWalk<'p> {
-        let mut walk = RowWalk::new(self.root, object, self.facts.purpose);
-        walk.owned_at = self.group.owned_at;
+    /// Returns the walk from a root.
+    pub(crate) fn walk(&self, root: &UserValue) -> RowWalk<'p> {
+        let mut walk = RowWalk::new(self.root, root, self.facts.purpose);
+        (walk.typed, walk.owned_at) = (self.group.typed, self.group.owned_at);
         walk
     }
 
+    /// Returns the fields that manifests set in the object at the end of a walk. `nested`: a list of lists.
+    pub(crate) fn claims(&self, walk: &RowWalk<'p>, nested: bool) -> String {
+        manifests::at(&walk.manifests, &walk.in_field_set(), self.owned_fields().as_deref(), nested)
+    }
+
     /// Returns the fields of the union as field sets name them, if what is around it is owned as a whole.
-    pub(crate) fn owned_fields(&self) -> Option<String> {
+    fn owned_fields(&self) -> Option<String> {
         self.group.owned_at?;
         let union = self.members.union;
         let names = union.discriminator().into_iter().chain(union.members()).map(|name| format!("f:{name}"));
@@ -112,94 +122,62 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         }
     }
 
-    /// Returns the rows of the places at the end of a path now and before: a list of two lists. `parents`: the rows of the objects around them.
-    pub(crate) fn rows_of_both(&self, steps: &[Step<'p>], tag: &str, parents: Option<&ParentRows<'p>>) -> String {
-        let Root { both, word, .. } = self.root;
-        let (walk, steps) = match parents {
-            None => (self.walk(&UserValue::new(*word)), steps),
-            Some(parents) => {
-                let rest = steps.get(parents.steps.len()..).unwrap_or_default();
-                (RowWalk::below(self.root, &parents.item, self.facts.purpose), rest)
-            }
-        };
-        let rows = self.rows_of(walk, steps, tag, Side::New { lookup: None }).replace('\n', "\n  ");
-        match parents {
-            None => format!("{both}.map({word},\n  {rows})"),
-            Some(ParentRows { all, item, .. }) => format!("{all}.map(rows, rows.map({item},\n  {rows}).flatten())"),
-        }
-    }
-
     /// Adds the variable of the rows of the objects at the end of a path, now and before, from which other paths go on.
     pub(crate) fn parents(&self, steps: &[Step<'p>], variables: &mut Variables) -> ParentRows<'p> {
         let Root { both, word, .. } = self.root;
-        let mut walk = RowWalk::new(self.root, &UserValue::new(*word), self.facts.purpose);
-        let (code, depth, _) = walk.descend(steps, false, true);
-        let row = walk.row(&"  ".repeat(depth));
-        let flatten = if depth > 1 { ".flatten()" } else { "" };
-        let rows = format!("{both}.map({word},\n  {code}{row}{}{flatten})", ")".repeat(depth));
+        let mut walk = self.walk(&UserValue::new(*word));
+        let comprehension = walk.descend(steps, false);
+        let rows = format!("{both}.map({word},\n  {})", comprehension.of(&walk.row(comprehension.depth())));
         let name = steps.iter().rev().find_map(Step::word).unwrap_or_default();
-        let item = walk.object.text().to_owned();
         let all = variables.add(&name, &rows, &format!("those of each {word}, with what manifests set in them"));
-        ParentRows { steps: steps.to_vec(), all, item }
+        ParentRows { steps: steps.to_vec(), all, item: walk.item().to_owned() }
+    }
+
+    /// Returns the rows of the places at the end of a path, now and before: a list of two lists. `parents`: the rows of the objects around
+    /// them.
+    pub(crate) fn rows_of_both(&self, steps: &[Step<'p>], tag: &str, parents: Option<&ParentRows<'p>>) -> String {
+        let indented = |rows: String| rows.replace('\n', "\n  ");
+        match parents {
+            None => {
+                let Root { both, word, .. } = self.root;
+                let rows = self.rows_of(self.walk(&UserValue::new(*word)), steps, tag, Side::New);
+                format!("{both}.map({word},\n  {})", indented(rows))
+            }
+            Some(ParentRows { steps: outer, all, item }) => {
+                let walk = RowWalk::below(self.root, item, self.facts.purpose);
+                let rows = self.rows_of(walk, steps.get(outer.len()..).unwrap_or_default(), tag, Side::New);
+                format!("{all}.map(rows, rows.map({item},\n  {}).flatten())", indented(rows))
+            }
+        }
     }
 
     /// Returns the rows of the places at the end of a path. `tag` begins their keys.
     pub(crate) fn rows_of(&self, mut walk: RowWalk<'p>, steps: &[Step<'p>], tag: &str, side: Side<'_>) -> String {
-        let typed = self.group.typed;
-        walk.begin.splice(..0, (!tag.is_empty()).then(|| tag.to_owned()));
-        let is_map = matches!(side, Side::Old { is_map: true });
-        let (mut code, depth, has_entries) = walk.descend(steps, is_map, typed);
+        walk.tag(tag);
+        let mut comprehension = walk.descend(steps, side == Side::OldMap);
+        comprehension.condition = if self.group.typed {
+            walk.is_there(self.group.nullable)
+        } else {
+            Some(self.is_judged(&walk.object().or("null")))
+        };
+        comprehension.of(&row_of(&self.fields_of_row(&walk, side), comprehension.depth().saturating_sub(1)))
+    }
+
+    fn fields_of_row(&self, walk: &RowWalk<'p>, side: Side<'_>) -> Vec<String> {
         let object = walk.object();
-        let claimed = walk.steps_claimed();
-        if !typed {
-            code.extend([format!("{}, ", self.is_judged(&object.or("null")))]);
-        } else if !walk.fields.is_empty() {
-            let is_there = match &walk.fields[..] {
-                [FieldRef::AnyOf(..)] if self.group.nullable => format!("{} && {} != null", walk.has(), object.text()),
-                _ if self.group.nullable => object.is_not_null(),
-                _ => walk.has(),
-            };
-            let end = if depth == 0 { " ? [" } else { ", " };
-            code.extend([format!("{is_there}{end}")]);
-        }
-        let mut fields: Vec<String> = Vec::new();
-        let key = walk.key();
-        if let Side::New { .. } = side {
-            fields.push(format!("\"{}\": dyn({})", self.path_field(), walk.path()));
-        }
-        if matches!(side, Side::New { lookup: None } | Side::Old { is_map: false }) {
-            fields.push(format!("\"key\": dyn({key})"));
-        }
-        if !self.discriminator().is_empty() {
-            fields.push(format!("\"{}\": dyn({})", self.value_field(), self.value(&object)));
-        }
-        fields.push(format!("\"set\": dyn({})", self.members.set_in(&object)));
-        if let Side::New { lookup } = side {
-            if self.sees_nulls() {
-                fields.push(format!("\"nonNull\": dyn({})", self.members.non_null_in(&object)));
-            }
-            if let Some(old) = lookup {
-                fields.push(format!("\"old\": dyn({old}[?{key}].orValue({{}}))"));
-            }
-            if self.group.has_identity() {
-                fields.push(format!(
-                    "\"claims\": dyn({})",
-                    manifests::at(&walk.manifests, &claimed, self.owned_fields().as_deref(), false)
-                ));
-            }
-        }
-        let indent = "  ".repeat(depth.max(1));
-        let outer = indent.get(2..).unwrap_or_default();
-        let row = format!("{{\n{indent}{}\n{outer}}}", fields.join(&format!(",\n{indent}")));
-        if depth == 0 {
-            return format!("({code}{row}] : [])");
-        }
-        code.extend([if has_entries { format!("{{{key}: {row}}})") } else { format!("{row})") }]);
-        code.push_str(&")".repeat(depth.saturating_sub(1)));
-        match depth {
-            0 | 1 => code,
-            2 => code + ".flatten()",
-            depth => format!("{code}.flatten({})", depth.saturating_sub(1)),
-        }
+        let is_new = matches!(side, Side::New | Side::NewBeside(_));
+        let is_searched = matches!(side, Side::New | Side::OldList);
+        let old = if let Side::NewBeside(old) = side { Some(old) } else { None };
+        let field = |name: &str, value: String| format!("\"{name}\": dyn({value})");
+        let fields = [
+            is_new.then(|| field(self.path_field(), walk.path())),
+            is_searched.then(|| field("key", walk.key())),
+            (!self.discriminator().is_empty()).then(|| field(&self.value_field(), self.value(&object))),
+            Some(field("set", self.members.set_in(&object))),
+            (is_new && self.sees_nulls()).then(|| field("nonNull", self.members.non_null_in(&object))),
+            old.map(|old| field("old", format!("{old}[?{}].orValue({{}})", walk.key()))),
+            (is_new && self.group.has_identity()).then(|| field("claims", self.claims(walk, false))),
+        ];
+        fields.into_iter().flatten().collect()
     }
 }
