@@ -74,8 +74,9 @@ impl Comprehension {
     }
 }
 
-/// Returns a row with these fields, so deep in calls.
-pub(crate) fn row_of(fields: &[String], depth: usize) -> String {
+/// Returns a row with these fields, which are expressions. It is so deep in calls.
+pub(crate) fn row_of<'n>(fields: impl IntoIterator<Item = (&'n str, String)>, depth: usize) -> String {
     let indent = "  ".repeat(depth);
-    format!("{{\n{indent}  {}\n{indent}}}", fields.join(&format!(",\n{indent}  ")))
+    let fields = fields.into_iter().map(|(name, value)| format!("{indent}  \"{name}\": dyn({value})"));
+    format!("{{\n{}\n{indent}}}", fields.collect::<Vec<_>>().join(",\n"))
 }

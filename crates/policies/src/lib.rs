@@ -11,6 +11,7 @@ mod members;
 mod mutation;
 mod names;
 mod object;
+mod old_row;
 mod options;
 mod place;
 mod policy;

@@ -15,18 +15,17 @@
 //! | `old` | the row of the old object, empty if there was none | rows whose old object is looked up |
 //! | `claims` | the fields that manifests set in it, see [`claims`](crate::claims) | both |
 //!
-//! Old objects are found as in the webhook: by field, by map key, and by the keys of list items. Where the API server keeps these keys
-//! unique, the old rows are a map by `key`. Elsewhere a key may occur twice and counts only if it does not, so each row is searched.
+//! Old objects are found as in the webhook: by field, by map key, and by the keys of list items. [`OldRow`] says how a row finds its own.
 
-use crate::cel::{concat, singular, text};
-use crate::group::{PlaceGroup, PlacedUnion, Step};
+use crate::cel::{concat, text};
+use crate::group::{PlaceGroup, PlacedUnion};
 use crate::manifests;
 use crate::members::{Algorithm, Members};
+use crate::old_row::{OldRow, RowsBuilder};
 use crate::root::{Purpose, Root};
-use crate::rows::{ObjectsBuilder, PolicyFacts, Side};
+use crate::rows::{ObjectsBuilder, PolicyFacts};
 use crate::value::UserValue;
 use crate::variables::{Variables, camel};
-use crate::walk::collections;
 use kube_unions_core::union::{Part, Union};
 
 /// The objects of a place with one of its unions. The expressions are about one object.
@@ -59,6 +58,7 @@ pub(crate) struct UnionObjects<'p> {
     prefix: String,
 }
 
+/// The rows of several objects.
 #[derive(Debug)]
 struct Rows {
     /// The variable of the rows.
@@ -69,47 +69,113 @@ struct Rows {
     value: String,
     /// The variable of the old rows.
     old: String,
-    /// True if the old rows are a map.
-    by_key: bool,
-    /// True if an object has an old one, with the same keys.
-    identified: bool,
+    old_row: OldRow,
 }
 
 impl<'p> UnionObjects<'p> {
-    /// Adds the variables of a group of places.
+    /// Adds the variables of unions that are treated alike.
     ///
-    /// `suspects` returns the condition of objects in which something may be to do, for the expressions of their members that are set and
+    /// `candidates` returns the condition of objects in which something may be to do, for the expressions of their members that are set and
     /// of their value. Of many objects, the others are left out.
     pub(crate) fn new(
         unions: &[PlacedUnion<'_, 'p>],
         root: &Root<'p>,
         facts: PolicyFacts,
-        suspects: impl Fn(&Members<'_>, &str, &str) -> Option<String>,
+        candidates: impl Fn(&Members<'_>, &str, &str) -> Option<String>,
         variables: &mut Variables,
     ) -> Option<Self> {
-        let one = match unions {
-            [(group, union)] => Some(name_of(group, union)),
-            _ => None,
+        let several = facts.several || unions.len() > 1;
+        let builders = unions.iter().map(|(group, union)| {
+            let prefix = if several { name_of(group, union) } else { String::new() };
+            let members = Members::new(union, &prefix, group.typed, variables);
+            ObjectsBuilder { group, members, root, facts, prefix }
+        });
+        let builders: Vec<ObjectsBuilder<'_, 'p>> = builders.collect();
+        match (&builders[..], builders.first()?.group.single()) {
+            ([builder], Some(names)) => Some(Self::single(builder, &names, variables)),
+            (builders, _) => Self::several(builders, candidates, variables),
+        }
+    }
+
+    /// Adds the variables of a single object, at the end of fields.
+    fn single(it: &ObjectsBuilder<'_, 'p>, names: &[&'p str], variables: &mut Variables) -> Self {
+        let prefix = &*it.prefix;
+        let now = it.object_at(names, &it.root.now, &[prefix, "object"], variables);
+        let was = it.object_at(names, &it.root.was, &[prefix, "old", "object"], variables);
+        let is_there = |object: &UserValue| if it.group.nullable { object.is_not_null() } else { object.is_there() };
+        let mut read = |is_inline: bool, words: &[&str], expression: String| {
+            if is_inline { expression } else { variables.add(&camel(words), &expression, "") }
         };
-        let prefix = one.filter(|_| facts.several).unwrap_or_default();
-        let builders: Vec<ObjectsBuilder<'_, 'p>> = unions
-            .iter()
-            .map(|(group, union)| {
-                let prefix = if unions.len() > 1 { name_of(group, union) } else { prefix.clone() };
-                ObjectsBuilder {
-                    members: Members::new(union, &prefix, group.typed, variables),
-                    group,
-                    root,
-                    facts,
-                    prefix,
-                }
-            })
-            .collect();
-        let objects = match (&builders[..], builders.first()?.group.single()) {
-            ([builder], Some(names)) => single(builder, &names, variables),
-            _ => rows(&builders, suspects, variables)?,
-        };
-        Some(Self { prefix, ..objects })
+        // Where the discriminator decides, the normalisation reads these once.
+        let is_read_once = it.facts.purpose == Purpose::Mutation
+            && matches!(Algorithm::of(it.members.union), Algorithm::Map(_))
+            && it.members.ownerless().is_none();
+        let set = read(is_read_once, &[prefix, "set"], it.members.set_in(&now));
+        let non_null = it.sees_nulls().then(|| read(false, &[prefix, "nonNull"], it.members.non_null_in(&now)));
+        let old_set = read(false, &[prefix, "old", "set"], it.members.set_in(&was));
+        let word = it.discriminator();
+        let value = read(word.is_empty(), &[prefix, word], it.value(&now));
+        let old_value = read(word.is_empty() || is_read_once, &[prefix, "old", word], it.value(&was));
+        let mut walk = it.walk(&now);
+        for name in names {
+            walk.enter_field(name);
+        }
+        let has_nested_claims = !it.facts.list_functions;
+        let claims = it.claims(&walk, has_nested_claims);
+        Self {
+            members: it.members.clone(),
+            set,
+            non_null,
+            value,
+            is_there: (!names.is_empty()).then(|| is_there(&now)),
+            had: if names.is_empty() { "oldObject != null".to_owned() } else { is_there(&was) },
+            old_set,
+            old_value,
+            claims: Some(variables.add(&camel(&[prefix, "claims"]), &claims, manifests::COMMENT)),
+            has_nested_claims,
+            path: walk.path(),
+            part: it.facts.part,
+            rows: None,
+            prefix: it.prefix.clone(),
+        }
+    }
+
+    /// Adds the variables of the rows of several objects. Returns `None` without places.
+    fn several(
+        builders: &[ObjectsBuilder<'_, 'p>],
+        candidates: impl Fn(&Members<'_>, &str, &str) -> Option<String>,
+        variables: &mut Variables,
+    ) -> Option<Self> {
+        let rows = RowsBuilder::new(builders, candidates)?;
+        let lists = rows.lists(variables);
+        let all = rows.candidates(&lists, variables);
+        let old = rows.old(&all, &lists, variables);
+        let RowsBuilder { first, item, old_row, .. } = &rows;
+        let has_identity = first.group.has_identity();
+        let value = first.value_field();
+        let has_value = !first.discriminator().is_empty();
+        Some(Self {
+            // Names that need escapes decide how all are written.
+            members: builders
+                .iter()
+                .map(|it| &it.members)
+                .find(|it| it.needs_escapes())
+                .unwrap_or(&first.members)
+                .clone(),
+            set: format!("{item}.set"),
+            non_null: first.sees_nulls().then(|| format!("{item}.nonNull")),
+            value: if has_value { format!("{item}.{value}") } else { "\"\"".to_owned() },
+            is_there: None,
+            had: old_row.is_there(&old),
+            old_set: old_row.field(&old, "set", "[]"),
+            old_value: old_row.field(&old, &value, "\"\""),
+            claims: has_identity.then(|| format!("{item}.claims")),
+            has_nested_claims: false,
+            path: format!("{item}.{}", first.path_field()),
+            part: first.facts.part,
+            prefix: rows.prefix.to_owned(),
+            rows: Some(Rows { all, item: item.clone(), value, old: lists.old, old_row: *old_row }),
+        })
     }
 
     /// Defines a thing that each object has. Returns the expression of that of one object.
@@ -159,15 +225,16 @@ impl<'p> UnionObjects<'p> {
 
     /// Returns true if an object with the same choice stood there before.
     pub(crate) fn is_unchanged(&self) -> String {
-        let value = self.members.union.discriminator().map(|_| format!("{} == {} && ", self.old_value, self.value));
-        let same = format!("{}{} == {}", value.unwrap_or_default(), self.old_set, self.set);
+        let Self { set, value, had, old_set, old_value, .. } = self;
+        let has_value = self.members.union.discriminator().is_some();
+        let same_value = |old: &str| if has_value { format!("{old} == {value} && ") } else { String::new() };
         match &self.rows {
-            Some(Rows { by_key: false, old, item, value, .. }) => {
-                let value = self.members.union.discriminator().map(|_| format!("old.{value} == {} && ", self.value));
-                let value = value.unwrap_or_default();
-                format!("{old}.exists(old, old.key == {item}.key && {value}old.set == {})", self.set)
+            // Any old row with the same keys counts, also that of a list without keys.
+            Some(Rows { old_row, old, item, value, .. }) if *old_row != OldRow::ByKey => {
+                let same_value = same_value(&format!("old.{value}"));
+                format!("{old}.exists(old, old.key == {item}.key && {same_value}old.set == {set})")
             }
-            _ => format!("{} && {same}", self.had),
+            _ => format!("{had} && {}{old_set} == {set}", same_value(old_value)),
         }
     }
 
@@ -178,7 +245,7 @@ impl<'p> UnionObjects<'p> {
 
     /// Returns true if an object can have an old one: it is in no list without keys.
     pub(crate) fn has_identity(&self) -> bool {
-        self.rows.as_ref().is_none_or(|rows| rows.identified)
+        self.rows.as_ref().is_none_or(|rows| rows.old_row != OldRow::Unknown)
     }
 
     /// Returns the pointer to the member `m`.
@@ -203,251 +270,6 @@ impl<'p> UnionObjects<'p> {
         let words = if self.path == "\"\"" { words.trim_start_matches(": ") } else { words };
         vec![self.path.clone(), text(words)]
     }
-}
-
-/// Adds the variables of a single object.
-fn single<'p>(it: &ObjectsBuilder<'_, 'p>, names: &[&str], variables: &mut Variables) -> UnionObjects<'p> {
-    let name = |word: &str| camel(&[&it.prefix, word]);
-    let old_name = |word: &str| camel(&[&it.prefix, "old", word]);
-    let comment = "the object, in a list of at most one: the schema does not say what stands there";
-    let mut here = |root: &UserValue, name: String| {
-        if it.group.typed {
-            return root.follow(names);
-        }
-        let found = format!("{}.filter(o, {})", root.guarded(names), it.is_judged(&UserValue::new("o")));
-        UserValue::optional(format!("{}[?0]", variables.add(&name, &found, comment)))
-    };
-    let now = here(&it.root.now, name("object"));
-    let was = here(&it.root.was, old_name("object"));
-    // Where the discriminator decides, the normalisation reads these once.
-    let is_read_once = it.facts.purpose == Purpose::Mutation
-        && matches!(Algorithm::of(it.members.union), Algorithm::Map(_))
-        && it.members.ownerless().is_none();
-    let set = it.members.set_in(&now);
-    let set = if is_read_once { set } else { variables.add(&name("set"), &set, "") };
-    let non_null = it.sees_nulls().then(|| variables.add(&name("nonNull"), &it.members.non_null_in(&now), ""));
-    let old_set = variables.add(&old_name("set"), &it.members.set_in(&was), "");
-    let (value, old_value) = if it.discriminator().is_empty() {
-        ("\"\"".to_owned(), "\"\"".to_owned())
-    } else {
-        let word = it.discriminator();
-        let value = variables.add(&name(word), &it.value(&now), "");
-        let was = it.value(&was);
-        (value, if is_read_once { was } else { variables.add(&old_name(word), &was, "") })
-    };
-    let there = |object: &UserValue| if it.group.nullable { object.is_not_null() } else { object.is_there() };
-    let (is_there, had) =
-        if names.is_empty() { (None, "oldObject != null".to_owned()) } else { (Some(there(&now)), there(&was)) };
-    let mut walk = it.walk(&now);
-    for name in names {
-        walk.enter_field(name);
-    }
-    let nested = !it.facts.list_functions;
-    let claims = variables.add(&name("claims"), &it.claims(&walk, nested), manifests::COMMENT);
-    UnionObjects {
-        members: it.members.clone(),
-        set,
-        non_null,
-        value,
-        is_there,
-        had,
-        old_set,
-        old_value,
-        claims: Some(claims),
-        has_nested_claims: nested,
-        path: walk.path(),
-        part: it.facts.part,
-        rows: None,
-        prefix: String::new(),
-    }
-}
-
-/// Adds the variables of the rows of several objects. Returns `None` without places.
-fn rows<'p>(
-    builders: &[ObjectsBuilder<'_, 'p>],
-    suspects: impl Fn(&Members<'_>, &str, &str) -> Option<String>,
-    variables: &mut Variables,
-) -> Option<UnionObjects<'p>> {
-    let (first, others) = builders.split_first()?;
-    let ObjectsBuilder { facts, members, .. } = first;
-    let identified = first.group.has_identity();
-    let in_lists = builders.iter().any(|it| it.group.paths.iter().flatten().any(|step| matches!(step, Step::Items(_))));
-    let by_key = identified && (facts.custom && first.group.typed || !in_lists);
-    let word = first.group.word();
-    let name = if !others.is_empty() {
-        "unions"
-    } else if word.is_empty() {
-        "items"
-    } else {
-        &word
-    };
-    let word = members.union.discriminator().filter(|_| facts.several).unwrap_or_default();
-    let table = if others.is_empty() && facts.several { &*first.prefix } else { name };
-    // Where the old row of a row is searched, one expression reads the objects of now and of before.
-    let are_fields = builders.iter().all(|it| it.group.single().is_some());
-    let paired = identified && (!by_key || are_fields);
-    let by_key = by_key && !paired;
-    let both = paired.then(|| both_rows(builders, name, &[table, word], variables));
-    let (rows, old) = if let Some(both) = &both {
-        (format!("{both}[0]"), format!("{both}[1]"))
-    } else {
-        let old = rows_of_side(builders, name, &[table, word], by_key, None, variables);
-        (rows_of_side(builders, name, &[table, word], by_key, Some(&old), variables), old)
-    };
-    let item = singular(name);
-    let value = first.value_field();
-    let is_in_both = both.as_ref().map(|both| {
-        // Keys that are missing make an empty text.
-        let has_key = if first.group.typed { String::new() } else { format!("{item}.key != \"\" && ") };
-        format!("{has_key}{both}.all(rows, rows.exists_one(other, other.key == {item}.key))")
-    });
-    let prefix = if others.is_empty() { &*first.prefix } else { "" };
-    // An object that was not there before has nothing to clear, but its discriminator may be deduced.
-    let clears_only = !matches!(Algorithm::of(members.union), Algorithm::Discriminated(_));
-    let condition = suspects(members, &format!("{item}.set"), &format!("{item}.{value}"));
-    let is_sure = paired && clears_only && condition.is_some();
-    let all = condition.map_or_else(
-        || rows.clone(),
-        |condition| {
-            let (condition, comment) = match is_in_both.as_ref().filter(|_| is_sure) {
-                Some(is_in_both) => (
-                    format!("{condition} && {is_in_both}"),
-                    "those that may be changed; what has their keys was there once before",
-                ),
-                None => (condition, "those in which something may be wrong"),
-            };
-            let filtered = format!("{rows}.filter({item}, {condition})");
-            variables.add(&camel(&[prefix, word, "suspects"]), &filtered, comment)
-        },
-    );
-    let old_row = if by_key {
-        format!("{item}.old")
-    } else if let Some(is_in_both) = &is_in_both {
-        let found = format!("{old}.filter(old, old.key == {item}.key)[0]");
-        let (found, comment) = if is_sure {
-            (found, "for each: the old one")
-        } else {
-            let found = format!("{is_in_both}\n  ? {found} : {{}}");
-            (found, "for each: the old one with the same keys, if these occur once")
-        };
-        let each = format!("{all}.map({item}, {found})");
-        format!("{}[i]", variables.add(&camel(&[prefix, word, "before"]), &each, comment))
-    } else {
-        String::new()
-    };
-    let had = match identified {
-        _ if is_sure => "true".to_owned(),
-        true => format!("\"set\" in {old_row}"),
-        false => "false".to_owned(),
-    };
-    let of_old = |field: &str, default: &str| {
-        if is_sure {
-            format!("{old_row}.{field}")
-        } else if identified {
-            format!("{old_row}.?{field}.orValue({default})")
-        } else {
-            default.to_owned()
-        }
-    };
-    Some(UnionObjects {
-        members: builders.iter().map(|it| &it.members).find(|it| it.needs_escapes()).unwrap_or(members).clone(),
-        set: format!("{item}.set"),
-        non_null: first.sees_nulls().then(|| format!("{item}.nonNull")),
-        value: if first.discriminator().is_empty() { "\"\"".to_owned() } else { format!("{item}.{value}") },
-        is_there: None,
-        had,
-        old_set: of_old("set", "[]"),
-        old_value: of_old(&value, "\"\""),
-        claims: identified.then(|| format!("{item}.claims")),
-        has_nested_claims: false,
-        path: format!("{item}.{}", first.path_field()),
-        part: facts.part,
-        rows: Some(Rows { all, item, value, old, by_key, identified }),
-        prefix: String::new(),
-    })
-}
-
-/// Adds the variable of the rows of one side: the old ones, or the new ones beside `old`, the variable of the old ones. `words` name it.
-/// `by_key`: the old ones are looked up in a map.
-fn rows_of_side(
-    builders: &[ObjectsBuilder<'_, '_>],
-    name: &str,
-    words: &[&str; 2],
-    by_key: bool,
-    old: Option<&str>,
-    variables: &mut Variables,
-) -> String {
-    let paths = builders.iter().map(|it| it.group.paths.len()).sum::<usize>();
-    let [prefix, comment] = match old {
-        None => ["old", if by_key { "by the keys of the items" } else { "" }],
-        Some(_) => [""; 2],
-    };
-    let mut lists = Vec::new();
-    for builder in builders {
-        for steps in &builder.group.paths {
-            // Rows of different paths have different keys.
-            let key = if paths > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
-            let (object, side) = match old {
-                None if by_key && paths == 1 && collections(steps) == 1 => (&builder.root.was, Side::OldMap),
-                None => (&builder.root.was, Side::OldList),
-                Some(old) => (&builder.root.now, if by_key { Side::NewBeside(old) } else { Side::New }),
-            };
-            let list = builder.rows_of(builder.walk(object), steps, &key, side);
-            let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
-            lists.push(if paths > 1 { variables.add(&camel(&[prefix, name]), &list, "") } else { list });
-        }
-    }
-    let mut list = lists.join(" + ");
-    let is_deep = |it: &ObjectsBuilder<'_, '_>| it.group.paths.iter().any(|steps| collections(steps) > 1);
-    if old.is_none() && by_key && (paths > 1 || builders.iter().any(is_deep)) {
-        let source = if paths > 1 { format!("({list})") } else { list };
-        list = format!("{source}\n  .transformMapEntry(i, old, {{string(old.key): old}})");
-    }
-    let place = if paths > 1 { "all" } else { "" };
-    let [table, word] = words;
-    variables.add(&camel(&[prefix, place, table, word]), &list, comment)
-}
-
-/// Adds the variable of the rows of now and of before, a list of two lists. `words` name it.
-fn both_rows(builders: &[ObjectsBuilder<'_, '_>], name: &str, words: &[&str; 2], variables: &mut Variables) -> String {
-    let paths = builders.iter().map(|it| it.group.paths.len()).sum::<usize>();
-    let mut lists = Vec::new();
-    for builder in builders {
-        for steps in &builder.group.paths {
-            // Rows of different paths have different keys.
-            let tag = if paths > 1 { format!("\"{}/\"", lists.len()) } else { String::new() };
-            // A row of an object that is owned as a whole has no field set to go on in.
-            let goes_on = builder.group.owned_at.is_none();
-            let outer = outermost(steps).filter(|outer| goes_on && is_shared(builders, outer));
-            let parents = outer.map(|outer| builder.parents(outer, variables));
-            let list = builder.rows_of_both(steps, &tag, parents.as_ref());
-            let name = if builder.prefix.is_empty() { name } else { &builder.prefix };
-            lists.push(if paths > 1 { variables.add(name, &list, "") } else { list });
-        }
-    }
-    let [table, word] = words;
-    let (place, list) = match &lists[..] {
-        [list] => ("", list.clone()),
-        lists => {
-            let sum: Vec<String> = lists.iter().map(|list| format!("{list}[i]")).collect();
-            ("all", format!("[0, 1].map(i, {})", sum.join(" + ")))
-        }
-    };
-    variables.add(&camel(&[place, table, word]), &list, "a row for each, now and before")
-}
-
-/// Returns the beginning of a path up to its first list, if it goes on.
-fn outermost<'w, 'p>(steps: &'w [Step<'p>]) -> Option<&'w [Step<'p>]> {
-    let end = steps.iter().position(|step| matches!(step, Step::Items(_)))?.checked_add(1)?;
-    steps.get(..end).filter(|outer| outer.len() < steps.len())
-}
-
-/// Returns true if several groups have paths that go on from the same objects.
-fn is_shared(builders: &[ObjectsBuilder<'_, '_>], outer: &[Step<'_>]) -> bool {
-    let goes_on = |it: &&ObjectsBuilder<'_, '_>| {
-        it.group.typed && it.group.paths.iter().any(|steps| steps.len() > outer.len() && steps.starts_with(outer))
-    };
-    builders.iter().filter(goes_on).count() > 1
 }
 
 /// Returns a readable name for the variables of a union.

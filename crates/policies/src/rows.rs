@@ -7,7 +7,7 @@ use crate::manifests;
 use crate::members::Members;
 use crate::root::{Purpose, Root};
 use crate::value::UserValue;
-use crate::variables::Variables;
+use crate::variables::{Variables, camel};
 use crate::walk::RowWalk;
 use kube_unions_core::union::Part;
 
@@ -24,28 +24,18 @@ pub(crate) struct PolicyFacts {
     pub(crate) several: bool,
 }
 
-/// The rows of objects in which there are several groups of unions.
-#[derive(Debug)]
-pub(crate) struct ParentRows<'p> {
-    /// The path to them.
-    steps: Vec<Step<'p>>,
-    /// Their variable: a list of two lists.
-    all: String,
-    /// The name of one of them.
-    item: String,
-}
-
-/// The rows of one side of a write, by how an old row is found.
+/// The rows of one side of a write, by how a row finds its old one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side<'l> {
-    /// The old rows, a list that is searched.
+    /// Now and before, a list of two lists.
+    Both,
+    /// Before, a list.
     OldList,
-    /// The old rows, a map by key.
+    /// Before, a map by key.
     OldMap,
-    /// The new rows, for which a list is searched. The old ones may be written like them.
-    New,
-    /// The new rows, each with its old one from this map.
-    NewBeside(&'l str),
+    Now,
+    /// Now, each with its old one from this map.
+    NowBeside(&'l str),
 }
 
 /// Builds the expressions about the objects of a union.
@@ -95,9 +85,25 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         walk
     }
 
+    /// Returns the single object at the end of fields. One of a type that nobody knows has a variable, whose name has these words.
+    pub(crate) fn object_at(
+        &self,
+        names: &[&str],
+        root: &UserValue,
+        words: &[&str],
+        variables: &mut Variables,
+    ) -> UserValue {
+        if self.group.typed {
+            return root.follow(names);
+        }
+        let found = format!("{}.filter(o, {})", root.guarded(names), self.is_judged(&UserValue::new("o")));
+        let comment = "the object, in a list of at most one: the schema does not say what stands there";
+        UserValue::optional(format!("{}[?0]", variables.add(&camel(words), &found, comment)))
+    }
+
     /// Returns the fields that manifests set in the object at the end of a walk. `nested`: a list of lists.
     pub(crate) fn claims(&self, walk: &RowWalk<'p>, nested: bool) -> String {
-        manifests::at(&walk.manifests, &walk.in_field_set(), self.owned_fields().as_deref(), nested)
+        manifests::at(&walk.manifests, &walk.field_set(), self.owned_fields().as_deref(), nested)
     }
 
     /// Returns the fields of the union as field sets name them, if what is around it is owned as a whole.
@@ -122,37 +128,40 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         }
     }
 
-    /// Adds the variable of the rows of the objects at the end of a path, now and before, from which other paths go on.
-    pub(crate) fn parents(&self, steps: &[Step<'p>], variables: &mut Variables) -> ParentRows<'p> {
+    /// Returns the rows of the places at the end of a path, now and before. `outer`: the beginning of the path to objects from which other
+    /// paths go on, which have a variable.
+    pub(crate) fn rows_of_both(
+        &self,
+        steps: &[Step<'p>],
+        outer: Option<&[Step<'p>]>,
+        tag: Option<String>,
+        variables: &mut Variables,
+    ) -> String {
         let Root { both, word, .. } = self.root;
         let mut walk = self.walk(&UserValue::new(*word));
-        let comprehension = walk.descend(steps, false);
-        let rows = format!("{both}.map({word},\n  {})", comprehension.of(&walk.row(comprehension.depth())));
-        let name = steps.iter().rev().find_map(Step::word).unwrap_or_default();
-        let all = variables.add(&name, &rows, &format!("those of each {word}, with what manifests set in them"));
-        ParentRows { steps: steps.to_vec(), all, item: walk.item().to_owned() }
-    }
-
-    /// Returns the rows of the places at the end of a path, now and before: a list of two lists. `parents`: the rows of the objects around
-    /// them.
-    pub(crate) fn rows_of_both(&self, steps: &[Step<'p>], tag: &str, parents: Option<&ParentRows<'p>>) -> String {
-        let indented = |rows: String| rows.replace('\n', "\n  ");
-        match parents {
-            None => {
-                let Root { both, word, .. } = self.root;
-                let rows = self.rows_of(self.walk(&UserValue::new(*word)), steps, tag, Side::New);
-                format!("{both}.map({word},\n  {})", indented(rows))
-            }
-            Some(ParentRows { steps: outer, all, item }) => {
-                let walk = RowWalk::below(self.root, item, self.facts.purpose);
-                let rows = self.rows_of(walk, steps.get(outer.len()..).unwrap_or_default(), tag, Side::New);
-                format!("{all}.map(rows, rows.map({item},\n  {}).flatten())", indented(rows))
-            }
-        }
+        let Some(outer) = outer else {
+            let rows = self.rows_of(walk, steps, tag, Side::Both).replace('\n', "\n  ");
+            return format!("{both}.map({word},\n  {rows})");
+        };
+        let parents = walk.descend(outer, false);
+        let parents = format!("{both}.map({word},\n  {})", parents.of(&walk.row(parents.depth())));
+        let name = outer.iter().rev().find_map(Step::word).unwrap_or_default();
+        let parents = variables.add(&name, &parents, &format!("those of each {word}, with what manifests set in them"));
+        let item = walk.item();
+        let rest = steps.get(outer.len()..).unwrap_or_default();
+        let walk = RowWalk::below(self.root, item, self.facts.purpose);
+        let rows = self.rows_of(walk, rest, tag, Side::Both).replace('\n', "\n  ");
+        format!("{parents}.map(rows, rows.map({item},\n  {rows}).flatten())")
     }
 
     /// Returns the rows of the places at the end of a path. `tag` begins their keys.
-    pub(crate) fn rows_of(&self, mut walk: RowWalk<'p>, steps: &[Step<'p>], tag: &str, side: Side<'_>) -> String {
+    pub(crate) fn rows_of(
+        &self,
+        mut walk: RowWalk<'p>,
+        steps: &[Step<'p>],
+        tag: Option<String>,
+        side: Side<'_>,
+    ) -> String {
         walk.tag(tag);
         let mut comprehension = walk.descend(steps, side == Side::OldMap);
         comprehension.condition = if self.group.typed {
@@ -160,24 +169,20 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         } else {
             Some(self.is_judged(&walk.object().or("null")))
         };
-        comprehension.of(&row_of(&self.fields_of_row(&walk, side), comprehension.depth().saturating_sub(1)))
-    }
-
-    fn fields_of_row(&self, walk: &RowWalk<'p>, side: Side<'_>) -> Vec<String> {
         let object = walk.object();
-        let is_new = matches!(side, Side::New | Side::NewBeside(_));
-        let is_searched = matches!(side, Side::New | Side::OldList);
-        let old = if let Side::NewBeside(old) = side { Some(old) } else { None };
-        let field = |name: &str, value: String| format!("\"{name}\": dyn({value})");
+        let is_new = !matches!(side, Side::OldList | Side::OldMap);
+        let is_searched = matches!(side, Side::Both | Side::Now | Side::OldList);
+        let old = if let Side::NowBeside(old) = side { Some(old) } else { None };
+        let value_field = self.value_field();
         let fields = [
-            is_new.then(|| field(self.path_field(), walk.path())),
-            is_searched.then(|| field("key", walk.key())),
-            (!self.discriminator().is_empty()).then(|| field(&self.value_field(), self.value(&object))),
-            Some(field("set", self.members.set_in(&object))),
-            (is_new && self.sees_nulls()).then(|| field("nonNull", self.members.non_null_in(&object))),
-            old.map(|old| field("old", format!("{old}[?{}].orValue({{}})", walk.key()))),
-            (is_new && self.group.has_identity()).then(|| field("claims", self.claims(walk, false))),
+            is_new.then(|| (self.path_field(), walk.path())),
+            is_searched.then(|| ("key", walk.key())),
+            (!self.discriminator().is_empty()).then(|| (&*value_field, self.value(&object))),
+            Some(("set", self.members.set_in(&object))),
+            (is_new && self.sees_nulls()).then(|| ("nonNull", self.members.non_null_in(&object))),
+            old.map(|old| ("old", format!("{old}[?{}].orValue({{}})", walk.key()))),
+            (is_new && self.group.has_identity()).then(|| ("claims", self.claims(&walk, false))),
         ];
-        fields.into_iter().flatten().collect()
+        comprehension.of(&row_of(fields.into_iter().flatten(), comprehension.depth().saturating_sub(1)))
     }
 }

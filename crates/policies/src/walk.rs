@@ -1,4 +1,4 @@
-//! The path from the root to the objects of a place, as expressions.
+//! The walk from the root to the objects of a place, as expressions.
 
 use crate::cel::{concat, pointer, printable, singular, text, texts, token};
 use crate::comprehension::{Comprehension, row_of};
@@ -14,11 +14,11 @@ pub(crate) fn collections(steps: &[Step<'_>]) -> usize {
 }
 
 /// Returns the type of an item into which the next step of a path goes.
-fn kind_of(next: &[Step<'_>]) -> &'static str {
+pub(crate) fn kind_of(next: &[Step<'_>]) -> &'static str {
     if matches!(next.first(), Some(Step::Items(_))) { "list" } else { "map" }
 }
 
-/// The walk along a path. It stands at fields of an object, or at an object itself.
+/// A walk along a path, which has come to an object or to fields of it.
 #[derive(Debug)]
 pub(crate) struct RowWalk<'p> {
     purpose: Purpose,
@@ -30,31 +30,27 @@ pub(crate) struct RowWalk<'p> {
     fields: Vec<FieldRef<'p>>,
     /// The word for what is at their end.
     word: String,
-    /// Texts and expressions that make a JSON Pointer to the object, or its path for people.
+    /// Texts and expressions that make a JSON Pointer, or a path for people.
     path: Vec<String>,
-    /// The expressions of the keys that identify the object.
-    keys: Vec<String>,
     /// The expressions that begin the text of the keys as they are.
     begin: Vec<String>,
-    /// True behind a list without keys. What is in it has no keys, not even in a map.
+    /// The expressions of the keys.
+    keys: Vec<String>,
+    /// True behind a list without keys, where nothing is identified.
     keyless: bool,
-    /// The field sets in which the steps to the object begin.
+    /// The field sets in which the walk began.
     pub(crate) manifests: String,
-    /// The steps to the object in a field set.
+    /// The steps in them.
     field_set: Vec<String>,
-    /// The number of steps to what a field manager owns as a whole: its field set goes no deeper.
+    /// The number of steps to what a field manager owns as a whole. Field sets go no deeper.
     pub(crate) owned_at: Option<usize>,
 }
 
-/// A field on a path.
 #[derive(Debug, Clone)]
 enum FieldRef<'p> {
     Named(&'p str),
-    /// One of several, which a variable names. `is_plain`: none of their names needs an escape in a pointer.
-    AnyOf {
-        name: String,
-        is_plain: bool,
-    },
+    /// One of several, which a variable names.
+    AnyOf(String),
 }
 
 impl<'p> RowWalk<'p> {
@@ -66,8 +62,8 @@ impl<'p> RowWalk<'p> {
             fields: Vec::new(),
             word: String::new(),
             path: root.path.iter().cloned().collect(),
-            keys: Vec::new(),
             begin: Vec::new(),
+            keys: Vec::new(),
             keyless: false,
             manifests: MANIFESTS.to_owned(),
             field_set: Vec::new(),
@@ -82,20 +78,22 @@ impl<'p> RowWalk<'p> {
         Self { path, begin, manifests, ..Self::new(root, &UserValue::new(format!("{row}.object")), purpose) }
     }
 
-    /// Returns a row for the object that was entered last, from which other paths go on. It is so deep in calls.
+    /// Returns a row, so deep in calls, for the object that was entered last, from which several walks go on.
     pub(crate) fn row(&self, depth: usize) -> String {
+        let keys: Vec<String> = self.keys.iter().map(|key| outer_key(key)).collect();
+        let manifests = format!(
+            "{}.map(it, {{\n{}\"by\": it.by, \"fields\": it.fields{}.orValue(dyn({{}}))}})",
+            self.manifests,
+            "  ".repeat(depth.saturating_add(2)),
+            self.field_set()
+        );
         let fields = [
-            format!("\"path\": dyn({})", self.path()),
-            format!("\"key\": dyn({})", self.outer_keys(&self.all_keys()).collect::<Vec<_>>().join(" + ")),
-            format!("\"object\": dyn({})", self.object.text()),
-            format!(
-                "\"manifests\": dyn({}.map(it, {{\n{}\"by\": it.by, \"fields\": it.fields{}.orValue(dyn({{}}))}}))",
-                self.manifests,
-                "  ".repeat(depth.saturating_add(2)),
-                self.in_field_set()
-            ),
+            ("path", self.path()),
+            ("key", keys.join(" + ")),
+            ("object", self.object.text().to_owned()),
+            ("manifests", manifests),
         ];
-        row_of(&fields, depth)
+        row_of(fields, depth)
     }
 
     /// Returns the name of the object that was entered last.
@@ -103,19 +101,12 @@ impl<'p> RowWalk<'p> {
         self.object.text()
     }
 
-    /// Begins the keys with a text, which tells the objects at the end of several paths apart.
-    pub(crate) fn tag(&mut self, tag: &str) {
-        self.begin.splice(..0, (!tag.is_empty()).then(|| tag.to_owned()));
+    /// Begins the keys with a text that tells the objects at the end of several paths apart.
+    pub(crate) fn tag(&mut self, tag: Option<String>) {
+        self.begin.splice(..0, tag);
     }
 
-    /// Steps into a field.
-    pub(crate) fn enter_field(&mut self, name: &'p str) {
-        name.clone_into(&mut self.word);
-        self.fields.push(FieldRef::Named(name));
-    }
-
-    /// Steps to the end of a path. Returns the comprehensions over the objects there. `is_map`: they make a map by key, of at most one list
-    /// or map.
+    /// Steps to the end of a path. Returns the comprehensions over the objects there. `is_map`: they make a map by key, and are one.
     pub(crate) fn descend(&mut self, steps: &[Step<'p>], is_map: bool) -> Comprehension {
         let mut comprehension = Comprehension::default();
         for (position, step) in steps.iter().enumerate() {
@@ -124,99 +115,74 @@ impl<'p> RowWalk<'p> {
                 Step::Field(name) => self.enter_field(name),
                 Step::AnyOf(names) => {
                     let field = comprehension.item(if kind_of(next) == "list" { "list" } else { "field" });
-                    comprehension.call(self.choose(step, names, field, is_map));
+                    let function = if is_map { "transformMapEntry(i, " } else { "map(" };
+                    comprehension.call(format!("{}.{function}{field},", texts(names.iter().copied())));
+                    self.enter_any(field, names);
+                    self.word = step.word().unwrap_or_default();
                 }
                 Step::Items(_) | Step::Values => {
                     let item = comprehension.item(&singular(&self.word));
                     let index = comprehension.index(step);
-                    let guard = if self.typed || collections(next) == 0 {
-                        String::new()
-                    } else {
-                        format!(" type({item}) == {},", kind_of(next))
-                    };
                     let function = match (is_map, step) {
                         (true, Step::Values) => "transformMap",
                         (true, _) => "transformMapEntry",
                         (false, _) => "transformList",
                     };
+                    let is_guarded = !self.typed && collections(next) > 0;
+                    let guard = if is_guarded { format!(" type({item}) == {},", kind_of(next)) } else { String::new() };
                     let list = self.collection(step);
                     comprehension.call(format!("{}.{function}({index}, {item},{guard}", list.text()));
                     self.enter(step, UserValue::new(item), &index);
                 }
             }
         }
-        // `transformMap` leaves the keys of a map as they are.
+        // `transformMap` keeps the keys of a map.
         comprehension.key = (is_map && !steps.contains(&Step::Values)).then(|| self.key());
         comprehension
     }
 
-    /// Steps into one of several fields, which `field` names. Returns the call over their names.
-    fn choose(&mut self, step: &Step<'p>, names: &[&'p str], field: String, is_map: bool) -> String {
-        let function = if is_map { "transformMapEntry(i, " } else { "map(" };
-        let call = format!("{}.{function}{field},", texts(names.iter().copied()));
-        self.word = step.word().unwrap_or_default();
-        let is_plain = names.iter().all(|name| !name.contains(['~', '/']));
-        self.fields.push(FieldRef::AnyOf { name: field, is_plain });
-        call
-    }
-
-    /// Returns the object at the end of the fields.
-    pub(crate) fn object(&self) -> UserValue {
-        self.fields.iter().fold(self.object.clone(), |object, field| match field {
-            FieldRef::Named(name) => object.find(name),
-            FieldRef::AnyOf { name, .. } if self.fields.len() == 1 => object.field_at(name),
-            FieldRef::AnyOf { name, .. } => object.wrapped().find_at(name),
-        })
-    }
-
-    /// Returns true if there is an object at the end of the fields. `None`: there are no fields, and so there is one.
-    pub(crate) fn is_there(&self, nullable: bool) -> Option<String> {
-        let object = self.object();
-        Some(match &self.fields[..] {
-            [] => return None,
-            [FieldRef::AnyOf { name, .. }] => {
-                let is_not_null = if nullable { format!(" && {} != null", object.text()) } else { String::new() };
-                format!("{name} in {}{is_not_null}", self.object.text())
-            }
-            _ if nullable => object.is_not_null(),
-            [FieldRef::Named(name)] => self.object.has(&[*name]),
-            _ => object.is_there(),
-        })
-    }
-
-    /// Returns the list or map at the end of the fields into which a step leads, empty if there is none.
-    fn collection(&self, step: &Step<'p>) -> UserValue {
-        let (kind, empty) = if *step == Step::Values { ("map", "{}") } else { ("list", "[]") };
-        match &self.fields[..] {
-            [] => return self.object.clone(),
-            [FieldRef::AnyOf { name, .. }] => return self.object.find_at(name).or(empty),
-            _ if self.typed => return self.object().or(empty),
-            _ => {}
+    /// Steps into a field.
+    pub(crate) fn enter_field(&mut self, name: &'p str) {
+        name.clone_into(&mut self.word);
+        match self.purpose {
+            Purpose::Mutation => self.path.push(text(&pointer(name))),
+            Purpose::Validation => self.path.extend([self.dot(), text(name)]),
         }
-        let name = |field: &FieldRef<'p>| if let FieldRef::Named(name) = field { Some(*name) } else { None };
-        let mut outer: Vec<&str> = self.fields.iter().filter_map(name).collect();
-        let last = text(outer.pop().unwrap_or_default());
-        let found = self.object.guarded(&outer);
-        UserValue::optional(format!("{found}.map(o, {last} in o && type(o[{last}]) == {kind}, o[{last}])[?0]"))
-            .or(empty)
+        self.field_set.push(manifests::field_step(name));
+        self.fields.push(FieldRef::Named(name));
+    }
+
+    /// Steps into that one of several fields which the variable `field` names.
+    fn enter_any(&mut self, field: String, names: &[&str]) {
+        let is_plain = names.iter().all(|name| !name.contains(['~', '/']));
+        match self.purpose {
+            Purpose::Mutation if is_plain => self.path.extend([text("/"), field.clone()]),
+            Purpose::Mutation => self.path.extend([text("/"), token(&field)]),
+            Purpose::Validation => self.path.extend([self.dot(), field.clone()]),
+        }
+        // A name without a slash ends there, and needs no quotes.
+        self.keys.push(if is_plain { format!("{field} + \"/\"") } else { field.clone() });
+        self.field_set.push(manifests::value_step(&field));
+        self.fields.push(FieldRef::AnyOf(field));
+    }
+
+    /// Returns the text before the next field of a path for people.
+    fn dot(&self) -> String {
+        text(if self.path.is_empty() { "" } else { "." })
     }
 
     /// Steps into the items or values of the collection at the end of the fields.
     fn enter(&mut self, step: &Step<'p>, item: UserValue, index: &str) {
-        self.field_set = self.whole_field_set();
-        self.keys = self.all_keys();
-        self.path = self.parts();
-        self.fields.clear();
-        let (pointer, shown) = match step {
+        let (token, shown) = match step {
             Step::Values => (token(index), printable(index)),
             Step::Items(_) | Step::Field(_) | Step::AnyOf(_) => {
                 (format!("string({index})"), format!("string({index})"))
             }
         };
-        self.path.extend(match self.purpose {
-            Purpose::Mutation => vec![text("/"), pointer],
-            Purpose::Validation => vec![text("["), shown, text("]")],
-        });
+        match self.purpose {
+            Purpose::Mutation => self.path.extend([text("/"), token]),
+            Purpose::Validation => self.path.extend([text("["), shown, text("]")]),
+        }
         if let Step::Items(keys) = step {
             self.keyless |= keys.is_empty();
             if !self.keyless {
@@ -228,83 +194,67 @@ impl<'p> RowWalk<'p> {
             self.keys.extend((!self.keyless).then(|| index.to_owned()));
             self.field_set.push(manifests::value_step(index));
         }
+        self.fields.clear();
         self.object = item;
     }
 
-    /// Returns the parts of the path to the end of the fields.
-    fn parts(&self) -> Vec<String> {
-        let mut parts = self.path.clone();
-        for field in &self.fields {
-            match self.purpose {
-                Purpose::Mutation => parts.extend(field.pointer()),
-                Purpose::Validation if parts.is_empty() => parts.push(field.name()),
-                Purpose::Validation => parts.extend([text("."), field.name()]),
+    /// Returns the object at the end of the fields.
+    pub(crate) fn object(&self) -> UserValue {
+        self.fields.iter().fold(self.object.clone(), |object, field| match field {
+            FieldRef::Named(name) => object.find(name),
+            FieldRef::AnyOf(name) if self.fields.len() == 1 => object.field_at(name),
+            FieldRef::AnyOf(name) => object.wrapped().find_at(name),
+        })
+    }
+
+    /// Returns true if there is an object at the end of the fields. `None`: there are no fields.
+    pub(crate) fn is_there(&self, nullable: bool) -> Option<String> {
+        let object = self.object();
+        Some(match &self.fields[..] {
+            [] => return None,
+            [FieldRef::AnyOf(name)] if nullable => format!("{name} in {} && {} != null", self.item(), object.text()),
+            [FieldRef::AnyOf(name)] => format!("{name} in {}", self.item()),
+            _ if nullable => object.is_not_null(),
+            [FieldRef::Named(name)] => self.object.has(&[*name]),
+            _ => object.is_there(),
+        })
+    }
+
+    /// Returns the list or map at the end of the fields, into which a step leads, empty if there is none.
+    fn collection(&self, step: &Step<'p>) -> UserValue {
+        let (kind, empty) = if *step == Step::Values { ("map", "{}") } else { ("list", "[]") };
+        match &self.fields[..] {
+            [] => self.object.clone(),
+            [FieldRef::AnyOf(name)] => self.object.find_at(name).or(empty),
+            _ if self.typed => self.object().or(empty),
+            fields => {
+                let name = |field: &FieldRef<'p>| if let FieldRef::Named(name) = field { Some(*name) } else { None };
+                let mut outer: Vec<&str> = fields.iter().filter_map(name).collect();
+                let last = text(outer.pop().unwrap_or_default());
+                let found = self.object.guarded(&outer);
+                let found = format!("{found}.map(o, {last} in o && type(o[{last}]) == {kind}, o[{last}])[?0]");
+                UserValue::optional(found).or(empty)
             }
         }
-        parts
     }
 
     pub(crate) fn path(&self) -> String {
-        concat(&self.parts())
+        concat(&self.path)
     }
 
-    /// Returns the steps in a field set to the end of the fields, or to what is owned as a whole.
-    pub(crate) fn in_field_set(&self) -> String {
-        self.whole_field_set().into_iter().take(self.owned_at.unwrap_or(usize::MAX)).collect()
-    }
-
-    fn whole_field_set(&self) -> Vec<String> {
-        let steps = self.fields.iter().map(|field| match field {
-            FieldRef::Named(name) => manifests::field_step(name),
-            FieldRef::AnyOf { name, .. } => manifests::value_step(name),
-        });
-        self.field_set.iter().cloned().chain(steps).collect()
+    /// Returns the steps in a field set, at most to what is owned as a whole.
+    pub(crate) fn field_set(&self) -> String {
+        self.field_set.iter().take(self.owned_at.unwrap_or(usize::MAX)).map(String::as_str).collect()
     }
 
     /// Returns the text of the keys. Numbers end with a colon, and texts but the last are quoted, so that
     /// different keys have different texts.
     pub(crate) fn key(&self) -> String {
-        let mut outer = self.all_keys();
+        let mut outer = self.keys.clone();
         let last = outer.pop();
-        let texts: Vec<String> = self.outer_keys(&outer).chain(last).collect();
+        let outer = outer.iter().map(|key| outer_key(key));
+        let texts: Vec<String> = self.begin.iter().cloned().chain(outer).chain(last).collect();
         if texts.is_empty() { "\"\"".to_owned() } else { texts.join(" + ") }
-    }
-
-    fn all_keys(&self) -> Vec<String> {
-        self.keys.iter().cloned().chain(self.fields.iter().filter_map(FieldRef::key)).collect()
-    }
-
-    /// Returns the texts of keys before others.
-    fn outer_keys(&self, keys: &[String]) -> impl Iterator<Item = String> {
-        self.begin.iter().cloned().chain(keys.iter().map(|key| outer_key(key)))
-    }
-}
-
-impl FieldRef<'_> {
-    /// Returns the name, an expression.
-    fn name(&self) -> String {
-        match self {
-            Self::Named(name) => text(name),
-            Self::AnyOf { name, .. } => name.clone(),
-        }
-    }
-
-    /// Returns the parts of the pointer to the field in its object.
-    fn pointer(&self) -> Vec<String> {
-        match self {
-            Self::Named(name) => vec![text(&pointer(name))],
-            Self::AnyOf { name, is_plain: true } => vec![text("/"), name.clone()],
-            Self::AnyOf { name, is_plain: false } => vec![text("/"), token(name)],
-        }
-    }
-
-    /// Returns the expression that tells the objects below several fields apart.
-    fn key(&self) -> Option<String> {
-        match self {
-            Self::Named(_) => None,
-            Self::AnyOf { name, is_plain: true } => Some(format!("{name} + \"/\"")),
-            Self::AnyOf { name, is_plain: false } => Some(name.clone()),
-        }
     }
 }
 
@@ -312,7 +262,7 @@ impl FieldRef<'_> {
 fn outer_key(key: &str) -> String {
     if key.starts_with("string(") {
         format!("{key} + \":\"")
-    } else if key.starts_with('"') || key.ends_with('"') {
+    } else if key.ends_with('"') {
         key.to_owned()
     } else {
         format!("strings.quote({key})")
