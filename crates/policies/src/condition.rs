@@ -28,17 +28,13 @@ pub(crate) struct RequestCondition {
     pub(crate) expression: String,
 }
 
-/// The test of an object of a union, which may be an optional value.
-type Test<'p> = Box<dyn Fn(&UserValue) -> String + 'p>;
-
 /// The conditions of the unions of a policy, of which one has to be true.
 pub(crate) struct Conditions<'p> {
-    /// The fields to the roots of the paths.
+    /// The fields to the objects in which paths begin.
     roots: Vec<Vec<&'p str>>,
     custom: bool,
     all: Vec<RequestCondition>,
-    /// Tests of objects: the name of the condition, and the paths to the objects.
-    tests: Vec<(String, Vec<Vec<Step<'p>>>, Test<'p>)>,
+    tests: Vec<UnionTest<'p>>,
     /// The outermost field, list or map of each union, which its condition is about.
     fields: BTreeSet<Vec<&'p str>>,
     deduces: bool,
@@ -63,9 +59,8 @@ impl<'p> Conditions<'p> {
         self.fields.extend(outermost.iter().cloned());
         let algorithm = Algorithm::of(members.union);
         self.deduces |= matches!(algorithm, Algorithm::Discriminated(_));
-        let single = group.single().filter(|_| group.typed && self.roots.iter().all(Vec::is_empty));
-        let single = single.filter(|_| members.ownerless().is_none());
-        if let (Algorithm::Map(discriminator), Some(names)) = (algorithm, single) {
+        let is_plain = group.typed && members.ownerless().is_none() && self.begins_at_object();
+        if let (Algorithm::Map(discriminator), Some(names), true) = (algorithm, group.single(), is_plain) {
             let side = |object: &str| members.value_in(&UserValue::new(object).follow(&names), true, false);
             self.add(&format!("{discriminator}-changed"), format!("{} != {}", side("object"), side("oldObject")));
             return;
@@ -77,14 +72,7 @@ impl<'p> Conditions<'p> {
             }
             return;
         }
-        let custom = self.custom;
-        let (name, test): (String, Test<'p>) = match algorithm {
-            Algorithm::Undiscriminated => ("two-members-are-set".to_owned(), several_set(members, group, custom)),
-            Algorithm::Map(discriminator) | Algorithm::Discriminated(discriminator) => {
-                (format!("a-member-without-its-{discriminator}"), Box::new(move |object| is_other(&members, object)))
-            }
-        };
-        self.tests.push((hyphenated(&name), group.paths.clone(), test));
+        self.tests.push(UnionTest { members, group: group.clone(), custom: self.custom });
     }
 
     /// Adds the condition of a union that is validated: what is around it changed.
@@ -103,11 +91,15 @@ impl<'p> Conditions<'p> {
         self.add("the-choice-changed", format!("oldObject == null || {differ}{}", value.unwrap_or_default()));
     }
 
+    fn begins_at_object(&self) -> bool {
+        self.roots.iter().all(Vec::is_empty)
+    }
+
     /// Returns the fields before the first list or map of the places; of one without a schema only the first.
     fn outermost(&self, group: &PlaceGroup<'p>) -> Vec<Vec<&'p str>> {
-        let fields =
-            group.leading_fields().map(|names| names.into_iter().take(if group.typed { usize::MAX } else { 1 }));
-        let fields: Vec<Vec<&str>> = fields.map(Iterator::collect).collect();
+        let most = if group.typed { usize::MAX } else { 1 };
+        let fields = group.leading_fields().map(|names| names.into_iter().take(most).collect());
+        let fields: Vec<Vec<&str>> = fields.collect();
         self.roots.iter().flat_map(|root| fields.iter().map(|names| [&root[..], names].concat())).collect()
     }
 
@@ -121,8 +113,7 @@ impl<'p> Conditions<'p> {
     fn add_change(&mut self, names: &[&'p str]) {
         let name = names.last().copied().unwrap_or("object");
         let [now, was] = ["object", "oldObject"].map(|object| UserValue::new(object).follow(names));
-        let expression = format!("{} != {}", now.text(), was.text());
-        self.add(&format!("{name}-changed"), expression);
+        self.add(&format!("{name}-changed"), format!("{} != {}", now.text(), was.text()));
     }
 
     /// Returns the condition of a mutating policy.
@@ -159,161 +150,175 @@ impl<'p> Conditions<'p> {
     }
 
     fn joined(self) -> Option<RequestCondition> {
-        let is_object = self.roots.iter().all(Vec::is_empty);
-        let root = if is_object { "object" } else { "pod" };
-        let tests: Vec<PlacedTest<'_, 'p>> =
-            self.tests.iter().flat_map(|(_, paths, test)| paths.iter().map(move |steps| (&**steps, test))).collect();
-        let expression = any_holds(&tests, &UserValue::new(root), root);
-        let names = self.tests.iter().map(|(name, ..)| &**name).chain(self.all.iter().map(|it| &*it.name));
-        let mut names: Vec<&str> = names.collect();
-        names.dedup();
-        let name = match names[..] {
-            [] => return None,
-            [name] => name.to_owned(),
-            _ => "a-union-may-change".to_owned(),
-        };
-        let mut expressions: Vec<String> = self.all.iter().map(|condition| condition.expression.clone()).collect();
-        if !is_object && !tests.is_empty() {
-            let roots: Vec<String> =
-                self.roots.iter().map(|fields| UserValue::new("object").follow(fields).item()).collect();
-            let inner = expression.replace('\n', "\n  ");
-            expressions.push(format!("[{}].exists(pod,\n  {inner})", roots.join(", ")));
-        } else if !tests.is_empty() {
-            expressions.push(expression);
-        }
+        let names = self.tests.iter().map(UnionTest::name).chain(self.all.iter().map(|it| it.name.clone()));
+        let name = names.reduce(|one, other| if one == other { one } else { "a-union-may-change".to_owned() })?;
+        let conditions = self.all.iter().map(|condition| condition.expression.clone());
+        let expressions: Vec<String> = conditions.chain(self.tested()).collect();
         Some(RequestCondition { name, expression: fold(&expressions.join(" ||\n")) })
     }
-}
 
-/// Returns the test of an object for several members that are set.
-fn several_set<'p>(members: Members<'p>, group: &PlaceGroup<'p>, custom: bool) -> Test<'p> {
-    let keys = group.keys();
-    let names: Vec<&'p str> = members.union.members().collect();
-    // The API server does not store empty values of built-in objects.
-    let is_plain = members.union.empty_is_unset().next().is_none() || !custom;
-    match names[..] {
-        [one, other] if members.present_is_set && is_plain => {
-            Box::new(move |object| format!("{} && {}", object.has(&[one]), object.has(&[other])))
+    /// Returns true if a test holds. `None` without tests.
+    fn tested(&self) -> Option<String> {
+        let tests = self.tests.iter().flat_map(|it| it.group.paths.iter().map(move |steps| (it, steps)));
+        let tests: Vec<PlacedTest<'_, 'p>> = tests.map(|(test, steps)| PlacedTest { steps, test }).collect();
+        tests.first()?;
+        if self.begins_at_object() {
+            return Some(any_holds(&tests, &UserValue::new("object"), "object"));
         }
-        // A built-in object with many members has hardly another field. One that has is looked at in vain.
-        _ if (names.len() > MOST_NAMES || !group.has_others) && !custom => {
-            Box::new(move |object| format!("{}.size() > {}", object.or("{}").text(), keys.saturating_add(1)))
-        }
-        _ => Box::new(move |object| format!("{}.size() > 1", members.set_in(object))),
+        let roots = self.roots.iter().map(|fields| UserValue::new("object").follow(fields).item());
+        let inner = any_holds(&tests, &UserValue::new("pod"), "pod").replace('\n', "\n  ");
+        Some(format!("[{}].exists(pod,\n  {inner})", roots.collect::<Vec<_>>().join(", ")))
     }
 }
 
-/// Returns true if an object has a member that its discriminator does not select.
-fn is_other(members: &Members<'_>, object: &UserValue) -> String {
-    let all: Vec<(&str, Vec<&str>)> = members.union.members().map(|member| (member, members.values(member))).collect();
-    let value = members.value_in(object, true, false);
-    let set = members.is_set(object);
-    match &all[..] {
-        [(member, values)]
-            if values.len() == 1 && members.present_is_set && members.union.empty_is_unset().next().is_none() =>
-        {
-            format!("{} && {value} != {}", object.find(member).is_there(), text(&values.concat()))
+/// The test of the objects of a union that is normalised.
+struct UnionTest<'p> {
+    members: Members<'p>,
+    group: PlaceGroup<'p>,
+    custom: bool,
+}
+
+impl UnionTest<'_> {
+    fn name(&self) -> String {
+        match self.members.union.discriminator() {
+            None => "two-members-are-set".to_owned(),
+            Some(discriminator) => hyphenated(&format!("a-member-without-its-{discriminator}")),
         }
-        all if all.iter().all(|(_, values)| values.len() == 1) => {
-            let value_of = table(all.iter().map(|(member, values)| (*member, values.concat())));
-            format!("{value_of}.exists(m, v, {set} && {value} != v)")
+    }
+
+    /// Returns true if something may be to do in an object, which may be an optional value.
+    fn holds(&self, object: &UserValue) -> String {
+        let Self { members, group, custom } = self;
+        if members.union.discriminator().is_some() {
+            return self.has_other(object);
         }
-        all => {
-            let values = lists(all.iter().map(|(member, values)| (*member, texts(values.iter().copied()))));
-            format!("{values}.exists(m, values, {set} && !({value} in values))")
+        let names: Vec<&str> = members.union.members().collect();
+        // The API server does not store empty values of built-in objects.
+        let is_plain = members.union.empty_is_unset().next().is_none() || !custom;
+        match names[..] {
+            [one, other] if members.present_is_set && is_plain => {
+                format!("{} && {}", object.has(&[one]), object.has(&[other]))
+            }
+            // A built-in object with many members has hardly another field. One that has is looked at in vain.
+            _ if (names.len() > MOST_NAMES || !group.has_others) && !custom => {
+                format!("{}.size() > {}", object.or("{}").text(), group.keys().saturating_add(1))
+            }
+            _ => format!("{}.size() > 1", members.set_in(object)),
+        }
+    }
+
+    /// Returns true if an object has a member that its discriminator does not select.
+    fn has_other(&self, object: &UserValue) -> String {
+        let members = &self.members;
+        let (value, set) = (members.value_in(object, true, false), members.is_set(object));
+        let all: Vec<(&str, Vec<&str>)> = members.union.members().map(|it| (it, members.values(it))).collect();
+        let is_plain = members.present_is_set && members.union.empty_is_unset().next().is_none();
+        match &all[..] {
+            all if all.iter().any(|(_, values)| values.len() != 1) => {
+                let values = lists(all.iter().map(|(member, values)| (*member, texts(values.iter().copied()))));
+                format!("{values}.exists(m, values, {set} && !({value} in values))")
+            }
+            [(member, value_of)] if is_plain => {
+                format!("{} && {value} != {}", object.find(member).is_there(), text(&value_of.concat()))
+            }
+            all => {
+                let value_of = table(all.iter().map(|(member, values)| (*member, values.concat())));
+                format!("{value_of}.exists(m, v, {set} && {value} != v)")
+            }
         }
     }
 }
 
-/// A test, and the rest of the steps to its objects.
-type PlacedTest<'t, 'p> = (&'t [Step<'p>], &'t Test<'p>);
+/// A test, and the steps to its objects.
+#[derive(Clone, Copy)]
+struct PlacedTest<'t, 'p> {
+    steps: &'t [Step<'p>],
+    test: &'t UnionTest<'p>,
+}
+
+impl PlacedTest<'_, '_> {
+    /// Returns the test behind its first steps.
+    fn after(self, steps: usize) -> Self {
+        Self { steps: self.steps.get(steps..).unwrap_or_default(), ..self }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq(self.test, other.test) && self.steps == other.steps
+    }
+}
 
 /// Returns true if a test holds for an object at the end of its steps.
 fn any_holds(tests: &[PlacedTest<'_, '_>], root: &UserValue, word: &str) -> String {
     let mut alternatives: Vec<String> = Vec::new();
     // A test of both the root and the items of its lists is written once: the root stands beside the items.
-    let is_item = |(own, same): &PlacedTest<'_, '_>| {
-        let is_own = |(steps, test): &PlacedTest<'_, '_>| {
-            std::ptr::eq(*test, *same) && matches!(steps, [Step::AnyOf(_), Step::Items(_), rest @ ..] if rest == *own)
-        };
-        tests.iter().any(is_own)
+    let is_of_items = |own: &PlacedTest<'_, '_>| {
+        let is_item = |it: &PlacedTest<'_, '_>| matches!(it.steps, [Step::AnyOf(_), Step::Items(_), ..]);
+        tests.iter().any(|it| is_item(it) && it.after(2).is_same(own))
     };
-    let (own, mut rest): (Vec<PlacedTest<'_, '_>>, Vec<_>) = tests.iter().copied().partition(is_item);
-    while let Some((steps, test)) = rest.first().copied() {
-        let fields = leading_fields(steps);
+    let (own, mut rest): (Vec<PlacedTest<'_, '_>>, Vec<_>) = tests.iter().copied().partition(is_of_items);
+    while let Some(first) = rest.first().copied() {
+        let fields = leading_fields(first.steps);
         let found = root.follow(&fields);
-        let Some(step) = steps.get(fields.len()) else {
-            alternatives.push(test(&found));
-            rest.remove(0);
-            continue;
-        };
-        // Those of the same list are looked for together.
         let end = fields.len().saturating_add(1);
-        let (alike, others): (Vec<_>, Vec<_>) =
-            rest.into_iter().partition(|(other, _)| other.get(..end) == steps.get(..end));
-        let inside: Vec<PlacedTest<'_, '_>> =
-            alike.iter().map(|(steps, test)| (steps.get(end..).unwrap_or_default(), *test)).collect();
-        let with_root = fields.is_empty()
-            && inside.iter().any(|(steps, test)| {
-                own.iter().any(|(own, same)| std::ptr::eq(*test, *same) && steps.get(1..) == Some(*own))
-            });
-        let word = fields.last().copied().unwrap_or(word);
-        alternatives.push(any_of_items(step, &inside, (root, with_root), &found, word));
-        rest = others;
-    }
-    let mut told: Vec<String> = Vec::new();
-    for alternative in alternatives {
-        if !told.contains(&alternative) {
-            told.push(alternative);
+        let alternative = if let Some(step) = first.steps.get(fields.len()) {
+            // Those of the same list are looked for together.
+            let (alike, others): (Vec<_>, Vec<_>) =
+                rest.into_iter().partition(|it| it.steps.get(..end) == first.steps.get(..end));
+            rest = others;
+            let inside: Vec<PlacedTest<'_, '_>> = alike.into_iter().map(|it| it.after(end)).collect();
+            let is_own = |it: &PlacedTest<'_, '_>| own.iter().any(|own| it.after(1).is_same(own));
+            let with_root = fields.is_empty() && inside.iter().any(is_own);
+            any_below(step, &inside, &found, fields.last().copied().unwrap_or(word), root, with_root)
+        } else {
+            rest.remove(0);
+            first.test.holds(&found)
+        };
+        if !alternatives.contains(&alternative) {
+            alternatives.push(alternative);
         }
     }
-    told.join(" ||\n")
+    alternatives.join(" ||\n")
 }
 
 /// Returns true if a test holds below a list, map or choice of fields: `found`, an optional value or not. `with_root`: or for
 /// the root itself.
-fn any_of_items(
+fn any_below(
     step: &Step<'_>,
-    inside: &[PlacedTest<'_, '_>],
-    (root, with_root): (&UserValue, bool),
+    tests: &[PlacedTest<'_, '_>],
     found: &UserValue,
     word: &str,
+    root: &UserValue,
+    with_root: bool,
 ) -> String {
-    let item_of = |word: &str| {
-        let mut item = singular(word);
-        item.push_str(&"2".repeat(usize::from(root.text() == item)));
-        item
-    };
-    let (source, key, item, word) = match step {
+    let is_list = |it: &PlacedTest<'_, '_>| matches!(it.steps.first(), Some(Step::Items(_)));
+    let is_choice = matches!(step, Step::AnyOf(_));
+    let (source, own_word) = match step {
         Step::AnyOf(names) => {
             let root = with_root.then(|| format!("dyn([{}])", root.text()));
             let fields = names.iter().map(|name| found.find(name).item());
             let list: Vec<String> = root.into_iter().chain(fields).collect();
-            let word = if with_root { "parts".to_owned() } else { step.word().unwrap_or_else(|| word.to_owned()) };
-            let is_list = inside.iter().any(|(steps, _)| matches!(steps.first(), Some(Step::Items(_))));
-            let item = if is_list { "list".to_owned() } else { item_of(&word) };
-            (format!("[{}]", list.join(", ")), "", item, word)
+            let word = if with_root { Some("parts".to_owned()) } else { step.word() };
+            (format!("[{}]", list.join(", ")), word)
         }
-        Step::Values | Step::Items(_) | Step::Field(_) => {
-            let (empty, key) = if *step == Step::Values { ("{}", "name, ") } else { ("[]", "") };
-            (found.or(empty).text().to_owned(), key, item_of(word), word.to_owned())
-        }
+        Step::Values => (found.or("{}").text().to_owned(), None),
+        Step::Items(_) | Step::Field(_) => (found.or("[]").text().to_owned(), None),
     };
-    let inner = any_holds(inside, &UserValue::new(&*item), &word);
+    let word = own_word.unwrap_or_else(|| word.to_owned());
+    let item = match singular(&word) {
+        _ if is_choice && tests.iter().any(is_list) => "list".to_owned(),
+        item if item == root.text() => item + "2",
+        item => item,
+    };
+    let inner = any_holds(tests, &UserValue::new(&*item), &word);
+    let key = if *step == Step::Values { "name, " } else { "" };
     let begin = format!("{source}.exists({key}{item},");
-    // A list in a list is looked for on the same line.
-    if let Some((line, rest)) = inner.split_once('\n')
-        && let [(steps, _), ..] = inside
-        && matches!(step, Step::AnyOf(_))
-        && matches!(steps.first(), Some(Step::Items(_)))
-        && line.ends_with(',')
-    {
-        return format!("{begin} {line}\n{rest})");
-    }
-    if begin.len().saturating_add(inner.len()) < WIDTH && !inner.contains('\n') {
-        format!("{begin} {inner})")
-    } else {
-        format!("{begin}\n  {})", inner.replace('\n', "\n  "))
+    match inner.split_once('\n') {
+        // A list in a list is looked for on the same line.
+        Some((line, rest)) if is_choice && tests.first().is_some_and(is_list) && line.ends_with(',') => {
+            format!("{begin} {line}\n{rest})")
+        }
+        None if begin.len().saturating_add(inner.len()) < WIDTH => format!("{begin} {inner})"),
+        _ => format!("{begin}\n  {})", inner.replace('\n', "\n  ")),
     }
 }
 

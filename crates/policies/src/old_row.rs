@@ -57,7 +57,7 @@ impl OldRow {
 
 /// Builds the rows of the objects of unions that are treated alike.
 pub(crate) struct RowsBuilder<'b, 'p> {
-    /// Those of each union. At least one.
+    /// Those of each union.
     builders: &'b [ObjectsBuilder<'b, 'p>],
     pub(crate) first: &'b ObjectsBuilder<'b, 'p>,
     pub(crate) old_row: OldRow,
@@ -82,12 +82,12 @@ pub(crate) struct RowLists {
 }
 
 impl<'b, 'p> RowsBuilder<'b, 'p> {
-    /// Returns `None` without unions. `candidates` returns the condition of an object for its members that are set and for its value.
+    /// `candidates` returns the condition of an object for its members that are set and for its value.
     pub(crate) fn new(
         builders: &'b [ObjectsBuilder<'b, 'p>],
+        first: &'b ObjectsBuilder<'b, 'p>,
         candidates: impl Fn(&Members<'_>, &str, &str) -> Option<String>,
-    ) -> Option<Self> {
-        let first = builders.first()?;
+    ) -> Self {
         let (name, prefix) = match first.group.word() {
             _ if builders.len() > 1 => ("unions".to_owned(), ""),
             word if word.is_empty() => ("items".to_owned(), &*first.prefix),
@@ -95,7 +95,7 @@ impl<'b, 'p> RowsBuilder<'b, 'p> {
         };
         let item = singular(&name);
         let candidate = candidates(&first.members, &format!("{item}.set"), &format!("{item}.{}", first.value_field()));
-        Some(Self {
+        Self {
             builders,
             first,
             old_row: OldRow::of(builders, first, candidate.is_some()),
@@ -105,7 +105,13 @@ impl<'b, 'p> RowsBuilder<'b, 'p> {
             prefix,
             word: if first.facts.several { first.discriminator() } else { "" },
             has_several_paths: builders.iter().flat_map(|it| &it.group.paths).nth(1).is_some(),
-        })
+        }
+    }
+
+    /// Returns the members whose names need escapes, if any do: then all names are escaped.
+    pub(crate) fn members(&self) -> &'b Members<'p> {
+        let mut all = self.builders.iter().map(|it| &it.members);
+        all.find(|it| it.needs_escapes()).unwrap_or(&self.first.members)
     }
 
     /// Adds the variables of all rows, now and before.

@@ -91,10 +91,11 @@ impl<'p> UnionObjects<'p> {
             ObjectsBuilder { group, members, root, facts, prefix }
         });
         let builders: Vec<ObjectsBuilder<'_, 'p>> = builders.collect();
-        match (&builders[..], builders.first()?.group.single()) {
-            ([builder], Some(names)) => Some(Self::single(builder, &names, variables)),
-            (builders, _) => Self::several(builders, candidates, variables),
-        }
+        let first = builders.first()?;
+        Some(match first.group.single() {
+            Some(names) if unions.len() == 1 => Self::single(first, &names, variables),
+            _ => Self::several(&RowsBuilder::new(&builders, first, candidates), variables),
+        })
     }
 
     /// Adds the variables of a single object, at the end of fields.
@@ -140,28 +141,16 @@ impl<'p> UnionObjects<'p> {
         }
     }
 
-    /// Adds the variables of the rows of several objects. Returns `None` without places.
-    fn several(
-        builders: &[ObjectsBuilder<'_, 'p>],
-        candidates: impl Fn(&Members<'_>, &str, &str) -> Option<String>,
-        variables: &mut Variables,
-    ) -> Option<Self> {
-        let rows = RowsBuilder::new(builders, candidates)?;
+    /// Adds the variables of the rows of several objects.
+    fn several(rows: &RowsBuilder<'_, 'p>, variables: &mut Variables) -> Self {
+        let RowsBuilder { first, item, old_row, .. } = rows;
         let lists = rows.lists(variables);
         let all = rows.candidates(&lists, variables);
         let old = rows.old(&all, &lists, variables);
-        let RowsBuilder { first, item, old_row, .. } = &rows;
-        let has_identity = first.group.has_identity();
         let value = first.value_field();
         let has_value = !first.discriminator().is_empty();
-        Some(Self {
-            // Names that need escapes decide how all are written.
-            members: builders
-                .iter()
-                .map(|it| &it.members)
-                .find(|it| it.needs_escapes())
-                .unwrap_or(&first.members)
-                .clone(),
+        Self {
+            members: rows.members().clone(),
             set: format!("{item}.set"),
             non_null: first.sees_nulls().then(|| format!("{item}.nonNull")),
             value: if has_value { format!("{item}.{value}") } else { "\"\"".to_owned() },
@@ -169,13 +158,13 @@ impl<'p> UnionObjects<'p> {
             had: old_row.is_there(&old),
             old_set: old_row.field(&old, "set", "[]"),
             old_value: old_row.field(&old, &value, "\"\""),
-            claims: has_identity.then(|| format!("{item}.claims")),
+            claims: first.group.has_identity().then(|| format!("{item}.claims")),
             has_nested_claims: false,
             path: format!("{item}.{}", first.path_field()),
             part: first.facts.part,
             prefix: rows.prefix.to_owned(),
             rows: Some(Rows { all, item: item.clone(), value, old: lists.old, old_row: *old_row }),
-        })
+        }
     }
 
     /// Defines a thing that each object has. Returns the expression of that of one object.
