@@ -61,8 +61,7 @@ impl<'p> Conditions<'p> {
         self.deduces |= matches!(algorithm, Algorithm::Discriminated(_));
         let is_plain = group.typed && members.ownerless().is_none() && self.begins_at_object();
         if let (Algorithm::Map(discriminator), Some(names), true) = (algorithm, group.single(), is_plain) {
-            let side = |object: &str| members.value_in(&UserValue::new(object).follow(&names), true, false);
-            self.add(&format!("{discriminator}-changed"), format!("{} != {}", side("object"), side("oldObject")));
+            self.add(&format!("{discriminator}-changed"), members.value_differs(&names));
             return;
         }
         // Where nothing is known of types, an expression may fail, and one of another union with it.
@@ -83,12 +82,9 @@ impl<'p> Conditions<'p> {
             return;
         }
         let members = Members::inline(union, group.typed);
-        let differ = members.differ();
-        let value = union.discriminator().map(|_| {
-            let side = |object: &str| members.value_in(&UserValue::new(object), true, false);
-            format!(" || {} != {}", side("object"), side("oldObject"))
-        });
-        self.add("the-choice-changed", format!("oldObject == null || {differ}{}", value.unwrap_or_default()));
+        let value = union.discriminator().map(|_| format!(" || {}", members.value_differs(&[])));
+        let differs = members.differ() + &value.unwrap_or_default();
+        self.add("the-choice-changed", format!("oldObject == null || {differs}"));
     }
 
     fn begins_at_object(&self) -> bool {

@@ -299,6 +299,12 @@ impl<'u> Members<'u> {
         self.union.choices().iter().any(|choice| choice.value().is_empty())
     }
 
+    /// Returns true if the discriminator of an object at the end of fields is not what it was.
+    pub(crate) fn value_differs(&self, names: &[&str]) -> String {
+        let value = |object: &str| self.value_in(&UserValue::new(object).follow(names), true, false);
+        format!("{} != {}", value("object"), value("oldObject"))
+    }
+
     /// Returns true if the members of two objects that are set differ.
     pub(crate) fn differ(&self) -> String {
         let [is_set, was_set] = ["object", "oldObject"].map(|object| self.is_set(&UserValue::new(object)));

@@ -70,7 +70,7 @@ pub(crate) struct RowsBuilder<'b, 'p> {
     pub(crate) prefix: &'b str,
     word: &'b str,
     /// True if several paths lead to the objects.
-    has_several_paths: bool,
+    several: bool,
 }
 
 /// The variables of rows, as expressions.
@@ -88,11 +88,9 @@ impl<'b, 'p> RowsBuilder<'b, 'p> {
         first: &'b ObjectsBuilder<'b, 'p>,
         candidates: impl Fn(&Members<'_>, &str, &str) -> Option<String>,
     ) -> Self {
-        let (name, prefix) = match first.group.word() {
-            _ if builders.len() > 1 => ("unions".to_owned(), ""),
-            word if word.is_empty() => ("items".to_owned(), &*first.prefix),
-            word => (word, &*first.prefix),
-        };
+        let is_one = builders.len() == 1;
+        let word = if is_one { first.group.word() } else { "unions".to_owned() };
+        let name = if word.is_empty() { "items".to_owned() } else { word };
         let item = singular(&name);
         let candidate = candidates(&first.members, &format!("{item}.set"), &format!("{item}.{}", first.value_field()));
         Self {
@@ -102,9 +100,9 @@ impl<'b, 'p> RowsBuilder<'b, 'p> {
             candidate,
             name,
             item,
-            prefix,
+            prefix: if is_one { &first.prefix } else { "" },
             word: if first.facts.several { first.discriminator() } else { "" },
-            has_several_paths: builders.iter().flat_map(|it| &it.group.paths).nth(1).is_some(),
+            several: builders.iter().flat_map(|it| &it.group.paths).nth(1).is_some(),
         }
     }
 
@@ -116,57 +114,76 @@ impl<'b, 'p> RowsBuilder<'b, 'p> {
 
     /// Adds the variables of all rows, now and before.
     pub(crate) fn lists(&self, variables: &mut Variables) -> RowLists {
-        let item = &self.item;
-        let old = match self.old_row {
-            OldRow::Searched | OldRow::Certain => {
-                let both = self.rows(Side::Both, "a row for each, now and before", variables);
-                // Keys that are missing make an empty text.
-                let has_key = if self.first.group.typed { String::new() } else { format!("{item}.key != \"\" && ") };
-                let once = format!("{has_key}{both}.all(rows, rows.exists_one(other, other.key == {item}.key))");
-                return RowLists { now: format!("{both}[0]"), old: format!("{both}[1]"), once };
+        let once = String::new();
+        match self.old_row {
+            OldRow::ByKey => {
+                let old = self.map_by_key(variables);
+                let now = self.one(Side::Now(Some(&old)), variables);
+                RowLists { now, old, once }
             }
-            OldRow::ByKey => self.rows(Side::OldMap, "by the keys of the items", variables),
-            OldRow::Unknown => self.rows(Side::OldList, "", variables),
-        };
-        let side = if self.old_row == OldRow::ByKey { Side::NowBeside(&old) } else { Side::Now };
-        RowLists { now: self.rows(side, "", variables), old, once: String::new() }
+            OldRow::Searched | OldRow::Certain => self.both(variables),
+            OldRow::Unknown => {
+                let old = self.one(Side::OldList, variables);
+                RowLists { now: self.one(Side::Now(None), variables), old, once }
+            }
+        }
+    }
+
+    /// Adds the variable of the list of one side.
+    fn one(&self, side: Side<'_>, variables: &mut Variables) -> String {
+        let rows = self.rows(side, variables).join(" + ");
+        self.add(side, &rows, "", variables)
+    }
+
+    /// Adds the variable of the old rows by their keys. The rows of several lists are a list before.
+    fn map_by_key(&self, variables: &mut Variables) -> String {
+        let is_deep = |steps: &Vec<Step<'p>>| collections(steps) > 1;
+        let is_joined = self.several || self.builders.iter().flat_map(|it| &it.group.paths).any(is_deep);
+        let side = if is_joined { Side::OldList } else { Side::OldMap };
+        let rows = self.rows(side, variables).join(" + ");
+        let rows = if self.several { format!("({rows})") } else { rows };
+        let map = if is_joined { "\n  .transformMapEntry(i, old, {string(old.key): old})" } else { "" };
+        self.add(side, &(rows + map), "by the keys of the items", variables)
+    }
+
+    /// Adds the variable of the rows of now and of before, a list of two lists.
+    fn both(&self, variables: &mut Variables) -> RowLists {
+        let mut lists = self.rows(Side::Both, variables);
+        if self.several {
+            lists = vec![format!("[0, 1].map(i, {}[i])", lists.join("[i] + "))];
+        }
+        let both = self.add(Side::Both, &lists.concat(), "a row for each, now and before", variables);
+        let item = &self.item;
+        // Keys that are missing make an empty text.
+        let has_key = if self.first.group.typed { String::new() } else { format!("{item}.key != \"\" && ") };
+        let once = format!("{has_key}{both}.all(rows, rows.exists_one(other, other.key == {item}.key))");
+        RowLists { now: format!("{both}[0]"), old: format!("{both}[1]"), once }
+    }
+
+    /// Returns the rows of one side at the end of each path. Where there are several paths, each has a variable.
+    fn rows(&self, side: Side<'_>, variables: &mut Variables) -> Vec<String> {
+        let mut lists = Vec::new();
+        for it in self.builders {
+            let name = if it.prefix.is_empty() { &self.name } else { &it.prefix };
+            for steps in &it.group.paths {
+                // Rows of different paths have different keys.
+                let tag = self.several.then(|| format!("\"{}/\"", lists.len()));
+                let list = match side {
+                    Side::Both => it.rows_of_both(steps, self.shared(it, steps), tag, variables),
+                    Side::OldList | Side::OldMap => it.rows_of(it.walk(&it.root.was, tag), steps, side),
+                    Side::Now(_) => it.rows_of(it.walk(&it.root.now, tag), steps, side),
+                };
+                lists.push(if self.several { variables.add(&camel(&[side.word(), name]), &list, "") } else { list });
+            }
+        }
+        lists
     }
 
     /// Adds the variable of the rows of one side.
-    fn rows(&self, side: Side<'_>, comment: &str, variables: &mut Variables) -> String {
-        let begin = if matches!(side, Side::OldList | Side::OldMap) { "old" } else { "" };
-        let several = self.has_several_paths;
-        let is_deep = |it: &ObjectsBuilder<'_, '_>| it.group.paths.iter().any(|steps| collections(steps) > 1);
-        // Only one list or map is made a map at once.
-        let joins = side == Side::OldMap && (several || self.builders.iter().any(is_deep));
-        let mut lists = Vec::new();
-        for it in self.builders {
-            for steps in &it.group.paths {
-                // Rows of different paths have different keys.
-                let tag = several.then(|| format!("\"{}/\"", lists.len()));
-                let list = match side {
-                    Side::Both => it.rows_of_both(steps, self.shared(it, steps), tag, variables),
-                    Side::OldList | Side::OldMap | Side::Now | Side::NowBeside(_) => {
-                        let root = if begin.is_empty() { &it.root.now } else { &it.root.was };
-                        it.rows_of(it.walk(root), steps, tag, if joins { Side::OldList } else { side })
-                    }
-                };
-                let name = if it.prefix.is_empty() { &self.name } else { &it.prefix };
-                lists.push(if several { variables.add(&camel(&[begin, name]), &list, "") } else { list });
-            }
-        }
-        let rows = match (side, &lists[..]) {
-            (Side::Both, [_, _, ..]) => {
-                let sum: Vec<String> = lists.iter().map(|list| format!("{list}[i]")).collect();
-                format!("[0, 1].map(i, {})", sum.join(" + "))
-            }
-            (_, [_, _, ..]) if joins => format!("({})", lists.join(" + ")),
-            _ => lists.join(" + "),
-        };
-        let map = if joins { "\n  .transformMapEntry(i, old, {string(old.key): old})" } else { "" };
+    fn add(&self, side: Side<'_>, rows: &str, comment: &str, variables: &mut Variables) -> String {
         let name = if self.prefix.is_empty() { &self.name } else { self.prefix };
-        let all = if several { "all" } else { "" };
-        variables.add(&camel(&[begin, all, name, self.word]), &(rows + map), comment)
+        let all = if self.several { "all" } else { "" };
+        variables.add(&camel(&[side.word(), all, name, self.word]), rows, comment)
     }
 
     /// Returns the beginning of a path up to its first list, if paths of several unions go on there.

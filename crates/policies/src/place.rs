@@ -117,7 +117,7 @@ impl<'p> UnionObjects<'p> {
         let word = it.discriminator();
         let value = read(word.is_empty(), &[prefix, word], it.value(&now));
         let old_value = read(word.is_empty() || is_read_once, &[prefix, "old", word], it.value(&was));
-        let mut walk = it.walk(&now);
+        let mut walk = it.walk(&now, None);
         for name in names {
             walk.enter_field(name);
         }
@@ -170,14 +170,15 @@ impl<'p> UnionObjects<'p> {
     /// Defines a thing that each object has. Returns the expression of that of one object.
     pub(crate) fn define(&self, name: &str, expression: &str, comment: &str, variables: &mut Variables) -> String {
         let name = self.name(name);
-        match &self.rows {
-            None => variables.add(&name, expression, comment),
-            Some(Rows { all, item, .. }) => {
-                let each = format!("{all}.transformList(i, {item}, {expression})");
-                let of_each = if comment.is_empty() { String::new() } else { format!("for each: {comment}") };
-                format!("{}[i]", variables.add(&name, &each, &of_each))
-            }
-        }
+        let Some(each) = self.each(expression) else { return variables.add(&name, expression, comment) };
+        let of_each = if comment.is_empty() { String::new() } else { format!("for each: {comment}") };
+        format!("{}[i]", variables.add(&name, &each, &of_each))
+    }
+
+    /// Returns the list of what each of several objects has. `None`: there is a single object.
+    fn each(&self, expression: &str) -> Option<String> {
+        let Rows { all, item, .. } = self.rows.as_ref()?;
+        Some(format!("{all}.transformList(i, {item}, {expression})"))
     }
 
     /// Returns the variable of the members that the request sets and that were not set before.
@@ -196,20 +197,13 @@ impl<'p> UnionObjects<'p> {
 
     /// Returns the items of a list that each object has.
     pub(crate) fn collect(&self, list: &str) -> String {
-        match &self.rows {
-            None => list.to_owned(),
-            Some(Rows { all, item, .. }) => format!("{all}.transformList(i, {item}, {list}).flatten()"),
-        }
+        self.each(list).map_or_else(|| list.to_owned(), |each| each + ".flatten()")
     }
 
     /// Returns the items of a list that each object has for which a condition is true.
     pub(crate) fn collect_if(&self, condition: &str, list: &str) -> String {
-        match &self.rows {
-            None => format!("({condition} ? {list} : [])"),
-            Some(Rows { all, item, .. }) => {
-                format!("{all}.transformList(i, {item}, {condition},\n  {list}).flatten()")
-            }
-        }
+        let each = self.each(&format!("{condition},\n  {list}"));
+        each.map_or_else(|| format!("({condition} ? {list} : [])"), |each| each + ".flatten()")
     }
 
     /// Returns true if an object with the same choice stood there before.

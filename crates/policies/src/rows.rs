@@ -33,9 +33,15 @@ pub(crate) enum Side<'l> {
     OldList,
     /// Before, a map by key.
     OldMap,
-    Now,
-    /// Now, each with its old one from this map.
-    NowBeside(&'l str),
+    /// Now. With a map of old rows, each has its own.
+    Now(Option<&'l str>),
+}
+
+impl Side<'_> {
+    /// Returns the word that begins the names of its variables.
+    pub(crate) fn word(self) -> &'static str {
+        if matches!(self, Self::OldList | Self::OldMap) { "old" } else { "" }
+    }
 }
 
 /// Builds the expressions about the objects of a union.
@@ -78,9 +84,9 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         format!("{is_map} && [{}].all(v, v == null || type(v) == {kind})", value.text())
     }
 
-    /// Returns the walk from a root.
-    pub(crate) fn walk(&self, root: &UserValue) -> RowWalk<'p> {
-        let mut walk = RowWalk::new(self.root, root, self.facts.purpose);
+    /// Returns the walk from a root. `tag` tells the objects at the end of several paths apart.
+    pub(crate) fn walk(&self, root: &UserValue, tag: Option<String>) -> RowWalk<'p> {
+        let mut walk = RowWalk::new(self.root, root, tag, self.facts.purpose);
         (walk.typed, walk.owned_at) = (self.group.typed, self.group.owned_at);
         walk
     }
@@ -103,15 +109,11 @@ impl<'p> ObjectsBuilder<'_, 'p> {
 
     /// Returns the fields that manifests set in the object at the end of a walk. `nested`: a list of lists.
     pub(crate) fn claims(&self, walk: &RowWalk<'p>, nested: bool) -> String {
-        manifests::at(&walk.manifests, &walk.field_set(), self.owned_fields().as_deref(), nested)
-    }
-
-    /// Returns the fields of the union as field sets name them, if what is around it is owned as a whole.
-    fn owned_fields(&self) -> Option<String> {
-        self.group.owned_at?;
         let union = self.members.union;
         let names = union.discriminator().into_iter().chain(union.members()).map(|name| format!("f:{name}"));
-        Some(cel::texts(names.collect::<Vec<_>>().iter().map(String::as_str)))
+        let names = cel::texts(names.collect::<Vec<_>>().iter().map(String::as_str));
+        let whole = self.group.owned_at.map(|_| &*names);
+        manifests::at(&walk.manifests, &walk.field_set(), whole, nested)
     }
 
     /// Returns the field of a row with the value of the discriminator.
@@ -138,41 +140,35 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         variables: &mut Variables,
     ) -> String {
         let Root { both, word, .. } = self.root;
-        let mut walk = self.walk(&UserValue::new(*word));
+        let root = UserValue::new(*word);
         let Some(outer) = outer else {
-            let rows = self.rows_of(walk, steps, tag, Side::Both).replace('\n', "\n  ");
+            let rows = self.rows_of(self.walk(&root, tag), steps, Side::Both).replace('\n', "\n  ");
             return format!("{both}.map({word},\n  {rows})");
         };
+        let mut walk = self.walk(&root, None);
         let parents = walk.descend(outer, false);
         let parents = format!("{both}.map({word},\n  {})", parents.of(&walk.row(parents.depth())));
         let name = outer.iter().rev().find_map(Step::word).unwrap_or_default();
         let parents = variables.add(&name, &parents, &format!("those of each {word}, with what manifests set in them"));
-        let item = walk.item();
+        let parent = walk.object();
+        let walk = RowWalk::below(self.root, parent.text(), tag, self.facts.purpose);
         let rest = steps.get(outer.len()..).unwrap_or_default();
-        let walk = RowWalk::below(self.root, item, self.facts.purpose);
-        let rows = self.rows_of(walk, rest, tag, Side::Both).replace('\n', "\n  ");
-        format!("{parents}.map(rows, rows.map({item},\n  {rows}).flatten())")
+        let rows = self.rows_of(walk, rest, Side::Both).replace('\n', "\n  ");
+        format!("{parents}.map(rows, rows.map({},\n  {rows}).flatten())", parent.text())
     }
 
-    /// Returns the rows of the places at the end of a path. `tag` begins their keys.
-    pub(crate) fn rows_of(
-        &self,
-        mut walk: RowWalk<'p>,
-        steps: &[Step<'p>],
-        tag: Option<String>,
-        side: Side<'_>,
-    ) -> String {
-        walk.tag(tag);
+    /// Returns the rows of the places at the end of a path.
+    pub(crate) fn rows_of(&self, mut walk: RowWalk<'p>, steps: &[Step<'p>], side: Side<'_>) -> String {
         let mut comprehension = walk.descend(steps, side == Side::OldMap);
+        let object = walk.object();
         comprehension.condition = if self.group.typed {
             walk.is_there(self.group.nullable)
         } else {
-            Some(self.is_judged(&walk.object().or("null")))
+            Some(self.is_judged(&object.or("null")))
         };
-        let object = walk.object();
-        let is_new = !matches!(side, Side::OldList | Side::OldMap);
-        let is_searched = matches!(side, Side::Both | Side::Now | Side::OldList);
-        let old = if let Side::NowBeside(old) = side { Some(old) } else { None };
+        let is_new = side.word().is_empty();
+        let old = if let Side::Now(old) = side { old } else { None };
+        let is_searched = old.is_none() && side != Side::OldMap;
         let value_field = self.value_field();
         let fields = [
             is_new.then(|| (self.path_field(), walk.path())),

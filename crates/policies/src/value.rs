@@ -146,6 +146,22 @@ impl UserValue {
         }
     }
 
+    /// Returns the value as the text of a key, whatever its type: a number and its text are different keys, and a list or map is none.
+    pub(crate) fn key(&self) -> String {
+        format!(
+            "[{}].map(k, type(k) == string ? \":\" + string(k) :\n    \
+             type(k) == int || type(k) == double || type(k) == bool ? \"=\" + string(k) : \"\")[0]",
+            self.or("null").text
+        )
+    }
+
+    /// Returns the list or map, of this type, at the end of several fields of an object whose types nobody knows.
+    pub(crate) fn find_guarded(&self, names: &[&str], kind: &str) -> Self {
+        let (last, outer) = names.split_last().map_or(("", names), |(last, outer)| (*last, outer));
+        let (found, last) = (self.guarded(outer), text(last));
+        Self::optional(format!("{found}.map(o, {last} in o && type(o[{last}]) == {kind}, o[{last}])[?0]"))
+    }
+
     /// Returns the maps at the end of several fields of an object whose types nobody knows: a list of at most one.
     pub(crate) fn guarded(&self, names: &[&str]) -> String {
         let found = names.iter().fold(format!("[{}]", self.text), |list, name| {

@@ -54,7 +54,7 @@ enum FieldRef<'p> {
 }
 
 impl<'p> RowWalk<'p> {
-    pub(crate) fn new(root: &Root<'p>, object: &UserValue, purpose: Purpose) -> Self {
+    pub(crate) fn new(root: &Root<'p>, object: &UserValue, tag: Option<String>, purpose: Purpose) -> Self {
         Self {
             purpose,
             typed: true,
@@ -62,7 +62,7 @@ impl<'p> RowWalk<'p> {
             fields: Vec::new(),
             word: String::new(),
             path: root.path.iter().cloned().collect(),
-            begin: Vec::new(),
+            begin: tag.into_iter().collect(),
             keys: Vec::new(),
             keyless: false,
             manifests: MANIFESTS.to_owned(),
@@ -72,10 +72,10 @@ impl<'p> RowWalk<'p> {
     }
 
     /// Returns the walk that goes on from a row that [`row`](Self::row) has made.
-    pub(crate) fn below(root: &Root<'p>, row: &str, purpose: Purpose) -> Self {
-        let (path, begin) = (vec![format!("{row}.path")], vec![format!("{row}.key")]);
-        let manifests = format!("{row}.manifests");
-        Self { path, begin, manifests, ..Self::new(root, &UserValue::new(format!("{row}.object")), purpose) }
+    pub(crate) fn below(root: &Root<'p>, row: &str, tag: Option<String>, purpose: Purpose) -> Self {
+        let mut walk = Self::new(root, &UserValue::new(format!("{row}.object")), tag, purpose);
+        walk.begin.push(format!("{row}.key"));
+        Self { path: vec![format!("{row}.path")], manifests: format!("{row}.manifests"), ..walk }
     }
 
     /// Returns a row, so deep in calls, for the object that was entered last, from which several walks go on.
@@ -94,16 +94,6 @@ impl<'p> RowWalk<'p> {
             ("manifests", manifests),
         ];
         row_of(fields, depth)
-    }
-
-    /// Returns the name of the object that was entered last.
-    pub(crate) fn item(&self) -> &str {
-        self.object.text()
-    }
-
-    /// Begins the keys with a text that tells the objects at the end of several paths apart.
-    pub(crate) fn tag(&mut self, tag: Option<String>) {
-        self.begin.splice(..0, tag);
     }
 
     /// Steps to the end of a path. Returns the comprehensions over the objects there. `is_map`: they make a map by key, and are one.
@@ -212,8 +202,10 @@ impl<'p> RowWalk<'p> {
         let object = self.object();
         Some(match &self.fields[..] {
             [] => return None,
-            [FieldRef::AnyOf(name)] if nullable => format!("{name} in {} && {} != null", self.item(), object.text()),
-            [FieldRef::AnyOf(name)] => format!("{name} in {}", self.item()),
+            [FieldRef::AnyOf(name)] => {
+                let is_not_null = if nullable { format!(" && {} != null", object.text()) } else { String::new() };
+                format!("{name} in {}{is_not_null}", self.object.text())
+            }
             _ if nullable => object.is_not_null(),
             [FieldRef::Named(name)] => self.object.has(&[*name]),
             _ => object.is_there(),
@@ -229,11 +221,8 @@ impl<'p> RowWalk<'p> {
             _ if self.typed => self.object().or(empty),
             fields => {
                 let name = |field: &FieldRef<'p>| if let FieldRef::Named(name) = field { Some(*name) } else { None };
-                let mut outer: Vec<&str> = fields.iter().filter_map(name).collect();
-                let last = text(outer.pop().unwrap_or_default());
-                let found = self.object.guarded(&outer);
-                let found = format!("{found}.map(o, {last} in o && type(o[{last}]) == {kind}, o[{last}])[?0]");
-                UserValue::optional(found).or(empty)
+                let names: Vec<&str> = fields.iter().filter_map(name).collect();
+                self.object.find_guarded(&names, kind).or(empty)
             }
         }
     }
@@ -271,15 +260,9 @@ fn outer_key(key: &str) -> String {
 
 /// Returns the text of the key of an item.
 fn key_text(key: &ItemKey<'_>, item: &UserValue, typed: bool) -> String {
-    if typed {
-        let value = item.field(key.name);
-        return if key.is_string { value.text().to_owned() } else { format!("string({})", value.text()) };
+    match (typed, key.is_string) {
+        (true, true) => item.field(key.name).text().to_owned(),
+        (true, false) => format!("string({})", item.field(key.name).text()),
+        (false, _) => item.find(key.name).key(),
     }
-    // A number and its text are different keys. A list or map is no key.
-    let value = item.find(key.name).or("null");
-    format!(
-        "[{}].map(k, type(k) == string ? \":\" + string(k) :\n    \
-         type(k) == int || type(k) == double || type(k) == bool ? \"=\" + string(k) : \"\")[0]",
-        value.text()
-    )
 }
