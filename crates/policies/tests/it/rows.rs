@@ -165,3 +165,19 @@ fn each_kind_of_place_has_its_rows() {
     let command = "KUBE_UNIONS_UPDATE=1 cargo test --locked -p kube-unions-policies --test it rows::";
     assert_generated("crates/policies/tests/it/rows.txt", &all, command);
 }
+
+/// One map and several around the list, and two fields that have the same.
+#[test]
+fn unions_in_the_items_of_a_list_share_rows_below_any_number_of_maps() {
+    let item = object(&json!({"one": union(["a", "b"], false), "two": union(["c", "d"], false)}), None);
+    for depth in 0..4 {
+        let maps = (0..depth).fold(list(item.clone(), &["name"]), |inner, _| map(&inner));
+        for properties in [json!({"p": maps}), json!({"p": maps, "q": maps})] {
+            let compiled = CompiledKinds::of(&built_in(&properties), &PolicyOptions::default());
+            assert_eq!((compiled.objects.len(), compiled.refusals.len()), (4, 0), "{properties}");
+            for object in &compiled.objects {
+                check_policy(&object.to_json()).unwrap_or_else(|error| panic!("{depth}: {error}"));
+            }
+        }
+    }
+}
