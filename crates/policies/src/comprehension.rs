@@ -6,7 +6,7 @@ use crate::group::Step;
 #[derive(Debug, Default)]
 pub(crate) struct Comprehension {
     /// The calls up to their bodies, outermost first. None: there is one object.
-    calls: Vec<String>,
+    pub(crate) calls: Vec<String>,
     /// The names of their items.
     items: Vec<String>,
     /// The number of those that are items of lists.
@@ -30,25 +30,13 @@ impl Comprehension {
 
     /// Names the index of the newest item: the number of an item of a list, or the name of a value of a map.
     pub(crate) fn index(&mut self, step: &Step<'_>) -> String {
-        match self.items.len() {
-            1 if *step == Step::Values => "name".to_owned(),
-            depth if *step == Step::Values => format!("name{depth}"),
-            _ => {
-                let name = ["i", "j", "k", "l"].get(self.lists).copied();
-                self.lists = self.lists.saturating_add(1);
-                name.map_or_else(|| format!("i{}", self.lists), str::to_owned)
-            }
+        if *step == Step::Values {
+            let depth = self.items.len();
+            return if depth == 1 { "name".to_owned() } else { format!("name{depth}") };
         }
-    }
-
-    /// Adds a call inside the others, up to its body.
-    pub(crate) fn call(&mut self, call: String) {
-        self.calls.push(call);
-    }
-
-    /// Returns the number of calls.
-    pub(crate) fn depth(&self) -> usize {
-        self.calls.len()
+        self.lists = self.lists.saturating_add(1);
+        let name = ["", "i", "j", "k", "l"].get(self.lists);
+        name.map_or_else(|| format!("i{}", self.lists), |name| (*name).to_owned())
     }
 
     /// Returns the list of the rows of all objects, or the map of them.
@@ -70,7 +58,7 @@ impl Comprehension {
             1 => ".flatten()".to_owned(),
             depth => format!(".flatten({depth})"),
         };
-        format!("{code} {row}{}{flatten}", ")".repeat(self.depth()))
+        format!("{code} {row}{}{flatten}", ")".repeat(self.calls.len()))
     }
 }
 

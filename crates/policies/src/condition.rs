@@ -29,6 +29,7 @@ pub(crate) struct RequestCondition {
 }
 
 /// The conditions of the unions of a policy, of which one has to be true.
+#[derive(Default)]
 pub(crate) struct Conditions<'p> {
     /// The fields to the objects in which paths begin.
     roots: Vec<Vec<&'p str>>,
@@ -42,14 +43,7 @@ pub(crate) struct Conditions<'p> {
 
 impl<'p> Conditions<'p> {
     pub(crate) fn new(root: &Root<'p>, custom: bool) -> Self {
-        Self {
-            roots: root.fields.clone(),
-            custom,
-            all: Vec::new(),
-            tests: Vec::new(),
-            fields: BTreeSet::new(),
-            deduces: false,
-        }
+        Self { roots: root.fields.clone(), custom, ..Self::default() }
     }
 
     /// Adds the condition of a union that is normalised.
@@ -62,16 +56,14 @@ impl<'p> Conditions<'p> {
         let is_plain = group.typed && members.ownerless().is_none() && self.begins_at_object();
         if let (Algorithm::Map(discriminator), Some(names), true) = (algorithm, group.single(), is_plain) {
             self.add(&format!("{discriminator}-changed"), members.value_differs(&names));
-            return;
-        }
-        // Where nothing is known of types, an expression may fail, and one of another union with it.
-        if !group.typed {
+        } else if group.typed {
+            self.tests.push(UnionTest { members, group: group.clone(), custom: self.custom });
+        } else {
+            // Where nothing is known of types, an expression may fail, and one of another union with it.
             for names in &outermost {
                 self.add_change(names);
             }
-            return;
         }
-        self.tests.push(UnionTest { members, group: group.clone(), custom: self.custom });
     }
 
     /// Adds the condition of a union that is validated: what is around it changed.

@@ -114,19 +114,13 @@ impl<'b, 'p> RowsBuilder<'b, 'p> {
 
     /// Adds the variables of all rows, now and before.
     pub(crate) fn lists(&self, variables: &mut Variables) -> RowLists {
-        let once = String::new();
-        match self.old_row {
-            OldRow::ByKey => {
-                let old = self.map_by_key(variables);
-                let now = self.one(Side::Now(Some(&old)), variables);
-                RowLists { now, old, once }
-            }
-            OldRow::Searched | OldRow::Certain => self.both(variables),
-            OldRow::Unknown => {
-                let old = self.one(Side::OldList, variables);
-                RowLists { now: self.one(Side::Now(None), variables), old, once }
-            }
+        if matches!(self.old_row, OldRow::Searched | OldRow::Certain) {
+            return self.both(variables);
         }
+        let by_key = self.old_row == OldRow::ByKey;
+        let old = if by_key { self.map_by_key(variables) } else { self.one(Side::OldList, variables) };
+        let now = self.one(Side::Now(by_key.then_some(&*old)), variables);
+        RowLists { now, old, once: String::new() }
     }
 
     /// Adds the variable of the list of one side.

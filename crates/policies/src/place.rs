@@ -54,8 +54,8 @@ pub(crate) struct UnionObjects<'p> {
     pub(crate) path: String,
     pub(crate) part: Part,
     rows: Option<Rows>,
-    /// Tells the variables of the union from those of others.
-    prefix: String,
+    /// Begins the names of variables, which tells them from those of other unions.
+    pub(crate) prefix: String,
 }
 
 /// The rows of several objects.
@@ -101,8 +101,8 @@ impl<'p> UnionObjects<'p> {
     /// Adds the variables of a single object, at the end of fields.
     fn single(it: &ObjectsBuilder<'_, 'p>, names: &[&'p str], variables: &mut Variables) -> Self {
         let prefix = &*it.prefix;
-        let now = it.object_at(names, &it.root.now, &[prefix, "object"], variables);
-        let was = it.object_at(names, &it.root.was, &[prefix, "old", "object"], variables);
+        let now = it.at(names, &it.root.now, &[prefix, "object"], variables);
+        let was = it.at(names, &it.root.was, &[prefix, "old", "object"], variables);
         let is_there = |object: &UserValue| if it.group.nullable { object.is_not_null() } else { object.is_there() };
         let mut read = |is_inline: bool, words: &[&str], expression: String| {
             if is_inline { expression } else { variables.add(&camel(words), &expression, "") }
@@ -186,11 +186,6 @@ impl<'p> UnionObjects<'p> {
         self.define("added", &format!("{0}.filter(m, !(m in {1}))", self.set, self.old_set), "", variables)
     }
 
-    /// Returns the beginning of the names of the union's variables.
-    pub(crate) fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
     pub(crate) fn name(&self, word: &str) -> String {
         camel(&[&self.prefix, word])
     }
@@ -257,9 +252,6 @@ impl<'p> UnionObjects<'p> {
 
 /// Returns a readable name for the variables of a union.
 fn name_of(group: &PlaceGroup<'_>, union: &Union) -> String {
-    let word = group.word();
-    if !word.is_empty() {
-        return word;
-    }
-    union.discriminator().or_else(|| union.members().next()).unwrap_or_default().to_owned()
+    let field = || union.discriminator().or_else(|| union.members().next()).unwrap_or_default().to_owned();
+    Some(group.word()).filter(|word| !word.is_empty()).unwrap_or_else(field)
 }

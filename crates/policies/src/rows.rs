@@ -92,13 +92,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
     }
 
     /// Returns the single object at the end of fields. One of a type that nobody knows has a variable, whose name has these words.
-    pub(crate) fn object_at(
-        &self,
-        names: &[&str],
-        root: &UserValue,
-        words: &[&str],
-        variables: &mut Variables,
-    ) -> UserValue {
+    pub(crate) fn at(&self, names: &[&str], root: &UserValue, words: &[&str], variables: &mut Variables) -> UserValue {
         if self.group.typed {
             return root.follow(names);
         }
@@ -147,7 +141,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         };
         let mut walk = self.walk(&root, None);
         let parents = walk.descend(outer, false);
-        let parents = format!("{both}.map({word},\n  {})", parents.of(&walk.row(parents.depth())));
+        let parents = format!("{both}.map({word},\n  {})", parents.of(&walk.row(parents.calls.len())));
         let name = outer.iter().rev().find_map(Step::word).unwrap_or_default();
         let parents = variables.add(&name, &parents, &format!("those of each {word}, with what manifests set in them"));
         let parent = walk.object();
@@ -179,6 +173,6 @@ impl<'p> ObjectsBuilder<'_, 'p> {
             old.map(|old| ("old", format!("{old}[?{}].orValue({{}})", walk.key()))),
             (is_new && self.group.has_identity()).then(|| ("claims", self.claims(&walk, false))),
         ];
-        comprehension.of(&row_of(fields.into_iter().flatten(), comprehension.depth().saturating_sub(1)))
+        comprehension.of(&row_of(fields.into_iter().flatten(), comprehension.calls.len().saturating_sub(1)))
     }
 }

@@ -135,7 +135,7 @@ impl UnionObjects<'_> {
     /// Returns the faults of the 2022 form: the discriminator and the members must agree.
     fn of_map(&self, discriminator: &str, variables: &mut Variables) -> String {
         let UnionObjects { set, value, had, old_value, .. } = self;
-        let members = self.members.clone().with_needed(discriminator, self.prefix(), variables);
+        let members = self.members.clone().with_needed(discriminator, &self.prefix, variables);
         let what = if members.union.has_groups() { "the members" } else { "the member" };
         let comment = format!("{what} that `{discriminator}` selects");
         let selected = self.define("selected", &members.selected(value), &comment, variables);

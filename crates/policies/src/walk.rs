@@ -87,13 +87,8 @@ impl<'p> RowWalk<'p> {
             "  ".repeat(depth.saturating_add(2)),
             self.field_set()
         );
-        let fields = [
-            ("path", self.path()),
-            ("key", keys.join(" + ")),
-            ("object", self.object.text().to_owned()),
-            ("manifests", manifests),
-        ];
-        row_of(fields, depth)
+        let (path, key, object) = (self.path(), keys.join(" + "), self.object.text().to_owned());
+        row_of([("path", path), ("key", key), ("object", object), ("manifests", manifests)], depth)
     }
 
     /// Steps to the end of a path. Returns the comprehensions over the objects there. `is_map`: they make a map by key, and are one.
@@ -106,7 +101,7 @@ impl<'p> RowWalk<'p> {
                 Step::AnyOf(names) => {
                     let field = comprehension.item(if kind_of(next) == "list" { "list" } else { "field" });
                     let function = if is_map { "transformMapEntry(i, " } else { "map(" };
-                    comprehension.call(format!("{}.{function}{field},", texts(names.iter().copied())));
+                    comprehension.calls.push(format!("{}.{function}{field},", texts(names.iter().copied())));
                     self.enter_any(field, names);
                     self.word = step.word().unwrap_or_default();
                 }
@@ -121,7 +116,7 @@ impl<'p> RowWalk<'p> {
                     let is_guarded = !self.typed && collections(next) > 0;
                     let guard = if is_guarded { format!(" type({item}) == {},", kind_of(next)) } else { String::new() };
                     let list = self.collection(step);
-                    comprehension.call(format!("{}.{function}({index}, {item},{guard}", list.text()));
+                    comprehension.calls.push(format!("{}.{function}({index}, {item},{guard}", list.text()));
                     self.enter(step, UserValue::new(item), &index);
                 }
             }
@@ -134,31 +129,30 @@ impl<'p> RowWalk<'p> {
     /// Steps into a field.
     pub(crate) fn enter_field(&mut self, name: &'p str) {
         name.clone_into(&mut self.word);
-        match self.purpose {
-            Purpose::Mutation => self.path.push(text(&pointer(name))),
-            Purpose::Validation => self.path.extend([self.dot(), text(name)]),
-        }
+        self.extend_path(vec![text(&pointer(name))], text(name));
         self.field_set.push(manifests::field_step(name));
         self.fields.push(FieldRef::Named(name));
     }
 
     /// Steps into that one of several fields which the variable `field` names.
     fn enter_any(&mut self, field: String, names: &[&str]) {
+        // A name without a slash ends at one, and needs neither escapes nor quotes.
         let is_plain = names.iter().all(|name| !name.contains(['~', '/']));
-        match self.purpose {
-            Purpose::Mutation if is_plain => self.path.extend([text("/"), field.clone()]),
-            Purpose::Mutation => self.path.extend([text("/"), token(&field)]),
-            Purpose::Validation => self.path.extend([self.dot(), field.clone()]),
-        }
-        // A name without a slash ends there, and needs no quotes.
-        self.keys.push(if is_plain { format!("{field} + \"/\"") } else { field.clone() });
+        let (token, key) =
+            if is_plain { (field.clone(), format!("{field} + \"/\"")) } else { (token(&field), field.clone()) };
+        self.extend_path(vec![text("/"), token], field.clone());
+        self.keys.push(key);
         self.field_set.push(manifests::value_step(&field));
         self.fields.push(FieldRef::AnyOf(field));
     }
 
-    /// Returns the text before the next field of a path for people.
-    fn dot(&self) -> String {
-        text(if self.path.is_empty() { "" } else { "." })
+    /// Adds a field to the path: the parts of its pointer, or its name.
+    fn extend_path(&mut self, pointer: Vec<String>, name: String) {
+        match self.purpose {
+            Purpose::Mutation => self.path.extend(pointer),
+            Purpose::Validation if self.path.is_empty() => self.path.push(name),
+            Purpose::Validation => self.path.extend([text("."), name]),
+        }
     }
 
     /// Steps into the items or values of the collection at the end of the fields.
