@@ -14,7 +14,7 @@ pub(crate) fn collections(steps: &[Step<'_>]) -> usize {
 }
 
 /// Returns the type of an item into which the next step of a path goes.
-pub(crate) fn kind_of(next: &[Step<'_>]) -> &'static str {
+fn kind_of(next: &[Step<'_>]) -> &'static str {
     if matches!(next.first(), Some(Step::Items(_))) { "list" } else { "map" }
 }
 
