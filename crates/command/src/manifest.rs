@@ -4,7 +4,7 @@
 
 pub use kube_unions_manifests::input::{empty, list};
 pub use kube_unions_manifests::{
-    Document, Edit, EditedFile, Format, ManifestFile, ManifestRole, Problem, Rendering, Stream, applied, edit,
+    Document, Edit, EditedFile, Format, ManifestFile, ManifestRole, Problem, RenderedDocuments, Stream, applied, edit,
     edited_value, pretty, to_yaml,
 };
 
@@ -65,10 +65,10 @@ pub fn files(paths: &[PathBuf]) -> ManifestFiles {
 }
 
 /// Reads files and folders, as [`files()`] does, each document on its own. They cannot be written back.
-pub fn rendering(paths: &[PathBuf]) -> Rendering {
-    let (files, problems) = each_file(paths, |path| Ok(Rendering::read(&named(path), bytes(path)?)));
-    let mut all = Rendering { problems, ..Rendering::default() };
-    for Rendering { documents, problems, duplicates } in files {
+pub fn rendering(paths: &[PathBuf]) -> RenderedDocuments {
+    let (files, problems) = each_file(paths, |path| Ok(RenderedDocuments::read(&named(path), bytes(path)?)));
+    let mut all = RenderedDocuments { problems, ..RenderedDocuments::default() };
+    for RenderedDocuments { documents, problems, duplicates } in files {
         all.documents.extend(documents);
         all.problems.extend(problems);
         all.duplicates.extend(duplicates);

@@ -34,6 +34,6 @@ pub use edit::{Edit, EditError, EditedDocument, EditedFile, applied, edit, edit_
 pub use file::{Format, ManifestFile, Problem, Section};
 pub use index::{IndexedDocuments, ManifestRole, ObjectIndex};
 pub use layout::pretty;
-pub use rendering::Rendering;
+pub use rendering::RenderedDocuments;
 pub use stream::Stream;
 pub use yaml::{WriteError, to_yaml};

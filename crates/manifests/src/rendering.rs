@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The documents of a file that is not written back.
 #[derive(Debug, Default)]
-pub struct Rendering {
+pub struct RenderedDocuments {
     /// Those that could be read.
     pub documents: Vec<Document>,
     /// The problems of the others.
@@ -17,7 +17,7 @@ pub struct Rendering {
     pub duplicates: Vec<Problem>,
 }
 
-impl Rendering {
+impl RenderedDocuments {
     /// Parses the content of a file or of standard input.
     pub fn read(path: &Path, bytes: Vec<u8>) -> Self {
         let text = match text_of(path, bytes) {
@@ -91,7 +91,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
-        let Rendering { documents, problems, duplicates } = Rendering::read(Path::new("a.yaml"), text.into());
+        let RenderedDocuments { documents, problems, duplicates } =
+            RenderedDocuments::read(Path::new("a.yaml"), text.into());
         let lines = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect();
         (documents.into_iter().map(|document| document.text).collect(), lines(problems), lines(duplicates))
     }

@@ -2,7 +2,7 @@
 //!
 //! A claim is a text: who sets a field, and the field as `metadata.managedFields` names it, for example `own f:type`. `own` is the manifest
 //! of a server-side apply, `earlier own` the one by the same field manager before, `updated` its updates, and `other` the manifests of other
-//! field managers.
+//! field managers. The claim of an object that is owned as a whole ends there, for example `own`, and stands for all of its members.
 //!
 //! CEL cannot read JSON, so the manifest of a client-side apply is known only as text. A request with the same text as before is an
 //! apply that is repeated, and a field counts as set by its manifest if the text has its name.
@@ -142,7 +142,8 @@ impl UnionObjects<'_> {
 
     /// Returns true if manifests set a member, an expression.
     fn claims(&self, by: &str, member: &str) -> String {
-        self.is_in(&format!("\"{by} f:\" + {member}"))
+        let claim = self.is_in(&format!("\"{by} f:\" + {member}"));
+        if self.owned_as_a_whole { format!("({claim} || {})", self.is_in(&text(by))) } else { claim }
     }
 
     fn claims_value(&self, by: &str) -> String {

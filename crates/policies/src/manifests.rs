@@ -195,14 +195,24 @@ pub(crate) fn item_step(keys: &[ItemKey<'_>], typed: bool, value: impl Fn(&str) 
     format!("[?{} + \"}}\"]", parts.join(" + "))
 }
 
-/// Returns the claims at the end of steps: a list of texts, or a list of such lists. `whole`: the fields of the unions, if what is there is owned
-/// as a whole. Who owns it has no entry for a field, and sets all that are there.
-pub(crate) fn at(manifests: &str, steps: &str, whole: Option<&str>, nested: bool) -> String {
-    let flatten = if nested { "" } else { ".flatten()" };
-    let fields = match whole {
-        Some(names) => format!("(it.fields{steps}.hasValue() ? {names} : [])"),
-        None if steps.is_empty() => "it.fields".to_owned(),
-        None => format!("it.fields{steps}.orValue(dyn({{}}))"),
+/// Returns the claims of the fields at the end of steps: a list of texts, or a list of such lists.
+pub(crate) fn of_fields(manifests: &str, steps: &str, nested: bool) -> String {
+    let default = if steps.is_empty() { "" } else { ".orValue(dyn({}))" };
+    joined(format!("{manifests}.map(it, it.fields{steps}{default}.map(f, it.by + \" \" + f))"), nested)
+}
+
+/// Returns the claims of what is owned as a whole at the end of steps, likewise. No field of it has an entry, so a claim says who owns it, and
+/// one more that it has the discriminator. `named`: the discriminator, and true if the object has it.
+pub(crate) fn of_whole(manifests: &str, steps: &str, named: Option<(&str, &str)>, nested: bool) -> String {
+    let claims = match named {
+        Some((name, is_there)) => {
+            format!("{is_there} ? [it.by, dyn(it.by + {})] : [it.by]", text(&format!(" f:{name}")))
+        }
+        None => "[it.by]".to_owned(),
     };
-    format!("{manifests}.map(it, {fields}.map(f, it.by + \" \" + f)){flatten}")
+    joined(format!("{manifests}.map(it, it.fields{steps}.hasValue(), {claims})"), nested)
+}
+
+fn joined(lists: String, nested: bool) -> String {
+    if nested { lists } else { lists + ".flatten()" }
 }

@@ -106,6 +106,11 @@ impl<'b, 'p> RowsBuilder<'b, 'p> {
         }
     }
 
+    /// Returns true if field managers own an object of a row as a whole.
+    pub(crate) fn has_wholes(&self) -> bool {
+        self.builders.iter().any(|it| it.group.owned_at.is_some())
+    }
+
     /// Returns the members whose names need escapes, if any do: then all names are escaped.
     pub(crate) fn members(&self) -> &'b Members<'p> {
         let mut all = self.builders.iter().map(|it| &it.members);

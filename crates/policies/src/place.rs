@@ -50,6 +50,8 @@ pub(crate) struct UnionObjects<'p> {
     pub(crate) claims: Option<String>,
     /// The claims of each manifest are a list of their own, because the API server cannot join lists.
     pub(crate) has_nested_claims: bool,
+    /// True if field managers may own an object as a whole.
+    pub(crate) owned_as_a_whole: bool,
     /// The path of the object: a pointer, or a path for people.
     pub(crate) path: String,
     pub(crate) part: Part,
@@ -122,7 +124,7 @@ impl<'p> UnionObjects<'p> {
             walk.enter_field(name);
         }
         let has_nested_claims = !it.facts.list_functions;
-        let claims = it.claims(&walk, has_nested_claims);
+        let claims = it.claims(&walk, &now, has_nested_claims);
         Self {
             members: it.members.clone(),
             set,
@@ -134,6 +136,7 @@ impl<'p> UnionObjects<'p> {
             old_value,
             claims: Some(variables.add(&camel(&[prefix, "claims"]), &claims, manifests::COMMENT)),
             has_nested_claims,
+            owned_as_a_whole: it.group.owned_at.is_some(),
             path: walk.path(),
             part: it.facts.part,
             rows: None,
@@ -160,6 +163,7 @@ impl<'p> UnionObjects<'p> {
             old_value: old_row.field(&old, &value, "\"\""),
             claims: first.group.has_identity().then(|| format!("{item}.claims")),
             has_nested_claims: false,
+            owned_as_a_whole: rows.has_wholes(),
             path: format!("{item}.{}", first.path_field()),
             part: first.facts.part,
             prefix: rows.prefix.to_owned(),

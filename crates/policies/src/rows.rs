@@ -101,13 +101,14 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         UserValue::optional(format!("{}[?0]", variables.add(&camel(words), &found, comment)))
     }
 
-    /// Returns the fields that manifests set in the object at the end of a walk. `nested`: a list of lists.
-    pub(crate) fn claims(&self, walk: &RowWalk<'p>, nested: bool) -> String {
-        let union = self.members.union;
-        let names = union.discriminator().into_iter().chain(union.members()).map(|name| format!("f:{name}"));
-        let names = cel::texts(names.collect::<Vec<_>>().iter().map(String::as_str));
-        let whole = self.group.owned_at.map(|_| &*names);
-        manifests::at(&walk.manifests, &walk.field_set(), whole, nested)
+    /// Returns the fields that manifests set in an object, which is at the end of a walk. `nested`: a list of lists.
+    pub(crate) fn claims(&self, walk: &RowWalk<'p>, object: &UserValue, nested: bool) -> String {
+        if self.group.owned_at.is_none() {
+            return manifests::of_fields(&walk.manifests, &walk.field_set(), nested);
+        }
+        let named = self.members.union.discriminator().map(|name| (name, object.find(name).is_there()));
+        let named = named.as_ref().map(|(name, is_there)| (*name, &**is_there));
+        manifests::of_whole(&walk.manifests, &walk.field_set(), named, nested)
     }
 
     /// Returns the field of a row with the value of the discriminator.
@@ -171,7 +172,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
             Some(("set", self.members.set_in(&object))),
             (is_new && self.sees_nulls()).then(|| ("nonNull", self.members.non_null_in(&object))),
             old.map(|old| ("old", format!("{old}[?{}].orValue({{}})", walk.key()))),
-            (is_new && self.group.has_identity()).then(|| ("claims", self.claims(&walk, false))),
+            (is_new && self.group.has_identity()).then(|| ("claims", self.claims(&walk, &object, false))),
         ];
         comprehension.of(&row_of(fields.into_iter().flatten(), comprehension.calls.len().saturating_sub(1)))
     }

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 /// A kind at the version that its policies are written for.
 ///
-/// A policy sees objects of one version. If the unions of all served versions are the same, the API server converts objects of
-/// other versions to it (`matchPolicy: Equivalent`), so one version covers all. Otherwise each group of versions with the same
-/// unions is a target of its own.
+/// A policy sees objects of one version. If the unions of all served versions are the same, and so are their types and owners, the API
+/// server converts objects of other versions to it (`matchPolicy: Equivalent`), so one version covers all. Otherwise each group of
+/// versions that are alike is a target of its own.
 #[derive(Debug, Clone)]
 pub struct PolicyTarget<'p> {
     /// The kind and the version.
@@ -60,7 +60,7 @@ impl<'p> PolicyTarget<'p> {
         let mut groups: Vec<(&CatalogEntry, Vec<&str>)> = Vec::new();
         for entry in entries {
             let version = &*entry.gvk().version;
-            match groups.iter_mut().find(|(first, _)| first.has_same_unions(entry)) {
+            match groups.iter_mut().find(|(first, _)| have_same_policies(first, entry)) {
                 Some((_, versions)) => versions.push(version),
                 None => groups.push((entry, vec![version])),
             }
@@ -95,6 +95,19 @@ impl<'p> PolicyTarget<'p> {
     }
 }
 
+/// Returns true if one policy can judge objects of both versions of a kind. It reads what the API server does not convert: a null, and who owns
+/// an object as a whole.
+fn have_same_policies(one: &CatalogEntry, other: &CatalogEntry) -> bool {
+    let are_alike = |part| are_expressed_alike(&one.plan().places(part), &other.plan().places(part));
+    one.has_same_unions(other) && [Part::Main, Part::Status].into_iter().all(are_alike)
+}
+
+/// Returns true if the places are the same, have the same unions, and are the same expressions.
+fn are_expressed_alike(ones: &[UnionPlace<'_>], others: &[UnionPlace<'_>]) -> bool {
+    let types = |place: &UnionPlace<'_>| (place.typed, place.nullable, place.owned_at);
+    UnionPlace::are_alike(ones, others) && ones.iter().map(types).eq(others.iter().map(types))
+}
+
 #[derive(Debug)]
 pub(crate) struct PodTemplates<'p> {
     /// The kinds that have them, and where. At least two.
@@ -106,13 +119,10 @@ pub(crate) struct PodTemplates<'p> {
 impl<'p> PodTemplates<'p> {
     /// Returns the pod templates of which most kinds have the same unions.
     pub(crate) fn of_most(targets: &'p [PolicyTarget<'p>]) -> Option<Self> {
-        let types = |place: &UnionPlace<'_>| (place.typed, place.nullable, place.owned_at);
         let mut found: Vec<Self> = Vec::new();
         for target in targets.iter().filter(|target| can_share(target)) {
             let Some((owner, places)) = template_of(target) else { continue };
-            match found.iter_mut().find(|it| {
-                UnionPlace::are_alike(&it.places, &places) && it.places.iter().map(types).eq(places.iter().map(types))
-            }) {
+            match found.iter_mut().find(|it| are_expressed_alike(&it.places, &places)) {
                 Some(same) => same.owners.push((target, owner)),
                 None => found.push(Self { owners: vec![(target, owner)], places }),
             }

@@ -25,6 +25,12 @@ const SAME: Versioned = ("Same", &[("v1", &["a", "b"]), ("v2", &["a", "b"])]);
 const DIFFERING: Versioned =
     ("Differing", &[("v1", &["a", "b"]), ("v1beta1", &["a", "b"]), ("v2", &["a", "b", "c"]), ("v3", &[])]);
 
+/// Field managers own an object with a union as a whole at one of two versions with the same unions.
+const OWNED: [Versioned; 2] = [
+    ("Ownedv1", &[("v1", &["a", "b"]), ("v2", &["a", "b"])]),
+    ("Ownedv2", &[("v1", &["a", "b"]), ("v2", &["a", "b"])]),
+];
+
 /// A situation, and the applies that lead to it.
 type Row = (&'static str, Vec<Apply>);
 
@@ -233,6 +239,34 @@ fn differing() -> Vec<Row> {
     ]
 }
 
+/// Returns the applies to a kind of which a version owns objects as a whole.
+fn owned() -> Vec<Row> {
+    let (a, b, both) = (plain(&json!({"a": "x"})), plain(&json!({"b": "x"})), plain(&json!({"a": "x", "b": "x"})));
+    let item = |fields: &Value| {
+        let mut item = json!({"k": "i"});
+        json_patch::merge(&mut item, fields);
+        json!({"spec": {"items": [item]}})
+    };
+    let [item_a, item_both] = [json!({"a": "x"}), json!({"a": "x", "b": "x"})].map(|fields| item(&fields));
+    let rows = ["v1", "v2"].map(|version| {
+        [
+            (
+                "a manifest contradicts itself",
+                vec![apply("one", version, a.clone()), apply("one", version, both.clone()).refused(BOTH)],
+            ),
+            (
+                "a manifest contradicts itself in an item",
+                vec![apply("one", version, item_a.clone()), apply("one", version, item_both.clone()).refused(BOTH)],
+            ),
+            (
+                "a manifest takes the other member than another manager",
+                vec![apply("one", version, a.clone()), apply("two", version, b.clone())],
+            ),
+        ]
+    });
+    rows.into_iter().flatten().collect()
+}
+
 impl Enforcement {
     fn group(self) -> String {
         format!("{self:?}.versions-applied.example").to_lowercase()
@@ -329,6 +363,13 @@ fn definition(group: &str, (kind, versions): Versioned) -> Value {
     let versions: Vec<Value> = versions
         .iter()
         .map(|(name, _)| {
+            let mut schema = schema.clone();
+            if kind.strip_prefix("Owned") == Some(name) {
+                for pointer in ["/plain", "/items/items"] {
+                    let object = schema.pointer_mut(&format!("/properties/spec/properties{pointer}"));
+                    object.expect("a field")["x-kubernetes-map-type"] = "atomic".into();
+                }
+            }
             let mut version = crds::version(name, &schema);
             version["storage"] = (*name == "v2").into();
             version["subresources"] = json!({"status": {}});
@@ -348,6 +389,10 @@ fn hold(server: &Server, enforcements: &[Enforcement]) {
         if *enforcement != Enforcement::ConvertingWebhook {
             enforcement.enforce(server, DIFFERING);
             differences.extend(enforcement.differences(server, DIFFERING.0, &differing()));
+            for kind in OWNED {
+                enforcement.enforce(server, kind);
+                differences.extend(enforcement.differences(server, kind.0, &owned()));
+            }
         }
     }
     assert!(differences.is_empty(), "{} rows differ:\n{}", differences.len(), differences.join("\n"));

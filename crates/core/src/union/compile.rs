@@ -166,7 +166,7 @@ impl UnionCompiler {
         let union_count = unions.len();
         let booleans: Vec<bool> = unions.iter().map(Union::is_boolean).collect();
         let required =
-            (0_u8..).zip(unions).filter(|(_, union)| union.is_required()).map(|(number, _)| number).collect();
+            (0..u8::MAX).zip(unions).filter(|(_, union)| union.is_required()).map(|(number, _)| number).collect();
         let mut fields = BTreeMap::new();
         for (name, role) in &roles {
             let member = match role {
@@ -286,14 +286,14 @@ impl UnionCompiler {
                 let checked = checked.and_then(|union| check::published(union, schema));
                 match checked.and_then(|union| check::free(union, roles)) {
                     Ok(union) => {
-                        let number = u8::try_from(self.unions.len().saturating_sub(first));
-                        let message = match number {
-                            Err(_) => "more than 255 unions are declared on one object",
-                            Ok(_) if self.unions.len() >= MOST_UNIONS => {
+                        let number = u8::try_from(self.unions.len().saturating_sub(first)).ok();
+                        let message = match number.filter(|number| *number < u8::MAX) {
+                            None => "more than 255 unions are declared on one object",
+                            Some(_) if self.unions.len() >= MOST_UNIONS => {
                                 "more than 1,024 unions are declared in this version, and this one is left out; remove \
                                  some, or split the kind"
                             }
-                            Ok(number) => {
+                            Some(number) => {
                                 self.warn(&union, schema, place, declared, at);
                                 claim(&union, number, roles);
                                 self.unions.push(union);

@@ -121,7 +121,8 @@ impl<'m> Claim<'m> {
     fn state(self, union: u8, new: UnionState<'m>, server_side: bool) -> UnionState<'m> {
         match self {
             Self::Nothing => UnionState::default(),
-            Self::Whole => new,
+            // It sets the nulls, too.
+            Self::Whole => UnionState { members: new.members.with(new.nulls), ..new },
             Self::Part(value) => {
                 let state = value.object().state(union);
                 let empty_objects = state.unowned.less(state.members);

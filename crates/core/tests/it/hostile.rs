@@ -161,6 +161,25 @@ fn so_many_unions_are_in_force_and_the_rest_is_reported() {
 }
 
 #[test]
+fn an_object_has_at_most_255_unions_and_the_rest_is_reported() {
+    for declared in [254, 255, 256, 300] {
+        let names = |letter: char| (0..declared).map(move |number| format!("{letter}{number:03}"));
+        let fields = names('a').chain(names('b')).map(|name| (name, json!({"type": "string"})));
+        let schema = json!({"type": "object", "properties": fields.collect::<Value>()});
+        let unions: Vec<Value> = names('a')
+            .zip(names('b'))
+            .map(|(one, other)| json!({"fields-to-discriminateBy": {one: "A", other: "B"}}))
+            .collect();
+        let catalog = beside_a_good_one(&bad(Some(&json!({"v1": {"": unions}}).to_string()), &schema));
+        let faults: Vec<&str> = catalog.faults().iter().map(|fault| &*fault.message).collect();
+        let plan = catalog.lookup("hostile.example", "v1", "Bad").unwrap().plan();
+        assert_eq!(plan.unions().len(), declared.min(255), "{declared}: {faults:?}");
+        assert_eq!(faults.is_empty(), declared <= 255, "{declared}: {faults:?}");
+        assert!(faults.iter().take(1).all(|fault| fault.contains("more than 255 unions")), "{faults:?}");
+    }
+}
+
+#[test]
 fn the_unions_of_so_many_versions_are_in_force_that_kubernetes_prefers_whichever_is_stored() {
     let names = || (0..100).map(|number| format!("v{number:03}"));
     // The first version, which has unions or none, and the last one.

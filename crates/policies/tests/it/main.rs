@@ -250,6 +250,29 @@ fn versions_with_other_unions_have_policies_of_their_own() {
 }
 
 #[test]
+fn versions_that_differ_in_nulls_or_owners_have_policies_of_their_own() {
+    let names = |differs: &dyn Fn(&mut Value)| {
+        let union = json!({"type": "object", "properties": {"a": {"type": "object"}, "b": {"type": "object"}},
+            "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]});
+        let mut list = json!({"type": "array", "items": {"type": "object", "properties": {"u": union}}});
+        list["items"]["properties"]["k"] = json!({"type": "string"});
+        list["items"]["required"] = json!(["k"]);
+        list["x-kubernetes-list-type"] = "map".into();
+        list["x-kubernetes-list-map-keys"] = json!(["k"]);
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"u": union, "l": list}}}});
+        let mut other = schema.clone();
+        differs(&mut other["properties"]["spec"]["properties"]);
+        let versions = [crds::version("v1", &other), crds::version("v2", &schema)];
+        PolicyTarget::of_catalog(&catalog([crds::crd("versions.example", "Thing", &versions)])).len()
+    };
+    assert_eq!(names(&|fields| fields["u"]["description"] = "a".into()), 1);
+    assert_eq!(names(&|fields| fields["u"]["x-kubernetes-map-type"] = "atomic".into()), 2);
+    assert_eq!(names(&|fields| fields["l"]["items"]["properties"]["u"]["x-kubernetes-map-type"] = "atomic".into()), 2);
+    assert_eq!(names(&|fields| fields["l"]["nullable"] = true.into()), 2);
+    assert_eq!(names(&|fields| fields["u"]["nullable"] = true.into()), 2);
+}
+
+#[test]
 fn a_policy_reads_the_manifests_of_the_versions_that_it_judges() {
     let conditions = |catalog: &Catalog| {
         let targets = PolicyTarget::of_catalog(catalog);

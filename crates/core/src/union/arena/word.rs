@@ -71,21 +71,21 @@ impl<const N: u32> PartRun<N> {
     }
 }
 
-/// The first word of an object: the number of its states in 8 bits, that of its keys in 6, [two](Self::is_whole)
-/// [bits](Self::has_only_members), and the number of its children in 16.
+/// The first word of an object: the number of its states in 8 bits, that of its keys in 7, [a bit](Self::has_only_members), the number
+/// of its children in 15, and [another bit](Self::is_whole).
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct ObjectCounts(pub(super) u32);
 
 impl ObjectCounts {
-    const WHOLE: u32 = 1 << 14;
     const ONLY_MEMBERS: u32 = 1 << 15;
+    const WHOLE: u32 = 1 << 31;
 
     /// Returns the counts of an object, `None` if it has too many fields.
     pub(crate) fn new(states: usize, keys: usize, children: usize) -> Option<Self> {
         let states = u8::try_from(states).ok()?;
-        let keys = u8::try_from(keys).ok().filter(|keys| *keys < 0x40)?;
-        let children = u16::try_from(children).ok()?;
+        let keys = u8::try_from(keys).ok().filter(|keys| *keys < 0x80)?;
+        let children = u16::try_from(children).ok().filter(|children| *children < 0x8000)?;
         Some(Self(u32::from(states) | u32::from(keys) << 8 | u32::from(children) << 16))
     }
 
@@ -102,11 +102,11 @@ impl ObjectCounts {
     }
 
     pub(super) fn keys(self) -> u32 {
-        self.0 >> 8 & 0x3f
+        self.0 >> 8 & 0x7f
     }
 
     pub(super) fn children(self) -> u32 {
-        self.0 >> 16
+        self.0 >> 16 & 0x7fff
     }
 
     /// Returns true if the item stands for all fields of its counterpart in the new object, but for its keys.
