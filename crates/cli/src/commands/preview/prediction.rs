@@ -3,7 +3,7 @@
 use super::invalid_union::InvalidUnion;
 use super::kind_rules::ApiServerAnswer;
 use super::remedies::Remedy;
-use super::trial::{AppliedObject, MemberOrigin, PreviewTrial, RefusedNulls, WithKubeUnions};
+use super::trial::{AttemptedApply, MemberOrigin, PreviewTrial, RefusedNulls, WithKubeUnions};
 use crate::input::manifest::Document;
 use kube_unions_core::admission::ReviewOutcome;
 use kube_unions_core::field_path::FieldPath;
@@ -32,8 +32,8 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     /// Returns the unions that are invalid after the apply. If the schema refuses nulls, the API server judges nothing else.
     pub(super) fn predict(&self) -> anyhow::Result<Vec<PredictedFault<'d>>> {
         let after = match self.applied(&self.new.written)? {
-            AppliedObject::Complete(after) => after,
-            AppliedObject::Refused(nulls) => return self.refused_nulls(&nulls),
+            AttemptedApply::Complete(after) => after,
+            AttemptedApply::Refused(nulls) => return self.refused_nulls(&nulls),
         };
         let invalid = self.invalid(&after)?;
         if invalid.is_empty() {

@@ -1,7 +1,7 @@
 //! Tries what makes an apply succeed.
 
 use super::invalid_union::InvalidUnion;
-use super::trial::{AppliedObject, MemberOrigin, PreviewTrial, WithKubeUnions, removed_nulls};
+use super::trial::{AttemptedApply, MemberOrigin, PreviewTrial, WithKubeUnions, removed_nulls};
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::UnionStep;
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ impl PreviewTrial<'_, '_> {
         left_behind: &[(String, MemberOrigin)],
         with_kube_unions: WithKubeUnions,
     ) -> Vec<Remedy> {
-        let recreate = self.helps(invalid, Ok(AppliedObject::Complete(self.new.completed.clone())));
+        let recreate = self.helps(invalid, Ok(AttemptedApply::Complete(self.new.completed.clone())));
         if left_behind.is_empty() && !recreate {
             return invalid.has_too_many().then_some(Remedy::KeepOne).into_iter().collect();
         }
@@ -69,15 +69,15 @@ impl PreviewTrial<'_, '_> {
     /// Returns true if an apply of a manifest leaves a null that the API server refuses, or if it cannot be predicted.
     fn leaves_null(&self, path: &FieldPath, manifest: &Value) -> bool {
         match self.applied(manifest) {
-            Ok(AppliedObject::Complete(_)) => false,
-            Ok(AppliedObject::Refused(nulls)) => nulls.paths.contains(path),
+            Ok(AttemptedApply::Complete(_)) => false,
+            Ok(AttemptedApply::Refused(nulls)) => nulls.paths.contains(path),
             Err(_) => true,
         }
     }
 
     /// Returns true if a union is valid in the object that an attempt leads to. An attempt that fails does not help.
-    fn helps(&self, invalid: &InvalidUnion<'_>, attempt: anyhow::Result<AppliedObject>) -> bool {
-        let Ok(Some(object)) = attempt.map(AppliedObject::complete) else { return false };
+    fn helps(&self, invalid: &InvalidUnion<'_>, attempt: anyhow::Result<AttemptedApply>) -> bool {
+        let Ok(Some(object)) = attempt.map(AttemptedApply::complete) else { return false };
         self.invalid(&object).is_ok_and(|left| !left.iter().any(|other| other.is_same(invalid)))
     }
 

@@ -49,7 +49,7 @@ pub(super) enum WithKubeUnions {
 
 /// The object after an apply.
 #[derive(Debug)]
-pub(super) enum AppliedObject {
+pub(super) enum AttemptedApply {
     /// With the defaults of the API server.
     Complete(Value),
     Refused(RefusedNulls),
@@ -64,7 +64,7 @@ pub(super) struct RefusedNulls {
     pub(super) paths: Vec<FieldPath>,
 }
 
-impl AppliedObject {
+impl AttemptedApply {
     /// Returns the object. `None`: the API server refuses it for a null.
     pub(super) fn complete(self) -> Option<Value> {
         match self {
@@ -176,12 +176,12 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     }
 
     /// Returns the object after an apply of a manifest in place of the new rendering.
-    pub(super) fn applied(&self, manifest: &Value) -> anyhow::Result<AppliedObject> {
+    pub(super) fn applied(&self, manifest: &Value) -> anyhow::Result<AttemptedApply> {
         self.written(self.way, manifest)
     }
 
     /// Returns the object after a merge patch.
-    pub(super) fn merged(&self, patch: &Value) -> anyhow::Result<AppliedObject> {
+    pub(super) fn merged(&self, patch: &Value) -> anyhow::Result<AttemptedApply> {
         self.written(ApplyWay::Merge, patch)
     }
 
@@ -191,20 +191,20 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         ApplySides { old: self.old.as_ref().map_or(new, |old| &old.written), new, live }
     }
 
-    fn written(&self, way: ApplyWay, new: &Value) -> anyhow::Result<AppliedObject> {
+    fn written(&self, way: ApplyWay, new: &Value) -> anyhow::Result<AttemptedApply> {
         let asked = match &self.live {
             Some(live) => way.apply(self.kind.engines(), self.sides(live, new), &self.manager)?,
             None => new.clone(),
         };
         let completed = self.kind.completed(asked.clone())?;
         if way != ApplyWay::Ssa || self.kind.is_built_in() {
-            return Ok(AppliedObject::Complete(completed));
+            return Ok(AttemptedApply::Complete(completed));
         }
         let paths = removed_nulls(&asked, &completed);
         Ok(if paths.is_empty() {
-            AppliedObject::Complete(completed)
+            AttemptedApply::Complete(completed)
         } else {
-            AppliedObject::Refused(RefusedNulls { asked, paths })
+            AttemptedApply::Refused(RefusedNulls { asked, paths })
         })
     }
 
