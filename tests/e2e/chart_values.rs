@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -40,7 +41,11 @@ impl Helm {
     }
 
     fn run(&self, program: &Path, arguments: &[&str]) -> Output {
+        let ours = webhook::binary().unwrap_or_else(|message| panic!("{message}"));
+        let mut paths = vec![ours.parent().expect("a folder").to_owned()];
+        paths.extend(env::var_os("PATH").iter().flat_map(env::split_paths));
         let mut command = Command::new(program);
+        command.env("PATH", env::join_paths(paths).unwrap());
         command.env("HELM_BIN", &self.program).env("HOME", self.workspace.path()).env("NO_COLOR", "1");
         command.args(arguments).current_dir(self.workspace.path());
         kubectl::run(command, &arguments.join(" "), "")
@@ -116,5 +121,51 @@ fn the_api_server_accepts_what_each_fix_makes_of_every_row() {
         for row in &rows {
             play(&helm, &kubectl, row);
         }
+    }
+}
+
+/// The values contradict the chart: its strategy has `rollingUpdate`.
+const CONTRADICTION: [&str; 2] = ["--set", "strategy.type=Recreate"];
+const REFUSED: &str =
+    "spec.strategy.rollingUpdate: error: refused: Forbidden: may only be specified when `type` is \"RollingUpdate\"";
+
+#[test]
+fn the_plugins_of_helm_say_what_the_command_says() {
+    for (tool, post_renderer) in [
+        (
+            "helm",
+            &[
+                "kube-unions",
+                "--post-renderer-args=chart",
+                "--post-renderer-args=--new=-",
+                "--post-renderer-args=--fix=manifests",
+            ][..],
+        ),
+        ("helm4", &["kube-unions-chart"]),
+    ] {
+        let (helm, chart) = (Helm::new(tool), chart());
+        let install = |name: &str| {
+            let folder = root().join("manifests/helm").join(name);
+            helm.run(&helm.program, &["plugin", "install", folder.to_str().unwrap()]).accepted();
+        };
+        install("unions");
+        let told = helm.run(&helm.program, &[&["unions", "chart", &chart], &CONTRADICTION[..]].concat());
+        assert!(!told.succeeded() && told.stdout.contains(REFUSED), "{tool}: {told:?}");
+        helm.run(&helm.program, &["unions", "chart", &chart]).accepted();
+
+        if tool == "helm4" {
+            install("kube-unions-chart");
+        }
+        let rendered = |values: &[&str]| {
+            let template = ["template", &chart, "--post-renderer"];
+            helm.run(&helm.program, &[&template[..], post_renderer, values].concat())
+        };
+        let refused = rendered(&CONTRADICTION);
+        assert!(!refused.succeeded() && refused.stdout.is_empty(), "{tool}: {refused:?}");
+        // Helm 4 drops what a post-renderer says.
+        assert!(tool == "helm4" || refused.stderr.contains(REFUSED), "{tool}: {refused:?}");
+        let documents = |rendering: &str| rendering.lines().filter(|line| line.starts_with("kind:")).count();
+        let (plain, kept) = (helm.template(&[]), rendered(&[]).accepted().stdout);
+        assert_eq!(documents(&kept), documents(&plain), "{tool}: {kept}");
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn on_a_cluster(pages: &mut [Page; 8]) -> bool {
     patching.follow(&Shell::new(control_plane));
 
     let shell = Shell::new(control_plane);
-    kustomize_and_helm.follow_up_to("helm plugin install", &shell);
+    kustomize_and_helm.follow_up_to("helm plugin install manifests/helm/kube-unions", &shell);
     shell.prepare("helm uninstall backups");
     shell.use_tool("helm", "helm4");
     kustomize_and_helm.follow_up_to("kube-unions annotate", &shell);

@@ -36,6 +36,7 @@ fn folder() -> Folder {
         ("faulty.yaml", &faulty()),
         ("deployment.yaml", DEPLOYMENT),
         ("recreate.yaml", &DEPLOYMENT.replace("{}", "{strategy: {type: Recreate}}")),
+        ("both.yaml", &DEPLOYMENT.replace("{}", "{strategy: {type: Recreate, rollingUpdate: {}}}")),
         ("declaration.yaml", DECLARATION),
         ("broken.yaml", "a: [\n"),
         ("empty.yaml", ""),
@@ -80,6 +81,9 @@ fn the_hooks_take_the_files_of_any_commit() {
         ("kube-unions-annotate", &["broken.yaml"], 2),
         ("kube-unions-preview", &["--old", "deployment.yaml", "--new", "recreate.yaml", "--as", "csa"], 0),
         ("kube-unions-preview", &["--old", "deployment.yaml", "--new", "recreate.yaml", "--as", "ssa"], 1),
+        ("kube-unions-chart", &["--new", "recreate.yaml"], 0),
+        ("kube-unions-chart", &["--new", "both.yaml"], 1),
+        ("kube-unions-chart", &["no-such-chart"], 2),
     ] {
         let run = hook(&folder, id, files);
         assert_eq!(run.code, code, "{id} {files:?}: {run:#?}");
@@ -128,6 +132,8 @@ fn the_action_runs_a_command_and_writes_sarif() {
             ],
             1,
         ),
+        (&[path, ("command", "chart"), ("args", "--new=recreate.yaml"), ("paths", "")], 0),
+        (&[path, ("command", "chart"), ("args", "--new=both.yaml"), ("paths", "")], 1),
         (&[path], 2),
     ] {
         let run = act(&folder, inputs);

@@ -92,6 +92,23 @@ fn objects_of_the_new_rendering_alone_are_judged_as_creates() {
 }
 
 #[test]
+fn each_client_is_a_name_of_its_way() {
+    let folder = Folder::new(&[("new.yaml", &*deployments(&[("a", "{}")]))]);
+    for (client, way) in [
+        ("server-side", "ssa"),
+        ("flux", "ssa"),
+        ("argocd-ssa", "ssa"),
+        ("helm4", "ssa"),
+        ("kubectl", "csa"),
+        ("argocd", "csa"),
+        ("helm3", "helm"),
+    ] {
+        let report = folder.run(&["preview", "--new", "new.yaml", "--as", client, "-o", "json"]).code(0).json();
+        assert_eq!(report["as"], way, "{client}");
+    }
+}
+
+#[test]
 fn an_object_without_a_namespace_is_that_of_its_name_in_another_rendering() {
     let rows = [
         ("b", "b, namespace: shop", &[][..], 1),
@@ -283,5 +300,32 @@ fn any_number_of_members_is_decided_by_the_rules_of_the_crd() {
         let findings = report["findings"].as_array().unwrap();
         let found: Vec<&Value> = findings.iter().map(|finding| &finding["rule"]).collect();
         assert!(!found.is_empty() && found.iter().all(|it| *it == wanted), "{what}: {found:?}");
+    }
+}
+
+#[test]
+fn many_members_of_one_union_are_one_finding() {
+    let members = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), json!({}))).collect::<Value>();
+    let schema = |unions: Value| {
+        let fields = members(&["a", "b", "c", "d", "e", "f"]);
+        let typed: Map<String, Value> =
+            fields.as_object().unwrap().keys().map(|name| (name.clone(), json!({"type": "object"}))).collect();
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": typed, "x-kubernetes-unions": unions}}})
+    };
+    let first = json!({"fields-to-discriminateBy": {"a": "A", "b": "B", "c": "C"}});
+    let second = json!({"fields-to-discriminateBy": {"d": "D", "e": "E", "f": "F"}});
+    let object = |spec: Value| {
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec}).to_string()
+    };
+    for (unions, spec, found) in [
+        (json!([first]), &["a", "b", "c"][..], 1),
+        (json!([first]), &["a", "b"], 1),
+        (json!([first, second]), &["a", "b", "c", "d", "e", "f"], 2),
+        (json!([first, second]), &["a", "d"], 0),
+    ] {
+        let crd = crds::crd("example.com", "Widget", &[crds::version("v1", &schema(unions))]).to_string();
+        let folder = Folder::new(&[("crd.yaml", &*crd), ("new.yaml", &object(members(spec)))]);
+        let report = folder.run(&["preview", "--new", "new.yaml", "--from", "crd.yaml", "-o", "json"]).json();
+        assert_eq!(report["findings"].as_array().unwrap().len(), found, "{spec:?}: {report}");
     }
 }

@@ -8,12 +8,16 @@ use strategic_merge_patch::{ApplyEngines, ApplySides};
 /// A way to apply the new rendering.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(in crate::commands) enum ApplyWay {
-    /// Server-side apply: `kubectl apply --server-side --force-conflicts`, Flux, and Helm 4 for releases that it installed
+    /// Server-side apply: `kubectl apply --server-side --force-conflicts`, Flux, and Helm 4 for releases that it installed. Also
+    /// `server-side`, `flux`, `argocd-ssa`, `helm4`
+    #[value(aliases = ["server-side", "flux", "argocd-ssa", "helm4"])]
     Ssa,
-    /// Client-side apply: `kubectl apply`, and Argo CD by default
+    /// Client-side apply: `kubectl apply`, and Argo CD by default. Also `kubectl`, `argocd`
     #[default]
+    #[value(aliases = ["kubectl", "argocd"])]
     Csa,
-    /// The three-way merge of Helm 3, and of Helm 4 for releases that Helm 3 installed
+    /// The three-way merge of Helm 3, and of Helm 4 for releases that Helm 3 installed. Also `helm3`
+    #[value(alias = "helm3")]
     Helm,
     /// `kubectl patch --type=merge` with the new rendering
     Merge,

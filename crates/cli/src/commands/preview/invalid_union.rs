@@ -73,6 +73,11 @@ impl<'c> InvalidUnion<'c> {
         std::ptr::eq(self.union, other.union) && self.address == other.address
     }
 
+    /// Returns true if several members are set, and nothing tells which one counts.
+    pub(in crate::commands) fn is_too_many(&self) -> bool {
+        matches!(self.violation.kind, ViolationKind::TooMany { .. })
+    }
+
     /// Returns true if the union has a member too many, or one that does not fit.
     pub(in crate::commands) fn has_too_many(&self) -> bool {
         match self.violation.kind {

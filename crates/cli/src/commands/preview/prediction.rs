@@ -35,7 +35,14 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             AttemptedApply::Complete(after) => after,
             AttemptedApply::Refused(nulls) => return self.refused_nulls(&nulls),
         };
-        let invalid = self.invalid(&after)?;
+        let mut invalid: Vec<InvalidUnion<'t>> = Vec::new();
+        for one in self.invalid(&after)? {
+            // The violation of one member names all that are set.
+            let is_told = |first: &InvalidUnion<'_>| first.is_too_many() && one.is_too_many() && first.is_same(&one);
+            if !invalid.iter().any(is_told) {
+                invalid.push(one);
+            }
+        }
         if invalid.is_empty() {
             return Ok(Vec::new());
         }
