@@ -54,7 +54,7 @@ pub(crate) struct Predicted {
 impl Predicted {
     fn is_stored(self, by: EnforcedBy) -> bool {
         match by {
-            EnforcedBy::Nothing => self.rule != Some("union-refused"),
+            EnforcedBy::Nothing => !matches!(self.rule, Some("union-refused" | "immutable-refused")),
             EnforcedBy::Webhook | EnforcedBy::Policies => !self.is_refused_with_kube_unions,
         }
     }
@@ -85,7 +85,7 @@ fn predict_after(
     let report = output.json();
     let mut found: BTreeMap<(&str, &str), Predicted> = BTreeMap::new();
     for finding in report["findings"].as_array().unwrap() {
-        let rules = ["union-refused", "union-stored-invalid", "union-undecided"];
+        let rules = ["union-refused", "union-stored-invalid", "union-undecided", "immutable-refused"];
         let rule = rules.into_iter().find(|rule| finding["rule"] == *rule).unwrap_or_else(|| panic!("{finding}"));
         let is_refused = finding["withKubeUnions"] == "refused";
         let key = (finding["kind"].as_str().unwrap(), finding["name"].as_str().unwrap());

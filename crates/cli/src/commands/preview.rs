@@ -5,6 +5,7 @@
 //! [`remedies`] makes the apply again, each time with one change.
 
 mod apply_way;
+mod immutable;
 mod invalid_union;
 mod kind_rules;
 mod prediction;
@@ -43,7 +44,7 @@ to help was tried.
 Built-in kinds are known, with the unions of the presets. Custom resources take their CRD, by --from or in a rendering. An object \
 is predicted from the old rendering and the API server's defaults, or read with --live. One that only the new rendering has is created.
 
-Only unions are predicted, and the nulls of server-side applies: an apply may still fail for another reason, for example an immutable field.
+Only unions are predicted, and the nulls of server-side applies: an apply may still fail for another reason, for example another immutable field.
 
 Exit codes:
   0  every union is valid after the apply
@@ -129,6 +130,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
         *match union.enforcement {
             ApiServerAnswer::Refused => &mut counts.refused,
             ApiServerAnswer::RefusedNull => &mut counts.refused_nulls,
+            ApiServerAnswer::Immutable => &mut counts.refused_changes,
             ApiServerAnswer::Stored => &mut counts.stored,
             ApiServerAnswer::Unknown(_) => &mut counts.undecided,
         } += 1;

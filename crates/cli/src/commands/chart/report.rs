@@ -86,7 +86,9 @@ fn text(advised: &Advised<'_, '_>, is_chart: bool, paint: Paint) -> String {
 
 fn message(fault: &RenderedFault<'_>) -> String {
     match &fault.answer {
-        ApiServerAnswer::Refused | ApiServerAnswer::RefusedNull => format!("refused: {}", fault.violation),
+        ApiServerAnswer::Refused | ApiServerAnswer::RefusedNull | ApiServerAnswer::Immutable => {
+            format!("refused: {}", fault.violation)
+        }
         ApiServerAnswer::Stored => format!("stored, and nothing refuses it: {}", fault.violation),
         ApiServerAnswer::Unknown(why) => format!("perhaps refused: {}; {why}", fault.violation),
     }

@@ -14,7 +14,7 @@ use kube_unions_core::declaration::DefinitionVersion;
 use kube_unions_core::field_path::{FieldPath, Segment};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::{OpenApi, Schema};
-use kube_unions_core::union::Violation;
+use kube_unions_core::union::{Part, Union, UnionStep, Violation};
 use kube_unions_evidence::{Combination, Decision, TruthTable, UnionFields};
 use kube_unions_manifests::BuiltInDefaults;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
@@ -30,6 +30,8 @@ pub(in crate::commands) enum ApiServerAnswer {
     Refused,
     /// It refuses a null of the object, and judges nothing else.
     RefusedNull,
+    /// It refuses the update of what never changes.
+    Immutable,
     /// It stores the object.
     Stored,
     /// Its validation cannot be evaluated here.
@@ -139,6 +141,13 @@ impl KindRules {
 impl<'k> PreviewedKind<'k> {
     pub(in crate::commands) fn name(self) -> &'k GroupVersionKind {
         self.entry.gvk()
+    }
+
+    /// Returns the members of the unions of the `spec` itself.
+    pub(in crate::commands) fn members_at_spec(self) -> impl Iterator<Item = &'k str> {
+        let places = self.entry.plan().places(Part::Main).into_iter();
+        let places = places.filter(|place| matches!(place.steps[..], [UnionStep::Field("spec")]));
+        places.flat_map(|place| place.unions.iter().flat_map(Union::members))
     }
 
     /// Returns true for a kind with a Go type in the API server.

@@ -8,7 +8,7 @@ use crate::input::manifest::Document;
 use kube_unions_core::admission::ReviewOutcome;
 use kube_unions_core::field_path::FieldPath;
 
-/// A union that the apply leaves invalid, or a null that the API server refuses.
+/// A union that the apply leaves invalid, or a null or a change that the API server refuses.
 #[derive(Debug)]
 pub(super) struct PredictedFault<'d> {
     pub(super) document: &'d Document,
@@ -35,6 +35,9 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             AttemptedApply::Complete(after) => after,
             AttemptedApply::Refused(nulls) => return self.refused_nulls(&nulls),
         };
+        if let Some(fault) = self.immutable(&after)? {
+            return Ok(vec![fault]);
+        }
         let mut invalid: Vec<InvalidUnion<'t>> = Vec::new();
         for one in self.invalid(&after)? {
             // The violation of one member names all that are set.

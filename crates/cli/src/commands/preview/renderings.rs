@@ -65,6 +65,8 @@ pub(super) struct PreviewCounts {
     pub(super) refused: usize,
     /// Nulls that the API server refuses.
     pub(super) refused_nulls: usize,
+    /// Changes that the API server refuses, because a union never changes.
+    pub(super) refused_changes: usize,
     /// Invalid unions that are stored.
     pub(super) stored: usize,
     /// Invalid unions of which it is not known whether they are refused.
@@ -195,6 +197,7 @@ impl PreviewCounts {
         let faults = [
             (self.refused, "union", "refused"),
             (self.refused_nulls, "null", "refused"),
+            (self.refused_changes, "change", "refused as immutable"),
             (self.stored, "union", "stored although invalid"),
             (self.undecided, "union", "perhaps refused"),
         ];

@@ -17,7 +17,7 @@ use kube_unions_core::declaration::Severity;
 use serde_json::{Value, json};
 
 /// The rules of findings.
-const RULES: [SarifRule; 4] = [
+const RULES: [SarifRule; 5] = [
     ("union-refused", Severity::Error, "The API server refuses the apply, because a union is invalid afterwards."),
     ("union-stored-invalid", Severity::Error, "The apply stores an invalid union, and nothing refuses it."),
     (
@@ -26,13 +26,19 @@ const RULES: [SarifRule; 4] = [
         "A union is invalid after the apply, and it is not known whether the API server refuses it.",
     ),
     ("null-refused", Severity::Error, "The API server refuses the null that a server-side apply leaves."),
+    (
+        "immutable-refused",
+        Severity::Error,
+        "The API server refuses the apply, because it changes a union that never changes.",
+    ),
 ];
 
 fn rule_of(enforcement: &ApiServerAnswer) -> SarifRule {
-    let [refused, stored, undecided, null] = RULES;
+    let [refused, stored, undecided, null, immutable] = RULES;
     match enforcement {
         ApiServerAnswer::Refused => refused,
         ApiServerAnswer::RefusedNull => null,
+        ApiServerAnswer::Immutable => immutable,
         ApiServerAnswer::Stored => stored,
         ApiServerAnswer::Unknown(_) => undecided,
     }
@@ -91,7 +97,9 @@ fn message(union: &PredictedFault<'_>) -> String {
     let violation = &union.violation;
     match &union.enforcement {
         ApiServerAnswer::Refused if union.already => format!("refused, as the old object is: {violation}"),
-        ApiServerAnswer::Refused | ApiServerAnswer::RefusedNull => format!("refused: {violation}"),
+        ApiServerAnswer::Refused | ApiServerAnswer::RefusedNull | ApiServerAnswer::Immutable => {
+            format!("refused: {violation}")
+        }
         ApiServerAnswer::Stored => format!("stored, and nothing refuses it: {violation}"),
         ApiServerAnswer::Unknown(why) => format!("perhaps refused: {violation}; {why}"),
     }
