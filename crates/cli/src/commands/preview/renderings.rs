@@ -40,17 +40,27 @@ impl<'d> ObjectKey<'d> {
 /// a namespace, if there are no others.
 fn take_same<'d>(old: &mut Documents<'d>, new: &Documents<'d>) -> Documents<'d> {
     let mut found: Documents<'d> = new.keys().filter_map(|key| Some((*key, old.remove(key)?))).collect();
-    let rest: Vec<ObjectKey<'d>> = new.keys().filter(|key| !found.contains_key(key)).copied().collect();
-    for key in &rest {
-        let mut before = old.keys().filter(|other| other.id() == key.id()).copied();
-        if let (Some(one), None) = (before.next(), before.next())
+    let rest: Documents<'d> =
+        new.iter().filter(|(key, _)| !found.contains_key(key)).map(|(key, it)| (*key, *it)).collect();
+    for key in rest.keys() {
+        let before: Vec<ObjectKey<'d>> = of_name(old, key).map(|(other, _)| *other).take(2).collect();
+        if let [one] = before[..]
             && one.may_be(key)
-            && rest.iter().filter(|other| other.id() == key.id()).count() == 1
+            && of_name(&rest, key).count() == 1
         {
             found.extend(old.remove(&one).map(|document| (*key, document)));
         }
     }
     found
+}
+
+/// Returns the documents of this name in any namespace.
+fn of_name<'m, 'd>(
+    documents: &'m Documents<'d>,
+    key: &ObjectKey<'d>,
+) -> impl Iterator<Item = (&'m ObjectKey<'d>, &'m &'d Document)> {
+    let first = ObjectKey { namespace: "", ..*key };
+    documents.range(first..).take_while(move |(other, _)| other.id() == first.id())
 }
 
 /// The number of objects, by what happens to them.
@@ -109,7 +119,7 @@ impl<'d> Renderings<'d> {
                 }
                 continue;
             };
-            if before.is_none() && old.keys().any(|other| other.id() == key.id()) {
+            if before.is_none() && of_name(&old, &key).next().is_some() {
                 let message = "only in the new rendering; the old one has it in another namespace \
                                (--namespace names that of objects without one)";
                 renderings.warnings.push(line_about(document, message));
@@ -121,7 +131,7 @@ impl<'d> Renderings<'d> {
                 renderings.counts.not_looked_at += 1;
                 continue;
             }
-            let mut held = live.iter().filter(|(other, _)| other.may_be(&key)).map(|(_, held)| *held);
+            let mut held = of_name(&live, &key).filter(|(other, _)| other.may_be(&key)).map(|(_, held)| *held);
             let held = live.get(&key).copied().or_else(|| held.next());
             not_live += usize::from(held.is_none() && before.is_some() && !live.is_empty());
             *renderings.counts.judged(before.is_some()) += 1;
@@ -143,7 +153,8 @@ impl<'d> Renderings<'d> {
         renderings
     }
 
-    /// Returns the objects by their identity, where `otherwise` is the namespace of objects without one. Those without an identity, and the second of two, are problems.
+    /// Returns the objects by their identity, where `otherwise` is the namespace of objects without one. Those without an identity, and the
+    /// second of two, are problems.
     fn index(&mut self, documents: &'d [Document], otherwise: &'d str) -> Documents<'d> {
         let mut found = Documents::new();
         // An XRD or a ResourceGraphDefinition is an object, too.
