@@ -1,7 +1,7 @@
 //! Bodies that no API server should send, and unusual ones that it may send. Each has its error or its response.
 
 use crate::things;
-use fixtures::reviews::{GROUP, Verdict, answer, apply, review_text, thing};
+use fixtures::reviews::{GROUP, Verdict, Write, admit, answer, apply, catalog_of, review_text, thing};
 use kube_unions_core::admission::{Operation, Phase, Ratcheting, ReviewOutcome, review};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -384,5 +384,26 @@ fn options_of_any_shape_are_answered() {
         let body = applied(&managed, options);
         let review = review(&catalog, Phase::Both, Ratcheting::Enabled, body.as_bytes()).unwrap();
         assert_eq!(review.outcome(), ReviewOutcome::Patched, "{options}");
+    }
+}
+
+#[test]
+fn an_item_with_as_many_as_127_keys_is_judged() {
+    for count in [1, 63, 64, 127] {
+        let keys: Vec<String> = (0..count).map(|number| format!("k{number}")).collect();
+        let mut fields: serde_json::Map<String, Value> =
+            keys.iter().map(|key| (key.clone(), json!({"type": "string"}))).collect();
+        fields.extend(["a", "b"].map(|member| (member.to_owned(), json!({"type": "object"}))));
+        let unions = json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
+        let items = json!({"type": "object", "required": keys, "properties": fields, "x-kubernetes-unions": unions});
+        let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys, "items": items});
+        let catalog = catalog_of(&json!({"type": "object", "properties": {"list": list}}));
+        let item = |members: &[&str]| {
+            let keys = keys.iter().map(|key| (key.clone(), json!("x")));
+            keys.chain(members.iter().map(|member| ((*member).to_owned(), json!({})))).collect::<Value>()
+        };
+        let object = |members: &[&str]| thing(&json!({"list": [item(members)]}));
+        let answer = admit(&catalog, &Write::new(Some(object(&["a"])), object(&["a", "b"])));
+        assert_eq!(answer.verdict, Verdict::Allowed(Some(object(&["b"]))), "{count} keys");
     }
 }
