@@ -63,6 +63,9 @@ pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
 /// few dozen.
 const MOST_UNIONS: usize = 1024;
 
+/// The most keys of the items of a list.
+const MOST_KEYS: usize = 127;
+
 /// Longest path of a union, in bytes. Every violation repeats it.
 const LONGEST_PATH: usize = 4096;
 
@@ -142,7 +145,8 @@ impl UnionCompiler {
         // No declaration can be valid without fields. This reports why.
         self.declare(schema, at, &mut BTreeMap::new());
         if let Some(items) = &schema.items {
-            let keys = schema.list_keys();
+            // Items with more keys count as items without any.
+            let keys = Some(schema.list_keys()).filter(|keys| keys.len() <= MOST_KEYS).unwrap_or_default();
             let keyless = at.keyless.or_else(|| keys.is_empty().then_some(at));
             let inside = Surroundings { keys, keyless, ..at.inwards(SchemaStep::Items) };
             self.refuse_outside_properties(items, &inside);
