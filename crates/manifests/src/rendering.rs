@@ -31,21 +31,26 @@ impl RenderedDocuments {
         read.unwrap_or_else(|message| Self { problems: vec![Problem::of_file(path, message)], ..Self::default() })
     }
 
-    /// Reads the documents between lines of `---`, where kubectl and Helm cut a file, too. `problem` is that of the whole text.
+    /// Reads the documents between lines of `---`, where kubectl and Helm cut a file, too. `problem` is that of the whole text. It stands if
+    /// no part has one, or all have.
     fn of_parts(path: &Path, text: &str, problem: Problem) -> Self {
         let mut read = Self::default();
         let mut sections = Vec::new();
-        let mut position = (1, 1);
+        let mut start = (1, 1);
         for part in parts(text) {
-            let start = position;
-            position = position_after(part, start);
-            let found = yaml_documents(part).map(|ranges| ranges.into_iter().filter_map(|range| part.get(range)));
-            match found {
-                Ok(documents) => sections.extend(documents.filter_map(|document| read.section(path, document, start))),
-                Err((at, message)) => read.problems.push(Problem::at(path, shift(at, start), message)),
+            let mut at = start;
+            start = position_after(part, start);
+            match yaml_documents(part) {
+                Ok(ranges) => {
+                    for document in ranges.into_iter().filter_map(|range| part.get(range)) {
+                        sections.extend(read.section(path, document, at));
+                        at = position_after(document, at);
+                    }
+                }
+                Err((position, message)) => read.problems.push(Problem::at(path, shift(position, at), message)),
             }
         }
-        if sections.is_empty() {
+        if sections.is_empty() || (read.problems.is_empty() && read.duplicates.is_empty()) {
             return Self { problems: vec![problem], ..Self::default() };
         }
         let file = ManifestFile { path: path.to_owned(), sections, tail: String::new() };
@@ -59,7 +64,7 @@ impl RenderedDocuments {
             Problem::at(path, position, format!("{}{what}", error.message))
         };
         let json = match yaml::to_json(text) {
-            Err(error) if error.is_duplicate() => {
+            Err(error) if error.is_duplicate => {
                 self.duplicates.push(problem(error, ": the last one counts, as for kubectl and Helm"));
                 yaml::to_json_of_duplicates(text)
             }
@@ -115,6 +120,19 @@ mod tests {
         let (documents, problems, _) = read("{\"a\": 1}\n{\"b\": \n");
         assert_eq!((documents.len(), problems.len()), (0, 1), "{problems:?}");
         assert_eq!(read(""), Default::default());
+    }
+
+    #[test]
+    fn a_fault_of_the_whole_text_is_never_lost() {
+        let read = |name: &str, text: &str| RenderedDocuments::read(Path::new(name), text.into());
+        for (name, text) in [("a.json", "{a: 1}"), ("a.json", "{\"a\": 1,}"), ("a.yaml", "// c\n{\"a\": 1} x\n")] {
+            let read = read(name, text);
+            assert_eq!((read.documents.len(), read.problems.len()), (0, 1), "{text}: {read:?}");
+        }
+        // Documents also end without a line of `---`.
+        let faults = read("a.yaml", "a: 1\n...\nb: {c: 1, c: 2}\n---\nd: @\n");
+        assert_eq!(faults.duplicates[0].position, Some((3, 11)));
+        assert_eq!((faults.documents.len(), faults.problems[0].position), (2, Some((5, 4))));
     }
 
     #[test]

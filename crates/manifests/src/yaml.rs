@@ -20,9 +20,6 @@ const LARGEST_GROWTH: usize = 16;
 /// Bytes of JSON that are always allowed.
 const SMALLEST_BOUND: usize = 16 << 20;
 
-/// The beginning of messages about a key that an object has twice.
-const DUPLICATE: &str = "duplicate key";
-
 const TOO_LARGE: &str = "too large once its aliases are expanded";
 
 /// A text that is not YAML or has no equivalent in JSON.
@@ -32,12 +29,13 @@ pub(super) struct YamlError {
     pub(super) message: String,
     /// Line and column, counted from 1.
     pub(super) position: Option<(usize, usize)>,
+    /// True if an object has a key twice.
+    pub(super) is_duplicate: bool,
 }
 
 impl YamlError {
-    /// Returns true if an object has a key twice.
-    pub(super) fn is_duplicate(&self) -> bool {
-        self.message.starts_with(DUPLICATE)
+    fn of_text(message: String) -> Self {
+        Self { message, position: None, is_duplicate: false }
     }
 }
 
@@ -54,7 +52,7 @@ pub enum WriteError {
 /// Returns the JSON of a text with one YAML document.
 pub(super) fn to_json(yaml: &str) -> Result<String, YamlError> {
     on_deep_stack(|| transcode(yaml, DuplicateKeyPolicy::Error))
-        .unwrap_or_else(|message| Err(YamlError { message, position: None }))
+        .unwrap_or_else(|message| Err(YamlError::of_text(message)))
 }
 
 /// Returns the JSON of a text with one YAML document. Of duplicate keys, the last one counts.
@@ -62,9 +60,9 @@ pub(super) fn to_json_of_duplicates(yaml: &str) -> Result<String, YamlError> {
     on_deep_stack(|| {
         let json = transcode(yaml, DuplicateKeyPolicy::LastWins)?;
         let value = serde_json::from_str::<serde_json::Value>(&json);
-        value.map(|value| value.to_string()).map_err(|error| YamlError { message: error.to_string(), position: None })
+        value.map(|value| value.to_string()).map_err(|error| YamlError::of_text(error.to_string()))
     })
-    .unwrap_or_else(|message| Err(YamlError { message, position: None }))
+    .unwrap_or_else(|message| Err(YamlError::of_text(message)))
 }
 
 #[cfg(not(target_family = "wasm"))]
@@ -148,8 +146,8 @@ fn describe(error: &serde_saphyr::Error) -> YamlError {
     }
     #[expect(clippy::wildcard_enum_match_arm, reason = "the texts of most errors are clear")]
     let message = match cause {
-        Error::DuplicateMappingKey { key: Some(key), .. } => format!("{DUPLICATE} `{key}`"),
-        Error::DuplicateMappingKey { .. } => DUPLICATE.to_owned(),
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate key `{key}`"),
+        Error::DuplicateMappingKey { .. } => "duplicate key".to_owned(),
         Error::NullIntoString { .. } => "the key is null: quote it to use it as text".to_owned(),
         Error::Budget { breach, .. } => describe_breach(breach),
         Error::AliasReplayLimitExceeded { .. }
@@ -158,7 +156,7 @@ fn describe(error: &serde_saphyr::Error) -> YamlError {
         Error::Message { msg, .. } => msg.clone(),
         other => without_position(&other.to_string()),
     };
-    YamlError { message, position }
+    YamlError { message, position, is_duplicate: matches!(cause, Error::DuplicateMappingKey { .. }) }
 }
 
 fn describe_breach(breach: &serde_saphyr::budget::BudgetBreach) -> String {

@@ -143,7 +143,7 @@ impl UnionObjects<'_> {
     /// Returns true if manifests set a member, an expression.
     fn claims(&self, by: &str, member: &str) -> String {
         let claim = self.is_in(&format!("\"{by} f:\" + {member}"));
-        if self.owned_as_a_whole { format!("({claim} || {})", self.is_in(&text(by))) } else { claim }
+        if self.owned_as_a_whole { any(&[&claim, &self.is_in(&text(by))]) } else { claim }
     }
 
     fn claims_value(&self, by: &str) -> String {

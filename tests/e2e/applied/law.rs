@@ -28,7 +28,7 @@ const KINDS: usize = 4;
 const CASES: usize = 1_000;
 /// Fields with unions in the `spec` of a kind.
 const PLACES: usize = 8;
-/// Of so many fields, field managers own one as a whole.
+/// The number of fields among which field managers own one as a whole.
 const OWNED_AS_A_WHOLE: usize = 4;
 /// The most writes that lead to a case.
 const MOST_BEFORE: usize = 3;

@@ -14,6 +14,7 @@ pub use fault::PlaceFault;
 pub(crate) use missing::not_beside;
 
 use super::Union;
+use super::arena::ObjectCounts;
 use super::plan::{
     FieldNode, ItemKeyDefault, KnownFields, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role, ValueRules,
 };
@@ -62,9 +63,6 @@ pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
 /// Most unions of one version. Every write reads each place with a union, and presets for the largest built-in types have a
 /// few dozen.
 const MOST_UNIONS: usize = 1024;
-
-/// The most keys of the items of a list.
-const MOST_KEYS: usize = 127;
 
 /// Longest path of a union, in bytes. Every violation repeats it.
 const LONGEST_PATH: usize = 4096;
@@ -145,8 +143,9 @@ impl UnionCompiler {
         // No declaration can be valid without fields. This reports why.
         self.declare(schema, at, &mut BTreeMap::new());
         if let Some(items) = &schema.items {
-            // Items with more keys count as items without any.
-            let keys = Some(schema.list_keys()).filter(|keys| keys.len() <= MOST_KEYS).unwrap_or_default();
+            // An item is read with so many keys. With more, it counts as one without keys.
+            let keys =
+                Some(schema.list_keys()).filter(|keys| keys.len() <= ObjectCounts::MOST_KEYS).unwrap_or_default();
             let keyless = at.keyless.or_else(|| keys.is_empty().then_some(at));
             let inside = Surroundings { keys, keyless, ..at.inwards(SchemaStep::Items) };
             self.refuse_outside_properties(items, &inside);

@@ -150,14 +150,14 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             }
             (None, old) => old.as_ref().map(|old| old.completed.clone()),
         };
-        let mut trial = Self { kind, documents, way, manager: String::new(), old, new, live };
-        if let Some(manager) = manager {
-            manager.clone_into(&mut trial.manager);
-        } else if let (ApplyWay::Ssa, Some(live)) = (way, &trial.live) {
-            let manager = kind.engines().applier(trial.sides(live, &trial.new.written))?;
-            trial.manager = manager;
-        }
-        Ok(trial)
+        let manager = match (manager, &live) {
+            (Some(manager), _) => manager.to_owned(),
+            (None, Some(live)) if way == ApplyWay::Ssa => {
+                kind.engines().applier(sides(old.as_ref(), &new.written, live))?
+            }
+            (None, _) => String::new(),
+        };
+        Ok(Self { kind, documents, way, manager, old, new, live })
     }
 
     /// Returns true if the apply creates the object.
@@ -185,15 +185,9 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         self.written(ApplyWay::Merge, patch)
     }
 
-    /// Returns the sides of an apply to the live object. Without an old rendering, the manifest itself is the last one that was applied, so
-    /// that nothing is removed.
-    fn sides<'s>(&'s self, live: &'s Value, new: &'s Value) -> ApplySides<'s> {
-        ApplySides { old: self.old.as_ref().map_or(new, |old| &old.written), new, live }
-    }
-
     fn written(&self, way: ApplyWay, new: &Value) -> anyhow::Result<AttemptedApply> {
         let asked = match &self.live {
-            Some(live) => way.apply(self.kind.engines(), self.sides(live, new), &self.manager)?,
+            Some(live) => way.apply(self.kind.engines(), sides(self.old.as_ref(), new, live), &self.manager)?,
             None => new.clone(),
         };
         let completed = self.kind.completed(asked.clone())?;
@@ -258,6 +252,12 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             None => WithKubeUnions::Mended,
         }
     }
+}
+
+/// Returns the sides of an apply to the live object. Without an old rendering, the manifest itself is the last one that was applied, so that
+/// nothing is removed.
+fn sides<'s>(old: Option<&'s Rendering>, new: &'s Value, live: &'s Value) -> ApplySides<'s> {
+    ApplySides { old: old.map_or(new, |old| &old.written), new, live }
 }
 
 /// Returns the paths of the nulls that the defaults of the API server do not replace. It removes such a null of a custom resource from

@@ -78,14 +78,17 @@ impl<const N: u32> PartRun<N> {
 pub(crate) struct ObjectCounts(pub(super) u32);
 
 impl ObjectCounts {
+    /// The most keys of an item.
+    pub(crate) const MOST_KEYS: usize = 0x7f;
+    const MOST_CHILDREN: usize = 0x7fff;
     const ONLY_MEMBERS: u32 = 1 << 15;
     const WHOLE: u32 = 1 << 31;
 
     /// Returns the counts of an object, `None` if it has too many fields.
     pub(crate) fn new(states: usize, keys: usize, children: usize) -> Option<Self> {
         let states = u8::try_from(states).ok()?;
-        let keys = u8::try_from(keys).ok().filter(|keys| *keys < 0x80)?;
-        let children = u16::try_from(children).ok().filter(|children| *children < 0x8000)?;
+        let keys = u8::try_from(keys).ok().filter(|_| keys <= Self::MOST_KEYS)?;
+        let children = u16::try_from(children).ok().filter(|_| children <= Self::MOST_CHILDREN)?;
         Some(Self(u32::from(states) | u32::from(keys) << 8 | u32::from(children) << 16))
     }
 

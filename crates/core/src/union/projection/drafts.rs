@@ -301,7 +301,7 @@ pub(super) enum Occupancy {
     /// Each is a member that is set.
     OnlyMembers,
     Mixed,
-    /// A field manager owns the object as a whole.
+    /// Not listed: a field manager owns the object as a whole, with all of its fields.
     Whole,
 }
 
