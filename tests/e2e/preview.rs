@@ -54,7 +54,7 @@ pub(crate) struct Predicted {
 impl Predicted {
     fn is_stored(self, by: EnforcedBy) -> bool {
         match by {
-            EnforcedBy::Nothing => !matches!(self.rule, Some("union-refused" | "immutable-refused")),
+            EnforcedBy::Nothing => !matches!(self.rule, Some("union-refused" | "immutable-refused" | "null-refused")),
             EnforcedBy::Webhook | EnforcedBy::Policies => !self.is_refused_with_kube_unions,
         }
     }
@@ -85,7 +85,7 @@ fn predict_after(
     let report = output.json();
     let mut found: BTreeMap<(&str, &str), Predicted> = BTreeMap::new();
     for finding in report["findings"].as_array().unwrap() {
-        let rules = ["union-refused", "union-stored-invalid", "union-undecided", "immutable-refused"];
+        let rules = ["union-refused", "union-stored-invalid", "union-undecided", "immutable-refused", "null-refused"];
         let rule = rules.into_iter().find(|rule| finding["rule"] == *rule).unwrap_or_else(|| panic!("{finding}"));
         let is_refused = finding["withKubeUnions"] == "refused";
         let key = (finding["kind"].as_str().unwrap(), finding["name"].as_str().unwrap());
@@ -216,7 +216,17 @@ impl Upgrades {
             json_patch::merge(&mut new, &upgrade.new);
             Upgrade { new, ..upgrade.clone() }
         };
-        let mut creates: Vec<Upgrade> = self.all.iter().flat_map(|upgrade| [upgrade.clone(), both(upgrade)]).collect();
+        // What the new rendering drops is null. Only a server-side apply of a custom resource keeps that.
+        let with_nulls = |upgrade: &Upgrade| {
+            let mut upgrade = upgrade.clone();
+            let fields = upgrade.new.get_mut("spec").and_then(Value::as_object_mut);
+            if let (Some(old), Some(new)) = (upgrade.old["spec"].as_object(), fields) {
+                old.keys().for_each(|name| drop(new.entry(name).or_insert(Value::Null)));
+            }
+            upgrade
+        };
+        let all = self.all.iter().flat_map(|upgrade| [upgrade.clone(), both(upgrade), with_nulls(upgrade)]);
+        let mut creates: Vec<Upgrade> = all.collect();
         for (number, create) in creates.iter_mut().enumerate() {
             let name = format!("{}-{number}-create-{:?}", create.new["metadata"]["name"].as_str().unwrap(), self.by);
             create.new["metadata"]["name"] = json!(name.to_lowercase());

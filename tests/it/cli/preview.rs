@@ -92,6 +92,26 @@ fn objects_of_the_new_rendering_alone_are_judged_as_creates() {
     }
 }
 
+/// The manifest sets the null, so kube-unions leaves it to the schema.
+#[test]
+fn a_null_of_a_create_is_refused_if_it_is_applied_server_side() {
+    let member = json!({"type": "object"});
+    let spec = json!({"type": "object", "properties": {"a": member, "b": member},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let crd = crds::crd("example.com", "Widget", &[crds::version("v1", &schema)]).to_string();
+    let object = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"a": {}, "b": null}});
+    let folder = Folder::new(&[("crd.yaml", &*crd), ("new.yaml", &object.to_string())]);
+    for (way, code) in [("ssa", 1), ("csa", 0), ("replace", 0)] {
+        let run =
+            folder.run(&["preview", "--new", "new.yaml", "--from", "crd.yaml", "--as", way, "-o", "json"]).code(code);
+        for finding in run.json()["findings"].as_array().unwrap() {
+            assert_eq!((&finding["rule"], &finding["withKubeUnions"]), (&json!("null-refused"), &json!("refused")));
+            assert_eq!(finding["helps"][0]["how"], "omit", "{finding}");
+        }
+    }
+}
+
 #[test]
 fn each_client_is_a_name_of_its_way() {
     let folder = Folder::new(&[("new.yaml", &*deployments(&[("a", "{}")]))]);

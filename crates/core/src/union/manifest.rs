@@ -127,8 +127,8 @@ impl<'m> Claim<'m> {
                 let state = value.object().state(union);
                 let empty_objects = state.unowned.less(state.members);
                 let members = if server_side {
-                    // `managedFields` lists an empty object, whether it counts as set or not, and none of the other unowned values.
-                    state.members.less(state.unowned).with(empty_objects)
+                    // `managedFields` lists an empty object, whether it counts as set or not, a null, and none of the other unowned values.
+                    state.members.less(state.unowned).with(empty_objects).with(state.nulls)
                 } else {
                     state.members
                 };
