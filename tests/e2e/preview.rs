@@ -221,7 +221,9 @@ impl Upgrades {
             let mut upgrade = upgrade.clone();
             let fields = upgrade.new.get_mut("spec").and_then(Value::as_object_mut);
             if let (Some(old), Some(new)) = (upgrade.old["spec"].as_object(), fields) {
-                old.keys().for_each(|name| drop(new.entry(name).or_insert(Value::Null)));
+                for name in old.keys() {
+                    new.entry(name).or_insert(Value::Null);
+                }
             }
             upgrade
         };
