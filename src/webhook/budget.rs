@@ -22,7 +22,8 @@ use tokio::sync::futures::Notified;
 /// connection has room for a small request at the same time.
 const SMALL: usize = 16 * 1024;
 
-/// Capacities of the buffers of bodies that are kept for the next bodies. glibc maps fresh pages for each new buffer of this size. A
+/// Capacities of the buffers of bodies that are kept for the next bodies. glibc maps fresh pages for each new buffer of this size, or
+/// trims its heap, so that a review of 844 KB costs a quarter more processor time with any threshold that keeps as little memory. A
 /// smaller one costs little.
 const KEPT: RangeInclusive<usize> = 128 * 1024..=1024 * 1024;
 
