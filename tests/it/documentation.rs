@@ -14,6 +14,9 @@ const FOR_CONTRIBUTORS: [&str; 3] = ["CONTRIBUTING.md", "DESIGN.md", "MAINTAINER
 /// The beginnings of paths that these pages name.
 const NAMED: [&str; 8] = [".github/", "charts/", "crates/", "docs/", "manifests/", "release/", "src/", "tests/"];
 
+/// Words of these pages that stand for names.
+const PLACEHOLDERS: [&str; 1] = ["FILTER"];
+
 /// The most words of the page that a contributor reads first.
 const MOST_WORDS: usize = 1200;
 
@@ -53,13 +56,9 @@ fn every_picture_has_words() {
 fn each_path_and_target_that_contributors_are_told_of_exists() {
     let target = |line: &str| line.strip_prefix(".PHONY: ").map(str::to_owned);
     let targets: BTreeSet<_> = makefiles().iter().flat_map(|(_, text)| text.lines().filter_map(target)).collect();
-    let is_theirs = |path: &Path| {
-        path.starts_with("docs/developing") || FOR_CONTRIBUTORS.iter().any(|theirs| path == Path::new(theirs))
-    };
-    let pages = pages();
     let (mut checked, mut called, mut missing) = (0, 0, Vec::new());
-    for (page, text) in pages.iter().filter(|(page, _)| is_theirs(page)) {
-        for code in prose(text).flat_map(code) {
+    for (page, text) in for_contributors() {
+        for code in prose(&text).flat_map(code) {
             let is_path = NAMED.iter().any(|start| code.starts_with(start));
             if is_path && !code.contains([' ', '*', '{']) && !code.contains("NAME") {
                 checked += 1;
@@ -78,6 +77,42 @@ fn each_path_and_target_that_contributors_are_told_of_exists() {
     }
     assert!(checked > 60 && called > 60, "only {checked} paths and {called} targets were found");
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// The beginning of a test's name stands for the test, as it does for cargo.
+#[test]
+fn each_name_that_contributors_are_told_of_exists() {
+    let sources =
+        [("src", "rs"), ("crates", "rs"), ("tests", "rs"), ("tests", "sh"), ("tests", "yaml"), ("release", "sh")];
+    let sources = sources.into_iter().flat_map(|(folder, extension)| files(folder, extension));
+    let texts: Vec<String> = sources.chain(makefiles()).map(|(_, text)| text).collect();
+    let names: BTreeSet<&str> = texts.iter().flat_map(|text| words(text)).collect();
+    let exists = |word: &str| names.range(word..).next().is_some_and(|name| name.starts_with(word));
+    let (mut checked, mut missing) = (0, Vec::new());
+    for (page, text) in for_contributors() {
+        for word in prose(&text).flat_map(code).flat_map(words).filter(|word| is_name(word)) {
+            checked += 1;
+            if !exists(word) {
+                missing.push(format!("{}: {word}", page.display()));
+            }
+        }
+    }
+    assert!(checked > 60, "only {checked} names were found");
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// Returns true for the name of a constant, of a type, or of a test or a function of several words.
+fn is_name(word: &str) -> bool {
+    let is_constant = word.len() > 4 && word.chars().all(|it| it == '_' || it.is_ascii_uppercase());
+    let is_type = word.starts_with(|it: char| it.is_ascii_uppercase())
+        && word.chars().filter(char::is_ascii_uppercase).count() > 1
+        && word.contains(|it: char| it.is_ascii_lowercase());
+    let is_function = word.contains('_') && word.chars().all(|it| it == '_' || it.is_ascii_lowercase());
+    (is_constant || is_type || is_function) && !PLACEHOLDERS.contains(&word)
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|it: char| it != '_' && !it.is_ascii_alphanumeric())
 }
 
 #[test]
@@ -134,6 +169,13 @@ fn pages() -> BTreeMap<PathBuf, String> {
     let at_root = at_root.filter(|path| path.extension().is_some_and(|it| it == "md"));
     let at_root = at_root.map(|path| (PathBuf::from(path.file_name().unwrap()), fs::read_to_string(&path).unwrap()));
     within.chain(at_root).filter(|(path, _)| !is_linked(path)).collect()
+}
+
+/// The pages for contributors.
+fn for_contributors() -> impl Iterator<Item = (PathBuf, String)> {
+    pages().into_iter().filter(|(path, _)| {
+        path.starts_with("docs/developing") || FOR_CONTRIBUTORS.iter().any(|theirs| path == Path::new(theirs))
+    })
 }
 
 /// The lines of a page that are not code.
