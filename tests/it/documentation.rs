@@ -82,8 +82,7 @@ fn each_path_and_target_that_contributors_are_told_of_exists() {
 /// The beginning of a test's name stands for the test, as it does for cargo.
 #[test]
 fn each_name_that_contributors_are_told_of_exists() {
-    let sources =
-        [("src", "rs"), ("crates", "rs"), ("tests", "rs"), ("tests", "sh"), ("tests", "yaml"), ("release", "sh")];
+    let sources = [("src", "rs"), ("crates", "rs"), ("tests", "rs"), ("tests", "sh"), ("release", "sh")];
     let sources = sources.into_iter().flat_map(|(folder, extension)| files(folder, extension));
     let texts: Vec<String> = sources.chain(makefiles()).map(|(_, text)| text).collect();
     let names: BTreeSet<&str> = texts.iter().flat_map(|text| words(text)).collect();
