@@ -65,6 +65,8 @@ impl Scene<'_, '_> {
                 let (then, otherwise) = (self.judge(then), self.judge(otherwise));
                 Some(Outcomes::choose(&self.judge(condition), then, otherwise))
             }
+            (op::EQUALS, [one, other]) if self.are_same(one, other) => Some(Outcomes::certain(true)),
+            (op::NOT_EQUALS, [one, other]) if self.are_same(one, other) => Some(Outcomes::certain(false)),
             (op::EQUALS, [one, other]) if self.differ(one, other) => self.only_if_set([one, other], false),
             (op::NOT_EQUALS, [one, other]) if self.differ(one, other) => self.only_if_set([one, other], true),
             (op::EQUALS, [one, other]) if is_boolean(one) && is_boolean(other) => {
@@ -74,6 +76,14 @@ impl Scene<'_, '_> {
                 Some(self.judge(one).equal(self.judge(other)).not())
             }
             _ => None,
+        }
+    }
+
+    /// Returns true if both sides are fields with the same value, of whatever type it is in CEL.
+    fn are_same(&self, one: &IdedExpr, other: &IdedExpr) -> bool {
+        match (self.surely_set(one), self.surely_set(other)) {
+            (Some(Fact::Value(one, _)), Some(Fact::Value(other, _))) => one == other,
+            _ => false,
         }
     }
 

@@ -20,6 +20,7 @@ mod sample;
 mod scene;
 mod suggestion;
 mod table;
+mod transition;
 mod validation;
 mod value;
 
@@ -32,3 +33,4 @@ pub use limits::*;
 pub use proposal::{DoubtfulGroup, Proposals};
 pub use sample::Sample;
 pub use table::{Decision, TableRow, TruthTable};
+pub use transition::{ObjectUpdate, RefusedTransition};

@@ -129,7 +129,9 @@ impl<'s> PlaceValidations<'s> {
                     check_keyword(node, keyword, argument, fact, SchemaLevel::ROOT)
                 }
                 Body::Rule(rule) => match &*rule.parsed {
-                    Parsed::Expression(expression) => Scene { object, env: &self.env, bound: None }.judge(expression),
+                    Parsed::Expression(expression) => {
+                        Scene { object, old: None, env: &self.env, bound: None }.judge(expression)
+                    }
                     Parsed::Transition => Outcomes::certain(true),
                     Parsed::Unreadable(why) => Outcomes::beyond(why.as_str()),
                 },

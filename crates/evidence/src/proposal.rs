@@ -8,8 +8,8 @@ use crate::candidates::{self, CandidateFields};
 use crate::env::CelEnv;
 use crate::exclusions::Exclusions;
 use crate::limits::MOST_PROPOSALS;
-use crate::rule;
 use crate::table::{with_names, with_stack};
+use crate::transition::ComparingRule;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -157,8 +157,9 @@ impl Proposals {
             None if union.members.iter().any(|member| odd(member)) => "a member has a name with a dot".to_owned(),
             None => {
                 let fields = union.discriminator.iter().chain(&union.members).map(String::as_str);
-                let immutable =
-                    rule::restricts(candidate.object.schema, &candidate.object.place, fields, candidate.env);
+                let object = &candidate.object;
+                let rules = ComparingRule::find(object.schema, &object.place, fields, candidate.env);
+                let immutable = rules.iter().any(|rule| rule.restricts);
                 return self.unions.push(ProposedUnion { immutable, ..union });
             }
         };

@@ -8,6 +8,7 @@ use crate::env::guarded;
 use crate::facts::Fact;
 use crate::limits::{MOST_OPEN_TESTS, TOO_MANY_STEPS};
 use crate::outcome::Outcomes;
+use crate::rule::OLD;
 use crate::scene::{FieldSelection, Scene, lacking};
 use crate::value;
 use cel::common::ast::operators as op;
@@ -316,7 +317,7 @@ impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
 }
 
 impl PartialEvaluator<'_, '_, '_> {
-    /// Replaces `self.?field.hasValue()` and `self.?field.orValue(other)`, and `oldSelf.hasValue()`, which is false on create.
+    /// Replaces `self.?field.hasValue()` and `self.?field.orValue(other)`, and the same of an optional `oldSelf`, which is not there on create.
     fn optional(&mut self, call: &CallExpr) -> Option<Closed> {
         let target = call.target.as_deref()?;
         let (is_test, other) = match (call.func_name.as_str(), &*call.args) {
@@ -324,8 +325,12 @@ impl PartialEvaluator<'_, '_, '_> {
             ("orValue", [other]) => (false, Some(other)),
             _ => return None,
         };
-        if matches!(&target.expr, Expr::Ident(name) if name == "oldSelf") {
-            return Some(other.map_or_else(|| Ok(boolean(false)), |other| self.closed(other)));
+        if matches!(&target.expr, Expr::Ident(name) if name == OLD) {
+            return Some(match (self.scene.old, other) {
+                (old, None) => Ok(boolean(old.is_some())),
+                (Some(old), Some(_)) => self.read(old, &[]),
+                (None, Some(other)) => self.closed(other),
+            });
         }
         let selection = FieldSelection::of(target).filter(FieldSelection::is_optional)?;
         let root = self.variable(&selection)?;

@@ -1,15 +1,15 @@
-//! The rules of `x-kubernetes-validations`: parsed, what they mention, and the fields of the old object that they compare.
+//! The rules of `x-kubernetes-validations`: parsed, and what they mention.
 
-use crate::env::{CelEnv, Parsed, any, children};
+use crate::env::{CelEnv, Parsed, any};
 use crate::node::SchemaNode;
-use crate::scene::FieldSelection;
 use cel::common::ast::{Expr, IdedExpr};
-use kube_unions_core::schema::cel_name::unescape;
-use kube_unions_core::schema::{Place, PlaceStep};
 use serde_json::Value;
 use std::rc::Rc;
 
 pub(crate) const RULES: &str = "x-kubernetes-validations";
+
+/// The name of the old object in a rule.
+pub(crate) const OLD: &str = "oldSelf";
 
 #[derive(Debug)]
 pub(crate) struct ValidationRule<'s> {
@@ -41,9 +41,8 @@ impl<'s> ValidationRule<'s> {
         let node = SchemaNode(rule);
         let text = node.text("rule").unwrap_or_default();
         let parsed = env.parse(text);
-        let mut is_old = |expr: &Expr| matches!(expr, Expr::Ident(name) if name == "oldSelf");
         let parsed = match &*parsed {
-            Parsed::Expression(expression) if any(expression, &mut is_old) && !node.flag("optionalOldSelf") => {
+            Parsed::Expression(expression) if reads_old(expression) && !node.flag("optionalOldSelf") => {
                 Rc::new(Parsed::Transition)
             }
             Parsed::Expression(_) | Parsed::Transition | Parsed::Unreadable(_) => parsed,
@@ -52,60 +51,9 @@ impl<'s> ValidationRule<'s> {
     }
 }
 
-/// Returns true if a rule compares an object, an object above it, or one of its fields with the old one.
-pub(crate) fn restricts<'n>(
-    schema: &Value,
-    place: &Place,
-    fields: impl Iterator<Item = &'n str> + Clone,
-    env: &CelEnv,
-) -> bool {
-    let mut node = SchemaNode(schema);
-    let mut way: &[PlaceStep] = place.steps();
-    let is_at = |name: &str, step: &PlaceStep| matches!(step, PlaceStep::Property(property) if **property == *name);
-    loop {
-        let is_compared = |path: &[String]| {
-            let steps = path.iter().zip(way).take_while(|(name, step)| is_at(name, step)).count();
-            match path.get(steps..).unwrap_or_default() {
-                [] => true,
-                [field] => steps == way.len() && fields.clone().any(|name| name == field),
-                _ => false,
-            }
-        };
-        if compared(node, env).iter().any(|path| is_compared(path)) {
-            return true;
-        }
-        let Some((step, rest)) = way.split_first() else { break };
-        let Some(below) = node.below(step) else { return false };
-        (node, way) = (below, rest);
-    }
-    let mut nodes = fields.filter_map(|name| node.property(name));
-    nodes.any(|field| compared(field, env).iter().any(Vec::is_empty))
-}
-
-/// Returns the paths of the old object that the rules of a node read.
-fn compared(node: SchemaNode<'_>, env: &CelEnv) -> Vec<Vec<String>> {
-    let mut paths = Vec::new();
-    for rule in ValidationRule::of(node, env) {
-        if let Parsed::Expression(expression) = &*env.parse(rule.text) {
-            old_fields(expression, &mut paths);
-        }
-    }
-    paths
-}
-
-fn old_fields(expression: &IdedExpr, paths: &mut Vec<Vec<String>>) {
-    let (mut value, mut tested) = (expression, None);
-    if let Expr::Select(select) = &expression.expr
-        && select.test
-    {
-        (value, tested) = (&*select.operand, Some(select.field.as_str()));
-    }
-    match FieldSelection::of(value) {
-        Some(it) if it.variable == "oldSelf" => {
-            paths.push(it.names().into_iter().chain(tested).filter_map(unescape).collect());
-        }
-        _ => children(&expression.expr).into_iter().for_each(|part| old_fields(part, paths)),
-    }
+/// Returns true if an expression reads the old object.
+pub(crate) fn reads_old(expression: &IdedExpr) -> bool {
+    any(expression, &mut |part| matches!(part, Expr::Ident(name) if name == OLD))
 }
 
 /// Returns true if a text has a name as a whole word.

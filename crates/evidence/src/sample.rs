@@ -180,7 +180,7 @@ impl<'s> Sampler<'s> {
         if depth > DEEPEST_SCHEMA {
             return false;
         }
-        let scene = Scene { object: Fact::Value(value, Some(node)), env: self.env, bound: None };
+        let scene = Scene { object: Fact::Value(value, Some(node)), old: None, env: self.env, bound: None };
         let holds = ValidationRule::of(node, self.env).iter().all(|rule| match &*rule.parsed {
             Parsed::Expression(expression) => scene.judge(expression).accepts(),
             Parsed::Transition => true,

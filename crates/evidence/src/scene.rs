@@ -2,6 +2,7 @@
 
 use crate::env::CelEnv;
 use crate::facts::Fact;
+use crate::rule::OLD;
 use cel::common::ast::operators as op;
 use cel::common::ast::{Expr, IdedExpr, LiteralValue};
 
@@ -9,6 +10,8 @@ use cel::common::ast::{Expr, IdedExpr, LiteralValue};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene<'f, 's> {
     pub(crate) object: Fact<'f, 's>,
+    /// The object before the update, `oldSelf`. `None`: a create.
+    pub(crate) old: Option<Fact<'f, 's>>,
     pub(crate) env: &'f CelEnv,
     /// The variable of the innermost macro that is judged here, not by the library.
     pub(crate) bound: Option<&'f BoundVariable<'f, 's>>,
@@ -45,7 +48,11 @@ impl<'f, 's> Scene<'f, 's> {
             }
             bound = binding.outer;
         }
-        (name == "self").then_some(self.object)
+        match name {
+            "self" => Some(self.object),
+            OLD => self.old,
+            _ => None,
+        }
     }
 }
 
@@ -74,6 +81,13 @@ impl<'e> FieldSelection<'e> {
                 at = &select.operand;
             } else {
                 let Expr::Call(call) = &at.expr else { return None };
+                if let (Some(target), "value", []) = (&call.target, call.func_name.as_str(), &*call.args)
+                    && matches!(&target.expr, Expr::Ident(name) if name == OLD)
+                {
+                    // The old object is there if `optionalOldSelf` makes it optional, and the write is an update.
+                    at = target;
+                    continue;
+                }
                 let [operand, field] = &*call.args else { return None };
                 let Expr::Literal(LiteralValue::String(name)) = &field.expr else { return None };
                 if call.func_name != op::OPT_SELECT {

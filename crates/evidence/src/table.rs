@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-const NO_MEMORY: &str = "there is not enough memory to evaluate rules";
+pub(crate) const NO_MEMORY: &str = "there is not enough memory to evaluate rules";
 
 /// A combination and its decision.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod meaning;
 mod proposals;
 mod samples;
 mod tables;
+mod transitions;
 
 use kube_unions_evidence::{Decision, TruthTable, UnionFields};
 use serde_json::{Value, json};
