@@ -11,7 +11,7 @@ use kube_unions_core::union::UnionPlace;
 use kube_unions_manifests::request::AppliedManifest;
 use kube_unions_manifests::{BuiltInDefaults, Document, ManifestFile, to_yaml};
 use serde_json::Value;
-use strategic_merge_patch::{ApplyEngines, ApplySides, ServerSideError, json_merge};
+use strategic_merge_patch::{ApplyEngines, ApplySides, KUBECTL, ServerSideError, json_merge};
 
 /// A write.
 pub(crate) struct Write {
@@ -104,11 +104,11 @@ impl Write {
                 engines.server_side = Some(described.server_side(kind)?);
                 let mut apply = || {
                     if live.pointer("/metadata/managedFields").is_none() {
-                        live = engines.first_applied(&old_value, std::mem::take(&mut live))?;
+                        live = engines.first_applied(&old_value, std::mem::take(&mut live), KUBECTL)?;
                     }
                     // The old object is no manifest.
                     let sides = ApplySides { old: &new_value, new: &new_value, live: &live };
-                    engines.server_side(sides, manager.insert(engines.applier(sides)?))
+                    engines.server_side(sides, manager.insert(engines.applier(sides, KUBECTL)?))
                 };
                 apply().map_err(|error: ServerSideError| with_causes(&error))?
             }

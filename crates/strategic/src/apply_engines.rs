@@ -3,12 +3,15 @@
 use crate::error::PatchError;
 use crate::json_merge::{merge, three_way};
 use crate::patcher::{Conflicts, Patcher, ThreeWay};
-use crate::server_side_apply::{ApplyError, ManagedFieldsError, Managers, ServerSideApply};
+use crate::server_side_apply::{ApplyError, FieldManager, LAST_APPLIED, ManagedFieldsError, Managers, ServerSideApply};
 use serde_json::Value;
 use thiserror::Error;
 
 /// The field manager of kubectl.
-const DEFAULT_MANAGER: &str = "kubectl";
+pub const KUBECTL: &str = "kubectl";
+
+/// The field manager of `kubectl apply` without `--server-side`.
+pub const KUBECTL_CLIENT_SIDE: &str = "kubectl-client-side-apply";
 
 /// The objects of an apply.
 #[derive(Debug, Clone, Copy)]
@@ -71,25 +74,55 @@ impl ApplyEngines {
         Ok(managed(applied.object, &applied.managers))
     }
 
-    /// Returns the field manager that applied the old manifest: the one whose fields are most like it. If there is none, it is that of
-    /// kubectl.
+    /// Returns the field manager that applied the old manifest: the one whose fields are most like it. If there is none, it is `otherwise`.
     ///
     /// # Errors
     /// Every [`ServerSideError`].
-    pub fn applier(&self, apply: ApplySides<'_>) -> Result<String, ServerSideError> {
+    pub fn applier(&self, apply: ApplySides<'_>, otherwise: &str) -> Result<String, ServerSideError> {
         let managers = Managers::from_managed_fields(managed_fields(apply.live))?;
-        Ok(self.server_side_engine()?.applier(&managers, apply.old, DEFAULT_MANAGER)?.to_owned())
+        Ok(self.server_side_engine()?.applier(&managers, apply.old, otherwise)?.to_owned())
     }
 
-    /// Returns an object with the `metadata.managedFields` that it has after the first apply of a manifest. The API server's defaults have
-    /// no owner.
+    /// Returns an object with the `metadata.managedFields` that it has after the first apply of a manifest by a field manager. The API
+    /// server's defaults have no owner.
     ///
     /// # Errors
     /// Every [`ServerSideError`].
-    pub fn first_applied(&self, manifest: &Value, object: Value) -> Result<Value, ServerSideError> {
+    pub fn first_applied(&self, manifest: &Value, object: Value, manager: &str) -> Result<Value, ServerSideError> {
         let (none, engine) = (Managers::default(), self.server_side_engine()?);
-        let applied = engine.apply(&Value::Null, &none, DEFAULT_MANAGER, manifest, Conflicts::Overwrite)?;
+        let applied = engine.apply(&Value::Null, &none, manager, manifest, Conflicts::Overwrite)?;
         Ok(managed(object, &applied.managers))
+    }
+
+    /// Returns an object of which an applier has taken over the fields of other managers, as clients do that applied client-side before.
+    ///
+    /// Returns `None` if there are none.
+    ///
+    /// # Errors
+    /// [`ServerSideError::Managers`].
+    pub fn taken_over(
+        object: &Value,
+        applier: &str,
+        is_taken: impl Fn(&FieldManager) -> bool,
+    ) -> Result<Option<Value>, ServerSideError> {
+        let mut managers = Managers::from_managed_fields(managed_fields(object))?;
+        let annotation = LAST_APPLIED.iter().try_fold(object, |value, name| value.get(name));
+        // A file may have a part of the managers.
+        let is_unlisted = annotation.is_some() && !managers.own_last_applied();
+        let is_taken = |manager: &FieldManager| {
+            let has_unlisted = is_unlisted && !manager.applies && *manager.name == *KUBECTL_CLIENT_SIDE;
+            is_taken(&FieldManager { has_last_applied: manager.has_last_applied || has_unlisted, ..manager.clone() })
+        };
+        Ok(managers.take_over(applier, is_taken).then(|| managed(object.clone(), &managers)))
+    }
+
+    /// Returns the field managers that own what an object has and another lacks, or the other way round.
+    ///
+    /// # Errors
+    /// Every [`ServerSideError`].
+    pub fn owners(&self, object: &Value, other: &Value) -> Result<Vec<FieldManager>, ServerSideError> {
+        let managers = Managers::from_managed_fields(managed_fields(object))?;
+        Ok(self.server_side_engine()?.owners(&managers, object, other)?)
     }
 
     fn server_side_engine(&self) -> Result<&ServerSideApply, ServerSideError> {

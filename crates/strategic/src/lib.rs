@@ -18,7 +18,7 @@ mod strip_directives;
 mod value;
 mod write;
 
-pub use apply_engines::{ApplyEngines, ApplySides, ServerSideError};
+pub use apply_engines::{ApplyEngines, ApplySides, KUBECTL, KUBECTL_CLIENT_SIDE, ServerSideError};
 pub use document::JsonDocument;
 pub use error::{BrokenRule, ConflictEffect, DocumentRole, PatchError, PatchMergeKeyFault, PatchSide, SchemaShape};
 // Types of this crate's signatures, so that a user needs no other dependency.
@@ -29,6 +29,6 @@ pub use patcher::{Conflicts, Patcher, PatcherError, ThreeWay};
 pub use read::SyntaxError;
 pub use schema::{MergeRule, MergeStrategy, SchemaError};
 pub use server_side_apply::{
-    AppliedObject, ApplyError, FieldConflict, ManagedFieldsError, Managers, ServerSideApply, TypeFault,
+    AppliedObject, ApplyError, FieldConflict, FieldManager, ManagedFieldsError, Managers, ServerSideApply, TypeFault,
 };
 pub use value::ValueKind;

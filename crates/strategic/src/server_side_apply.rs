@@ -13,7 +13,9 @@ mod path;
 mod types;
 
 pub use field_set::ManagedFieldsError;
-pub use ownership::Managers;
+pub use ownership::{FieldManager, Managers};
+
+pub(crate) use ownership::LAST_APPLIED;
 pub use types::TypeFault;
 
 use crate::document::JsonDocument;
@@ -232,6 +234,23 @@ impl ServerSideApply {
         let arena = Bump::new();
         let manifest = Value::Map(fields(manifest, DocumentRole::Original, &arena)?);
         Ok(managers.nearest(&self.types.field_set(manifest), otherwise))
+    }
+
+    /// Returns the managers that own a field in which two objects differ.
+    ///
+    /// # Errors
+    /// [`ApplyError::Document`] and [`ApplyError::Type`].
+    pub fn owners<D: JsonDocument + ?Sized>(
+        &self,
+        managers: &Managers,
+        object: &D,
+        other: &D,
+    ) -> Result<Vec<FieldManager>, ApplyError> {
+        let arena = Bump::new();
+        let [object, other] = [object, other].map(|it| self.stored(it, DocumentRole::Current, &arena));
+        let FieldChanges { removed: mut fields, set } = self.changes(object?, other?)?;
+        fields.union(&set);
+        Ok(managers.owners(&fields))
     }
 
     /// Reads a stored object, which may have duplicate items, and removes `metadata.managedFields`.

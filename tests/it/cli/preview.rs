@@ -42,7 +42,8 @@ fn every_incident_is_predicted_for_every_way() {
             };
             predicted += 1;
             let finding = findings.next().expect(&title);
-            assert_eq!((&finding["rule"], &finding["field"]), (&json!(rule), &incident["field"]), "{title}");
+            let field = incident["fieldBy"].get(way).unwrap_or(&incident["field"]);
+            assert_eq!((&finding["rule"], &finding["field"]), (&json!(rule), field), "{title}");
             let is_refused =
                 incident["refusedWithKubeUnions"].as_array().is_some_and(|ways| ways.iter().any(|it| it == way));
             assert_eq!(finding["withKubeUnions"], if is_refused { "refused" } else { "mended" }, "{title}");
@@ -50,6 +51,10 @@ fn every_incident_is_predicted_for_every_way() {
                 finding["helps"].as_array().unwrap().iter().map(|it| it["how"].as_str().unwrap()).collect();
             assert!(helps.contains(&"recreate"), "{title}: {helps:?}");
             assert_eq!(helps.contains(&"kubeUnions"), !is_refused, "{title}: {helps:?}");
+            if incident["onlyRecreateHelps"] == true {
+                assert_eq!(helps, ["recreate"], "{title}");
+                continue;
+            }
             let null_helps = rule != "immutable-refused" && (way != "ssa" || incident["nullHelpsServerSide"] == true);
             assert_eq!(helps.contains(&"null"), null_helps, "{title}: {helps:?}");
         }
@@ -117,9 +122,9 @@ fn each_client_is_a_name_of_its_way() {
     let folder = Folder::new(&[("new.yaml", &*deployments(&[("a", "{}")]))]);
     for (client, way) in [
         ("server-side", "ssa"),
-        ("flux", "ssa"),
-        ("argocd-ssa", "ssa"),
-        ("helm4", "ssa"),
+        ("flux", "flux"),
+        ("argocd-ssa", "argocd-ssa"),
+        ("helm4", "helm4"),
         ("kubectl", "csa"),
         ("argocd", "csa"),
         ("helm3", "helm"),
@@ -321,6 +326,354 @@ fn any_number_of_members_is_decided_by_the_rules_of_the_crd() {
         let findings = report["findings"].as_array().unwrap();
         let found: Vec<&Value> = findings.iter().map(|finding| &finding["rule"]).collect();
         assert!(!found.is_empty() && found.iter().all(|it| *it == wanted), "{what}: {found:?}");
+    }
+}
+
+/// Returns the CRD of Widgets with the members `a`, `b` and `url`, of which `a` and `b` are a union, and with these rules at `spec`.
+fn with_rules(rules: &Value) -> String {
+    let text = json!({"type": "string"});
+    let spec = json!({"type": "object", "properties": {"a": text, "b": text, "url": text}, "x-kubernetes-validations": rules,
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    crds::crd("example.com", "Widget", &[crds::version("v1", &schema)]).to_string()
+}
+
+/// Returns a Widget.
+fn widget(spec: &Value) -> String {
+    json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec}).to_string()
+}
+
+#[test]
+fn a_rule_that_compares_with_the_old_object_decides_or_is_undecided() {
+    let rule = |rule: &str| json!([{"rule": rule, "message": "no"}]);
+    let (a, b, both) = (json!({"a": "x"}), json!({"b": "x"}), json!({"a": "x", "b": "x"}));
+    let rows = [
+        ("the switch is refused", rule("has(self.a) == has(oldSelf.a)"), &a, &b, json!(["immutable-refused"])),
+        ("nothing is switched", rule("has(self.a) == has(oldSelf.a)"), &a, &json!({"a": "y"}), json!([])),
+        ("the switch is allowed", rule("!has(oldSelf.b) || has(self.b)"), &a, &b, json!([])),
+        ("a whole object never changes", rule("self == oldSelf"), &a, &b, json!(["immutable-refused"])),
+        ("a field that is gone is an error", rule("self.a == oldSelf.a"), &a, &b, json!(["immutable-refused"])),
+        ("a function is not evaluated", rule("!has(oldSelf.a) || isURL(self.b)"), &a, &b, json!(["union-undecided"])),
+        (
+            "the same about another change",
+            rule("isURL(self.b) || has(oldSelf.a)"),
+            &b,
+            &json!({"b": "y"}),
+            json!(["union-undecided"]),
+        ),
+        ("the same about no union", rule("isURL(self.url) || oldSelf.url == 'x'"), &a, &b, json!([])),
+        (
+            "both faults",
+            rule("!has(self.b) || has(oldSelf.b)"),
+            &a,
+            &both,
+            json!(["union-stored-invalid", "immutable-refused"]),
+        ),
+    ];
+    for (what, rules, old, new, wanted) in rows {
+        let (crd, old, new) = (with_rules(&rules), widget(old), widget(new));
+        let folder = Folder::new(&[("crd.yaml", &*crd), ("old.yaml", &old), ("new.yaml", &new)]);
+        let files = ["preview", "--old", "old.yaml", "--new", "new.yaml", "--from", "crd.yaml", "-o", "json"];
+        let report = folder.run(&files).json();
+        let findings = report["findings"].as_array().unwrap();
+        let found: Vec<&Value> = findings.iter().map(|finding| &finding["rule"]).collect();
+        assert_eq!(json!(found), wanted, "{what}: {report}");
+        for finding in findings.iter().filter(|finding| finding["rule"] == "immutable-refused") {
+            assert_eq!(finding["message"], "Invalid value: \"object\": no", "{what}: {finding}");
+            assert!(
+                finding["helps"].as_array().into_iter().flatten().all(|it| it["how"] == "recreate"),
+                "{what}: {finding}"
+            );
+        }
+        // A create has no old object.
+        let create = folder.run(&["preview", "--new", "new.yaml", "--from", "crd.yaml", "-o", "json"]).json();
+        assert_eq!(create["summary"]["refusedChanges"], 0, "{what}: {create}");
+    }
+}
+
+/// Returns a Feed as other clients left it: the field managers that own `spec.git`, each with its operation, and true if it owns the
+/// annotation of `kubectl apply` as well.
+fn feed_of(managers: &[(&str, &str, bool)]) -> String {
+    let annotation = "kubectl.kubernetes.io/last-applied-configuration";
+    let entry = |(manager, operation, annotated): &(&str, &str, bool)| {
+        let mut fields = json!({"f:spec": {"f:git": {"f:url": {}}}});
+        if *operation == "Update" {
+            // An apply owns no object that only holds its fields.
+            fields["f:spec"]["f:git"]["."] = json!({});
+        }
+        if *annotated {
+            fields["f:metadata"] = json!({"f:annotations": {".": {}, format!("f:{annotation}"): {}}});
+        }
+        json!({"manager": manager, "operation": operation, "apiVersion": "example.com/v1", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    };
+    let entries: Vec<Value> = managers.iter().map(entry).collect();
+    let mut metadata = json!({"name": "a", "managedFields": entries});
+    if managers.iter().any(|(.., annotated)| *annotated) {
+        metadata["annotations"] = json!({annotation: "{}"});
+    }
+    json!({"apiVersion": "example.com/v1", "kind": "Feed", "metadata": metadata, "spec": {"git": {"url": "a"}}})
+        .to_string()
+}
+
+#[test]
+fn each_client_takes_over_what_it_takes_over() {
+    const KUBECTL: (&str, &str, bool) = ("kubectl-client-side-apply", "Update", true);
+    const ARGO: (&str, &str, bool) = ("argocd-controller", "Update", true);
+    const HELM: (&str, &str, bool) = ("helm", "Update", false);
+    let rows = [
+        // The old writer, the client, and what it leaves without and with a rule. `once`: the old rendering helps.
+        (&[KUBECTL][..], "ssa", "valid", "refused once"),
+        (&[KUBECTL], "flux", "valid", "refused once"),
+        (&[KUBECTL], "argocd-ssa", "valid", "valid"),
+        (&[KUBECTL], "helm4", "stored", "refused"),
+        (&[ARGO], "ssa", "valid", "refused once"),
+        (&[ARGO], "argocd-ssa", "valid", "refused once"),
+        (&[ARGO], "flux", "stored", "refused"),
+        (&[HELM], "helm4", "valid", "valid"),
+        (&[HELM], "ssa", "stored", "refused"),
+        (&[HELM], "flux", "stored", "refused"),
+        (&[("kubectl", "Apply", false)], "ssa", "valid", "valid"),
+        (&[("kubectl", "Apply", false)], "flux", "valid", "refused once"),
+        (&[("kubectl", "Apply", false)], "helm4", "stored", "refused"),
+        (&[("kubectl-edit", "Update", false)], "flux", "valid", "refused once"),
+        (&[("kubectl-edit", "Update", false)], "ssa", "stored", "refused"),
+        (&[("helm-controller", "Apply", false)], "flux", "valid", "valid"),
+        (&[KUBECTL, HELM], "ssa", "stored", "refused"),
+    ];
+    let part = |field: &str| json!({"type": "object", "properties": {field: {"type": "string"}}});
+    let crd = |rules: Value| {
+        let spec = json!({"type": "object", "x-kubernetes-validations": rules, "properties": {"git": part("url"), "bucket": part("name")},
+            "x-kubernetes-unions": [{"fields-to-discriminateBy": {"git": "Git", "bucket": "Bucket"}}]});
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        crds::crd("example.com", "Feed", &[crds::version("v1", &schema)]).to_string()
+    };
+    let feed = |spec: Value| {
+        json!({"apiVersion": "example.com/v1", "kind": "Feed", "metadata": {"name": "a"}, "spec": spec}).to_string()
+    };
+    let (free, ruled) = (crd(json!([])), crd(json!([{"rule": "!(has(self.git) && has(self.bucket))"}])));
+    let (old, new) = (feed(json!({"git": {"url": "a"}})), feed(json!({"bucket": {"name": "b"}})));
+    let files = [("free.yaml", &*free), ("ruled.yaml", &ruled), ("old.yaml", &old), ("new.yaml", &new)];
+    for (managers, way, without, with_rule) in rows {
+        let live = feed_of(managers);
+        let folder = Folder::new(&[&files[..], &[("live.yaml", &*live)]].concat());
+        for (crd, wanted) in [("free.yaml", without), ("ruled.yaml", with_rule)] {
+            let files = ["preview", "--old", "old.yaml", "--new", "new.yaml", "--live", "live.yaml", "--from", crd];
+            let run = folder.run(&[&files[..], &["--as", way, "-o", "json"]].concat());
+            let report = run.json();
+            let answer = match report["findings"].as_array().unwrap().first() {
+                None => "valid".to_owned(),
+                Some(finding) => {
+                    let owners = finding["leftBehind"][0]["managers"].as_array().unwrap();
+                    let owners: Vec<&str> = owners.iter().map(|it| it["name"].as_str().unwrap()).collect();
+                    let mut named: Vec<&str> = managers.iter().map(|it| it.0).collect();
+                    if wanted == "stored" && managers.len() == 2 {
+                        // It has taken over the other one.
+                        named = vec!["helm"];
+                    }
+                    named.sort_unstable();
+                    assert_eq!(owners, named, "{way}: {report}");
+                    let once = finding["helps"].as_array().unwrap().iter().any(|it| it["how"] == "oldOnce");
+                    let rule =
+                        finding["rule"].as_str().unwrap().trim_start_matches("union-").trim_end_matches("-invalid");
+                    format!("{rule}{}", if once { " once" } else { "" })
+                }
+            };
+            assert_eq!(answer, wanted, "{managers:?} {way} {crd}: {run:?}");
+            assert!(!run.stderr.contains("--show-managed-fields"), "{run:?}");
+        }
+    }
+}
+
+#[test]
+fn a_live_object_without_field_managers_is_told() {
+    let live = feed_of(&[]);
+    let spec = json!({"type": "object", "properties": {"git": {"type": "object", "properties": {"url": {"type": "string"}}}, "bucket": {"type": "object"}},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"git": "Git", "bucket": "Bucket"}}]});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let crd = crds::crd("example.com", "Feed", &[crds::version("v1", &schema)]).to_string();
+    let new = live.replace(r#""git":{"url":"a"}"#, r#""bucket":{}"#).replace(r#","managedFields":[]"#, "");
+    let folder = Folder::new(&[("crd.yaml", &*crd), ("live.yaml", &live), ("new.yaml", &new)]);
+    for (way, told) in [("ssa", true), ("flux", true), ("csa", false), ("merge", false)] {
+        let files = ["preview", "--new", "new.yaml", "--live", "live.yaml", "--from", "crd.yaml", "--as", way];
+        let run = folder.run(&files).code(1);
+        let warning =
+            "1 live object without field managers, so that everything stays: read with `--show-managed-fields`";
+        assert_eq!(run.stderr.contains(warning), told, "{way}: {run:?}");
+    }
+}
+
+#[test]
+fn a_kind_that_nothing_declares_has_the_unions_that_its_validations_enforce() {
+    let member = json!({"type": "object"});
+    let crd = |keywords: Value| {
+        let mut spec = json!({"type": "object", "properties": {"a": member, "b": member, "c": member}});
+        spec.as_object_mut().unwrap().extend(keywords.as_object().unwrap().clone());
+        crds::crd(
+            "example.com",
+            "Widget",
+            &[crds::version("v1", &json!({"type": "object", "properties": {"spec": spec}}))],
+        )
+        .to_string()
+    };
+    let rule = |rule: &str| json!({"x-kubernetes-validations": [{"rule": rule}]});
+    let required = |name: &str| json!({"required": [name]});
+    let note = "Note: nothing declares unions of `Widget`: judged by those that the validations of the CRD enforce";
+    let doubt = "Note: fields of `Widget` may be a union: `kube-unions propose` says why that is in doubt";
+    let rows = [
+        ("a number of fields", crd(json!({"maxProperties": 1})), Some(note), 1),
+        ("a keyword", crd(json!({"oneOf": [required("a"), required("b"), required("c")]})), Some(note), 1),
+        ("a rule", crd(rule("[has(self.a), has(self.b), has(self.c)].filter(x, x).size() <= 1")), Some(note), 1),
+        ("a doubt", crd(rule("isURL('x') || !has(self.a) || !has(self.b)")), Some(doubt), 0),
+        ("a rule about one field", crd(rule("!has(self.a) || size(self.a) > -1")), None, 0),
+        ("no validation", crd(json!({})), None, 0),
+    ];
+    let (old, new) = (widget(&json!({"a": {}})), widget(&json!({"b": {}})));
+    for (what, crd, said, refused) in rows {
+        let folder = Folder::new(&[("crd.yaml", &*crd), ("old.yaml", &old), ("new.yaml", &new)]);
+        for (way, findings) in [("merge", refused), ("replace", 0)] {
+            let files =
+                ["preview", "--old", "old.yaml", "--new", "new.yaml", "--from", "crd.yaml", "--as", way, "-o", "json"];
+            let run = folder.run(&files).code(i32::from(findings > 0));
+            let found = run.json()["findings"].as_array().unwrap().clone();
+            assert_eq!(found.len(), findings, "{what}, {way}: {run:?}");
+            for finding in found {
+                assert_eq!(
+                    (&finding["rule"], &finding["proposed"]),
+                    (&json!("union-refused"), &json!(true)),
+                    "{what}: {finding}"
+                );
+                assert_eq!(finding["withKubeUnions"], "mended", "{what}: {finding}");
+                let helps =
+                    finding["helps"].as_array().unwrap().iter().find(|it| it["how"] == "kubeUnions").expect(what);
+                assert!(helps["text"].as_str().unwrap().ends_with("`kube-unions propose` prints"), "{what}: {finding}");
+            }
+            let notes: Vec<&str> = run.stderr.lines().filter(|line| line.starts_with("Note: ")).collect();
+            assert_eq!(notes, said.into_iter().collect::<Vec<_>>(), "{what}: {run:?}");
+            assert_eq!(run.stderr.contains("every union is valid"), refused > 0 && findings == 0, "{what}: {run:?}");
+        }
+    }
+}
+
+/// On a cluster, the CRD may come later.
+#[test]
+fn a_declaration_without_its_crd_has_no_effect() {
+    let declaration = |name: &str, group: &str| {
+        let target = json!({"group": group, "kind": "Widget"});
+        let unions = json!([{"path": "spec", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}}]);
+        json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": name},
+            "spec": {"target": target, "unions": unions}})
+        .to_string()
+    };
+    let [first, second, built_in] = [("first", "example.com"), ("second", "another.example.com"), ("apps", "apps")]
+        .map(|(name, group)| declaration(name, group));
+    let deployment = deployments(&[("a", "{}")]);
+    let widgets = format!("{deployment}---\n{}", widget(&json!({"a": "x", "b": "x"})));
+    let crd = with_rules(&json!([]));
+    let rows = [
+        (
+            "one",
+            format!("{first}\n---\n{second}"),
+            &deployment,
+            0,
+            "Note: 2 UnionDeclarations without effect: the CRDs of their kinds are not given",
+            1,
+        ),
+        ("beside an object of the kind", first.clone(), &widgets, 0, "Note: 1 UnionDeclaration without effect", 1),
+        (
+            "one of two",
+            format!("{crd}\n---\n{first}\n---\n{second}"),
+            &widgets,
+            1,
+            "Note: 1 UnionDeclaration without effect",
+            2,
+        ),
+        ("of a built-in group", built_in, &deployment, 2, "1 fault in declarations of unions", 1),
+    ];
+    for (what, from, new, code, said, judged) in rows {
+        let folder = Folder::new(&[("from.yaml", &*from), ("new.yaml", new)]);
+        let run = folder.run(&["preview", "--new", "new.yaml", "--from", "from.yaml", "-o", "json"]).code(code);
+        assert_eq!(run.json()["summary"]["onlyInNew"], judged, "{what}: {run:?}");
+        assert_eq!(run.stderr.matches(said).count(), 1, "{what}: {run:?}");
+    }
+}
+
+#[test]
+fn what_a_server_side_apply_empties_is_told() {
+    let part =
+        |nullable: bool| json!({"type": "object", "nullable": nullable, "properties": {"x": {"type": "string"}}});
+    let schema = |nullable: bool| {
+        let spec = json!({"type": "object", "properties": {"a": part(nullable), "b": part(nullable)},
+            "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]});
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        crds::crd("example.com", "Widget", &[crds::version("v1", &schema)]).to_string()
+    };
+    let words = "an API server of Kubernetes 1.36.0 to 1.36.2 leaves `{}` or `[]` there instead";
+    let (old, kept) = (json!({"a": {"x": "x"}}), json!({"a": {"x": "x"}, "b": null}));
+    let rows = [
+        ("a null that may be", true, json!({"a": null, "b": {"x": "y"}}), "ssa", 0, true),
+        ("an object without its field", true, json!({"a": {}}), "ssa", 0, true),
+        ("a null that may not be", false, json!({"a": null, "b": {"x": "y"}}), "ssa", 1, true),
+        ("nothing was there", true, kept, "ssa", 0, false),
+        ("the switch alone", true, json!({"b": {"x": "y"}}), "ssa", 0, false),
+        ("another way", true, json!({"a": null, "b": {"x": "y"}}), "csa", 0, false),
+    ];
+    for (what, nullable, new, way, code, told) in rows {
+        let folder =
+            Folder::new(&[("crd.yaml", &*schema(nullable)), ("old.yaml", &widget(&old)), ("new.yaml", &widget(&new))]);
+        let run = folder
+            .run(&["preview", "--old", "old.yaml", "--new", "new.yaml", "--from", "crd.yaml", "--as", way])
+            .code(code);
+        assert_eq!(
+            format!("{}{}", run.stdout, run.stderr).matches(words).count(),
+            usize::from(told),
+            "{what}: {run:?}"
+        );
+    }
+}
+
+#[test]
+fn items_with_the_same_keys_are_merged_as_a_client_merges_them() {
+    let deployment = |env: Value| {
+        let container = json!({"name": "mail", "image": "a", "env": env});
+        let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}});
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "mail"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}})
+        .to_string()
+    };
+    let from = json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
+    let value = |text: &str| json!({"name": "A", "value": text});
+    let other = json!({"name": "B", "value": "b"});
+    let rows = [
+        ("two, and one of another value", json!([from, value("a")]), json!([from, value("b")]), true),
+        ("another one", json!([from]), json!([from, value("a")]), true),
+        ("another one beside others", json!([other, from]), json!([other, from, value("a")]), true),
+        ("the same two", json!([from, value("a")]), json!([from, value("a")]), false),
+        ("one fewer", json!([from, value("a")]), json!([from]), false),
+        ("two values", json!([value("a"), value("b")]), json!([value("a"), value("c")]), false),
+        ("a name that is not twice", json!([from]), json!([from, other]), false),
+        ("two new ones", json!([other]), json!([other, from, value("a")]), true),
+    ];
+    for (what, old, new, is_refused) in rows {
+        let folder = Folder::new(&[("old.yaml", &*deployment(old)), ("new.yaml", &deployment(new))]);
+        for way in ["csa", "helm", "merge", "replace"] {
+            let run = folder.run(&["preview", "--old", "old.yaml", "--new", "new.yaml", "--as", way, "-o", "json"]);
+            let is_refused = is_refused && ["csa", "helm"].contains(&way);
+            assert_eq!(run.code, i32::from(is_refused), "{what}, {way}: {run:?}");
+            for finding in run.json()["findings"].as_array().unwrap() {
+                let helps: Vec<&Value> = finding["helps"].as_array().unwrap().iter().map(|it| &it["how"]).collect();
+                assert_eq!(
+                    (&finding["rule"], helps),
+                    (&json!("union-refused"), vec![&json!("recreate")]),
+                    "{what}: {finding}"
+                );
+                let said = "a patch merges what changes into the first of them";
+                assert!(finding["note"].as_str().unwrap().ends_with(said), "{what}: {finding}");
+                assert!(finding.get("leftBehind").is_none(), "{what}: {finding}");
+            }
+        }
+        // A create is not merged.
+        let run = folder.run(&["preview", "--new", "new.yaml", "--as", "csa"]);
+        assert_eq!(run.code, 0, "{what}: {run:?}");
     }
 }
 

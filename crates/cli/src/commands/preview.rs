@@ -1,17 +1,25 @@
 //! `preview`: predicts which unions an apply of a new rendering leaves invalid, without a cluster.
 //!
 //! [`renderings`] pairs the objects, and [`report`] prints. In between, [`prediction`] makes the apply: [`apply_way`] has what the
-//! client does, [`kind_rules`] what the API server does to the kind, and [`invalid_union`] the unions that are invalid afterwards.
+//! client does, [`kind_rules`] what the API server does to the kind, [`invalid_union`] the unions that are
+//! invalid afterwards, and [`immutable`] and [`transitions`] the changes that it refuses.
 //! [`remedies`] makes the apply again, each time with one change.
 
 mod apply_way;
+mod declared_kinds;
+mod duplicates;
 mod immutable;
 mod invalid_union;
 mod kind_rules;
+mod left_behind;
+mod nulls;
 mod prediction;
 mod remedies;
+mod rendered_object;
 mod renderings;
 mod report;
+mod server_words;
+mod transitions;
 mod trial;
 
 pub(super) use self::apply_way::ApplyWay;
@@ -21,7 +29,7 @@ use self::prediction::PredictedFault;
 use self::renderings::Renderings;
 use self::trial::{ObjectRenderings, PreviewTrial};
 use crate::input::kinds::entry_of;
-use crate::input::manifest::{self, Document};
+use crate::input::manifest::{self, Document, line_about};
 use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::{Conclusion, kept_from};
@@ -30,10 +38,15 @@ use anyhow::{Context, bail};
 use clap::Args;
 use kube_unions_core::admission::Review;
 use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::field_path::FieldPath;
 use kube_unions_manifests::counts::count;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// What differs between API servers where a server-side apply empties an object or a list: those without a later change of
+/// `structured-merge-diff` leave it empty, so that it is set.
+const OLD_EMPTY: &str = "an API server of Kubernetes 1.36.0 to 1.36.2 leaves `{}` or `[]` there instead";
 
 /// Arguments of `preview`.
 #[derive(Debug, Args)]
@@ -79,7 +92,7 @@ pub(crate) struct PreviewArgs {
     /// Objects as a cluster has them [default: the old rendering with the defaults of the API server]
     #[arg(long, num_args = 1.., value_name = "PATH")]
     live: Vec<PathBuf>,
-    /// The field manager of a server-side apply [default: the one of `--live` whose fields are most like the old rendering, or kubectl]
+    /// The field manager of a server-side apply [default: that of the client, for ssa the one of `--live` whose fields are most like the old rendering]
     #[arg(long, requires = "live", value_name = "NAME")]
     field_manager: Option<String>,
     /// Files and folders with CRDs and `UnionDeclarations`
@@ -98,7 +111,8 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     let mut problems: Vec<String> = read.iter().flat_map(|it| &it.problems).map(ToString::to_string).collect();
     let duplicates: Vec<String> = read.iter().flat_map(|it| &it.duplicates).map(ToString::to_string).collect();
     let [from, new, old, live] = read.map(|it| it.documents);
-    let kinds = Kinds::read(describing([&from, &new, &old]), arguments.way)?;
+    let objects = new.iter().map(|document| document.group_version_kind().group_kind()).collect();
+    let kinds = Kinds::read_for(describing([&from, &new, &old]), arguments.way, &objects)?;
     problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
     let faults = kinds.assembly.catalog.errors();
     if faults > 0 {
@@ -114,17 +128,28 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     if old.is_empty() && !arguments.old.is_empty() {
         warnings.push(format!("{}: every object is created", manifest::empty(&arguments.old)));
     }
-    let mut predicted: Vec<PredictedFault<'_>> = Vec::new();
+    let (mut predicted, mut without_managers): (Vec<PredictedFault<'_>>, usize) = Default::default();
     for (entry, documents) in pairs {
         let manager = arguments.field_manager.as_deref();
         let trial = kinds.kind(entry).and_then(|kind| PreviewTrial::new(kind, arguments.way, manager, documents));
-        match trial.and_then(|trial| trial.predict()) {
-            Ok(unions) => predicted.extend(unions),
+        match trial.and_then(|trial| Ok((trial.predict()?, trial.nulled()?, trial.lacks_managers()))) {
+            Ok((unions, nulled, lacks_managers)) => {
+                without_managers += usize::from(lacks_managers);
+                let message = |field: &FieldPath| format!("{field} becomes null; {OLD_EMPTY}");
+                warnings.extend(nulled.iter().map(|field| line_about(documents.new, &message(field))));
+                predicted.extend(unions);
+            }
             Err(error) => {
-                problems.push(manifest::line_about(documents.new, &format!("cannot be predicted: {error:#}")));
+                problems.push(line_about(documents.new, &format!("cannot be predicted: {error:#}")));
                 *counts.judged(documents.old.is_some()) -= 1;
             }
         }
+    }
+    if without_managers > 0 {
+        let objects = count(without_managers, "live object");
+        warnings.push(format!(
+            "{objects} without field managers, so that everything stays: read with `--show-managed-fields`"
+        ));
     }
     for union in &predicted {
         *match union.enforcement {
@@ -143,6 +168,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
         Conclusion::new(arguments.require, is_nothing.then(none), !predicted.is_empty(), counts.sentence());
     let conclusion = conclusion.beside(problems, failure);
     report::print(arguments.way, &predicted, arguments.output, &counts, &conclusion)?;
+    kinds.hints.iter().for_each(output::hint);
     duplicates.iter().chain(&warnings).for_each(output::warn);
     conclusion.problems.iter().for_each(output::error);
     conclusion.end()

@@ -94,8 +94,10 @@ pub(super) fn run(arguments: &ProposeArgs) -> anyhow::Result<Verdict> {
     if definitions.is_empty() && problems.is_empty() {
         bail!("{}", arguments.crds.nothing_to_do(&files));
     }
-    let found =
-        definitions.iter().flat_map(|(document, definition, json)| propose(document, definition, json, arguments));
+    let is_on_cluster = arguments.crds.paths().is_empty();
+    let found = definitions
+        .iter()
+        .flat_map(|(document, definition, json)| propose(document, definition, json, arguments.suggest, is_on_cluster));
     let found: Vec<VersionProposals<'_>> = found.collect();
     output::print(match arguments.output {
         ReportFormat::Json => json_list::pretty(&found.iter().map(VersionProposals::json).collect::<Vec<Value>>())?,
@@ -150,7 +152,8 @@ fn propose<'d>(
     document: &'d Document,
     definition: &'d Definition,
     crd: &'d Value,
-    arguments: &ProposeArgs,
+    suggest: bool,
+    is_on_cluster: bool,
 ) -> Vec<VersionProposals<'d>> {
     let served: Vec<&DefinitionVersion> = definition.versions().iter().filter(|version| version.served).collect();
     let mut alike: Vec<VersionProposals<'_>> = Vec::new();
@@ -159,7 +162,7 @@ fn propose<'d>(
             continue;
         }
         let proposals = Proposals::of(schema);
-        let suggestions = if arguments.suggest { proposals.suggestions(schema) } else { Vec::new() };
+        let suggestions = if suggest { proposals.suggestions(schema) } else { Vec::new() };
         let same = |known: &&mut VersionProposals<'_>| {
             shapes(&known.proposals.unions) == shapes(&proposals.unions)
                 && known.proposals.pod_templates == proposals.pod_templates
@@ -170,7 +173,7 @@ fn propose<'d>(
             continue;
         }
         let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema");
-        let (versions, is_on_cluster) = (vec![name], arguments.crds.paths().is_empty());
+        let versions = vec![name];
         alike.push(VersionProposals { document, definition, versions, pointer, proposals, suggestions, is_on_cluster });
     }
     if let [all] = &mut *alike
@@ -179,6 +182,23 @@ fn propose<'d>(
         all.versions.clear();
     }
     alike
+}
+
+/// The unions that the validations of a CRD enforce.
+pub(super) struct EnforcedUnions {
+    /// The `UnionDeclarations` of those that are sure.
+    pub(super) declarations: Vec<Document>,
+    /// True if a group of fields is in doubt.
+    pub(super) is_doubtful: bool,
+}
+
+impl EnforcedUnions {
+    /// Finds the unions of a CRD, `crd` as JSON.
+    pub(super) fn find(document: &Document, definition: &Definition, crd: &Value) -> anyhow::Result<Self> {
+        let found = propose(document, definition, crd, false, false);
+        let declarations = manifest::parse(&document.file, declarations::enforced(&found).into_bytes())?;
+        Ok(Self { declarations, is_doubtful: found.iter().any(|found| !found.proposals.doubts.is_empty()) })
+    }
 }
 
 /// Returns unions without their evidence.

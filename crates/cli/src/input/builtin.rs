@@ -251,6 +251,11 @@ fn with_default(declaration: &Document, value: &str) -> Document {
     declaration.with_text(object.to_string())
 }
 
+/// Returns the kind that a `UnionDeclaration` is about.
+pub(crate) fn target_of(declaration: &Document) -> GroupKind {
+    target(&declared(declaration))
+}
+
 /// Returns the kind that a declaration is about.
 fn target(spec: &Map<String, Value>) -> GroupKind {
     let text = |name| spec.get("target").and_then(|it| it.get(name)).and_then(Value::as_str).unwrap_or_default();

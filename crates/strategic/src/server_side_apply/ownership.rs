@@ -3,6 +3,7 @@
 use super::field_set::{FieldSet, ManagedFieldsError};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 /// The managers of an object and the fields that each owns. By default nobody owns anything.
@@ -10,6 +11,21 @@ use std::fmt;
 pub struct Managers {
     pub(super) entries: BTreeMap<ManagerIdentity, OwnedFields>,
 }
+
+/// A field manager of an object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldManager {
+    /// Its name.
+    pub name: Box<str>,
+    /// True if it applies server-side, false if it writes in another way.
+    pub applies: bool,
+    /// True if it owns the annotation of `kubectl apply`.
+    pub has_last_applied: bool,
+}
+
+/// The annotation of `kubectl apply`.
+pub(crate) const LAST_APPLIED: &[&str] =
+    &["metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"];
 
 /// The identity of a manager: its name, operation, version and subresource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +107,40 @@ impl Managers {
         near.max_by_key(|(score, name)| (*score, *name == otherwise)).map_or(otherwise, |(_, name)| name)
     }
 
+    /// Gives an applier the fields of other managers, which go. Subresources have managers of their own.
+    ///
+    /// Returns false if there are none.
+    pub fn take_over(&mut self, applier: &str, is_taken: impl Fn(&FieldManager) -> bool) -> bool {
+        let own = ManagerIdentity::new(applier, ManagerOperation::Apply, "");
+        let others = self.entries.iter().filter(|(identity, _)| **identity != own && identity.subresource.is_empty());
+        let taken = others.filter(|(identity, owned)| is_taken(&owned.manager(identity)));
+        let taken: Vec<ManagerIdentity> = taken.map(|(identity, _)| identity.clone()).collect();
+        for identity in &taken {
+            let Some(owned) = self.entries.remove(identity) else { continue };
+            match self.entries.entry(own.clone()) {
+                Entry::Vacant(place) => drop(place.insert(owned)),
+                Entry::Occupied(place) => place.into_mut().fields.union(&owned.fields),
+            }
+        }
+        !taken.is_empty()
+    }
+
+    /// Returns true if a manager owns the annotation of `kubectl apply`.
+    pub(crate) fn own_last_applied(&self) -> bool {
+        !self.owners(&FieldSet::of_fields(&[LAST_APPLIED])).is_empty()
+    }
+
+    /// Returns the managers that own one of these fields.
+    pub(super) fn owners(&self, fields: &FieldSet) -> Vec<FieldManager> {
+        let owns = |owned: &OwnedFields| {
+            let mut shared = owned.fields.clone();
+            shared.intersect(fields);
+            !shared.is_empty()
+        };
+        let owners = self.entries.iter().filter(|(_, owned)| owns(owned));
+        owners.map(|(identity, owned)| owned.manager(identity)).collect()
+    }
+
     /// Returns everything that any manager owns.
     pub(super) fn all_fields(&self) -> FieldSet {
         let mut all = FieldSet::default();
@@ -98,6 +148,15 @@ impl Managers {
             all.union(&owned.fields);
         }
         all
+    }
+}
+
+impl OwnedFields {
+    fn manager(&self, identity: &ManagerIdentity) -> FieldManager {
+        let mut missing = FieldSet::of_fields(&[LAST_APPLIED]);
+        missing.subtract(&self.fields);
+        let applies = identity.operation == ManagerOperation::Apply;
+        FieldManager { name: identity.name.clone(), applies, has_last_applied: missing.is_empty() }
     }
 }
 

@@ -3,15 +3,20 @@
 use clap::ValueEnum;
 use serde_json::Value;
 use strategic_merge_patch::json_merge::{merge, two_way};
-use strategic_merge_patch::{ApplyEngines, ApplySides};
+use strategic_merge_patch::{ApplyEngines, ApplySides, FieldManager, KUBECTL, KUBECTL_CLIENT_SIDE};
 
 /// A way to apply the new rendering.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(in crate::commands) enum ApplyWay {
-    /// Server-side apply: `kubectl apply --server-side --force-conflicts`, Flux, and Helm 4 for releases that it installed. Also
-    /// `server-side`, `flux`, `argocd-ssa`, `helm4`
-    #[value(aliases = ["server-side", "flux", "argocd-ssa", "helm4"])]
+    /// `kubectl apply --server-side --force-conflicts`. Also `server-side`
+    #[value(alias = "server-side")]
     Ssa,
+    /// Server-side apply by Flux
+    Flux,
+    /// Server-side apply by Argo CD, with `ServerSideApply=true`
+    ArgocdSsa,
+    /// Server-side apply by Helm 4: releases that it installed, and others with `--server-side=true`
+    Helm4,
     /// Client-side apply: `kubectl apply`, and Argo CD by default. Also `kubectl`, `argocd`
     #[default]
     #[value(aliases = ["kubectl", "argocd"])]
@@ -25,6 +30,25 @@ pub(in crate::commands) enum ApplyWay {
     Replace,
 }
 
+/// A client that applies server-side, and takes over the fields of managers that wrote the object in another way before.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::commands) struct ServerSideClient {
+    /// Its field manager.
+    pub(in crate::commands) manager: &'static str,
+    /// Returns true for another name that its field manager may have.
+    pub(in crate::commands) may_be: fn(&str) -> bool,
+    /// The managers whose fields it takes over before it applies.
+    pub(in crate::commands) takes_first: fn(&FieldManager) -> bool,
+    /// Those whose fields it takes over once an apply was accepted. It then applies again.
+    pub(in crate::commands) takes_later: fn(&FieldManager) -> bool,
+    /// True if the first apply is a dry run.
+    pub(in crate::commands) is_tried: bool,
+}
+
+fn updates_last_applied(manager: &FieldManager) -> bool {
+    !manager.applies && manager.has_last_applied
+}
+
 impl ApplyWay {
     /// Returns the name in the option and in JSON.
     pub(in crate::commands) fn name(self) -> String {
@@ -34,12 +58,55 @@ impl ApplyWay {
     /// Returns the words of reports.
     pub(in crate::commands) fn words(self) -> &'static str {
         match self {
-            Self::Ssa => "server-side apply",
+            Self::Ssa | Self::Flux | Self::ArgocdSsa | Self::Helm4 => "server-side apply",
             Self::Csa => "client-side apply",
             Self::Helm => "Helm 3",
             Self::Merge => "a merge patch",
             Self::Replace => "a replace",
         }
+    }
+
+    /// Returns the client of a server-side apply.
+    ///
+    /// The sources: `migrateToSSAIfNecessary` of kubectl 1.36, `ApplyAll` of Flux's `ssa` 0.83 with the options of kustomize-controller 1.9,
+    /// `applyObject` of Argo CD 3.6, which calls kubectl, and `upgradeClientSideFieldManager` of Helm 4.
+    pub(in crate::commands) fn server_side(self) -> Option<ServerSideClient> {
+        let client = match self {
+            Self::Ssa => ServerSideClient {
+                manager: KUBECTL,
+                may_be: |_| true,
+                takes_first: |_| false,
+                takes_later: updates_last_applied,
+                is_tried: false,
+            },
+            Self::ArgocdSsa => ServerSideClient {
+                manager: "argocd-controller",
+                may_be: |_| false,
+                takes_first: |it| !it.applies && *it.name == *KUBECTL_CLIENT_SIDE,
+                takes_later: updates_last_applied,
+                is_tried: false,
+            },
+            Self::Flux => ServerSideClient {
+                manager: "kustomize-controller",
+                may_be: |name| name == "helm-controller",
+                takes_first: |_| false,
+                takes_later: |it| {
+                    let is_own =
+                        ["before-first-apply", "kustomize-controller"].iter().any(|own| it.name.starts_with(own));
+                    it.name.starts_with(KUBECTL) || (!it.applies && is_own)
+                },
+                is_tried: true,
+            },
+            Self::Helm4 => ServerSideClient {
+                manager: "helm",
+                may_be: |_| false,
+                takes_first: |it| !it.applies && *it.name == *"helm",
+                takes_later: |_| false,
+                is_tried: false,
+            },
+            Self::Csa | Self::Helm | Self::Merge | Self::Replace => return None,
+        };
+        Some(client)
     }
 
     /// Returns the object before the API server adds defaults. `manager` is the field manager.
@@ -56,7 +123,7 @@ impl ApplyWay {
             after
         };
         Ok(match self {
-            Self::Ssa => engines.server_side(apply, manager)?,
+            Self::Ssa | Self::Flux | Self::ArgocdSsa | Self::Helm4 => engines.server_side(apply, manager)?,
             // Helm does not read the live object of a custom resource.
             Self::Helm if engines.strategic.is_none() => merged(&two_way(old, new)),
             Self::Csa | Self::Helm => engines.client_side(apply)?,

@@ -19,7 +19,7 @@ struct ImmutablePart {
 }
 
 /// The validation of updates in Kubernetes 1.36: `ValidatePersistentVolumeUpdate`, `ValidateJobSpecUpdate`, `ValidatePodUpdate`.
-const IMMUTABLE: [ImmutablePart; 3] = [
+static IMMUTABLE: [ImmutablePart; 3] = [
     ImmutablePart {
         group: "",
         kind: "PersistentVolume",
@@ -64,18 +64,25 @@ fn without_mutable(mut spec: Value) -> Value {
 }
 
 impl<'d> PreviewTrial<'_, 'd> {
-    /// Returns the refusal of an update that changes what never changes. Then nothing but a new object helps.
-    pub(super) fn immutable(&self, after: &Value) -> anyhow::Result<Option<PredictedFault<'d>>> {
-        let Some(live) = &self.live else { return Ok(None) };
+    /// Returns true if an update changes what never changes.
+    pub(super) fn changes_immutable_part(&self, after: &Value) -> bool {
+        self.changed_part(after).is_some()
+    }
+
+    fn changed_part(&self, after: &Value) -> Option<&'static ImmutablePart> {
+        let live = self.live.as_ref()?;
         let name = self.kind.name();
         let is_kind = |part: &&ImmutablePart| (part.group, part.kind) == (&*name.group, &*name.kind);
         // The API server lets the template of a suspended Job change in parts.
         let is_suspended = live.pointer("/spec/suspend") == Some(&Value::Bool(true));
-        let Some(part) = IMMUTABLE.iter().find(is_kind).filter(|_| !is_suspended) else { return Ok(None) };
+        let part = IMMUTABLE.iter().find(is_kind).filter(|_| !is_suspended)?;
         let fixed = |object: &Value| object.pointer(part.pointer).map(|value| (part.fixed)(self.kind, value));
-        if fixed(live) == fixed(after) {
-            return Ok(None);
-        }
+        (fixed(live) != fixed(after)).then_some(part)
+    }
+
+    /// Returns the refusal of an update that changes what never changes. Then nothing but a new object helps.
+    pub(super) fn immutable(&self, after: &Value) -> anyhow::Result<Option<PredictedFault<'d>>> {
+        let Some(part) = self.changed_part(after) else { return Ok(None) };
         let (field, violation) = part.refusal;
         let recreate = self.invalid(&self.new.completed)?.is_empty();
         Ok(Some(PredictedFault {
@@ -85,6 +92,8 @@ impl<'d> PreviewTrial<'_, 'd> {
             violation: violation.to_owned(),
             enforcement: ApiServerAnswer::Immutable,
             left_behind: Vec::new(),
+            note: None,
+            is_proposed: false,
             creates: false,
             already: false,
             with_kube_unions: WithKubeUnions::Refused,

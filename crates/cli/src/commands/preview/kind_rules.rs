@@ -1,20 +1,21 @@
 //! The kinds with unions, and what the API server does to their objects: patches, defaults, validation and refusals.
 
 use super::apply_way::ApplyWay;
+use super::declared_kinds::DeclaredKinds;
 use super::invalid_union::InvalidUnion;
 use crate::commands::lint::rules::subjects::{fields_of, schema_step};
 use crate::input::builtin::{AddedUnions, BuiltInKinds, PresetsArg};
 use crate::input::crd;
-use crate::input::kinds::{self, Assembly, BuiltinUnionsArg};
+use crate::input::kinds::{Assembly, BuiltinUnionsArg};
 use crate::input::manifest::Document;
 use anyhow::Context;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::declaration::DefinitionVersion;
 use kube_unions_core::field_path::{FieldPath, Segment};
-use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::schema::{OpenApi, Schema};
-use kube_unions_core::union::{Part, Union, UnionStep, Violation};
+use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep, Violation};
 use kube_unions_evidence::{Combination, Decision, TruthTable, UnionFields};
 use kube_unions_manifests::BuiltInDefaults;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
@@ -45,6 +46,10 @@ pub(in crate::commands) struct Kinds {
     defaults: BuiltInDefaults,
     /// The names of the declarations whose violations the API server refuses.
     refusing: BTreeSet<String>,
+    /// The names of the declarations that only the validations of a CRD made.
+    proposed: BTreeSet<String>,
+    /// What is to know about declarations, a line each.
+    pub(super) hints: Vec<String>,
     rules: BTreeMap<GroupVersionKind, KindRules>,
 }
 
@@ -56,6 +61,8 @@ struct KindRules {
     status_subresource: bool,
     /// The schema of a CRD as it is written.
     written: Option<Value>,
+    /// True if a rule of it compares with the old object.
+    has_transitions: bool,
     /// The decisions on combinations of unions that were asked about.
     decisions: RefCell<BTreeMap<(String, UnionFields, Combination), Option<Decision>>>,
 }
@@ -71,6 +78,12 @@ pub(in crate::commands) struct PreviewedKind<'k> {
 impl Kinds {
     /// Reads the kinds of documents, and adds the built-in ones. Prepares for one way to apply.
     pub(in crate::commands) fn read(given: Vec<Document>, way: ApplyWay) -> anyhow::Result<Self> {
+        Self::read_for(given, way, &BTreeSet::new())
+    }
+
+    /// Does the same for objects of these kinds. Those without a declaration get the unions that the validations of their CRDs enforce, and
+    /// declarations without a CRD are left out.
+    pub(super) fn read_for(given: Vec<Document>, way: ApplyWay, objects: &BTreeSet<GroupKind>) -> anyhow::Result<Self> {
         let built_in = BuiltInKinds::read()?;
         let (published, presets) = (BuiltinUnionsArg::Ignored, PresetsArg::default());
         // A cluster's document may be a part of one, so that of built-in kinds comes first.
@@ -78,9 +91,9 @@ impl Kinds {
         documents.extend(given);
         let refusing = documents.iter().filter(|document| built_in.is_preset(document));
         let refusing = refusing.filter_map(|document| document.name.clone()).collect();
-        let assembly = kinds::assemble(documents, BuiltinUnionsArg::Ignored);
+        let DeclaredKinds { assembly, proposed, hints } = DeclaredKinds::assemble(documents, objects)?;
         let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
-        let mut kinds = Self { rules: BTreeMap::new(), defaults, refusing, assembly };
+        let mut kinds = Self { rules: BTreeMap::new(), defaults, refusing, proposed, hints, assembly };
         kinds.read_rules(way)?;
         Ok(kinds)
     }
@@ -117,11 +130,12 @@ impl Kinds {
 impl KindRules {
     fn of_crd(kind: &str, version: &DefinitionVersion, written: Option<&Value>, way: ApplyWay) -> anyhow::Result<Self> {
         let applier = || ServerSideApply::for_resource(kind, &version.schema);
-        let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
+        let server_side = way.server_side().map(|_| applier()).transpose()?;
         Ok(Self {
             engines: ApplyEngines { strategic: None, server_side },
             schema: version.schema.clone(),
             status_subresource: version.status_subresource,
+            has_transitions: written.is_some_and(|written| written.to_string().contains("oldSelf")),
             written: written.cloned(),
             decisions: RefCell::default(),
         })
@@ -131,10 +145,10 @@ impl KindRules {
     fn of_built_in(openapi: &OpenApi, kind: &GroupVersionKind, way: ApplyWay) -> anyhow::Result<Option<Self>> {
         let Some(schema) = openapi.schema(kind)? else { return Ok(None) };
         let applier = || ServerSideApply::from_openapi(openapi, kind);
-        let server_side = (way == ApplyWay::Ssa).then(applier).transpose()?;
+        let server_side = way.server_side().map(|_| applier()).transpose()?;
         let engines = ApplyEngines { strategic: Some(Patcher::from_openapi(openapi, kind)?), server_side };
         let (written, decisions) = (None, RefCell::default());
-        Ok(Some(Self { engines, schema, status_subresource: true, written, decisions }))
+        Ok(Some(Self { engines, schema, status_subresource: true, written, has_transitions: false, decisions }))
     }
 }
 
@@ -145,9 +159,17 @@ impl<'k> PreviewedKind<'k> {
 
     /// Returns the members of the unions of the `spec` itself.
     pub(in crate::commands) fn members_at_spec(self) -> impl Iterator<Item = &'k str> {
-        let places = self.entry.plan().places(Part::Main).into_iter();
-        let places = places.filter(|place| matches!(place.steps[..], [UnionStep::Field("spec")]));
+        let places = self.places().into_iter().filter(|place| matches!(place.steps[..], [UnionStep::Field("spec")]));
         places.flat_map(|place| place.unions.iter().flat_map(Union::members))
+    }
+
+    pub(super) fn places(self) -> Vec<UnionPlace<'k>> {
+        self.entry.plan().places(Part::Main)
+    }
+
+    /// Returns the schema of a CRD if a rule of it compares with the old object.
+    pub(super) fn schema_with_transitions(self) -> Option<&'k Value> {
+        self.rules.written.as_ref().filter(|_| self.rules.has_transitions)
     }
 
     /// Returns true for a kind with a Go type in the API server.
@@ -223,6 +245,11 @@ impl<'k> PreviewedKind<'k> {
         let (old, new) = (old.map(document), document(new));
         let write = ReviewedObject { kind: self.name(), new: &new, old: old.as_ref(), subresource: None, manifest };
         Ok(write.review(&self.kinds.assembly.catalog, Phase::Both, Ratcheting::Enabled)?)
+    }
+
+    /// Returns true if nothing declares a union, and the validations of its CRD enforce it.
+    pub(super) fn is_proposed(self, invalid: &InvalidUnion<'_>) -> bool {
+        invalid.union.declaration().is_some_and(|name| self.kinds.proposed.contains(name))
     }
 
     /// Returns what the API server does with an object that has the union, without kube-unions.

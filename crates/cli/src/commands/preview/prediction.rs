@@ -1,12 +1,19 @@
 //! Predicts what becomes of one object: the unions that are invalid afterwards, and the nulls for which it is refused.
 
+use super::OLD_EMPTY;
 use super::invalid_union::InvalidUnion;
 use super::kind_rules::ApiServerAnswer;
+use super::left_behind::LeftBehind;
 use super::remedies::Remedy;
-use super::trial::{AttemptedApply, MemberOrigin, PreviewTrial, RefusedNulls, WithKubeUnions};
+use super::server_words::server_words;
+use super::trial::{AttemptedApply, PreviewTrial, RefusedNulls, WithKubeUnions};
 use crate::input::manifest::Document;
 use kube_unions_core::admission::ReviewOutcome;
 use kube_unions_core::field_path::FieldPath;
+
+/// The note about items with the same keys.
+const MERGED: &str =
+    "the new rendering has items with the same keys: a patch merges what changes into the first of them";
 
 /// A union that the apply leaves invalid, or a null or a change that the API server refuses.
 #[derive(Debug)]
@@ -19,7 +26,11 @@ pub(super) struct PredictedFault<'d> {
     pub(super) violation: String,
     pub(super) enforcement: ApiServerAnswer,
     /// The members that the new rendering does not set.
-    pub(super) left_behind: Vec<(String, MemberOrigin)>,
+    pub(super) left_behind: Vec<LeftBehind>,
+    /// What else is to know, in one sentence.
+    pub(super) note: Option<String>,
+    /// True if nothing declares the union.
+    pub(super) is_proposed: bool,
     /// True if the apply creates the object.
     pub(super) creates: bool,
     /// True if the old object is invalid in the same way.
@@ -46,28 +57,62 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
                 invalid.push(one);
             }
         }
-        if invalid.is_empty() {
+        let refused = self.refused_transitions(&after);
+        if invalid.is_empty() && refused.is_empty() {
             return Ok(Vec::new());
         }
         let before = self.live.as_ref().map_or(Ok(Vec::new()), |live| self.invalid(live))?;
         let review = self.review(&after)?;
+        // A switch that kube-unions completes may be one that a rule refuses.
+        let still_refused = self.refused_transitions(&self.normalized(&review, &after));
+        let is_denied = review.outcome() == ReviewOutcome::Denied;
+        let of_rules = if is_denied || still_refused.iter().any(|change| change.undecided.is_none()) {
+            WithKubeUnions::Refused
+        } else {
+            WithKubeUnions::Mended
+        };
+        let is_merged = self.merges_duplicates();
         let predicted = |invalid: &InvalidUnion<'t>| {
-            let left_behind = self.left_behind(invalid);
-            let with_kube_unions = self.with_kube_unions(&review, &after, invalid);
+            let left_behind = self.left_behind(invalid, &after);
+            let with_kube_unions = match self.with_kube_unions(&review, &after, invalid) {
+                WithKubeUnions::Mended => of_rules,
+                otherwise => otherwise,
+            };
+            let is_mended = with_kube_unions == WithKubeUnions::Mended && still_refused.is_empty() && !is_merged;
+            let words = server_words(invalid).map(|words| format!("the API server says: {words}"));
+            let merged = is_merged.then(|| MERGED.to_owned());
             PredictedFault {
                 document: self.documents.new,
                 pointer: self.new.pointer(invalid),
                 field: invalid.violation.path.to_string(),
                 violation: invalid.violation.message(),
                 enforcement: self.kind.enforcement(invalid),
+                note: merged.or(words),
+                is_proposed: self.kind.is_proposed(invalid),
                 creates: self.creates(),
                 already: before.iter().any(|other| other.is_same(invalid)),
-                remedies: self.remedies(invalid, &left_behind, with_kube_unions),
+                remedies: self.remedies(invalid, &left_behind, is_mended),
                 with_kube_unions,
                 left_behind,
             }
         };
-        Ok(invalid.iter().map(predicted).collect())
+        let mut faults: Vec<_> = invalid.iter().map(predicted).collect();
+        let remedies = self.remedies_of_change(!is_denied && still_refused.is_empty());
+        faults.extend(refused.into_iter().map(|change| PredictedFault {
+            document: self.documents.new,
+            pointer: self.new.null_pointer(&change.field).0,
+            field: change.field.to_string(),
+            violation: change.message,
+            enforcement: change.undecided.map_or(ApiServerAnswer::Immutable, ApiServerAnswer::Unknown),
+            left_behind: Vec::new(),
+            note: None,
+            is_proposed: false,
+            creates: false,
+            already: false,
+            with_kube_unions: of_rules,
+            remedies: remedies.clone(),
+        }));
+        Ok(faults)
     }
 
     fn refused_nulls(&self, nulls: &RefusedNulls) -> anyhow::Result<Vec<PredictedFault<'d>>> {
@@ -87,6 +132,8 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
                 violation: format!("Invalid value: \"null\": {field} in body must be of type {wanted}: \"null\""),
                 field,
                 enforcement: ApiServerAnswer::RefusedNull,
+                note: (!self.creates() && ["object", "array"].contains(&wanted)).then(|| OLD_EMPTY.to_owned()),
+                is_proposed: false,
                 creates: self.creates(),
                 already: false,
                 remedies: self.remedies_of_null(path, with_kube_unions),

@@ -1,7 +1,9 @@
 //! Tries what makes an apply succeed.
 
 use super::invalid_union::InvalidUnion;
-use super::trial::{AttemptedApply, MemberOrigin, PreviewTrial, WithKubeUnions, removed_nulls};
+use super::left_behind::LeftBehind;
+use super::nulls::removed_nulls;
+use super::trial::{AttemptedApply, PreviewTrial, WithKubeUnions};
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::UnionStep;
 use serde_json::{Map, Value, json};
@@ -17,6 +19,8 @@ pub(super) enum Remedy {
     Null(Vec<String>),
     /// Run this command once, before the apply.
     Once(String),
+    /// Apply the old rendering once in the same way, before the apply.
+    OldOnce,
     /// Install kube-unions, with this preset for a built-in kind.
     KubeUnions(Option<String>),
     /// Delete the object, and create it from the new rendering.
@@ -28,19 +32,20 @@ impl PreviewTrial<'_, '_> {
     pub(super) fn remedies(
         &self,
         invalid: &InvalidUnion<'_>,
-        left_behind: &[(String, MemberOrigin)],
-        with_kube_unions: WithKubeUnions,
+        left_behind: &[LeftBehind],
+        is_mended: bool,
     ) -> Vec<Remedy> {
-        let recreate = self.helps(invalid, Ok(AttemptedApply::Complete(self.new.completed.clone())));
+        let recreate = self.is_valid(invalid, &self.new.completed);
         if left_behind.is_empty() && !recreate {
             return invalid.has_too_many().then_some(Remedy::KeepOne).into_iter().collect();
         }
-        let names: Vec<&String> = left_behind.iter().map(|(name, _)| name).collect();
+        let names: Vec<&String> = left_behind.iter().map(|it| &it.member).collect();
         let preset = || invalid.union.declaration().filter(|_| self.kind.is_built_in()).map(str::to_owned);
         let remedies = [
             self.null(invalid, &names),
             self.once(invalid, &names),
-            (with_kube_unions == WithKubeUnions::Mended).then(|| Remedy::KubeUnions(preset())),
+            self.old_once(invalid),
+            is_mended.then(|| Remedy::KubeUnions(preset())),
             recreate.then_some(Remedy::Recreate),
         ];
         remedies.into_iter().flatten().collect()
@@ -75,10 +80,22 @@ impl PreviewTrial<'_, '_> {
         }
     }
 
-    /// Returns true if a union is valid in the object that an attempt leads to. An attempt that fails does not help.
+    /// Returns what makes a change of a union possible that a rule of the CRD refuses.
+    pub(super) fn remedies_of_change(&self, is_mended: bool) -> Vec<Remedy> {
+        let recreate = self.invalid(&self.new.completed).is_ok_and(|invalid| invalid.is_empty());
+        let remedies = [is_mended.then_some(Remedy::KubeUnions(None)), recreate.then_some(Remedy::Recreate)];
+        remedies.into_iter().flatten().collect()
+    }
+
+    /// Returns true if a union is valid in the object that an attempt leads to, and no rule may refuse the change. An attempt that fails does
+    /// not help.
     fn helps(&self, invalid: &InvalidUnion<'_>, attempt: anyhow::Result<AttemptedApply>) -> bool {
         let Ok(Some(object)) = attempt.map(AttemptedApply::complete) else { return false };
-        self.invalid(&object).is_ok_and(|left| !left.iter().any(|other| other.is_same(invalid)))
+        self.is_valid(invalid, &object) && self.refused_transitions(&object).is_empty()
+    }
+
+    fn is_valid(&self, invalid: &InvalidUnion<'_>, object: &Value) -> bool {
+        self.invalid(object).is_ok_and(|left| !left.iter().any(|other| other.is_same(invalid)))
     }
 
     /// Returns the nulls for members, if they help in the new rendering.
@@ -88,6 +105,12 @@ impl PreviewTrial<'_, '_> {
         fields.extend(members.iter().map(|name| ((*name).clone(), Value::Null)));
         let helps = !members.is_empty() && self.helps(invalid, self.applied(&manifest));
         helps.then(|| Remedy::Null(members.iter().map(|name| (*name).clone()).collect()))
+    }
+
+    /// Returns the advice to have the client take over the fields of the old rendering first, if that helps.
+    fn old_once(&self, invalid: &InvalidUnion<'_>) -> Option<Remedy> {
+        let attempt = self.applied_after_old().transpose()?;
+        self.helps(invalid, attempt).then_some(Remedy::OldOnce)
     }
 
     /// Returns the command that switches the union, if its discriminator alone does.

@@ -75,7 +75,7 @@ pub(super) struct PreviewCounts {
     pub(super) refused: usize,
     /// Nulls that the API server refuses.
     pub(super) refused_nulls: usize,
-    /// Changes that the API server refuses, because a union never changes.
+    /// Changes of unions that the API server refuses in every update.
     pub(super) refused_changes: usize,
     /// Invalid unions that are stored.
     pub(super) stored: usize,
@@ -208,7 +208,7 @@ impl PreviewCounts {
         let faults = [
             (self.refused, "union", "refused"),
             (self.refused_nulls, "null", "refused"),
-            (self.refused_changes, "change", "refused as immutable"),
+            (self.refused_changes, "change", "refused"),
             (self.stored, "union", "stored although invalid"),
             (self.undecided, "union", "perhaps refused"),
         ];

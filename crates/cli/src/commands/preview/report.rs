@@ -2,10 +2,10 @@
 
 use super::apply_way::ApplyWay;
 use super::kind_rules::ApiServerAnswer;
+use super::left_behind::{LeftBehind, MemberOrigin};
 use super::prediction::PredictedFault;
 use super::remedies::Remedy;
 use super::renderings::PreviewCounts;
-use super::trial::MemberOrigin;
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
 use crate::report::diagnostic::painted;
@@ -15,6 +15,7 @@ use crate::report::output::{self, Paint};
 use crate::report::sarif::{FilePlace, SarifFinding, SarifRule};
 use kube_unions_core::declaration::Severity;
 use serde_json::{Value, json};
+use strategic_merge_patch::FieldManager;
 
 /// The rules of findings.
 const RULES: [SarifRule; 5] = [
@@ -29,7 +30,7 @@ const RULES: [SarifRule; 5] = [
     (
         "immutable-refused",
         Severity::Error,
-        "The API server refuses the apply, because it changes a union that never changes.",
+        "The API server refuses the apply, because it changes what no update may change.",
     ),
 ];
 
@@ -87,7 +88,8 @@ fn text(way: ApplyWay, union: &PredictedFault<'_>, paint: Paint) -> String {
     let mut lines =
         vec![format!("{head} {}: {}: {} {}", title(union), union.field, painted(level, paint), message(union))];
     lines.extend(reason(way, union));
-    lines.extend(union.remedies.iter().map(|remedy| format!("helps: {}", advice(way, remedy))));
+    lines.extend(union.note.clone());
+    lines.extend(union.remedies.iter().map(|remedy| format!("helps: {}", advice(way, union, remedy))));
     lines.extend(futile(way, union));
     output::line(&lines.join("\n  ")).into_owned() + "\n"
 }
@@ -109,27 +111,47 @@ fn message(union: &PredictedFault<'_>) -> String {
 fn reason(way: ApplyWay, union: &PredictedFault<'_>) -> Option<String> {
     if union.creates {
         let defaults: Vec<String> =
-            union.left_behind.iter().map(|(name, _)| format!("; `{name}` is a default of the API server")).collect();
+            union.left_behind.iter().map(|it| format!("; `{}` is a default of the API server", it.member)).collect();
         return Some(format!("only the new rendering has the object: it is created{}", defaults.concat()));
     }
-    let left_behind = union.left_behind.iter().map(|(name, origin)| {
+    let left_behind = union.left_behind.iter().map(|LeftBehind { member, origin, owners }| {
+        let owners: Vec<String> = owners.iter().map(|it| format!("`{}` ({})", it.name, operation(it))).collect();
+        let owners = match &owners[..] {
+            [] => String::new(),
+            [one] => format!("; the field manager {one} owns it"),
+            [_, ..] => format!("; the field managers {} own it", owners.join(", ")),
+        };
         let origin = match origin {
             MemberOrigin::OldRendering => "the old rendering sets it",
             MemberOrigin::Default => "it is a default of the API server",
             MemberOrigin::LiveObject => "the live object has it, and the old rendering does not set it",
         };
-        format!("`{name}` is left behind: {origin}")
+        format!("`{member}` is left behind: {origin}{owners}")
     });
     let left_behind: Vec<String> = left_behind.collect();
     (!left_behind.is_empty()).then(|| format!("{}; {} does not remove it", left_behind.join("; "), way.words()))
 }
 
-fn advice(way: ApplyWay, remedy: &Remedy) -> String {
+/// Returns the operation of a field manager as `metadata.managedFields` has it.
+fn operation(manager: &FieldManager) -> &'static str {
+    if manager.applies { "Apply" } else { "Update" }
+}
+
+fn advice(way: ApplyWay, union: &PredictedFault<'_>, remedy: &Remedy) -> String {
     match remedy {
         Remedy::KeepOne => "the new rendering alone is invalid: keep one of the members in it".to_owned(),
         Remedy::Omit => "no null for it in the new rendering".to_owned(),
         Remedy::Null(members) => format!("{} in the new rendering", nulls(members.iter())),
         Remedy::Once(command) => format!("once, before the apply: {command}"),
+        Remedy::OldOnce => {
+            format!(
+                "once, before the apply: the old rendering by {}, which takes over what was applied otherwise",
+                way.words()
+            )
+        }
+        Remedy::KubeUnions(_) if union.is_proposed => {
+            "kube-unions on the cluster, with the declaration that `kube-unions propose` prints".to_owned()
+        }
         Remedy::KubeUnions(Some(preset)) => format!("kube-unions on the cluster, with the preset `{preset}`"),
         Remedy::KubeUnions(None) => "kube-unions on the cluster".to_owned(),
         Remedy::Recreate if way == ApplyWay::Replace => "delete the object and create it".to_owned(),
@@ -140,7 +162,7 @@ fn advice(way: ApplyWay, remedy: &Remedy) -> String {
 /// Names the advice that is often given and does not help here.
 fn futile(way: ApplyWay, union: &PredictedFault<'_>) -> Option<String> {
     let tried = !union.left_behind.is_empty() && !union.remedies.iter().any(|it| matches!(it, Remedy::Null(_)));
-    let names = union.left_behind.iter().map(|(name, _)| name);
+    let names = union.left_behind.iter().map(|it| &it.member);
     tried.then(|| format!("does not help: {} in the new rendering, with {}", nulls(names), way.words()))
 }
 
@@ -151,17 +173,23 @@ fn nulls<'n>(members: impl Iterator<Item = &'n String>) -> String {
 fn json_of(way: ApplyWay, union: &PredictedFault<'_>) -> Value {
     let (line, column) = place(union).position.unzip();
     let left_behind = union.left_behind.iter();
-    let left_behind = left_behind.map(|(member, origin)| json!({"member": member, "origin": origin}));
+    let managers = |owners: &[FieldManager]| -> Option<Vec<Value>> {
+        let all = owners.iter().map(|it| json!({"name": it.name, "operation": operation(it)})).collect();
+        (!owners.is_empty()).then_some(all)
+    };
+    let left_behind = left_behind
+        .map(|it| present(json!({"member": it.member, "origin": it.origin, "managers": managers(&it.owners)})));
     let helps = union.remedies.iter().map(|remedy| {
         let how = match remedy {
             Remedy::KeepOne => "keepOne",
             Remedy::Omit => "omit",
             Remedy::Null(_) => "null",
             Remedy::Once(_) => "patchOnce",
+            Remedy::OldOnce => "oldOnce",
             Remedy::KubeUnions(_) => "kubeUnions",
             Remedy::Recreate => "recreate",
         };
-        json!({"how": how, "text": advice(way, remedy)})
+        json!({"how": how, "text": advice(way, union, remedy)})
     });
     present(json!({
         "rule": rule_of(&union.enforcement).0,
@@ -173,6 +201,8 @@ fn json_of(way: ApplyWay, union: &PredictedFault<'_>) -> Value {
         "message": union.violation,
         "leftBehind": left_behind.collect::<Vec<Value>>(),
         "creates": union.creates,
+        "note": union.note,
+        "proposed": union.is_proposed.then_some(true),
         "oldObjectIsInvalid": union.already,
         "withKubeUnions": union.with_kube_unions,
         "helps": helps.collect::<Vec<Value>>(),
@@ -184,9 +214,10 @@ fn json_of(way: ApplyWay, union: &PredictedFault<'_>) -> Value {
 
 fn result<'p>(way: ApplyWay, union: &PredictedFault<'p>) -> SarifFinding<'p> {
     let (rule, level, _) = rule_of(&union.enforcement);
-    let helps = union.remedies.iter().map(|remedy| format!(". Helps: {}", advice(way, remedy)));
+    let helps = union.remedies.iter().map(|remedy| format!(". Helps: {}", advice(way, union, remedy)));
     let reason = reason(way, union).map(|reason| format!(". {reason}"));
-    let message = [message(union)].into_iter().chain(reason).chain(helps).collect();
+    let note = union.note.as_ref().map(|note| format!(". {note}"));
+    let message = [message(union)].into_iter().chain(reason).chain(note).chain(helps).collect();
     let full = format!("{}: {}", title(union), union.field);
     SarifFinding::new(rule, level, &union.field, full, message, Some(place(union)))
 }

@@ -1,17 +1,21 @@
 //! Applies the renderings of one object in one way, and finds the unions that are invalid before and afterwards.
 
 use super::apply_way::ApplyWay;
-use super::invalid_union::{InvalidUnion, sets};
-use super::kind_rules::PreviewedKind;
-use crate::input::manifest::Document;
+use super::duplicates;
+use super::invalid_union::InvalidUnion;
+use super::kind_rules::{ApiServerAnswer, PreviewedKind};
+use super::nulls::{nulled, removed_nulls};
+use super::rendered_object::Rendering;
+use super::transitions::RefusedChange;
+use crate::input::manifest::{Document, applied};
 use anyhow::Context;
 use kube_unions_core::admission::{ApplyMethod, Review};
-use kube_unions_core::field_path::{FieldPath, Segment, pointer};
+use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::{LetThrough, Violation};
-use kube_unions_manifests::request::AppliedManifest;
+use kube_unions_manifests::request::{AppliedManifest, edits_below};
 use serde::Serialize;
 use serde_json::Value;
-use strategic_merge_patch::ApplySides;
+use strategic_merge_patch::{ApplyEngines, ApplySides};
 
 /// The documents of one object.
 #[derive(Debug, Clone, Copy)]
@@ -21,18 +25,6 @@ pub(super) struct ObjectRenderings<'d> {
     pub(super) new: &'d Document,
     /// The object as a cluster has it. `None`: predict it from the old rendering.
     pub(super) live: Option<&'d Document>,
-}
-
-/// The reason why a member is in the live object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum MemberOrigin {
-    /// The old rendering sets it.
-    OldRendering,
-    /// The API server added it to the old rendering.
-    Default,
-    /// The live object has it, and the old rendering does not.
-    LiveObject,
 }
 
 /// The result of the same apply on a cluster with kube-unions.
@@ -79,58 +71,13 @@ impl AttemptedApply {
 pub(super) struct PreviewTrial<'t, 'd> {
     pub(super) kind: PreviewedKind<'t>,
     pub(super) documents: ObjectRenderings<'d>,
-    way: ApplyWay,
+    pub(super) way: ApplyWay,
     /// The field manager that applies.
     manager: String,
-    old: Option<Rendering>,
+    pub(super) old: Option<Rendering>,
     pub(super) new: Rendering,
     /// `None`: the apply creates the object.
     pub(super) live: Option<Value>,
-}
-
-/// A manifest of an object.
-#[derive(Debug)]
-pub(super) struct Rendering {
-    pub(super) written: Value,
-    /// With the defaults of the API server: the object that a create stores.
-    pub(super) completed: Value,
-}
-
-impl Rendering {
-    fn read(kind: PreviewedKind<'_>, document: &Document) -> anyhow::Result<Self> {
-        let written = kind.read(document)?;
-        Ok(Self { completed: kind.completed(written.clone())?, written })
-    }
-
-    /// Returns the JSON Pointer of the union's object, or of its nearest parent.
-    pub(super) fn pointer(&self, invalid: &InvalidUnion<'_>) -> String {
-        // Keys of items can be defaults.
-        pointer(invalid.address.tokens(&self.completed))
-    }
-
-    /// Returns the JSON Pointer of a null in the manifest and true, or that of its nearest parent and false. Items of lists may have other
-    /// positions in an object.
-    pub(super) fn null_pointer(&self, path: &FieldPath) -> (String, bool) {
-        let whole = path.to_pointer();
-        if self.written.pointer(&whole).is_some_and(Value::is_null) {
-            return (whole, true);
-        }
-        let (mut at, mut tokens) = (&self.written, Vec::new());
-        for segment in path.segments() {
-            match (segment, at.get(segment.to_token())) {
-                (Segment::Field(_) | Segment::Key(_), Some(inner)) => at = inner,
-                _ => break,
-            }
-            tokens.push(segment.to_token());
-        }
-        (pointer(tokens), false)
-    }
-
-    /// Returns true if the manifest itself sets a member of the union.
-    fn sets(&self, invalid: &InvalidUnion<'_>, member: &str) -> bool {
-        let is_there = invalid.address.find(&self.completed).is_some();
-        is_there && sets(self.written.pointer(&self.pointer(invalid)), member)
-    }
 }
 
 impl<'t, 'd> PreviewTrial<'t, 'd> {
@@ -143,19 +90,21 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     ) -> anyhow::Result<Self> {
         let new = Rendering::read(kind, documents.new)?;
         let old = documents.old.map(|old| Rendering::read(kind, old)).transpose()?;
+        let client = way.server_side();
+        let applier = client.map_or("", |client| client.manager);
         let live = match (documents.live, &old) {
             (Some(live), _) => Some(kind.completed(kind.read(live)?)?),
-            (None, Some(old)) if way == ApplyWay::Ssa => {
-                Some(kind.engines().first_applied(&old.written, old.completed.clone())?)
+            (None, Some(old)) if client.is_some() => {
+                Some(kind.engines().first_applied(&old.written, old.completed.clone(), applier)?)
             }
             (None, old) => old.as_ref().map(|old| old.completed.clone()),
         };
-        let manager = match (manager, &live) {
-            (Some(manager), _) => manager.to_owned(),
-            (None, Some(live)) if way == ApplyWay::Ssa => {
-                kind.engines().applier(sides(old.as_ref(), &new.written, live))?
+        let manager = match (manager, client, &live) {
+            (None, Some(client), Some(live)) => {
+                let nearest = kind.engines().applier(sides(old.as_ref(), &new.written, live), applier)?;
+                if (client.may_be)(&nearest) { nearest } else { applier.to_owned() }
             }
-            (None, _) => String::new(),
+            (manager, ..) => manager.unwrap_or(applier).to_owned(),
         };
         Ok(Self { kind, documents, way, manager, old, new, live })
     }
@@ -177,21 +126,67 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
 
     /// Returns the object after an apply of a manifest in place of the new rendering.
     pub(super) fn applied(&self, manifest: &Value) -> anyhow::Result<AttemptedApply> {
-        self.written(self.way, manifest)
+        self.written(self.way, manifest, self.live.as_ref())
+    }
+
+    /// Returns the object after the same apply to the object that an apply of the old rendering leads to. `None`: that apply may be refused,
+    /// or the client takes no fields over by it.
+    pub(super) fn applied_after_old(&self) -> anyhow::Result<Option<AttemptedApply>> {
+        let (Some(old), Some(live), Some(client)) = (&self.old, &self.live, self.way.server_side()) else {
+            return Ok(None);
+        };
+        if ApplyEngines::taken_over(live, &self.manager, client.takes_later)?.is_none() {
+            return Ok(None);
+        }
+        let Some(between) = self.applied(&old.written)?.complete() else { return Ok(None) };
+        let is_accepted = !self.may_be_refused(&between)?;
+        is_accepted.then(|| self.written(self.way, &self.new.written, Some(&between))).transpose()
     }
 
     /// Returns the object after a merge patch.
     pub(super) fn merged(&self, patch: &Value) -> anyhow::Result<AttemptedApply> {
-        self.written(ApplyWay::Merge, patch)
+        self.written(ApplyWay::Merge, patch, self.live.as_ref())
     }
 
-    fn written(&self, way: ApplyWay, new: &Value) -> anyhow::Result<AttemptedApply> {
-        let asked = match &self.live {
-            Some(live) => way.apply(self.kind.engines(), sides(self.old.as_ref(), new, live), &self.manager)?,
-            None => new.clone(),
+    fn written(&self, way: ApplyWay, new: &Value, live: Option<&Value>) -> anyhow::Result<AttemptedApply> {
+        let Some(live) = live else { return self.completed(way, new.clone()) };
+        let write = |live: &Value| {
+            let mut sides = sides(self.old.as_ref(), new, live);
+            let merged = self.without_duplicates(way, sides);
+            if let Some([old, new, live]) = &merged {
+                sides = ApplySides { old, new, live };
+            }
+            self.completed(way, way.apply(self.kind.engines(), sides, &self.manager)?)
         };
+        let Some(client) = way.server_side() else { return write(live) };
+        let taken_first = ApplyEngines::taken_over(live, &self.manager, client.takes_first)?;
+        let live = taken_first.as_ref().unwrap_or(live);
+        let first = write(live)?;
+        let AttemptedApply::Complete(after) = &first else { return Ok(first) };
+        let base = if client.is_tried { live } else { after };
+        match ApplyEngines::taken_over(base, &self.manager, client.takes_later)? {
+            Some(taken) if !self.may_be_refused(after)? => write(&taken),
+            Some(_) | None => Ok(first),
+        }
+    }
+
+    /// Returns the sides of a strategic merge patch without the items that it merges into another of the same keys.
+    fn without_duplicates(&self, way: ApplyWay, sides: ApplySides<'_>) -> Option<[Value; 3]> {
+        let is_strategic = matches!(way, ApplyWay::Csa | ApplyWay::Helm) && self.kind.is_built_in();
+        let ApplySides { old, new, live } = sides;
+        is_strategic.then(|| duplicates::merged(&self.kind.places(), [old, new, live])).flatten()
+    }
+
+    /// Returns true if the apply merges items of the new rendering into others of the same keys.
+    pub(super) fn merges_duplicates(&self) -> bool {
+        let sides = self.live.as_ref().map(|live| sides(self.old.as_ref(), &self.new.written, live));
+        sides.is_some_and(|sides| self.without_duplicates(self.way, sides).is_some())
+    }
+
+    /// Returns an object with the defaults of the API server, or the nulls that the schema refuses.
+    fn completed(&self, way: ApplyWay, asked: Value) -> anyhow::Result<AttemptedApply> {
         let completed = self.kind.completed(asked.clone())?;
-        if way != ApplyWay::Ssa || self.kind.is_built_in() {
+        if way.server_side().is_none() || self.kind.is_built_in() {
             return Ok(AttemptedApply::Complete(completed));
         }
         let paths = removed_nulls(&asked, &completed);
@@ -200,6 +195,14 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         } else {
             AttemptedApply::Refused(RefusedNulls { asked, paths })
         })
+    }
+
+    /// Returns true if the API server refuses an object for a union or a change of one, or if that is not known.
+    fn may_be_refused(&self, after: &Value) -> anyhow::Result<bool> {
+        let is_stored = |invalid: &InvalidUnion<'_>| self.kind.enforcement(invalid) == ApiServerAnswer::Stored;
+        Ok(self.changes_immutable_part(after)
+            || !self.refused_transitions(after).is_empty()
+            || !self.invalid(after)?.iter().all(is_stored))
     }
 
     /// Returns the unions that are invalid in a state of the object.
@@ -211,24 +214,37 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     pub(super) fn review(&self, after: &Value) -> anyhow::Result<Review> {
         let text = self.new.written.to_string();
         let manifest = match self.way {
-            ApplyWay::Ssa if self.creates() => Some(AppliedManifest::Given(&text, ApplyMethod::ServerSide)),
-            ApplyWay::Ssa => Some(AppliedManifest::ManagedBy(&self.manager)),
             ApplyWay::Csa => Some(AppliedManifest::Given(&text, ApplyMethod::ClientSide)),
-            ApplyWay::Helm | ApplyWay::Merge | ApplyWay::Replace => None,
+            way if way.server_side().is_none() => None,
+            _ if self.creates() => Some(AppliedManifest::Given(&text, ApplyMethod::ServerSide)),
+            _ => Some(AppliedManifest::ManagedBy(&self.manager)),
         };
         self.kind.review(self.documents.new, self.live.as_ref(), after, manifest)
     }
 
-    /// Returns the members that the new rendering does not set, and why they are in the live object.
-    pub(super) fn left_behind(&self, invalid: &InvalidUnion<'_>) -> Vec<(String, MemberOrigin)> {
-        let members = invalid.members.iter().filter(|name| invalid.blames(name) && !self.new.sets(invalid, name));
-        let is_old = |name: &str| self.old.as_ref().is_some_and(|old| old.sets(invalid, name));
-        let origin = |name: &str| match (is_old(name), self.documents.live) {
-            (true, _) => MemberOrigin::OldRendering,
-            (false, Some(_)) => MemberOrigin::LiveObject,
-            (false, None) => MemberOrigin::Default,
+    /// Returns the object that the API server stores after kube-unions has changed it.
+    pub(super) fn normalized(&self, review: &Review, after: &Value) -> Value {
+        applied(after.clone(), &edits_below(&[], review))
+    }
+
+    /// Returns the changes of unions from the live object that rules of the CRD refuse, or perhaps refuse.
+    pub(super) fn refused_transitions(&self, after: &Value) -> Vec<RefusedChange> {
+        self.live.as_ref().map_or_else(Vec::new, |live| self.kind.refused_transitions(live, after))
+    }
+
+    /// Returns the objects and lists of the live object that a server-side apply makes null, because the schema lets it.
+    pub(super) fn nulled(&self) -> anyhow::Result<Vec<FieldPath>> {
+        let (Some(live), Some(_)) = (&self.live, self.way.server_side()) else { return Ok(Vec::new()) };
+        let after = self.applied(&self.new.written)?.complete();
+        Ok(after.map_or_else(Vec::new, |after| nulled(live, &after)))
+    }
+
+    /// Returns true if the apply needs the field managers of the live object, and the document has none.
+    pub(super) fn lacks_managers(&self) -> bool {
+        let has = |live: &Value| {
+            live.pointer("/metadata/managedFields").is_some_and(|list| list != &Value::Array(Vec::new()))
         };
-        members.map(|name| ((*name).to_owned(), origin(name))).collect()
+        self.way.server_side().is_some() && self.documents.live.is_some() && !self.live.as_ref().is_some_and(has)
     }
 
     /// Returns what becomes of a union on a cluster with kube-unions, by its answer to the apply.
@@ -246,8 +262,12 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             return WithKubeUnions::Refused;
         }
         match let_through.next() {
-            // The presets leave the refusal to the API server.
-            Some((_, LetThrough::WarnOnly)) if self.kind.is_built_in() => WithKubeUnions::Refused,
+            // The presets leave the refusal to the API server, and other declarations that only warn to the CRD.
+            Some((_, LetThrough::WarnOnly))
+                if self.kind.is_built_in() || self.kind.enforcement(invalid) == ApiServerAnswer::Refused =>
+            {
+                WithKubeUnions::Refused
+            }
             Some(_) => WithKubeUnions::Stored,
             None => WithKubeUnions::Mended,
         }
@@ -258,30 +278,4 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
 /// nothing is removed.
 fn sides<'s>(old: Option<&'s Rendering>, new: &'s Value, live: &'s Value) -> ApplySides<'s> {
     ApplySides { old: old.map_or(new, |old| &old.written), new, live }
-}
-
-/// Returns the paths of the nulls that the defaults of the API server do not replace. It removes such a null of a custom resource from
-/// every write but a server-side apply, which leaves one also in place of an object or a list that loses its last part.
-pub(super) fn removed_nulls(asked: &Value, completed: &Value) -> Vec<FieldPath> {
-    let inside = |segment: Segment, rest: Vec<FieldPath>| {
-        let path =
-            move |rest: FieldPath| [segment.clone()].into_iter().chain(rest.segments().iter().cloned()).collect();
-        rest.into_iter().map(path).collect::<Vec<FieldPath>>()
-    };
-    match (asked, completed) {
-        (Value::Object(asked), Value::Object(completed)) => {
-            let fields = asked.iter().flat_map(|(name, value)| {
-                let rest = completed.get(name).map(|completed| removed_nulls(value, completed));
-                inside(Segment::Field(name.as_str().into()), rest.unwrap_or_else(|| vec![FieldPath::root()]))
-            });
-            fields.collect()
-        }
-        (Value::Array(asked), Value::Array(completed)) => {
-            let pairs = asked.iter().zip(completed).enumerate();
-            pairs
-                .flat_map(|(at, (asked, completed))| inside(Segment::Index(at), removed_nulls(asked, completed)))
-                .collect()
-        }
-        _ => Vec::new(),
-    }
 }

@@ -56,9 +56,7 @@ const SUGGESTED: DeclarationPart = DeclarationPart {
 pub(super) fn print(all: &[VersionProposals<'_>]) -> String {
     let mut text = String::new();
     for found in all {
-        let (immutable, others): (Vec<_>, Vec<_>) = found.proposals.unions.iter().partition(|union| union.immutable);
-        found.declare(&mut text, &PROVEN, &others);
-        found.declare(&mut text, &IMMUTABLE, &immutable);
+        found.declare_enforced(&mut text);
         let templates: Vec<String> = found.proposals.pod_templates.iter().map(|path| scalar(path)).collect();
         if !templates.is_empty() {
             found.head(&mut text, &POD_TEMPLATES, 1);
@@ -76,7 +74,20 @@ pub(super) fn print(all: &[VersionProposals<'_>]) -> String {
     text
 }
 
+/// Returns the declarations of the unions that validations enforce.
+pub(super) fn enforced(all: &[VersionProposals<'_>]) -> String {
+    let mut text = String::new();
+    all.iter().for_each(|found| found.declare_enforced(&mut text));
+    text
+}
+
 impl VersionProposals<'_> {
+    fn declare_enforced(&self, text: &mut String) {
+        let (immutable, others): (Vec<_>, Vec<_>) = self.proposals.unions.iter().partition(|union| union.immutable);
+        self.declare(text, &PROVEN, &others);
+        self.declare(text, &IMMUTABLE, &immutable);
+    }
+
     /// Appends the `UnionDeclarations` of unions.
     fn declare(&self, text: &mut String, part: &DeclarationPart, unions: &[&ProposedUnion]) {
         for (number, unions) in (1_usize..).zip(unions.chunks(MOST_UNIONS)) {

@@ -117,3 +117,48 @@ fn the_applier_of_a_manifest_has_most_of_its_fields() {
     let updated = kind.update(&json!({}), &Managers::default(), "writer", &all).unwrap();
     assert_eq!(kind.applier(&updated, &all, "otherwise").unwrap(), "otherwise");
 }
+
+#[test]
+fn an_applier_takes_over_the_fields_of_other_managers() {
+    let kind = ServerSideApply::from_json_schema("Thing", "{}").unwrap();
+    let annotation = "kubectl.kubernetes.io/last-applied-configuration";
+    let object = |fields: Value| {
+        let mut object = json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x"}});
+        object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        object
+    };
+    let annotated = object(json!({"metadata": {"name": "x", "annotations": {annotation: "{}"}}, "a": 1}));
+    let first = kind.update(&json!({}), &Managers::default(), "client-side", &annotated).unwrap();
+    let mut more = annotated.clone();
+    more["b"] = json!(1);
+    let second = kind.update(&annotated, &first, "editor", &more).unwrap();
+    let applied = kind.apply(&more, &second, "applier", &object(json!({"c": 1})), Conflicts::Overwrite).unwrap();
+    let names = |managers: &Managers| -> Vec<String> {
+        let entries = managers.to_managed_fields();
+        entries.as_array().unwrap().iter().map(|it| format!("{} {}", it["manager"], it["operation"])).collect()
+    };
+    let mut managers = applied.managers.clone();
+    assert!(!managers.take_over("applier", |it| it.applies));
+    assert_eq!(managers, applied.managers);
+    assert!(managers.take_over("applier", |it| !it.applies && it.has_last_applied));
+    assert_eq!(names(&managers), [r#""applier" "Apply""#, r#""editor" "Update""#]);
+    let stored = applied.object;
+    let owned_by = |managers: &Managers, field: &str| {
+        let mut without = stored.clone();
+        without.as_object_mut().unwrap().remove(field);
+        let owners = kind.owners(managers, &stored, &without).unwrap();
+        owners.iter().map(|it| it.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (owned_by(&managers, "a"), owned_by(&managers, "b")),
+        (vec!["applier".to_owned()], vec!["editor".to_owned()])
+    );
+    assert_eq!(owned_by(&applied.managers, "a"), ["client-side"]);
+    // What it has taken over goes with the next apply, and what another one wrote stays.
+    let next = kind.apply(&stored, &managers, "applier", &object(json!({"c": 1})), Conflicts::Overwrite).unwrap();
+    assert_eq!((next.object.get("a"), &next.object["b"], &next.object["c"]), (None, &json!(1), &json!(1)));
+    // An applier that has not applied yet begins with them.
+    let mut first = first;
+    assert!(first.take_over("new", |_| true));
+    assert_eq!(names(&first), [r#""new" "Apply""#]);
+}
