@@ -1,5 +1,7 @@
 //! `preview` against a real API server: each prediction equals its answer, without kube-unions, and with its webhook or its policies.
 
+mod clients;
+
 use std::collections::BTreeMap;
 
 use kube_unions::with_built_in_defaults;
@@ -44,15 +46,17 @@ pub(crate) struct Upgrade {
 }
 
 /// The prediction for an object: what the API server does without kube-unions, and with it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Predicted {
     /// The rule of the finding. `None` if every union is valid.
     pub(crate) rule: Option<&'static str>,
     pub(crate) is_refused_with_kube_unions: bool,
+    /// What the API server says, if the finding tells it.
+    pub(crate) words: Option<String>,
 }
 
 impl Predicted {
-    fn is_stored(self, by: EnforcedBy) -> bool {
+    fn is_stored(&self, by: EnforcedBy) -> bool {
         match by {
             EnforcedBy::Nothing => !matches!(self.rule, Some("union-refused" | "immutable-refused" | "null-refused")),
             EnforcedBy::Webhook | EnforcedBy::Policies => !self.is_refused_with_kube_unions,
@@ -89,7 +93,10 @@ fn predict_after(
         let rule = rules.into_iter().find(|rule| finding["rule"] == *rule).unwrap_or_else(|| panic!("{finding}"));
         let is_refused = finding["withKubeUnions"] == "refused";
         let key = (finding["kind"].as_str().unwrap(), finding["name"].as_str().unwrap());
-        let known = found.entry(key).or_insert(Predicted { rule: Some(rule), is_refused_with_kube_unions: is_refused });
+        let words = finding["note"].as_str().and_then(|note| note.strip_prefix("the API server says: "));
+        let words = words.map(str::to_owned);
+        let own = Predicted { rule: Some(rule), is_refused_with_kube_unions: is_refused, words };
+        let known = found.entry(key).or_insert(own);
         known.rule = known.rule.min(Some(rule));
         known.is_refused_with_kube_unions |= is_refused;
     }
@@ -97,7 +104,8 @@ fn predict_after(
     assert_eq!(report["summary"][judged], json!(upgrades.len()), "{output:?}");
     let of = |Upgrade { new, .. }: &Upgrade| {
         let key = (new["kind"].as_str().unwrap(), new["metadata"]["name"].as_str().unwrap());
-        found.get(&key).copied().unwrap_or(Predicted { rule: None, is_refused_with_kube_unions: false })
+        let valid = Predicted { rule: None, is_refused_with_kube_unions: false, words: None };
+        found.get(&key).cloned().unwrap_or(valid)
     };
     upgrades.iter().map(of).collect()
 }
@@ -170,6 +178,7 @@ impl Upgrades {
     fn play(&self) {
         let by = self.by;
         let (mut refused, mut failures): (BTreeMap<_, usize>, Vec<_>) = (BTreeMap::new(), Vec::new());
+        let mut told = 0;
         for &(client, way) in self.clients() {
             let named = |(number, upgrade): (usize, &Upgrade)| {
                 let mut upgrade = upgrade.clone();
@@ -194,6 +203,14 @@ impl Upgrades {
                 assert_eq!(held["metadata"]["name"], upgrade.new["metadata"]["name"]);
                 let is_stored = held["metadata"]["labels"].get(NEW).is_some();
                 *refused.entry(client).or_default() += usize::from(!is_stored);
+                // Helm tells the first error.
+                if let (Some(words), false, "ssa" | "csa" | "merge" | "replace") = (&predicted.words, is_stored, client)
+                {
+                    let name = upgrade.new["metadata"]["name"].as_str().unwrap();
+                    let own = said.split("The ").find(|part| part.contains(name)).unwrap_or_default();
+                    assert!(by != EnforcedBy::Nothing || own.contains(words), "{name}: {words}: {own}");
+                    told += usize::from(by == EnforcedBy::Nothing);
+                }
                 if is_stored != predicted.is_stored(by) {
                     let name = upgrade.new["metadata"]["name"].as_str().unwrap();
                     let said = said.lines().find(|line| line.contains(name)).unwrap_or_default();
@@ -201,7 +218,11 @@ impl Upgrades {
                 }
             }
         }
-        say(&format!("{} upgrades by each client, {by:?}, refused: {refused:?}", self.all.len()));
+        say(&format!(
+            "{} upgrades by each client, {by:?}, refused: {refused:?}, in these words: {told}",
+            self.all.len()
+        ));
+        assert!(by != EnforcedBy::Nothing || told > 0);
         assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
         let some = |refused: usize| (1..self.all.len()).contains(&refused);
         assert!(by != EnforcedBy::Nothing || refused.values().all(|refused| some(*refused)), "{refused:?}");

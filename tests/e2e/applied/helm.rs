@@ -26,10 +26,16 @@ impl Helm {
 
     /// Runs `helm upgrade --install` of a release with these objects. Returns the error of helm.
     pub(crate) fn upgrade(&self, tool: &str, release: &str, objects: &[Value]) -> Option<String> {
+        self.upgrade_with(tool, release, objects, &[])
+    }
+
+    /// Does the same with more flags.
+    pub(crate) fn upgrade_with(&self, tool: &str, release: &str, objects: &[Value], flags: &[&str]) -> Option<String> {
         let arguments = ["upgrade", "--install", release, "chart", "--namespace=default", "--values=-"];
+        let arguments = [&arguments[..], flags].concat();
         let mut helm = Command::new(assets::tool(tool).unwrap_or_else(|message| panic!("{message}")));
         helm.env_clear().env("HOME", self.home.path()).env("KUBECONFIG", &self.kubeconfig);
-        helm.current_dir(self.home.path()).args(arguments);
+        helm.current_dir(self.home.path()).args(&arguments);
         let values = json!({"objects": objects}).to_string();
         let output = kubectl::run(helm, &format!("{tool} {}", arguments.join(" ")), &values);
         (!output.succeeded()).then_some(output.stderr)
