@@ -10,6 +10,7 @@
 mod json_schema;
 mod names;
 mod rows;
+mod touched;
 mod types;
 
 use fixtures::crds;

@@ -92,7 +92,7 @@ const NORMALIZE: &str = "MutatingAdmissionPolicy";
 const VALIDATE: &str = "ValidatingAdmissionPolicy";
 
 /// Returns kinds, and which of their policies is told.
-fn kinds() -> Vec<(&'static str, &'static str, Catalog)> {
+pub(crate) fn kinds() -> Vec<(&'static str, &'static str, Catalog)> {
     let (choice, alone) = (|| union(["a", "b"], true), || union(["a", "b"], false));
     let with = |mut object: Value, pointer: &str, field: &str, value: Value| {
         object.pointer_mut(pointer).unwrap()[field] = value;
