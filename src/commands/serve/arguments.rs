@@ -253,10 +253,13 @@ impl ServeArgs {
             (false, Some(_)) => Registering::Bundles,
             (false, None) => return None,
         };
+        let mut entries = EntryOptions::from(&self.entries);
+        // Without ratcheting, a write that touches no union may be refused.
+        entries.skips_untouched &= self.ratcheting == RatchetingArg::Enabled;
         Some(Registration {
             registering,
             service,
-            entries: EntryOptions::from(&self.entries),
+            entries,
             owner: self.owner_cluster_role.clone(),
             excluded_namespaces: self.exclude_namespace.clone(),
             enforcing: self.enforcement != Enforcement::Off,

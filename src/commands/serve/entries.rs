@@ -1,7 +1,7 @@
 //! The flags that set the entries of the webhook configurations for objects.
 
 use crate::controllers::{EntryOptions, FailurePolicy, LabelSelector, MatchConditions};
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 
 /// The flags of the entries.
 #[derive(Debug, Clone, Args)]
@@ -14,7 +14,8 @@ pub(super) struct EntryArgs {
     #[arg(long, value_enum, default_value_t = EntryOptions::default().builtin_failure_policy.into(), requires = "service")]
     builtin_failure_policy: FailurePolicyArg,
 
-    /// Let the API server wait this many seconds for an answer, from 1 to 30
+    /// Let the API server wait this many seconds for an answer, from 1 to 30; at most 2 for a built-in type whose writes are
+    /// allowed without one
     #[arg(
         long, value_name = "SECONDS", default_value_t = EntryOptions::default().timeout_seconds, requires = "service",
         value_parser = clap::value_parser!(u8).range(1..=30)
@@ -24,6 +25,10 @@ pub(super) struct EntryArgs {
     /// Review only requests that meet all these CEL conditions: [{"name": "...", "expression": "..."}]
     #[arg(long, value_name = "JSON", default_value = "[]", hide_default_value = true, requires = "service")]
     match_conditions: MatchConditions,
+
+    /// Let the API server allow updates that touch no union without a call; with --ratcheting=disabled it always calls
+    #[arg(long, value_name = "BOOL", default_value_t = EntryOptions::default().skips_untouched, action = ArgAction::Set, requires = "service")]
+    skip_untouched: bool,
 
     /// Review only objects that this label selector matches: {"matchLabels": {...}, "matchExpressions": [...]}
     #[arg(long, value_name = "JSON", default_value = "{}", hide_default_value = true, requires = "service")]
@@ -70,6 +75,7 @@ impl From<&EntryArgs> for EntryOptions {
             builtin_failure_policy: flags.builtin_failure_policy.into(),
             timeout_seconds: flags.timeout_seconds,
             match_conditions: flags.match_conditions.clone(),
+            skips_untouched: flags.skip_untouched,
             object_selector: flags.object_selector.clone(),
             namespace_selector: flags.namespace_selector.clone(),
         }

@@ -6,10 +6,10 @@
 //! out: another field manager could own an omitted field.
 
 use super::options::{EntryOptions, FailurePolicy, LabelSelector};
-use super::rules::{RegistrationRules, rule};
+use super::rules::{EntryRules, RegistrationRules, rule};
 use super::stored::{
-    ConfigurationKind, ConfigurationPair, DECLARATIONS, DEFINITIONS, NAME, bundle_of, calls, entries, inspection_token,
-    is_ours, name_of, ours,
+    BUILTIN, ConfigurationKind, ConfigurationPair, DECLARATIONS, DEFINITIONS, DOMAIN, MUTATE, NAME, VALIDATE,
+    bundle_of, calls, entries, inspection_token, is_of_class, is_ours, name_of, ours,
 };
 use crate::controllers::ServiceReference;
 use crate::controllers::handover::Trust;
@@ -152,35 +152,41 @@ impl Intent {
     /// Returns the wanted entries of a configuration, in the order of their names. Without entries it is not created.
     fn entries(&self, kind: ConfigurationKind, stored: &Value) -> Vec<WantedEntry> {
         let options = &self.settings.entries;
-        let (path, custom, builtin) = match kind {
-            ConfigurationKind::Mutating => ("/mutate", "mutate.kube-unions.dev", "mutate.builtin.kube-unions.dev"),
-            ConfigurationKind::Validating => {
-                ("/validate", "validate.kube-unions.dev", "validate.builtin.kube-unions.dev")
-            }
+        let (path, phase) = match kind {
+            ConfigurationKind::Mutating => ("/mutate", MUTATE),
+            ConfigurationKind::Validating => ("/validate", VALIDATE),
         };
         let mut entries = Vec::new();
-        for (name, rules, policy) in [
-            (custom, &self.rules.custom, options.failure_policy),
-            (builtin, &self.rules.builtin, options.builtin_failure_policy),
+        for (class, of_class, policy, timeout_seconds) in [
+            ("", &self.rules.custom, options.failure_policy, options.timeout_seconds),
+            (BUILTIN, &self.rules.builtin, options.builtin_failure_policy, options.builtin_timeout_seconds()),
         ] {
-            let mut rules = json!(rules);
-            if self.keeps_rules && is_set(Some(&rules)) {
-                let kept = ours(stored).find(|(of, _)| *of == name).and_then(|(_, entry)| entry.get("rules"));
-                rules = kept.filter(|rules| rules.is_array()).cloned().unwrap_or_default();
-            }
-            if !is_set(Some(&rules)) {
+            let mut add = |name: &str, rules: &Value, conditions: Value| {
+                let mut entry = self.entry(name, path, policy, rules, timeout_seconds, &options.namespace_selector);
+                set(&mut entry, json!({"objectSelector": options.object_selector}));
+                if is_set(Some(&conditions)) {
+                    set(&mut entry, json!({"matchConditions": conditions}));
+                }
+                if kind == ConfigurationKind::Mutating {
+                    set(&mut entry, json!({"reinvocationPolicy": "IfNeeded"}));
+                }
+                entries.push(entry);
+            };
+            if self.keeps_rules && !of_class.is_empty() {
+                for (name, entry) in ours(stored).filter(|(name, _)| is_of_class(name, phase, class)) {
+                    let kept =
+                        |field: &str| entry.get(field).filter(|list| list.is_array()).cloned().unwrap_or_default();
+                    if is_set(Some(&kept("rules"))) {
+                        add(name, &kept("rules"), kept("matchConditions"));
+                    }
+                }
                 continue;
             }
-            let mut entry =
-                self.entry(name, path, policy, &rules, options.timeout_seconds, &options.namespace_selector);
-            set(&mut entry, json!({"objectSelector": options.object_selector}));
-            if !options.match_conditions.0.is_empty() {
-                set(&mut entry, json!({"matchConditions": options.match_conditions}));
+            for EntryRules { label, condition, rules } in of_class {
+                let label = label.as_ref().map(|label| format!(".{label}")).unwrap_or_default();
+                let conditions = options.match_conditions.with(condition.as_deref());
+                add(&format!("{phase}{class}{label}{DOMAIN}"), &json!(rules), json!(conditions));
             }
-            if kind == ConfigurationKind::Mutating {
-                set(&mut entry, json!({"reinvocationPolicy": "IfNeeded"}));
-            }
-            entries.push(entry);
         }
         if kind == ConfigurationKind::Mutating {
             return entries;
@@ -262,7 +268,7 @@ impl Registration {
         stored: &[Option<Value>; 2],
     ) -> [Option<Value>; 2] {
         let mut intent = Intent::empty(self.clone(), Trust::Agreed(ca.into()), fresh.clone());
-        intent.rules = Arc::new(RegistrationRules::of(catalog));
+        intent.rules = Arc::new(RegistrationRules::of(catalog, self.entries.skips_untouched));
         (intent.inspects_declarations, intent.inspects_definitions) = (true, true);
         intent.owner = self.owner.clone().map(|name| Owner { name, uid: owner.to_owned() });
         intent.writes(stored, Some(ca))
@@ -295,7 +301,11 @@ fn webhooks(stored: &Value, mut missing: Vec<WantedEntry>, intent: &Intent, bund
             webhooks.push(entry.clone());
         }
     }
-    webhooks.extend(missing.into_iter().map(|entry| completed(&Value::Null, entry, bundle)));
+    // A new entry begins with the bundle that cert-manager has written into another one.
+    let known = ours(stored).map(|(_, entry)| entry).find(|entry| !bundle_of(entry).is_empty());
+    let known = known.and_then(|entry| entry.pointer("/clientConfig/caBundle"));
+    let new = known.map_or(Value::Null, |bundle| json!({"clientConfig": {"caBundle": bundle}}));
+    webhooks.extend(missing.into_iter().map(|entry| completed(&new, entry, bundle)));
     webhooks
 }
 

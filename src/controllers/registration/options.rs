@@ -11,8 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-/// Most conditions of an entry that the API server accepts.
-const MOST_CONDITIONS: usize = 64;
+/// Most conditions of a user. The API server accepts one more for an entry, which is ours.
+const MOST_CONDITIONS: usize = 63;
+
+/// The name of our condition.
+const TOUCHES: &str = "touches-a-union.kube-unions.dev";
+
+/// Most seconds that the API server waits for an answer about a write of a built-in type that it allows without one.
+const MOST_BUILTIN_SECONDS: u8 = 2;
 
 /// Longest name or value of a label, in bytes.
 const LONGEST_NAME: usize = 63;
@@ -28,6 +34,8 @@ pub struct EntryOptions {
     pub timeout_seconds: u8,
     /// Conditions that a request meets to be reviewed.
     pub match_conditions: MatchConditions,
+    /// True if writes that touch no union are not sent.
+    pub skips_untouched: bool,
     /// The objects that are reviewed.
     pub object_selector: LabelSelector,
     /// The namespaces whose objects are reviewed, without those that are always excluded.
@@ -90,9 +98,30 @@ impl Default for EntryOptions {
             builtin_failure_policy: FailurePolicy::Ignore,
             timeout_seconds: 5,
             match_conditions: MatchConditions::default(),
+            skips_untouched: true,
             object_selector: LabelSelector::default(),
             namespace_selector: LabelSelector::default(),
         }
+    }
+}
+
+impl EntryOptions {
+    /// Returns the seconds that the API server waits for an answer about a built-in type. A write that is allowed without an answer does
+    /// not wait long for one.
+    pub(super) fn builtin_timeout_seconds(&self) -> u8 {
+        match self.builtin_failure_policy {
+            FailurePolicy::Fail => self.timeout_seconds,
+            FailurePolicy::Ignore => self.timeout_seconds.min(MOST_BUILTIN_SECONDS),
+        }
+    }
+}
+
+impl MatchConditions {
+    /// Returns these conditions and ours behind them.
+    pub(super) fn with(&self, touches: Option<&str>) -> Self {
+        let ours =
+            touches.map(|expression| MatchCondition { name: TOUCHES.to_owned(), expression: expression.to_owned() });
+        Self(self.0.iter().cloned().chain(ours).collect())
     }
 }
 
@@ -146,13 +175,13 @@ impl FromStr for MatchConditions {
         let conditions: Vec<MatchCondition> = parse(text, '[', EXAMPLE)?;
         let count = conditions.len();
         if count > MOST_CONDITIONS {
-            return Err(format!("{count} conditions are too many: the API server accepts {MOST_CONDITIONS}"));
+            return Err(format!("{count} conditions are too many: use at most {MOST_CONDITIONS}"));
         }
         let mut names = BTreeSet::new();
         for MatchCondition { name, expression } in &conditions {
             check_key(name)
                 .map_err(|_| format!("invalid condition name `{name}`: use letters, digits, `-`, `_` and `.`"))?;
-            if !names.insert(name) {
+            if name == TOUCHES || !names.insert(name) {
                 return Err(format!("duplicate condition name `{name}`: give each condition its own name"));
             }
             if expression.trim().is_empty() {
@@ -257,7 +286,7 @@ mod tests {
             json!([{"name": "a.example/b", "expression": "true"}])
         );
         assert_eq!("[]".parse::<MatchConditions>().unwrap().0, []);
-        let many: Vec<_> = (0..65).map(|number| json!({"name": format!("n{number}"), "expression": "true"})).collect();
+        let many: Vec<_> = (0..64).map(|number| json!({"name": format!("n{number}"), "expression": "true"})).collect();
         for (text, reason) in [
             ("{}", "expected `[`"),
             (r#"[["a", "true"]]"#, "expected a list of objects"),
@@ -269,7 +298,8 @@ mod tests {
                 r#"[{"name": "a", "expression": "true"}, {"name": "a", "expression": "true"}]"#,
                 "duplicate condition name `a`",
             ),
-            (&json!(many).to_string(), "65 conditions are too many"),
+            (r#"[{"name": "touches-a-union.kube-unions.dev", "expression": "true"}]"#, "duplicate condition name"),
+            (&json!(many).to_string(), "64 conditions are too many"),
         ] {
             let error = text.parse::<MatchConditions>().unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");

@@ -210,7 +210,7 @@ impl Registrar {
             }
         }
         outcome.and(kept)?;
-        let (custom, builtin) = (intent.rules.custom.len(), intent.rules.builtin.len());
+        let [custom, builtin] = intent.rules.counts();
         let differences = shortened(&changed);
         if !intent.is_whole {
             tracing::info!("wrote the agreed CA bundle into the webhook configurations");
@@ -256,9 +256,12 @@ impl Registrar {
         {
             return Arc::clone(rules);
         }
+        let skips = self.registration.entries.skips_untouched;
         let rules = match &coverage {
-            Coverage::Kinds(covered) if self.registration.enforcing => RegistrationRules::without(covered, &catalog),
-            Coverage::Unknown if self.registration.enforcing => RegistrationRules::of(&catalog),
+            Coverage::Kinds(covered) if self.registration.enforcing => {
+                RegistrationRules::without(covered, &catalog, skips)
+            }
+            Coverage::Unknown if self.registration.enforcing => RegistrationRules::of(&catalog, skips),
             Coverage::Kinds(_) | Coverage::Unknown | Coverage::Everything => RegistrationRules::default(),
         };
         for (kind, reason) in &rules.excluded {

@@ -1,9 +1,13 @@
-//! The rules of the entries for objects, made from a catalog: they name exactly the resources that have unions.
+//! The rules of the entries for objects, made from a catalog: they name exactly the resources that have unions. Kinds whose writes meet the
+//! same condition share an entry.
 
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::is_exempt;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
+use kube_unions_core::union::Plan;
+use kube_unions_policies::TouchCondition;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most bytes of all rules of a configuration, as JSON. etcd stores at most 1.5 MiB.
@@ -12,23 +16,48 @@ const MOST_BYTES: usize = 1 << 20;
 /// The bytes of a rule without group, versions and resource.
 const RULE: usize = 120;
 
+/// Most entries of a configuration with a condition of their own. The API server matches each write against every entry.
+const MOST_ENTRIES: usize = 64;
+
+/// Most bytes of all conditions of a configuration.
+const MOST_CONDITION_BYTES: usize = 1 << 17;
+
+/// The longest part of the name of an entry that tells a resource. The name is a DNS subdomain.
+const LONGEST_LABEL: usize = 200;
+
+/// The part of the name of the entry that kinds without a condition of their own share, if all of them have one.
+const OTHERS: &str = "others";
+
 /// The rules for a catalog. The same catalog always gives the same rules in the same order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RegistrationRules {
-    /// Rules for custom resources.
-    pub(super) custom: Vec<Value>,
-    /// Rules for built-in types and for the types of aggregated API servers.
-    pub(super) builtin: Vec<Value>,
+    /// Entries for custom resources.
+    pub(super) custom: Vec<EntryRules>,
+    /// Entries for built-in types and for the types of aggregated API servers.
+    pub(super) builtin: Vec<EntryRules>,
     /// Kinds that have unions and are never registered, sorted, each with the reason.
     pub(super) excluded: Vec<(GroupVersionKind, &'static str)>,
     /// Kinds that the rules name.
     pub(super) kinds: BTreeSet<GroupKind>,
 }
 
+/// The rules of one entry, and its condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EntryRules {
+    /// The part of the name that tells the first of its resources. `None`: every write of these resources is sent.
+    pub(super) label: Option<String>,
+    /// An expression in CEL that is false for writes that are not sent.
+    pub(super) condition: Option<String>,
+    pub(super) rules: Vec<Value>,
+}
+
 /// The part of the rules that one kind needs.
 struct RegisteredKind<'c> {
     gvk: &'c GroupVersionKind,
+    plural: &'c str,
     custom: bool,
+    /// The plans of its versions.
+    plans: Vec<&'c Plan>,
     scope: &'static str,
     /// The resources and subresources that a version with unions is written through.
     paths: BTreeSet<String>,
@@ -43,13 +72,13 @@ type RuleKey<'c> = (&'c str, Vec<&'c str>, &'static str);
 type Grouped<'c> = BTreeMap<RuleKey<'c>, BTreeSet<String>>;
 
 impl RegistrationRules {
-    pub(super) fn of(catalog: &Catalog) -> Self {
-        Self::without(&BTreeSet::new(), catalog)
+    pub(super) fn of(catalog: &Catalog, skips: bool) -> Self {
+        Self::without(&BTreeSet::new(), catalog, skips)
     }
 
     /// Returns the rules for all kinds of a catalog but `covered`. If they are more than an API server stores, the kinds with the
-    /// largest rules have none: those with the most versions.
-    pub(super) fn without(covered: &BTreeSet<GroupKind>, catalog: &Catalog) -> Self {
+    /// largest rules have none: those with the most versions. `skips`: writes that touch no union are not sent.
+    pub(super) fn without(covered: &BTreeSet<GroupKind>, catalog: &Catalog, skips: bool) -> Self {
         let mut rules = Self::default();
         let mut kinds: BTreeMap<GroupKind, RegisteredKind<'_>> = BTreeMap::new();
         for entry in catalog.entries() {
@@ -69,18 +98,21 @@ impl RegistrationRules {
             }
             let registered = kinds.entry(kind).or_insert_with(|| RegisteredKind {
                 gvk,
+                plural: &resource.plural,
                 custom: resource.custom,
+                plans: Vec::new(),
                 scope: if resource.namespaced { "Namespaced" } else { "Cluster" },
                 paths: BTreeSet::new(),
                 versions: entry.versions_without_unions().iter().map(|version| &**version).collect(),
             });
             registered.paths.extend(entry.written_through());
             registered.versions.insert(&gvk.version);
+            registered.plans.push(entry.plan());
         }
         let mut kinds: Vec<_> = kinds.into_iter().collect();
         kinds.sort_by_key(|(_, registered)| registered.bytes());
         let mut room = MOST_BYTES;
-        let (mut custom, mut builtin) = (Grouped::new(), Grouped::new());
+        let (mut custom, mut builtin) = (Vec::new(), Vec::new());
         for (kind, registered) in kinds {
             let Some(rest) = room.checked_sub(registered.bytes()) else {
                 let why = "the rules of all kinds are more than an API server stores";
@@ -89,18 +121,95 @@ impl RegistrationRules {
             };
             room = rest;
             rules.kinds.insert(kind);
-            let groups = if registered.custom { &mut custom } else { &mut builtin };
-            let versions = registered.versions.into_iter().collect();
-            groups.entry((&registered.gvk.group, versions, registered.scope)).or_default().extend(registered.paths);
+            if registered.custom { &mut custom } else { &mut builtin }.push(registered);
         }
         rules.excluded.sort();
-        [rules.custom, rules.builtin] =
-            [custom, builtin].map(|groups| groups.into_iter().map(|(key, resources)| rule(key, resources)).collect());
+        let mut room = ConditionRoom { entries: MOST_ENTRIES, bytes: MOST_CONDITION_BYTES };
+        [rules.custom, rules.builtin] = [custom, builtin].map(|kinds| entries(kinds, skips, &mut room));
         rules
+    }
+
+    /// Returns the number of rules for custom resources and for built-in types.
+    pub(super) fn counts(&self) -> [usize; 2] {
+        [&self.custom, &self.builtin].map(|entries| entries.iter().map(|entry| entry.rules.len()).sum())
+    }
+}
+
+/// The room that is left for conditions.
+struct ConditionRoom {
+    entries: usize,
+    bytes: usize,
+}
+
+impl ConditionRoom {
+    fn take(&mut self, condition: &str) -> bool {
+        let left = self.entries.checked_sub(1).zip(self.bytes.checked_sub(condition.len()));
+        if let Some((entries, bytes)) = left {
+            *self = Self { entries, bytes };
+        }
+        left.is_some()
+    }
+}
+
+/// Returns the entries for kinds of one class: first that of the kinds of which every write is sent.
+fn entries(mut kinds: Vec<RegisteredKind<'_>>, skips: bool, room: &mut ConditionRoom) -> Vec<EntryRules> {
+    kinds.sort_by_key(|kind| kind.gvk);
+    let mut alike: BTreeMap<String, (TouchCondition, Vec<RegisteredKind<'_>>)> = BTreeMap::new();
+    let mut always = Vec::new();
+    for kind in kinds {
+        let condition = if skips { TouchCondition::of(kind.plans.iter().copied()) } else { None };
+        match condition {
+            Some(condition) => {
+                let group = alike.entry(condition.expression().to_owned());
+                group.or_insert_with(|| (condition, Vec::new())).1.push(kind);
+            }
+            None => always.push(kind),
+        }
+    }
+    let mut alike: Vec<_> = alike.into_values().collect();
+    // Most kinds first: with the conditions for which there is room, the fewest writes are sent in vain.
+    alike.sort_by_key(|(_, kinds)| (Reverse(kinds.len()), kinds.first().map(|kind| kind.gvk)));
+    let mut own = Vec::new();
+    let (mut others, mut fields) = (Vec::new(), BTreeSet::new());
+    for (condition, kinds) in alike {
+        let label = kinds.first().and_then(RegisteredKind::label);
+        if let Some(label) = label.filter(|_| room.take(condition.expression())) {
+            own.push(EntryRules::of(Some(label), Some(condition.expression().to_owned()), kinds));
+        } else if let Some(of_kinds) = condition.fields() {
+            fields.extend(of_kinds.iter().cloned());
+            others.extend(kinds);
+        } else {
+            always.extend(kinds);
+        }
+    }
+    match TouchCondition::of_fields(fields) {
+        Some(condition) => {
+            own.push(EntryRules::of(Some(OTHERS.to_owned()), Some(condition.expression().to_owned()), others));
+        }
+        None => always.extend(others),
+    }
+    own.sort_by(|one, other| one.label.cmp(&other.label));
+    let always = (!always.is_empty()).then(|| EntryRules::of(None, None, always));
+    always.into_iter().chain(own).collect()
+}
+
+impl EntryRules {
+    fn of(label: Option<String>, condition: Option<String>, kinds: Vec<RegisteredKind<'_>>) -> Self {
+        let mut groups = Grouped::new();
+        for RegisteredKind { gvk, versions, scope, paths, .. } in kinds {
+            groups.entry((&gvk.group, versions.into_iter().collect(), scope)).or_default().extend(paths);
+        }
+        Self { label, condition, rules: groups.into_iter().map(|(key, resources)| rule(key, resources)).collect() }
     }
 }
 
 impl RegisteredKind<'_> {
+    /// Returns the part of the name of an entry that tells the resource. `None`: the name would be too long, or that of another entry.
+    fn label(&self) -> Option<String> {
+        let group = if self.gvk.group.is_empty() { String::new() } else { format!(".{}", self.gvk.group) };
+        Some(format!("{}{group}", self.plural)).filter(|label| label.len() <= LONGEST_LABEL && self.plural != "builtin")
+    }
+
     /// Returns the bytes of rules for this kind alone. Rules that kinds share are smaller.
     fn bytes(&self) -> usize {
         let versions = self.versions.iter().map(|version| version.len() + 3).sum::<usize>();
@@ -164,11 +273,11 @@ mod tests {
         definitions.into_iter().for_each(|definition| builder.apply(definition));
         let catalog = builder.build();
         assert!(catalog.faults().iter().all(|fault| fault.severity() != Severity::Error), "{:#?}", catalog.faults());
-        RegistrationRules::of(&catalog)
+        RegistrationRules::of(&catalog, false)
     }
 
     /// Returns each rule as `group versions resources scope`.
-    fn short(rules: &[Value]) -> Vec<String> {
+    fn short(entries: &[EntryRules]) -> Vec<String> {
         let line = |rule: &Value| {
             assert_eq!(rule["operations"], json!(["CREATE", "UPDATE"]));
             let joined = |field: &str| {
@@ -178,7 +287,11 @@ mod tests {
             let (group, scope) = (joined("apiGroups"), rule["scope"].as_str().unwrap());
             format!("{group} {} {} {scope}", joined("apiVersions"), joined("resources"))
         };
-        rules.iter().map(line).collect()
+        all(entries).map(line).collect()
+    }
+
+    fn all(entries: &[EntryRules]) -> impl Iterator<Item = &Value> {
+        entries.iter().flat_map(|entry| &entry.rules)
     }
 
     #[test]
@@ -214,7 +327,7 @@ mod tests {
             builder.apply(crd("g", kind, "Namespaced", v1));
         }
         let covered = BTreeSet::from([GroupKind::new("g", "Pear"), GroupKind::new("h", "Plum")]);
-        let found = RegistrationRules::without(&covered, &builder.build());
+        let found = RegistrationRules::without(&covered, &builder.build(), false);
         assert_eq!(short(&found.custom), ["g v1,v2 plums Namespaced"]);
         assert_eq!(found.kinds, BTreeSet::from([GroupKind::new("g", "Plum")]));
     }
@@ -245,7 +358,7 @@ mod tests {
         turned.reverse();
         assert_eq!(rules(turned), found);
         assert_eq!(
-            found.custom[3],
+            found.custom[0].rules[3],
             json!({"apiGroups": ["b.example"], "apiVersions": ["v1beta1"], "operations": ["CREATE", "UPDATE"],
                    "resources": ["plums", "plums/status"], "scope": "Namespaced"})
         );
@@ -319,8 +432,8 @@ mod tests {
             crd(&group, "SomeCustomThing", "Namespaced", &[("v1", &["spec", "status"], true)])
         });
         let found = rules(definitions);
-        assert_eq!(found.custom.len(), 2_000);
-        let size = serde_json::to_string(&found.custom).unwrap().len();
+        assert_eq!(found.counts(), [2_000, 0]);
+        let size = all(&found.custom).map(|rule| rule.to_string().len()).sum::<usize>();
         assert!(size < MOST_BYTES, "{size} bytes");
     }
 
@@ -332,10 +445,60 @@ mod tests {
         let greedy = (0..200).map(|number| crd(&format!("a{number:03}.example"), "Greedy", "Namespaced", &many));
         let honest = crd("z.example", "Honest", "Namespaced", &[("v1", &["spec"], true), ("v2", &["spec"], true)]);
         let found = rules(greedy.chain([honest]));
-        let size = serde_json::to_string(&found.custom).unwrap().len();
+        let size = all(&found.custom).map(|rule| rule.to_string().len()).sum::<usize>();
         assert!((MOST_BYTES / 4..MOST_BYTES).contains(&size), "{size} bytes");
         assert!(found.kinds.contains(&GroupKind::new("z.example", "Honest")));
         assert_eq!(found.kinds.len() + found.excluded.len(), 201);
         assert!(found.excluded.iter().all(|(gvk, _)| &*gvk.kind == "Greedy"), "{:?}", found.excluded);
+    }
+
+    /// Returns each entry as `label condition resources`.
+    fn entries_of(definitions: impl IntoIterator<Item = Definition>) -> Vec<String> {
+        let mut builder = Builder::new();
+        definitions.into_iter().for_each(|definition| builder.apply(definition));
+        let found = RegistrationRules::of(&builder.build(), true);
+        let one = |entry: &EntryRules| {
+            let resources: Vec<&str> = entry.rules.iter().map(|rule| rule["resources"][0].as_str().unwrap()).collect();
+            let (label, condition) = (entry.label.as_deref().unwrap_or("-"), entry.condition.as_deref().unwrap_or("-"));
+            let condition = condition.strip_prefix("request.operation == \"CREATE\" || ").unwrap_or(condition);
+            format!("{label}: {condition}: {}", resources.join(","))
+        };
+        found.custom.iter().chain(&found.builtin).map(one).collect()
+    }
+
+    #[test]
+    fn kinds_with_the_same_condition_share_an_entry_and_those_beyond_share_a_coarse_one() {
+        let at_root = |kind: &str, member: &str| {
+            let mut schema =
+                json!({"type": "object", "properties": {"a": {"type": "string"}, member: {"type": "string"}}});
+            schema["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": {"a": "A", member: "B"}}]);
+            let plural = format!("{}s", kind.to_lowercase());
+            let crd = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": format!("{plural}.g")},
+                "spec": {"group": "g", "names": {"kind": kind, "plural": plural}, "scope": "Namespaced",
+                         "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]},
+            });
+            Definition::from_json(&crd.to_string()).unwrap()
+        };
+        let changed = |fields: &[&str]| {
+            let each = fields.iter().map(|field| format!("object.?{field} != oldObject.?{field}"));
+            each.collect::<Vec<_>>().join(" || ")
+        };
+        let found =
+            entries_of([at_root("Fig", "c"), at_root("Apple", "b"), at_root("Pear", "b"), at_root("Builtin", "d")]);
+        assert_eq!(
+            found,
+            [
+                format!("apples.g: {}: apples", changed(&["a", "b"])),
+                format!("builtins.g: {}: builtins", changed(&["a", "d"])),
+                format!("figs.g: {}: figs", changed(&["a", "c"])),
+            ]
+        );
+        let many = (0..MOST_ENTRIES + 3).map(|number| at_root(&format!("Kind{number:02}"), &format!("m{number:02}")));
+        let found = entries_of(many.collect::<Vec<_>>());
+        assert_eq!(found.len(), MOST_ENTRIES + 1);
+        let rest = found.iter().find(|entry| entry.starts_with("others: ")).unwrap();
+        assert_eq!(*rest, format!("others: {}: kind64s", changed(&["a", "m64", "m65", "m66"])));
     }
 }

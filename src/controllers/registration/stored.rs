@@ -18,15 +18,15 @@ pub(crate) const NAME: &str = "kube-unions";
 pub(super) const DECLARATIONS: &str = "declarations.kube-unions.dev";
 pub(super) const DEFINITIONS: &str = "definitions.kube-unions.dev";
 
-/// Names of all possible entries.
-const ENTRIES: [&str; 6] = [
-    "mutate.kube-unions.dev",
-    "mutate.builtin.kube-unions.dev",
-    "validate.kube-unions.dev",
-    "validate.builtin.kube-unions.dev",
-    DECLARATIONS,
-    DEFINITIONS,
-];
+/// The beginnings of the names of entries for objects.
+pub(super) const MUTATE: &str = "mutate";
+pub(super) const VALIDATE: &str = "validate";
+
+/// The second part of the names of entries for built-in types.
+pub(super) const BUILTIN: &str = ".builtin";
+
+/// The end of the names of all entries.
+pub(super) const DOMAIN: &str = ".kube-unions.dev";
 
 /// One of the two configurations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,17 @@ impl ConfigurationKind {
 
 /// Returns true if `name` is a name of our entries.
 pub(super) fn is_ours(name: &str) -> bool {
-    ENTRIES.contains(&name)
+    let is_of = |phase| is_of_class(name, phase, "") || is_of_class(name, phase, BUILTIN);
+    name == DECLARATIONS || name == DEFINITIONS || is_of(MUTATE) || is_of(VALIDATE)
+}
+
+/// Returns true for the name of an entry for objects: those of built-in types, or of custom resources if `class` is empty.
+pub(super) fn is_of_class(name: &str, phase: &str, class: &str) -> bool {
+    let inside = name.strip_prefix(phase).and_then(|rest| rest.strip_suffix(DOMAIN));
+    let of_builtin =
+        |inside: &str| inside.strip_prefix(BUILTIN).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    inside
+        .is_some_and(|inside| (inside.is_empty() || inside.starts_with('.')) && of_builtin(inside) != class.is_empty())
 }
 
 /// Returns the installation, by its Service, that keeps a stored configuration, if it is not that of `service`.

@@ -18,8 +18,8 @@ use super::installation::collection;
 
 const KINDS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
-/// The entries for custom resources.
-const CUSTOM: [&str; 2] = ["mutate.kube-unions.dev", "validate.kube-unions.dev"];
+/// The beginnings of the names of entries for custom resources.
+const CUSTOM: [&str; 2] = ["mutate.", "validate."];
 
 /// Returns the Service, whose port is the balancer's. Its namespace exists.
 const SERVICE: &str = "
@@ -52,7 +52,7 @@ impl Registration {
         let wanted = certificates(authorities.as_bytes());
         KINDS.iter().zip(CUSTOM).all(|(plural, custom)| {
             let entries = self.entries(plural);
-            entries.iter().any(|entry| entry["name"] == custom)
+            entries.iter().any(|entry| entry["name"].as_str().is_some_and(|name| name.starts_with(custom)))
                 && entries.iter().all(|entry| wanted.is_subset(&bundle_of(entry)))
         })
     }

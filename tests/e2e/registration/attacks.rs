@@ -4,14 +4,14 @@
 use serde_json::{Value, json};
 
 use super::{
-    KINDS, SETTLED, applied, both, configurations, delete, deployment_strategy, get, inject, patch_json, rule,
-    versions, wait_for, with_rights,
+    ALL_WRITES, KINDS, SETTLED, applied, both, configurations, delete, deployment_strategy, get, inject, patch_json,
+    rule, versions, wait_for, with_rights,
 };
 use crate::support::cluster::Cluster;
 use crate::support::kind::Kind;
 use fixtures::wait::eventually;
 
-const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];
+const MORE: [&str; 2] = ["--exclude-namespace=left-alone", ALL_WRITES];
 
 const OWNER: &str = "
 apiVersion: rbac.authorization.k8s.io/v1
@@ -168,7 +168,7 @@ fn the_namespace_is_deleted(cluster: &Cluster) {
 #[test]
 fn the_configurations_are_owned_by_the_cluster_role_and_do_not_come_back_without_it() {
     let setup = format!("{}---{OWNER}", with_rights());
-    let more = [MORE[0], "--owner-cluster-role=kube-unions-owner", "--registration-delay=0s"];
+    let more = [MORE[0], MORE[1], "--owner-cluster-role=kube-unions-owner", "--registration-delay=0s"];
     let Some(cluster) = Cluster::registering(&setup, &more) else { return };
     let kubectl = cluster.control_plane.kubectl("attacks");
     let rollouts = Kind::new(&cluster, "rollout");

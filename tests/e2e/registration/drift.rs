@@ -5,13 +5,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{KINDS, SETTLED, both, change, configurations, delete, get, post_bad, rule, say, wait_for, with_rights};
+use super::{
+    ALL_WRITES, KINDS, SETTLED, both, change, configurations, delete, get, post_bad, rule, say, wait_for, with_rights,
+};
 use crate::support::cluster::{Cluster, some_or_all};
 use crate::support::kind::Kind;
 use crate::support::webhook::Webhook;
 use fixtures::wait::eventually;
 
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 7] = [
+    ALL_WRITES,
     "--exclude-namespace=left-alone",
     "--failure-policy=Ignore",
     "--timeout-seconds=7",

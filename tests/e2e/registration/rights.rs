@@ -3,14 +3,16 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{KINDS, RIGHTS, SERVICE, SETTLED, both, configurations, post_bad, rule, say, wait_for};
+use super::{ALL_WRITES, KINDS, RIGHTS, SERVICE, SETTLED, both, configurations, post_bad, rule, say, wait_for};
 use crate::support::cluster::Cluster;
 use crate::support::kind::Kind;
 use fixtures::wait::eventually;
 
 #[test]
 fn without_rights_it_says_so_once_and_serves_on_and_with_them_it_registers() {
-    let Some(mut cluster) = Cluster::registering(SERVICE, &["--exclude-namespace=left-alone"]) else { return };
+    let Some(mut cluster) = Cluster::registering(SERVICE, &["--exclude-namespace=left-alone", ALL_WRITES]) else {
+        return;
+    };
     let kubectl = cluster.control_plane.kubectl("registration");
     let replica = cluster.webhook.replica(&[]).unwrap();
     let rollouts = Kind::new(&cluster, "rollout");

@@ -48,7 +48,8 @@ fn wanted_of(kind: ConfigurationKind, entries: EntryOptions, trust: Trust) -> Wa
     let bundle = if let Trust::Agreed(pem) = &trust { Some(&*pem.to_string().leak()) } else { None };
     let rule = rule(("g", vec!["v1"], "Cluster"), ["things"]);
     let mut intent = Intent::empty(settings, trust, token(1));
-    intent.rules = Arc::new(RegistrationRules { custom: vec![rule], ..RegistrationRules::default() });
+    let custom = vec![EntryRules { label: None, condition: None, rules: vec![rule] }];
+    intent.rules = Arc::new(RegistrationRules { custom, ..RegistrationRules::default() });
     (intent.inspects_declarations, intent.inspects_definitions) = (true, true);
     intent.owner = Some(owner("1"));
     Wanted { kind, intent, bundle }
@@ -381,4 +382,69 @@ fn a_configuration_is_of_another_installation_if_neither_annotation_nor_entries_
     }
     let stranger = json!({"webhooks": [{"name": "of.others.example", "clientConfig": {"service": {"namespace": "a", "name": "b"}}}]});
     assert_eq!(other_installation(&stranger, &service()), None);
+}
+
+/// Conditions of the user and ours stand beside each other, and each class has its timeout.
+#[test]
+fn an_entry_has_its_label_its_condition_and_the_timeout_of_its_class() {
+    let options = EntryOptions {
+        match_conditions: r#"[{"name": "a", "expression": "true"}]"#.parse().unwrap(),
+        ..EntryOptions::default()
+    };
+    let mut wanted = wanted_of(ConfigurationKind::Mutating, options, Trust::Agreed("pem".into()));
+    let entry = |label: Option<&str>, resource: &str| EntryRules {
+        label: label.map(str::to_owned),
+        condition: label.map(|label| format!("object.{label}")),
+        rules: vec![rule(("g", vec!["v1"], "Cluster"), [resource])],
+    };
+    let custom = vec![entry(None, "things"), entry(Some("figs.g"), "figs")];
+    let builtin = vec![entry(Some("pods"), "pods")];
+    wanted.intent.rules = Arc::new(RegistrationRules { custom, builtin, ..RegistrationRules::default() });
+    let object = desired(None, &wanted).unwrap();
+    let short = |entry: &Value| {
+        let conditions = entry["matchConditions"].as_array().unwrap();
+        let conditions = conditions.iter().map(|it| format!("{}: {}", it["name"], it["expression"]));
+        let conditions: Vec<String> = conditions.collect();
+        format!("{} {} {}", entry["name"], entry["timeoutSeconds"], conditions.join(", ").replace('"', ""))
+    };
+    let touches = "touches-a-union.kube-unions.dev";
+    let want = [
+        "\"mutate.kube-unions.dev\" 5 a: true".to_owned(),
+        format!("\"mutate.figs.g.kube-unions.dev\" 5 a: true, {touches}: object.figs.g"),
+        format!("\"mutate.builtin.pods.kube-unions.dev\" 2 a: true, {touches}: object.pods"),
+    ];
+    assert_eq!(entries(&object).iter().map(short).collect::<Vec<_>>(), want);
+    assert!(ours_are_all(&object));
+    // While nobody knows which kinds policies enforce, rules and conditions stay as they are.
+    wanted.intent.keeps_rules = true;
+    assert_eq!(desired(Some(&object), &wanted), None);
+    wanted.intent.rules = Arc::default();
+    let written = desired(Some(&object), &wanted).unwrap();
+    assert_eq!(ours(&written).count(), 0, "there is nothing to send");
+    // A user who waits for built-in types waits as long as for others.
+    wanted.intent.settings.entries.builtin_failure_policy = FailurePolicy::Fail;
+    assert_eq!(wanted.intent.settings.entries.builtin_timeout_seconds(), 5);
+}
+
+/// Returns true if all entries of a configuration have names of ours.
+fn ours_are_all(object: &Value) -> bool {
+    ours(object).count() == entries(object).len()
+}
+
+/// Rows: a name of an entry, and whether it is ours.
+#[test]
+fn a_name_of_ours_has_our_domain_and_begins_with_a_phase() {
+    for (name, want) in [
+        ("mutate.kube-unions.dev", true),
+        ("validate.builtin.kube-unions.dev", true),
+        ("mutate.figs.example.com.kube-unions.dev", true),
+        ("validate.builtin.deployments.apps.kube-unions.dev", true),
+        ("declarations.kube-unions.dev", true),
+        ("mutated.kube-unions.dev", false),
+        ("kube-unions.dev", false),
+        ("audit.kube-unions.dev", false),
+        ("mutate.figs.example.com", false),
+    ] {
+        assert_eq!(is_ours(name), want, "{name}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The ordering rules of the registration: each row is one step of a replica against an API server that the test plays.
 
+use super::super::EntryOptions;
 use super::super::stored::ours;
 use super::*;
 use crate::telemetry::Metrics;
@@ -133,6 +134,8 @@ struct Given {
     is_ready: bool,
     delay: Duration,
     namespace_ends: bool,
+    /// Entries have conditions, and are named after their resources.
+    skips: bool,
     /// The Service of the installation that the stored configurations name.
     installation: &'static str,
     server: FakeServer,
@@ -153,6 +156,7 @@ impl Given {
             is_ready: true,
             delay: Duration::ZERO,
             namespace_ends: false,
+            skips: false,
             installation: "kube-unions/kube-unions",
             server: FakeServer { has_owner: true, ..FakeServer::default() },
         }
@@ -190,7 +194,7 @@ impl Given {
         let registration = Registration {
             registering: self.registering,
             service: "kube-unions/kube-unions".parse().unwrap(),
-            entries: super::super::EntryOptions::default(),
+            entries: EntryOptions { skips_untouched: self.skips, ..EntryOptions::default() },
             owner: Some("kube-unions".to_owned()),
             excluded_namespaces: Vec::new(),
             enforcing: true,
@@ -266,6 +270,18 @@ async fn the_bundle_comes_before_the_policy_and_a_ready_replica_before_both() {
             Given { trust: injected(), ..ready() },
             [Some("mutate Ignore old"), Some("validate Ignore none")],
             [Some("mutate Fail old"), Some("validate Ignore none, definitions Ignore none")],
+        ),
+        (
+            "entries with conditions take the place of one for all kinds",
+            Given { skips: true, ..ready() },
+            OLD,
+            [Some("mutate.things.g Fail new"), Some("validate.things.g Fail new, definitions Ignore new")],
+        ),
+        (
+            "a new entry has the bundle of cert-manager that is there",
+            Given { skips: true, trust: injected(), ..ready() },
+            OLD,
+            [Some("mutate.things.g Fail old"), Some("validate.things.g Fail old, definitions Ignore old")],
         ),
         (
             "a replica that registers bundles alone writes nothing else",
