@@ -19,6 +19,7 @@ use kube_unions_core::near::nearest;
 use kube_unions_core::union::{SelectedMember, Union};
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::union_details;
+use kube_unions_policies::TouchCondition;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use termtree::Tree;
@@ -99,7 +100,9 @@ impl ExplainArgs {
                 let trees: Vec<String> = selected.iter().map(|kind| tree(kind, paint)).collect();
                 trees.join("\n")
             }
-            ReportFormat::Json => json_list::pretty(&selected.iter().map(json_of).collect::<Vec<_>>())?,
+            ReportFormat::Json => {
+                json_list::pretty(&selected.iter().map(|kind| json_of(kind, entries)).collect::<Vec<_>>())?
+            }
         })
     }
 }
@@ -172,8 +175,10 @@ fn leaves(union: &Union) -> Vec<String> {
 }
 
 /// Returns a kind with its unions in JSON.
-fn json_of(SelectedKind { entry, unions }: &SelectedKind<'_>) -> Value {
+fn json_of(SelectedKind { entry, unions }: &SelectedKind<'_>, entries: &[CatalogEntry]) -> Value {
     let GroupVersionKind { group, version, kind } = entry.gvk();
+    let versions = entries.iter().filter(|other| other.gvk().group_kind() == entry.gvk().group_kind());
+    let condition = TouchCondition::of(versions.map(|version| &**version.plan()));
     let union = |union: &&Union| {
         let choices = union.choices().iter().map(|choice| ChoiceItem::of(choice, SelectedMember::is_optional));
         json!({
@@ -193,7 +198,10 @@ fn json_of(SelectedKind { entry, unions }: &SelectedKind<'_>) -> Value {
             "choices": choices.collect::<Vec<_>>(),
         })
     };
-    json!({"group": group, "version": version, "kind": kind, "unions": unions.iter().map(union).collect::<Vec<_>>()})
+    let unions = unions.iter().map(union).collect::<Vec<_>>();
+    // The condition of a write that is sent to the webhook, in CEL; null if every write is.
+    let condition = condition.as_ref().map(TouchCondition::expression);
+    json!({"group": group, "version": version, "kind": kind, "condition": condition, "unions": unions})
 }
 
 /// A kind and its unions that the user asks for, at least one.
