@@ -43,6 +43,7 @@ mod contrib;
 mod corpus;
 mod declarations;
 mod enforcement_by_policies;
+mod errors;
 mod generate;
 mod gitops;
 mod guide;

@@ -23,21 +23,21 @@ pub(super) struct Step {
 }
 
 /// The steps of a page that have not been followed.
-pub(super) struct Page {
-    path: &'static str,
+pub(crate) struct Page {
+    path: String,
     text: String,
     steps: VecDeque<Step>,
 }
 
 impl Page {
-    pub(super) fn open(path: &'static str) -> Self {
+    pub(crate) fn open(path: &str) -> Self {
         let text = read(path);
         let steps = steps(path, &text).into_iter().filter_map(|step| without_exceptions(path, step)).collect();
-        Self { path, text, steps }
+        Self { path: path.to_owned(), text, steps }
     }
 
     /// Follows the rest of the page.
-    pub(super) fn follow(&mut self, shell: &Shell) {
+    pub(crate) fn follow(&mut self, shell: &Shell) {
         while let Some(step) = self.steps.pop_front() {
             shell.follow(&step);
         }
@@ -50,10 +50,26 @@ impl Page {
         }
     }
 
+    /// Follows the page up to the next step that contains `text`, if there is one, or else to the end.
+    pub(crate) fn follow_before(&mut self, text: &str, shell: &Shell) {
+        while self.steps.front().is_some_and(|step| !step.commands.contains(text)) {
+            self.follow_next(shell);
+        }
+    }
+
     /// Follows the next step, which contains `text`.
     pub(super) fn follow_one(&mut self, text: &str, shell: &Shell) {
         assert!(self.next().commands.contains(text), "{text}: the next step is {:?}", self.next());
         self.follow_next(shell);
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns what the page shows as the output of each step that is left.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().filter_map(|step| step.prints.as_deref())
     }
 
     /// Returns the only block of another language that contains `text`.
