@@ -15,3 +15,10 @@ document.getElementById("mdbook-sidebar-toggle")?.setAttribute("role", "button")
 for (const block of document.querySelectorAll(".table-wrapper, .picture, pre > code")) {
   if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
 }
+
+// A search is for all words. A pasted line of a log has names of its own, which no page has: then it is for any of its words.
+const search = elasticlunr.Index.prototype.search;
+elasticlunr.Index.prototype.search = function (words, options) {
+  const found = search.call(this, words, options);
+  return found.length > 0 ? found : search.call(this, words, { ...options, bool: "OR" });
+};

@@ -1,7 +1,7 @@
 // The pages of the book as a reader sees them, in light and dark, on a phone, a tablet and a desk.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, readdir } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -23,6 +23,7 @@ const PAGES = {
   declaring: "guide/declaring.html",
   semantics: "reference/semantics.html",
   questions: "guide/questions.html",
+  error: "errors/recreate.html",
   chart: "reference/chart.html",
   security: "reference/security.html",
 };
@@ -119,14 +120,60 @@ test("the page of questions answers twenty, each in five lines", async () => {
   await page.context().close();
 });
 
+/** Returns the sentences of errors, each with its page: the titles of the summary, and headings below them. */
+async function sentences() {
+  const errors = join(import.meta.dirname, "../../docs/errors");
+  const found = [];
+  for (const name of (await readdir(errors)).filter((name) => name !== "index.md")) {
+    const text = await readFile(join(errors, name), "utf8");
+    for (const [, level = "", , said = ""] of text.matchAll(/^(##?) (`+)(.+)\2$/gm)) {
+      found.push({ said, page: `errors/${name.replace(".md", "")}`, isTitle: level === "#" });
+    }
+  }
+  return found;
+}
+
+/**
+ * Returns the pages that search finds, the best one first.
+ * @param {import("playwright-core").Page} page
+ * @param {string} words
+ */
+async function search(page, words) {
+  await page.locator("#mdbook-searchbar").fill(words);
+  await page.locator("#mdbook-searchbar").press("End");
+  await page.locator("#mdbook-searchresults-header", { hasText: `for '${words}'` }).waitFor();
+  return page.locator("#mdbook-searchresults a").evaluateAll((links) => links.map((link) => link.getAttribute("href") ?? ""));
+}
+
+test("search finds the page of each sentence first, also in a line with other names", async () => {
+  const { page, faults } = await open(PAGES.home);
+  await page.locator("#mdbook-search-toggle").click();
+  const all = await sentences();
+  assert.ok(all.length >= 17, `only ${all.length} sentences`);
+  for (const { said, page: wanted, isTitle } of all) {
+    for (const words of isTitle ? [said, `The Deployment "billing" is invalid: ${said}`] : [said]) {
+      const found = await search(page, words);
+      assert.ok(found[0]?.startsWith(wanted), `${words}: ${found}`);
+    }
+  }
+  assert.deepEqual(faults, []);
+  await page.context().close();
+});
+
+test("search finds pages with all words, and not with any", async () => {
+  const { page } = await open(PAGES.home);
+  await page.locator("#mdbook-search-toggle").click();
+  const [both, one] = [await search(page, "minAvailable maxUnavailable"), await search(page, "maxUnavailable")];
+  assert.ok(both.length > 0 && both.length < one.length, `${both.length} ${one.length}`);
+  assert.deepEqual(both.filter((link) => !one.includes(link)), []);
+  await page.context().close();
+});
+
 test("search finds what a platform team looks for", async () => {
   const { page, faults } = await open(PAGES.home);
   await page.locator("#mdbook-search-toggle").click();
   for (const [term, wanted] of Object.entries(TERMS)) {
-    await page.locator("#mdbook-searchbar").fill(term);
-    await page.locator("#mdbook-searchbar").press("End");
-    await page.locator("#mdbook-searchresults-header", { hasText: `for '${term}'` }).waitFor();
-    const found = await page.locator("#mdbook-searchresults a").evaluateAll((links) => links.map((link) => link.getAttribute("href") ?? ""));
+    const found = await search(page, term);
     assert.ok(found.some((link) => link.startsWith(wanted)), `${term}: ${found}`);
   }
   assert.deepEqual(faults, []);
