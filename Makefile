@@ -99,11 +99,11 @@ reference: ## Write docs/reference, and the answers in sessions of the command l
 ##@ Generated files
 
 .PHONY: manifests
-manifests: build ## Write generated files: the CRD of UnionDeclaration, presets of pod templates, lists of presets, parts of the chart, manifests/webhook, manifests/policies
+manifests: build ## Write generated files: the CRD of UnionDeclaration, presets of pod templates, the document of built-in kinds, lists of presets, parts of the chart, manifests/webhook, manifests/policies
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it custom_resource
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- presets::the_presets_of_pod_templates presets::contributed
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- compile::presets::the_policies_of
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- builtin_kinds::document compile::presets::the_policies_of
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- cli::compile::the_guide chart::
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests
 

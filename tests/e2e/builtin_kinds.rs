@@ -1,5 +1,7 @@
 //! Built-in kinds without any input about them: the verdict of each command that works offline is that of a real API server.
 
+mod document;
+
 use serde_json::{Value, json};
 
 use crate::builtin::Objects;
