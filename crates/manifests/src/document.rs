@@ -160,6 +160,16 @@ impl Document {
         self.is_definition() || self.makes_definitions() || self.is_declaration() || self.is_openapi()
     }
 
+    /// Returns true for a document that is judged as an object: one that describes no kinds, or a CRD that says how its objects are
+    /// converted, which is a union.
+    pub fn is_object(&self) -> bool {
+        let converts = || {
+            let spec = members(&self.text).and_then(|object| members(object.get("spec")?.get()));
+            spec.is_some_and(|spec| spec.contains_key("conversion"))
+        };
+        !self.describes_kinds() || self.is_definition() && converts()
+    }
+
     pub(crate) fn is(&self, group: &str, kind: &str) -> bool {
         let own = self.api_version.as_deref().and_then(|version| version.split_once('/')).map(|(group, _)| group);
         self.kind.as_deref() == Some(kind) && own == Some(group)

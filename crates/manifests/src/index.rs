@@ -51,7 +51,7 @@ pub enum ManifestRole {
     /// The documents that [describe kinds](Document::describes_kinds), and those that [resemble](misspelt::kind_of_declaration)
     /// them.
     Kinds,
-    /// The other documents, and those that resemble them.
+    /// The documents that are [objects](Document::is_object), and those that resemble what describes kinds.
     Objects,
 }
 
@@ -157,12 +157,12 @@ impl ObjectIndex {
         &self.path
     }
 
-    /// Returns the number of documents that describe no kinds.
+    /// Returns the number of documents that are [objects](Document::is_object).
     pub fn objects(&self) -> usize {
         self.objects
     }
 
-    /// Returns the kinds of the documents that describe no kinds.
+    /// Returns the kinds of the documents that are [objects](Document::is_object).
     pub fn object_kinds(&self) -> impl Iterator<Item = &GroupVersionKind> {
         self.kinds.iter()
     }
@@ -208,12 +208,12 @@ impl ObjectIndex {
     }
 
     fn classify(&mut self, extent: &mut Extent, document: &Document) {
-        let describes = document.describes_kinds();
-        self.objects += usize::from(!describes);
-        if !describes && document.kind.is_some() && self.kinds.len() < MOST_KINDS {
+        let (describes, is_object) = (document.describes_kinds(), document.is_object());
+        self.objects += usize::from(is_object);
+        if is_object && document.kind.is_some() && self.kinds.len() < MOST_KINDS {
             self.kinds.insert(document.group_version_kind());
         }
-        extent.has_objects |= !describes;
+        extent.has_objects |= is_object;
         extent.has_kinds |= describes || misspelt::kind_of_declaration(document).is_some();
     }
 

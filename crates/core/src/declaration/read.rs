@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
 
 /// The resources of Kubernetes with a short name, by group. OpenAPI documents do not have these names.
-const SHORT_NAMES: [(&str, &[(&str, &str)]); 10] = [
+const SHORT_NAMES: [(&str, &[(&str, &str)]); 11] = [
     (
         "",
         &[
@@ -31,6 +31,7 @@ const SHORT_NAMES: [(&str, &[(&str, &str)]); 10] = [
             ("services", "svc"),
         ],
     ),
+    ("apiextensions.k8s.io", &[("customresourcedefinitions", "crd"), ("customresourcedefinitions", "crds")]),
     ("apps", &[("daemonsets", "ds"), ("deployments", "deploy"), ("replicasets", "rs"), ("statefulsets", "sts")]),
     ("autoscaling", &[("horizontalpodautoscalers", "hpa")]),
     ("batch", &[("cronjobs", "cj")]),

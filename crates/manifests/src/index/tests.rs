@@ -33,14 +33,16 @@ fn same(path: &str, text: &str) -> usize {
         (whole, index) => panic!("{whole:?} as a whole, and {index:?} in parts"),
     };
     let documents = whole.documents();
-    for (role, describes) in [(ManifestRole::Kinds, true), (ManifestRole::Objects, false)] {
+    let is_wanted: [(_, fn(&Document) -> bool); 2] =
+        [(ManifestRole::Kinds, Document::describes_kinds), (ManifestRole::Objects, Document::is_object)];
+    for (role, is_wanted) in is_wanted {
         let read = index.documents(Cursor::new(text.to_owned()), role).map(Result::unwrap);
-        let read: Vec<_> = read.filter(|document| document.describes_kinds() == describes).collect();
-        let wanted = documents.iter().filter(|document| document.describes_kinds() == describes);
+        let read: Vec<_> = read.filter(|document| is_wanted(document)).collect();
+        let wanted = documents.iter().filter(|document| is_wanted(document));
         let (read, wanted): (Vec<_>, Vec<_>) = (read.iter().map(shown).collect(), wanted.map(shown).collect());
         assert_eq!(read, wanted, "{text}");
     }
-    assert_eq!(index.objects(), documents.iter().filter(|document| !document.describes_kinds()).count(), "{text}");
+    assert_eq!(index.objects(), documents.iter().filter(|document| document.is_object()).count(), "{text}");
     index.lists.len()
 }
 

@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let mut unknown = UnknownUnions::new(&assembly);
     for document in files.documents(ManifestRole::Objects) {
         let document = match document {
-            Ok(document) if document.describes_kinds() => continue,
+            Ok(document) if !document.is_object() => continue,
             Ok(document) => document,
             Err(problem) => {
                 auditor.problem(problem, Some(&progress));

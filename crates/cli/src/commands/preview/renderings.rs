@@ -157,8 +157,8 @@ impl<'d> Renderings<'d> {
     /// second of two, are problems.
     fn index(&mut self, documents: &'d [Document], otherwise: &'d str) -> Documents<'d> {
         let mut found = Documents::new();
-        // An XRD or a ResourceGraphDefinition is an object, too.
-        for document in documents.iter().filter(|it| !it.describes_kinds() || it.makes_definitions()) {
+        // A CRD, an XRD or a ResourceGraphDefinition is an object, too.
+        for document in documents.iter().filter(|it| !it.is_declaration() && !it.is_openapi()) {
             let problem = |message: String| Problem::of_document(document, "", message).to_string();
             let (Some(kind), Some(name), true) = (&document.kind, &document.name, document.api_version.is_some())
             else {
