@@ -1,5 +1,6 @@
-//! The defaults of built-in kinds that no schema has.
+//! The defaults of built-in kinds that no schema has, and the fields that an API server clears itself.
 
+use kube_unions_core::field_path;
 use kube_unions_core::names::GroupKind;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -19,6 +20,16 @@ struct DefaultsOfKinds {
     /// Each kind as `Kind.group`, and the path of the part.
     kinds: BTreeMap<String, String>,
     defaults: Vec<DefaultRule>,
+    cleared: Option<ClearedFields>,
+}
+
+/// The fields that an update clears if it changes another field and not them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClearedFields {
+    by: String,
+    /// Each field, and the values of the other one with which it stays.
+    kept: BTreeMap<String, Vec<String>>,
 }
 
 /// The fields that objects at a place get if they lack them.
@@ -44,11 +55,39 @@ impl BuiltInDefaults {
 
     /// Adds the defaults of a kind to an object.
     pub fn add(&self, kind: &GroupKind, object: &mut Value) {
-        let kind = kind.to_string();
-        for DefaultsOfKinds { kinds, defaults } in &self.0 {
-            let Some(base) = kinds.get(&kind) else { continue };
+        for (base, DefaultsOfKinds { defaults, .. }) in self.of(kind) {
             for rule in defaults {
                 at(object, base, &mut |part| at(part, &rule.at, &mut |object| rule.add(object)));
+            }
+        }
+    }
+
+    /// Removes from the new object of an update what the API server clears itself.
+    pub fn clear(&self, kind: &GroupKind, old: &Value, new: &mut Value) {
+        for (base, DefaultsOfKinds { cleared, .. }) in self.of(kind) {
+            let pointer = field_path::pointer(base.split('.'));
+            if let (Some(cleared), Some(old), Some(new)) = (cleared, old.pointer(&pointer), new.pointer_mut(&pointer)) {
+                cleared.clear(old, new);
+            }
+        }
+    }
+
+    /// Returns what the table has for a kind, each with the path of the part.
+    fn of(&self, kind: &GroupKind) -> impl Iterator<Item = (&str, &DefaultsOfKinds)> {
+        let kind = kind.to_string();
+        self.0.iter().filter_map(move |of_kinds| Some((of_kinds.kinds.get(&kind)?.as_str(), of_kinds)))
+    }
+}
+
+impl ClearedFields {
+    fn clear(&self, old: &Value, new: &mut Value) {
+        let value = |object: &Value| object.get(&self.by).and_then(Value::as_str).map(str::to_owned);
+        let (before, after) = (value(old), value(new));
+        let Some(fields) = new.as_object_mut() else { return };
+        for (name, kept) in &self.kept {
+            let keeps = |value: &Option<String>| value.as_ref().is_some_and(|value| kept.contains(value));
+            if keeps(&before) && !keeps(&after) && fields.get(name) == old.get(name) {
+                fields.shift_remove(name);
             }
         }
     }
@@ -98,6 +137,30 @@ fn at(value: &mut Value, path: &str, act: &mut dyn FnMut(&mut Value)) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn an_update_clears_what_the_new_value_does_not_keep_unless_it_changes_that_too() {
+        let table = BuiltInDefaults::read().unwrap();
+        let service = |fields: Value| json!({"spec": fields});
+        let balanced =
+            json!({"type": "LoadBalancer", "loadBalancerClass": "a/b", "loadBalancerSourceRanges": ["10.0.0.0/8"]});
+        for (given, want) in [
+            (json!({"type": "ClusterIP", "loadBalancerClass": "a/b"}), json!({"type": "ClusterIP"})),
+            (
+                json!({"type": "ClusterIP", "loadBalancerClass": "a/c"}),
+                json!({"type": "ClusterIP", "loadBalancerClass": "a/c"}),
+            ),
+            (balanced.clone(), balanced.clone()),
+            (
+                json!({"type": "NodePort", "loadBalancerClass": "a/b", "loadBalancerSourceRanges": ["10.0.0.0/8"]}),
+                json!({"type": "NodePort", "loadBalancerSourceRanges": ["10.0.0.0/8"]}),
+            ),
+        ] {
+            let mut new = service(given);
+            table.clear(&GroupKind::new("", "Service"), &service(balanced.clone()), &mut new);
+            assert_eq!(new, service(want));
+        }
+    }
 
     #[test]
     fn defaults_are_added_where_their_object_is_and_nothing_else_is_set() {
