@@ -180,6 +180,8 @@ editor: build ## Check that yaml-language-server names the right field of a unio
 	  node tests/editor/check.mjs $(TARGET)/editor/samples.kube-unions.dev/rollout_v1.json manifests/samples/rollout/rejected-$$name; \
 	done
 	tests/editor/kubeconform.sh $(TARGET)/editor
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_KUBECONFORM=$(TARGET)/editor/kubeconform $(CARGO) test --locked --all-features --test e2e -- builtin_kinds::schemas
 
 .PHONY: shells
 shells: ## Install the shells whose completion is tested: zsh, fish and elvish (needs Debian or Ubuntu, and root)

@@ -23,6 +23,15 @@ site: site/node_modules/.package-lock.json ## Build the guide as a book and the 
 	echo "site/engine/engine_bg.wasm: $$(wc -c <site/engine/engine_bg.wasm) bytes, $$size compressed"; \
 	[ "$$size" -le $(LARGEST_ENGINE) ] || { echo "the engine is larger than $(LARGEST_ENGINE) bytes" >&2; exit 1; }
 
+# The version of Kubernetes of the built-in kinds.
+SCHEMAS = $(shell sed -n 's/^  "version": "\(v.*\)"$$/\1/p' crates/cli/src/input/builtin/kinds.json)
+
+.PHONY: site-schemas
+site-schemas: build ## Write the JSON schemas of built-in kinds with unions as kubeconform looks for them, target/site/schemas
+	for version in $(SCHEMAS) master; do \
+	  $(KUBE_UNIONS_BIN) compile --to json-schema --built-in --output-dir $(SITE)/schemas/$$version-standalone; \
+	done
+
 site/node_modules/.package-lock.json: site/package-lock.json
 	cd site && npm ci
 	@touch $@

@@ -1,6 +1,7 @@
 //! Built-in kinds without any input about them: the verdict of each command that works offline is that of a real API server.
 
 mod document;
+mod schemas;
 
 use serde_json::{Value, json};
 

@@ -83,6 +83,9 @@ pub(crate) struct CompileArgs {
     /// Write the JSON schema of this kind only, named as in kubectl; built-in kinds need neither --from nor a cluster; repeat for several
     #[arg(long, num_args = 1, value_name = "KIND")]
     pub(super) kind: Vec<String>,
+    /// Write the JSON schemas of all built-in kinds with unions, and need neither --from nor a cluster
+    #[arg(long, conflicts_with = "kind")]
+    pub(super) built_in: bool,
     /// Compile for this version of Kubernetes [default: the version of the cluster; 1.36 if none is asked]
     #[arg(long, value_name = "VERSION")]
     pub(super) kubernetes_version: Option<KubernetesVersion>,
@@ -146,9 +149,14 @@ fn one_of<T: Clone + Send + Sync + 'static>(
 }
 
 impl CompileArgs {
+    /// Returns true if the command needs the built-in kinds.
+    pub(super) fn is_about_built_in(&self) -> bool {
+        self.built_in || !self.kind.is_empty()
+    }
+
     /// Returns true if the command reads the unions or the policies of a cluster.
     pub(super) fn needs_cluster(&self) -> bool {
-        (self.sources.from.is_empty() && self.kind.is_empty())
+        (self.sources.from.is_empty() && !self.is_about_built_in())
             || (self.check == Some(None) && matches!(self.to.writes(), Writes::Policies { .. }))
     }
 
@@ -260,7 +268,13 @@ struct FormFlag {
     reason: &'static str,
 }
 
-const FLAGS: [FormFlag; 10] = [
+const FLAGS: [FormFlag; 11] = [
+    FormFlag {
+        name: "--built-in",
+        is_given: |arguments| arguments.built_in,
+        fits: |writes| writes == Writes::JsonSchemas,
+        reason: "the presets have the policies of built-in kinds",
+    },
     FormFlag {
         name: "--kind",
         is_given: |arguments| !arguments.kind.is_empty(),

@@ -39,7 +39,7 @@ impl CompileSource {
             arguments.cluster.refuse_beside_files()?;
         }
         // Unreadable files are reported before a cluster is asked.
-        let offline = if arguments.sources.from.is_empty() && arguments.kind.is_empty() {
+        let offline = if arguments.sources.from.is_empty() && !arguments.is_about_built_in() {
             None
         } else {
             Some(Self::of_files(arguments)?)
@@ -61,15 +61,15 @@ impl CompileSource {
         manifest::fail_on(&manifests.problems)?;
         let documents = manifests.documents().collect();
         let published = arguments.sources.builtin_unions;
-        let documents = if arguments.kind.is_empty() {
-            documents
-        } else {
+        let documents = if arguments.is_about_built_in() {
             BuiltInKinds::read()?.in_schemas(documents, AddedUnions { published, presets: arguments.presets })
+        } else {
+            documents
         };
         let assembly = kinds::assemble(documents, published);
         manifest::fail_on(&assembly.problems)?;
         let missing = assembly.missing(&arguments.sources.from);
-        if let Some(missing) = missing.filter(|_| arguments.kind.is_empty()) {
+        if let Some(missing) = missing.filter(|_| !arguments.is_about_built_in()) {
             bail!(missing);
         }
         let paint = Paint::of(&std::io::stderr());
