@@ -36,7 +36,7 @@ impl UnionFields {
         if self.empty_is_unset.contains(member) { Content::NotEmpty } else { Content::Any }
     }
 
-    pub(crate) fn fields(&self) -> impl Iterator<Item = &str> + Clone {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
         self.discriminator.iter().chain(&self.members).map(String::as_str)
     }
 

@@ -156,9 +156,9 @@ impl Proposals {
             None if candidate.object.odd => "a field on the path has a name that a path cannot have".to_owned(),
             None if union.members.iter().any(|member| odd(member)) => "a member has a name with a dot".to_owned(),
             None => {
-                let fields = union.discriminator.iter().chain(&union.members).map(String::as_str);
+                let fields: Vec<&str> = union.discriminator.iter().chain(&union.members).map(String::as_str).collect();
                 let object = &candidate.object;
-                let rules = ComparingRule::find(object.schema, &object.place, fields, candidate.env);
+                let rules = ComparingRule::find(object.schema, &object.place, &fields, candidate.env);
                 let immutable = rules.iter().any(|rule| rule.restricts);
                 return self.unions.push(ProposedUnion { immutable, ..union });
             }

@@ -36,7 +36,7 @@ impl RefusedTransition {
         let schema = &*with_names(schema);
         with_stack(|| {
             let env = CelEnv::new();
-            let rules = ComparingRule::find(schema, place, union.fields(), &env);
+            let rules = ComparingRule::find(schema, place, &union.fields().collect::<Vec<_>>(), &env);
             rules.iter().filter_map(|rule| rule.judge(updates, &env)).collect()
         })
         .unwrap_or_else(|| {
@@ -61,12 +61,7 @@ pub(crate) struct ComparingRule<'s> {
 
 impl<'s> ComparingRule<'s> {
     /// Finds the rules of the objects on the way to a union, of the union's object and of the union's fields.
-    pub(crate) fn find<'n>(
-        schema: &'s Value,
-        place: &Place,
-        fields: impl Iterator<Item = &'n str> + Clone,
-        env: &CelEnv,
-    ) -> Vec<Self> {
+    pub(crate) fn find(schema: &'s Value, place: &Place, fields: &[&str], env: &CelEnv) -> Vec<Self> {
         let mut found = Vec::new();
         let mut node = SchemaNode(schema);
         let mut way: &[PlaceStep] = place.steps();
@@ -77,14 +72,12 @@ impl<'s> ComparingRule<'s> {
                 let steps = path.iter().zip(way).take_while(|(name, step)| is_at(name, step)).count();
                 match path.get(steps..).unwrap_or_default() {
                     [] => Some(0),
-                    [field, rest @ ..] => {
-                        (steps == way.len() && fields.clone().any(|name| name == field)).then_some(rest.len())
-                    }
+                    [field, rest @ ..] => (steps == way.len() && fields.contains(&&**field)).then_some(rest.len()),
                 }
             };
             found.extend(Self::of_node(node, None, level, behind, env));
             let Some((step, rest)) = way.split_first() else {
-                let nodes = node.properties().filter(|(name, _)| fields.clone().any(|field| field == *name));
+                let nodes = node.properties().filter(|(name, _)| fields.contains(name));
                 let whole = |path: &[String]| path.is_empty().then_some(0);
                 found.extend(nodes.flat_map(|(name, below)| Self::of_node(below, Some(name), level, whole, env)));
                 break;

@@ -55,8 +55,8 @@ fn are_same(keys: &[ItemKey<'_>], one: &Value, other: &Value) -> bool {
 }
 
 fn merge_items(keys: &[ItemKey<'_>], sides: [Option<&mut Value>; 3]) -> bool {
-    let [mut old, mut new, mut live] = sides.map(|side| side.and_then(Value::as_array_mut));
-    let Some(items) = new.as_deref_mut() else { return false };
+    let [mut old, new, mut live] = sides.map(|side| side.and_then(Value::as_array_mut));
+    let Some(items) = new else { return false };
     let mut is_merged = false;
     let mut position = 0;
     while let Some(item) = items.get(position).cloned() {

@@ -26,7 +26,7 @@ struct WayUpdates<'v> {
     updates: Vec<ObjectUpdate<'v>>,
 }
 
-impl<'v> WayUpdates<'v> {
+impl WayUpdates<'_> {
     /// Follows the steps of a place to each union of the new object, as far as the old one has the same objects.
     fn follow(self, steps: &[UnionStep<'_>], found: &mut Vec<Self>) {
         let below = match (steps.split_first(), self.updates.last()) {

@@ -77,7 +77,9 @@ pub(super) fn print(all: &[VersionProposals<'_>]) -> String {
 /// Returns the declarations of the unions that validations enforce.
 pub(super) fn enforced(all: &[VersionProposals<'_>]) -> String {
     let mut text = String::new();
-    all.iter().for_each(|found| found.declare_enforced(&mut text));
+    for found in all {
+        found.declare_enforced(&mut text);
+    }
     text
 }
 
