@@ -227,6 +227,12 @@ fn items_with_the_same_keys_are_merged_as_predicted() {
         let answer = objects.kubectl.apply(&new.to_string());
         assert_eq!(predicted.code, Some(i32::from(!answer.succeeded())), "{new}: {predicted:?} {answer:?}");
         refused += usize::from(!answer.succeeded());
+        let predicted = kube_unions(&["preview", "--new", new_file.to_str().unwrap(), "--as", "ssa"], "");
+        let answer = objects.kubectl.run_with(
+            &["apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", "-"],
+            &new.to_string().replace("duplicates-", "created-"),
+        );
+        assert_eq!(predicted.code, Some(i32::from(!answer.succeeded())), "{new}: {predicted:?} {answer:?}");
     }
     say(&format!("{} pairs of renderings with duplicates, refused: {refused}", rows.len()));
     assert!((1..rows.len()).contains(&refused), "{refused}");

@@ -654,7 +654,9 @@ fn items_with_the_same_keys_are_merged_as_a_client_merges_them() {
         ("two new ones", json!([other]), json!([other, from, value("a")]), true),
     ];
     for (what, old, new, is_refused) in rows {
-        let folder = Folder::new(&[("old.yaml", &*deployment(old)), ("new.yaml", &deployment(new))]);
+        let names: Vec<&Value> = new.as_array().unwrap().iter().map(|it| &it["name"]).collect();
+        let (items, is_twice) = (names.len(), names.iter().filter(|name| ***name == "A").count() == 2);
+        let folder = Folder::new(&[("old.yaml", &*deployment(old.clone())), ("new.yaml", &deployment(new.clone()))]);
         for way in ["csa", "helm", "merge", "replace"] {
             let run = folder.run(&["preview", "--old", "old.yaml", "--new", "new.yaml", "--as", way, "-o", "json"]);
             let is_refused = is_refused && ["csa", "helm"].contains(&way);
@@ -671,9 +673,19 @@ fn items_with_the_same_keys_are_merged_as_a_client_merges_them() {
                 assert!(finding.get("leftBehind").is_none(), "{what}: {finding}");
             }
         }
-        // A create is not merged.
-        let run = folder.run(&["preview", "--new", "new.yaml", "--as", "csa"]);
-        assert_eq!(run.code, 0, "{what}: {run:?}");
+        // A create is not merged. A server-side apply never has them.
+        for (way, old) in [("csa", &[][..]), ("ssa", &[]), ("ssa", &["--old", "old.yaml"])] {
+            let run = folder.run(&[&["preview", "--new", "new.yaml", "--as", way, "-o", "json"], old].concat());
+            let found =
+                run.json()["findings"].as_array().unwrap().first().map_or(Value::Null, |it| it["field"].clone());
+            let twice = format!("spec.template.spec.containers[0].env[{}]", items - 1);
+            let is_refused = way == "ssa" && is_twice;
+            assert_eq!(
+                (run.code, found),
+                (i32::from(is_refused), if is_refused { json!(twice) } else { Value::Null }),
+                "{what}, {way}: {run:?}"
+            );
+        }
     }
 }
 

@@ -25,6 +25,7 @@ mod trial;
 pub(super) use self::apply_way::ApplyWay;
 pub(super) use self::invalid_union::InvalidUnion;
 pub(super) use self::kind_rules::{ApiServerAnswer, Kinds, PreviewedKind};
+use self::nulls::OLD_EMPTY;
 use self::prediction::PredictedFault;
 use self::renderings::Renderings;
 use self::trial::{ObjectRenderings, PreviewTrial};
@@ -43,10 +44,6 @@ use kube_unions_manifests::counts::count;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-
-/// What differs between API servers where a server-side apply empties an object or a list: those without a later change of
-/// `structured-merge-diff` leave it empty, so that it is set.
-const OLD_EMPTY: &str = "an API server of Kubernetes 1.36.0 to 1.36.2 leaves `{}` or `[]` there instead";
 
 /// Arguments of `preview`.
 #[derive(Debug, Args)]
@@ -132,7 +129,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     for (entry, documents) in pairs {
         let manager = arguments.field_manager.as_deref();
         let trial = kinds.kind(entry).and_then(|kind| PreviewTrial::new(kind, arguments.way, manager, documents));
-        match trial.and_then(|trial| Ok((trial.predict()?, trial.nulled()?, trial.lacks_managers()))) {
+        match trial.and_then(|trial| Ok((trial.predict()?, trial.nulled(), trial.lacks_managers()))) {
             Ok((unions, nulled, lacks_managers)) => {
                 without_managers += usize::from(lacks_managers);
                 let message = |field: &FieldPath| format!("{field} becomes null; {OLD_EMPTY}");

@@ -1,15 +1,16 @@
 //! Predicts what becomes of one object: the unions that are invalid afterwards, and the nulls for which it is refused.
 
-use super::OLD_EMPTY;
 use super::invalid_union::InvalidUnion;
 use super::kind_rules::ApiServerAnswer;
 use super::left_behind::LeftBehind;
+use super::nulls::OLD_EMPTY;
 use super::remedies::Remedy;
 use super::server_words::server_words;
 use super::trial::{AttemptedApply, PreviewTrial, RefusedNulls, WithKubeUnions};
-use crate::input::manifest::Document;
+use crate::input::manifest::{Document, applied};
 use kube_unions_core::admission::ReviewOutcome;
 use kube_unions_core::field_path::FieldPath;
+use kube_unions_manifests::request::edits_below;
 
 /// The note about items with the same keys.
 const MERGED: &str =
@@ -42,6 +43,9 @@ pub(super) struct PredictedFault<'d> {
 impl<'t, 'd> PreviewTrial<'t, 'd> {
     /// Returns the unions that are invalid after the apply. If the schema refuses nulls, the API server judges nothing else.
     pub(super) fn predict(&self) -> anyhow::Result<Vec<PredictedFault<'d>>> {
+        if let Some(path) = self.duplicate() {
+            return Ok(vec![self.refused_duplicate(&path)]);
+        }
         let after = match self.applied(&self.new.written)? {
             AttemptedApply::Complete(after) => after,
             AttemptedApply::Refused(nulls) => return self.refused_nulls(&nulls),
@@ -64,7 +68,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         let before = self.live.as_ref().map_or(Ok(Vec::new()), |live| self.invalid(live))?;
         let review = self.review(&after)?;
         // A switch that kube-unions completes may be one that a rule refuses.
-        let still_refused = self.refused_transitions(&self.normalized(&review, &after));
+        let still_refused = self.refused_transitions(&applied(after.clone(), &edits_below(&[], &review)));
         let is_denied = review.outcome() == ReviewOutcome::Denied;
         let of_rules = if is_denied || still_refused.iter().any(|change| change.undecided.is_none()) {
             WithKubeUnions::Refused
@@ -76,7 +80,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             let left_behind = self.left_behind(invalid, &after);
             let with_kube_unions = match self.with_kube_unions(&review, &after, invalid) {
                 WithKubeUnions::Mended => of_rules,
-                otherwise => otherwise,
+                otherwise @ (WithKubeUnions::Refused | WithKubeUnions::Stored) => otherwise,
             };
             let is_mended = with_kube_unions == WithKubeUnions::Mended && still_refused.is_empty() && !is_merged;
             let words = server_words(invalid).map(|words| format!("the API server says: {words}"));
@@ -113,6 +117,24 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             remedies: remedies.clone(),
         }));
         Ok(faults)
+    }
+
+    /// Returns the refusal of a server-side apply whose manifest has two items with the same keys.
+    fn refused_duplicate(&self, path: &FieldPath) -> PredictedFault<'d> {
+        PredictedFault {
+            document: self.documents.new,
+            pointer: path.to_pointer(),
+            field: path.to_string(),
+            violation: "duplicate entries: an earlier item of the list has the same keys".to_owned(),
+            enforcement: ApiServerAnswer::Refused,
+            left_behind: Vec::new(),
+            note: None,
+            is_proposed: false,
+            creates: self.creates(),
+            already: false,
+            with_kube_unions: WithKubeUnions::Refused,
+            remedies: Vec::new(),
+        }
     }
 
     fn refused_nulls(&self, nulls: &RefusedNulls) -> anyhow::Result<Vec<PredictedFault<'d>>> {

@@ -19,7 +19,11 @@ use strategic_merge_patch::FieldManager;
 
 /// The rules of findings.
 const RULES: [SarifRule; 5] = [
-    ("union-refused", Severity::Error, "The API server refuses the apply, because a union is invalid afterwards."),
+    (
+        "union-refused",
+        Severity::Error,
+        "The API server refuses the apply, because a union is invalid afterwards, or items have the same keys.",
+    ),
     ("union-stored-invalid", Severity::Error, "The apply stores an invalid union, and nothing refuses it."),
     (
         "union-undecided",

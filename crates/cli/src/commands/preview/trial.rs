@@ -7,15 +7,15 @@ use super::kind_rules::{ApiServerAnswer, PreviewedKind};
 use super::nulls::{nulled, removed_nulls};
 use super::rendered_object::Rendering;
 use super::transitions::RefusedChange;
-use crate::input::manifest::{Document, applied};
+use crate::input::manifest::Document;
 use anyhow::Context;
 use kube_unions_core::admission::{ApplyMethod, Review};
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::{LetThrough, Violation};
-use kube_unions_manifests::request::{AppliedManifest, edits_below};
+use kube_unions_manifests::request::AppliedManifest;
 use serde::Serialize;
 use serde_json::Value;
-use strategic_merge_patch::{ApplyEngines, ApplySides};
+use strategic_merge_patch::{ApplyEngines, ApplyError, ApplySides, ServerSideError, TypeFault};
 
 /// The documents of one object.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +95,13 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         let live = match (documents.live, &old) {
             (Some(live), _) => Some(kind.completed(kind.read(live)?)?),
             (None, Some(old)) if client.is_some() => {
-                Some(kind.engines().first_applied(&old.written, old.completed.clone(), applier)?)
+                let first = kind.engines().first_applied(&old.written, old.completed.clone(), applier);
+                // No server-side apply has stored duplicates, so somebody else has.
+                Some(if first.as_ref().is_err_and(|error| duplicate(error).is_some()) {
+                    old.completed.clone()
+                } else {
+                    first?
+                })
             }
             (None, old) => old.as_ref().map(|old| old.completed.clone()),
         };
@@ -213,18 +219,16 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     /// Returns the answer of kube-unions to the apply.
     pub(super) fn review(&self, after: &Value) -> anyhow::Result<Review> {
         let text = self.new.written.to_string();
-        let manifest = match self.way {
-            ApplyWay::Csa => Some(AppliedManifest::Given(&text, ApplyMethod::ClientSide)),
-            way if way.server_side().is_none() => None,
-            _ if self.creates() => Some(AppliedManifest::Given(&text, ApplyMethod::ServerSide)),
-            _ => Some(AppliedManifest::ManagedBy(&self.manager)),
+        let manifest = if self.way == ApplyWay::Csa {
+            Some(AppliedManifest::Given(&text, ApplyMethod::ClientSide))
+        } else if self.way.server_side().is_none() {
+            None
+        } else if self.creates() {
+            Some(AppliedManifest::Given(&text, ApplyMethod::ServerSide))
+        } else {
+            Some(AppliedManifest::ManagedBy(&self.manager))
         };
         self.kind.review(self.documents.new, self.live.as_ref(), after, manifest)
-    }
-
-    /// Returns the object that the API server stores after kube-unions has changed it.
-    pub(super) fn normalized(&self, review: &Review, after: &Value) -> Value {
-        applied(after.clone(), &edits_below(&[], review))
     }
 
     /// Returns the changes of unions from the live object that rules of the CRD refuse, or perhaps refuse.
@@ -233,10 +237,18 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     }
 
     /// Returns the objects and lists of the live object that a server-side apply makes null, because the schema lets it.
-    pub(super) fn nulled(&self) -> anyhow::Result<Vec<FieldPath>> {
-        let (Some(live), Some(_)) = (&self.live, self.way.server_side()) else { return Ok(Vec::new()) };
-        let after = self.applied(&self.new.written)?.complete();
-        Ok(after.map_or_else(Vec::new, |after| nulled(live, &after)))
+    pub(super) fn nulled(&self) -> Vec<FieldPath> {
+        let (Some(live), Some(_)) = (&self.live, self.way.server_side()) else { return Vec::new() };
+        // A failure is told by the prediction.
+        let after = self.applied(&self.new.written).ok().and_then(AttemptedApply::complete);
+        after.map_or_else(Vec::new, |after| nulled(live, &after))
+    }
+
+    /// Returns the item for which a server-side apply of the new rendering is refused, because an earlier one has the same keys.
+    pub(super) fn duplicate(&self) -> Option<FieldPath> {
+        let client = self.way.server_side()?;
+        let first = self.kind.engines().first_applied(&self.new.written, Value::Null, client.manager);
+        first.err().as_ref().and_then(duplicate).cloned()
     }
 
     /// Returns true if the apply needs the field managers of the live object, and the document has none.
@@ -278,4 +290,12 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
 /// nothing is removed.
 fn sides<'s>(old: Option<&'s Rendering>, new: &'s Value, live: &'s Value) -> ApplySides<'s> {
     ApplySides { old: old.map_or(new, |old| &old.written), new, live }
+}
+
+/// Returns the path of the second of two items with the same keys, if an apply fails for them.
+fn duplicate(error: &ServerSideError) -> Option<&FieldPath> {
+    match error {
+        ServerSideError::Apply(ApplyError::Type { path, fault: TypeFault::Duplicate(_), .. }) => Some(path),
+        ServerSideError::Apply(_) | ServerSideError::Managers(_) | ServerSideError::NoEngine => None,
+    }
 }
