@@ -23,22 +23,31 @@ pub(crate) const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../man
 pub(crate) const POLICIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../manifests/policies");
 
 /// The kinds that presets are about, by version.
-pub(crate) const WITH_PRESETS: [(&str, &[&str]); 6] = [
-    ("v1", &["PersistentVolume", "Pod", "PodTemplate", "ReplicationController"]),
+pub(crate) const WITH_PRESETS: [(&str, &[&str]); 7] = [
+    ("v1", &["PersistentVolume", "Pod", "PodTemplate", "ReplicationController", "Service"]),
     ("apps/v1", &["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
     ("autoscaling/v1", &["HorizontalPodAutoscaler"]),
     ("autoscaling/v2", &["HorizontalPodAutoscaler"]),
     ("batch/v1", &["CronJob", "Job"]),
-    ("networking.k8s.io/v1", &["Ingress"]),
+    ("networking.k8s.io/v1", &["Ingress", "NetworkPolicy"]),
+    ("policy/v1", &["PodDisruptionBudget"]),
 ];
 
 /// Other kinds of the corpus.
-const WITHOUT_PRESETS: [(&str, &[&str]); 5] = [
-    ("v1", &["ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount"]),
+const WITHOUT_PRESETS: [(&str, &[&str]); 3] = [
+    ("v1", &["ConfigMap", "PersistentVolumeClaim", "Secret", "ServiceAccount"]),
     ("coordination.k8s.io/v1", &["Lease"]),
-    ("networking.k8s.io/v1", &["NetworkPolicy"]),
-    ("policy/v1", &["PodDisruptionBudget"]),
     ("rbac.authorization.k8s.io/v1", &["Role"]),
+];
+
+/// The kinds of tests that have no namespace.
+const CLUSTER_WIDE: [&str; 6] = [
+    "CustomResourceDefinition",
+    "FlowSchema",
+    "MutatingWebhookConfiguration",
+    "PersistentVolume",
+    "PriorityLevelConfiguration",
+    "ValidatingWebhookConfiguration",
 ];
 
 /// Objects of the kinds above on an API server.
@@ -229,7 +238,7 @@ pub(crate) fn collection(object: &Value) -> String {
     let ApiResource { group, api_version, plural, .. } =
         ApiResource::from_gvk(&kind_of(text("apiVersion"), text("kind")));
     let root = if group.is_empty() { "/api" } else { "/apis" };
-    let namespace = if text("kind") == "PersistentVolume" { "" } else { "/namespaces/default" };
+    let namespace = if CLUSTER_WIDE.contains(&text("kind")) { "" } else { "/namespaces/default" };
     format!("{root}/{api_version}{namespace}/{plural}")
 }
 

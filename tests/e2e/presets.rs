@@ -71,6 +71,8 @@ fn notes() -> Vec<String> {
         "HorizontalPodAutoscaler.autoscaling spec.metrics[*].type",
         "Ingress.networking.k8s.io spec.rules[*].http.paths[*].backend",
         "Ingress.networking.k8s.io spec.rules[*].http.paths[*].backend.service.port",
+        "NetworkPolicy.networking.k8s.io spec.egress[*].to[*]",
+        "NetworkPolicy.networking.k8s.io spec.ingress[*].from[*]",
     ]
     .map(str::to_owned)
     .to_vec();

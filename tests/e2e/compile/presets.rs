@@ -13,20 +13,22 @@ use crate::support::version::{Feature, lacks};
 use crate::support::webhook::{binary, run_program};
 
 /// The groups and versions of the kinds that presets are about, as paths.
-pub(super) const DOCUMENTS: [&str; 5] =
-    ["api/v1", "apis/apps/v1", "apis/autoscaling/v2", "apis/batch/v1", "apis/networking.k8s.io/v1"];
+pub(super) const DOCUMENTS: [&str; 6] =
+    ["api/v1", "apis/apps/v1", "apis/autoscaling/v2", "apis/batch/v1", "apis/networking.k8s.io/v1", "apis/policy/v1"];
 
 /// Kinds whose unions cannot be switched, because the API server refuses such a change of a stored object. A policy would only cost.
 const IMMUTABLE: [&str; 3] = ["Job", "PersistentVolume", "Pod"];
 
 /// Files of presets that leave no policy: the kind cannot change, or is a list without keys, where nothing can be cleared.
-const WITHOUT_POLICIES: [&str; 2] = ["autoscaling.yaml", "persistent-volumes.yaml"];
+const WITHOUT_POLICIES: [&str; 3] = ["autoscaling.yaml", "network-policies.yaml", "persistent-volumes.yaml"];
 
 /// A file of policies, and the files of the presets that it has. One policy serves all unions of pod templates, because each policy costs
 /// the API server a conversion of the object.
-const FILES: [(&str, &[&str]); 3] = [
+const FILES: [(&str, &[&str]); 5] = [
+    ("budgets.yaml", &["budgets.yaml"]),
     ("ingress.yaml", &["ingress.yaml"]),
     ("pod-templates.yaml", &["env.yaml", "handlers.yaml", "profiles.yaml", "volumes.yaml"]),
+    ("services.yaml", &["services.yaml"]),
     ("strategies.yaml", &["strategies.yaml"]),
 ];
 
@@ -94,7 +96,8 @@ fn the_policies_of_the_presets_are_up_to_date() {
     known.push("kustomization.yaml");
     known.sort_unstable();
     assert_eq!(manifests(PRESETS), known, "a preset has no policies, and WITHOUT_POLICIES does not list it");
-    // The other file has no kind that can be changed.
-    let file = WITHOUT_POLICIES[0];
-    assert_eq!(compiled(&program, control_plane, file, &[file]), "", "{file} cannot clear anything");
+    // The last file has no kind that can be changed.
+    for file in &WITHOUT_POLICIES[..2] {
+        assert_eq!(compiled(&program, control_plane, "none.yaml", &[file]), "", "{file} cannot clear anything");
+    }
 }

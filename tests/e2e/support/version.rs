@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use crate::support::assets;
 use crate::support::cluster::say;
 use kube_unions_policies::KubernetesVersion;
+use serde_json::Value;
 
 /// A feature of an API server that some tests need.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +17,8 @@ pub(crate) enum Feature {
     StatefulSetTemplateValidation,
     /// The field `fileKeyRef` of a variable's source.
     FileKeyRef,
+    /// `resource.k8s.io/v1`.
+    ResourceClaims,
     /// The causes of failed rules of a CRD do not have the type of the value.
     CausesWithoutType,
     /// The `OpenAPI` documents of workloads have a union without a discriminator, which can be in force as it is published.
@@ -30,7 +33,9 @@ impl Feature {
 
     fn since(self) -> KubernetesVersion {
         match self {
-            Self::StatefulSetTemplateValidation | Self::FileKeyRef => KubernetesVersion::new(1, 34),
+            Self::StatefulSetTemplateValidation | Self::FileKeyRef | Self::ResourceClaims => {
+                KubernetesVersion::new(1, 34)
+            }
             Self::CausesWithoutType => KubernetesVersion::new(1, 35),
             Self::MutatingPolicies | Self::WorkloadsWithUnions => KubernetesVersion::new(1, 36),
         }
@@ -57,4 +62,9 @@ pub(crate) fn version() -> KubernetesVersion {
         version.unwrap_or_else(|| panic!("kube-apiserver has no version: {text}"))
     });
     *VERSION
+}
+
+/// Returns true if the API server of this run has the kind of a built-in object.
+pub(crate) fn is_served(object: &Value) -> bool {
+    object["apiVersion"] != "resource.k8s.io/v1" || Feature::ResourceClaims.is_served()
 }

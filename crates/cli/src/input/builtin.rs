@@ -19,16 +19,22 @@ use std::path::Path;
 const KINDS: &str = include_str!("builtin/kinds.json");
 
 /// The presets, which declare their unions.
-const PRESETS: [&str; 8] = [
+const PRESETS: [&str; 11] = [
     include_str!("../../../../manifests/presets/autoscaling.yaml"),
+    include_str!("../../../../manifests/presets/budgets.yaml"),
     include_str!("../../../../manifests/presets/env.yaml"),
     include_str!("../../../../manifests/presets/handlers.yaml"),
     include_str!("../../../../manifests/presets/ingress.yaml"),
+    include_str!("../../../../manifests/presets/network-policies.yaml"),
     include_str!("../../../../manifests/presets/persistent-volumes.yaml"),
     include_str!("../../../../manifests/presets/profiles.yaml"),
+    include_str!("../../../../manifests/presets/services.yaml"),
     include_str!("../../../../manifests/presets/strategies.yaml"),
     include_str!("../../../../manifests/presets/volumes.yaml"),
 ];
+
+/// Declarations of unions that kube-unions never enforces on a cluster. The API server refuses what violates them.
+const OFFLINE: &str = include_str!("builtin/offline.yaml");
 
 /// The groups of built-in kinds whose names have a dot.
 const GROUPS: &str = "admissionregistration.k8s.io apiextensions.k8s.io apiregistration.k8s.io authentication.k8s.io \
@@ -40,8 +46,11 @@ const GROUPS: &str = "admissionregistration.k8s.io apiextensions.k8s.io apiregis
 pub(crate) const FILE: &str = "built in";
 
 /// The presets whose discriminator the API server sets if an object lacks it, with its value.
-const DEFAULTED: [(&str, &str); 2] =
-    [("deployment-strategy", "RollingUpdate"), ("statefulset-strategy", "RollingUpdate")];
+const DEFAULTED: [(&str, &str); 3] = [
+    ("deployment-strategy", "RollingUpdate"),
+    ("service-type", "ClusterIP"),
+    ("statefulset-strategy", "RollingUpdate"),
+];
 
 /// The field that says what a declaration does about a violation.
 const ACTIONS: &str = "validationActions";
@@ -71,6 +80,8 @@ pub(crate) struct BuiltInKinds {
 #[derive(Debug)]
 struct BuiltInPreset {
     document: Document,
+    /// True if kube-unions never enforces it on a cluster.
+    is_offline: bool,
     /// The spec of the declaration, without its actions.
     spec: Map<String, Value>,
 }
@@ -142,10 +153,10 @@ impl BuiltInKinds {
         let parse = |text: &str| manifest::parse(Path::new(FILE), text.as_bytes().to_vec());
         let document = parse(KINDS)?.pop().context("no built-in kinds")?;
         let mut presets = BTreeMap::new();
-        for text in PRESETS {
+        for (text, is_offline) in PRESETS.map(|text| (text, false)).into_iter().chain([(OFFLINE, true)]) {
             for document in parse(text)? {
                 let (name, spec) = (document.name.clone().unwrap_or_default(), declared(&document));
-                presets.insert(name, BuiltInPreset { document, spec });
+                presets.insert(name, BuiltInPreset { document, is_offline, spec });
             }
         }
         Ok(Self { document, presets })
@@ -166,6 +177,11 @@ impl BuiltInKinds {
         let name = document.name.as_deref().filter(|_| document.is_declaration());
         let preset = name.and_then(|name| self.presets.get(name));
         preset.is_some_and(|preset| declared(document) == preset.spec)
+    }
+
+    /// Returns the names of the declarations that kube-unions never enforces on a cluster.
+    pub(crate) fn offline(&self) -> impl Iterator<Item = &str> {
+        self.presets.iter().filter(|(_, preset)| preset.is_offline).map(|(name, _)| name.as_str())
     }
 
     /// Returns what an input is read with: the schemas, and the presets of the kinds in `named`, or of all, that the input does not declare.

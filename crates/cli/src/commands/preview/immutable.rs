@@ -18,8 +18,9 @@ struct ImmutablePart {
     fixed: fn(PreviewedKind<'_>, &Value) -> Value,
 }
 
-/// The validation of updates in Kubernetes 1.36: `ValidatePersistentVolumeUpdate`, `ValidateJobSpecUpdate`, `ValidatePodUpdate`.
-static IMMUTABLE: [ImmutablePart; 3] = [
+/// The validation of updates in Kubernetes 1.36: `ValidatePersistentVolumeUpdate`, `ValidateJobSpecUpdate`, `ValidatePodUpdate`,
+/// `ValidateResourceClaimUpdate`, `ValidateResourceClaimTemplateUpdate`.
+static IMMUTABLE: [ImmutablePart; 5] = [
     ImmutablePart {
         group: "",
         kind: "PersistentVolume",
@@ -45,6 +46,20 @@ static IMMUTABLE: [ImmutablePart; 3] = [
             "Forbidden: pod updates may not change fields other than the images of its containers and few others",
         ),
         fixed: |_, spec| without_mutable(spec.clone()),
+    },
+    ImmutablePart {
+        group: "resource.k8s.io",
+        kind: "ResourceClaim",
+        pointer: "/spec",
+        refusal: ("spec", "Invalid value: field is immutable"),
+        fixed: |_, spec| spec.clone(),
+    },
+    ImmutablePart {
+        group: "resource.k8s.io",
+        kind: "ResourceClaimTemplate",
+        pointer: "/spec",
+        refusal: ("spec", "Invalid value: field is immutable"),
+        fixed: |_, spec| spec.clone(),
     },
 ];
 

@@ -11,7 +11,7 @@ use crate::input::manifest::Document;
 use anyhow::Context;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;
-use kube_unions_core::declaration::DefinitionVersion;
+use kube_unions_core::declaration::{DefinitionVersion, is_exempt};
 use kube_unions_core::field_path::{FieldPath, Segment};
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::schema::{OpenApi, Schema};
@@ -46,6 +46,8 @@ pub(in crate::commands) struct Kinds {
     defaults: BuiltInDefaults,
     /// The names of the declarations whose violations the API server refuses.
     refusing: BTreeSet<String>,
+    /// The names of the declarations that kube-unions never enforces on a cluster.
+    offline: BTreeSet<String>,
     /// The names of the declarations that only the validations of a CRD made.
     proposed: BTreeSet<String>,
     /// What is to know about declarations, a line each.
@@ -91,9 +93,10 @@ impl Kinds {
         documents.extend(given);
         let refusing = documents.iter().filter(|document| built_in.is_preset(document));
         let refusing = refusing.filter_map(|document| document.name.clone()).collect();
+        let offline = built_in.offline().map(str::to_owned).collect();
         let DeclaredKinds { assembly, proposed, hints } = DeclaredKinds::assemble(documents, objects)?;
         let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
-        let mut kinds = Self { rules: BTreeMap::new(), defaults, refusing, proposed, hints, assembly };
+        let mut kinds = Self { rules: BTreeMap::new(), defaults, refusing, offline, proposed, hints, assembly };
         kinds.read_rules(way)?;
         Ok(kinds)
     }
@@ -199,6 +202,15 @@ impl<'k> PreviewedKind<'k> {
         Ok(object)
     }
 
+    /// Returns an object as an update stores it, with the defaults of the API server and without what it clears of the old object itself.
+    pub(in crate::commands) fn updated(self, live: &Value, asked: Value) -> anyhow::Result<Value> {
+        let mut object = self.completed(asked)?;
+        if self.is_built_in() {
+            self.kinds.defaults.clear(&self.name().group_kind(), live, &mut object);
+        }
+        Ok(object)
+    }
+
     /// Returns the unions that are invalid in an object, whatever their declarations do about them. `identity` is a document of the object.
     pub(in crate::commands) fn invalid(
         self,
@@ -214,6 +226,12 @@ impl<'k> PreviewedKind<'k> {
         all.sort();
         all.dedup();
         Ok(all.into_iter().filter_map(|violation| self.invalid_union(violation, object)).collect())
+    }
+
+    /// Returns true if kube-unions never enforces a union on a cluster.
+    pub(in crate::commands) fn is_never_enforced(self, union: &Union) -> bool {
+        let GroupVersionKind { group, kind, .. } = self.name();
+        is_exempt(group, None, kind) || union.declaration().is_some_and(|name| self.kinds.offline.contains(name))
     }
 
     /// Returns the type that the CRD gives to a field.

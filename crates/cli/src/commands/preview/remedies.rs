@@ -35,10 +35,12 @@ impl PreviewTrial<'_, '_> {
         left_behind: &[LeftBehind],
         is_mended: bool,
     ) -> Vec<Remedy> {
-        let recreate = self.is_valid(invalid, &self.new.completed);
-        if left_behind.is_empty() && !recreate {
+        let is_valid = self.is_valid(invalid, &self.new.completed);
+        if left_behind.is_empty() && !is_valid {
             return invalid.has_too_many().then_some(Remedy::KeepOne).into_iter().collect();
         }
+        // The objects of a CRD are deleted with it.
+        let recreate = is_valid && &*self.kind.name().kind != "CustomResourceDefinition";
         let names: Vec<&String> = left_behind.iter().map(|it| &it.member).collect();
         let preset = || invalid.union.declaration().filter(|_| self.kind.is_built_in()).map(str::to_owned);
         let remedies = [

@@ -155,14 +155,14 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     }
 
     fn written(&self, way: ApplyWay, new: &Value, live: Option<&Value>) -> anyhow::Result<AttemptedApply> {
-        let Some(live) = live else { return self.completed(way, new.clone()) };
+        let Some(live) = live else { return self.completed(way, new.clone(), None) };
         let write = |live: &Value| {
             let mut sides = sides(self.old.as_ref(), new, live);
             let merged = self.without_duplicates(way, sides);
             if let Some([old, new, live]) = &merged {
                 sides = ApplySides { old, new, live };
             }
-            self.completed(way, way.apply(self.kind.engines(), sides, &self.manager)?)
+            self.completed(way, way.apply(self.kind.engines(), sides, &self.manager)?, Some(live))
         };
         let Some(client) = way.server_side() else { return write(live) };
         let taken_first = ApplyEngines::taken_over(live, &self.manager, client.takes_first)?;
@@ -189,9 +189,12 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         sides.is_some_and(|sides| self.without_duplicates(self.way, sides).is_some())
     }
 
-    /// Returns an object with the defaults of the API server, or the nulls that the schema refuses.
-    fn completed(&self, way: ApplyWay, asked: Value) -> anyhow::Result<AttemptedApply> {
-        let completed = self.kind.completed(asked.clone())?;
+    /// Returns an object as the API server stores it in place of the live one, or the nulls that the schema refuses.
+    fn completed(&self, way: ApplyWay, asked: Value, live: Option<&Value>) -> anyhow::Result<AttemptedApply> {
+        let completed = match live {
+            Some(live) => self.kind.updated(live, asked.clone())?,
+            None => self.kind.completed(asked.clone())?,
+        };
         if way.server_side().is_none() || self.kind.is_built_in() {
             return Ok(AttemptedApply::Complete(completed));
         }
@@ -266,6 +269,9 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         after: &Value,
         invalid: &InvalidUnion<'_>,
     ) -> WithKubeUnions {
+        if self.kind.is_never_enforced(invalid.union) {
+            return WithKubeUnions::Refused;
+        }
         let is_here = |violation: &Violation| {
             self.kind.invalid_union(violation, after).is_some_and(|other| other.is_same(invalid))
         };
