@@ -114,14 +114,24 @@ fn whatever_helm_does_there_is_one_line_and_no_value() {
         (Some("echo 'warning: SECRET' >/dev/null"), 0, "nothing to judge: no object of a kind with unions"),
         (Some("echo '[SECRET]'"), 0, "nothing to judge"),
     ];
-    for (script, code, words) in rows {
-        let run = with_helm(script, &["app", "--set", "password=SECRET"]);
-        assert_eq!(run.code, code, "{script:?}: {run:?}");
-        assert!(run.stderr.contains(words), "{script:?}: {run:?}");
-        assert!(!format!("{}{}", run.stdout, run.stderr).contains("SECRET"), "{script:?}: {run:?}");
+    for ((script, code, words), more) in rows.into_iter().flat_map(|row| [(row, &[][..]), (row, &["--matrix"][..])]) {
+        let run = with_helm(script, &[&["app", "--set", "password=SECRET"], more].concat());
+        let words = if more.is_empty() { words } else { words.split(" judge").next().unwrap() };
+        assert_eq!(run.code, code, "{script:?} {more:?}: {run:?}");
+        assert!(run.stderr.contains(words), "{script:?} {more:?}: {run:?}");
+        assert!(!format!("{}{}", run.stdout, run.stderr).contains("SECRET"), "{script:?} {more:?}: {run:?}");
+    }
+    // A helm that hangs.
+    for matrix in [&["app", "--helm-timeout", "1"][..], &["app", "--matrix", "--helm-timeout", "1"]] {
+        let run = with_helm(Some("exec sleep 600"), matrix);
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(run.stderr.contains("`helm template` has not ended after 1 s"), "{run:?}");
     }
     let run = with_helm(Some("true"), &["app", "--require"]);
     assert_eq!(run.code, 1, "{run:?}");
+    let run = with_helm(Some("exec yes 'a: 1'"), &["app", "--matrix"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("`helm template` printed more than 268435456 bytes"), "{run:?}");
     let run = with_helm(Some("true"), &["app", "-f", "-"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.stderr.contains("-f cannot be `-`"), "{run:?}");

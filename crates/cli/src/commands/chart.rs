@@ -2,15 +2,19 @@
 //!
 //! Helm merges values into the defaults of a chart, so a member that the values add stands beside the one of the defaults. [`helm`] renders
 //! the chart twice, [`judge`] judges the second rendering as the creates of its objects, and normalises them as updates of the first one.
-//! [`values`] looks for the nulls that remove what normalisation removes, and renders the chart with each. [`report`] prints.
+//! [`values`] looks for the nulls that remove what normalisation removes, and renders the chart with each. [`report`] prints. [`defaults`]
+//! reads the default values, and [`matrix`] is the check for authors of charts.
 
+mod defaults;
 mod helm;
 mod judge;
+mod matrix;
 mod report;
 mod values;
 
 use self::helm::HelmChart;
 use self::judge::{JudgedRendering, RenderedFault, judge};
+use self::matrix::{OverrideMatrix, matrix};
 use self::values::{ValuesAdvice, ValuesSearch, null_values};
 use super::preview::{ApiServerAnswer, ApplyWay, Kinds, describing};
 use crate::input::manifest::{self, Document, Edit, ManifestFile, edit, to_yaml};
@@ -24,6 +28,7 @@ use kube_unions_manifests::counts::{count, grouped};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Arguments of `chart`.
 #[derive(Debug, Args)]
@@ -36,7 +41,7 @@ Whatever is said to help was tried: the chart was rendered with it. A null may n
 
 Exit codes:
   0  every union is valid; with --fix: afterwards
-  1  a union is invalid; with --require also: there is nothing to judge
+  1  a union is invalid; with --matrix: a member cannot be chosen; with --require also: there is nothing to judge
   2  wrong usage, input that cannot be read, or helm fails
 
 Examples:
@@ -45,6 +50,9 @@ Examples:
   helm install app ./chart -f values.yaml -f nulls.yaml
   kube-unions chart oci://registry.example/app --version 1.2.3 \\
     --set strategy.type=Recreate -- -n shop
+
+  # For the author of a chart
+  kube-unions chart ./chart --matrix
 
   # Renderings of any tool
   kube-unions chart --old defaults.yaml --new rendered.yaml --fix manifests")]
@@ -82,6 +90,12 @@ pub(crate) struct ChartArgs {
     /// Print what makes the unions valid, instead of the findings
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "output")]
     fix: Option<FixArg>,
+    /// Try to choose each other member of the chart's unions in the values, and print the members that cannot be chosen
+    #[arg(long, requires = "chart", conflicts_with = "fix")]
+    matrix: bool,
+    /// Longest run of helm, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, requires = "chart")]
+    helm_timeout: u64,
     #[command(flatten)]
     require: RequireArg,
     /// Output format
@@ -128,6 +142,7 @@ impl ChartArgs {
             source: [one("--version", &self.version), one("--repo", &self.repo)].concat(),
             flags: &self.flags,
             values: values.into_iter().flat_map(|(flag, given)| each(flag, given)).collect(),
+            deadline: Duration::from_secs(self.helm_timeout),
         }))
     }
 }
@@ -141,6 +156,8 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
         read.files
     };
     let (old, new) = match &chart {
+        // What differs between two renderings with the same values cannot be compared.
+        Some(chart) if arguments.matrix => (vec![chart.with_values()?], vec![chart.with_values()?]),
         Some(chart) => (vec![chart.with_defaults()?], vec![chart.with_values()?]),
         None => (read(&arguments.old), read(&arguments.new)),
     };
@@ -150,6 +167,9 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
     let kinds = Kinds::read(describing([&from, &rendered, &defaults]), ApplyWay::Replace)?;
     problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
 
+    if let Some(chart) = chart.as_ref().filter(|_| arguments.matrix) {
+        return run_matrix(arguments, &matrix(chart, &kinds, &rendered, &defaults)?, problems);
+    }
     let mut judged = judge(&kinds, &defaults, &rendered);
     problems.append(&mut judged.problems);
     let search = match &chart {
@@ -191,6 +211,24 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
             }
         }
     }
+    conclusion.problems.iter().for_each(output::error);
+    conclusion.end()
+}
+
+fn run_matrix(
+    arguments: &ChartArgs,
+    matrix: &OverrideMatrix<'_>,
+    mut problems: Vec<String>,
+) -> anyhow::Result<Verdict> {
+    problems.extend(matrix.problems.iter().cloned());
+    let (_, others) = matrix.counts();
+    let nothing = || "nothing to choose: no value of the chart reaches a union that has a member".to_owned();
+    let is_nothing = matrix.rows.is_empty() && problems.is_empty();
+    let failure = kept_from(problems.len(), "judged");
+    let conclusion =
+        Conclusion::new(arguments.require, is_nothing.then(nothing), others > 0, matrix::report::summary(matrix));
+    let conclusion = conclusion.beside(problems, failure);
+    matrix::report::print(matrix, arguments.output, &conclusion)?;
     conclusion.problems.iter().for_each(output::error);
     conclusion.end()
 }

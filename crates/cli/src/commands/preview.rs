@@ -23,7 +23,7 @@ mod transitions;
 mod trial;
 
 pub(super) use self::apply_way::ApplyWay;
-pub(super) use self::invalid_union::InvalidUnion;
+pub(super) use self::invalid_union::{InvalidUnion, sets};
 pub(super) use self::kind_rules::{ApiServerAnswer, Kinds, PreviewedKind};
 use self::nulls::OLD_EMPTY;
 use self::prediction::PredictedFault;

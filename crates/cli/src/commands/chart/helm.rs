@@ -6,21 +6,14 @@ use kube_unions_command::connection::block_on;
 use kube_unions_manifests::ManifestFile;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-/// Longest run of helm. It may fetch a chart.
-const DEADLINE: Duration = Duration::from_mins(2);
-
 /// Largest output of helm in bytes: the limit of a file.
 const LARGEST: u64 = 256 << 20;
-
-/// The most charts inside each other whose values are read.
-const DEEPEST: usize = 8;
 
 /// A chart, and what the user gives to `helm template`.
 #[derive(Debug)]
@@ -32,6 +25,8 @@ pub(super) struct HelmChart<'a> {
     pub(super) flags: &'a [OsString],
     /// Flags with the values of the user.
     pub(super) values: Vec<OsString>,
+    /// Longest run of helm.
+    pub(super) deadline: Duration,
 }
 
 impl HelmChart<'_> {
@@ -50,33 +45,26 @@ impl HelmChart<'_> {
         self.rendered(&[&*self.values, &["--values".into(), "-".into()]].concat(), HelmInput::Values(more))
     }
 
-    /// Returns the default values of the chart itself, without those of its subcharts.
-    pub(super) fn default_values(&self) -> anyhow::Result<Vec<u8>> {
-        let arguments = [&["show".into(), "values".into(), self.chart.to_owned()], &*self.source].concat();
-        printed_by_helm(&arguments, HelmInput::Quiet)
+    /// Returns what `helm show` prints of the chart itself, without its subcharts.
+    pub(super) fn shown(&self, what: &str) -> anyhow::Result<Vec<u8>> {
+        self.shown_of(what, self.chart, &self.source)
     }
 
-    /// Returns the files with the default values of the subcharts in a folder, and the names below which the parents' values have them.
-    pub(super) fn values_of_subcharts(&self) -> Vec<(Vec<String>, PathBuf)> {
-        let (mut found, mut folders) = (Vec::new(), vec![(Vec::new(), PathBuf::from(self.chart))]);
-        while let Some((names, folder)) = folders.pop() {
-            let Ok(charts) = fs::read_dir(folder.join("charts")) else { continue };
-            for chart in charts.flatten().filter(|_: &fs::DirEntry| names.len() < DEEPEST) {
-                let names = [&*names, &[chart.file_name().to_string_lossy().into_owned()]].concat();
-                let values = chart.path().join("values.yaml");
-                if values.is_file() {
-                    found.push((names.clone(), values));
-                }
-                folders.push((names, chart.path()));
-            }
-        }
-        found.sort();
-        found
+    /// Returns what `helm show` prints of another chart.
+    pub(super) fn shown_of(&self, what: &str, chart: &OsStr, source: &[OsString]) -> anyhow::Result<Vec<u8>> {
+        let arguments = [&["show".into(), what.into(), chart.to_owned()], source].concat();
+        printed_by_helm(&arguments, HelmInput::Quiet, self.deadline)
+    }
+
+    /// Returns the files of values that the user gives.
+    pub(super) fn values_files(&self) -> impl Iterator<Item = &Path> {
+        let pairs = self.values.iter().zip(self.values.iter().skip(1)).step_by(2);
+        pairs.filter(|(flag, _)| *flag == "--values").map(|(_, file)| Path::new(file))
     }
 
     fn rendered(&self, values: &[OsString], input: HelmInput<'_>) -> anyhow::Result<ManifestFile> {
         let arguments = [&["template".into(), self.chart.to_owned()], &*self.source, self.flags, values].concat();
-        Ok(manifest::file(Path::new("the rendering"), printed_by_helm(&arguments, input)?)?)
+        Ok(manifest::file(Path::new("the rendering"), printed_by_helm(&arguments, input, self.deadline)?)?)
     }
 }
 
@@ -95,7 +83,7 @@ fn helm_program() -> OsString {
     std::env::var_os("HELM_BIN").filter(|program| !program.is_empty()).unwrap_or_else(|| "helm".into())
 }
 
-fn printed_by_helm(arguments: &[OsString], input: HelmInput<'_>) -> anyhow::Result<Vec<u8>> {
+fn printed_by_helm(arguments: &[OsString], input: HelmInput<'_>, deadline: Duration) -> anyhow::Result<Vec<u8>> {
     let verb = arguments.first().map(|verb| verb.to_string_lossy().into_owned()).unwrap_or_default();
     block_on(async {
         let mut command = Command::new(helm_program());
@@ -125,9 +113,9 @@ fn printed_by_helm(arguments: &[OsString], input: HelmInput<'_>) -> anyhow::Resu
             Ok((printed, helm.wait().await?))
         };
         let run = async { tokio::join!(writing, reading).1 };
-        let run = tokio::time::timeout(DEADLINE, run).await;
+        let run = tokio::time::timeout(deadline, run).await;
         let (printed, status) =
-            run.with_context(|| format!("`helm {verb}` has not ended after {} s", DEADLINE.as_secs()))??;
+            run.with_context(|| format!("`helm {verb}` has not ended after {} s", deadline.as_secs()))??;
         if !status.success() {
             bail!("`helm {verb}` failed: {status}");
         }

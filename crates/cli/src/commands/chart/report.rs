@@ -3,6 +3,7 @@
 use super::judge::{JudgedRendering, RenderedFault};
 use super::values::{ValuesAdvice, ValuesPath, null_values};
 use crate::commands::preview::ApiServerAnswer;
+use crate::input::manifest::Document;
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
 use crate::report::diagnostic::painted;
@@ -57,28 +58,32 @@ fn rule_of(answer: &ApiServerAnswer) -> SarifRule {
     if matches!(answer, ApiServerAnswer::Refused) { refused } else { invalid }
 }
 
-/// Returns the place of a fault: in a rendering of a chart, its template.
-fn place<'d>(fault: &RenderedFault<'d>, is_chart: bool) -> FilePlace<'d> {
-    let document = fault.document;
+/// Returns the place of a field: in a rendering of a chart, its template.
+pub(super) fn place<'d>(document: &'d Document, pointer: &str, is_chart: bool) -> FilePlace<'d> {
     let source = document.section.text.lines().find_map(|line| line.strip_prefix("# Source: "));
     match source {
         Some(template) if is_chart => FilePlace { file: Path::new(template.trim_end()), position: None },
-        _ => FilePlace { file: &document.file, position: document.position(&fault.field_pointer) },
+        _ => FilePlace { file: &document.file, position: document.position(pointer) },
     }
 }
 
-fn title(fault: &RenderedFault<'_>) -> String {
-    let namespace = fault.document.namespace.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
-    let [kind, name] = [&fault.document.kind, &fault.document.name].map(|it| it.as_deref().unwrap_or("?"));
+pub(super) fn title(document: &Document) -> String {
+    let namespace = document.namespace.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
+    let [kind, name] = [&document.kind, &document.name].map(|it| it.as_deref().unwrap_or("?"));
     format!("{kind} {namespace}{name}")
 }
 
 fn text(advised: &Advised<'_, '_>, is_chart: bool, paint: Paint) -> String {
     let (fault, _) = advised;
     let (_, level, _) = rule_of(&fault.answer);
-    let head = paint.strong(&format!("{}:", place(fault, is_chart)));
-    let mut lines =
-        vec![format!("{head} {}: {}: {} {}", title(fault), fault.field, painted(level, paint), message(fault))];
+    let head = paint.strong(&format!("{}:", place(fault.document, &fault.field_pointer, is_chart)));
+    let mut lines = vec![format!(
+        "{head} {}: {}: {} {}",
+        title(fault.document),
+        fault.field,
+        painted(level, paint),
+        message(fault)
+    )];
     lines.extend(reason(fault, is_chart));
     lines.extend(advice(advised, is_chart));
     output::line(&lines.join("\n  ")).into_owned()
@@ -151,7 +156,7 @@ fn flow(value: &Value) -> String {
 
 fn json_of(advised: &Advised<'_, '_>, is_chart: bool) -> Value {
     let (fault, values) = advised;
-    let place = place(fault, is_chart);
+    let place = place(fault.document, &fault.field_pointer, is_chart);
     let (line, column) = place.position.unzip();
     let nulls = match values {
         Some(ValuesAdvice::Nulls(nulls)) => null_values(nulls),
@@ -181,6 +186,13 @@ fn result<'d>(advised: &Advised<'_, 'd>, is_chart: bool) -> SarifFinding<'d> {
     let (rule, level, _) = rule_of(&fault.answer);
     let more = reason(fault, is_chart).into_iter().chain(advice(advised, is_chart)).map(|line| format!(". {line}"));
     let message = [message(fault)].into_iter().chain(more).collect();
-    let full = format!("{}: {}", title(fault), fault.field);
-    SarifFinding::new(rule, level, &fault.field, full, message, Some(place(fault, is_chart)))
+    let full = format!("{}: {}", title(fault.document), fault.field);
+    SarifFinding::new(
+        rule,
+        level,
+        &fault.field,
+        full,
+        message,
+        Some(place(fault.document, &fault.field_pointer, is_chart)),
+    )
 }

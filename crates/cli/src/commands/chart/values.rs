@@ -1,10 +1,10 @@
 //! Finds the nulls in the values that remove a member which the chart's defaults have. Every answer was tried: the chart was rendered with it.
 
+use super::defaults::default_values;
 use super::helm::HelmChart;
 use super::judge::RenderedFault;
-use crate::input::manifest;
+use crate::commands::preview::sets;
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// The most renderings for one member.
 const MOST_TRIES: usize = 16;
@@ -34,17 +34,7 @@ pub(super) struct ValuesSearch<'s> {
 impl<'s> ValuesSearch<'s> {
     pub(super) fn new(chart: &'s HelmChart<'s>) -> anyhow::Result<Self> {
         let mut paths = Vec::new();
-        let mut add = |prefix: &[String], file: &Path, bytes: Vec<u8>| -> anyhow::Result<()> {
-            for document in manifest::parse(file, bytes)? {
-                collect(&serde_json::from_str(&document.text)?, &mut prefix.to_vec(), &mut paths);
-            }
-            Ok(())
-        };
-        add(&[], Path::new("the values of the chart"), chart.default_values()?)?;
-        for (prefix, file) in chart.values_of_subcharts() {
-            let bytes = manifest::bytes(&file)?;
-            add(&prefix, &file, bytes)?;
-        }
+        collect(&default_values(chart)?, &mut Vec::new(), &mut paths);
         Ok(Self { chart, paths })
     }
 
@@ -79,7 +69,7 @@ impl<'s> ValuesSearch<'s> {
         let object = documents.iter().find(|document| document.identity() == fault.document.identity());
         let Some(object) = object else { return Ok(true) };
         let object: Value = serde_json::from_str(&object.text)?;
-        Ok(object.pointer(&fault.pointer).is_none_or(|union| union.get(member).is_some()))
+        Ok(object.pointer(&fault.pointer).is_none_or(|union| sets(Some(union), member)))
     }
 
     /// Returns the paths that end with the member, those first whose other names are most like the path of the union.

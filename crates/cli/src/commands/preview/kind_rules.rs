@@ -175,6 +175,10 @@ impl<'k> PreviewedKind<'k> {
         self.rules.written.as_ref().filter(|_| self.rules.has_transitions)
     }
 
+    pub(in crate::commands) fn schema(self) -> &'k Schema {
+        &self.rules.schema
+    }
+
     /// Returns true for a kind with a Go type in the API server.
     pub(in crate::commands) fn is_built_in(self) -> bool {
         self.rules.engines.strategic.is_some()

@@ -1,0 +1,169 @@
+//! What a user writes into the values to choose another member of a union: the member where the default one is, and nothing else.
+
+use super::unions::{RenderedUnion, text_of};
+use crate::commands::chart::values::ValuesPath;
+use kube_unions_core::schema::Schema;
+use kube_unions_core::union::{Choice, SelectedMember, UnionStep};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Values of members that the API server accepts. A schema does not say all of what it asks for.
+const SAMPLES: &str = include_str!("samples.json");
+
+/// The deepest object of a value that is made from a schema.
+const DEEPEST: usize = 4;
+
+/// A choice, written to a place in the values.
+#[derive(Debug)]
+pub(super) struct NaiveOverride {
+    /// The place in the values.
+    pub(super) path: ValuesPath,
+    /// The fields that the user sets there.
+    fields: Map<String, Value>,
+    pub(super) choice: String,
+    /// True if the values have a default of the union there.
+    pub(super) has_default: bool,
+}
+
+impl NaiveOverride {
+    /// Returns the values.
+    pub(super) fn values(&self) -> Value {
+        self.path.iter().rev().fold(Value::Object(self.fields.clone()), |inner, name| json!({ name: inner }))
+    }
+
+    /// Returns true if a union has the choice: the members, and the value of the discriminator.
+    pub(super) fn is_chosen_by(&self, union: &RenderedUnion<'_>) -> bool {
+        let discriminator = union.union.discriminator();
+        self.fields.iter().all(|(name, value)| {
+            if Some(&**name) == discriminator {
+                union.value.as_deref() == Some(&*text_of(value))
+            } else {
+                union.members.contains(&&**name)
+            }
+        })
+    }
+}
+
+/// Returns the overrides for unions, each once, in the order of their places.
+pub(super) fn overrides<'u, 'd: 'u>(
+    values: &Value,
+    unions: impl Iterator<Item = (&'u RenderedUnion<'d>, &'u Schema)>,
+) -> Vec<NaiveOverride> {
+    let mut maps = Vec::new();
+    collect(values, &mut Vec::new(), &mut maps);
+    let samples: Map<String, Value> = serde_json::from_str(SAMPLES).unwrap_or_default();
+    let mut found = BTreeMap::new();
+    for (union, schema) in unions {
+        let sources = maps.iter().filter(|(path, map)| is_source(union, path, map));
+        for (path, map) in sources {
+            let has_default = union.members.iter().any(|name| map.contains_key(*name));
+            for (choice, fields) in choices(union, schema, &samples) {
+                // Those with a sample first.
+                let is_made = !fields.keys().any(|name| samples.contains_key(name));
+                let key = (path.clone(), is_made, Value::Object(fields.clone()).to_string());
+                let naive =
+                    found.entry(key).or_insert(NaiveOverride { path: path.clone(), fields, choice, has_default });
+                naive.has_default |= has_default;
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+/// Returns true if the object of a union may come from a map of the values: it has a member as well, or a field with the same value, or the
+/// name of the object.
+fn is_source(union: &RenderedUnion<'_>, path: &ValuesPath, map: &Map<String, Value>) -> bool {
+    let is_member = |name: &str| union.members.contains(&name);
+    let is_field = |name: &str| is_member(name) || union.union.discriminator() == Some(name);
+    // Items have fields that many maps have, like `name`.
+    let is_named = union.own_name().is_some();
+    let is_same = |(name, value): (&String, &Value)| match (value, union.object.get(name)) {
+        (Value::Object(_), Some(Value::Object(_))) => is_member(name),
+        (_, Some(rendered)) => (is_named || is_field(name)) && text_of(value) == text_of(rendered),
+        (_, None) => false,
+    };
+    map.iter().any(is_same) || (is_named && union.own_name() == path.last().map(String::as_str))
+}
+
+/// Returns the other choices of a union, with the fields that make them.
+fn choices(
+    union: &RenderedUnion<'_>,
+    schema: &Schema,
+    samples: &Map<String, Value>,
+) -> Vec<(String, Map<String, Value>)> {
+    let at = schema_at(schema, &union.steps);
+    let sample = |name: &str| {
+        let made =
+            || at.and_then(|at| at.properties.get(name)).map_or_else(|| json!("x"), |schema| made(schema, DEEPEST));
+        samples.get(name).cloned().unwrap_or_else(made)
+    };
+    let discriminator = union.union.discriminator();
+    let is_other = |choice: &&Choice| match discriminator {
+        Some(_) => !choice.value().is_empty() && union.value.as_deref() != Some(choice.value()),
+        None => !choice.members().iter().any(|member| union.members.contains(&member.name())),
+    };
+    let fields_of = |choice: &Choice| {
+        let mut names: Vec<&str> =
+            choice.members().iter().filter(|member| !member.is_optional()).map(SelectedMember::name).collect();
+        if names.is_empty() {
+            names.extend(choice.members().first().map(SelectedMember::name));
+        }
+        let mut fields: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), sample(name))).collect();
+        let Some(discriminator) = discriminator else { return (names.join(", "), fields) };
+        let value = if union.union.is_boolean() { json!(choice.value() == "true") } else { json!(choice.value()) };
+        fields.insert(discriminator.to_owned(), value);
+        (format!("{discriminator}: {}", choice.value()), fields)
+    };
+    union.union.choices().iter().filter(is_other).map(fields_of).collect()
+}
+
+fn schema_at<'s>(schema: &'s Schema, steps: &[UnionStep<'_>]) -> Option<&'s Schema> {
+    steps.iter().try_fold(schema, |schema, step| match step {
+        UnionStep::Field(name) => schema.properties.get(*name),
+        UnionStep::Values => schema.additional_properties.as_deref(),
+        UnionStep::Items { .. } => schema.items.as_deref(),
+    })
+}
+
+/// Returns a value that a schema allows and that is not empty.
+fn made(schema: &Schema, depth: usize) -> Value {
+    let first = schema.values.as_ref().and_then(|values| values.iter().find(|value| **value != json!("")));
+    if let Some(first) = first {
+        return first.clone();
+    }
+    let deeper = |schema: &Schema| made(schema, depth.saturating_sub(1));
+    match schema.type_name.as_deref() {
+        Some("integer" | "number") => json!(1),
+        Some("boolean") => json!(true),
+        Some("array") if depth > 0 => schema.items.iter().map(|items| deeper(items)).collect(),
+        Some("array") => json!([]),
+        Some("object") if depth > 0 => {
+            let required = schema.properties.iter().filter(|(name, _)| schema.required.contains(name));
+            let mut fields: Map<String, Value> =
+                required.map(|(name, schema)| (name.to_string(), deeper(schema))).collect();
+            let first = schema.properties.iter().next().filter(|_| fields.is_empty());
+            fields.extend(first.map(|(name, schema)| (name.to_string(), deeper(schema))));
+            if fields.is_empty() {
+                let inner = schema.additional_properties.as_ref().map_or_else(|| json!("x"), |inner| deeper(inner));
+                fields.insert("x".to_owned(), inner);
+            }
+            Value::Object(fields)
+        }
+        Some("object") => json!({}),
+        _ if schema.format.as_deref() == Some("int-or-string") => json!(1),
+        _ => json!("x"),
+    }
+}
+
+/// Collects the maps of values. Helm replaces a list as a whole, so what is in one meets no default.
+fn collect<'v>(values: &'v Value, path: &mut ValuesPath, maps: &mut Vec<(ValuesPath, &'v Map<String, Value>)>) {
+    let Some(fields) = values.as_object() else { return };
+    if !path.is_empty() {
+        maps.push((path.clone(), fields));
+    }
+    for (name, value) in fields {
+        path.push(name.clone());
+        collect(value, path, maps);
+        path.pop();
+    }
+}

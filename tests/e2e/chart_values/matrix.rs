@@ -1,0 +1,237 @@
+//! `chart --matrix`: what it says of a chart, that its lines repair the templates, and charts that it cannot judge.
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Helm, chart, is_accepted};
+use crate::support::cluster::Cluster;
+use crate::support::kubectl::Output;
+use crate::support::webhook;
+use fixtures::files::parse;
+
+const ROWS: &str = include_str!("matrix.yaml");
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MatrixRows {
+    findings: Vec<MatrixFinding>,
+    charts: Vec<UnusualChart>,
+}
+
+/// A union, and the members that a user cannot choose.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MatrixFinding {
+    name: String,
+    field: String,
+    values: String,
+    default: Vec<String>,
+    cannot_choose: Vec<String>,
+}
+
+/// A chart, and what `chart --matrix` says of it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UnusualChart {
+    row: String,
+    #[serde(default)]
+    metadata: String,
+    #[serde(default)]
+    defaults: String,
+    template: String,
+    /// A file of values.
+    values: Option<String>,
+    code: i32,
+    says: String,
+}
+
+impl Helm {
+    fn matrix(&self, chart: &Path, more: &[&str]) -> Output {
+        let program = webhook::binary().unwrap_or_else(|message| panic!("{message}"));
+        self.run(&program, &[&["chart", chart.to_str().unwrap(), "--matrix"], more].concat())
+    }
+
+    /// Copies the chart of the rows.
+    fn copy(&self) -> PathBuf {
+        let copy = self.workspace.path().join("copy");
+        copy_folder(Path::new(&chart()), &copy);
+        copy
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_folder(&path, &to);
+        } else {
+            fs::copy(&path, &to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_matrix_lists_what_a_user_cannot_choose() {
+    let rows: MatrixRows = parse("matrix.yaml", ROWS);
+    for tool in ["helm", "helm4"] {
+        let helm = Helm::new(tool);
+        let told = helm.matrix(Path::new(&chart()), &["-o", "json"]);
+        let report = told.json();
+        let findings: Vec<MatrixFinding> = serde_json::from_value(report["findings"].clone()).unwrap();
+        assert_eq!((told.code, &findings), (Some(1), &rows.findings), "{tool}: {told:?}");
+        let told = helm.matrix(Path::new(&chart()), &[]);
+        let line = told.stdout.lines().find(|line| line.contains("spec.strategy")).unwrap_or_default();
+        let cells: Vec<&str> = line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        let wanted = [
+            "choices/templates/deployment.yaml",
+            "Deployment choices",
+            "spec.strategy",
+            "strategy",
+            "type: RollingUpdate, rollingUpdate",
+            "type: Recreate",
+        ];
+        assert_eq!(cells, wanted, "{told:?}");
+        let summary = &report["summary"];
+        let cannot: usize = findings.iter().map(|finding| finding.cannot_choose.len()).sum();
+        assert_eq!(
+            (summary["defaultStays"].as_u64(), &summary["problems"]),
+            (Some(cannot as u64), &Value::Array(vec![]))
+        );
+        assert!(told.stderr.contains(&format!(" {cannot} leave the default")), "{told:?}");
+    }
+}
+
+/// A default of the template that no value removes, and what an author writes in its place.
+const MERGED: &str = r#"{{- merge .Values.preStop (dict "sleep" (dict "seconds" 1)) | toYaml | nindent 12 }}"#;
+const CHOSEN: &str = r#"{{- if pick .Values.preStop "exec" "httpGet" "tcpSocket" }}
+            {{- omit .Values.preStop "sleep" | toYaml | nindent 12 }}
+          {{- else }}
+            {{- toYaml .Values.preStop | nindent 12 }}
+          {{- end }}"#;
+
+/// Puts the lines of the findings into the templates of a chart.
+fn repair(chart: &Path, findings: &[Value]) {
+    for finding in findings {
+        let text = |name: &str| finding[name].as_str().unwrap();
+        let (lines, source) = (text("template"), format!("$.Values.{}", text("values")));
+        // `charts/ALIAS` is the folder of the chart with its own name.
+        let file = text("file").strip_prefix("choices/").unwrap().replace("charts/queue/", "charts/worker/");
+        let template = chart.join(file);
+        let before = fs::read_to_string(&template).unwrap();
+        let name = text("field").rsplit('.').next().unwrap();
+        let after = if before.contains(lines) {
+            continue;
+        } else if name == "preStop" {
+            before.replace(MERGED, CHOSEN)
+        } else if let Some(item) = name.strip_suffix(']') {
+            // The template has the items of a range.
+            let loop_of = format!("range $name, $source := .Values.{}", &item[..item.find('[').unwrap()]);
+            let at = before.find(&loop_of).unwrap();
+            let line = "{{- toYaml $source | nindent ";
+            let start = at + before[at..].find(line).unwrap();
+            let indent: usize = before[start + line.len()..].split(' ').next().unwrap().parse().unwrap();
+            let end = start + before[start..].find('\n').unwrap();
+            let lines = lines.replace(&source, "$source");
+            let lines: Vec<String> = lines.lines().map(|line| " ".repeat(indent) + line.trim_start()).collect();
+            format!("{}{}{}", &before[..start], lines.join("\n").trim_start(), &before[end..])
+        } else if lines.contains(&format!("{name}: ")) {
+            // The lines take the place of the field, which ends where the next field of the same level begins.
+            let start = before.find(&format!("{name}:")).unwrap();
+            let indent = start - before[..start].rfind('\n').unwrap() - 1;
+            let is_next =
+                |line: &&str| line.find(|it| it != ' ') == Some(indent) && !line.trim_start().starts_with("{{");
+            let next = before[start..].lines().skip(1).find(is_next).unwrap_or_default();
+            let end = before[start..].find(&format!("\n{next}")).map_or(before.len(), |at| start + at);
+            let start = start - indent;
+            format!("{}{lines}{}", &before[..start], &before[end..])
+        } else {
+            // The lines stand around the member.
+            let of_union = before.find(&format!("{name}:")).unwrap();
+            let default = finding["default"][0].as_str().unwrap();
+            let start = of_union + before[of_union..].find(&format!("          {default}:")).unwrap();
+            let end = start + before[start..].find('\n').unwrap();
+            let line = &before[start..end];
+            let lines: Vec<&str> = lines.lines().map(|it| if it.contains("/*") { line } else { it }).collect();
+            format!("{}{}{}", &before[..start], lines.join("\n"), &before[end..])
+        };
+        fs::write(&template, after).unwrap();
+    }
+}
+
+#[test]
+fn templates_with_the_lines_of_the_matrix_let_a_user_choose_each_member() {
+    for tool in ["helm", "helm4"] {
+        let helm = Helm::new(tool);
+        let (chart, before) = (helm.copy(), helm.template(&[]));
+        let told = helm.matrix(&chart, &["-o", "json"]);
+        repair(&chart, told.json()["findings"].as_array().unwrap());
+        let repaired = helm.matrix(&chart, &[]);
+        assert_eq!((repaired.code, &*repaired.stdout), (Some(0), ""), "{tool}: {repaired:?}");
+        assert!(repaired.stderr.contains(": all work; "), "{tool}: {repaired:?}");
+        let after = helm.run(&helm.program, &["template", chart.to_str().unwrap()]).accepted().stdout;
+        let objects = |rendering: &str| -> Vec<Value> {
+            rendering.split("\n---\n").map(|document| parse("a document", document)).collect()
+        };
+        assert_eq!(objects(&before), objects(&after), "{tool}: the default rendering stays");
+    }
+}
+
+#[test]
+fn the_api_server_accepts_an_override_where_the_matrix_says_that_it_works() {
+    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    let (kubectl, helm) = (control_plane.kubectl("chart-matrix"), Helm::new("helm"));
+    let report = helm.matrix(Path::new(&chart()), &["-o", "json"]).json();
+    let is_probe =
+        |tried: &&Value| tried["field"].as_str().unwrap().ends_with("Probe") || tried["kind"] != "Deployment";
+    let mut seen = [0, 0];
+    for tried in report["overrides"].as_array().unwrap().iter().filter(is_probe) {
+        let values = helm.workspace.write("override.yaml", &tried["sets"].to_string());
+        let rendering = helm.template(&["--values", values.to_str().unwrap()]);
+        let works = tried["works"].as_bool().unwrap();
+        assert_eq!(is_accepted(&kubectl, &rendering), works, "{tried}");
+        seen[usize::from(works)] += 1;
+    }
+    assert_eq!(seen, [20, 1]);
+}
+
+#[test]
+fn an_unusual_chart_gets_one_clear_line_and_no_value() {
+    let rows: MatrixRows = parse("matrix.yaml", ROWS);
+    let helm = Helm::new("helm");
+    for row in &rows.charts {
+        let chart = helm.workspace.path().join("unusual");
+        let _ = fs::remove_dir_all(&chart);
+        fs::create_dir_all(chart.join("templates")).unwrap();
+        fs::write(chart.join("Chart.yaml"), format!("apiVersion: v2\nname: unusual\nversion: 1.0.0\n{}", row.metadata))
+            .unwrap();
+        fs::write(chart.join("values.yaml"), &row.defaults).unwrap();
+        fs::write(chart.join("templates/all.yaml"), &row.template).unwrap();
+        let file = row.values.as_ref().map(|values| helm.workspace.write("given.yaml", values));
+        let given = file.iter().flat_map(|file| ["--values", file.to_str().unwrap()]).collect::<Vec<_>>();
+        let told = helm.matrix(&chart, &given);
+        let ours: Vec<&str> = told.stderr.lines().filter(|line| line.contains(&row.says)).collect();
+        assert_eq!((told.code, ours.len()), (Some(row.code), 1), "{}: {told:?}", row.row);
+        assert!(!format!("{}{}", told.stdout, told.stderr).contains("SECRET"), "{}: {told:?}", row.row);
+    }
+}
+
+#[test]
+fn a_subchart_that_is_an_archive_has_values_as_well() {
+    for tool in ["helm", "helm4"] {
+        let helm = Helm::new(tool);
+        let copy = helm.copy();
+        let charts = copy.join("charts");
+        let (folder, charts) = (charts.join("worker"), charts.to_str().unwrap());
+        helm.run(&helm.program, &["package", folder.to_str().unwrap(), "--destination", charts]).accepted();
+        fs::remove_dir_all(&folder).unwrap();
+        let program = webhook::binary().unwrap_or_else(|message| panic!("{message}"));
+        let set = ["--set", "worker.probe.grpc.port=1", "--fix", "values"];
+        let nulls = helm.run(&program, &[&["chart", copy.to_str().unwrap()], &set[..]].concat());
+        let nulls: Value = parse("the nulls", &nulls.accepted().stdout);
+        assert_eq!(nulls, serde_json::json!({"worker": {"probe": {"tcpSocket": null}}}), "{tool}");
+    }
+}
