@@ -354,6 +354,11 @@ bench-generate: build ## Print findings, time and memory of `generate` on the Go
 bench-preview: build ## Print time and memory of `preview` for 1,000 and 10,000 objects
 	tests/preview.sh
 
+.PHONY: charts
+charts: build ## Choose each other member of each union of public charts, and print what an API server says before and after chart --fix; CHARTS=FOLDER has the charts
+	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
+	tests/charts.sh "$(CHARTS)"
+
 .PHONY: bench-audit
 bench-audit: build ## Print time and memory of `audit` for 100,000 objects in 64 MiB, and of `lint` for 2,000 CRDs
 	tests/audit.sh

@@ -1,6 +1,7 @@
 //! `chart`: what it says of charts and values, with both versions of Helm, and the API server's answer before and afterwards.
 
 mod matrix;
+mod public;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
