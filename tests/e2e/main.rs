@@ -74,4 +74,5 @@ mod rows;
 mod samples;
 mod takeover;
 mod union_declarations;
+mod untouched;
 mod versions;

@@ -113,6 +113,16 @@ impl Process {
         self.signal("KILL");
     }
 
+    /// Sends SIGSTOP: it hangs, and its connections stay open.
+    pub(crate) fn pause(&mut self) {
+        self.signal("STOP");
+    }
+
+    /// Ends a pause.
+    pub(crate) fn go_on(&mut self) {
+        self.signal("CONT");
+    }
+
     fn signal(&mut self, name: &str) {
         let lifeline = self.lifeline.as_mut().expect("the lifeline is there until the process is dropped");
         writeln!(lifeline, "{name}").expect("the watchdog takes signals while the server runs");
