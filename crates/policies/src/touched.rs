@@ -148,7 +148,9 @@ impl<'p> Watched<'p> {
             Some((UnionStep::Items { keys }, rest)) if !in_list => {
                 let items = self.items.get_or_insert_default();
                 // An item with other keys is another item.
-                keys.iter().for_each(|key| items.fields.entry(key.name).or_default().whole = true);
+                for key in keys {
+                    items.fields.entry(key.name).or_default().whole = true;
+                }
                 items.add(rest, unions, true)
             }
             // The order of a map is not the same twice, and a list in a list may be long: they are compared as a whole.

@@ -3,7 +3,7 @@
 
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::is_exempt;
-use kube_unions_core::names::{GroupKind, GroupVersionKind};
+use kube_unions_core::names::{GroupKind, GroupVersionKind, is_dns_subdomain};
 use kube_unions_core::union::Plan;
 use kube_unions_policies::TouchCondition;
 use serde_json::{Value, json};
@@ -204,10 +204,13 @@ impl EntryRules {
 }
 
 impl RegisteredKind<'_> {
-    /// Returns the part of the name of an entry that tells the resource. `None`: the name would be too long, or that of another entry.
+    /// Returns the part of the name of an entry that tells the resource. `None`: the API server would refuse the name, and with it the whole
+    /// configuration, or it would be that of another entry.
     fn label(&self) -> Option<String> {
         let group = if self.gvk.group.is_empty() { String::new() } else { format!(".{}", self.gvk.group) };
-        Some(format!("{}{group}", self.plural)).filter(|label| label.len() <= LONGEST_LABEL && self.plural != "builtin")
+        let label = format!("{}{group}", self.plural);
+        let is_free = !["builtin", OTHERS].contains(&&*label) && self.plural != "builtin";
+        (is_free && label.len() <= LONGEST_LABEL && is_dns_subdomain(&label)).then_some(label)
     }
 
     /// Returns the bytes of rules for this kind alone. Rules that kinds share are smaller.
@@ -500,5 +503,15 @@ mod tests {
         assert_eq!(found.len(), MOST_ENTRIES + 1);
         let rest = found.iter().find(|entry| entry.starts_with("others: ")).unwrap();
         assert_eq!(*rest, format!("others: {}: kind64s", changed(&["a", "m64", "m65", "m66"])));
+    }
+
+    #[test]
+    fn a_resource_that_makes_no_name_of_an_entry_shares_one() {
+        let long = format!("{}.example", vec!["group"; 36].join("."));
+        for (group, kind) in [("g", "Thing"), (&*long, "Thing")] {
+            let found = entries_of([crd(group, kind, "Namespaced", &[("v1", &["spec"], true)])]);
+            let label = if group == "g" { "things.g" } else { OTHERS };
+            assert!(found.len() == 1 && found[0].starts_with(&format!("{label}: ")), "{found:?}");
+        }
     }
 }
