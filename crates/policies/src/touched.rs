@@ -37,7 +37,7 @@ impl TouchCondition {
     /// Returns the condition of a kind, whose versions have these plans. `None`: every write has to be reviewed, because a declaration
     /// audits, or because a discriminator is deduced where a condition cannot look for it.
     pub fn of<'p>(plans: impl IntoIterator<Item = &'p Plan>) -> Option<Self> {
-        let mut root = Watched::default();
+        let mut root = WatchedParts::default();
         let mut is_complete = true;
         for plan in plans {
             if plan.unions().iter().any(|union| union.actions().audits()) {
@@ -53,7 +53,7 @@ impl TouchCondition {
         root.simplify();
         let fields = || root.fields.keys().map(|name| (*name).to_owned()).collect();
         let coarse = if root.deduces() { None } else { Self::of_fields(fields()) };
-        let is_coarse = coarse.is_some() && root.fields.values().all(|field| *field == Watched::all());
+        let is_coarse = coarse.is_some() && root.fields.values().all(|field| *field == WatchedParts::all());
         if is_coarse || root.lookups() > MOST_LOOKUPS {
             return coarse;
         }
@@ -92,7 +92,7 @@ impl TouchCondition {
 const CREATES: &str = "request.operation == \"CREATE\"";
 
 /// Returns the condition that something watched differs, or that a discriminator is to be deduced.
-fn differs(root: &Watched<'_>) -> String {
+fn differs(root: &WatchedParts<'_>) -> String {
     let parts = root.of_fields("o", 0);
     let sides = if root.deduces() {
         format!("[0, 1].map({SIDE}, [[object, oldObject][{SIDE}]].map(o, {parts}))")
@@ -107,13 +107,13 @@ const SIDE: &str = "side";
 
 /// The parts of a value that a review depends on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Watched<'p> {
+struct WatchedParts<'p> {
     /// All of it.
     whole: bool,
     /// Parts of the fields of an object.
-    fields: BTreeMap<&'p str, Watched<'p>>,
+    fields: BTreeMap<&'p str, WatchedParts<'p>>,
     /// Parts of the items of a list.
-    items: Option<Box<Watched<'p>>>,
+    items: Option<Box<WatchedParts<'p>>>,
     /// The discriminators of an object that may have to be deduced.
     deductions: BTreeSet<Deduction<'p>>,
 }
@@ -128,7 +128,7 @@ struct Deduction<'p> {
     is_unset_when_empty: bool,
 }
 
-impl<'p> Watched<'p> {
+impl<'p> WatchedParts<'p> {
     fn all() -> Self {
         Self { whole: true, ..Self::default() }
     }
