@@ -151,7 +151,9 @@ impl Way {
     fn create(self, by_the_same_tool: bool, namespace: &str) -> String {
         match self {
             Self::Kubectl(_) | Self::Helm(_) if by_the_same_tool => self.command(namespace, "old.yaml"),
-            _ => format!("kubectl --namespace={namespace} create --field-manager=another --filename=old.yaml"),
+            Self::Kubectl(_) | Self::Change(_) | Self::Helm(_) => {
+                format!("kubectl --namespace={namespace} create --field-manager=another --filename=old.yaml")
+            }
         }
     }
 }

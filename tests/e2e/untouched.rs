@@ -113,15 +113,15 @@ fn while_no_replica_answers_writes_that_touch_no_union_are_stored() {
             }
         }
         if outage == "dead" {
-            cluster.webhook.stop()
+            cluster.webhook.stop();
         } else {
-            cluster.webhook.process().pause()
+            cluster.webhook.process().pause();
         }
         play(&cluster, &group, outage);
         if outage == "dead" {
-            cluster.webhook.resume().unwrap()
+            cluster.webhook.resume().unwrap();
         } else {
-            cluster.webhook.process().go_on()
+            cluster.webhook.process().go_on();
         }
         let rollouts = Kind::in_group(&cluster, "rollout", group.clone());
         let bad = rollouts.object("bad", &json!({"strategy": {"type": "Canary"}}));
@@ -252,7 +252,7 @@ fn an_api_server_judges_conditions_of_generated_kinds_as_the_tests_of_the_crates
     }
     let mut numbers: Vec<_> = cases.iter().map(|(_, number, condition, ..)| (*number, condition.clone())).collect();
     numbers.dedup();
-    let entries: Vec<Value> = numbers.iter().map(|(number, condition)| entry(*number, condition)).collect();
+    let entries: Vec<Value> = numbers.iter().map(|(number, condition)| entry(number, condition)).collect();
     let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
         "metadata": {"name": "untouched"}, "webhooks": entries});
     apply(plane.client(), &configuration);
@@ -315,15 +315,15 @@ fn costs(plane: &ControlPlane, path: &str) {
     thing["metadata"] = json!({"name": "costly", "namespace": "default", "labels": {"case": "costly"}});
     assert_eq!(plane.client().post(path, &thing).unwrap().status, 201);
     let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": "costly"}, "webhooks": [entry("costly", condition.expression())]});
+        "metadata": {"name": "costly"}, "webhooks": [entry(&"costly", condition.expression())]});
     apply(plane.client(), &configuration);
-    let patch = |body: Value| sent(plane, "PATCH", &format!("{path}/costly?dryRun=All"), MERGE, &body);
-    assert!(eventually(SETTLED, || patch(json!({"list0": null})).status == 500), "it is in force");
-    let answer = patch(json!({"other": 1}));
+    let merged = |body: Value| sent(plane, "PATCH", &format!("{path}/costly?dryRun=All"), MERGE, &body);
+    assert!(eventually(SETTLED, || merged(json!({"list0": null})).status == 500), "it is in force");
+    let answer = merged(json!({"other": 1}));
     assert!(answer.is_success(), "{answer:?}");
 }
 
-fn entry(case: impl ToString, condition: &str) -> Value {
+fn entry(case: &impl ToString, condition: &str) -> Value {
     let case = case.to_string();
     json!({
         "name": format!("case-{case}.{GROUP}"), "admissionReviewVersions": ["v1"], "sideEffects": "None",

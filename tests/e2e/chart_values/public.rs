@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Helm;
-use crate::support::cluster::Cluster;
+use crate::support::cluster::{Cluster, say};
 use crate::support::kubectl::{Kubectl, Output};
 use crate::support::webhook;
 use fixtures::files::parse;
@@ -63,7 +63,7 @@ impl ChartRun<'_> {
         let mut found = PublicChart::default();
         let told = self.chart(&["--matrix", "-o", "json"]);
         if !matches!(told.code, Some(0 | 1)) {
-            println!("{}: {:?}", self.chart, told.stderr.lines().last());
+            say(&format!("{}: {:?}", self.chart, told.stderr.lines().last()));
             return found;
         }
         let report = told.json();
@@ -94,7 +94,7 @@ impl ChartRun<'_> {
         found.bare += usize::from(is_bare);
         let told = |what: &str, refusal: Option<String>| {
             if let Some(refusal) = &refusal {
-                println!("  {what}: {} {} {}: {refusal}", tried["kind"], tried["field"], tried["choice"]);
+                say(&format!("  {what}: {} {} {}: {refusal}", tried["kind"], tried["field"], tried["choice"]));
             }
             usize::from(refusal.is_none())
         };
@@ -106,7 +106,7 @@ impl ChartRun<'_> {
         }
         found.with_manifests += told("--fix manifests", self.refusal(&manifests.stdout, tried));
         if tried["works"] == true && !is_bare {
-            println!("  works, but is refused: {} {} {}", tried["kind"], tried["field"], tried["choice"]);
+            say(&format!("  works, but is refused: {} {} {}", tried["kind"], tried["field"], tried["choice"]));
         }
 
         let rendering = workspace.write("rendering.yaml", &bare);
@@ -138,7 +138,7 @@ fn the_api_server_accepts_overrides_of_public_charts_after_a_fix() {
     let folder = env::var("KUBE_UNIONS_CHARTS").expect("tests/charts.sh sets it");
     let list = env::var("KUBE_UNIONS_CHART_LIST").expect("tests/charts.sh sets it");
     let (helm, kubectl) = (Helm::new("helm"), control_plane.kubectl("chart-public"));
-    println!(
+    say(&format!(
         "{:36} {:>9} {:>6} {:>13} {:>15} {:>16} {:>17} {:>9}",
         "chart",
         "overrides",
@@ -148,11 +148,11 @@ fn the_api_server_accepts_overrides_of_public_charts_after_a_fix() {
         "--fix manifests",
         "valid, unchanged",
         "own time"
-    );
+    ));
     let mut all = PublicChart::default();
     let line = |name: &str, it: &PublicChart| {
         let unchanged = format!("{} of {}", it.valid - it.changed, it.valid);
-        println!(
+        say(&format!(
             "{name:36} {:>9} {:>6} {:>13} {:>15} {:>16} {unchanged:>17} {:>7.2} s",
             it.overrides,
             it.bare,
@@ -160,7 +160,7 @@ fn the_api_server_accepts_overrides_of_public_charts_after_a_fix() {
             it.told,
             it.with_manifests,
             it.own.as_secs_f64()
-        );
+        ));
     };
     for chart in list.lines() {
         let words: Vec<&str> = chart.split_whitespace().collect();

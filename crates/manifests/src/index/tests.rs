@@ -33,11 +33,13 @@ fn same(path: &str, text: &str) -> usize {
         (whole, index) => panic!("{whole:?} as a whole, and {index:?} in parts"),
     };
     let documents = whole.documents();
-    let is_wanted: [(_, fn(&Document) -> bool); 2] =
-        [(ManifestRole::Kinds, Document::describes_kinds), (ManifestRole::Objects, Document::is_object)];
-    for (role, is_wanted) in is_wanted {
+    for role in [ManifestRole::Kinds, ManifestRole::Objects] {
+        let is_wanted = |document: &Document| match role {
+            ManifestRole::Kinds => document.describes_kinds(),
+            ManifestRole::Objects => document.is_object(),
+        };
         let read = index.documents(Cursor::new(text.to_owned()), role).map(Result::unwrap);
-        let read: Vec<_> = read.filter(|document| is_wanted(document)).collect();
+        let read: Vec<_> = read.filter(is_wanted).collect();
         let wanted = documents.iter().filter(|document| is_wanted(document));
         let (read, wanted): (Vec<_>, Vec<_>) = (read.iter().map(shown).collect(), wanted.map(shown).collect());
         assert_eq!(read, wanted, "{text}");

@@ -72,6 +72,7 @@ Examples:
   # Fail if the policies of a cluster are not those of its unions
   kube-unions compile --to policies --check"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub(crate) struct CompileArgs {
     /// The form to compile to
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
