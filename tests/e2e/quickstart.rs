@@ -97,7 +97,7 @@ Rollout samples.kube-unions.dev/v1
             format!("{rejected}\n"),
             format!("{cleared}\ndeployment.apps/web patched\n"),
             explained.to_owned(),
-            "audited 2 objects of 13 kinds: none invalid, none that normalisation would change\n".to_owned(),
+            "audited 4 objects of 16 kinds: none invalid, none that normalisation would change\n".to_owned(),
         ]
     );
     let port = quickstart.port().expect("there is a kubeconfig");

@@ -21,6 +21,9 @@ const KINDS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookcon
 /// The beginnings of the names of entries for custom resources.
 const CUSTOM: [&str; 2] = ["mutate.", "validate."];
 
+/// What follows in those of entries for built-in types.
+const BUILTIN: &str = "builtin.";
+
 /// Returns the Service, whose port is the balancer's. Its namespace exists.
 const SERVICE: &str = "
 apiVersion: v1
@@ -74,7 +77,11 @@ impl Registration {
     pub(crate) fn groups(&self) -> Option<BTreeSet<String>> {
         let [mutating, validating] = [0, 1].map(|phase: usize| {
             let entries = self.entries(KINDS[phase]);
-            let rules = entries.iter().filter(|entry| entry["name"] == CUSTOM[phase]);
+            let is_custom = |entry: &&Value| {
+                let name = entry["name"].as_str().and_then(|name| name.strip_prefix(CUSTOM[phase]));
+                name.is_some_and(|name| !name.starts_with(BUILTIN))
+            };
+            let rules = entries.iter().filter(is_custom);
             let rules = rules.filter_map(|entry| entry["rules"].as_array()).flatten();
             let groups = rules.filter_map(|rule| rule["apiGroups"].as_array()).flatten();
             groups.filter_map(|group| group.as_str().map(str::to_owned)).collect::<BTreeSet<_>>()
