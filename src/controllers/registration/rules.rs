@@ -1,13 +1,15 @@
-//! The rules of the entries for objects, made from a catalog: they name exactly the resources that have unions. Kinds whose writes meet the
-//! same condition share an entry.
+//! The rules of the entries for objects, made from a catalog: they name exactly the resources that have unions.
+
+mod entries;
+
+pub(super) use self::entries::{EntryRules, rule};
+
+use self::entries::{ConditionRoom, entries};
 
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::is_exempt;
-use kube_unions_core::names::{GroupKind, GroupVersionKind, is_dns_subdomain};
+use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::union::Plan;
-use kube_unions_policies::TouchCondition;
-use serde_json::{Value, json};
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most bytes of all rules of a configuration, as JSON. etcd stores at most 1.5 MiB.
@@ -15,18 +17,6 @@ const MOST_BYTES: usize = 1 << 20;
 
 /// The bytes of a rule without group, versions and resource.
 const RULE: usize = 120;
-
-/// Most entries of a configuration with a condition of their own. The API server matches each write against every entry.
-const MOST_ENTRIES: usize = 64;
-
-/// Most bytes of all conditions of a configuration.
-const MOST_CONDITION_BYTES: usize = 1 << 17;
-
-/// The longest part of the name of an entry that tells a resource. The name is a DNS subdomain.
-const LONGEST_LABEL: usize = 200;
-
-/// The part of the name of the entry that kinds without a condition of their own share, if all of them have one.
-const OTHERS: &str = "others";
 
 /// The rules for a catalog. The same catalog always gives the same rules in the same order.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -39,16 +29,6 @@ pub(super) struct RegistrationRules {
     pub(super) excluded: Vec<(GroupVersionKind, &'static str)>,
     /// Kinds that the rules name.
     pub(super) kinds: BTreeSet<GroupKind>,
-}
-
-/// The rules of one entry, and its condition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct EntryRules {
-    /// The part of the name that tells the first of its resources. `None`: every write of these resources is sent.
-    pub(super) label: Option<String>,
-    /// An expression in CEL that is false for writes that are not sent.
-    pub(super) condition: Option<String>,
-    pub(super) rules: Vec<Value>,
 }
 
 /// The part of the rules that one kind needs.
@@ -64,12 +44,6 @@ struct RegisteredKind<'c> {
     /// The served versions, those without unions included: the API server would convert an object of a version that is missing.
     versions: BTreeSet<&'c str>,
 }
-
-/// Group, versions and scope of a rule.
-type RuleKey<'c> = (&'c str, Vec<&'c str>, &'static str);
-
-/// Resources and subresources, by the other fields of a rule.
-type Grouped<'c> = BTreeMap<RuleKey<'c>, BTreeSet<String>>;
 
 impl RegistrationRules {
     pub(super) fn of(catalog: &Catalog, skips: bool) -> Self {
@@ -124,7 +98,7 @@ impl RegistrationRules {
             if registered.custom { &mut custom } else { &mut builtin }.push(registered);
         }
         rules.excluded.sort();
-        let mut room = ConditionRoom { entries: MOST_ENTRIES, bytes: MOST_CONDITION_BYTES };
+        let mut room = ConditionRoom::whole();
         [rules.custom, rules.builtin] = [custom, builtin].map(|kinds| entries(kinds, skips, &mut room));
         rules
     }
@@ -135,84 +109,7 @@ impl RegistrationRules {
     }
 }
 
-/// The room that is left for conditions.
-struct ConditionRoom {
-    entries: usize,
-    bytes: usize,
-}
-
-impl ConditionRoom {
-    fn take(&mut self, condition: &str) -> bool {
-        let left = self.entries.checked_sub(1).zip(self.bytes.checked_sub(condition.len()));
-        if let Some((entries, bytes)) = left {
-            *self = Self { entries, bytes };
-        }
-        left.is_some()
-    }
-}
-
-/// Returns the entries for kinds of one class: first that of the kinds of which every write is sent.
-fn entries(mut kinds: Vec<RegisteredKind<'_>>, skips: bool, room: &mut ConditionRoom) -> Vec<EntryRules> {
-    kinds.sort_by_key(|kind| kind.gvk);
-    let mut alike: BTreeMap<String, (TouchCondition, Vec<RegisteredKind<'_>>)> = BTreeMap::new();
-    let mut always = Vec::new();
-    for kind in kinds {
-        let condition = if skips { TouchCondition::of(kind.plans.iter().copied()) } else { None };
-        match condition {
-            Some(condition) => {
-                let group = alike.entry(condition.expression().to_owned());
-                group.or_insert_with(|| (condition, Vec::new())).1.push(kind);
-            }
-            None => always.push(kind),
-        }
-    }
-    let mut alike: Vec<_> = alike.into_values().collect();
-    // Most kinds first: with the conditions for which there is room, the fewest writes are sent in vain.
-    alike.sort_by_key(|(_, kinds)| (Reverse(kinds.len()), kinds.first().map(|kind| kind.gvk)));
-    let mut own = Vec::new();
-    let (mut others, mut fields) = (Vec::new(), BTreeSet::new());
-    for (condition, kinds) in alike {
-        let label = kinds.first().and_then(RegisteredKind::label);
-        if let Some(label) = label.filter(|_| room.take(condition.expression())) {
-            own.push(EntryRules::of(Some(label), Some(condition.expression().to_owned()), kinds));
-        } else if let Some(of_kinds) = condition.fields() {
-            fields.extend(of_kinds.iter().cloned());
-            others.extend(kinds);
-        } else {
-            always.extend(kinds);
-        }
-    }
-    match TouchCondition::of_fields(fields) {
-        Some(condition) => {
-            own.push(EntryRules::of(Some(OTHERS.to_owned()), Some(condition.expression().to_owned()), others));
-        }
-        None => always.extend(others),
-    }
-    own.sort_by(|one, other| one.label.cmp(&other.label));
-    let always = (!always.is_empty()).then(|| EntryRules::of(None, None, always));
-    always.into_iter().chain(own).collect()
-}
-
-impl EntryRules {
-    fn of(label: Option<String>, condition: Option<String>, kinds: Vec<RegisteredKind<'_>>) -> Self {
-        let mut groups = Grouped::new();
-        for RegisteredKind { gvk, versions, scope, paths, .. } in kinds {
-            groups.entry((&gvk.group, versions.into_iter().collect(), scope)).or_default().extend(paths);
-        }
-        Self { label, condition, rules: groups.into_iter().map(|(key, resources)| rule(key, resources)).collect() }
-    }
-}
-
 impl RegisteredKind<'_> {
-    /// Returns the part of the name of an entry that tells the resource. `None`: the API server would refuse the name, and with it the whole
-    /// configuration, or it would be that of another entry.
-    fn label(&self) -> Option<String> {
-        let group = if self.gvk.group.is_empty() { String::new() } else { format!(".{}", self.gvk.group) };
-        let label = format!("{}{group}", self.plural);
-        let is_free = !["builtin", OTHERS].contains(&&*label) && self.plural != "builtin";
-        (is_free && label.len() <= LONGEST_LABEL && is_dns_subdomain(&label)).then_some(label)
-    }
-
     /// Returns the bytes of rules for this kind alone. Rules that kinds share are smaller.
     fn bytes(&self) -> usize {
         let versions = self.versions.iter().map(|version| version.len() + 3).sum::<usize>();
@@ -220,298 +117,5 @@ impl RegisteredKind<'_> {
     }
 }
 
-/// Returns a rule of an entry, with every field written out.
-pub(super) fn rule<R: Into<Value>>(
-    (group, versions, scope): RuleKey<'_>,
-    resources: impl IntoIterator<Item = R>,
-) -> Value {
-    let resources: Value = resources.into_iter().collect();
-    json!({
-        "apiGroups": [group],
-        "apiVersions": versions,
-        "operations": ["CREATE", "UPDATE"],
-        "resources": resources,
-        "scope": scope,
-    })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use kube_unions_core::catalog::Builder;
-    use kube_unions_core::declaration::{Declaration, Definition, OpenApi, Severity};
-
-    /// Returns a schema with unions at `spec`, at `status`, or at both.
-    fn schema(at: &[&str]) -> Value {
-        let with = |place: &str| {
-            let mut node = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
-            if at.contains(&place) {
-                node["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
-            }
-            node
-        };
-        json!({"type": "object", "properties": {"spec": with("spec"), "status": with("status")}})
-    }
-
-    /// A version: its name, the places of its unions, and true if it has the status subresource.
-    type TestVersion<'v> = (&'v str, &'v [&'v str], bool);
-
-    fn crd(group: &str, kind: &str, scope: &str, versions: &[TestVersion<'_>]) -> Definition {
-        let plural = format!("{}s", kind.to_lowercase());
-        let versions = versions.iter().map(|(name, unions, status)| {
-            let subresources = if *status { json!({"status": {}}) } else { json!({}) };
-            json!({"name": name, "schema": {"openAPIV3Schema": schema(unions)}, "subresources": subresources})
-        });
-        let crd = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.{group}")},
-            "spec": {"group": group, "names": {"kind": kind, "plural": plural}, "scope": scope,
-                     "versions": versions.collect::<Vec<_>>()},
-        });
-        Definition::from_json(&crd.to_string()).unwrap()
-    }
-
-    fn rules(definitions: impl IntoIterator<Item = Definition>) -> RegistrationRules {
-        let mut builder = Builder::new();
-        definitions.into_iter().for_each(|definition| builder.apply(definition));
-        let catalog = builder.build();
-        assert!(catalog.faults().iter().all(|fault| fault.severity() != Severity::Error), "{:#?}", catalog.faults());
-        RegistrationRules::of(&catalog, false)
-    }
-
-    /// Returns each rule as `group versions resources scope`.
-    fn short(entries: &[EntryRules]) -> Vec<String> {
-        let line = |rule: &Value| {
-            assert_eq!(rule["operations"], json!(["CREATE", "UPDATE"]));
-            let joined = |field: &str| {
-                let texts = rule[field].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
-                texts.collect::<Vec<_>>().join(",")
-            };
-            let (group, scope) = (joined("apiGroups"), rule["scope"].as_str().unwrap());
-            format!("{group} {} {} {scope}", joined("apiVersions"), joined("resources"))
-        };
-        all(entries).map(line).collect()
-    }
-
-    fn all(entries: &[EntryRules]) -> impl Iterator<Item = &Value> {
-        entries.iter().flat_map(|entry| &entry.rules)
-    }
-
-    #[test]
-    fn a_rule_names_exactly_the_resources_that_have_unions() {
-        let (spec, status, both): (&[&str], &[&str], &[&str]) = (&["spec"], &["status"], &["spec", "status"]);
-        let rows: [(&[TestVersion<'_>], &str, &[&str]); 9] = [
-            (&[("v1", &[], true)], "Namespaced", &[]),
-            (&[("v1", spec, true)], "Namespaced", &["g v1 things Namespaced"]),
-            (&[("v1", spec, true)], "Cluster", &["g v1 things Cluster"]),
-            (&[("v1", status, true)], "Namespaced", &["g v1 things/status Namespaced"]),
-            (&[("v1", status, false)], "Namespaced", &["g v1 things Namespaced"]),
-            (&[("v1", both, true)], "Namespaced", &["g v1 things,things/status Namespaced"]),
-            (&[("v1", both, false)], "Namespaced", &["g v1 things Namespaced"]),
-            (
-                &[("v2", spec, true), ("v1", spec, true), ("v1alpha1", &[], true)],
-                "Namespaced",
-                &["g v1,v1alpha1,v2 things Namespaced"],
-            ),
-            (&[("v1", spec, true), ("v2", both, true)], "Namespaced", &["g v1,v2 things,things/status Namespaced"]),
-        ];
-        for (versions, scope, want) in rows {
-            let found = rules([crd("g", "Thing", scope, versions)]);
-            assert_eq!(short(&found.custom), want, "{versions:?}");
-            assert!(found.builtin.is_empty() && found.excluded.is_empty());
-        }
-    }
-
-    #[test]
-    fn kinds_that_policies_cover_have_no_rule() {
-        let v1: &[TestVersion<'_>] = &[("v1", &["spec"], true), ("v2", &["spec"], true)];
-        let mut builder = Builder::new();
-        for kind in ["Pear", "Plum"] {
-            builder.apply(crd("g", kind, "Namespaced", v1));
-        }
-        let covered = BTreeSet::from([GroupKind::new("g", "Pear"), GroupKind::new("h", "Plum")]);
-        let found = RegistrationRules::without(&covered, &builder.build(), false);
-        assert_eq!(short(&found.custom), ["g v1,v2 plums Namespaced"]);
-        assert_eq!(found.kinds, BTreeSet::from([GroupKind::new("g", "Plum")]));
-    }
-
-    #[test]
-    fn resources_of_one_group_version_and_scope_share_a_rule_in_any_order() {
-        let definitions = || {
-            let v1: &[TestVersion<'_>] = &[("v1", &["spec"], true)];
-            vec![
-                crd("b.example", "Pear", "Namespaced", v1),
-                crd("b.example", "Apple", "Namespaced", v1),
-                crd("b.example", "Fig", "Cluster", v1),
-                crd("b.example", "Plum", "Namespaced", &[("v1beta1", &["spec", "status"], true)]),
-                crd("a.example", "Apple", "Namespaced", v1),
-            ]
-        };
-        let found = rules(definitions());
-        assert_eq!(
-            short(&found.custom),
-            [
-                "a.example v1 apples Namespaced",
-                "b.example v1 figs Cluster",
-                "b.example v1 apples,pears Namespaced",
-                "b.example v1beta1 plums,plums/status Namespaced",
-            ]
-        );
-        let mut turned = definitions();
-        turned.reverse();
-        assert_eq!(rules(turned), found);
-        assert_eq!(
-            found.custom[0].rules[3],
-            json!({"apiGroups": ["b.example"], "apiVersions": ["v1beta1"], "operations": ["CREATE", "UPDATE"],
-                   "resources": ["plums", "plums/status"], "scope": "Namespaced"})
-        );
-    }
-
-    /// Returns a built-in kind with one union declared at `spec`.
-    fn builtin(group: &str, kind: &str, path: Option<&str>) -> Definition {
-        let gvk = json!({"group": group, "version": "v1", "kind": kind});
-        let mut described = schema(&[]);
-        described["x-kubernetes-group-version-kind"] = json!([gvk]);
-        let mut document = json!({"openapi": "3.0.0", "components": {"schemas": {"it": described}}, "paths": {}});
-        if let Some(path) = path {
-            document["paths"][path] = json!({"put": {"x-kubernetes-group-version-kind": gvk}});
-        }
-        let document = OpenApi::parse(&document.to_string()).unwrap();
-        let mut definition = Definition::from_openapi([&document], group, kind, false).unwrap();
-        let declaration = json!({
-            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "it"},
-            "spec": {"target": {"group": group, "kind": kind},
-                     "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}}]},
-        });
-        let (declaration, faults) = Declaration::from_json(&declaration.to_string()).unwrap();
-        assert!(faults.is_empty() && definition.declare(&declaration));
-        definition
-    }
-
-    #[test]
-    fn built_in_types_have_rules_of_their_own() {
-        let found = rules([
-            builtin("apps", "Deployment", Some("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")),
-            builtin("", "PersistentVolume", Some("/api/v1/persistentvolumes/{name}")),
-            crd("g", "Thing", "Namespaced", &[("v1", &["spec"], true)]),
-        ]);
-        assert_eq!(short(&found.builtin), [" v1 persistentvolumes Cluster", "apps v1 deployments Namespaced"]);
-        assert_eq!(short(&found.custom), ["g v1 things Namespaced"]);
-    }
-
-    #[test]
-    fn kinds_that_keep_a_cluster_alive_are_never_registered() {
-        let kinds = [
-            ("coordination.k8s.io", "Lease", "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"),
-            ("", "Event", "/api/v1/namespaces/{namespace}/events/{name}"),
-            ("", "Node", "/api/v1/nodes/{name}"),
-            ("authentication.k8s.io", "TokenReview", "/apis/authentication.k8s.io/v1/tokenreviews/{name}"),
-            (
-                "rbac.authorization.k8s.io",
-                "RoleBinding",
-                "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings/{name}",
-            ),
-            // Another kind that is written through the resource of leases.
-            ("coordination.k8s.io", "Foo", "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"),
-        ];
-        let found = rules(kinds.map(|(group, kind, path)| builtin(group, kind, Some(path))));
-        assert!(found.custom.is_empty() && found.builtin.is_empty());
-        assert_eq!(found.excluded.len(), kinds.len());
-        let own = rules([crd("kube-unions.dev", "UnionDeclaration", "Cluster", &[("v1alpha1", &["spec"], true)])]);
-        assert!(own.custom.is_empty() && own.excluded.len() == 1);
-    }
-
-    #[test]
-    fn a_kind_without_a_resource_is_excluded() {
-        let found = rules([builtin("", "Binding", None)]);
-        assert!(found.builtin.is_empty());
-        assert_eq!(found.excluded[0].0.to_string(), "v1, Kind=Binding");
-    }
-
-    #[test]
-    fn two_thousand_kinds_in_as_many_groups_fit_into_one_request() {
-        let definitions = (0..2_000).map(|number| {
-            let group = format!("group-{number:04}.of-a-vendor.example.com");
-            crd(&group, "SomeCustomThing", "Namespaced", &[("v1", &["spec", "status"], true)])
-        });
-        let found = rules(definitions);
-        assert_eq!(found.counts(), [2_000, 0]);
-        let size = all(&found.custom).map(|rule| rule.to_string().len()).sum::<usize>();
-        assert!(size < MOST_BYTES, "{size} bytes");
-    }
-
-    #[test]
-    fn kinds_with_the_most_versions_have_no_rules_if_all_are_too_large() {
-        let many: Vec<String> =
-            (0..64).map(|number| format!("v1{}", "0".repeat(57)) + &format!("{number:04}")).collect();
-        let many: Vec<TestVersion<'_>> = many.iter().map(|name| (&**name, &["spec", "status"][..], true)).collect();
-        let greedy = (0..200).map(|number| crd(&format!("a{number:03}.example"), "Greedy", "Namespaced", &many));
-        let honest = crd("z.example", "Honest", "Namespaced", &[("v1", &["spec"], true), ("v2", &["spec"], true)]);
-        let found = rules(greedy.chain([honest]));
-        let size = all(&found.custom).map(|rule| rule.to_string().len()).sum::<usize>();
-        assert!((MOST_BYTES / 4..MOST_BYTES).contains(&size), "{size} bytes");
-        assert!(found.kinds.contains(&GroupKind::new("z.example", "Honest")));
-        assert_eq!(found.kinds.len() + found.excluded.len(), 201);
-        assert!(found.excluded.iter().all(|(gvk, _)| &*gvk.kind == "Greedy"), "{:?}", found.excluded);
-    }
-
-    /// Returns each entry as `label condition resources`.
-    fn entries_of(definitions: impl IntoIterator<Item = Definition>) -> Vec<String> {
-        let mut builder = Builder::new();
-        definitions.into_iter().for_each(|definition| builder.apply(definition));
-        let found = RegistrationRules::of(&builder.build(), true);
-        let one = |entry: &EntryRules| {
-            let resources: Vec<&str> = entry.rules.iter().map(|rule| rule["resources"][0].as_str().unwrap()).collect();
-            let (label, condition) = (entry.label.as_deref().unwrap_or("-"), entry.condition.as_deref().unwrap_or("-"));
-            let condition = condition.strip_prefix("request.operation == \"CREATE\" || ").unwrap_or(condition);
-            format!("{label}: {condition}: {}", resources.join(","))
-        };
-        found.custom.iter().chain(&found.builtin).map(one).collect()
-    }
-
-    #[test]
-    fn kinds_with_the_same_condition_share_an_entry_and_those_beyond_share_a_coarse_one() {
-        let at_root = |kind: &str, member: &str| {
-            let mut schema =
-                json!({"type": "object", "properties": {"a": {"type": "string"}, member: {"type": "string"}}});
-            schema["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": {"a": "A", member: "B"}}]);
-            let plural = format!("{}s", kind.to_lowercase());
-            let crd = json!({
-                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": {"name": format!("{plural}.g")},
-                "spec": {"group": "g", "names": {"kind": kind, "plural": plural}, "scope": "Namespaced",
-                         "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]},
-            });
-            Definition::from_json(&crd.to_string()).unwrap()
-        };
-        let changed = |fields: &[&str]| {
-            let each = fields.iter().map(|field| format!("object.?{field} != oldObject.?{field}"));
-            each.collect::<Vec<_>>().join(" || ")
-        };
-        let found =
-            entries_of([at_root("Fig", "c"), at_root("Apple", "b"), at_root("Pear", "b"), at_root("Builtin", "d")]);
-        assert_eq!(
-            found,
-            [
-                format!("apples.g: {}: apples", changed(&["a", "b"])),
-                format!("builtins.g: {}: builtins", changed(&["a", "d"])),
-                format!("figs.g: {}: figs", changed(&["a", "c"])),
-            ]
-        );
-        let many = (0..MOST_ENTRIES + 3).map(|number| at_root(&format!("Kind{number:02}"), &format!("m{number:02}")));
-        let found = entries_of(many.collect::<Vec<_>>());
-        assert_eq!(found.len(), MOST_ENTRIES + 1);
-        let rest = found.iter().find(|entry| entry.starts_with("others: ")).unwrap();
-        assert_eq!(*rest, format!("others: {}: kind64s", changed(&["a", "m64", "m65", "m66"])));
-    }
-
-    #[test]
-    fn a_resource_that_makes_no_name_of_an_entry_shares_one() {
-        let long = format!("{}.example", vec!["group"; 36].join("."));
-        for (group, kind) in [("g", "Thing"), (&*long, "Thing")] {
-            let found = entries_of([crd(group, kind, "Namespaced", &[("v1", &["spec"], true)])]);
-            let label = if group == "g" { "things.g" } else { OTHERS };
-            assert!(found.len() == 1 && found[0].starts_with(&format!("{label}: ")), "{found:?}");
-        }
-    }
-}
+mod tests;

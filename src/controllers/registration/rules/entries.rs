@@ -1,0 +1,135 @@
+//! The entries for kinds, and their conditions: kinds whose writes meet the same condition share an entry.
+
+use super::RegisteredKind;
+use kube_unions_core::names::is_dns_subdomain;
+use kube_unions_policies::TouchCondition;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most entries of a configuration with a condition of their own. The API server matches each write against every entry.
+pub(super) const MOST_ENTRIES: usize = 64;
+
+/// Most bytes of all conditions of a configuration.
+const MOST_CONDITION_BYTES: usize = 1 << 17;
+
+/// The longest part of the name of an entry that tells a resource. The name is a DNS subdomain.
+const LONGEST_LABEL: usize = 200;
+
+/// The part of the name of the entry that kinds without a condition of their own share, if all of them have one.
+pub(super) const OTHERS: &str = "others";
+
+/// The rules of one entry, and its condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::controllers::registration) struct EntryRules {
+    /// The part of the name that tells the first of its resources. `None`: every write of these resources is sent.
+    pub(in crate::controllers::registration) label: Option<String>,
+    /// An expression in CEL that is false for writes that are not sent.
+    pub(in crate::controllers::registration) condition: Option<String>,
+    pub(in crate::controllers::registration) rules: Vec<Value>,
+}
+
+/// Group, versions and scope of a rule.
+type RuleKey<'c> = (&'c str, Vec<&'c str>, &'static str);
+
+/// Resources and subresources, by the other fields of a rule.
+type Grouped<'c> = BTreeMap<RuleKey<'c>, BTreeSet<String>>;
+
+/// The room that is left for conditions.
+pub(super) struct ConditionRoom {
+    entries: usize,
+    bytes: usize,
+}
+
+impl ConditionRoom {
+    /// Returns the room of a configuration.
+    pub(super) fn whole() -> Self {
+        Self { entries: MOST_ENTRIES, bytes: MOST_CONDITION_BYTES }
+    }
+
+    fn take(&mut self, condition: &str) -> bool {
+        let left = self.entries.checked_sub(1).zip(self.bytes.checked_sub(condition.len()));
+        if let Some((entries, bytes)) = left {
+            *self = Self { entries, bytes };
+        }
+        left.is_some()
+    }
+}
+
+/// Returns the entries for kinds of one class: first that of the kinds of which every write is sent.
+pub(super) fn entries(mut kinds: Vec<RegisteredKind<'_>>, skips: bool, room: &mut ConditionRoom) -> Vec<EntryRules> {
+    kinds.sort_by_key(|kind| kind.gvk);
+    let mut alike: BTreeMap<String, (TouchCondition, Vec<RegisteredKind<'_>>)> = BTreeMap::new();
+    let mut always = Vec::new();
+    for kind in kinds {
+        let condition = if skips { TouchCondition::of(kind.plans.iter().copied()) } else { None };
+        match condition {
+            Some(condition) => {
+                let group = alike.entry(condition.expression().to_owned());
+                group.or_insert_with(|| (condition, Vec::new())).1.push(kind);
+            }
+            None => always.push(kind),
+        }
+    }
+    let mut alike: Vec<_> = alike.into_values().collect();
+    // Most kinds first: with the conditions for which there is room, the fewest writes are sent in vain.
+    alike.sort_by_key(|(_, kinds)| (Reverse(kinds.len()), kinds.first().map(|kind| kind.gvk)));
+    let mut own = Vec::new();
+    let (mut others, mut fields) = (Vec::new(), BTreeSet::new());
+    for (condition, kinds) in alike {
+        let label = kinds.first().and_then(RegisteredKind::label);
+        if let Some(label) = label.filter(|_| room.take(condition.expression())) {
+            own.push(EntryRules::of(Some(label), Some(condition.expression().to_owned()), kinds));
+        } else if let Some(of_kinds) = condition.fields() {
+            fields.extend(of_kinds.iter().cloned());
+            others.extend(kinds);
+        } else {
+            always.extend(kinds);
+        }
+    }
+    match TouchCondition::of_fields(fields) {
+        Some(condition) => {
+            own.push(EntryRules::of(Some(OTHERS.to_owned()), Some(condition.expression().to_owned()), others));
+        }
+        None => always.extend(others),
+    }
+    own.sort_by(|one, other| one.label.cmp(&other.label));
+    let always = (!always.is_empty()).then(|| EntryRules::of(None, None, always));
+    always.into_iter().chain(own).collect()
+}
+
+impl EntryRules {
+    fn of(label: Option<String>, condition: Option<String>, kinds: Vec<RegisteredKind<'_>>) -> Self {
+        let mut groups = Grouped::new();
+        for RegisteredKind { gvk, versions, scope, paths, .. } in kinds {
+            groups.entry((&gvk.group, versions.into_iter().collect(), scope)).or_default().extend(paths);
+        }
+        Self { label, condition, rules: groups.into_iter().map(|(key, resources)| rule(key, resources)).collect() }
+    }
+}
+
+impl RegisteredKind<'_> {
+    /// Returns the part of the name of an entry that tells the resource. `None`: the API server would refuse the name, and with it the whole
+    /// configuration, or it would be that of another entry.
+    fn label(&self) -> Option<String> {
+        let group = if self.gvk.group.is_empty() { String::new() } else { format!(".{}", self.gvk.group) };
+        let label = format!("{}{group}", self.plural);
+        let is_free = !["builtin", OTHERS].contains(&&*label) && self.plural != "builtin";
+        (is_free && label.len() <= LONGEST_LABEL && is_dns_subdomain(&label)).then_some(label)
+    }
+}
+
+/// Returns a rule of an entry, with every field written out.
+pub(in crate::controllers::registration) fn rule<R: Into<Value>>(
+    (group, versions, scope): RuleKey<'_>,
+    resources: impl IntoIterator<Item = R>,
+) -> Value {
+    let resources: Value = resources.into_iter().collect();
+    json!({
+        "apiGroups": [group],
+        "apiVersions": versions,
+        "operations": ["CREATE", "UPDATE"],
+        "resources": resources,
+        "scope": scope,
+    })
+}
