@@ -174,11 +174,12 @@ impl Intent {
             };
             if self.keeps_rules && !of_class.is_empty() {
                 for (name, entry) in ours(stored).filter(|(name, _)| is_of_class(name, phase, class)) {
-                    let kept =
-                        |field: &str| entry.get(field).filter(|list| list.is_array()).cloned().unwrap_or_default();
-                    if is_set(Some(&kept("rules"))) {
-                        add(name, &kept("rules"), kept("matchConditions"));
-                    }
+                    let kept = entry.get("rules").filter(|rules| rules.is_array() && is_set(Some(rules)));
+                    let Some(kept) = kept else { continue };
+                    // The kinds may have other unions by now, of which the stored condition knows nothing.
+                    let condition =
+                        of_class.iter().find(|now| now.covers(kept)).and_then(|now| now.condition.as_deref());
+                    add(name, kept, json!(options.match_conditions.with(condition)));
                 }
                 continue;
             }

@@ -426,6 +426,43 @@ fn an_entry_has_its_label_its_condition_and_the_timeout_of_its_class() {
     assert_eq!(wanted.intent.settings.entries.builtin_timeout_seconds(), 5);
 }
 
+/// While the rules stay as they are, kinds may get other unions. The old condition would skip writes that touch them.
+///
+/// Rows: the entry of a catalog that changed since, and the condition that the stored entry then has.
+#[test]
+fn an_entry_whose_rules_are_kept_has_the_condition_that_its_kinds_have_now() {
+    let entry = |label: &str, condition: &str, versions: &[&'static str], resources: &[&str]| EntryRules {
+        label: Some(label.to_owned()),
+        condition: Some(condition.to_owned()),
+        rules: vec![rule(("g", versions.to_vec(), "Cluster"), resources.iter().copied())],
+    };
+    let v1 = &["v1"][..];
+    let old = || entry("figs.g", "old", v1, &["figs", "pears"]);
+    let rows = [
+        (vec![old()], Some("old")),
+        (vec![entry("figs.g", "new", v1, &["figs", "pears"])], Some("new")),
+        (vec![entry("apples.g", "new", v1, &["apples", "figs", "pears"])], Some("new")),
+        (vec![entry("figs.g", "new", &["v1", "v2"], &["figs", "pears"])], Some("new")),
+        // The kinds have different conditions by now, one has none any more, or a version of one is gone.
+        (vec![entry("figs.g", "old", v1, &["figs"]), entry("pears.g", "new", v1, &["pears"])], None),
+        (vec![EntryRules { label: None, condition: None, ..old() }], None),
+        (vec![entry("figs.g", "old", v1, &["figs"])], None),
+        (vec![entry("figs.g", "old", &["v2"], &["figs", "pears"])], None),
+    ];
+    for (custom, want) in rows {
+        let mut wanted = wanted_of(ConfigurationKind::Mutating, EntryOptions::default(), Trust::Agreed("pem".into()));
+        let rules = |custom| Arc::new(RegistrationRules { custom, ..RegistrationRules::default() });
+        wanted.intent.rules = rules(vec![old()]);
+        let stored = desired(None, &wanted).unwrap();
+        let told = format!("{custom:?}");
+        wanted.intent.rules = rules(custom);
+        wanted.intent.keeps_rules = true;
+        let now = desired(Some(&stored), &wanted).unwrap_or_else(|| stored.clone());
+        assert_eq!(entries(&now)[0]["rules"], entries(&stored)[0]["rules"], "{told}");
+        assert_eq!(entries(&now)[0].pointer("/matchConditions/0/expression"), want.map(Value::from).as_ref(), "{told}");
+    }
+}
+
 /// Returns true if all entries of a configuration have names of ours.
 fn ours_are_all(object: &Value) -> bool {
     ours(object).count() == entries(object).len()

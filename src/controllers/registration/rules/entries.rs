@@ -106,6 +106,17 @@ impl EntryRules {
         }
         Self { label, condition, rules: groups.into_iter().map(|(key, resources)| rule(key, resources)).collect() }
     }
+
+    /// Returns true if the entry has all that stored rules name.
+    pub(in crate::controllers::registration) fn covers(&self, stored: &Value) -> bool {
+        let has = |own: &Value, kept: &Value, field: &str| {
+            let [own, kept] = [own, kept].map(|rule| rule.get(field).and_then(Value::as_array));
+            own.zip(kept).is_some_and(|(own, kept)| kept.iter().all(|name| own.contains(name)))
+        };
+        let covers =
+            |own: &Value, kept: &Value| ["apiGroups", "apiVersions", "resources"].iter().all(|it| has(own, kept, it));
+        stored.as_array().into_iter().flatten().all(|kept| self.rules.iter().any(|own| covers(own, kept)))
+    }
 }
 
 impl RegisteredKind<'_> {
