@@ -127,6 +127,18 @@ fn whatever_helm_does_there_is_one_line_and_no_value() {
         assert_eq!(run.code, 2, "{run:?}");
         assert!(run.stderr.contains("`helm template` has not ended after 1 s"), "{run:?}");
     }
+    // One that hangs only with other values than the user's: nothing else is lost.
+    let script = format!(
+        "case \"$*\" in\n*'--values -'*) exec sleep 600 ;;\n'show values'*) echo 'strategy: {{rollingUpdate: {{maxSurge: 1}}}}' ;;\n\
+         *--set*) cat <<'END'\n{NEW}END\n;;\n*) cat <<'END'\n{OLD}END\n;;\nesac"
+    );
+    for (more, found) in [(&[][..], "spec.strategy.rollingUpdate: error: refused"), (&["--matrix"], "")] {
+        let run = with_helm(Some(&script), &[&["app", "--set", "a=b", "--helm-timeout", "1"], more].concat());
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(run.stdout.contains(found), "{run:?}");
+        let line = "`helm template` has not ended after 1 s: other values were not tried";
+        assert_eq!(run.stderr.matches(line).count(), 1, "{run:?}");
+    }
     let run = with_helm(Some("true"), &["app", "--require"]);
     assert_eq!(run.code, 1, "{run:?}");
     let run = with_helm(Some("exec yes 'a: 1'"), &["app", "--matrix"]);

@@ -30,6 +30,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The end of the reason why helm is not run any more. A helm that hangs may do so again.
+const NOT_TRIED: &str = "other values were not tried";
+
 /// Arguments of `chart`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -156,7 +159,7 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
         read.files
     };
     let (old, new) = match &chart {
-        // What differs between two renderings with the same values cannot be compared.
+        // Two renderings with the same values tell what is random in them, which cannot be compared.
         Some(chart) if arguments.matrix => (vec![chart.with_values()?], vec![chart.with_values()?]),
         Some(chart) => (vec![chart.with_defaults()?], vec![chart.with_values()?]),
         None => (read(&arguments.old), read(&arguments.new)),
@@ -172,16 +175,20 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
     }
     let mut judged = judge(&kinds, &defaults, &rendered);
     problems.append(&mut judged.problems);
-    let search = match &chart {
+    let mut search = match &chart {
         Some(chart) if judged.faults.iter().any(|fault| !fault.removed.is_empty()) => Some(ValuesSearch::new(chart)?),
         _ => None,
     };
-    let advice = |fault: &RenderedFault<'_>| match &search {
-        Some(search) if !fault.removed.is_empty() => search.advice(fault).map(Some),
-        _ => Ok(None),
-    };
-    let advised: Vec<(&RenderedFault<'_>, Option<ValuesAdvice>)> =
-        judged.faults.iter().map(|fault| Ok((fault, advice(fault)?))).collect::<anyhow::Result<_>>()?;
+    let mut advised: Vec<(&RenderedFault<'_>, Option<ValuesAdvice>)> = Vec::new();
+    for fault in &judged.faults {
+        let search_of_fault = search.as_ref().filter(|_| !fault.removed.is_empty());
+        let advice = search_of_fault.map(|search| search.advice(fault)).transpose().unwrap_or_else(|error| {
+            problems.push(format!("{error:#}: {NOT_TRIED}"));
+            search = None;
+            None
+        });
+        advised.push((fault, advice));
+    }
 
     let is_nothing = judged.judged == 0 && problems.is_empty();
     let nothing =

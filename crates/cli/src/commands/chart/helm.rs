@@ -1,19 +1,30 @@
 //! Renders a chart with the `helm` of the user. Its errors go to standard error as they are: a message of ours has no value.
 
 use crate::input::manifest;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use kube_unions_command::connection::block_on;
 use kube_unions_manifests::ManifestFile;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 /// Largest output of helm in bytes: the limit of a file.
 const LARGEST: u64 = 256 << 20;
+
+/// The name of a rendering in messages.
+const RENDERING: &str = "the rendering";
+
+/// Helm ended without success.
+#[derive(Debug, thiserror::Error)]
+#[error("`helm {verb}` failed: {status}")]
+struct HelmRefusal {
+    verb: String,
+    status: ExitStatus,
+}
 
 /// A chart, and what the user gives to `helm template`.
 #[derive(Debug)]
@@ -40,9 +51,15 @@ impl HelmChart<'_> {
         self.rendered(&self.values, HelmInput::None)
     }
 
-    /// Renders the chart with one more file of values, which comes last. Values of flags win over those of files.
-    pub(super) fn with_more_values(&self, more: &Value) -> anyhow::Result<ManifestFile> {
-        self.rendered(&[&*self.values, &["--values".into(), "-".into()]].concat(), HelmInput::Values(more))
+    /// Renders the chart with one more file of values, which comes last. Values of flags win over those of files. `None`: the chart cannot be
+    /// rendered with them.
+    pub(super) fn with_more_values(&self, more: &Value) -> anyhow::Result<Option<ManifestFile>> {
+        let values = [&*self.values, &["--values".into(), "-".into()]].concat();
+        match self.printed(&values, HelmInput::Values(more)) {
+            Ok(printed) => Ok(manifest::file(Path::new(RENDERING), printed).ok()),
+            Err(error) if error.is::<HelmRefusal>() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns what `helm show` prints of the chart itself, without its subcharts.
@@ -63,8 +80,12 @@ impl HelmChart<'_> {
     }
 
     fn rendered(&self, values: &[OsString], input: HelmInput<'_>) -> anyhow::Result<ManifestFile> {
+        Ok(manifest::file(Path::new(RENDERING), self.printed(values, input)?)?)
+    }
+
+    fn printed(&self, values: &[OsString], input: HelmInput<'_>) -> anyhow::Result<Vec<u8>> {
         let arguments = [&["template".into(), self.chart.to_owned()], &*self.source, self.flags, values].concat();
-        Ok(manifest::file(Path::new("the rendering"), printed_by_helm(&arguments, input, self.deadline)?)?)
+        printed_by_helm(&arguments, input, self.deadline)
     }
 }
 
@@ -115,9 +136,9 @@ fn printed_by_helm(arguments: &[OsString], input: HelmInput<'_>, deadline: Durat
         let run = async { tokio::join!(writing, reading).1 };
         let run = tokio::time::timeout(deadline, run).await;
         let (printed, status) =
-            run.with_context(|| format!("`helm {verb}` has not ended after {} s", deadline.as_secs()))??;
+            run.map_err(|_elapsed| anyhow!("`helm {verb}` has not ended after {} s", deadline.as_secs()))??;
         if !status.success() {
-            bail!("`helm {verb}` failed: {status}");
+            bail!(HelmRefusal { verb, status });
         }
         Ok(printed)
     })

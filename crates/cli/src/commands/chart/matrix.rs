@@ -11,6 +11,7 @@ mod unions;
 
 use self::overrides::{NaiveOverride, overrides};
 use self::unions::{RenderedUnion, unions_of};
+use super::NOT_TRIED;
 use super::defaults::values_of_files;
 use super::helm::HelmChart;
 use super::values::ValuesPath;
@@ -28,7 +29,7 @@ const MOST_OVERRIDES: usize = 2_000;
 /// The most overrides at one place that no union has, before the place is left.
 const MOST_FUTILE: usize = 12;
 
-/// What a user can choose in the unions of a chart.
+/// The choices that a user has in the unions of a chart.
 #[derive(Debug, Default)]
 pub(super) struct OverrideMatrix<'d> {
     pub(super) rows: Vec<MatrixRow<'d>>,
@@ -119,15 +120,24 @@ pub(super) fn matrix<'d>(
         tried.truncate(MOST_OVERRIDES);
     }
     let mut rows: BTreeMap<_, MatrixRow<'d>> = BTreeMap::new();
-    let mut futile: BTreeMap<ValuesPath, usize> = BTreeMap::new();
+    // The overrides at a place that no union has. A place that one member comes from is that of the others: it is not left.
+    let mut futile: BTreeMap<ValuesPath, Option<usize>> = BTreeMap::new();
     for naive in tried {
-        if futile.get(&naive.path).is_some_and(|times| *times == MOST_FUTILE) {
+        let of_place = futile.entry(naive.path.clone()).or_insert(Some(0));
+        if *of_place == Some(MOST_FUTILE) {
             matrix.unreached += 1;
             continue;
         }
-        let Ok(file) = chart.with_more_values(&naive.values()) else {
-            matrix.refused += 1;
-            continue;
+        let file = match chart.with_more_values(&naive.values()) {
+            Ok(Some(file)) => file,
+            Ok(None) => {
+                matrix.refused += 1;
+                continue;
+            }
+            Err(error) => {
+                matrix.problems.push(format!("{error:#}: {NOT_TRIED}"));
+                break;
+            }
         };
         let mut is_reached = false;
         for document in &file.documents() {
@@ -149,10 +159,9 @@ pub(super) fn matrix<'d>(
             }
         }
         if is_reached {
-            // A place that one member comes from is that of the others.
-            futile.insert(naive.path, MOST_FUTILE + 1);
+            *of_place = None;
         } else {
-            *futile.entry(naive.path).or_default() += 1;
+            *of_place = of_place.map(|times| times + 1);
             matrix.unreached += 1;
         }
     }

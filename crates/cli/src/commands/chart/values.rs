@@ -64,7 +64,7 @@ impl<'s> ValuesSearch<'s> {
 
     /// Returns true if the chart renders the member with these nulls as well. A chart that cannot be rendered with them has it.
     fn has(&self, nulls: &[ValuesPath], fault: &RenderedFault<'_>, member: &str) -> anyhow::Result<bool> {
-        let Ok(file) = self.chart.with_more_values(&null_values(nulls)) else { return Ok(true) };
+        let Some(file) = self.chart.with_more_values(&null_values(nulls))? else { return Ok(true) };
         let documents = file.documents();
         let object = documents.iter().find(|document| document.identity() == fault.document.identity());
         let Some(object) = object else { return Ok(true) };

@@ -1,4 +1,4 @@
-//! What a user writes into the values to choose another member of a union: the member where the default one is, and nothing else.
+//! The overrides with which a user chooses another member of a union: the member, written where the default one is in the values, and nothing else.
 
 use super::unions::{RenderedUnion, text_of};
 use crate::commands::chart::values::ValuesPath;
