@@ -31,7 +31,7 @@ pub(crate) struct Shell {
     kubeconfig: String,
     /// Names that the reader replaces.
     names: Vec<(&'static str, String)>,
-    /// Whether an object is refused by the API server itself, and not by a webhook that may not be in force yet.
+    /// True if the API server itself refuses an object, and not a webhook that may not be in force yet.
     is_refused_at_once: bool,
 }
 

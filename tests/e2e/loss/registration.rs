@@ -21,7 +21,7 @@ const KINDS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookcon
 /// The beginnings of the names of entries for custom resources.
 const CUSTOM: [&str; 2] = ["mutate.", "validate."];
 
-/// What follows in those of entries for built-in types.
+/// The second part of the names of entries for built-in types.
 const BUILTIN: &str = "builtin.";
 
 /// Returns the Service, whose port is the balancer's. Its namespace exists.

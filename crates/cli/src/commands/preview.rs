@@ -1,8 +1,8 @@
 //! `preview`: predicts which unions an apply of a new rendering leaves invalid, without a cluster.
 //!
 //! [`renderings`] pairs the objects, and [`report`] prints. In between, [`prediction`] makes the apply: [`apply_way`] has what the
-//! client does, [`kind_rules`] what the API server does to the kind, [`invalid_union`] the unions that are
-//! invalid afterwards, and [`immutable`] and [`transitions`] the changes that it refuses.
+//! client does, [`kind_rules`] what the API server does to the kind, [`invalid_union`] the unions that are invalid afterwards,
+//! and [`immutable`] and [`transitions`] the changes that it refuses.
 //! [`remedies`] makes the apply again, each time with one change.
 
 mod apply_way;
@@ -23,7 +23,7 @@ mod transitions;
 mod trial;
 
 pub(super) use self::apply_way::ApplyWay;
-pub(super) use self::invalid_union::{InvalidUnion, sets};
+pub(super) use self::invalid_union::{InvalidUnion, UnionAddress, sets};
 pub(super) use self::kind_rules::{ApiServerAnswer, Kinds, PreviewedKind};
 use self::nulls::OLD_EMPTY;
 use self::prediction::PredictedFault;
@@ -125,7 +125,8 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     if old.is_empty() && !arguments.old.is_empty() {
         warnings.push(format!("{}: every object is created", manifest::empty(&arguments.old)));
     }
-    let (mut predicted, mut without_managers): (Vec<PredictedFault<'_>>, usize) = Default::default();
+    let mut predicted: Vec<PredictedFault<'_>> = Vec::new();
+    let mut without_managers = 0;
     for (entry, documents) in pairs {
         let manager = arguments.field_manager.as_deref();
         let trial = kinds.kind(entry).and_then(|kind| PreviewTrial::new(kind, arguments.way, manager, documents));

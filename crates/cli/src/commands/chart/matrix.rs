@@ -15,9 +15,10 @@ use super::NOT_TRIED;
 use super::defaults::values_of_files;
 use super::helm::HelmChart;
 use super::values::ValuesPath;
-use crate::commands::preview::Kinds;
+use crate::commands::preview::{InvalidUnion, Kinds};
 use crate::input::kinds::entry_of;
 use crate::input::manifest::{Document, line_about};
+use kube_unions_core::field_path::pointer;
 use kube_unions_core::schema::Schema;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -199,7 +200,7 @@ fn reached<'o, 'd>(
     let now = unions_of(entry, &written, &completed);
     let mut reached = Vec::new();
     for union in &object.unions {
-        let Some(now) = now.iter().find(|now| now.key == union.key && ptr::eq(now.union, union.union)) else {
+        let Some(now) = now.iter().find(|now| now.address == union.address && ptr::eq(now.union, union.union)) else {
             continue;
         };
         if naive.is_chosen_by(now) && !naive.is_chosen_by(union) {
@@ -211,10 +212,10 @@ fn reached<'o, 'd>(
     }
     let invalid = kind.invalid(document, &completed)?;
     let is_valid = |now: &RenderedUnion<'_>| {
-        let is_of = |path: Vec<String>| path == now.tokens();
-        !invalid
-            .iter()
-            .any(|it| ptr::eq(it.union, now.union) && it.has_too_many() && is_of(it.address.tokens(&completed)))
+        let is_of = |it: &InvalidUnion<'_>| {
+            ptr::eq(it.union, now.union) && pointer(it.address.tokens(&completed)) == now.path.to_pointer()
+        };
+        !invalid.iter().any(|it| it.has_too_many() && is_of(it))
     };
     Ok(reached.into_iter().map(|(union, now)| (union, is_valid(now))).collect())
 }

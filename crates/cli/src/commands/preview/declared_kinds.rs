@@ -14,7 +14,7 @@ pub(super) struct DeclaredKinds {
     pub(super) assembly: Assembly,
     /// The names of the declarations that validations made.
     pub(super) proposed: BTreeSet<String>,
-    /// What was left out or added, a line each.
+    /// Says which declarations were left out or added, a line each.
     pub(super) hints: Vec<String>,
 }
 

@@ -3,13 +3,13 @@
 use super::kind_rules::{ApiServerAnswer, PreviewedKind};
 use super::prediction::PredictedFault;
 use super::remedies::Remedy;
-use super::trial::{PreviewTrial, WithKubeUnions};
+use super::trial::PreviewTrial;
 use serde_json::Value;
 
 /// A part of a kind that no update changes.
 struct ImmutablePart {
     group: &'static str,
-    kind: &'static str,
+    kinds: &'static [&'static str],
     /// The JSON Pointer of the part.
     pointer: &'static str,
     /// The part as the message of the API server names it, and the message.
@@ -20,10 +20,10 @@ struct ImmutablePart {
 
 /// The validation of updates in Kubernetes 1.36: `ValidatePersistentVolumeUpdate`, `ValidateJobSpecUpdate`, `ValidatePodUpdate`,
 /// `ValidateResourceClaimUpdate`, `ValidateResourceClaimTemplateUpdate`.
-static IMMUTABLE: [ImmutablePart; 5] = [
+static IMMUTABLE: [ImmutablePart; 4] = [
     ImmutablePart {
         group: "",
-        kind: "PersistentVolume",
+        kinds: &["PersistentVolume"],
         pointer: "/spec",
         refusal: ("spec.persistentvolumesource", "Forbidden: spec.persistentvolumesource is immutable after creation"),
         fixed: |kind, spec| {
@@ -32,14 +32,14 @@ static IMMUTABLE: [ImmutablePart; 5] = [
     },
     ImmutablePart {
         group: "batch",
-        kind: "Job",
+        kinds: &["Job"],
         pointer: "/spec/template",
         refusal: ("spec.template", "Invalid value: field is immutable"),
         fixed: |_, template| template.clone(),
     },
     ImmutablePart {
         group: "",
-        kind: "Pod",
+        kinds: &["Pod"],
         pointer: "/spec",
         refusal: (
             "spec",
@@ -49,14 +49,7 @@ static IMMUTABLE: [ImmutablePart; 5] = [
     },
     ImmutablePart {
         group: "resource.k8s.io",
-        kind: "ResourceClaim",
-        pointer: "/spec",
-        refusal: ("spec", "Invalid value: field is immutable"),
-        fixed: |_, spec| spec.clone(),
-    },
-    ImmutablePart {
-        group: "resource.k8s.io",
-        kind: "ResourceClaimTemplate",
+        kinds: &["ResourceClaim", "ResourceClaimTemplate"],
         pointer: "/spec",
         refusal: ("spec", "Invalid value: field is immutable"),
         fixed: |_, spec| spec.clone(),
@@ -87,7 +80,7 @@ impl<'d> PreviewTrial<'_, 'd> {
     fn changed_part(&self, after: &Value) -> Option<&'static ImmutablePart> {
         let live = self.live.as_ref()?;
         let name = self.kind.name();
-        let is_kind = |part: &&ImmutablePart| (part.group, part.kind) == (&*name.group, &*name.kind);
+        let is_kind = |part: &&ImmutablePart| part.group == &*name.group && part.kinds.contains(&&*name.kind);
         // The API server lets the template of a suspended Job change in parts.
         let is_suspended = live.pointer("/spec/suspend") == Some(&Value::Bool(true));
         let part = IMMUTABLE.iter().find(is_kind).filter(|_| !is_suspended)?;
@@ -101,18 +94,8 @@ impl<'d> PreviewTrial<'_, 'd> {
         let (field, violation) = part.refusal;
         let recreate = self.invalid(&self.new.completed)?.is_empty();
         Ok(Some(PredictedFault {
-            document: self.documents.new,
-            pointer: part.pointer.to_owned(),
-            field: field.to_owned(),
-            violation: violation.to_owned(),
-            enforcement: ApiServerAnswer::Immutable,
-            left_behind: Vec::new(),
-            note: None,
-            is_proposed: false,
-            creates: false,
-            already: false,
-            with_kube_unions: WithKubeUnions::Refused,
             remedies: recreate.then_some(Remedy::Recreate).into_iter().collect(),
+            ..self.refusal(part.pointer.to_owned(), field.to_owned(), violation.to_owned(), ApiServerAnswer::Immutable)
         }))
     }
 }

@@ -145,7 +145,8 @@ fn leads_to(steps: &[UnionStep<'_>], path: &[Segment]) -> bool {
 }
 
 impl UnionAddress {
-    fn of(path: &[Segment], steps: &[UnionStep<'_>], object: &Value) -> Self {
+    /// Returns the way along a path in an object, with the keys that the steps name.
+    pub(in crate::commands) fn of(path: &[Segment], steps: &[UnionStep<'_>], object: &Value) -> Self {
         let mut at = Some(object);
         let step = |(segment, step): (&Segment, &UnionStep<'_>)| {
             let next = match segment {

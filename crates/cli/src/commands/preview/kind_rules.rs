@@ -50,7 +50,7 @@ pub(in crate::commands) struct Kinds {
     offline: BTreeSet<String>,
     /// The names of the declarations that only the validations of a CRD made.
     proposed: BTreeSet<String>,
-    /// What is to know about declarations, a line each.
+    /// Says which declarations were left out or added, a line each.
     pub(super) hints: Vec<String>,
     rules: BTreeMap<GroupVersionKind, KindRules>,
 }

@@ -3,8 +3,8 @@
 use kube_unions_core::field_path::{FieldPath, Segment};
 use serde_json::Value;
 
-/// What differs between API servers where a server-side apply empties an object or a list: those without a later change of
-/// `structured-merge-diff` leave it empty, so that it is set.
+/// An API server without a later change of `structured-merge-diff` leaves an object or a list empty that a server-side apply empties, so that it
+/// is set.
 pub(super) const OLD_EMPTY: &str = "an API server of Kubernetes 1.36.0 to 1.36.2 leaves `{}` or `[]` there instead";
 
 /// Returns the paths of objects and lists that are null afterwards.

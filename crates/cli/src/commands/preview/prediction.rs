@@ -28,7 +28,7 @@ pub(super) struct PredictedFault<'d> {
     pub(super) enforcement: ApiServerAnswer,
     /// The members that the new rendering does not set.
     pub(super) left_behind: Vec<LeftBehind>,
-    /// What else is to know, in one sentence.
+    /// One more sentence for the user.
     pub(super) note: Option<String>,
     /// True if nothing declares the union.
     pub(super) is_proposed: bool,
@@ -41,6 +41,30 @@ pub(super) struct PredictedFault<'d> {
 }
 
 impl<'t, 'd> PreviewTrial<'t, 'd> {
+    /// Returns the refusal of a write for what is at a place of the new rendering. Nothing helps.
+    pub(super) fn refusal(
+        &self,
+        pointer: String,
+        field: String,
+        violation: String,
+        enforcement: ApiServerAnswer,
+    ) -> PredictedFault<'d> {
+        PredictedFault {
+            document: self.documents.new,
+            pointer,
+            field,
+            violation,
+            enforcement,
+            left_behind: Vec::new(),
+            note: None,
+            is_proposed: false,
+            creates: self.creates(),
+            already: false,
+            with_kube_unions: WithKubeUnions::Refused,
+            remedies: Vec::new(),
+        }
+    }
+
     /// Returns the unions that are invalid after the apply. If the schema refuses nulls, the API server judges nothing else.
     pub(super) fn predict(&self) -> anyhow::Result<Vec<PredictedFault<'d>>> {
         if let Some(path) = self.duplicate() {
@@ -85,56 +109,35 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             let is_mended = with_kube_unions == WithKubeUnions::Mended && still_refused.is_empty() && !is_merged;
             let words = server_words(invalid).map(|words| format!("the API server says: {words}"));
             let merged = is_merged.then(|| MERGED.to_owned());
+            let (field, violation) = (invalid.violation.path.to_string(), invalid.violation.message());
             PredictedFault {
-                document: self.documents.new,
-                pointer: self.new.pointer(invalid),
-                field: invalid.violation.path.to_string(),
-                violation: invalid.violation.message(),
-                enforcement: self.kind.enforcement(invalid),
                 note: merged.or(words),
                 is_proposed: self.kind.is_proposed(invalid),
-                creates: self.creates(),
                 already: before.iter().any(|other| other.is_same(invalid)),
                 remedies: self.remedies(invalid, &left_behind, is_mended),
                 with_kube_unions,
                 left_behind,
+                ..self.refusal(self.new.pointer(invalid), field, violation, self.kind.enforcement(invalid))
             }
         };
         let mut faults: Vec<_> = invalid.iter().map(predicted).collect();
         let remedies = self.remedies_of_change(!is_denied && still_refused.is_empty());
-        faults.extend(refused.into_iter().map(|change| PredictedFault {
-            document: self.documents.new,
-            pointer: self.new.null_pointer(&change.field).0,
-            field: change.field.to_string(),
-            violation: change.message,
-            enforcement: change.undecided.map_or(ApiServerAnswer::Immutable, ApiServerAnswer::Unknown),
-            left_behind: Vec::new(),
-            note: None,
-            is_proposed: false,
-            creates: false,
-            already: false,
-            with_kube_unions: of_rules,
-            remedies: remedies.clone(),
+        faults.extend(refused.into_iter().map(|change| {
+            let (pointer, _) = self.new.null_pointer(&change.field);
+            let answer = change.undecided.map_or(ApiServerAnswer::Immutable, ApiServerAnswer::Unknown);
+            PredictedFault {
+                with_kube_unions: of_rules,
+                remedies: remedies.clone(),
+                ..self.refusal(pointer, change.field.to_string(), change.message, answer)
+            }
         }));
         Ok(faults)
     }
 
     /// Returns the refusal of a server-side apply whose manifest has two items with the same keys.
     fn refused_duplicate(&self, path: &FieldPath) -> PredictedFault<'d> {
-        PredictedFault {
-            document: self.documents.new,
-            pointer: path.to_pointer(),
-            field: path.to_string(),
-            violation: "duplicate entries: an earlier item of the list has the same keys".to_owned(),
-            enforcement: ApiServerAnswer::Refused,
-            left_behind: Vec::new(),
-            note: None,
-            is_proposed: false,
-            creates: self.creates(),
-            already: false,
-            with_kube_unions: WithKubeUnions::Refused,
-            remedies: Vec::new(),
-        }
+        let violation = "duplicate entries: an earlier item of the list has the same keys".to_owned();
+        self.refusal(path.to_pointer(), path.to_string(), violation, ApiServerAnswer::Refused)
     }
 
     fn refused_nulls(&self, nulls: &RefusedNulls) -> anyhow::Result<Vec<PredictedFault<'d>>> {
@@ -148,19 +151,12 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             let (pointer, _) = self.new.null_pointer(path);
             let field = path.to_string();
             let wanted = self.kind.type_of(path).unwrap_or("another type");
+            let violation = format!("Invalid value: \"null\": {field} in body must be of type {wanted}: \"null\"");
             PredictedFault {
-                document: self.documents.new,
-                pointer,
-                violation: format!("Invalid value: \"null\": {field} in body must be of type {wanted}: \"null\""),
-                field,
-                enforcement: ApiServerAnswer::RefusedNull,
                 note: (!self.creates() && ["object", "array"].contains(&wanted)).then(|| OLD_EMPTY.to_owned()),
-                is_proposed: false,
-                creates: self.creates(),
-                already: false,
                 remedies: self.remedies_of_null(path, with_kube_unions),
                 with_kube_unions,
-                left_behind: Vec::new(),
+                ..self.refusal(pointer, field, violation, ApiServerAnswer::RefusedNull)
             }
         };
         Ok(nulls.paths.iter().map(predicted).collect())

@@ -154,7 +154,7 @@ fn an_applier_takes_over_the_fields_of_other_managers() {
         (vec!["applier".to_owned()], vec!["editor".to_owned()])
     );
     assert_eq!(owned_by(&applied.managers, "a"), ["client-side"]);
-    // What it has taken over goes with the next apply, and what another one wrote stays.
+    // The next apply removes the fields that it has taken over, and leaves those of others.
     let next = kind.apply(&stored, &managers, "applier", &object(json!({"c": 1})), Conflicts::Overwrite).unwrap();
     assert_eq!((next.object.get("a"), &next.object["b"], &next.object["c"]), (None, &json!(1), &json!(1)));
     // An applier that has not applied yet begins with them.

@@ -1,6 +1,6 @@
 //! Finds the unions of an object, with what they have set.
 
-use crate::commands::preview::sets;
+use crate::commands::preview::{UnionAddress, sets};
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::{FieldPath, Segment};
 use kube_unions_core::union::{Part, Union, UnionStep};
@@ -13,8 +13,8 @@ pub(super) struct RenderedUnion<'c> {
     /// The steps to the union's object.
     pub(super) steps: Vec<UnionStep<'c>>,
     pub(super) path: FieldPath,
-    /// The place in every rendering: the names of fields, and the keys of items.
-    pub(super) key: Vec<String>,
+    /// The way to the same object of every rendering.
+    pub(super) address: UnionAddress,
     /// The members that the object has.
     pub(super) members: Vec<&'c str>,
     /// The value of the discriminator, which may be a default of the API server.
@@ -26,10 +26,6 @@ pub(super) struct RenderedUnion<'c> {
 }
 
 impl RenderedUnion<'_> {
-    pub(super) fn tokens(&self) -> Vec<String> {
-        self.path.segments().iter().map(Segment::to_token).collect()
-    }
-
     /// Returns the name of the field that has the union's object. `None`: it is an item, or the whole object.
     pub(super) fn own_name(&self) -> Option<&str> {
         match self.path.segments().last()? {
@@ -43,7 +39,7 @@ impl RenderedUnion<'_> {
 pub(super) fn unions_of<'c>(entry: &'c CatalogEntry, written: &Value, completed: &Value) -> Vec<RenderedUnion<'c>> {
     let mut found = Vec::new();
     for place in entry.plan().places(Part::Main) {
-        let mut add = |path: &FieldPath, key: &[String], object: &Value| {
+        let mut add = |path: &FieldPath, object: &Value| {
             let completed = completed.pointer(&path.to_pointer()).unwrap_or(object);
             found.extend(place.unions.iter().map(|union| {
                 let value = union.discriminator().and_then(|name| completed.get(name)).filter(|value| !value.is_null());
@@ -51,7 +47,7 @@ pub(super) fn unions_of<'c>(entry: &'c CatalogEntry, written: &Value, completed:
                     union,
                     steps: place.steps.clone(),
                     path: path.clone(),
-                    key: key.to_vec(),
+                    address: UnionAddress::of(path.segments(), &place.steps, written),
                     members: union.members().filter(|name| sets(Some(object), name)).collect(),
                     value: value.map(text_of),
                     writes_value: union.discriminator().is_some_and(|name| sets(Some(object), name)),
@@ -59,7 +55,7 @@ pub(super) fn unions_of<'c>(entry: &'c CatalogEntry, written: &Value, completed:
                 }
             }));
         };
-        walk(&place.steps, written, &FieldPath::root(), &[], &mut add);
+        walk(&place.steps, written, &FieldPath::root(), &mut add);
     }
     found
 }
@@ -69,41 +65,32 @@ pub(super) fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn walk(
-    steps: &[UnionStep<'_>],
-    value: &Value,
-    path: &FieldPath,
-    key: &[String],
-    found: &mut impl FnMut(&FieldPath, &[String], &Value),
-) {
+fn walk(steps: &[UnionStep<'_>], value: &Value, path: &FieldPath, found: &mut impl FnMut(&FieldPath, &Value)) {
     let Some((step, rest)) = steps.split_first() else {
         if value.is_object() {
-            found(path, key, value);
+            found(path, value);
         }
         return;
     };
-    let mut enter = |segment: Segment, name: String, value: &Value| {
+    let mut enter = |segment: Segment, value: &Value| {
         let mut path = path.clone();
         path.push(segment);
-        walk(rest, value, &path, &[key, &[name]].concat(), found);
+        walk(rest, value, &path, found);
     };
     match step {
         UnionStep::Field(name) => {
             if let Some(value) = value.get(name) {
-                enter(Segment::Field((*name).into()), (*name).to_owned(), value);
+                enter(Segment::Field((*name).into()), value);
             }
         }
         UnionStep::Values => {
             for (name, value) in value.as_object().into_iter().flatten() {
-                enter(Segment::Key(name.as_str().into()), name.clone(), value);
+                enter(Segment::Key(name.as_str().into()), value);
             }
         }
-        UnionStep::Items { keys } => {
+        UnionStep::Items { .. } => {
             for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-                let of_item: Vec<String> =
-                    keys.iter().filter_map(|key| Some(item.get(key.name)?.to_string())).collect();
-                let name = if of_item.is_empty() { index.to_string() } else { of_item.join(" ") };
-                enter(Segment::Index(index), name, item);
+                enter(Segment::Index(index), item);
             }
         }
     }
