@@ -4,19 +4,15 @@ mod entries;
 
 pub(super) use self::entries::{EntryRules, rule};
 
-use self::entries::{ConditionRoom, entries};
+use self::entries::{ConditionRoom, RegisteredKind, entries};
 
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::is_exempt;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
-use kube_unions_core::union::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most bytes of all rules of a configuration, as JSON. etcd stores at most 1.5 MiB.
 const MOST_BYTES: usize = 1 << 20;
-
-/// The bytes of a rule without group, versions and resource.
-const RULE: usize = 120;
 
 /// The rules for a catalog. The same catalog always gives the same rules in the same order.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -29,20 +25,6 @@ pub(super) struct RegistrationRules {
     pub(super) excluded: Vec<(GroupVersionKind, &'static str)>,
     /// Kinds that the rules name.
     pub(super) kinds: BTreeSet<GroupKind>,
-}
-
-/// The part of the rules that one kind needs.
-struct RegisteredKind<'c> {
-    gvk: &'c GroupVersionKind,
-    plural: &'c str,
-    custom: bool,
-    /// The plans of its versions.
-    plans: Vec<&'c Plan>,
-    scope: &'static str,
-    /// The resources and subresources that a version with unions is written through.
-    paths: BTreeSet<String>,
-    /// The served versions, those without unions included: the API server would convert an object of a version that is missing.
-    versions: BTreeSet<&'c str>,
 }
 
 impl RegistrationRules {
@@ -106,14 +88,6 @@ impl RegistrationRules {
     /// Returns the number of rules for custom resources and for built-in types.
     pub(super) fn counts(&self) -> [usize; 2] {
         [&self.custom, &self.builtin].map(|entries| entries.iter().map(|entry| entry.rules.len()).sum())
-    }
-}
-
-impl RegisteredKind<'_> {
-    /// Returns the bytes of rules for this kind alone. Rules that kinds share are smaller.
-    fn bytes(&self) -> usize {
-        let versions = self.versions.iter().map(|version| version.len() + 3).sum::<usize>();
-        self.paths.iter().map(|path| RULE + self.gvk.group.len() + path.len() + versions).sum()
     }
 }
 

@@ -12,7 +12,7 @@ mod matrix;
 mod report;
 mod values;
 
-use self::helm::HelmChart;
+use self::helm::{HelmChart, NOT_TRIED};
 use self::judge::{JudgedRendering, RenderedFault, judge};
 use self::matrix::{OverrideMatrix, matrix};
 use self::values::{ValuesAdvice, ValuesSearch, null_values};
@@ -29,9 +29,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The end of the reason why helm is not run any more. A helm that hangs may do so again.
-const NOT_TRIED: &str = "other values were not tried";
 
 /// Arguments of `chart`.
 #[derive(Debug, Args)]

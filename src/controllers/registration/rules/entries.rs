@@ -1,7 +1,7 @@
 //! The entries for kinds, and their conditions: kinds whose writes meet the same condition share an entry.
 
-use super::RegisteredKind;
-use kube_unions_core::names::is_dns_subdomain;
+use kube_unions_core::names::{GroupVersionKind, is_dns_subdomain};
+use kube_unions_core::union::Plan;
 use kube_unions_policies::TouchCondition;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -13,11 +13,28 @@ pub(super) const MOST_ENTRIES: usize = 64;
 /// Most bytes of all conditions of a configuration.
 const MOST_CONDITION_BYTES: usize = 1 << 17;
 
+/// The bytes of a rule without group, versions and resource.
+const RULE: usize = 120;
+
 /// The longest part of the name of an entry that tells a resource. The name is a DNS subdomain.
 const LONGEST_LABEL: usize = 200;
 
 /// The part of the name of the entry that kinds without a condition of their own share, if all of them have one.
 pub(super) const OTHERS: &str = "others";
+
+/// The part of the rules that one kind needs.
+pub(super) struct RegisteredKind<'c> {
+    pub(super) gvk: &'c GroupVersionKind,
+    pub(super) plural: &'c str,
+    pub(super) custom: bool,
+    /// The plans of its versions.
+    pub(super) plans: Vec<&'c Plan>,
+    pub(super) scope: &'static str,
+    /// The resources and subresources that a version with unions is written through.
+    pub(super) paths: BTreeSet<String>,
+    /// The served versions, those without unions included: the API server would convert an object of a version that is missing.
+    pub(super) versions: BTreeSet<&'c str>,
+}
 
 /// The rules of one entry, and its condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,6 +137,12 @@ impl EntryRules {
 }
 
 impl RegisteredKind<'_> {
+    /// Returns the bytes of rules for this kind alone. Rules that kinds share are smaller.
+    pub(super) fn bytes(&self) -> usize {
+        let versions = self.versions.iter().map(|version| version.len() + 3).sum::<usize>();
+        self.paths.iter().map(|path| RULE + self.gvk.group.len() + path.len() + versions).sum()
+    }
+
     /// Returns the part of the name of an entry that tells the resource. `None`: the API server would refuse the name, and with it the whole
     /// configuration, or it would be that of another entry.
     fn label(&self) -> Option<String> {

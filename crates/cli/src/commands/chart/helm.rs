@@ -18,6 +18,9 @@ const LARGEST: u64 = 256 << 20;
 /// The name of a rendering in messages.
 const RENDERING: &str = "the rendering";
 
+/// The end of the reason why helm is not run any more. A helm that hangs may do so again.
+pub(super) const NOT_TRIED: &str = "other values were not tried";
+
 /// Helm ended without success.
 #[derive(Debug, thiserror::Error)]
 #[error("`helm {verb}` failed: {status}")]

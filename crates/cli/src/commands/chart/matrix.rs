@@ -11,9 +11,8 @@ mod unions;
 
 use self::overrides::{NaiveOverride, overrides};
 use self::unions::{RenderedUnion, unions_of};
-use super::NOT_TRIED;
 use super::defaults::values_of_files;
-use super::helm::HelmChart;
+use super::helm::{HelmChart, NOT_TRIED};
 use super::values::ValuesPath;
 use crate::commands::preview::{InvalidUnion, Kinds};
 use crate::input::kinds::entry_of;
