@@ -10,6 +10,7 @@ use kube_unions_core::causes::with_causes;
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 // The colours are numbers of the fixed part of the palette (16 to 255). The first 16 are the theme's, and many a theme has a
 // yellow, a green or a grey that nobody can read on a light background, or on a dark one. These can be read on both.
@@ -67,6 +68,26 @@ pub fn line(text: &str) -> Cow<'_, str> {
     let mut parts = text.split('\n');
     let first = parts.next().unwrap_or_default().to_owned();
     Cow::Owned(parts.fold(first, |line, part| line + if goes_on(part) { "\n" } else { "\\u000a" } + part))
+}
+
+/// True if summaries and progress are left out. Like the colours, it holds for the whole program.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Leaves out summaries and progress from now on.
+pub fn leave_out_summaries() {
+    IS_QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Returns true if summaries and progress are left out.
+pub fn is_quiet() -> bool {
+    IS_QUIET.load(Ordering::Relaxed)
+}
+
+/// Writes what a command has done to standard error, unless summaries are left out.
+pub fn summary(text: impl Display) {
+    if !is_quiet() {
+        note(text);
+    }
 }
 
 /// Writes a line to standard error. Ignores a failure: no stream is left to report it to.

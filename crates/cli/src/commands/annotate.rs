@@ -11,6 +11,7 @@ use crate::input::values::only;
 use crate::report::Verdict;
 use crate::report::conclusion::Conclusion;
 use crate::report::diagnostic::{self, Diagnostic};
+use crate::report::difference::{add_difference, would_change};
 use crate::report::output::{self, Paint};
 use anyhow::bail;
 use clap::Args;
@@ -59,6 +60,8 @@ struct Messages {
     /// Messages that set the exit code to 1.
     errors: Vec<String>,
     notices: Vec<String>,
+    /// The lines of a check about documents of one file.
+    changed: Vec<String>,
     counts: AnnotateCounts,
 }
 
@@ -154,11 +157,13 @@ fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow
             messages.counts.moved += crd.extensions.len() + misplaced_places;
         }
         if check && !edits.is_empty() {
-            messages.errors.push(manifest::line_about(document, "would change"));
+            messages.changed.push(would_change(document));
         }
         Ok(edits)
     })?;
     messages.notices.extend_from_slice(&edited.notices);
+    add_difference(&mut messages.changed, file, &edited);
+    messages.errors.append(&mut messages.changed);
     Ok(edited)
 }
 

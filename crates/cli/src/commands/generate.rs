@@ -13,9 +13,10 @@ pub(super) use self::arguments::GenerateArgs;
 use self::finding::{CrdSubject, ReportedFinding};
 use self::report::Report;
 use crate::input::crd::EditableCrd;
-use crate::input::manifest::{self, Document, Edit, EditedFile, Problem, Stream};
+use crate::input::manifest::{self, Document, Edit, Problem, Stream};
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
+use crate::report::difference::{add_difference, would_change};
 use crate::report::{Verdict, output};
 use anyhow::bail;
 use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion, Severity};
@@ -46,21 +47,34 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
         Err(_) if !problems.is_empty() => return manifest::fail_on(&problems).map(|()| Verdict::Accepted),
         selected => selected?,
     };
-    let mut run = GenerateRun { arguments, packages: &sources.packages, selected, report: Report::default(), problems };
-    let edited = crds.files.iter().map(|file| manifest::edit_crds(file, |document| run.edits(document)));
-    let edited: Vec<EditedFile> = edited.collect::<anyhow::Result<_>>()?;
-    let GenerateRun { mut report, problems, .. } = run;
+    let mut run = GenerateRun {
+        arguments,
+        packages: &sources.packages,
+        selected,
+        report: Report::default(),
+        problems,
+        changed: Vec::new(),
+    };
+    let mut edited = Vec::new();
+    for file in &crds.files {
+        let of_file = manifest::edit_crds(file, |document| run.edits(document))?;
+        if check {
+            add_difference(&mut run.changed, file, &of_file);
+        }
+        edited.push(of_file);
+    }
+    let GenerateRun { mut report, problems, changed, .. } = run;
     if report.definitions == 0 && problems.is_empty() {
         bail!("{}", arguments.crds.nothing_to_do(&crds.files));
     }
     report.add_unused(&sources.packages, arguments.crds.kind.is_empty());
     report.sort();
     report.allow(arguments);
-    let would_change = check && edited.iter().any(|file| file.changed);
+    let is_stale = check && !changed.is_empty();
     let definitions = count(report.definitions, "CRD");
-    let is_nothing = report.is_empty() && !would_change && problems.is_empty();
+    let is_nothing = report.is_empty() && !is_stale && problems.is_empty();
     let nothing = is_nothing.then(|| format!("nothing to declare: no markers of unions for {definitions}"));
-    let rejected = would_change || report.has_errors();
+    let rejected = is_stale || report.has_errors();
     let lines = problems.iter().map(Problem::to_string).collect();
     let conclusion = Conclusion::new(arguments.require, nothing, rejected, String::new());
     let conclusion = conclusion.beside(lines, manifest::fail_on(&problems).err());
@@ -68,6 +82,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     // A reader of the report may close the pipe of the CRDs, so the report comes first.
     edited.iter().flat_map(|file| &file.notices).for_each(output::note);
     report.print(arguments.output, write || check, &conclusion)?;
+    changed.iter().filter(|_| check).for_each(output::note);
     if write {
         for (file, edited) in crds.files.iter().zip(&edited) {
             manifest::write_back(&file.path, &edited.text)?;
@@ -92,6 +107,8 @@ struct GenerateRun<'a> {
     selected: Option<BTreeSet<GroupKind>>,
     report: Report,
     problems: Vec<Problem>,
+    /// A line for each CRD that changes.
+    changed: Vec<String>,
 }
 
 impl GenerateRun<'_> {
@@ -146,6 +163,9 @@ impl GenerateRun<'_> {
         }
         for (version, derivation) in derivations {
             self.report.add(&definition, &subject(Some(&version)), derivation);
+        }
+        if !edits.is_empty() {
+            self.changed.push(would_change(document));
         }
         Ok(edits)
     }

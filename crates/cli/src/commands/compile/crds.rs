@@ -12,6 +12,7 @@ use super::source::CompileSource;
 use crate::input::crd::{self, EditableCrd};
 use crate::input::kinds;
 use crate::input::manifest::{self, Document, Edit, EditedFile, ManifestFile, Stream};
+use crate::report::difference::{add_difference, would_change};
 use crate::report::{Verdict, json_list, output};
 use anyhow::{Context, bail};
 use kube::Client;
@@ -50,6 +51,7 @@ pub(super) async fn run(
         options,
         seen: BTreeSet::new(),
         refusals: Vec::new(),
+        checks: arguments.check.is_some(),
         changed: Vec::new(),
         problems: Vec::new(),
     };
@@ -93,6 +95,8 @@ struct RulesCompiler<'c> {
     /// The kinds whose CRD was seen.
     seen: BTreeSet<GroupVersionKind>,
     refusals: Vec<Refusal>,
+    /// True if files are not written but held against the rules.
+    checks: bool,
     /// A line for each CRD that changes.
     changed: Vec<String>,
     /// A line for each CRD that cannot be printed.
@@ -102,7 +106,7 @@ struct RulesCompiler<'c> {
 impl RulesCompiler<'_> {
     /// Puts rules into the CRDs of a file. Every other byte stays as it is.
     fn edit(&mut self, file: &ManifestFile) -> anyhow::Result<EditedFile> {
-        manifest::edit_crds(file, |document| {
+        let edited = manifest::edit_crds(file, |document| {
             let crd: Value = serde_json::from_str(&document.text)
                 .with_context(|| format!("{}: {} cannot be edited", document.file.display(), document.title()))?;
             if document.made.as_ref().is_some_and(|made| made.maker == CrdMaker::Kro) {
@@ -111,10 +115,14 @@ impl RulesCompiler<'_> {
             }
             let (edits, _) = self.edits(&crd, &pointer_tokens(&document.pointer).unwrap_or_default());
             if !edits.is_empty() {
-                self.changed.push(manifest::line_about(document, "would change"));
+                self.changed.push(would_change(document));
             }
             Ok(edits)
-        })
+        })?;
+        if self.checks {
+            add_difference(&mut self.changed, file, &edited);
+        }
+        Ok(edited)
     }
 
     /// Refuses the unions of a CRD that has no place for rules in its source.
@@ -276,7 +284,7 @@ pub(super) async fn write_schemas(
             for file in staged.collect::<anyhow::Result<Vec<_>>>()? {
                 file.persist().with_context(|| format!("cannot write to `{}`", directory.display()))?;
             }
-            output::note(format_args!("wrote {} to {}", count(files.len(), "schema"), directory.display()));
+            output::summary(format_args!("wrote {} to {}", count(files.len(), "schema"), directory.display()));
         }
         (None, Some((_, schema))) if files.len() == 1 => output::print(json_list::pretty(schema)?)?,
         (None, None) => {}
