@@ -17,6 +17,7 @@ mod propose;
 mod test;
 
 use crate::report::output::{HELP_WIDTH, STYLES};
+use clap::error::{ContextKind, ContextValue};
 use clap::{Command as ClapCommand, Subcommand};
 use kube_unions_webhook::commands::{install_crd, serve, unregister, verify, version};
 use std::ffi::OsString;
@@ -33,6 +34,19 @@ const GROUPS: [(&str, &str); 5] = [
     ("On a cluster", "audit"),
     ("Run the webhook", "serve"),
     ("Other commands", "completion"),
+];
+
+/// Names that commands of other tools have, each with what does that here.
+const ELSEWHERE: [(&str, &str); 9] = [
+    ("apply", "patch apply"),
+    ("check", "lint"),
+    ("delete", "unregister"),
+    ("diff", "preview"),
+    ("helm", "chart"),
+    ("template", "chart"),
+    ("uninstall", "unregister"),
+    ("upgrade", "preview"),
+    ("validate", "audit"),
 ];
 
 /// The commands, in the order of their groups.
@@ -83,6 +97,18 @@ pub(super) enum Command {
     CompleteForKubectl(Vec<OsString>),
 }
 
+/// Suggests a command for one that only other tools have.
+pub(super) fn with_suggestion(mut error: clap::Error) -> clap::Error {
+    let asked = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(asked)) => ELSEWHERE.iter().find(|(elsewhere, _)| elsewhere == asked),
+        _ => None,
+    };
+    if let Some((_, command)) = asked {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![(*command).to_owned()]));
+    }
+    error
+}
+
 /// Lists the commands of the program in groups, as kubectl does.
 pub(super) fn grouped(program: ClapCommand) -> ClapCommand {
     let header = STYLES.get_header();
@@ -110,14 +136,14 @@ impl Command {
             Self::Normalize(arguments) => normalize::run(&arguments)?,
             Self::Lint(arguments) => lint::run(&arguments)?,
             Self::Test(arguments) => test::run(&arguments)?,
-            Self::Audit(arguments) => audit::run(&arguments)?,
+            Self::Audit(arguments) => audit::run(arguments)?,
             Self::Chart(arguments) => chart::run(&arguments)?,
             Self::Preview(arguments) => preview::run(&arguments)?,
             Self::Annotate(arguments) => annotate::run(&arguments)?,
             Self::Generate(arguments) => generate::run(&arguments)?,
             Self::Propose(arguments) => propose::run(&arguments)?,
             Self::Compile(arguments) => compile::run(&arguments)?,
-            Self::Explain(arguments) => explain::run(&arguments)?,
+            Self::Explain(arguments) => explain::run(arguments)?,
             Self::Patch(arguments) => patch::run(&arguments)?,
             Self::Certs(arguments) => certs::run(&arguments)?,
             Self::Verify(arguments) => verify::run(&arguments)?,

@@ -5,6 +5,7 @@ pub(crate) mod crd;
 pub(crate) mod definitions;
 pub(crate) mod kinds;
 pub(crate) mod learn;
+pub(crate) mod more_paths;
 pub(crate) mod require;
 
 pub(crate) use kube_unions_command::{connection, manifest, values};

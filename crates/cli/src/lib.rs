@@ -16,6 +16,7 @@ mod report;
 use self::commands::Command;
 use self::report::output;
 use clap::{CommandFactory, FromArgMatches, Parser};
+use colorchoice_clap::Color;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,6 +39,11 @@ const PLUGIN_COMPLETION: &str = "kubectl_complete-unions";
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    color: Color,
+    /// Print findings, warnings and errors, but no summary and no progress
+    #[arg(short, long, global = true)]
+    quiet: bool,
     /// True if the program is called as a plugin of kubectl.
     #[arg(skip)]
     is_plugin: bool,
@@ -57,7 +63,8 @@ impl Cli {
         let is_called = |name: &str| stem.is_some_and(|stem| stem == name);
         if is_called(PLUGIN_COMPLETION) {
             let words = arguments.split_off(1);
-            return Ok(Self { command: Command::CompleteForKubectl(words), is_plugin: true });
+            let command = Command::CompleteForKubectl(words);
+            return Ok(Self { command, color: Color::default(), quiet: false, is_plugin: true });
         }
         let is_plugin = is_called(PLUGIN);
         commands::old_names::renamed(&mut arguments);
@@ -65,12 +72,16 @@ impl Cli {
         if is_plugin {
             command = command.name(PLUGIN).bin_name("kubectl unions");
         }
-        let matches = &mut command.try_get_matches_from_mut(arguments)?;
+        let matches = &mut command.try_get_matches_from_mut(arguments).map_err(commands::with_suggestion)?;
         let cli = Self::from_arg_matches_mut(matches).map_err(|error| error.format(&mut command))?;
         Ok(Self { is_plugin, ..cli })
     }
 
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        self.color.write_global();
+        if self.quiet {
+            output::leave_out_summaries();
+        }
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             // The evaluation of a stranger's rule catches its panics.

@@ -28,6 +28,9 @@ pub enum BuiltinUnions {
     OpenApi,
 }
 
+/// The label that the presets of kube-unions have.
+const PRESET: &str = "kube-unions.dev/preset";
+
 /// Compiles the declarations of documents. A problem with one document leaves the others in force.
 pub fn assemble(documents: Vec<Document>, builtin: BuiltinUnions) -> Assembly {
     assemble_beside(documents, builtin, CompiledAlone::default())
@@ -68,6 +71,8 @@ pub struct Assembly {
     pub catalog: Catalog,
     /// The documents that cannot be read.
     pub problems: Vec<Problem>,
+    /// The number of presets whose kinds no document describes.
+    pub(crate) idle_presets: usize,
     /// The number of documents of all kinds. A caller that assembles some of its documents adds the others.
     pub documents: usize,
     pub(crate) workspace: Workspace,
@@ -107,7 +112,7 @@ impl Assembly {
             }
         }
         // If a schema is unreadable or none was given, it may be the missing target.
-        if self.problems.is_empty() && !(self.has_no_definitions() && self.openapi.is_empty()) {
+        if self.problems.is_empty() {
             self.report_missing_targets();
         }
         self.catalog = self.workspace.catalog();
@@ -153,8 +158,15 @@ impl Assembly {
         let defined = workspace.defined().chain(workspace.documented().filter(|kind| !missing.contains(*kind)));
         let described: BTreeSet<GroupKind> = defined.chain(&self.alone.kinds).cloned().collect();
         let without = missing.iter().filter(|kind| !kind.kind.is_empty());
-        let without: Vec<_> = without.flat_map(|kind| workspace.declarations_of(kind)).collect();
-        for declaration in without {
+        let without = without.flat_map(|kind| workspace.declarations_of(kind));
+        let is_preset =
+            |declaration: &Arc<Declaration>| self.declarations.get(declaration.name()).is_some_and(is_preset);
+        let (presets, others): (Vec<_>, Vec<_>) = without.partition(is_preset);
+        self.idle_presets = presets.len();
+        if self.definitions.is_empty() && self.alone.definitions == 0 && self.openapi.is_empty() {
+            return;
+        }
+        for declaration in others {
             workspace.report(declaration.name(), Some(target_missing(&declaration, &described)));
         }
     }
@@ -288,6 +300,11 @@ impl Assembly {
         Some((&document.file, None))
     }
 
+    /// Returns a sentence about the presets that have no effect, because no document describes their kinds.
+    pub fn without_effect(&self) -> Option<String> {
+        (self.idle_presets > 0).then(|| without_effect(self.idle_presets))
+    }
+
     /// Returns a message if the documents cannot declare a union. It names the missing documents.
     pub fn missing(&self, paths: &[PathBuf]) -> Option<String> {
         self.missing_beside(paths, "--builtin-unions=openapi")
@@ -295,7 +312,8 @@ impl Assembly {
 
     /// Returns the message of [`Self::missing`] where `option` uses the unions that OpenAPI documents publish.
     pub fn missing_beside(&self, paths: &[PathBuf], option: &str) -> Option<String> {
-        if !self.has_no_definitions() {
+        let presets = self.declarations.values().filter(|document| is_preset(document)).count();
+        if !self.has_no_definitions() || presets > 0 && presets == self.declarations.len() {
             return None;
         }
         if self.documents == 0 {
@@ -322,6 +340,16 @@ impl Assembly {
     }
 }
 
+/// Returns the sentence about a number of declarations whose kinds are not described.
+pub fn without_effect(declarations: usize) -> String {
+    format!("{} without effect: nothing here describes their kinds", count(declarations, "UnionDeclaration"))
+}
+
+/// Returns true for a declaration that kube-unions ships. A user gives all presets, and has the CRDs of some.
+fn is_preset(declaration: &Document) -> bool {
+    declaration.text_at(&["metadata", "labels", PRESET]).is_some()
+}
+
 fn target_missing(declaration: &Declaration, described: &BTreeSet<GroupKind>) -> Fault {
     let target = declaration.target();
     let advice = match misspelt::near_kind(&target.group_kind(), described) {
@@ -337,7 +365,10 @@ fn target_missing(declaration: &Declaration, described: &BTreeSet<GroupKind>) ->
 fn description_of(Target { group, versions, .. }: &Target) -> String {
     let version = versions.first().map_or("v1", String::as_str);
     let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
-    format!(
-        "the CustomResourceDefinition, or for a built-in type an OpenAPI document: `kubectl get --raw /openapi/v3/{path}`"
-    )
+    let crd = "the CustomResourceDefinition";
+    // A CRD may have a group like that of a built-in type.
+    if group.contains('.') && !group.ends_with(".k8s.io") {
+        return crd.to_owned();
+    }
+    format!("{crd}, or for a built-in type an OpenAPI document: `kubectl get --raw /openapi/v3/{path}`")
 }

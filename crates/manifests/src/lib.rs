@@ -26,7 +26,7 @@ pub mod union_details;
 mod yaml;
 
 pub use alone::StandaloneKinds;
-pub use assembly::{Assembly, BuiltinUnions, assemble, schemas};
+pub use assembly::{Assembly, BuiltinUnions, assemble, schemas, without_effect};
 pub use builtin_defaults::BuiltInDefaults;
 pub use crd_maker::{CrdMaker, MadeCrd};
 pub use document::{Document, IdentityField};

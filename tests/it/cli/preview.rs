@@ -581,7 +581,7 @@ fn a_declaration_without_its_crd_has_no_effect() {
             format!("{first}\n---\n{second}"),
             &deployment,
             0,
-            "Note: 2 UnionDeclarations without effect: the CRDs of their kinds are not given",
+            "Note: 2 UnionDeclarations without effect: nothing here describes their kinds",
             1,
         ),
         ("beside an object of the kind", first.clone(), &widgets, 0, "Note: 1 UnionDeclaration without effect", 1),

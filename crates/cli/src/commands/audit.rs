@@ -13,6 +13,7 @@ mod tally;
 use crate::input::builtin::PresetsArg;
 use crate::input::connection::ClusterArgs;
 use crate::input::kinds::{SourceArgs, or_cluster};
+use crate::input::more_paths::take_more_paths;
 use crate::input::require::RequireArg;
 use crate::input::values::only;
 use crate::report::Verdict;
@@ -20,7 +21,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-// One value for each flag: a kind may follow.
+// One value for each flag: a kind may follow. More paths are told by their looks.
 #[command(mut_args(only("from", |from| or_cluster(from).num_args(1))), after_help = "\
 Judges every stored object of the kinds with unions as the webhook does. An object is `invalid` if the webhook would deny its \
 creation. An object `would change` if the webhook would normalise its next write, even if that write touches other fields. \
@@ -87,10 +88,13 @@ enum AuditFormat {
     Sarif,
 }
 
-pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
-    if arguments.sources.from.is_empty() && arguments.filename.is_empty() {
-        return live::run(arguments);
+pub(super) fn run(mut arguments: AuditArgs) -> anyhow::Result<Verdict> {
+    let reads_files = !(arguments.sources.from.is_empty() && arguments.filename.is_empty());
+    let more = take_more_paths(&mut arguments.kinds, reads_files, "-f")?;
+    if !reads_files {
+        return live::run(&arguments);
     }
+    arguments.filename.extend(more);
     arguments.cluster.refuse_beside_files()?;
-    offline::run(arguments)
+    offline::run(&arguments)
 }

@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &CertsArgs) -> anyhow::Result<Verdict> {
     }
     for (path, file) in staged {
         file.persist().with_context(|| cannot_write(&path))?;
-        output::note(format_args!("wrote {}", path.display()));
+        output::summary(format_args!("wrote {}", path.display()));
     }
     Ok(Verdict::Accepted)
 }

@@ -5,6 +5,7 @@ use crate::input::connection::ClusterArgs;
 use crate::input::kinds::{self, BuiltinUnionsArg, SourceArgs, or_cluster};
 use crate::input::learn::learn;
 use crate::input::manifest;
+use crate::input::more_paths::take_more_paths;
 use crate::input::values::{ReportFormat, only};
 use crate::report::Verdict;
 use crate::report::json_list;
@@ -25,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use termtree::Tree;
 
 #[derive(Debug, Args)]
-// One value for each flag: the kind may follow.
+// One value for each flag: the kind may follow. More paths are told by their looks.
 #[command(mut_args(only("from", |from| or_cluster(from).num_args(1))), after_help = "\
 A path after the kind selects the unions at and below it, or the union of a
 member. Without --from the unions are those that the webhook would enforce on
@@ -42,7 +43,7 @@ pub(crate) struct ExplainArgs {
     /// The kind as in kubectl: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP, and a path of
     /// fields [default: all]
     #[arg(value_name = "KIND[.PATH]")]
-    kind: Option<String>,
+    kinds: Vec<String>,
     #[command(flatten)]
     sources: SourceArgs,
     #[command(flatten)]
@@ -57,7 +58,13 @@ pub(crate) struct ExplainArgs {
 /// The message for a catalog without unions.
 pub(super) const NO_UNIONS: &str = "no kind has unions; `kube-unions lint` reports faults in declarations";
 
-pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
+pub(super) fn run(mut arguments: ExplainArgs) -> anyhow::Result<Verdict> {
+    let more = take_more_paths(&mut arguments.kinds, !arguments.sources.from.is_empty(), "--from")?;
+    arguments.sources.from.extend(more);
+    if let [one, another, ..] = &*arguments.kinds {
+        bail!("`{one}` and `{another}`: explain shows one kind at a time, or all");
+    }
+    let arguments = &arguments;
     let read = if arguments.sources.from.is_empty() {
         on_cluster(arguments).map(|catalog| (catalog, "with unions on the cluster".to_owned()))
     } else {
@@ -69,8 +76,8 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
     let shown = read.and_then(|(catalog, place)| match catalog.entries() {
         [] => Ok(None),
         entries => {
-            if arguments.kind.is_none() {
-                output::note(summary(&catalog));
+            if arguments.kinds.is_empty() {
+                output::summary(summary(&catalog));
             }
             arguments.shown(entries, &place).map(Some)
         }
@@ -93,7 +100,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
 impl ExplainArgs {
     /// Returns the unions that the user asks for.
     fn shown(&self, entries: &[CatalogEntry], place: &str) -> anyhow::Result<String> {
-        let selected = select(entries, self.kind.as_deref(), place)?;
+        let selected = select(entries, self.kinds.first().map(String::as_str), place)?;
         Ok(match self.output {
             ReportFormat::Text => {
                 let paint = Paint::of(&std::io::stdout());
@@ -109,7 +116,7 @@ impl ExplainArgs {
 
 /// Returns the unions of a built-in kind that neither files nor a cluster tell. A cluster that the user names tells all.
 fn built_in(arguments: &ExplainArgs) -> anyhow::Result<Option<String>> {
-    let Some(asked) = arguments.kind.as_deref().filter(|_| arguments.cluster.refuse_beside_files().is_ok()) else {
+    let Some(asked) = arguments.kinds.first().filter(|_| arguments.cluster.refuse_beside_files().is_ok()) else {
         return Ok(None);
     };
     let (built_in, published) = (BuiltInKinds::read()?, BuiltinUnionsArg::Ignored);

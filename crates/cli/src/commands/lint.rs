@@ -105,6 +105,7 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
         FaultKind::ALL.iter().filter(|rule| is_result(**rule)).map(|rule| rule.row()),
         diagnostics.iter().filter(|diagnostic| is_result(diagnostic.rule)).map(result),
     )?)?;
+    assembly.without_effect().iter().for_each(output::hint);
     conclusion.end()
 }
 

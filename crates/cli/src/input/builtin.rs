@@ -140,6 +140,7 @@ impl<'s> SourceFiles<'s> {
         let mut assembly = assemble(kinds, named, AddedUnions { published: sources.builtin_unions, presets })?;
         assembly.documents += objects;
         manifest::fail_on(&assembly.problems)?;
+        assembly.without_effect().iter().for_each(output::hint);
         match assembly.missing(&sources.from).filter(|_| !sources.from.is_empty()) {
             Some(missing) => bail!(missing),
             None => Ok(assembly),

@@ -42,7 +42,7 @@ impl Conclusion {
         match self.summary {
             nothing if self.is_warning => output::warn(nothing),
             summary if summary.is_empty() => {}
-            summary => output::note(summary),
+            summary => output::summary(summary),
         }
         self.failure.map_or(Ok(self.verdict), Err)
     }

@@ -1,6 +1,6 @@
 //! A progress bar for work that takes seconds. It appears on standard error, and only on a terminal.
 
-use super::output::{BAR, Paint};
+use super::output::{BAR, Paint, is_quiet};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use std::io::IsTerminal;
 
@@ -9,8 +9,8 @@ use std::io::IsTerminal;
 pub(crate) fn bar(total: Option<u64>, unit: &'static str) -> ProgressBar {
     let stderr = std::io::stderr();
     let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
-    let target =
-        if stderr.is_terminal() && !dumb { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let is_shown = stderr.is_terminal() && !dumb && !is_quiet();
+    let target = if is_shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(total, target).with_finish(ProgressFinish::AndClear);
     bar.set_style(style(unit, total.is_some(), Paint::of(&stderr)));
     bar

@@ -46,6 +46,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     if total == 0 && problems.is_empty() {
         bail!("no objects in {}: only what describes kinds", manifest::list(&paths));
     }
+    assembly.without_effect().iter().for_each(output::hint);
     warn_of_faults(&assembly.catalog, "`kube-unions lint` names them");
 
     let report = AuditReport::open(arguments.output, kinds.iter().map(|entry| entry.gvk()), true);

@@ -74,7 +74,7 @@ pub(in crate::commands) fn run(
     for line in limits.lines() {
         output::hint(line);
     }
-    output::note(format_args!(
+    output::summary(format_args!(
         "{}: {}, {}",
         count(versions, "version"),
         count(lists, "merging list"),

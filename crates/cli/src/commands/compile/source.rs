@@ -6,7 +6,7 @@ use crate::input::kinds;
 use crate::input::learn::learn;
 use crate::input::manifest::{self, Document, ManifestFile};
 use crate::report::diagnostic::{self, painted};
-use crate::report::output::Paint;
+use crate::report::output::{self, Paint};
 use anyhow::{Context, bail};
 use kube::Client;
 use kube_unions_api::LiveError;
@@ -68,6 +68,7 @@ impl CompileSource {
         };
         let assembly = kinds::assemble(documents, published);
         manifest::fail_on(&assembly.problems)?;
+        assembly.without_effect().iter().for_each(output::hint);
         let missing = assembly.missing(&arguments.sources.from);
         if let Some(missing) = missing.filter(|_| !arguments.is_about_built_in()) {
             bail!(missing);

@@ -5,7 +5,7 @@ use crate::input::builtin::{is_group, target_of};
 use crate::input::kinds::{self, Assembly, BuiltinUnionsArg};
 use crate::input::manifest::Document;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
-use kube_unions_manifests::counts::count;
+use kube_unions_manifests::without_effect;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -35,8 +35,7 @@ impl DeclaredKinds {
         });
         let without_crd = number - documents.len();
         if without_crd > 0 {
-            let declarations = count(without_crd, "UnionDeclaration");
-            found.hints.push(format!("{declarations} without effect: the CRDs of their kinds are not given"));
+            found.hints.push(without_effect(without_crd));
             found.assembly = all(&documents);
         }
         if found.assembly.catalog.errors() == 0 {
