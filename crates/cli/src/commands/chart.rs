@@ -244,6 +244,9 @@ fn summary(judged: &JudgedRendering<'_>, fix: Option<FixArg>) -> String {
     } else {
         format!("; {} of other kinds were not judged", grouped(judged.others))
     };
+    if judged.judged == 0 {
+        return format!("no object was judged{others}");
+    }
     let objects = count(judged.judged, "object");
     if judged.faults.is_empty() {
         return format!("{objects} of kinds with unions: every union is valid{others}");

@@ -128,6 +128,8 @@ struct ApplyArgs {
 fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     let CreateArgs { schema, original, filename, current, overwrite, output } = arguments;
     let (original, modified) = (PatchInput::read(original)?, PatchInput::read(filename)?);
+    // A patch between them would delete the whole object.
+    modified.present("modified object")?;
     let current = current.as_deref().map(PatchInput::read).transpose()?;
     let mut given: Vec<GivenInput<'_>> = vec![(DocumentRole::Original, &original)];
     given.extend(current.iter().map(|current| (DocumentRole::Current, current)));
