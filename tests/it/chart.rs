@@ -25,9 +25,9 @@ fn each_preset_has_a_value() {
     for (name, _) in &presets {
         let path: Vec<_> = name.trim_end_matches(".yaml").split('/').map(camel_case).collect();
         let value = path.iter().fold(&values["presets"], |value, name| &value[name]);
-        assert_eq!(*value, false, "{name} has no value presets.{}", path.join("."));
+        assert_eq!(*value, "none", "{name} has no value presets.{}", path.join("."));
     }
-    let switches = |value: &Value| value.as_object().unwrap().values().filter(|value| value.is_boolean()).count();
+    let switches = |value: &Value| value.as_object().unwrap().values().filter(|value| value.is_string()).count();
     assert_eq!(switches(&values["presets"]) + switches(&values["presets"]["contrib"]), presets.len());
 }
 

@@ -56,13 +56,13 @@ fn an_upgrade_brings_the_crd_and_no_release_takes_a_declaration_away() {
         (found.status, found.body["metadata"]["uid"].take(), found.body["spec"].take())
     };
     let helm = |command: &str| {
-        shell.prepare(&format!("helm {command} kube-unions charts/kube-unions -n kube-unions --set presets.env=true"));
+        shell.prepare(&format!("helm {command} kube-unions charts/kube-unions -n kube-unions --set presets.env=warn"));
         let left = shell.prepare("kubectl -n kube-unions get serviceaccounts,jobs -o name");
         assert!(!left.contains("kube-unions-crds"), "the hook leaves nothing: {left}");
     };
     // Neither a template nor the Job can create the CRD in the release that needs it: the folder crds does.
     let install = "helm install kube-unions charts/kube-unions -n kube-unions --create-namespace --skip-crds";
-    let refused = shell.prepare(&format!("! {install} --set presets.env=true"));
+    let refused = shell.prepare(&format!("! {install} --set presets.env=warn"));
     assert!(refused.contains("no matches for kind \"UnionDeclaration\""), "{refused}");
     assert_eq!(get(control_plane, PATH).status, 404);
 

@@ -9,7 +9,7 @@ use super::helm::Helm;
 use super::{arguments, find, id, is_hook};
 use crate::support::cluster::some_or_all;
 use crate::support::kind::documents;
-use fixtures::files::{camel_case, files};
+use fixtures::files::{camel_case, files, root};
 
 /// Values, and the expected contents of the rendered objects.
 #[derive(Deserialize)]
@@ -18,7 +18,7 @@ pub(super) struct Row {
     pub(super) what: String,
     #[serde(default)]
     pub(super) values: Value,
-    /// A folder of `manifests`. The value of each of its files is true, and each of its declarations is wanted.
+    /// A folder of `manifests`. The value of each of its files is `warn`, and each of its declarations is wanted.
     presets_of: Option<String>,
     /// Arguments of the webhook.
     #[serde(default)]
@@ -70,7 +70,7 @@ impl Row {
             else {
                 continue;
             };
-            switches.insert(camel_case(file), json!(true));
+            switches.insert(camel_case(file), json!("warn"));
             let name = |preset: Value| format!("UnionDeclaration/{}", preset["metadata"]["name"].as_str().unwrap());
             self.present.extend(documents(&text).into_iter().map(name));
         }
@@ -116,6 +116,24 @@ fn each_value_does_what_it_says() {
     let Some(helm) = Helm::offline() else { return };
     let faults: Vec<_> = rows().iter().flat_map(|row| row.faults(&helm.render(&row.values))).collect();
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+/// The manifests of the page are those of three tools. Each gives the chart its values.
+#[test]
+fn the_values_on_the_page_about_fleets_observe_presets() {
+    let Some(helm) = Helm::offline() else { return };
+    let page = std::fs::read_to_string(root().join("docs/guide/fleets.md")).unwrap();
+    let blocks = page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let manifests: Vec<Value> = blocks.flat_map(documents).collect();
+    assert_eq!(manifests.len(), 3);
+    for manifest in manifests {
+        let values = ["/spec/values", "/spec/source/helm/valuesObject", "/spec/helmCharts/0/values"];
+        let values = values.iter().find_map(|at| manifest.pointer(at)).unwrap_or_else(|| panic!("{manifest}"));
+        let values = values.as_str().map_or_else(|| values.clone(), |text| documents(text).remove(0));
+        let objects = helm.render(&values);
+        let declaration = find(&objects, "UnionDeclaration/deployment-strategy").expect("the preset");
+        assert_eq!(declaration["spec"]["validationActions"], json!(["Audit"]), "{}", manifest["kind"]);
+    }
 }
 
 /// Returns the rows that make an object which no row before them makes, so that each object is in the rendering of one. The scheduled

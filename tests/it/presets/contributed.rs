@@ -70,14 +70,15 @@ fn the_readme_has_a_row_for_each_file() {
 
 #[test]
 fn the_chart_has_a_value_for_each_file() {
-    let value = |it: &ContributedFile| format!("    # -- {}\n    {}: false\n", it.comment, camel_case(&it.file));
+    let value = |it: &ContributedFile| format!("    # -- {}\n    {}: none\n", it.comment, camel_case(&it.file));
     let values: String = contributed().iter().map(value).collect();
     assert_generated_between("charts/kube-unions/values.yaml", ("\n  contrib:\n", "\n\n"), values.trim_end(), COMMAND);
 }
 
 #[test]
 fn the_schema_of_the_chart_has_a_value_for_each_file() {
-    let value = |it: &ContributedFile| format!("            \"{}\": {{ \"type\": \"boolean\" }}", camel_case(&it.file));
+    let value =
+        |it: &ContributedFile| format!("            \"{}\": {{ \"$ref\": \"#/$defs/preset\" }}", camel_case(&it.file));
     let values: Vec<String> = contributed().iter().map(value).collect();
     let start = "        \"contrib\": {\n          \"type\": \"object\",\n          \"additionalProperties\": false,\n          \"properties\": {\n";
     let end = "\n          }\n";
