@@ -15,7 +15,7 @@ pub struct SourceArgs {
     /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
     ///
     /// Folders are searched for .yaml, .yml and .json files, except in hidden folders. Documents of other kinds are skipped.
-    /// For built-in types, save the OpenAPI document of their group: `kubectl get --raw /openapi/v3/apis/apps/v1`.
+    /// The OpenAPI document of a group describes its built-in types: `kubectl get --raw /openapi/v3/apis/apps/v1`.
     #[arg(long, num_args = 1.., value_name = "PATH")]
     pub from: Vec<PathBuf>,
     /// Use or ignore the unions that OpenAPI documents declare for built-in types

@@ -35,6 +35,7 @@ const EXCEPTIONS: &[(Command, Reason)] = &[
         Outside("it needs a container engine; the node of the test has the program"),
     ),
     (("README.md", "make quickstart"), Test { file: "tests/e2e/quickstart.rs", words: "tests/quickstart.sh" }),
+    (("README.md", "make demo"), Step("demo")),
     (("README.md", "make test"), Step("test")),
     (
         (

@@ -89,12 +89,13 @@ pub(super) fn getting_started_and_declaring([getting_started, page]: &mut [Page;
 pub(super) fn readmes([page, command_line, manifests]: &mut [Page; 3]) -> bool {
     with_policies(|shell| {
         shell.prepare(INSTALL);
-        shell.prepare("kube-unions annotate manifests/samples/rollout/crd.yaml | kubectl apply -f -");
+        shell.prepare("kubectl create deployment shop --image=example.com/shop:1 --replicas=0");
+        shell.prepare("cp manifests/samples/rollout/crd.yaml crd.yaml");
+        page.follow_up_to("kubectl patch rollout", shell);
         shell.prepare("kubectl wait --for=condition=Established crd/rollouts.samples.kube-unions.dev");
         shell.prepare("sed 's/^  name: .*/  name: shop/' manifests/samples/rollout/valid-rolling-update.yaml | kubectl create -f -");
         page.follow_up_to("kubectl apply -f manifests/policies", shell);
         shell.prepare(UNINSTALL);
-        shell.prepare("cp manifests/samples/rollout/crd.yaml crd.yaml");
         page.follow(shell);
         shell.prepare("mkdir -p .cargo/bin && cp --no-dereference bin/kube-unions .cargo/bin");
         shell.replace("~/", format!("{}/", shell.workspace.path().display()));
