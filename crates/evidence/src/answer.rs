@@ -149,7 +149,7 @@ pub struct Evidence {
     pub kind: EvidenceKind,
     /// The JSON Pointer of the schema node, from the schema that the table was made of.
     pub pointer: String,
-    /// The text of a rule or the sentence of a description, empty for a keyword.
+    /// The text of a rule, the sentence of a description or the name of a type, empty for a keyword.
     pub text: String,
     /// The message of a rule.
     pub message: Option<String>,
@@ -165,6 +165,8 @@ pub enum EvidenceKind {
     Keyword(String),
     /// A sentence of a description, which no validation enforces.
     Description,
+    /// The fields of a type of Kubernetes, whose name is the text.
+    Shape,
 }
 
 /// The meaning of a validation for a union.
@@ -194,6 +196,7 @@ impl Evidence {
             EvidenceKind::Rule(index) => format!("{}/{}/{index}", self.pointer, RULES),
             EvidenceKind::Keyword(keyword) => format!("{}/{keyword}", self.pointer),
             EvidenceKind::Description => format!("{}/description", self.pointer),
+            EvidenceKind::Shape => self.pointer.clone(),
         }
     }
 

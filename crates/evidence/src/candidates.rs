@@ -163,9 +163,13 @@ impl<'s> VisitedObject<'s> {
                 required_in(argument, &self.place, named, self.depth);
             }
         }
-        if self.node.get("maxProperties").is_some_and(|most| most == 1) {
-            let all = self.node.properties().map(|(name, _)| name.to_owned());
-            named.entry(self.place.clone()).or_default().extend(all);
+        if let Some(most) = self.node.most_properties() {
+            let (always, free): (Vec<&str>, Vec<&str>) =
+                self.node.properties().map(|(name, _)| name).partition(|name| self.node.always_has(name));
+            // Beside the fields that every object has, there is room for one.
+            if most == always.len().saturating_add(1) {
+                named.entry(self.place.clone()).or_default().extend(free.into_iter().map(str::to_owned));
+            }
         }
         for rule in ValidationRule::of(self.node, env) {
             if let Parsed::Expression(expression) = &*rule.parsed {
@@ -239,7 +243,7 @@ fn required_in(validation: &Value, place: &Place, named: &mut FieldsByPlace, dep
     }
 }
 
-/// Collects the fields that an expression tests with `has()` or compares, with the places of its variables. The variable of a
+/// Collects the fields that an expression tests with `has()`, counts or compares, with the places of its variables. The variable of a
 /// macro over a list is an item of it.
 fn tested_in(expression: &IdedExpr, variables: &[(&str, Place)], named: &mut FieldsByPlace) {
     let place_of = |value: &IdedExpr| {
@@ -262,6 +266,7 @@ fn tested_in(expression: &IdedExpr, variables: &[(&str, Place)], named: &mut Fie
     if let Expr::Call(call) = &expression.expr {
         match call.func_name.as_str() {
             op::OPT_SELECT => add(place_of(expression)),
+            "size" => call.target.as_deref().into_iter().chain(&call.args).for_each(|sized| add(place_of(sized))),
             // A boolean stands alone.
             op::EQUALS
             | op::NOT_EQUALS

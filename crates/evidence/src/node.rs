@@ -83,6 +83,13 @@ impl<'s> SchemaNode<'s> {
         self.requires(name) || self.property(name).is_some_and(|field| field.default().is_some())
     }
 
+    /// Returns the greatest number of fields that a valid object has, if the schema bounds it.
+    pub(crate) fn most_properties(self) -> Option<usize> {
+        let parts = self.list("allOf").iter().map(SchemaNode);
+        let bounds = [self].into_iter().chain(parts).filter_map(|node| node.get("maxProperties")?.as_u64());
+        bounds.min().and_then(|most| usize::try_from(most).ok())
+    }
+
     /// Returns true if a valid object can have no other field than this one.
     pub(crate) fn is_only_field(self, name: &str) -> bool {
         !self.is_open() && self.properties().map(|(name, _)| name).eq([name])

@@ -1,7 +1,8 @@
 //! Proposes the unions that the validations of a schema enforce already.
 //!
 //! [`candidates`](crate::candidates) finds fields that a validation names together. A truth table confirms each group: every
-//! pair of members is rejected together, and each member alone is not. A group that is not confirmed is a doubt.
+//! pair of members is rejected together, and each member alone is not. A group that is not confirmed is a doubt. So is one with a
+//! member that every object has: [`fixed`](crate::fixed) finds these.
 
 use crate::answer::ProposedUnion;
 use crate::candidates::{self, CandidateFields};
@@ -51,11 +52,12 @@ impl Proposals {
         for candidate in &candidates {
             found.examine(candidate);
         }
+        found.examine_fixed(&schema, &candidates, &env);
         found.complete &= !env.is_exhausted();
         found
     }
 
-    fn examine(&mut self, candidate: &CandidateFields<'_>) {
+    pub(crate) fn examine(&mut self, candidate: &CandidateFields<'_>) {
         let mut rest = candidate.fields.clone();
         let mut with_discriminator = Vec::new();
         for discriminator in &candidate.discriminators {
@@ -81,6 +83,13 @@ impl Proposals {
         self.examine_pairs(candidate, rest);
         let paired: BTreeSet<String> = self.unions.iter().skip(before).flat_map(|it| it.members.clone()).collect();
         for union in single {
+            // A boolean that excludes the field is a member beside it.
+            let is_said = |known: &ProposedUnion| {
+                union.discriminator.iter().chain(&union.members).all(|field| known.members.contains(field))
+            };
+            if self.unions.iter().skip(before).any(is_said) {
+                continue;
+            }
             let taken = union.members.iter().find(|member| paired.contains(*member));
             if let Some(why) = taken.map(|member| taken_twice(&union, member, "a union without a discriminator")) {
                 self.doubt(candidate, union.discriminator.into_iter().chain(union.members).collect(), why);
@@ -149,10 +158,10 @@ impl Proposals {
     /// Adds a union, or a doubt if a declaration of it would have a fault.
     fn propose(&mut self, candidate: &CandidateFields<'_>, union: ProposedUnion) {
         let node = candidate.object.node;
-        let fixed = union.members.iter().find(|member| node.always_has(member));
+        let fixed = union.fixed_member(node);
         let odd = |name: &str| name.contains(['.', '[', ']', '*']);
         let why = match fixed {
-            Some(member) => format!("`{member}` is required or has a default, so it cannot be cleared"),
+            Some(member) => union.reason_of_fixed(member, node),
             None if candidate.object.odd => "a field on the path has a name that a path cannot have".to_owned(),
             None if union.members.iter().any(|member| odd(member)) => "a member has a name with a dot".to_owned(),
             None => {
@@ -166,7 +175,7 @@ impl Proposals {
         self.doubt(candidate, union.members, why);
     }
 
-    fn doubt(&mut self, candidate: &CandidateFields<'_>, fields: Vec<String>, why: String) {
+    pub(crate) fn doubt(&mut self, candidate: &CandidateFields<'_>, fields: Vec<String>, why: String) {
         self.doubts.push(DoubtfulGroup { path: candidate.object.place.to_string(), fields, why });
     }
 }

@@ -15,7 +15,7 @@ mod meaning;
 pub(super) use self::meaning::{Family, Meaning, MemberMarker, OneOfMarker, Presence};
 
 use self::arguments::{listed, proposal_marker, read_line, split_name, whole};
-use self::meaning::{Reader, find, has_union_behind, misspelt};
+use self::meaning::{Reader, find, has_union_behind, misspelt, of_another_tool};
 use super::finding::Position;
 use std::collections::BTreeSet;
 
@@ -48,7 +48,10 @@ impl Marker {
             Some(Reader::Root) => Ok((name == "genclient" || rest.trim() == "=true").then_some(Meaning::Root)?),
             Some(Reader::GroupName) => whole(name, rest.trim_start_matches('=')).map(Meaning::GroupName),
             Some(Reader::VersionName) => whole(name, rest.trim_start_matches('=')).map(Meaning::VersionName),
-            None if !name.starts_with("k8s:") || !has_union_behind(rest) => Err(misspelt(name)?),
+            None if !name.starts_with("k8s:") || !has_union_behind(rest) => match of_another_tool(name) {
+                Some(message) => Ok(Meaning::Unsupported(message)),
+                None => Err(misspelt(name)?),
+            },
             Some(_) | None => match read_line(text, 1) {
                 Ok(line) => {
                     (spelling, condition) = (line.name, line.condition.map(Into::into));

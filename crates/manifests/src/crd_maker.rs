@@ -18,6 +18,8 @@ pub struct MadeCrd {
     pub of_claim: bool,
     /// The annotation on the document itself, which the CRD does not get.
     pub misplaced: Option<String>,
+    /// The JSON Pointers in the document of validations that the CRD does not get.
+    pub dropped: Vec<String>,
 }
 
 impl CrdMaker {

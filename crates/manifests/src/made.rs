@@ -22,6 +22,12 @@ pub(crate) const MAKERS: [(&str, &str, CrdMaker); 2] = [
 /// The fields at the root of an object of a Crossplane CRD, whatever its schema says.
 const OF_CROSSPLANE: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
+/// Validations that a Crossplane CRD does not get from the `spec` and `status` of a schema.
+const DROPPED: [&str; 5] = ["allOf", "anyOf", "maxProperties", "minProperties", "not"];
+
+/// Validations that it does not get from the root of a schema either, before Crossplane 2.2.
+const DROPPED_AT_ROOT: [&str; 2] = ["oneOf", "x-kubernetes-validations"];
+
 impl Document {
     /// Returns true if somebody else makes CRDs of the document.
     pub fn makes_definitions(&self) -> bool {
@@ -46,10 +52,11 @@ impl Document {
             Problem::of_document(self, &pointer, format!("{}: {message}", self.title()))
         })?;
         let annotation = source.pointer("/metadata/annotations").and_then(|all| all.get(ANNOTATION));
+        let dropped = if maker == CrdMaker::Crossplane { dropped_validations(&source) } else { Vec::new() };
         let crd = |(position, crd): (usize, Value)| {
             let misplaced = annotation.and_then(Value::as_str).map(str::to_owned);
-            let of_claim = position > 0;
-            self.inner("", crd.to_string()).with_origin(Some(Arc::new(MadeCrd { maker, of_claim, misplaced })))
+            let (of_claim, dropped) = (position > 0, dropped.clone());
+            self.inner("", crd.to_string()).with_origin(Some(Arc::new(MadeCrd { maker, of_claim, misplaced, dropped })))
         };
         Ok(made.into_iter().enumerate().map(crd).collect())
     }
@@ -105,6 +112,19 @@ fn crossplane(source: &Value) -> Result<Vec<Value>, SourceFault> {
     Ok(crds)
 }
 
+/// Returns the JSON Pointers of the validations that Crossplane drops.
+fn dropped_validations(source: &Value) -> Vec<String> {
+    let versions = get(source, "/spec/versions").as_array();
+    let schemas =
+        (0..versions.map_or(0, Vec::len)).map(|index| format!("/spec/versions/{index}/schema/openAPIV3Schema"));
+    let at_root = DROPPED.iter().chain(&DROPPED_AT_ROOT).map(|keyword| format!("/{keyword}"));
+    let below = ["spec", "status"].into_iter();
+    let below = below.flat_map(|name| DROPPED.iter().map(move |keyword| format!("/properties/{name}/{keyword}")));
+    let places: Vec<String> = at_root.chain(below).collect();
+    let all = schemas.flat_map(|schema| places.iter().map(move |place| format!("{schema}{place}")));
+    all.filter(|pointer| source.pointer(pointer).is_some()).collect()
+}
+
 /// Returns the schema that Crossplane makes: of the properties at its root, only `spec` and `status` count.
 fn crossplane_schema(mut schema: Value, pointer: &str) -> Result<Value, SourceFault> {
     let Some(root) = schema.as_object_mut() else {
@@ -114,6 +134,7 @@ fn crossplane_schema(mut schema: Value, pointer: &str) -> Result<Value, SourceFa
         ));
     };
     root.insert("type".to_owned(), "object".into());
+    root.retain(|keyword, _| !DROPPED.contains(&keyword.as_str()) && !DROPPED_AT_ROOT.contains(&keyword.as_str()));
     let properties = root.entry("properties").or_insert_with(|| json!({}));
     let Some(properties) = properties.as_object_mut() else { return Ok(schema) };
     for (name, property) in &*properties {
@@ -129,6 +150,7 @@ fn crossplane_schema(mut schema: Value, pointer: &str) -> Result<Value, SourceFa
         let property = properties.entry(name).or_insert_with(|| json!({}));
         if let Some(property) = property.as_object_mut() {
             property.insert("type".to_owned(), "object".into());
+            property.retain(|keyword, _| !DROPPED.contains(&keyword.as_str()));
         }
     }
     Ok(schema)

@@ -19,7 +19,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use kube_unions_core::declaration::{Definition, DefinitionVersion};
 use kube_unions_core::schema::Place;
-use kube_unions_evidence::{Evidence, EvidenceKind, Proposals, ProposedChoice, ProposedUnion};
+use kube_unions_evidence::{DoubtfulGroup, Evidence, EvidenceKind, Proposals, ProposedChoice, ProposedUnion};
 use kube_unions_manifests::counts::count;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -41,7 +41,8 @@ Exit codes:
   1  with --require: there is nothing to propose
   2  an input could not be read; the rest was processed")]
 pub(crate) struct ProposeArgs {
-    /// Also print unions that no validation enforces: those that descriptions state, and enums whose values name fields
+    /// Also print unions that no validation enforces: those that descriptions state, of enums whose values name fields, and of types
+    /// of Kubernetes
     ///
     /// They come in declarations of their own, which only observe: with `normalization: Disabled` and `validationActions: [Audit]`.
     /// Each quotes its sentence. A sentence may be wrong.
@@ -80,8 +81,12 @@ pub(super) fn run(arguments: &ProposeArgs) -> anyhow::Result<Verdict> {
         Err(_) if !problems.is_empty() => return manifest::fail_on(&problems).map(|()| Verdict::Accepted),
         selected => selected?,
     };
+    let mut documents = Vec::new();
+    for document in files.iter().flat_map(ManifestFile::documents) {
+        document.definitions().map_or_else(|problem| problems.push(problem), |made| documents.extend(made));
+    }
     let mut definitions = Vec::new();
-    for document in files.iter().flat_map(ManifestFile::documents).filter(Document::is_definition) {
+    for document in documents {
         match Definition::from_json(&document.text) {
             Ok(it) if selected.as_ref().is_some_and(|selected| !selected.contains(it.group_kind())) => {}
             Ok(definition) => {
@@ -161,7 +166,9 @@ fn propose<'d>(
         if !served.iter().any(|version| &*version.name == name) {
             continue;
         }
-        let proposals = Proposals::of(schema);
+        let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema");
+        let mut proposals = Proposals::of(schema);
+        proposals.doubts.extend(dropped(document, &pointer));
         let suggestions = if suggest { proposals.suggestions(schema) } else { Vec::new() };
         let same = |known: &&mut VersionProposals<'_>| {
             shapes(&known.proposals.unions) == shapes(&proposals.unions)
@@ -172,7 +179,6 @@ fn propose<'d>(
             known.versions.push(name);
             continue;
         }
-        let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema");
         let versions = vec![name];
         alike.push(VersionProposals { document, definition, versions, pointer, proposals, suggestions, is_on_cluster });
     }
@@ -182,6 +188,22 @@ fn propose<'d>(
         all.versions.clear();
     }
     alike
+}
+
+/// Returns a doubt about each validation of a schema that Crossplane drops.
+fn dropped(document: &Document, schema: &str) -> Vec<DoubtfulGroup> {
+    let dropped = document.made.iter().flat_map(|made| &made.dropped);
+    let dropped =
+        dropped.filter_map(|pointer| pointer.strip_prefix(schema)?.rsplit_once('/')).map(|(object, keyword)| {
+            let why = if object.is_empty() {
+                format!("Crossplane before 2.2 drops `{keyword}` at the root of the schema: write a rule in `spec`")
+            } else {
+                format!("Crossplane drops `{keyword}` here: write a rule in `x-kubernetes-validations`")
+            };
+            let path = Place::from_pointer(object).map(|place| place.to_string()).unwrap_or_default();
+            DoubtfulGroup { path, fields: Vec::new(), why }
+        });
+    dropped.collect()
 }
 
 /// The unions that the validations of a CRD enforce.
@@ -262,6 +284,7 @@ impl VersionProposals<'_> {
             EvidenceKind::Rule(_) => ("rule", &evidence.text),
             EvidenceKind::Keyword(keyword) => ("keyword", keyword),
             EvidenceKind::Description => ("description", &evidence.text),
+            EvidenceKind::Shape => ("shape", &evidence.text),
         };
         json!({
             "line": line,

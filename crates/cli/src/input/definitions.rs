@@ -1,7 +1,7 @@
 //! The CRDs that a command works on: their paths, and the kinds of `--kind`.
 
 use super::kinds::asked::{self, UnknownKind};
-use super::manifest::{self, Document, ManifestFile, PathArgs};
+use super::manifest::{self, ManifestFile, PathArgs};
 use clap::Args;
 use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::GroupKind;
@@ -29,7 +29,8 @@ impl DefinitionArgs {
         if self.kind.is_empty() {
             return Ok(None);
         }
-        let documents = files.iter().flat_map(ManifestFile::documents).filter(Document::is_definition);
+        let documents = files.iter().flat_map(ManifestFile::documents);
+        let documents = documents.flat_map(|document| document.definitions().unwrap_or_default());
         let definitions: Vec<Definition> =
             documents.filter_map(|document| Definition::from_json(&document.text).ok()).collect();
         if definitions.is_empty() {

@@ -303,6 +303,87 @@ fn a_rule_above_the_place_and_a_list_are_places_too() {
 }
 
 #[test]
+fn members_that_every_object_has_are_in_doubt() {
+    let pair = "!(has(self.a) && has(self.b))";
+    let some = "[has(self.a), has(self.b), has(self.c)].filter(x, x).size() <= 1";
+    let with_default = json!({"properties": {"a": {"type": "string", "default": "x"}, "b": {"type": "object"}}});
+    let of_type = ["self.type == 'A' || !has(self.a)", "self.type == 'B' || !has(self.b)"];
+    let both = json!({"required": ["type", "a", "b"]});
+    let cannot = "`b` is required, so it cannot be cleared";
+    let rows: [(&[&str], Value, &str, &str); 7] = [
+        (&[pair], json!({"required": ["a"]}), "a b", "`a` is required, so `b` can never be set"),
+        (&[pair], with_default, "a b", "`a` has a default, so `b` can never be set"),
+        (&[some], json!({"required": ["c"]}), "a b c", "`c` is required, so `a`, `b` can never be set"),
+        (
+            &[],
+            json!({"required": ["a"], "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}),
+            "a b",
+            "`a` is required, so `b` can never be set",
+        ),
+        (&of_type, json!({"required": ["type", "b"]}), "a b", cannot),
+        (&of_type, both, "a b", "`a` is required, so it cannot be cleared"),
+        // Fields that go together with one that is required are not rejected.
+        (
+            &[pair, "!has(self.c) || has(self.a)"],
+            json!({"required": ["a"]}),
+            "a b c",
+            "`a` is required, so `b` can never be set",
+        ),
+    ];
+    for (rules, keywords, fields, why) in rows {
+        let found = Proposals::of(&schema(rules, &keywords));
+        let doubts: Vec<_> = found.doubts.iter().map(|it| (it.fields.join(" "), &*it.why)).collect();
+        assert_eq!((found.unions.len(), doubts), (0, vec![(fields.to_owned(), why)]), "{rules:?} {keywords}");
+    }
+    // A field that only others require, or that excludes nothing, is none.
+    for (rules, keywords) in
+        [("!has(self.a) || has(self.b)", json!({"required": ["b"]})), (pair, json!({"required": ["c"]}))]
+    {
+        assert_eq!(Proposals::of(&schema(&[rules], &keywords)).doubts, [], "{rules}");
+    }
+}
+
+#[test]
+fn an_empty_default_counts_as_not_set() {
+    let fields = |default: Value| json!({"properties": {"skip": {"type": "boolean", "default": default}, "ca": {"type": "string"}}});
+    let rule = ["!self.skip || !has(self.ca)"];
+    assert_eq!(proposed(&rule, &fields(json!(false))), ["spec: skip ca -skip"]);
+    let found = Proposals::of(&schema(&rule, &fields(json!(true))));
+    assert_eq!(
+        found.doubts.iter().map(|it| &*it.why).collect::<Vec<_>>(),
+        ["`skip` has a default, so it cannot be cleared"]
+    );
+    let texts = |default: &str| json!({"properties": {"url": {"type": "string", "default": default}, "ref": {"type": "object"}}});
+    let rule = ["self.url == '' || !has(self.ref)"];
+    assert_eq!(proposed(&rule, &texts("")), ["spec: url ref -url"]);
+    assert_eq!(proposed(&rule, &texts("x")), [""; 0]);
+    let list = json!({"properties": {"some": {"type": "array", "default": [], "items": {"type": "string"}}, "a": {"type": "object"}}});
+    assert_eq!(proposed(&["size(self.some) == 0 || !has(self.a)"], &list), ["spec: some a -some"]);
+}
+
+#[test]
+fn a_bound_of_the_number_of_fields_makes_a_union() {
+    let text = || json!({"type": "string"});
+    let fields = json!({"type": text(), "name": text(), "a": text(), "b": text(), "c": text()});
+    let rows: [(Value, &[&str]); 8] = [
+        (json!({"required": ["type"], "maxProperties": 2}), &["spec: name a b c"]),
+        (json!({"required": ["type"], "maxProperties": 2, "minProperties": 2}), &["spec: name a b c!"]),
+        (json!({"required": ["type", "name"], "maxProperties": 3, "minProperties": 3}), &["spec: a b c!"]),
+        (json!({"allOf": [{"maxProperties": 1}]}), &["spec: type name a b c"]),
+        (json!({"maxProperties": 1, "x-kubernetes-preserve-unknown-fields": true}), &["spec: type name a b c"]),
+        // Room for two, for none, and no upper bound.
+        (json!({"required": ["type"], "maxProperties": 3}), &[]),
+        (json!({"required": ["type"], "maxProperties": 1}), &[]),
+        (json!({"minProperties": 1}), &[]),
+    ];
+    for (keywords, want) in rows {
+        let mut keywords = keywords;
+        keywords["properties"] = fields.clone();
+        assert_eq!(proposed(&[], &keywords), want, "{keywords}");
+    }
+}
+
+#[test]
 fn doubtful_groups_say_why() {
     let overlapping =
         ["!(has(self.a) && has(self.b))", "!(has(self.b) && has(self.c))", "!(has(self.c) && has(self.d))"];
@@ -396,7 +477,7 @@ fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
 
 #[test]
 fn sentences_that_exclude_fields_suggest_unions() {
-    let rows: [([&str; 4], &[&str]); 23] = [
+    let rows: [([&str; 4], &[&str]); 42] = [
         (["The first. Mutually exclusive with b.", "", "", ""], &["spec: a b"]),
         (["This field is mutually exclusive\nwith the `b` field.", "", "", ""], &["spec: a b"]),
         (["Cannot be set together with B", "", "", ""], &["spec: a b"]),
@@ -414,6 +495,27 @@ fn sentences_that_exclude_fields_suggest_unions() {
         (["Cannot be used if b is not empty.", "", "", ""], &["spec: a b"]),
         (["If set, B and C must not be set.", "", "", ""], &["spec: a b+c"]),
         (["", "", "No more than one of the A and B may be specified.", ""], &["spec: a b"]),
+        // Other words.
+        (["This is a mutually exclusive setting with \"b\".", "", "", ""], &["spec: a b"]),
+        (["Conflicts with `b`.", "", "", ""], &["spec: a b"]),
+        (["Use it as an alternative to B.", "", "", ""], &["spec: a b"]),
+        (["This field is one of the fields with b", "", "", ""], &["spec: a b"]),
+        (["Must be empty if `b` is specified.", "", "", ""], &["spec: a b"]),
+        (["Should be omitted when spec.b is set.", "", "", ""], &["spec: a b"]),
+        (["If b is set, this field must be empty.", "", "", ""], &["spec: a b"]),
+        (["When `b` is set it must not be provided.", "", "", ""], &["spec: a b"]),
+        (["Settings of x. If set, b must be unset.", "", "", ""], &["spec: a b"]),
+        (["Either this or b can be used.", "", "", ""], &["spec: a b"]),
+        (["", "", "", "A and B cannot both be set."], &["spec: a b"]),
+        (["", "", "", "Either a or b must be set, but not both."], &["spec: a b"]),
+        (["", "", "", "a as well as b cannot co-exist in one object."], &["spec: a b"]),
+        (["`a` and `b` are mutually exclusive properties.", "", "", ""], &["spec: a b"]),
+        (["", "", "", "One of `a` or `b` must be set."], &["spec: a b"]),
+        (["", "", "", "Only one of the following may be set: a, b, c"], &["spec: a b c"]),
+        (["", "", "", "Either a, b or c may be specified."], &["spec: a b c"]),
+        // A sentence on one side names the others, and leaves out that they exclude each other.
+        (["Mutually exclusive with b and c.", "Mutually exclusive with a.", "", ""], &["spec: a b+c"]),
+        (["Cannot be set together with b, c or d.", "Cannot be set together with a or c.", "", ""], &["spec: a b c d"]),
         // Fields that go together are a group.
         (["Mutually exclusive with b and c.", "", "", ""], &["spec: a b+c"]),
         (["Mutually exclusive with b.", "", "b and c must be set together.", ""], &["spec: a b+c"]),
@@ -436,7 +538,7 @@ fn sentences_that_exclude_fields_suggest_unions() {
 
 #[test]
 fn sentences_about_values_suggest_unions() {
-    let rows: [([&str; 3], &[&str]); 12] = [
+    let rows: [([&str; 3], &[&str]); 14] = [
         (["Only applicable when the type is `X`.", "", ""], &["spec: type: X=a? Y=- z-1=-"]),
         (["Can be used only when Type is set to X or \"Y\".", "", ""], &["spec: type: X=a? Y=a? z-1=-"]),
         (
@@ -455,6 +557,9 @@ fn sentences_about_values_suggest_unions() {
         // Another value, a negation, another field, and a requirement.
         (["Only used if type is Z.", "Only used if type is not X.", "Only used if name is X."], &[]),
         (["Required if type is X.", "Only used, if type is X it is ignored.", ""], &[]),
+        // What is ignored with other values may be set with them, another subject, and a field that needs another one.
+        (["Only considered if type is X.", "Only taken into account when type is X.", "Requires on to be true."], &[]),
+        (["Failures of the policy that the type names are reported as said here only if the type is X.", "", ""], &[]),
         (["Cannot be set when type is X, Y or z-1.", "", ""], &[]),
         (["Only used if a is X.", "", ""], &[]),
     ];
@@ -462,6 +567,10 @@ fn sentences_about_values_suggest_unions() {
         assert_eq!(suggested([a, b, c, ""], &json!({})), want, "{a} {b} {c}");
     }
     assert_eq!(suggested(["Only used if type is X.", "", "", ""], &json!({"required": ["a"]})), [""; 0]);
+    let twice = json!({"type": "object", "properties": {"action": {"type": "string", "enum": ["hashmod", "HashMod", "Keep"]},
+        "modulus": {"type": "integer", "description": "Only applicable when the action is `HashMod`."}}});
+    let found: Vec<String> = Proposals::of(&twice).suggestions(&twice).iter().map(short).collect();
+    assert_eq!(found, [": action: hashmod=modulus? HashMod=modulus? Keep=-"]);
 }
 
 #[test]
@@ -479,6 +588,159 @@ fn an_enum_of_names_of_fields_suggests_a_union() {
     assert_eq!(suggested(&["aws-s3", "None"], &[]), none[..0]);
     assert_eq!(suggested(&["aws-s3", "GCS"], &["gcs"]), none[..0]);
     assert_eq!(suggested(&["GCS", "gcs"], &[]), none[..0]);
+}
+
+#[test]
+fn a_field_and_its_source_are_alternatives_if_a_sentence_says_or() {
+    let rows: [([&str; 2], [&str; 2], &[&str]); 9] = [
+        (
+            ["token", "tokenFile"],
+            ["The token. Either `token` or `tokenFile` is required.", ""],
+            &["spec: token tokenFile"],
+        ),
+        (["url", "urlSecret"], ["", "urlSecret takes precedence over url."], &["spec: url urlSecret"]),
+        (["value", "valueFrom"], ["The value, or see valueFrom.", ""], &["spec: value valueFrom"]),
+        (
+            ["keySecret", "keyFile"],
+            ["Either `keySecret` or `keyFile` must be defined.", ""],
+            &["spec: keySecret keyFile"],
+        ),
+        (["role", "roleRef"], ["", "Use this instead of role."], &["spec: role roleRef"]),
+        (
+            ["password", "passwordSecretRef"],
+            ["Is ignored if passwordSecretRef is set.", ""],
+            &["spec: password passwordSecretRef"],
+        ),
+        // Names of something else, several at once, and no such words.
+        (["token", "user"], ["Either `token` or `user` is required.", ""], &[]),
+        (["token", "tokenFile"], ["The token and/or tokenFile.", ""], &[]),
+        (["token", "tokenFile"], ["The token.", "The tokenFile has the token."], &[]),
+    ];
+    for (names, texts, want) in rows {
+        let fields = names.into_iter().zip(texts);
+        let fields = fields.map(|(name, text)| (name.to_owned(), json!({"type": "string", "description": text})));
+        let spec = json!({"type": "object", "properties": fields.collect::<serde_json::Map<_, _>>()});
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let found: Vec<String> = Proposals::of(&schema).suggestions(&schema).iter().map(short).collect();
+        assert_eq!(found, want, "{names:?} {texts:?}");
+    }
+}
+
+#[test]
+fn a_sentence_about_all_members_of_an_object_suggests_a_union() {
+    let structs = "git(url) http(url) oci(url)";
+    let rows = [
+        (structs, "The source. Only one of its members may be specified.", "spec.source: git http oci"),
+        (structs, "Exactly one source must be set.", "spec.source: git http oci"),
+        (structs, "At most one of these fields can be set", "spec.source: git http oci"),
+        (structs, "Only one can be specified.", "spec.source: git http oci"),
+        (structs, "Only one may be busy.", ""),
+        ("git(url) name", "Only one of its members may be specified.", ""),
+    ];
+    for (names, description, want) in rows {
+        let mut source = fields(names);
+        source["description"] = json!(description);
+        if let Some(name) = source["properties"].get_mut("name") {
+            *name = json!({"type": "string"});
+        }
+        let schema =
+            json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"source": source}}}});
+        let found: Vec<String> = Proposals::of(&schema).suggestions(&schema).iter().map(short).collect();
+        assert_eq!(found.join(", "), want, "{names}: {description}");
+    }
+}
+
+#[test]
+fn a_boolean_that_is_false_counts_as_not_set_in_a_suggestion() {
+    let spec = |skip: Value| {
+        json!({"type": "object", "properties": {"skip": skip,
+            "ca": {"type": "string", "description": "Mutually exclusive with skip."}}})
+    };
+    let rows: [(Value, &[&str]); 4] = [
+        (json!({"type": "boolean"}), &["spec: skip ca -skip"]),
+        (json!({"type": "boolean", "default": false}), &["spec: skip ca -skip"]),
+        (json!({"type": "string", "default": ""}), &["spec: skip ca -skip"]),
+        (json!({"type": "boolean", "default": true}), &[]),
+    ];
+    for (skip, want) in rows {
+        let schema = json!({"type": "object", "properties": {"spec": spec(skip.clone())}});
+        let found: Vec<String> = Proposals::of(&schema).suggestions(&schema).iter().map(short).collect();
+        assert_eq!(found, want, "{skip}");
+    }
+}
+
+/// Returns the schema of an object with these fields. A name in brackets has fields of its own: `port(name number)`.
+fn fields(names: &str) -> Value {
+    let mut object = json!({"type": "object", "properties": {}});
+    for name in names.split(' ') {
+        let (name, below) = name.split_once('(').unwrap_or((name, ""));
+        let below = below.trim_end_matches(')').split('|').filter(|name| !name.is_empty());
+        let below: serde_json::Map<_, _> = below.map(|name| (name.to_owned(), json!({"type": "string"}))).collect();
+        object["properties"][name] = json!({"type": "object", "properties": below});
+    }
+    object
+}
+
+#[test]
+fn types_of_kubernetes_are_known_by_their_fields() {
+    let rows: &[(&str, &str, &[&str])] = &[
+        (
+            "metric",
+            "containerResource external object pods resource type",
+            &[
+                "spec.metric: type: ContainerResource=containerResource? External=external? Object=object? Pods=pods? Resource=resource?",
+            ],
+        ),
+        ("backend", "resource service(name|port)", &["spec.backend: resource service"]),
+        ("port", "name number", &["spec.port: name number"]),
+        (
+            "source",
+            "clusterTrustBundle configMap downwardAPI secret serviceAccountToken",
+            &["spec.source: clusterTrustBundle configMap downwardAPI secret serviceAccountToken"],
+        ),
+        (
+            "claim",
+            "name resourceClaimName resourceClaimTemplateName",
+            &["spec.claim: resourceClaimName resourceClaimTemplateName"],
+        ),
+        ("probe", "exec grpc httpGet tcpSocket periodSeconds", &["spec.probe: exec grpc httpGet tcpSocket"]),
+        ("stop", "exec httpGet sleep tcpSocket", &["spec.stop: exec httpGet sleep tcpSocket"]),
+        ("env", "name value valueFrom(secretKeyRef)", &["spec.env: value valueFrom -value"]),
+        ("from", "configMapKeyRef fieldRef secretKeyRef", &["spec.from: configMapKeyRef fieldRef secretKeyRef"]),
+        ("volume", "name configMap emptyDir secret csi", &["spec.volume: configMap csi emptyDir secret"]),
+        ("budget", "maxUnavailable minAvailable", &["spec.budget: maxUnavailable minAvailable"]),
+        ("peer", "ipBlock namespaceSelector podSelector", &["spec.peer: ipBlock namespaceSelector+podSelector"]),
+        (
+            "strategy",
+            "rollingUpdate(maxSurge|maxUnavailable) type",
+            &["spec.strategy: type: OnDelete=- Recreate=- RollingUpdate=rollingUpdate?"],
+        ),
+        (
+            "profile",
+            "localhostProfile type",
+            &["spec.profile: type: Localhost=localhostProfile? RuntimeDefault=- Unconfined=-"],
+        ),
+        // A field more, or one less, and another place.
+        ("metric", "external object pods resource type name", &[]),
+        ("backend", "resource service(name)", &[]),
+        ("listener", "name number", &[]),
+        ("probe", "exec grpc", &[]),
+        ("env", "name value valueFrom(secretKeyRef) kind", &[]),
+    ];
+    for (at, names, want) in rows {
+        let spec = json!({"type": "object", "properties": {*at: fields(names)}});
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let found: Vec<String> = Proposals::of(&schema).suggestions(&schema).iter().map(short).collect();
+        assert_eq!(found, *want, "{at}: {names}");
+    }
+    // A value of the enum that the type does not have selects nothing, and a member that is required is none.
+    let mut strategy = fields("rollingUpdate(maxUnavailable) type");
+    strategy["properties"]["type"] = json!({"type": "string", "enum": ["RollingUpdate", "Serial"]});
+    let mut claim = fields("resourceClaimName resourceClaimTemplateName");
+    claim["required"] = json!(["resourceClaimName"]);
+    let schema = json!({"type": "object", "properties": {"strategy": strategy, "claim": claim}});
+    let found: Vec<String> = Proposals::of(&schema).suggestions(&schema).iter().map(short).collect();
+    assert_eq!(found, ["strategy: type: RollingUpdate=rollingUpdate? Serial=-"]);
 }
 
 #[test]

@@ -163,6 +163,20 @@ const OTHERS: [KnownMarker; 15] = [
     ("versionName", Reader::VersionName, &[]),
 ];
 
+/// The last parts of the names of markers of other tools that make unions, whatever their letter case.
+const OF_OTHER_TOOLS: [&str; 5] = ["exclusive", "mutuallyexclusive", "oneof", "oneofmember", "optionaloneof"];
+
+/// Returns the message for a marker of another tool that makes a union.
+pub(super) fn of_another_tool(name: &str) -> Option<String> {
+    let last = name.rsplit(':').next()?.to_lowercase();
+    OF_OTHER_TOOLS.contains(&&*last).then(|| {
+        format!(
+            "`+{name}` is a marker of another tool, and is not used: write `+kubebuilder:validation:ExactlyOneOf=a;b` or \
+             `AtMostOneOf` above the struct, or `+unionMember` above each field"
+        )
+    })
+}
+
 /// Returns the reader of a marker and the names of its arguments.
 pub(super) fn find(name: &str) -> Option<(Reader, &'static [&'static str])> {
     OF_UNIONS

@@ -64,8 +64,12 @@ pub(super) fn print(all: &[VersionProposals<'_>]) -> String {
         }
         for doubt in &found.proposals.doubts {
             let fields: Vec<String> = doubt.fields.iter().map(|field| scalar(field)).collect();
-            let (kind, path) = (found.definition.kind(), scalar(&doubt.path));
-            let _ = writeln!(text, "# {kind} {path}: not proposed: {}: {}", fields.join(", "), comment(&doubt.why));
+            let place = match &*doubt.path {
+                "" => found.definition.kind().to_owned(),
+                path => format!("{} {}", found.definition.kind(), scalar(path)),
+            };
+            let fields = if fields.is_empty() { String::new() } else { format!("{}: ", fields.join(", ")) };
+            let _ = writeln!(text, "# {place}: not proposed: {fields}{}", comment(&doubt.why));
         }
     }
     for found in all {
@@ -175,6 +179,7 @@ spec:
             EvidenceKind::Rule(_) => comment(&evidence.text),
             EvidenceKind::Keyword(keyword) => keyword.clone(),
             EvidenceKind::Description => format!("\"{}\"", comment(&evidence.text)),
+            EvidenceKind::Shape => format!("has the fields of the type {} of Kubernetes", evidence.text),
         };
         comment(&format!("{}{}{space}{path}: {what}", position.unwrap_or_default(), self.definition.name()))
     }

@@ -258,6 +258,7 @@ impl ReportedRule {
             EvidenceKind::Rule(index) => (Some(index), None),
             EvidenceKind::Keyword(keyword) => (None, Some(keyword)),
             EvidenceKind::Description => (None, Some("description".to_owned())),
+            EvidenceKind::Shape => (None, Some("shape".to_owned())),
         };
         let (state, why) = match evidence.state {
             EvidenceState::Decides => ("decides", None),

@@ -1,0 +1,299 @@
+//! Reads what descriptions say of fields: which exclude each other, which go together, and which values of a discriminator select one.
+
+use crate::answer::{Evidence, EvidenceKind};
+use crate::candidates::VisitedObject;
+use crate::node::SchemaNode;
+use regex::Regex;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+/// Words in a list of names that name none.
+const FILLERS: &str = "a an and any as both either field fields following of option options or other parameters properties settings \
+    the well with";
+
+/// Words before the first name of a list.
+const VERBS: &str = "be can may must provided set should specified used";
+
+/// The forms of sentences. A list of fields is behind the words, or where the words have a group. The words in capitals are
+/// [`PARTS`].
+const FORMS: [(SentenceForm, &str); 23] = [
+    (SentenceForm::Others, r"mutually[ -]exclusive (?:\w+ )?(?:with|to|of)\b"),
+    (SentenceForm::Others, r"\bexclusive (?:with|of)\b"),
+    (SentenceForm::Others, r"(?:incompatible|not compatible|\bconflicts) with\b"),
+    (SentenceForm::Others, r"\balternative (?:to|for)\b"),
+    (SentenceForm::Others, r"\bone[ -]of (?:the )?fields? with\b"),
+    (
+        SentenceForm::Others,
+        r"NOT be (?:SET|combined)(?: together| along| alongside| in combination| in conjunction| simultaneously)? with\b",
+    ),
+    (SentenceForm::Others, r"NOT be SET (?:at the same time (?:as|with)|alongside|in addition to)\b"),
+    (SentenceForm::Others, r"(?:NOT be SET|MUST be UNSET) (?:if|when) (.*?) (?:is|are) (?:also )?(?:SET|not empty)"),
+    (SentenceForm::Others, r"\b(?:if|when) (?:this (?:field )?is )?SET,? (.*?) (?:NOT be SET|MUST be UNSET)$"),
+    (
+        SentenceForm::Others,
+        r"\b(?:if|when) (.*?) (?:is|are) (?:also )?(?:SET|not empty),? (?:this(?: \w+)?|it) (?:NOT be SET|MUST be UNSET)",
+    ),
+    (SentenceForm::Others, r"\beither this(?: field)? or (.*?) (?:can|may) be SET"),
+    (SentenceForm::Group, r"(?:at most|no more than|exactly|only|just) one (?:of|from|between)\b"),
+    (SentenceForm::Group, r"^one of (.*?) (?:MUST|can|may) be SET"),
+    (SentenceForm::Group, r"\beither (.*?) (?:can|may) be SET"),
+    (
+        SentenceForm::Whole,
+        r"(?:at most|no more than|exactly|only) one(?: of (?:its|the|these|those) \w+| of them| \w+)? (?:MUST|can|may) be SET",
+    ),
+    (SentenceForm::GroupBefore, r"\b(?:are|is) mutually[ -]exclusive(?: \w+)?\s*$"),
+    (SentenceForm::GroupBefore, r"NOT (?:both )?be SET (?:together|at the same time|simultaneously)"),
+    (SentenceForm::GroupBefore, r"NOT (?:both be|be both) SET"),
+    (SentenceForm::GroupBefore, r"NOT co-?exist"),
+    (SentenceForm::GroupBefore, r"(?: (?:MUST|can|may) be SET)?,? (?:but )?not both\b"),
+    (SentenceForm::Together, r"(?:must|should|have to) (?:(?:all |both )?be SET together|also be SET)"),
+    (
+        SentenceForm::Only,
+        r"(?:\bonly\b(?: [\w/-]+){0,5}? (?:if|when)(?: and only (?:if|when))?|\bif and only if|\brequires) (?:the )?IS",
+    ),
+    (SentenceForm::Except, r"NOT be SET (?:if|when) (?:the )?IS"),
+];
+
+/// The parts of the patterns of [`FORMS`]: a prohibition, a duty, participles, and a discriminator, with what is between it and a
+/// list of its values.
+const PARTS: [(&str, &str); 5] = [
+    ("NOT", "(?:can ?not|can't|may not|must not|should not)"),
+    ("MUST", "(?:must|should|has to|have to|needs? to)"),
+    ("UNSET", "(?:empty|left empty|unset|left unset|omitted|blank|nil)"),
+    ("SET", "(?:set|used|specified|provided|defined|configured|supplied|given|present|enabled)"),
+    ("IS", r#"[`'"]?(?:\w*\.)*(\w+)[`'"]?(?: field)? ?(?:=+|(?:is|to be)(?: set to| equal to)?\b|equals\b)"#),
+];
+
+/// Words that say that a field is ignored otherwise, so that it may be set with every value.
+const IGNORED: &str = r"(?i)\bonly (?:be )?(?:considered|enforced|honou?red|relevant|respected|taken into account)";
+
+/// Most words before those of a sentence about a value. More of them have another subject than the field.
+const MOST_WORDS: usize = 8;
+
+/// Ends of names of fields that say where to find the value of the field without it.
+const SOURCES: [&str; 12] = [
+    "ConfigMapRef",
+    "File",
+    "From",
+    "FromSecret",
+    "KeyRef",
+    "Ref",
+    "Secret",
+    "SecretKeyRef",
+    "SecretKeySelector",
+    "SecretRef",
+    "Selector",
+    "ValueFrom",
+];
+
+/// Words of a sentence about a field and its source.
+const ALTERNATIVES: &str = r"(?i)\b(?:or|either|instead|alternatively|precedence|ignored)\b";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SentenceForm {
+    /// The field with the description excludes those of the list.
+    Others,
+    /// The fields behind the words exclude each other.
+    Group,
+    /// The fields of the object with the description exclude each other.
+    Whole,
+    /// The fields before the words exclude each other.
+    GroupBefore,
+    /// The field with the description and those before the words are set together.
+    Together,
+    /// The values behind the words select the field with the description.
+    Only,
+    /// All values but those behind the words select it.
+    Except,
+}
+
+/// A statement of a sentence about fields, by their positions in the schema.
+#[derive(Debug)]
+pub(crate) enum Statement {
+    /// Each field of one set excludes each other field of the other set.
+    Excludes(BTreeSet<usize>, BTreeSet<usize>),
+    Together(BTreeSet<usize>),
+    /// Only these values of a discriminator select the field.
+    Selects {
+        values: Vec<String>,
+        discriminator: usize,
+        field: usize,
+    },
+}
+
+/// Patterns, compiled once.
+pub(crate) struct SentenceReader {
+    forms: Vec<(SentenceForm, Regex)>,
+    colon: Regex,
+    end: Regex,
+    name: Regex,
+    ignored: Regex,
+    alternatives: Regex,
+}
+
+/// A sentence, and the position of the field that it describes. `None`: it describes the object.
+struct DescribedField<'t> {
+    field: Option<usize>,
+    sentence: &'t str,
+}
+
+impl SentenceReader {
+    /// Returns the reader, `None` if a pattern has a fault.
+    pub(crate) fn find() -> Option<&'static Self> {
+        static READER: LazyLock<Option<SentenceReader>> = LazyLock::new(SentenceReader::new);
+        READER.as_ref()
+    }
+
+    fn new() -> Option<Self> {
+        let whole = |words: &str| PARTS.iter().fold(words.to_owned(), |words, (part, text)| words.replace(part, text));
+        let forms = FORMS.iter().map(|(form, words)| Some((*form, Regex::new(&format!("(?i){}", whole(words))).ok()?)));
+        let forms = forms.collect::<Option<_>>()?;
+        let [end, name] =
+            [r"[.;:!?)]\s|[.;:!?)]$|\n\s*\n|\n\s*[-*]\s", r"(?:\w*\.)*([A-Za-z][A-Za-z0-9_-]*)|([^\sA-Za-z])"];
+        let colon = r"(?i)(\bfollowing\b[^.;:\n]*):";
+        let [colon, end, name, ignored, alternatives] =
+            [colon, end, name, IGNORED, ALTERNATIVES].map(|pattern| Regex::new(pattern).ok());
+        Some(Self { forms, colon: colon?, end: end?, name: name?, ignored: ignored?, alternatives: alternatives? })
+    }
+
+    /// Returns the statements of the descriptions of an object and of its fields, with their evidence.
+    pub(crate) fn statements(&self, object: &VisitedObject<'_>) -> Vec<(Statement, Evidence)> {
+        let (node, mut found) = (object.node, Vec::new());
+        let names: Vec<&str> = node.properties().map(|(name, _)| name).collect();
+        let fields = node.properties().enumerate();
+        let fields = fields.map(|(position, (name, field))| (Some(position), field, object.place.property(name)));
+        for (field, described, place) in [(None, node, object.place.clone())].into_iter().chain(fields) {
+            // A colon before a list does not end the sentence.
+            let text = self.colon.replace_all(described.text("description").unwrap_or_default(), "$1");
+            for sentence in self.end.split(&text) {
+                let sentence = &*sentence.split_whitespace().collect::<Vec<_>>().join(" ");
+                // `at least one` allows several.
+                if sentence.to_lowercase().contains("at least one") {
+                    continue;
+                }
+                let described = DescribedField { field, sentence };
+                let statements = self.forms.iter().filter_map(|form| self.statement(node, &names, &described, form));
+                let statements = statements.chain(self.alternatives(&names, &described));
+                found.extend(statements.map(|statement| {
+                    (statement, Evidence::stated(EvidenceKind::Description, place.to_pointer(), sentence))
+                }));
+            }
+        }
+        found
+    }
+
+    /// Returns the statement of a sentence about an object, or about its field at a position.
+    fn statement(
+        &self,
+        node: SchemaNode<'_>,
+        names: &[&str],
+        &DescribedField { field, sentence }: &DescribedField<'_>,
+        (form, words): &(SentenceForm, Regex),
+    ) -> Option<Statement> {
+        let found = words.captures(sentence)?;
+        let at = found.get(0)?;
+        let (before, behind) = (sentence.get(..at.start())?, sentence.get(at.end()..)?);
+        let inside = found.get(1).map(|inside| inside.as_str());
+        let is_before = matches!(form, SentenceForm::GroupBefore | SentenceForm::Together);
+        let listed = if is_before { before } else { inside.unwrap_or(behind) };
+        let fields = || self.listed(names, listed, field, is_before);
+        match form {
+            SentenceForm::Others => Some(Statement::Excludes(BTreeSet::from([field?]), fields())),
+            // `either ... must` requires one.
+            SentenceForm::Group | SentenceForm::GroupBefore if requires_one(sentence) => None,
+            SentenceForm::Group | SentenceForm::GroupBefore => {
+                let group = fields();
+                Some(Statement::Excludes(group.clone(), group))
+            }
+            SentenceForm::Whole => {
+                // An object that has other fields than structs has more than members.
+                let is_struct = |(_, field): (&str, SchemaNode<'_>)| field.type_name() == Some("object");
+                let all: BTreeSet<usize> = (0..names.len()).collect();
+                let is_whole = field.is_none() && node.properties().all(is_struct);
+                is_whole.then(|| Statement::Excludes(all.clone(), all))
+            }
+            SentenceForm::Together => Some(Statement::Together(fields().into_iter().chain(field).collect())),
+            SentenceForm::Only | SentenceForm::Except => {
+                let discriminator = position(names, inside?)?;
+                let chooser = node.properties().nth(discriminator)?.1;
+                let needs = at.as_str().to_lowercase().starts_with("requires");
+                // A field that needs another one to be true is no choice.
+                let is_choice = !(needs && chooser.type_name() == Some("boolean"));
+                if !is_choice || before.split(' ').count() > MOST_WORDS || self.ignored.is_match(sentence) {
+                    return None;
+                }
+                let values = chooser.discriminator_values();
+                let known: Vec<&str> = values.iter().map(String::as_str).collect();
+                let listed = self.listed(&known, behind, None, false);
+                // An enum may have a value twice, in other letters.
+                let is_listed = |value: &str| {
+                    listed.iter().filter_map(|at| known.get(*at)).any(|listed| listed.eq_ignore_ascii_case(value))
+                };
+                let field = field.filter(|field| *field != discriminator && !listed.is_empty())?;
+                let selecting = known.iter().filter(|value| is_listed(value) == (*form == SentenceForm::Only));
+                let values = selecting.map(|value| (*value).to_owned()).collect();
+                Some(Statement::Selects { values, discriminator, field })
+            }
+        }
+    }
+
+    /// Returns statements about a field and the fields that say where to find its value: a sentence of one of them names another one
+    /// as an alternative.
+    fn alternatives(&self, names: &[&str], &DescribedField { field, sentence }: &DescribedField<'_>) -> Vec<Statement> {
+        let own = field.and_then(|field| Some((field, *names.get(field)?)));
+        let Some((field, own)) = own.filter(|_| self.alternatives.is_match(sentence) && !sentence.contains("and/or"))
+        else {
+            return Vec::new();
+        };
+        let words = self.words(sentence);
+        let others = names.iter().enumerate().filter(|(_, other)| words.contains(*other) && is_source(own, other));
+        others.map(|(other, _)| Statement::Excludes(BTreeSet::from([field]), BTreeSet::from([other]))).collect()
+    }
+
+    /// Returns the words of a text, names without their paths, and punctuation.
+    fn words<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let words = self.name.captures_iter(text).filter_map(|it| it.get(1).or(it.get(2)));
+        words.map(|word| word.as_str()).collect()
+    }
+
+    /// Returns the positions of names in a list at the beginning or at the end of a text. `this` is the field itself.
+    fn listed(&self, names: &[&str], text: &str, field: Option<usize>, at_end: bool) -> BTreeSet<usize> {
+        let mut words = self.words(text);
+        if at_end {
+            words.reverse();
+        }
+        let mut listed = BTreeSet::new();
+        let has = |words: &str, word: &str| words.split(' ').any(|filler| filler.eq_ignore_ascii_case(word));
+        for word in words {
+            match position(names, word).or(field.filter(|_| word.eq_ignore_ascii_case("this"))) {
+                Some(position) => {
+                    listed.insert(position);
+                }
+                None if matches!(word, "," | "`" | "'" | "\"" | "/" | "&") => {}
+                None if has(FILLERS, word) || (listed.is_empty() && has(VERBS, word)) => {}
+                None => break,
+            }
+        }
+        listed
+    }
+}
+
+/// Returns true for `either ... must`, which may allow both, unless it says that it does not.
+fn requires_one(sentence: &str) -> bool {
+    let sentence = sentence.to_lowercase();
+    sentence.contains("either") && sentence.contains("must") && !sentence.contains("not both")
+}
+
+/// Returns true if one name is the other one with an end that says where its value is, or if both are so of a third name.
+fn is_source(one: &str, other: &str) -> bool {
+    let of = |long: &str, short: &str| long.strip_prefix(short).is_some_and(|end| SOURCES.contains(&end));
+    let stems =
+        |name: &str| SOURCES.iter().filter_map(|end| name.strip_suffix(end).map(str::to_owned)).collect::<Vec<_>>();
+    of(one, other) || of(other, one) || stems(one).iter().any(|stem| !stem.is_empty() && stems(other).contains(stem))
+}
+
+/// Returns the position of a name, whatever its case if there is none in this case.
+fn position(names: &[&str], word: &str) -> Option<usize> {
+    let exact = names.iter().position(|name| *name == word);
+    exact.or_else(|| names.iter().position(|name| name.eq_ignore_ascii_case(word)))
+}
