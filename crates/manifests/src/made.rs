@@ -25,7 +25,7 @@ const OF_CROSSPLANE: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "sta
 /// Validations that a Crossplane CRD does not get from the `spec` and `status` of a schema.
 const DROPPED: [&str; 5] = ["allOf", "anyOf", "maxProperties", "minProperties", "not"];
 
-/// Validations that it does not get from the root of a schema either, before Crossplane 2.2.
+/// Validations that it does not get from the root of a schema either: rules are kept from Crossplane 2.2 on.
 const DROPPED_AT_ROOT: [&str; 2] = ["oneOf", "x-kubernetes-validations"];
 
 impl Document {

@@ -195,10 +195,13 @@ fn dropped(document: &Document, schema: &str) -> Vec<DoubtfulGroup> {
     let dropped = document.made.iter().flat_map(|made| &made.dropped);
     let dropped =
         dropped.filter_map(|pointer| pointer.strip_prefix(schema)?.rsplit_once('/')).map(|(object, keyword)| {
-            let why = if object.is_empty() {
-                format!("Crossplane before 2.2 drops `{keyword}` at the root of the schema: write a rule in `spec`")
-            } else {
-                format!("Crossplane drops `{keyword}` here: write a rule in `x-kubernetes-validations`")
+            let why = match (object, keyword) {
+                ("", "x-kubernetes-validations") => {
+                    format!(
+                        "Crossplane before 2.2 drops `{keyword}` at the root of the schema: write the rules in `spec`"
+                    )
+                }
+                _ => format!("Crossplane drops `{keyword}` here: write a rule in `x-kubernetes-validations` of `spec`"),
             };
             let path = Place::from_pointer(object).map(|place| place.to_string()).unwrap_or_default();
             DoubtfulGroup { path, fields: Vec::new(), why }
