@@ -16,11 +16,12 @@ const VERBS: &str = "be can may must provided set should specified used";
 
 /// The forms of sentences. A list of fields is behind the words, or where the words have a group. The words in capitals are
 /// [`PARTS`].
-const FORMS: [(SentenceForm, &str); 23] = [
+const FORMS: [(SentenceForm, &str); 26] = [
     (SentenceForm::Others, r"mutually[ -]exclusive (?:\w+ )?(?:with|to|of)\b"),
     (SentenceForm::Others, r"\bexclusive (?:with|of)\b"),
     (SentenceForm::Others, r"(?:incompatible|not compatible|\bconflicts) with\b"),
     (SentenceForm::Others, r"\balternative (?:to|for)\b"),
+    (SentenceForm::Others, r"(?:can|may) be SET (?:instead|in place) of\b"),
     (SentenceForm::Others, r"\bone[ -]of (?:the )?fields? with\b"),
     (
         SentenceForm::Others,
@@ -35,11 +36,16 @@ const FORMS: [(SentenceForm, &str); 23] = [
     ),
     (SentenceForm::Others, r"\beither this(?: field)? or (.*?) (?:can|may) be SET"),
     (SentenceForm::Group, r"(?:at most|no more than|exactly|only|just) one (?:of|from|between)\b"),
+    (
+        SentenceForm::Group,
+        r"(?:NOT|not (?:allowed|permitted|possible|valid) to|do not|don't|error to) (?:define|have|provide|set|specify|use) both\b",
+    ),
+    (SentenceForm::Group, r"^(?:choose|provide|set|specify|use) either\b"),
     (SentenceForm::Group, r"^one of (.*?) (?:MUST|can|may) be SET"),
     (SentenceForm::Group, r"\beither (.*?) (?:can|may) be SET"),
     (
         SentenceForm::Whole,
-        r"(?:at most|no more than|exactly|only) one(?: of (?:its|the|these|those) \w+| of them| \w+)? (?:MUST|can|may) be SET",
+        r"(?:at most|no more than|exactly|only) one(?: of (?:its|the|them|these|those)(?: \w+)?| \w+)? (?:MUST|can|may) be SET",
     ),
     (SentenceForm::GroupBefore, r"\b(?:are|is) mutually[ -]exclusive(?: \w+)?\s*$"),
     (SentenceForm::GroupBefore, r"NOT (?:both )?be SET (?:together|at the same time|simultaneously)"),
@@ -150,7 +156,7 @@ impl SentenceReader {
         let forms = forms.collect::<Option<_>>()?;
         let [end, name] =
             [r"[.;:!?)]\s|[.;:!?)]$|\n\s*\n|\n\s*[-*]\s", r"(?:\w*\.)*([A-Za-z][A-Za-z0-9_-]*)|([^\sA-Za-z])"];
-        let colon = r"(?i)(\bfollowing\b[^.;:\n]*):";
+        let colon = r"(?i)(\b(?:exclusive with|following|one of|these|together with)\b[^.;:\n]*):";
         let [colon, end, name, ignored, alternatives] =
             [colon, end, name, IGNORED, ALTERNATIVES].map(|pattern| Regex::new(pattern).ok());
         Some(Self { forms, colon: colon?, end: end?, name: name?, ignored: ignored?, alternatives: alternatives? })
@@ -206,11 +212,14 @@ impl SentenceReader {
                 Some(Statement::Excludes(group.clone(), group))
             }
             SentenceForm::Whole => {
-                // An object that has other fields than structs has more than members.
-                let is_struct = |(_, field): (&str, SchemaNode<'_>)| field.type_name() == Some("object");
-                let all: BTreeSet<usize> = (0..names.len()).collect();
-                let is_whole = field.is_none() && node.properties().all(is_struct);
-                is_whole.then(|| Statement::Excludes(all.clone(), all))
+                // An object with other fields than structs has more than members, if they may be missing.
+                let is_member = |(_, (name, field)): &(usize, (&str, SchemaNode<'_>))| {
+                    field.type_name() == Some("object") && !node.requires(name)
+                };
+                let (members, others): (Vec<_>, Vec<_>) = node.properties().enumerate().partition(is_member);
+                let is_whole = field.is_none() && others.iter().all(|(_, (name, _))| node.requires(name));
+                let members: BTreeSet<usize> = members.into_iter().map(|(position, _)| position).collect();
+                is_whole.then(|| Statement::Excludes(members.clone(), members))
             }
             SentenceForm::Together => Some(Statement::Together(fields().into_iter().chain(field).collect())),
             SentenceForm::Only | SentenceForm::Except => {

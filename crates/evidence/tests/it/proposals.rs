@@ -477,7 +477,7 @@ fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
 
 #[test]
 fn sentences_that_exclude_fields_suggest_unions() {
-    let rows: [([&str; 4], &[&str]); 42] = [
+    let rows: [([&str; 4], &[&str]); 48] = [
         (["The first. Mutually exclusive with b.", "", "", ""], &["spec: a b"]),
         (["This field is mutually exclusive\nwith the `b` field.", "", "", ""], &["spec: a b"]),
         (["Cannot be set together with B", "", "", ""], &["spec: a b"]),
@@ -513,6 +513,12 @@ fn sentences_that_exclude_fields_suggest_unions() {
         (["", "", "", "One of `a` or `b` must be set."], &["spec: a b"]),
         (["", "", "", "Only one of the following may be set: a, b, c"], &["spec: a b c"]),
         (["", "", "", "Either a, b or c may be specified."], &["spec: a b c"]),
+        (["It may be used instead of b.", "", "", ""], &["spec: a b"]),
+        (["", "", "", "It is not valid to specify both `a` and `b`."], &["spec: a b"]),
+        (["", "", "", "You cannot set both a and b."], &["spec: a b"]),
+        (["", "", "", "Specify either a or b."], &["spec: a b"]),
+        (["", "", "", "Only one of: a, b, c"], &["spec: a b c"]),
+        (["Mutually exclusive with: b, c", "", "", ""], &["spec: a b+c"]),
         // A sentence on one side names the others, and leaves out that they exclude each other.
         (["Mutually exclusive with b and c.", "Mutually exclusive with a.", "", ""], &["spec: a b+c"]),
         (["Cannot be set together with b, c or d.", "Cannot be set together with a or c.", "", ""], &["spec: a b c d"]),
@@ -634,6 +640,7 @@ fn a_sentence_about_all_members_of_an_object_suggests_a_union() {
         (structs, "Exactly one source must be set.", "spec.source: git http oci"),
         (structs, "At most one of these fields can be set", "spec.source: git http oci"),
         (structs, "Only one can be specified.", "spec.source: git http oci"),
+        (structs, "Only one of these should be set.", "spec.source: git http oci"),
         (structs, "Only one may be busy.", ""),
         ("git(url) name", "Only one of its members may be specified.", ""),
     ];
