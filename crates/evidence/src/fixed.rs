@@ -40,7 +40,7 @@ impl Proposals {
             });
             let doubts = others.doubts.into_iter().filter(|doubt| doubt.fields.iter().any(|it| node.always_has(it)));
             let doubts = doubts.map(|doubt| (doubt.fields, doubt.why));
-            for (fields, why) in unions.chain(doubts).collect::<Vec<_>>() {
+            for (fields, why) in unions.chain(doubts) {
                 if !self.knows(&candidate.object.place.to_string(), &fields) {
                     self.doubt(candidate, fields, why);
                 }

@@ -73,7 +73,8 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     let is_stale = check && !changed.is_empty();
     let definitions = count(report.definitions, "CRD");
     let is_nothing = report.is_empty() && !is_stale && problems.is_empty();
-    let nothing = is_nothing.then(|| format!("nothing to declare: no markers of unions for {definitions}"));
+    let unused = if report.has(FindingKind::UnsupportedMarker) { " that are used" } else { "" };
+    let nothing = is_nothing.then(|| format!("nothing to declare: no markers of unions{unused} for {definitions}"));
     let rejected = is_stale || report.has_errors();
     let lines = problems.iter().map(Problem::to_string).collect();
     let conclusion = Conclusion::new(arguments.require, nothing, rejected, String::new());

@@ -107,6 +107,11 @@ impl Report {
         self.kinds.iter().all(|kind| kind.derivation.unions.is_empty()) && !self.findings.iter().any(counts)
     }
 
+    /// Returns true if there is a finding of a kind.
+    pub(super) fn has(&self, kind: FindingKind) -> bool {
+        self.findings.iter().any(|reported| reported.finding.kind == kind)
+    }
+
     /// Prints the report, to standard error if there are manifests on standard output.
     pub(super) fn print(&self, format: FindingsFormat, to_stdout: bool, conclusion: &Conclusion) -> anyhow::Result<()> {
         let paint = if to_stdout { Paint::of(&std::io::stdout()) } else { Paint::of(&std::io::stderr()) };
