@@ -20,8 +20,6 @@ struct EmbeddedType {
     /// The values, and the fields of each.
     choices: Vec<(String, Vec<String>)>,
     empty_is_unset: Vec<String>,
-    /// True if a declaration of a pod template has the union.
-    in_templates: bool,
 }
 
 /// The types whose unions a declaration of a pod template has: name, place of the union in the pod, essential and other fields.
@@ -84,6 +82,9 @@ const OTHERS: [(&str, &str, &str, &str, &str, &str); 12] = [
     ("WebhookClientConfig", "caBundle service url", "", "", "", "service url"),
 ];
 
+/// The types that are in most pod templates, and whose unions a declaration of a template does not have.
+const BESIDE_TEMPLATES: [&str; 2] = ["PodResourceClaim", "VolumeProjection"];
+
 const RESOURCE_CLAIM: &str = "resourceClaimName resourceClaimTemplateName";
 
 /// The types of Kubernetes with unions.
@@ -103,7 +104,6 @@ impl EmbeddedTypes {
                 discriminator: union.discriminator.clone(),
                 choices: choices_of(union),
                 empty_is_unset: union.empty_is_unset.clone(),
-                in_templates: true,
             })
         });
         let others = OTHERS.iter().map(|(name, essential, others, at, discriminator, choices)| EmbeddedType {
@@ -114,7 +114,6 @@ impl EmbeddedTypes {
             discriminator: (!discriminator.is_empty()).then(|| (*discriminator).to_owned()),
             choices: words(choices).map(choice).collect(),
             empty_is_unset: Vec::new(),
-            in_templates: false,
         });
         Self(of_pods.chain(others).collect())
     }
@@ -124,9 +123,10 @@ impl EmbeddedTypes {
         self.0.iter().find(|it| it.is_of(object)).and_then(|it| it.union(object))
     }
 
-    /// Returns the union of an object in a pod template, if a declaration of the template does not have it.
+    /// Returns the union of an object in a pod template, if a declaration of the template lacks it.
     pub(crate) fn beside_templates(&self, object: &VisitedObject<'_>) -> Option<ProposedUnion> {
-        self.0.iter().find(|it| it.is_of(object)).filter(|it| !it.in_templates).and_then(|it| it.union(object))
+        let found = self.0.iter().find(|it| it.is_of(object)).filter(|it| BESIDE_TEMPLATES.contains(&it.name));
+        found.and_then(|it| it.union(object))
     }
 }
 

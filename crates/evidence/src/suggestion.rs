@@ -111,12 +111,11 @@ impl VisitedObject<'_> {
             let named: Vec<Option<&(usize, &str)>> = named.collect();
             let distinct = named.iter().flatten().collect::<BTreeSet<_>>().len();
             let is_struct = |name: &str| self.node.property(name).and_then(SchemaNode::type_name) == Some("object");
-            // Fewer names, or names of other fields than structs, may be those of something else.
+            // A few names of fields that are no structs may be those of something else.
             let are_names = distinct > 1
                 && distinct == named.iter().flatten().count()
-                && (distinct == values.len()
-                    || (distinct.saturating_mul(2) >= values.len()
-                        && named.iter().flatten().all(|(_, name)| is_struct(name))));
+                && (distinct.saturating_mul(2) >= values.len()
+                    || named.iter().flatten().all(|(_, name)| is_struct(name)));
             let stated = statements.iter().filter_map(|(statement, evidence)| {
                 let Statement::Selects { values, discriminator, field } = statement else { return None };
                 let is_free = free.iter().any(|(at, _)| at == field);
@@ -150,7 +149,7 @@ impl VisitedObject<'_> {
 
     /// Returns true if a field can be cleared.
     fn is_free(&self, name: &str) -> bool {
-        let default = self.node.property(name).and_then(|field| field.default());
+        let default = self.node.property(name).and_then(SchemaNode::default);
         !self.node.requires(name) && default.is_none_or(value::is_empty)
     }
 

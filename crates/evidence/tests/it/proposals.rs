@@ -594,6 +594,10 @@ fn an_enum_of_names_of_fields_suggests_a_union() {
     assert_eq!(suggested(&["aws-s3", "None"], &[]), none[..0]);
     assert_eq!(suggested(&["aws-s3", "GCS"], &["gcs"]), none[..0]);
     assert_eq!(suggested(&["GCS", "gcs"], &[]), none[..0]);
+    // Names of other fields than structs are most values, or mean something else.
+    assert_eq!(suggested(&["GCS", "note", "x"], &[]), ["spec: type: GCS=gcs? note=note? x=-"]);
+    assert_eq!(suggested(&["GCS", "note", "x", "y", "z"], &[]), none[..0]);
+    assert_eq!(suggested(&["GCS", "awsS3", "x", "y", "z"], &[]), ["spec: type: GCS=gcs? awsS3=awsS3? x=- y=- z=-"]);
 }
 
 #[test]
@@ -762,4 +766,18 @@ fn pod_templates_are_known_by_their_shape() {
         "template": template, "other": without, "jobs": {"type": "array", "items": {"type": "object", "properties":
             {"template": template}}}}}}});
     assert_eq!(Proposals::of(&schema).pod_templates, ["spec.template", "spec.jobs[*].template"]);
+
+    // Of the types in a template, those are suggested whose unions its declaration does not have.
+    let mut schema = schema;
+    let pod = &mut schema["properties"]["spec"]["properties"]["template"]["properties"]["spec"]["properties"];
+    pod["resourceClaims"] = fields("name resourceClaimName resourceClaimTemplateName");
+    pod["volumes"] = fields("projected");
+    pod["volumes"]["properties"]["projected"] = fields("configMap secret serviceAccountToken");
+    pod["containers"]["items"]["properties"]["livenessProbe"] = fields("exec httpGet tcpSocket");
+    pod["containers"]["items"]["properties"]["from"] = fields("configMapRef secretRef");
+    let found: Vec<String> = Proposals::of(&schema).suggestions(&schema).iter().map(short).collect();
+    let at = "spec.template.spec";
+    let claim = format!("{at}.resourceClaims: resourceClaimName resourceClaimTemplateName");
+    let source = format!("{at}.volumes.projected: configMap secret serviceAccountToken");
+    assert_eq!(found, [source, claim]);
 }
