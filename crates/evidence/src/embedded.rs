@@ -33,7 +33,7 @@ const OF_PODS: [(&str, &str, &str, &str); 6] = [
         "exec httpGet tcpSocket",
         "failureThreshold initialDelaySeconds periodSeconds successThreshold terminationGracePeriodSeconds timeoutSeconds",
     ),
-    ("SeccompProfile", "securityContext.seccompProfile", "localhostProfile type", ""),
+    ("AppArmorProfile or SeccompProfile", "securityContext.seccompProfile", "localhostProfile type", ""),
     ("Volume", "volumes[*]", "configMap emptyDir secret", "name"),
 ];
 

@@ -173,8 +173,9 @@ impl SentenceReader {
             let text = self.colon.replace_all(described.text("description").unwrap_or_default(), "$1");
             for sentence in self.end.split(&text) {
                 let sentence = &*sentence.split_whitespace().collect::<Vec<_>>().join(" ");
-                // `at least one` allows several.
-                if sentence.to_lowercase().contains("at least one") {
+                // `at least one` allows several, and a combination of fields is one alternative.
+                let lower = sentence.to_lowercase();
+                if ["at least one", "combination of"].iter().any(|words| lower.contains(words)) {
                     continue;
                 }
                 let described = DescribedField { field, sentence };
