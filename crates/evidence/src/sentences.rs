@@ -51,7 +51,10 @@ const FORMS: [(SentenceForm, &str); 26] = [
     (SentenceForm::GroupBefore, r"NOT (?:both )?be SET (?:together|at the same time|simultaneously)"),
     (SentenceForm::GroupBefore, r"NOT (?:both be|be both) SET"),
     (SentenceForm::GroupBefore, r"NOT co-?exist"),
-    (SentenceForm::GroupBefore, r"(?: (?:MUST|can|may) be SET)?,? (?:but )?not both\b"),
+    (
+        SentenceForm::GroupBefore,
+        r"(?: (?:MUST|can|may) be SET)?,? (?:but )?not both(?:$|,| simultaneously| at the same time)",
+    ),
     (SentenceForm::Together, r"(?:must|should|have to) (?:(?:all |both )?be SET together|also be SET)"),
     (
         SentenceForm::Only,

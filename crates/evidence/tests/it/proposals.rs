@@ -477,7 +477,7 @@ fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
 
 #[test]
 fn sentences_that_exclude_fields_suggest_unions() {
-    let rows: [([&str; 4], &[&str]); 49] = [
+    let rows: [([&str; 4], &[&str]); 50] = [
         (["The first. Mutually exclusive with b.", "", "", ""], &["spec: a b"]),
         (["This field is mutually exclusive\nwith the `b` field.", "", "", ""], &["spec: a b"]),
         (["Cannot be set together with B", "", "", ""], &["spec: a b"]),
@@ -530,6 +530,7 @@ fn sentences_that_exclude_fields_suggest_unions() {
         (["Mutually exclusive with b.", "Mutually exclusive with c.", "", "Only one of c, d."], &[]),
         (["", "", "", "At least one of a, b must be set, at most one of a or b."], &[]),
         (["Either a or b must be set, only one of a or b.", "", "", ""], &[]),
+        (["", "", "", "a and b may not both be empty."], &[]),
         (["Either a or a combination of b and c must be set, but not both.", "", "", ""], &[]),
         (["Cannot be set when b is large.", "", "", ""], &[]),
         (["Mutually exclusive with x.", "Only one of them.", "", ""], &[]),
