@@ -112,10 +112,11 @@ impl VisitedObject<'_> {
             let distinct = named.iter().flatten().collect::<BTreeSet<_>>().len();
             let is_struct = |name: &str| self.node.property(name).and_then(SchemaNode::type_name) == Some("object");
             // A few names of fields that are no structs may be those of something else.
-            let are_names = distinct > 1
-                && distinct == named.iter().flatten().count()
-                && (distinct.saturating_mul(2) >= values.len()
-                    || named.iter().flatten().all(|(_, name)| is_struct(name)));
+            let is_type = ["kind", "type"].iter().any(|end| discriminator.to_lowercase().ends_with(end));
+            let are_most = distinct.saturating_mul(2) >= values.len();
+            let are_structs = named.iter().flatten().all(|(_, name)| is_struct(name));
+            let are_names =
+                distinct > 1 && distinct == named.iter().flatten().count() && (is_type || are_most || are_structs);
             let stated = statements.iter().filter_map(|(statement, evidence)| {
                 let Statement::Selects { values, discriminator, field } = statement else { return None };
                 let is_free = free.iter().any(|(at, _)| at == field);

@@ -596,10 +596,20 @@ fn an_enum_of_names_of_fields_suggests_a_union() {
     assert_eq!(suggested(&["aws-s3", "None"], &[]), none[..0]);
     assert_eq!(suggested(&["aws-s3", "GCS"], &["gcs"]), none[..0]);
     assert_eq!(suggested(&["GCS", "gcs"], &[]), none[..0]);
-    // Names of other fields than structs are most values, or mean something else.
-    assert_eq!(suggested(&["GCS", "note", "x"], &[]), ["spec: type: GCS=gcs? note=note? x=-"]);
-    assert_eq!(suggested(&["GCS", "note", "x", "y", "z"], &[]), none[..0]);
-    assert_eq!(suggested(&["GCS", "awsS3", "x", "y", "z"], &[]), ["spec: type: GCS=gcs? awsS3=awsS3? x=- y=- z=-"]);
+    // Names of other fields than structs are most values, or those of a type, or mean something else.
+    let rows: [(&str, &[&str], &[&str]); 4] = [
+        ("prefer", &["GCS", "note", "x"], &["spec: prefer: GCS=gcs? note=note? x=-"]),
+        ("prefer", &["GCS", "awsS3", "x", "y", "z"], &["spec: prefer: GCS=gcs? awsS3=awsS3? x=- y=- z=-"]),
+        ("storeType", &["GCS", "note", "x", "y", "z"], &["spec: storeType: GCS=gcs? note=note? x=- y=- z=-"]),
+        ("prefer", &["GCS", "note", "x", "y", "z"], &[]),
+    ];
+    for (name, values, want) in rows {
+        let mut spec = spec(values, &[]);
+        spec["properties"][name] = spec["properties"].as_object_mut().unwrap().shift_remove("type").unwrap();
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let found: Vec<String> = Proposals::of(&schema).suggestions(&schema).iter().map(short).collect();
+        assert_eq!(found, want, "{name} {values:?}");
+    }
 }
 
 #[test]
