@@ -26,6 +26,7 @@ DIFFERENTIAL_CASES ?= 1000000
 # Sequences of eight writes.
 DIFFERENTIAL_SEQUENCES ?= 12500
 NATIVE_TRANSITIONS ?= 500000
+TRUTH_KINDS ?= 200
 MARKERS_OBJECTS ?= 300
 LAW_CASES ?= 5000
 
@@ -317,6 +318,12 @@ native-differential: ## Compare NATIVE_TRANSITIONS random writes of unions by po
 	@$(MAKE) -s assets >/dev/null
 	KUBE_UNIONS_NATIVE_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_NATIVE_TRANSITIONS=$(NATIVE_TRANSITIONS) \
 	  $(CARGO) test --locked --all-features --test e2e -- --nocapture native::differential
+
+.PHONY: truth-differential
+truth-differential: build ## Compare what lint says of the rules of TRUTH_KINDS random kinds with an API server, from a random seed
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_TRUTH_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_TRUTH_KINDS=$(TRUTH_KINDS) \
+	  $(CARGO) test --locked --all-features --test e2e -- --nocapture native::truth
 
 .PHONY: markers-differential
 markers-differential: build ## Compare the unions of Kubernetes' own markers with the code that validation-gen generates, for MARKERS_OBJECTS random objects of each type (needs Go)

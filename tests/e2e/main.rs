@@ -3,7 +3,8 @@
 //! The control plane's binaries come from `KUBEBUILDER_ASSETS`, or from `make assets`. `KUBE_UNIONS_BIN` names another
 //! binary than `target/release/kube-unions`. `KUBE_UNIONS_E2E=skip` leaves out what needs a control plane, and says so.
 //! `KUBE_UNIONS_E2E=full` plays all combinations, and the largest numbers, where else one of each class is played.
-//! `KUBE_UNIONS_E2E_LOSS_SECONDS` is for [`loss`], `KUBE_UNIONS_NATIVE_SEED` and `KUBE_UNIONS_NATIVE_TRANSITIONS` for
+//! `KUBE_UNIONS_E2E_LOSS_SECONDS` is for [`loss`], `KUBE_UNIONS_TRUTH_SEED` and `KUBE_UNIONS_TRUTH_KINDS` for `native::truth`,
+//! `KUBE_UNIONS_NATIVE_SEED` and `KUBE_UNIONS_NATIVE_TRANSITIONS` for
 //! [`native`], `KUBE_UNIONS_LAW_SEED` and `KUBE_UNIONS_LAW_CASES` for [`applied`]. Without kube-controller-manager beside the others, the test of garbage collection checks less, and says so.
 //!
 //! `KUBE_UNIONS_E2E_KUBECONFIG` names the kubeconfig of a cluster that has the webhook installed, as `make e2e-kind`

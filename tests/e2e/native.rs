@@ -14,9 +14,11 @@ mod limits;
 mod older;
 pub(crate) mod player;
 pub(crate) mod random;
+mod random_rules;
 mod rows;
 mod rules;
 mod static_manifests;
+mod truth;
 
 use std::ops::Deref;
 use std::sync::OnceLock;

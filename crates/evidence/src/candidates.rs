@@ -1,13 +1,15 @@
 //! Finds fields that a validation names together, and recognises pod templates by their shape.
 
-use crate::answer::{Combination, Evidence, ProposedChoice, ProposedUnion, UnionFields};
+use crate::answer::{Evidence, ProposedChoice, ProposedUnion, UnionFields};
+use crate::combination::Combination;
+use crate::decision::OtherMembers;
 use crate::env::{CelEnv, Parsed, children};
 use crate::limits::{DEEPEST_PLACE, MOST_PLACES};
 use crate::node::SchemaNode;
 use crate::place::PlaceValidations;
 use crate::rule::ValidationRule;
 use crate::scene::FieldSelection;
-use crate::table::{OtherMembers, TableRow, TruthTable};
+use crate::table::{TableRow, TruthTable};
 use cel::common::ast::operators as op;
 use cel::common::ast::{Expr, IdedExpr};
 use kube_unions_core::schema::cel_name::unescape;

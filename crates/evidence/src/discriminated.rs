@@ -1,9 +1,11 @@
 //! Finds the fields that the values of a discriminator select.
 
-use crate::answer::{Combination, Evidence, ProposedChoice, ProposedMember, ProposedUnion, UnionFields};
+use crate::answer::{Evidence, ProposedChoice, ProposedMember, ProposedUnion, UnionFields};
 use crate::candidates::CandidateFields;
+use crate::combination::Combination;
+use crate::decision::OtherMembers;
 use crate::node::SchemaNode;
-use crate::table::{OtherMembers, TableRow, TruthTable};
+use crate::table::{TableRow, TruthTable};
 
 /// A field that some values of a discriminator select.
 struct CandidateMember<'f> {
@@ -135,7 +137,7 @@ fn selected(found: &[CandidateMember<'_>], table: &TruthTable, value: Option<&st
 /// Returns true if some two of the fields that a value selects are never accepted together with it.
 fn excludes_a_pair(table: &TruthTable, value: Option<&str>, selected: &[&str]) -> bool {
     let known = table.rows().iter().filter(|row| {
-        let Combination { value: of_row, members } = &row.combination;
+        let Combination { value: of_row, members, .. } = &row.combination;
         of_row.as_deref() == value && members.iter().all(|member| selected.contains(&member.as_str()))
     });
     let accepted: Vec<&TableRow> = known.filter(|row| !table.is_rejection(row)).collect();

@@ -2,7 +2,8 @@
 
 use crate::answer::{Evidence, ProposedChoice, ProposedUnion, UnionFields};
 use crate::candidates::CandidateFields;
-use crate::table::{Decision, OtherMembers, TableRow, TruthTable};
+use crate::decision::{Decision, OtherMembers};
+use crate::table::{TableRow, TruthTable};
 use std::collections::BTreeSet;
 
 /// The truth table of a group of fields without a discriminator.

@@ -4,6 +4,8 @@
 mod answer;
 mod bounds;
 mod candidates;
+mod combination;
+mod decision;
 mod discriminated;
 mod embedded;
 mod env;
@@ -27,13 +29,13 @@ mod transition;
 mod validation;
 mod value;
 
-pub use answer::{
-    Combination, Evidence, EvidenceKind, EvidenceState, ProposedChoice, ProposedMember, ProposedUnion, UnionFields,
-};
+pub use answer::{Evidence, EvidenceKind, EvidenceState, ProposedChoice, ProposedMember, ProposedUnion, UnionFields};
+pub use combination::{Combination, UnsetValue};
+pub use decision::Decision;
 pub use env::is_evaluating;
 pub use exclusions::ExclusionGraph;
 pub use limits::*;
 pub use proposal::{DoubtfulGroup, Proposals};
 pub use sample::Sample;
-pub use table::{Decision, TableRow, TruthTable};
+pub use table::{RuleFailure, TableRow, TruthTable};
 pub use transition::{ObjectUpdate, RefusedTransition};

@@ -51,5 +51,8 @@ pub const DEEPEST_PLACE: usize = 64;
 /// Most groups of fields of a schema that are examined.
 pub const MOST_PROPOSALS: usize = 2048;
 
+/// Most combinations of a table for which objects are tried whose contents make a rule fail.
+pub const MOST_FAILURES_TRIED: usize = 256;
+
 /// Most sample objects that are tried for one combination.
 pub const MOST_SAMPLES: usize = 96;

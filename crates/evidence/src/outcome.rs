@@ -62,6 +62,16 @@ impl Outcomes {
         !self.pass
     }
 
+    /// Returns true if the evaluation surely fails.
+    pub(crate) fn is_error(&self) -> bool {
+        self.error && !self.pass && !self.fail
+    }
+
+    /// Returns true if the evaluation may fail.
+    pub(crate) fn may_fail(&self) -> bool {
+        self.error
+    }
+
     /// Returns true if it accepts or rejects, both for a reason that is known.
     pub(crate) fn is_open(&self) -> bool {
         self.pass && self.fail && self.beyond_reason().is_none()

@@ -1,19 +1,19 @@
 //! Smallest objects with a combination, and if the validations of a place accept them.
 
-use crate::answer::{Combination, UnionFields};
+use crate::answer::UnionFields;
+use crate::combination::{Combination, UnsetValue};
 use crate::env::{CelEnv, Parsed};
-use crate::facts::Fact;
+use crate::facts::{Fact, KnownField};
 use crate::limits::{DEEPEST_SCHEMA, MOST_SAMPLES};
 use crate::node::SchemaNode;
+use crate::outcome::Outcomes;
+use crate::place::PlaceValidations;
 use crate::rule::ValidationRule;
 use crate::scene::Scene;
 use crate::validation::{SchemaLevel, check};
 use crate::value;
 use serde_json::{Map, Value, json};
-
-/// Strings that match many patterns.
-const STRINGS: &str =
-    "x a A 1 xx abc a-b example.com https://example.com a/b 1s 10% /x xxxxxxxx 192.0.2.1 192.0.2.0/24";
+use std::borrow::Cow;
 
 /// An object with a combination.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +23,19 @@ pub struct Sample {
     /// True if every validation of the object and of its contents accepts it.
     pub accepted: bool,
 }
+
+/// The contents of the members of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SampledContent {
+    Smallest,
+    /// `false`, `0`, `""`, `{}` or `[]`, where the schema accepts it and it counts as set.
+    Empty,
+    /// A list or an object with something in it.
+    NotEmpty,
+}
+
+/// A validation of a value that a sample has to pass.
+type SampleCheck<'s> = fn(&mut Sampler<'s>, SchemaNode<'s>, &Value, usize) -> bool;
 
 #[derive(Debug)]
 pub(crate) struct Sampler<'s> {
@@ -38,22 +51,50 @@ impl<'s> Sampler<'s> {
 
     /// Returns the smallest object found with a combination, if possible one that is accepted.
     pub(crate) fn sample(&mut self, node: SchemaNode<'s>, union: &UnionFields, combination: &Combination) -> Sample {
-        let sample = self.with_members(node, union, combination, false);
-        if sample.accepted || combination.members.iter().all(|member| union.empty_is_unset.contains(member)) {
-            return sample;
+        // A rule may accept members that are empty, or only others.
+        for content in [SampledContent::Smallest, SampledContent::Empty, SampledContent::NotEmpty] {
+            if let Some(object) = self.object_with(node, union, combination, content, Self::accepts) {
+                return Sample { object, accepted: true };
+            }
         }
-        // A rule may accept members that are empty.
-        let with_empty = self.with_members(node, union, combination, true);
-        if with_empty.accepted { with_empty } else { sample }
+        let object = self.object_with(node, union, combination, SampledContent::Smallest, Self::fits);
+        let base = |this: &mut Self| this.base(node, union, combination, SampledContent::Smallest);
+        Sample { object: object.unwrap_or_else(|| Value::Object(base(self))), accepted: false }
     }
 
-    fn with_members(
+    /// Returns an object with a combination for which a rule fails, and the position of the rule among the validations of the place.
+    pub(crate) fn failing(
+        &mut self,
+        place: &PlaceValidations<'s>,
+        union: &UnionFields,
+        combination: &Combination,
+    ) -> Option<(Value, usize)> {
+        let node = place.node();
+        for content in [SampledContent::Smallest, SampledContent::Empty, SampledContent::NotEmpty] {
+            let Some(object) = self.object_with(node, union, combination, content, Self::fits) else { continue };
+            let stored = with_defaults(node, &object, 0);
+            let field = |name: &str| stored.get(name).cloned().map_or(KnownField::Absent, KnownField::Value);
+            let fields = node.properties().map(|(name, _)| (Cow::Borrowed(name), field(name))).collect();
+            if let Some(rule) = place.judge(fields).iter().position(Outcomes::is_error) {
+                return Some((object, rule));
+            }
+        }
+        None
+    }
+
+    /// Returns true if the API server stores a value as it is.
+    pub(crate) fn keeps(&mut self, node: SchemaNode<'s>, value: &Value) -> bool {
+        with_defaults(node, value, 1) == *value && self.accepts(node, value, 1)
+    }
+
+    /// Returns the fields of a combination, and those that every object has.
+    fn base(
         &mut self,
         node: SchemaNode<'s>,
         union: &UnionFields,
         combination: &Combination,
-        empty: bool,
-    ) -> Sample {
+        content: SampledContent,
+    ) -> Map<String, Value> {
         let mut base = Map::new();
         if let (Some(discriminator), Some(value)) = (&union.discriminator, &combination.value) {
             let field = node.property(discriminator).unwrap_or(SchemaNode(&Value::Null));
@@ -61,33 +102,44 @@ impl<'s> Sampler<'s> {
         }
         for member in &combination.members {
             let field = node.property(member);
-            let value = match self.value(field, 1) {
-                value if union.empty_is_unset.contains(member) => self.not_empty(field, value),
-                value if empty => self.emptied(field, value),
-                value => value,
+            let counts_if_empty = !union.empty_is_unset.contains(member);
+            let value = match (self.value(field, 1), content) {
+                (value, SampledContent::NotEmpty) => self.not_empty(field, value),
+                (value, _) if !counts_if_empty => self.not_empty(field, value),
+                (value, SampledContent::Empty) => self.emptied(field, value),
+                (value, SampledContent::Smallest) => value,
             };
             base.insert(member.clone(), value);
+        }
+        for (name, unset) in &combination.unset {
+            base.insert(name.clone(), unset.of(node.property(name).map(|field| field.0)));
         }
         let is_free = |name: &str| !union.fields().any(|field| field == name);
         for name in node.required().filter(|name| is_free(name)) {
             base.insert(name.to_owned(), self.value(node.property(name), 1));
         }
+        base
+    }
+
+    fn object_with(
+        &mut self,
+        node: SchemaNode<'s>,
+        union: &UnionFields,
+        combination: &Combination,
+        content: SampledContent,
+        is_accepted: SampleCheck<'s>,
+    ) -> Option<Value> {
+        let base = self.base(node, union, combination, content);
+        let is_free = |name: &str| !union.fields().any(|field| field == name);
         let others: Vec<&str> = node.properties().map(|(name, _)| name).filter(|name| is_free(name)).collect();
-        let (object, accepted) = self.complete(node, base, &others, 0);
-        Sample { object, accepted }
+        self.complete(node, base, &others, 0, is_accepted).ok()
     }
 
     /// Returns the empty value of the same type, if the schema accepts it.
     fn emptied(&mut self, node: Option<SchemaNode<'s>>, value: Value) -> Value {
-        let empty = match &value {
-            Value::Null => Value::Null,
-            Value::Bool(_) => json!(false),
-            Value::Number(_) => json!(0),
-            Value::String(_) => json!(""),
-            Value::Array(_) => json!([]),
-            Value::Object(_) => json!({}),
-        };
-        if node.is_some_and(|node| self.accepts(node, &empty, 1)) { empty } else { value }
+        let Some(node) = node else { return value };
+        let empty = UnsetValue::Empty.of(Some(node.0));
+        if self.accepts(node, &empty, 1) { empty } else { value }
     }
 
     /// Returns a value with one item or field, if it has none.
@@ -114,9 +166,9 @@ impl<'s> Sampler<'s> {
             return json!(1);
         }
         match node.type_name() {
-            Some("string") => json!(string(node)),
+            Some("string") => json!(value::text(node)),
             Some("boolean") => json!(true),
-            Some("integer" | "number") => number(node),
+            Some("integer" | "number") => value::number(node),
             Some("array") => {
                 let items = node.items();
                 let least = node.get("minItems").and_then(Value::as_u64).unwrap_or(0).min(8);
@@ -131,20 +183,21 @@ impl<'s> Sampler<'s> {
         let base = node.required().map(|name| (name.to_owned(), self.value(node.property(name), below)));
         let base: Map<String, Value> = base.collect();
         let others: Vec<&str> = node.properties().map(|(name, _)| name).collect();
-        self.complete(node, base, &others, depth).0
+        self.complete(node, base, &others, depth, Self::accepts).unwrap_or_else(|base| base)
     }
 
-    /// Adds optional fields until the node accepts the object: none, each alone, then pairs.
+    /// Adds optional fields until the object is accepted: none, each alone, then pairs. Fails with the object as it was.
     fn complete(
         &mut self,
         node: SchemaNode<'s>,
         base: Map<String, Value>,
         others: &[&'s str],
         depth: usize,
-    ) -> (Value, bool) {
+        is_accepted: SampleCheck<'s>,
+    ) -> Result<Value, Value> {
         let base = Value::Object(base);
-        if self.accepts(node, &base, depth) {
-            return (base, true);
+        if is_accepted(self, node, &base, depth) {
+            return Ok(base);
         }
         let free: Vec<&str> = others.iter().copied().filter(|name| base.get(name).is_none()).collect();
         let singles = free.iter().map(|&name| vec![name]);
@@ -162,23 +215,34 @@ impl<'s> Sampler<'s> {
                     fields.insert(name.to_owned(), self.value(node.property(name), depth.saturating_add(1)));
                 }
             }
-            if self.accepts(node, &object, depth) {
-                return (object, true);
+            if is_accepted(self, node, &object, depth) {
+                return Ok(object);
             }
         }
-        (base, false)
+        Err(base)
     }
 
     /// Returns true if every validation of a node and of the nodes below it accepts a value.
-    fn accepts(&mut self, node: SchemaNode<'s>, value: &Value, depth: usize) -> bool {
+    pub(crate) fn accepts(&mut self, node: SchemaNode<'s>, value: &Value, depth: usize) -> bool {
         let value = with_defaults(node, value, depth);
         let fact = Fact::Value(&value, Some(node));
         check(node, fact, SchemaLevel::ROOT).accepts() && self.rules_accept(node, &value, depth)
     }
 
+    /// Returns true if every validation but the rules of the node itself accepts a value.
+    fn fits(&mut self, node: SchemaNode<'s>, value: &Value, depth: usize) -> bool {
+        let value = with_defaults(node, value, depth);
+        let fact = Fact::Value(&value, Some(node));
+        check(node, fact, SchemaLevel::ROOT).accepts() && self.rules_below_accept(node, &value, depth)
+    }
+
     fn rules_accept(&mut self, node: SchemaNode<'s>, value: &Value, depth: usize) -> bool {
         if depth > DEEPEST_SCHEMA {
             return false;
+        }
+        // No rule judges a null.
+        if value.is_null() {
+            return true;
         }
         let scene = Scene { object: Fact::Value(value, Some(node)), old: None, env: self.env, bound: None };
         let holds = ValidationRule::of(node, self.env).iter().all(|rule| match &*rule.parsed {
@@ -186,19 +250,22 @@ impl<'s> Sampler<'s> {
             Parsed::Transition => true,
             Parsed::Unreadable(_) => false,
         });
+        holds && self.rules_below_accept(node, value, depth)
+    }
+
+    fn rules_below_accept(&mut self, node: SchemaNode<'s>, value: &Value, depth: usize) -> bool {
         let below = depth.saturating_add(1);
-        holds
-            && match value {
-                Value::Object(fields) => fields.iter().all(|(name, value)| {
-                    let node = node.field(name);
-                    node.is_none_or(|node| self.rules_accept(node, value, below))
-                }),
-                Value::Array(items) => {
-                    let node = node.items();
-                    items.iter().all(|item| node.is_none_or(|node| self.rules_accept(node, item, below)))
-                }
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        match value {
+            Value::Object(fields) => fields.iter().all(|(name, value)| {
+                let node = node.field(name);
+                node.is_none_or(|node| self.rules_accept(node, value, below))
+            }),
+            Value::Array(items) => {
+                let node = node.items();
+                items.iter().all(|item| node.is_none_or(|node| self.rules_accept(node, item, below)))
             }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        }
     }
 }
 
@@ -232,30 +299,4 @@ fn with_defaults(node: SchemaNode<'_>, value: &Value, depth: usize) -> Value {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
-}
-
-fn string(node: SchemaNode<'_>) -> String {
-    if let Some(known) = node.text("format").and_then(value::of_format) {
-        return known.to_owned();
-    }
-    let count = |keyword: &str| node.get(keyword).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
-    let least = count("minLength").unwrap_or(0).min(1024);
-    let mut padded = STRINGS.split(' ').map(|text| format!("{text}{}", "x".repeat(least.saturating_sub(text.len()))));
-    let pattern = node.text("pattern").and_then(value::pattern);
-    let fits = |text: &String| {
-        count("maxLength").is_none_or(|most| text.len() <= most) && pattern.as_ref().is_none_or(|it| it.is_match(text))
-    };
-    padded.find(fits).unwrap_or_else(|| "x".to_owned())
-}
-
-fn number(node: SchemaNode<'_>) -> Value {
-    let bound = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
-    let exclusive = |keyword: &str| if node.flag(keyword) { 1.0 } else { 0.0 };
-    let least = bound("minimum").map(|least| least + exclusive("exclusiveMinimum"));
-    let most = bound("maximum").map(|most| most - exclusive("exclusiveMaximum"));
-    let step = node.get("multipleOf").and_then(Value::as_f64).unwrap_or(1.0);
-    let value = least.map_or(step, |least| least.max(step));
-    let value = most.map_or(value, |most| value.min(most)).ceil();
-    // A bound that is no integer of 64 bits makes an unfit sample, which is not accepted.
-    format!("{value:.0}").parse::<i64>().map_or_else(|_| json!(1), |value| json!(value))
 }

@@ -1,9 +1,11 @@
 //! The truth table of a union: which combinations of discriminator value and members the validations of a CRD allow.
 
-use crate::answer::{Combination, Evidence, EvidenceState, UnionFields};
+use crate::answer::{Evidence, UnionFields};
+use crate::combination::Combination;
+use crate::decision::{Decision, OtherMembers, decision};
 use crate::env::CelEnv;
-use crate::facts::{Content, KnownField};
-use crate::limits::{MOST_JUDGEMENTS, STACK};
+use crate::facts::Content;
+use crate::limits::{MOST_FAILURES_TRIED, MOST_JUDGEMENTS, STACK};
 use crate::node::SchemaNode;
 use crate::place::PlaceValidations;
 use crate::rule::{RULES, mentions};
@@ -11,7 +13,7 @@ use crate::sample::{Sample, Sampler};
 use kube_unions_core::schema::Place;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 pub(crate) const NO_MEMORY: &str = "there is not enough memory to evaluate rules";
@@ -25,20 +27,19 @@ pub struct TableRow {
     /// The positions in [`TruthTable::evidence`] of the validations that reject the combination only if none of its members is
     /// `false`, `0`, `""`, `{}` or `[]`.
     pub rejected_unless_empty: Vec<usize>,
+    /// An object with the combination for which a rule fails, although the combination is allowed.
+    pub failure: Option<RuleFailure>,
+    /// True if a rule may fail for some contents.
+    may_fail: bool,
 }
 
-/// The decision of the validations of a CRD on a combination.
+/// An object for which a rule fails, so that the API server refuses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
-    /// No validation rejects the combination as such. One may still reject some contents.
-    Allowed,
-    /// A validation rejects every object with this combination.
-    Rejected {
-        /// The positions of these validations in [`TruthTable::evidence`].
-        by: Vec<usize>,
-    },
-    /// A validation could not be evaluated.
-    Undecided { why: String },
+pub struct RuleFailure {
+    /// The object at the place.
+    pub object: Value,
+    /// The position of the rule in [`TruthTable::evidence`].
+    pub rule: usize,
 }
 
 /// The decisions on all combinations of a union.
@@ -50,20 +51,11 @@ pub struct TruthTable {
     has_all_validations: bool,
 }
 
-/// The members that a combination does not name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OtherMembers {
-    /// They are not set.
-    Absent,
-    /// They may be set.
-    Unknown,
-}
-
 impl TableRow {
     /// Returns the validations that reject the combination if its members are not empty.
     pub(crate) fn rejecting(&self) -> &[usize] {
         match &self.decision {
-            Decision::Rejected { by } => by,
+            Decision::Rejected { by, .. } => by,
             Decision::Allowed => &self.rejected_unless_empty,
             Decision::Undecided { .. } => &[],
         }
@@ -87,8 +79,25 @@ impl TruthTable {
     pub fn at(schema: &Value, place: &Place, union: &UnionFields) -> Option<Self> {
         let schema = &*with_names(schema);
         // Without the stack, no rule is read.
-        with_stack(|| Self::make(schema, place, union, OtherMembers::Absent, &CelEnv::new()))
-            .unwrap_or_else(|| Some(Self::undecided(union)))
+        with_stack(|| {
+            let env = CelEnv::new();
+            let samples = CelEnv::new();
+            let place = PlaceValidations::find(schema, place, union, &env)?;
+            let mut sampler = Sampler::new(&samples);
+            let mut keeps = |node, value: &Value| sampler.keeps(node, value);
+            let union = &union.with_other_values(place.node(), &mut keeps);
+            let (combinations, complete) = union.combinations();
+            let combinations = union.with_unset(place.node(), &mut keeps, combinations);
+            let mut table = Self::of_combinations(&place, union, combinations, OtherMembers::Absent);
+            table.complete = complete && table.complete && !env.is_exhausted();
+            let rows = table.rows.iter_mut().filter(|row| row.may_fail && row.decision == Decision::Allowed);
+            for row in rows.take(MOST_FAILURES_TRIED) {
+                let failing = Sampler::new(&samples).failing(&place, union, &row.combination);
+                row.failure = failing.map(|(object, rule)| RuleFailure { object, rule });
+            }
+            Some(table)
+        })
+        .unwrap_or_else(|| Some(Self::undecided(union)))
     }
 
     /// Returns the decision on one combination, which may have more members than those of a table.
@@ -114,30 +123,41 @@ impl TruthTable {
         env: &Rc<CelEnv>,
     ) -> Option<Self> {
         let place = PlaceValidations::find(schema, place, union, env)?;
-        let mut evidence = place.evidence();
         let (combinations, complete) = union.combinations();
+        let table = Self::of_combinations(&place, union, combinations, rest);
+        Some(Self { complete: complete && table.complete && !env.is_exhausted(), ..table })
+    }
+
+    fn of_combinations(
+        place: &PlaceValidations<'_>,
+        union: &UnionFields,
+        combinations: Vec<Combination>,
+        rest: OtherMembers,
+    ) -> Self {
+        let mut evidence = place.evidence();
         let most = MOST_JUDGEMENTS / evidence.len().max(1);
-        let complete = complete && !place.cut && combinations.len() <= most;
+        let complete = !place.cut && combinations.len() <= most;
         let rows = combinations.into_iter().take(most).map(|combination| {
             let content = |member: &str| union.content(member);
-            let (decision, is_open) = decision(&place, union, &combination, content, rest, &mut evidence);
-            let is_open = is_open && !combination.members.is_empty() && decision == Decision::Allowed;
+            let (decided, doubt) = decision(place, union, &combination, content, rest, &mut evidence);
+            let is_open = doubt.is_open && !combination.members.is_empty() && decided == Decision::Allowed;
             let not_empty = |_: &str| Content::NotEmpty;
-            let not_empty =
-                is_open.then(|| self::decision(&place, union, &combination, not_empty, rest, &mut evidence).0);
-            let Some(Decision::Rejected { by: rejected_unless_empty }) = not_empty else {
-                return TableRow { combination, decision, rejected_unless_empty: Vec::new() };
+            let not_empty = is_open.then(|| decision(place, union, &combination, not_empty, rest, &mut evidence).0);
+            let rejected_unless_empty = match not_empty {
+                Some(Decision::Rejected { by, .. }) => by,
+                Some(Decision::Allowed | Decision::Undecided { .. }) | None => Vec::new(),
             };
-            TableRow { combination, decision, rejected_unless_empty }
+            TableRow { combination, decision: decided, rejected_unless_empty, failure: None, may_fail: doubt.may_fail }
         });
         let rows = rows.collect();
-        Some(Self { evidence, rows, complete: complete && !env.is_exhausted(), has_all_validations: !place.cut })
+        Self { evidence, rows, complete, has_all_validations: !place.cut }
     }
 
     fn undecided(union: &UnionFields) -> Self {
         let rows = union.combinations().0.into_iter().map(|combination| {
             let why = NO_MEMORY.to_owned();
-            TableRow { combination, decision: Decision::Undecided { why }, rejected_unless_empty: Vec::new() }
+            let decision = Decision::Undecided { why };
+            TableRow { combination, decision, rejected_unless_empty: Vec::new(), failure: None, may_fail: false }
         });
         Self { rows: rows.collect(), ..Self::default() }
     }
@@ -185,7 +205,8 @@ impl TruthTable {
             let of_row = &row.combination;
             let by_size = of_row.members.len().cmp(&members.len());
             let by_value = by_size.then_with(|| of_row.value.as_deref().cmp(&value));
-            by_value.then_with(|| of_row.members.iter().map(String::as_str).cmp(members.iter().copied()))
+            let by_members = || of_row.members.iter().map(String::as_str).cmp(members.iter().copied());
+            by_value.then_with(by_members).then_with(|| of_row.unset.len().cmp(&0))
         });
         found.ok().and_then(|position| self.rows.get(position))
     }
@@ -213,70 +234,6 @@ pub(crate) fn with_stack<T: Send>(compute: impl FnOnce() -> T + Send) -> Option<
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, compute);
         thread.ok().and_then(|thread| thread.join().ok())
     })
-}
-
-/// Returns the decision on a combination whose members have some content, and true if it depends on contents.
-fn decision(
-    place: &PlaceValidations<'_>,
-    union: &UnionFields,
-    combination: &Combination,
-    content: impl Fn(&str) -> Content,
-    rest: OtherMembers,
-    evidence: &mut [Evidence],
-) -> (Decision, bool) {
-    let node = place.node();
-    let mut fields = BTreeMap::new();
-    for member in &union.members {
-        let set = combination.members.contains(member);
-        if !set && rest == OtherMembers::Unknown {
-            continue;
-        }
-        if !set && node.property(member).is_some_and(|field| field.default().is_some()) {
-            return (Decision::Undecided { why: format!("the member `{member}` has a default") }, false);
-        }
-        let is_boolean = || node.property(member).and_then(SchemaNode::type_name) == Some("boolean");
-        let field = match content(member) {
-            _ if !set => KnownField::Absent,
-            Content::NotEmpty if is_boolean() => KnownField::Value(Value::Bool(true)),
-            content @ (Content::Any | Content::NotEmpty) => KnownField::Present(content),
-        };
-        fields.insert(Cow::Owned(member.clone()), field);
-    }
-    if let Some(discriminator) = &union.discriminator {
-        let field = node.property(discriminator);
-        let value = combination
-            .value
-            .as_ref()
-            .map(|value| field.unwrap_or(SchemaNode(&Value::Null)).discriminator_value(value));
-        let value = value.or_else(|| field.and_then(SchemaNode::default).cloned());
-        fields.insert(Cow::Owned(discriminator.clone()), value.map_or(KnownField::Absent, KnownField::Value));
-    }
-    let (mut by, mut why, mut is_open) = (Vec::new(), None, false);
-    for (position, (outcomes, evidence)) in place.judge(fields).iter().zip(evidence).enumerate() {
-        if outcomes.rejects() {
-            by.push(position);
-            decided(evidence, EvidenceState::Decides);
-        } else if let Some(reason) = outcomes.beyond_reason() {
-            why.get_or_insert_with(|| reason.to_owned());
-            decided(evidence, EvidenceState::Beyond(reason.to_owned()));
-        } else {
-            is_open |= outcomes.is_open();
-        }
-    }
-    let decision = match why {
-        _ if !by.is_empty() => Decision::Rejected { by },
-        Some(why) => Decision::Undecided { why },
-        None => Decision::Allowed,
-    };
-    (decision, is_open)
-}
-
-/// Records what a validation does, unless it is known to do more.
-fn decided(evidence: &mut Evidence, state: EvidenceState) {
-    let keep = matches!(evidence.state, EvidenceState::Unreadable(_) | EvidenceState::Decides);
-    if !keep {
-        evidence.state = state;
-    }
 }
 
 /// Returns the schema of a kind as the API server gives it to CEL: every object has a name. A schema whose rules do not read

@@ -47,7 +47,10 @@ pub(crate) fn check(node: SchemaNode<'_>, fact: Fact<'_, '_>, level: SchemaLevel
         return Outcomes::beyond("the schema is nested too deeply");
     }
     let Some(keywords) = node.0.as_object() else { return Outcomes::certain(true) };
-    Outcomes::all(keywords.iter().map(|(keyword, argument)| check_keyword(node, keyword, argument, fact, level)))
+    // The API server looks at nothing else of a null.
+    let is_null = matches!(fact, Fact::Value(Value::Null, _));
+    let keywords = keywords.iter().filter(|(keyword, _)| !is_null || matches!(keyword.as_str(), "enum" | "type"));
+    Outcomes::all(keywords.map(|(keyword, argument)| check_keyword(node, keyword, argument, fact, level)))
 }
 
 pub(crate) fn check_keyword(

@@ -3,11 +3,15 @@
 use crate::node::SchemaNode;
 use kube_unions_core::schema::cel_name::escape;
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// Formats whose strings are of another type in CEL.
 const TYPED_FORMATS: [&str; 5] = ["byte", "date", "date-time", "datetime", "duration"];
+
+/// Strings that match many patterns.
+const STRINGS: &str =
+    "x a A 1 xx abc a-b example.com https://example.com a/b 1s 10% /x xxxxxxxx 192.0.2.1 192.0.2.0/24";
 
 /// Returns a value as the API server gives it to CEL. `None` if the types of both could differ.
 pub(crate) fn to_cel(value: &Value, node: Option<SchemaNode<'_>>) -> Option<cel::Value> {
@@ -118,10 +122,37 @@ pub(crate) fn of_format(format: &str) -> Option<&'static str> {
     })
 }
 
+/// Returns a short text that a schema accepts, if one is known.
+pub(crate) fn text(node: SchemaNode<'_>) -> String {
+    if let Some(known) = node.text("format").and_then(of_format) {
+        return known.to_owned();
+    }
+    let count = |keyword: &str| node.get(keyword).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+    let least = count("minLength").unwrap_or(0).min(1024);
+    let mut padded = STRINGS.split(' ').map(|text| format!("{text}{}", "x".repeat(least.saturating_sub(text.len()))));
+    let pattern = node.text("pattern").and_then(pattern);
+    let fits = |text: &String| {
+        count("maxLength").is_none_or(|most| text.len() <= most) && pattern.as_ref().is_none_or(|it| it.is_match(text))
+    };
+    padded.find(fits).unwrap_or_else(|| "x".to_owned())
+}
+
+/// Returns a small number that a schema accepts, if there is one.
+pub(crate) fn number(node: SchemaNode<'_>) -> Value {
+    let bound = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
+    let exclusive = |keyword: &str| if node.flag(keyword) { 1.0 } else { 0.0 };
+    let least = bound("minimum").map(|least| least + exclusive("exclusiveMinimum"));
+    let most = bound("maximum").map(|most| most - exclusive("exclusiveMaximum"));
+    let step = node.get("multipleOf").and_then(Value::as_f64).unwrap_or(1.0);
+    let value = least.map_or(step, |least| least.max(step));
+    let value = most.map_or(value, |most| value.min(most)).ceil();
+    // A bound that is no integer of 64 bits makes an unfit sample, which is not accepted.
+    format!("{value:.0}").parse::<i64>().map_or_else(|_| json!(1), |value| json!(value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn patterns_that_go_reads_otherwise_are_not_used() {

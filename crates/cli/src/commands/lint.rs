@@ -30,7 +30,8 @@ something else worth knowing. A fault of several versions has one line that name
 
 Each union is compared with the CEL rules of `x-kubernetes-validations` and with `oneOf`, `anyOf`, `allOf`, `not`, `minProperties` \
 and `maxProperties` that the CRD has beside it. A disagreement is a warning that shows a smallest object. Rules that cannot be \
-evaluated are a note. Transition rules, and rules about other fields, do not count.
+evaluated are a note, and so is one that fails for an object that the union rejects, too. Transition rules, and rules about other \
+fields, do not count.
 With --against, each difference to the unions of older files has a line, too: an error breaks clients, a warning is safe only \
 because unchanged violations are let through, a note is safe.
 
@@ -126,7 +127,8 @@ fn check(arguments: &LintArgs, files: &mut IndexedFiles, diagnostics: &mut Vec<D
     let older = against::read(&arguments.against, &compared, builtin);
     let mut judge = |assembly: &Assembly| {
         diagnostics.extend(diagnostic::diagnose(assembly));
-        diagnostics.extend(rules::diagnostics(assembly));
+        let definitions = rules::subjects::definitions(assembly);
+        diagnostics.extend(rules::diagnostics(assembly, &definitions));
     };
     let mut assembly = if arguments.against.is_empty() {
         files.each(ManifestRole::Kinds, |document| {

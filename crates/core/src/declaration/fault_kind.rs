@@ -148,6 +148,7 @@ report_kinds! {
     RulesTooWeak "rules-too-weak" Warning "The validations of a CRD are about a union, and allow an object that it rejects.",
     RulesTooStrong "rules-too-strong" Warning "The validations of a CRD are about a union, and reject an object that it allows.",
     RulesUndecided "rules-undecided" Note "A validation of a CRD is about a union, and cannot be compared with it.",
+    RulesFail "rules-fail" Note "A rule of a CRD fails for an object that a union rejects, too, so its message is not shown.",
     UnreadableInput "unreadable-input" Error "A file or a document cannot be read.",
 }
 

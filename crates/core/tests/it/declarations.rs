@@ -264,7 +264,7 @@ fn told(union: &Union) -> String {
 
 /// The kinds that no row has: they need several CRDs, a cluster, an OpenAPI document or thousands of unions or versions. Those of two
 /// revisions are in [`crate::revisions`].
-const KINDS_WITHOUT_ROWS: [FaultKind; 24] = [
+const KINDS_WITHOUT_ROWS: [FaultKind; 25] = [
     FaultKind::UnreadableCrd,
     FaultKind::DuplicateKind,
     FaultKind::IgnoredCrd,
@@ -289,6 +289,7 @@ const KINDS_WITHOUT_ROWS: [FaultKind; 24] = [
     FaultKind::RulesTooWeak,
     FaultKind::RulesTooStrong,
     FaultKind::RulesUndecided,
+    FaultKind::RulesFail,
     FaultKind::UnreadableInput,
 ];
 

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 fn sample(schema: &Value, union: &UnionFields, value: Option<&str>, members: &[&str]) -> Sample {
     let members = members.iter().map(|&member| member.to_owned()).collect();
-    TruthTable::sample(schema, &Place::root(), union, &Combination { value: value.map(str::to_owned), members })
-        .unwrap()
+    let combination = Combination { value: value.map(str::to_owned), members, ..Combination::default() };
+    TruthTable::sample(schema, &Place::root(), union, &combination).unwrap()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::{letter, plain, row, schema, union};
 use kube_unions_core::schema::{Place, PlaceStep};
-use kube_unions_evidence::{Decision, EvidenceKind, EvidenceState, TruthTable, UnionFields};
+use kube_unions_evidence::{Decision, EvidenceKind, EvidenceState, RuleFailure, TruthTable, UnionFields};
 use serde_json::{Value, json};
 
 fn with(keywords: &Value) -> Value {
@@ -140,7 +140,7 @@ fn each_validation_says_what_it_is_about() {
     assert_eq!(states[1], (&EvidenceKind::Rule(2), &EvidenceState::Elsewhere));
     assert_eq!(states[2], (&EvidenceKind::Rule(3), &EvidenceState::Transition));
     assert!(matches!(states[3], (EvidenceKind::Rule(4), EvidenceState::Unreadable(_))), "{states:?}");
-    assert!(matches!(table.decision(None, &[]), Some(Decision::Rejected { by }) if *by == [0]));
+    assert!(matches!(table.decision(None, &[]), Some(Decision::Rejected { by, .. }) if *by == [0]));
 }
 
 #[test]
@@ -149,4 +149,48 @@ fn unknown_rules_never_hide_a_certain_rejection() {
     assert_eq!(row(&table, None), "?-?-");
     let _: UnionFields = union();
     assert_eq!(letter(&table, None, &["zz"]), ' ');
+}
+
+#[test]
+fn fields_that_are_there_and_not_set_have_rows() {
+    let schema = json!({"type": "object", "not": {"required": ["a", "b"]}, "properties": {
+        "a": {"type": "string", "nullable": true}, "b": {"type": "array", "items": {"type": "string"}}},
+        "x-kubernetes-validations": [{"rule": "!(has(self.a) && has(self.b))"}]});
+    let union = UnionFields { empty_is_unset: ["b".to_owned()].into(), ..plain() };
+    let rows: Vec<String> = TruthTable::of(&schema, &union)
+        .rows()
+        .iter()
+        .map(|row| {
+            let rejected = if let Decision::Rejected { by, fails } = &row.decision {
+                format!("{by:?}{fails:?}")
+            } else {
+                "-".to_owned()
+            };
+            format!("{:?} {:?} {rejected}", row.combination.members, row.combination.unset)
+        })
+        .collect();
+    let want = [
+        "{} {} -",
+        r#"{} {"a": Null} -"#,
+        r#"{} {"a": Null, "b": Empty} [0][]"#,
+        r#"{} {"b": Empty} -"#,
+        r#"{"a"} {} -"#,
+        r#"{"a"} {"b": Empty} [0, 1][]"#,
+        r#"{"b"} {} -"#,
+        r#"{"b"} {"a": Null} [0][]"#,
+        r#"{"a", "b"} {} [0, 1][]"#,
+    ];
+    assert_eq!(rows, want);
+}
+
+#[test]
+fn a_rule_that_fails_is_told_with_an_object() {
+    let table = TruthTable::of(&schema(&["self.type == 'A' || has(self.a)"]), &union());
+    assert_eq!(table.decision(None, &[]), Some(&Decision::Rejected { by: vec![0], fails: vec![0] }));
+    assert_eq!(table.decision(Some("B"), &[]), Some(&Decision::Rejected { by: vec![0], fails: Vec::new() }));
+    let table = TruthTable::of(&schema(&["!has(self.b) || self.b.name == 'x'"]), &plain());
+    let failures: Vec<_> = table.rows().iter().map(|row| row.failure.clone()).collect();
+    let failure = |object: Value| Some(RuleFailure { object, rule: 0 });
+    let both = json!({"a": {"name": "x"}, "b": {}});
+    assert_eq!(failures, [None, None, failure(json!({"b": {}})), failure(both)]);
 }

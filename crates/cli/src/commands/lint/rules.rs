@@ -4,23 +4,30 @@
 //! rules.
 
 pub(crate) mod comparison;
+pub(crate) mod reported_rule;
 pub(crate) mod subjects;
 
-use self::comparison::{ComparedUnion, ReportedRule, RuleDisagreement, RuleVerdict};
+use self::comparison::{ComparedUnion, RuleDisagreement, RuleVerdict};
+use self::reported_rule::ReportedRule;
 use self::subjects::ReadDefinition;
 use crate::input::kinds::Assembly;
 use crate::input::manifest::Problem;
 use crate::report::diagnostic::Diagnostic;
 use kube_unions_core::declaration::FaultKind;
 
+/// What to do about a rule that fails.
+pub(crate) const GUARD: &str = "ask `has()` before it reads a field, and `size()` before an index";
+
+/// Why a rule that fails matters, though the object has to be rejected.
+pub(crate) const UNREAD: &str = "the API server shows an error in place of its message";
+
 /// A verdict that is no agreement, the reason, and its line and column.
 pub(crate) type RuleFinding = (RuleVerdict, String, Option<(usize, usize)>);
 
 /// Returns what `lint` reports about the rules beside unions. Versions that disagree alike have one diagnostic.
-pub(super) fn diagnostics(assembly: &Assembly) -> Vec<Diagnostic> {
-    let definitions = subjects::definitions(assembly);
+pub(super) fn diagnostics(assembly: &Assembly, definitions: &[ReadDefinition<'_>]) -> Vec<Diagnostic> {
     let mut all: Vec<Diagnostic> = Vec::new();
-    for found in compared(assembly, &definitions).iter().flat_map(ComparedUnion::diagnostics) {
+    for found in compared(assembly, definitions).iter().flat_map(ComparedUnion::diagnostics) {
         let is_alike = |it: &&mut Diagnostic| {
             (&it.definition, &it.path, it.rule, &it.message)
                 == (&found.definition, &found.path, found.rule, &found.message)
@@ -51,6 +58,7 @@ impl ComparedUnion<'_> {
                 RuleVerdict::TooWeak => FaultKind::RulesTooWeak,
                 RuleVerdict::TooStrong => FaultKind::RulesTooStrong,
                 RuleVerdict::Undecided => FaultKind::RulesUndecided,
+                RuleVerdict::Fails => FaultKind::RulesFail,
                 RuleVerdict::Agrees | RuleVerdict::NoRules => return None,
             };
             let found = Diagnostic::of_input(Problem { file: self.file.to_owned(), position, message }, rule);
@@ -84,8 +92,13 @@ impl ComparedUnion<'_> {
                 (RuleVerdict::TooWeak, message, self.line.zip(self.column))
             }
             Some(rule) => {
-                let message = format!("{} rejects {}, which the union allows", rule.title(), it.object);
-                (RuleVerdict::TooStrong, message, rule.line.zip(rule.column))
+                let (title, object) = (rule.title(), &it.object);
+                let message = match it.verdict {
+                    RuleVerdict::Fails => format!("{title} fails for {object} and is not false, so {UNREAD}; {GUARD}"),
+                    _ if it.fails => format!("{title} fails for {object}, which the union allows; {GUARD}"),
+                    _ => format!("{title} rejects {object}, which the union allows"),
+                };
+                (it.verdict, message, rule.line.zip(rule.column))
             }
         }
     }

@@ -1,7 +1,8 @@
 //! `check-cel`: a verdict on each union beside the rules of its CRD. `lint` reports those that are no agreement.
 
-use crate::commands::lint::rules::comparison::{ComparedUnion, LONGEST_RULE, RuleVerdict};
-use crate::commands::lint::rules::{RuleFinding, compared, subjects};
+use crate::commands::lint::rules::comparison::{ComparedUnion, RuleVerdict};
+use crate::commands::lint::rules::reported_rule::LONGEST_RULE;
+use crate::commands::lint::rules::{GUARD, RuleFinding, UNREAD, compared, subjects};
 use crate::input::kinds::{self, DeclarationArgs};
 use crate::input::manifest;
 use crate::input::require::RequireArg;
@@ -100,7 +101,7 @@ impl<'s> ComparedUnion<'s> {
                 RuleVerdict::Agrees | RuleVerdict::NoRules => {
                     let _ = writeln!(text, "{whole} {}", verdict.words());
                 }
-                RuleVerdict::TooWeak | RuleVerdict::TooStrong => {}
+                RuleVerdict::TooWeak | RuleVerdict::TooStrong | RuleVerdict::Fails => {}
                 RuleVerdict::Undecided => {
                     for why in &self.undecided {
                         let _ = writeln!(text, "{whole} {} {why}", paint.warning("undecided:"));
@@ -116,9 +117,17 @@ impl<'s> ComparedUnion<'s> {
                     let _ = writeln!(text, "{whole} {error} the rules allow what the union rejects: {violation}");
                 }
                 Some(rule) => {
+                    let (head, title) = (head(rule.line, rule.column), rule.title());
                     let error = paint.error("too strong:");
-                    let head = head(rule.line, rule.column);
-                    let _ = writeln!(text, "{head} {error} {} rejects what the union allows", rule.title());
+                    let _ = match it.verdict {
+                        RuleVerdict::Fails => {
+                            writeln!(text, "{head} fails: {title} is not false, so {UNREAD}; {GUARD}")
+                        }
+                        _ if it.fails => {
+                            writeln!(text, "{head} {error} {title} fails for what the union allows; {GUARD}")
+                        }
+                        _ => writeln!(text, "{head} {error} {title} rejects what the union allows"),
+                    };
                 }
             }
             let also: Vec<String> =

@@ -289,7 +289,7 @@ impl<'k> PreviewedKind<'k> {
         let mut decisions = self.rules.decisions.borrow_mut();
         let mut answer = |members: &[&str]| {
             let members = members.iter().map(|&member| member.to_owned()).collect();
-            let combination = Combination { value: value.clone(), members };
+            let combination = Combination { value: value.clone(), members, ..Combination::default() };
             let key = (union.path().to_owned(), fields.clone(), combination);
             let decision = decisions.entry(key).or_insert_with_key(|(_, fields, combination)| {
                 let place = steps.iter().map(schema_step).collect();

@@ -1,21 +1,18 @@
 //! Compares what a union says with what the rules of its CRD say, combination by combination.
 
+use super::reported_rule::ReportedRule;
 use super::subjects::CheckedUnion;
 use kube_unions_core::admission::{Phase, Ratcheting, StoredObject, review};
-use kube_unions_core::field_path::Printable;
 use kube_unions_core::report_kinds;
 use kube_unions_core::union::{Capped, Form, Part, ViolationKind};
 use kube_unions_evidence::{
-    Combination, Decision, Evidence, EvidenceKind, EvidenceState, TableRow, TruthTable, UnionFields,
+    Combination, Decision, Evidence, EvidenceState, RuleFailure, TableRow, TruthTable, UnionFields,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Longest text of a rule that a line shows, in bytes.
-pub(crate) const LONGEST_RULE: usize = 160;
 
 report_kinds! {
     /// The result of comparing a union with rules.
@@ -27,6 +24,7 @@ report_kinds! {
     TooStrong "too-strong" Error "The rules reject an object that the union allows.",
     NoRules "no-rules" Note "No rule is about the union.",
     Undecided "undecided" Warning "A rule could not be evaluated.",
+    Fails "fails" Note "A rule fails for an object that the union rejects, too, so nobody reads its message.",
 }
 
 impl RuleVerdict {
@@ -69,25 +67,6 @@ pub(crate) struct ComparedUnion<'s> {
     samples_without_proof: usize,
 }
 
-/// A rule with its place, as reports tell it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ReportedRule {
-    /// The JSON Pointer of the rule in the CRD.
-    pointer: String,
-    pub(crate) line: Option<usize>,
-    pub(crate) column: Option<usize>,
-    /// The position among the rules of its object, counted from 0. `None` for a keyword.
-    pub(crate) index: Option<usize>,
-    /// `oneOf` for example, for a validation that is not a rule.
-    pub(crate) keyword: Option<String>,
-    pub(crate) rule: Option<String>,
-    pub(crate) message: Option<String>,
-    /// `decides`, `elsewhere`, `transition`, `unreadable` or `beyond`.
-    state: &'static str,
-    why: Option<String>,
-}
-
 /// A combination on which union and rules disagree. They agree on every smaller one.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -99,6 +78,8 @@ pub(crate) struct RuleDisagreement {
     pub(crate) violation: Option<String>,
     /// The positions of the validations that reject the object in [`ComparedUnion::rules`].
     pub(crate) rejected_by: Vec<usize>,
+    /// True if the rule is not false, but fails, for example because it reads a field that is not set.
+    pub(crate) fails: bool,
     /// The other values of the discriminator with which the same members disagree.
     pub(crate) also: Vec<String>,
     #[serde(skip)]
@@ -141,19 +122,19 @@ impl<'s> ComparedUnion<'s> {
             evidence: table.evidence().to_vec(),
             samples_without_proof: 0,
         };
-        if !comparison.has_rules() {
+        if !comparison.has_rules() && table.rows().iter().all(|row| row.failure.is_none()) {
             comparison.verdicts.insert(RuleVerdict::NoRules);
             return comparison;
         }
         for row in table.rows() {
-            comparison.compare(subject, &fields, row);
+            comparison.compare(subject, &fields, &table, row);
         }
         if !table.is_complete() {
             comparison.undecided.insert("the union has too many members or rules to try every combination".to_owned());
         }
         let disagreements = comparison.disagreements.iter().map(|it| it.verdict);
         comparison.verdicts.extend(disagreements);
-        if comparison.verdicts.is_empty() {
+        if comparison.verdicts.iter().all(|verdict| *verdict == RuleVerdict::Fails) {
             let decided = comparison.undecided.is_empty();
             comparison.verdicts.insert(if decided { RuleVerdict::Agrees } else { RuleVerdict::Undecided });
         }
@@ -168,30 +149,39 @@ impl<'s> ComparedUnion<'s> {
         })
     }
 
-    fn compare(&mut self, subject: &CheckedUnion<'_>, fields: &UnionFields, row: &TableRow) {
-        let TableRow { combination, decision, .. } = row;
+    fn compare(&mut self, subject: &CheckedUnion<'_>, fields: &UnionFields, table: &TruthTable, row: &TableRow) {
+        let TableRow { combination, decision, failure, .. } = row;
         match (judge(subject, fields, combination), decision) {
-            (UnionVerdict::Normalized, _)
-            | (UnionVerdict::Valid, Decision::Allowed)
-            | (UnionVerdict::Invalid(_), Decision::Rejected { .. }) => {}
-            (UnionVerdict::Valid, Decision::Rejected { by }) => {
+            (UnionVerdict::Normalized, _) => {}
+            (UnionVerdict::Valid, Decision::Allowed) => {
+                if let Some(RuleFailure { object, rule }) = failure
+                    && self.is_news(RuleVerdict::TooStrong, combination, &[*rule])
+                {
+                    let found = RuleDisagreement::new(RuleVerdict::TooStrong, combination, object.clone());
+                    self.disagreements.push(RuleDisagreement { rejected_by: vec![*rule], fails: true, ..found });
+                }
+            }
+            (UnionVerdict::Invalid(_), Decision::Rejected { by, fails }) => {
+                let is_known = |it: &RuleDisagreement| it.verdict == RuleVerdict::Fails && it.rejected_by == *by;
+                if by == fails && !self.disagreements.iter().any(is_known) {
+                    self.add_rejected(subject, fields, RuleVerdict::Fails, combination, (by, fails));
+                }
+            }
+            (UnionVerdict::Valid, Decision::Rejected { by, fails }) => {
                 if !self.is_about_fields(by) {
                     return;
                 }
-                if cannot_be_said(subject, combination) {
+                // A rule that fails was not written to reject anything.
+                if cannot_be_said(subject, combination) && by != fails && rejects_as_missing(table, combination) {
                     // Without a value, the rules require the discriminator.
                     self.requires_member |= fields.discriminator.is_none() || combination.value.is_some();
                     return;
                 }
-                if self.is_news(RuleVerdict::TooStrong, combination)
-                    && let Some(sample) = TruthTable::sample(subject.schema, &subject.place, fields, combination)
-                {
-                    let found = RuleDisagreement::new(RuleVerdict::TooStrong, combination, sample.object);
-                    self.disagreements.push(RuleDisagreement { rejected_by: by.clone(), ..found });
-                }
+                self.add_rejected(subject, fields, RuleVerdict::TooStrong, combination, (by, fails));
             }
             (UnionVerdict::Invalid(violation), Decision::Allowed) => {
-                if self.samples_without_proof >= MOST_DISAGREEMENTS || !self.is_news(RuleVerdict::TooWeak, combination)
+                if self.samples_without_proof >= MOST_DISAGREEMENTS
+                    || !self.is_news(RuleVerdict::TooWeak, combination, &[])
                 {
                     return;
                 }
@@ -216,17 +206,39 @@ impl<'s> ComparedUnion<'s> {
         }
     }
 
-    /// Returns true if a disagreement is worth reporting: no smaller combination of the same value disagrees in the same way.
-    /// Notes the value if the same members disagree with another value.
-    fn is_news(&mut self, verdict: RuleVerdict, combination: &Combination) -> bool {
+    /// Adds an object that validations reject, if it is worth reporting.
+    fn add_rejected(
+        &mut self,
+        subject: &CheckedUnion<'_>,
+        fields: &UnionFields,
+        verdict: RuleVerdict,
+        combination: &Combination,
+        (by, fails): (&[usize], &[usize]),
+    ) {
+        if self.is_news(verdict, combination, by)
+            && let Some(sample) = TruthTable::sample(subject.schema, &subject.place, fields, combination)
+        {
+            let found = RuleDisagreement::new(verdict, combination, sample.object);
+            self.disagreements.push(RuleDisagreement { rejected_by: by.to_vec(), fails: by == fails, ..found });
+        }
+    }
+
+    /// Returns true if a disagreement is worth reporting: no smaller combination of the same value disagrees in the same way, by one of the
+    /// same rules. Notes the value if the same fields disagree with another value.
+    fn is_news(&mut self, verdict: RuleVerdict, combination: &Combination, by: &[usize]) -> bool {
         let mut alike = 0_usize;
         for known in self.disagreements.iter_mut().filter(|known| known.verdict == verdict) {
             alike = alike.saturating_add(1);
-            let smaller = known.combination.members.is_subset(&combination.members);
-            if smaller && (known.combination.value == combination.value || known.knows(combination)) {
+            if !by.is_empty() && known.rejected_by.iter().all(|rule| !by.contains(rule)) {
+                continue;
+            }
+            let Combination { value, members, unset } = &known.combination;
+            let has_unset = unset.iter().all(|(name, value)| combination.unset.get(name) == Some(value));
+            let smaller = has_unset && members.is_subset(&combination.members);
+            if smaller && (*value == combination.value || known.knows(combination)) {
                 return false;
             }
-            if known.combination.members == combination.members {
+            if smaller && *members == combination.members && *unset == combination.unset {
                 known.also.extend(combination.value.clone());
                 return false;
             }
@@ -242,7 +254,7 @@ impl<'s> ComparedUnion<'s> {
 impl RuleDisagreement {
     fn new(verdict: RuleVerdict, combination: &Combination, object: Value) -> Self {
         let combination = combination.clone();
-        Self { verdict, object, violation: None, rejected_by: Vec::new(), also: Vec::new(), combination }
+        Self { verdict, object, violation: None, rejected_by: Vec::new(), fails: false, also: Vec::new(), combination }
     }
 
     fn knows(&self, combination: &Combination) -> bool {
@@ -250,41 +262,19 @@ impl RuleDisagreement {
     }
 }
 
-impl ReportedRule {
-    fn new(subject: &CheckedUnion<'_>, evidence: Evidence) -> Self {
-        let pointer = format!("{}{}", subject.pointer, evidence.position());
-        let (line, column) = subject.document.position(&pointer).unzip();
-        let (index, keyword) = match evidence.kind {
-            EvidenceKind::Rule(index) => (Some(index), None),
-            EvidenceKind::Keyword(keyword) => (None, Some(keyword)),
-            EvidenceKind::Description => (None, Some("description".to_owned())),
-            EvidenceKind::Shape => (None, Some("shape".to_owned())),
-        };
-        let (state, why) = match evidence.state {
-            EvidenceState::Decides => ("decides", None),
-            EvidenceState::Elsewhere => ("elsewhere", None),
-            EvidenceState::Transition => ("transition", None),
-            EvidenceState::Unreadable(why) => ("unreadable", Some(why)),
-            EvidenceState::Beyond(why) => ("beyond", Some(why)),
-        };
-        let (rule, message) = (index.is_some().then_some(evidence.text), evidence.message);
-        Self { pointer, line, column, index, keyword, rule, message, state, why }
-    }
-
-    /// Names the rule in a line.
-    pub(crate) fn title(&self) -> String {
-        let text = self.message.as_deref().or(self.rule.as_deref()).unwrap_or_default();
-        match (&self.keyword, self.index) {
-            (Some(keyword), _) => format!("`{keyword}`"),
-            (None, Some(index)) => format!("rule {index} ({})", Printable::new(text, LONGEST_RULE)),
-            (None, None) => "a rule".to_owned(),
-        }
-    }
+/// Returns true for a combination without members. `x-kubernetes-unions` cannot reject it, so a rule may. A union that declares the
+/// empty value allows it.
+fn cannot_be_said(subject: &CheckedUnion<'_>, combination: &Combination) -> bool {
+    let is_list = subject.union.form() == Form::List;
+    let has_value = combination.value.as_ref().is_some_and(|value| !value.is_empty());
+    let is_declared = || subject.union.choices().iter().any(|choice| choice.value().is_empty());
+    combination.members.is_empty() && (is_list || (!has_value && !is_declared()))
 }
 
-/// Returns true for a combination without members. `x-kubernetes-unions` cannot reject it, so a rule may.
-fn cannot_be_said(subject: &CheckedUnion<'_>, combination: &Combination) -> bool {
-    combination.members.is_empty() && (combination.value.is_none() || subject.union.form() == Form::List)
+/// Returns true if validations reject a combination without its fields that are not set, too. Otherwise they reject what a field has.
+fn rejects_as_missing(table: &TruthTable, combination: &Combination) -> bool {
+    let members: Vec<&str> = combination.members.iter().map(String::as_str).collect();
+    matches!(table.decision(combination.value.as_deref(), &members), Some(Decision::Rejected { .. }))
 }
 
 /// Judges a new object with a combination by the union.
@@ -298,6 +288,10 @@ fn judge(subject: &CheckedUnion<'_>, fields: &UnionFields, combination: &Combina
         };
         let value = combination.value.as_ref().map(value).or_else(default);
         object.extend(value.map(|value| (discriminator.clone(), value)));
+    }
+    for (name, unset) in &combination.unset {
+        let field = subject.node().and_then(|node| node.get("properties")?.get(name));
+        object.insert(name.clone(), unset.of(field));
     }
     let whole = subject.whole(Value::Object(object));
     if subject.part == Part::Main && is_normalized(subject, &whole) {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 #[derive(Debug)]
 pub(crate) struct ReadDefinition<'d> {
     pub(crate) document: &'d Document,
-    crd: Value,
+    pub(crate) crd: Value,
 }
 
 /// A union, and the schema of its object.
@@ -51,7 +51,7 @@ pub(crate) fn of<'s>(
 }
 
 impl ReadDefinition<'_> {
-    fn defines(&self, entry: &CatalogEntry) -> bool {
+    pub(crate) fn defines(&self, entry: &CatalogEntry) -> bool {
         let text = |pointer: &str| self.crd.pointer(pointer).and_then(Value::as_str);
         let kind = entry.gvk();
         (text("/spec/group"), text("/spec/names/kind")) == (Some(&*kind.group), Some(&*kind.kind))
