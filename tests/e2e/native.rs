@@ -15,6 +15,7 @@ mod older;
 pub(crate) mod player;
 pub(crate) mod random;
 mod random_rules;
+mod refused_schemas;
 mod rows;
 mod rules;
 mod static_manifests;

@@ -4,6 +4,7 @@ use crate::assembly::Assembly;
 use crate::crd;
 use crate::document::Document;
 use crate::file::Problem;
+use crate::refused_schema::faults as schema_faults;
 use kube_unions_core::declaration::{ANNOTATION, FaultKind, FaultOfVersions, Severity, Source};
 use kube_unions_core::field_path::pointer;
 use kube_unions_core::near::nearest;
@@ -11,6 +12,9 @@ use kube_unions_core::schema::{EXTENSION, Place, PlaceStep};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
+
+/// Most faults of the schemas of one CRD that are told. The rest is counted.
+const MOST_REFUSALS: usize = 64;
 
 /// A fault or problem, with its place in a file. Serializes as `lint` prints it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -125,6 +129,44 @@ impl Diagnostic {
             }
         }
         found
+    }
+
+    /// Describes what an API server refuses in the schemas of a CRD. Versions with the same fault have one diagnostic.
+    pub fn of_refused_schemas(document: &Document, crd: &Value) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        let mut more = 0_usize;
+        for (index, version, schema) in crd::schemas(crd) {
+            let has_status = crd.pointer(&format!("/spec/versions/{index}/subresources/status")).is_some();
+            for fault in schema_faults(schema, has_status) {
+                let path = place(fault.tokens.get(..fault.depth).unwrap_or_default()).to_string();
+                let known = all.iter_mut().find(|it| (&it.path, &it.message) == (&path, &fault.message));
+                if let Some(known) = known {
+                    if known.versions.iter().all(|known| known != version) {
+                        known.versions.push(version.to_owned());
+                        continue;
+                    }
+                } else if all.len() >= MOST_REFUSALS {
+                    more = more.saturating_add(1);
+                    continue;
+                }
+                let at = format!("/spec/versions/{index}/schema/openAPIV3Schema{}", fault.pointer());
+                let problem = Problem::of_document(document, &at, fault.message);
+                all.push(Self {
+                    definition: document.name.clone(),
+                    versions: vec![version.to_owned()],
+                    path,
+                    source: Some(Source::Schema.to_string()),
+                    ..Self::of_input(problem, FaultKind::RefusedSchema)
+                });
+            }
+        }
+        if more > 0 {
+            let message = format!("and at least {more} more; repair those above to see the next");
+            let problem = Problem::of_document(document, "", message);
+            let definition = document.name.clone();
+            all.push(Self { definition, ..Self::of_input(problem, FaultKind::MoreErrors) });
+        }
+        all
     }
 
     /// Returns line and column, counted from 1.

@@ -17,6 +17,7 @@ mod layout;
 mod made;
 pub mod misspelt;
 mod parts;
+mod refused_schema;
 mod rendering;
 pub mod request;
 mod simple_schema;
@@ -34,6 +35,7 @@ pub use edit::{Edit, EditError, EditedDocument, EditedFile, applied, edit, edit_
 pub use file::{Format, ManifestFile, Problem, Section};
 pub use index::{IndexedDocuments, ManifestRole, ObjectIndex};
 pub use layout::pretty;
+pub use refused_schema::{SchemaFault, faults as schema_faults};
 pub use rendering::RenderedDocuments;
 pub use stream::Stream;
 pub use yaml::{WriteError, to_yaml};

@@ -1,8 +1,10 @@
 //! `lint`: reports every fault in the unions that CRDs and `UnionDeclaration`s declare, with its place in the file.
 //!
-//! [`against`] compares the unions with those of older files, and [`rules`] with the rules beside them.
+//! [`against`] compares the unions with those of older files, [`rules`] with the rules beside them, and [`definitions`] judges CRDs as a
+//! whole.
 
 mod against;
+mod definitions;
 pub(super) mod rules;
 
 use self::against::OlderFiles;
@@ -32,6 +34,7 @@ Each union is compared with the CEL rules of `x-kubernetes-validations` and with
 and `maxProperties` that the CRD has beside it. A disagreement is a warning that shows a smallest object. Rules that cannot be \
 evaluated are a note, and so is one that fails for an object that the union rejects, too. Transition rules, and rules about other \
 fields, do not count.
+What the API server refuses in the schema of a CRD is an error, whether the CRD has unions or not.
 With --against, each difference to the unions of older files has a line, too: an error breaks clients, a warning is safe only \
 because unchanged violations are let through, a note is safe.
 
@@ -86,7 +89,8 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
         diagnostics.retain(|diagnostic| diagnostic.rule != FaultKind::MissingTarget);
     }
     let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
-    let is_nothing = diagnostics.is_empty() && assembly.union_count() == 0 && missing.is_none();
+    let is_hint = |diagnostic: &Diagnostic| diagnostic.rule == FaultKind::UndeclaredUnion;
+    let is_nothing = diagnostics.iter().all(is_hint) && assembly.union_count() == 0 && missing.is_none();
     let unread_files = files.problems.iter().chain(&assembly.problems).chain(&older.problems);
     let problems = unread_files.map(ToString::to_string).chain(missing.clone()).collect();
     let nothing = is_nothing.then(|| format!("nothing to check: {}", assembly.summary()));
@@ -128,6 +132,7 @@ fn check(arguments: &LintArgs, files: &mut IndexedFiles, diagnostics: &mut Vec<D
     let mut judge = |assembly: &Assembly| {
         diagnostics.extend(diagnostic::diagnose(assembly));
         let definitions = rules::subjects::definitions(assembly);
+        diagnostics.extend(definitions::diagnostics(assembly, &definitions));
         diagnostics.extend(rules::diagnostics(assembly, &definitions));
     };
     let mut assembly = if arguments.against.is_empty() {

@@ -149,6 +149,8 @@ report_kinds! {
     RulesTooStrong "rules-too-strong" Warning "The validations of a CRD are about a union, and reject an object that it allows.",
     RulesUndecided "rules-undecided" Note "A validation of a CRD is about a union, and cannot be compared with it.",
     RulesFail "rules-fail" Note "A rule of a CRD fails for an object that a union rejects, too, so its message is not shown.",
+    RefusedSchema "refused-schema" Error "The API server refuses the schema of a CRD.",
+    UndeclaredUnion "undeclared-union" Note "A CRD has `oneOf` or `anyOf` of required fields, and declares no union.",
     UnreadableInput "unreadable-input" Error "A file or a document cannot be read.",
 }
 

@@ -264,7 +264,7 @@ fn told(union: &Union) -> String {
 
 /// The kinds that no row has: they need several CRDs, a cluster, an OpenAPI document or thousands of unions or versions. Those of two
 /// revisions are in [`crate::revisions`].
-const KINDS_WITHOUT_ROWS: [FaultKind; 25] = [
+const KINDS_WITHOUT_ROWS: [FaultKind; 27] = [
     FaultKind::UnreadableCrd,
     FaultKind::DuplicateKind,
     FaultKind::IgnoredCrd,
@@ -290,6 +290,8 @@ const KINDS_WITHOUT_ROWS: [FaultKind; 25] = [
     FaultKind::RulesTooStrong,
     FaultKind::RulesUndecided,
     FaultKind::RulesFail,
+    FaultKind::RefusedSchema,
+    FaultKind::UndeclaredUnion,
     FaultKind::UnreadableInput,
 ];
 
