@@ -95,6 +95,10 @@ pub struct Schema {
     /// True if the schema does not describe the node, and a `UnionDeclaration` has named it.
     #[serde(skip)]
     pub untyped: bool,
+    /// The fields that identify an item, of a list that the schema describes without keys: a `UnionDeclaration` has named them. The
+    /// API server does not know them, so the list stays one value for it.
+    #[serde(skip)]
+    pub declared_keys: Box<[Box<str>]>,
     /// `$ref`: the document describes this node elsewhere. [`OpenApi::schema`] resolves all references.
     #[serde(rename = "$ref")]
     pub reference: Option<Box<str>>,
@@ -122,6 +126,9 @@ impl Schema {
         if self.list_type.as_deref() == Some("map") {
             return &self.list_map_keys;
         }
+        if !self.declared_keys.is_empty() {
+            return &self.declared_keys;
+        }
         let merges = self.patch_strategy.as_deref().is_some_and(|all| all.split(',').any(|one| one.trim() == "merge"));
         match &self.patch_merge_key {
             Some(key) if merges && self.list_type.is_none() => std::slice::from_ref(key),
@@ -136,8 +143,9 @@ impl Schema {
 
     /// Returns true for a list of which a field manager owns each item. An empty one has no owner.
     pub(crate) fn has_owned_items(&self) -> bool {
-        let merges = matches!(self.list_type.as_deref(), Some("map" | "set")) || !self.list_keys().is_empty();
-        merges && self.items.as_ref().is_some_and(|items| !items.untyped)
+        let keyed = self.declared_keys.is_empty() && !self.list_keys().is_empty();
+        (keyed || matches!(self.list_type.as_deref(), Some("map" | "set")))
+            && self.items.as_ref().is_some_and(|items| !items.untyped)
     }
 
     /// Returns true if a field manager that applies a value here owns all of it, and not each field or item.

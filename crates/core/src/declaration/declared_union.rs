@@ -45,8 +45,8 @@ pub struct DeclaredUnion {
     /// discriminator that it does not describe is a boolean if its values are `true` and `false`, and a string otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schemaless: bool,
-    /// With `schemaless`: the fields that identify an item, of each list on the way that the schema does not describe, for
-    /// example `spec.template.spec.volumes: [name]`. Nothing can be cleared in a list without keys.
+    /// The fields that identify an item, of each list on the way that the schema does not describe, or describes without
+    /// `x-kubernetes-list-type: map`, for example `spec.template.spec.volumes: [name]`. Nothing can be cleared in a list without keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "kube", schemars(extend("maxProperties" = 16), transform = sets_of_keys))]
     pub list_keys: BTreeMap<String, Vec<String>>,

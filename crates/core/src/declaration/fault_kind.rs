@@ -104,7 +104,7 @@ report_kinds! {
     InvalidPodTemplate "invalid-pod-template" Error "The path of a pod template cannot be used.",
     UndescribedPlace "undescribed-place" Error "The schema keeps unknown fields and does not describe a place, and the union is not `schemaless`.",
     ConflictingType "conflicting-type" Error "A `schemaless` union takes a field for another type than the schema does.",
-    ConflictingKeys "conflicting-keys" Error "Two UnionDeclarations give a list different keys.",
+    ConflictingKeys "conflicting-keys" Error "Two UnionDeclarations, or one and the schema, give a list different keys.",
     TooManyFields "too-many-fields" Error "The `schemaless` unions of a kind have too many fields.",
     EmbeddedPlace "embedded-place" Error "A `schemaless` union is in an embedded resource.",
     VersionLeftOut "version-left-out" Note "The target does not have a version that a UnionDeclaration names.",

@@ -53,16 +53,16 @@ impl Definition {
     /// contradict each other, the better one wins and the other one is reported.
     pub(super) fn graft(&mut self, version: usize, place: &Place, declared: Declared) {
         let Some(target) = self.versions.get_mut(version) else { return };
-        if let Some(untyped) = &declared.untyped
-            && let Err(error) = target.schema.add_untyped(untyped, &mut self.untyped_budget)
-        {
-            return self.report_untyped(version, place, &declared, error);
-        }
-        if declared.untyped.is_none()
+        if declared.untyped.as_ref().is_none_or(|untyped| !untyped.schemaless)
             && let Some((around, step)) = target.schema.undescribed(place)
         {
             let message = undescribed(&around, step, declared.source);
             return self.report(FaultKind::UndescribedPlace, Some(version), place, declared.by(), message);
+        }
+        if let Some(untyped) = &declared.untyped
+            && let Err(error) = target.schema.add_untyped(untyped, &mut self.untyped_budget)
+        {
+            return self.report_untyped(version, place, &declared, error);
         }
         let Some(node) = target.schema.at_mut(place) else {
             return self.report_missing(version, place, &declared);
@@ -115,7 +115,8 @@ impl Definition {
                 FaultKind::ConflictingKeys,
                 place.clone(),
                 format!(
-                    "another declaration, which is in force, says that the items of `{at}` have the keys {}; make them the same",
+                    "the schema or another declaration, which is in force, says that the items of `{at}` have the keys {}; make them the \
+                     same",
                     quoted(keys.iter(), usize::MAX)
                 ),
             ),

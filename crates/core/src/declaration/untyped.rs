@@ -16,17 +16,14 @@ impl DeclaredUnion {
         Ok((place, Declared { untyped, ..Declared::new(value, Source::Declaration) }))
     }
 
-    /// Returns the fields that the schema need not describe, if the union says so. Returns the message of a fault otherwise.
+    /// Returns the fields that the schema need not describe and the keys of lists, if the union has any of them. Returns the message of a
+    /// fault otherwise.
     pub(super) fn untyped(&self) -> Result<Option<Arc<Untyped>>, String> {
-        if !self.schemaless && !self.list_keys.is_empty() {
-            let message = "`listKeys` needs `schemaless: true`; elsewhere the schema has the keys of its lists";
-            return Err(message.to_owned());
-        }
-        if !self.schemaless {
+        if !self.schemaless && self.list_keys.is_empty() {
             return Ok(None);
         }
         let object = Place::from_path(&self.path).map_err(|error| error.to_string())?;
-        if object.steps().len() > MOST_STEPS {
+        if self.schemaless && object.steps().len() > MOST_STEPS {
             return Err(format!("the path has more than {MOST_STEPS} steps; without a schema it must be shorter"));
         }
         let of_values = self.field_members.iter().flat_map(BTreeMap::values).flat_map(DeclaredMember::names);
@@ -44,7 +41,7 @@ impl DeclaredUnion {
         let values: BTreeSet<&String> =
             values.chain(self.fields_to_discriminate_by.iter().flat_map(BTreeMap::values)).collect();
         let boolean = values.into_iter().filter(|value| !value.is_empty()).eq(["false", "true"]);
-        Ok(Some(Arc::new(Untyped { object, members, discriminator, boolean, list_keys })))
+        Ok(Some(Arc::new(Untyped { object, schemaless: self.schemaless, members, discriminator, boolean, list_keys })))
     }
 }
 

@@ -29,11 +29,13 @@ pub struct Declared {
     pub untyped: Option<Arc<Untyped>>,
 }
 
-/// The fields and lists of a union that a schema need not describe.
+/// The fields of a union that a schema need not describe, and the keys of lists on the way to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Untyped {
     /// The object with the union.
     pub(crate) object: Place,
+    /// True if the schema need not describe the object and its fields.
+    pub(crate) schemaless: bool,
     /// The members.
     pub(crate) members: Box<[Box<str>]>,
     /// The discriminator, if there is one.

@@ -52,11 +52,17 @@ impl Schema {
         for step in untyped.object.steps() {
             let inner = at.then(step.clone());
             let keys = untyped.list_keys.get(&at).filter(|_| *step == PlaceStep::Items);
-            if let Some(keys) = keys
-                && !node.describes(step)
-            {
-                node.list_type = Some("map".into());
-                node.list_map_keys = keys.to_vec();
+            match keys {
+                Some(keys) if node.describes(step) => {
+                    if node.takes_keys() && keys.iter().all(|key| node.items_may_have(key)) {
+                        node.declared_keys.clone_from(keys);
+                    }
+                }
+                Some(keys) => {
+                    node.list_type = Some("map".into());
+                    node.list_map_keys = keys.to_vec();
+                }
+                None => {}
             }
             node = node.child_or_untyped(step);
             if node.untyped {
@@ -64,7 +70,7 @@ impl Schema {
             }
             at = inner;
         }
-        if node.keeps_unknown_fields() {
+        if untyped.schemaless && node.keeps_unknown_fields() {
             for member in &untyped.members {
                 node.child_or_untyped(&PlaceStep::Property(member.clone()));
             }
@@ -84,14 +90,18 @@ impl Schema {
                 return Err(UntypedError::Embedded(at));
             }
             let keys = untyped.list_keys.get(&at).filter(|_| *step == PlaceStep::Items);
-            if let Some(keys) = keys
-                && !node.describes(step)
-            {
-                let known = node.list_keys();
-                if !known.is_empty() && known != &**keys {
+            if let Some(keys) = keys {
+                let (described, known) = (node.describes(step), node.list_keys());
+                // A schema with keys decides, unless the declaration is about this schema alone.
+                let decides = described && untyped.schemaless && node.declared_keys.is_empty();
+                if !known.is_empty() && known != &**keys && !decides {
                     return Err(UntypedError::OtherKeys(at, known.into()));
                 }
-                missing = missing.saturating_add(keys.len());
+                let lacks = |key: &&Box<str>| described && node.takes_keys() && !node.items_may_have(key);
+                if let Some(key) = keys.iter().find(lacks).filter(|_| !untyped.schemaless) {
+                    return Err(UntypedError::OtherType(at.then(step.clone()).property(key), "a field"));
+                }
+                missing = missing.saturating_add(if described { 0 } else { keys.len() });
             }
             let inner = at.then(step.clone());
             match node.child(step) {
@@ -113,6 +123,9 @@ impl Schema {
         }
         if node.embedded_resource {
             return Err(UntypedError::Embedded(at));
+        }
+        if !untyped.schemaless {
+            return Ok(missing);
         }
         let known = untyped.discriminator.as_ref().and_then(|name| Some((name, node.properties.get(name)?)));
         if let Some((name, known)) = known
@@ -165,6 +178,15 @@ impl Schema {
         self.preserve_unknown_fields || self.untyped
     }
 
+    /// Returns true for a list whose items have no keys by the schema, or none but declared ones.
+    fn takes_keys(&self) -> bool {
+        matches!(self.list_type.as_deref(), None | Some("atomic"))
+    }
+
+    fn items_may_have(&self, key: &str) -> bool {
+        self.items.as_deref().is_some_and(|items| items.keeps_unknown_fields() || items.properties.contains_key(key))
+    }
+
     /// Returns true if the node may have this child. A node with children of one type has none of another.
     fn may_have(&self, step: &PlaceStep) -> bool {
         let object = !self.properties.is_empty();
@@ -212,6 +234,7 @@ mod tests {
     fn untyped(object: &str, fields: &[&str], keys: &[(&str, &str)]) -> Untyped {
         Untyped {
             object: Place::from_path(object).unwrap(),
+            schemaless: true,
             members: fields.iter().map(|field| Box::from(*field)).collect(),
             boolean: false,
             discriminator: None,

@@ -83,7 +83,8 @@ pub(in crate::commands) fn run(
     let rejected = diagnostics.iter().any(diagnostic::Diagnostic::is_error);
     let nothing = || {
         format!(
-            "nothing merges by a key: the schemas in {} have no list with `x-kubernetes-list-type: map` or `set`",
+            "nothing merges by a key: the schemas in {} have no list with `x-kubernetes-list-type: map` or `set`, and no \
+             UnionDeclaration has `listKeys`",
             manifest::list(from)
         )
     };
