@@ -25,6 +25,8 @@ CONTROLLERS := tests/controlplane/assets.sh controller-manager
 DIFFERENTIAL_CASES ?= 1000000
 # Sequences of eight writes.
 DIFFERENTIAL_SEQUENCES ?= 12500
+DIFFERENTIAL_PATCHES ?= 200000
+PATCH_EDITS ?= 2000
 NATIVE_TRANSITIONS ?= 500000
 TRUTH_KINDS ?= 200
 MARKERS_OBJECTS ?= 300
@@ -308,10 +310,16 @@ fuzz: ## Run every fuzz target for FUZZ_SECONDS from the checked-in corpus (need
 	tests/fuzz/run.sh $(FUZZ_SECONDS)
 
 .PHONY: fuzz-differential
-fuzz-differential: ## Compare DIFFERENTIAL_CASES random patches and DIFFERENTIAL_SEQUENCES of server-side applies with Go's packages, from a random seed (needs Go)
+fuzz-differential: ## Compare DIFFERENTIAL_CASES random patches, DIFFERENTIAL_PATCHES created ones and DIFFERENTIAL_SEQUENCES of server-side applies with Go's packages, from a random seed (needs Go)
 	KUBE_UNIONS_DIFFERENTIAL_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_DIFFERENTIAL_CASES=$(DIFFERENTIAL_CASES) \
-	  KUBE_UNIONS_DIFFERENTIAL_SEQUENCES=$(DIFFERENTIAL_SEQUENCES) \
+	  KUBE_UNIONS_DIFFERENTIAL_PATCHES=$(DIFFERENTIAL_PATCHES) KUBE_UNIONS_DIFFERENTIAL_SEQUENCES=$(DIFFERENTIAL_SEQUENCES) \
 	  $(CARGO) test --locked --package strategic-merge-patch --test it differential -- --nocapture
+
+.PHONY: patch-differential
+patch-differential: ## Apply the patches of PATCH_EDITS random edits of built-in kinds by an API server, from a random seed
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_PATCH_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_PATCH_EDITS=$(PATCH_EDITS) \
+	  $(CARGO) test --locked --all-features --test e2e -- --nocapture patch::edits
 
 .PHONY: native-differential
 native-differential: ## Compare NATIVE_TRANSITIONS random writes of unions by policies and by the webhook, from a random seed

@@ -12,10 +12,11 @@ mod merging_value;
 use crate::context::Context;
 use crate::directive::{self, DELETE_FROM_PRIMITIVE_LIST, PatchMode, RetainedKeys, SET_ELEMENT_ORDER};
 use crate::error::{BrokenAt, BrokenRule, PatchError, PatchSide};
-use crate::schema::{NodeId, Strategy};
+use crate::schema::{FieldSchema, MergeKeys, NodeId, Strategy};
 use crate::strip_directives::{StripMode, strip_directives};
 use crate::value::{MapEntry, Value, ValueKind};
 use field::{FieldPatch, ListPatch, field_patches};
+use keyed::ListRules;
 use merging_value::{MergingValue, OpenObject};
 
 /// Returns the object with the patch applied.
@@ -29,6 +30,19 @@ pub(crate) fn apply<'a>(
     Ok(object.close(context.arena))
 }
 
+/// Returns the items of a list with the items of a patch merged by all keys of the list, also by those that an API server does not know.
+pub(crate) fn merge_by_all_keys<'a>(
+    context: &Context<'a>,
+    field: &'a FieldSchema,
+    keys: &'a MergeKeys,
+    live: &'a [Value<'a>],
+    order: Option<&'a [Value<'a>]>,
+    items: Option<&'a [Value<'a>]>,
+) -> Result<Vec<Value<'a>>, BrokenAt> {
+    let list = ListRules { context: *context, field, keys, merge_item };
+    list.merge(Some(live), &ListPatch { order, items, delete: None })
+}
+
 /// Merges a patch into an object.
 fn merge_object<'a>(
     context: &Context<'a>,
@@ -39,6 +53,7 @@ fn merge_object<'a>(
     match PatchMode::of(patch)? {
         Some(PatchMode::Delete) => {
             *object = OpenObject::default();
+            context.emptied.add();
             return Ok(());
         }
         Some(PatchMode::Replace) => {
@@ -52,8 +67,7 @@ fn merge_object<'a>(
         object.retain(|key| retained.has(key));
     }
     for (key, patch) in field_patches(context, patch, node)? {
-        merge_field(context, object, node, key, patch)
-            .map_err(|broken| broken.inside(context.schema.step(node, key)))?;
+        context.below(|| context.schema.step(node, key), || merge_field(context, object, node, key, patch))?;
     }
     Ok(())
 }

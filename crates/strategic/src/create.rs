@@ -8,6 +8,7 @@ pub(crate) mod conflicts;
 mod lists;
 mod options;
 mod pairs;
+mod repeated;
 mod sides;
 
 pub(crate) use self::options::CreateOptions;
@@ -18,7 +19,7 @@ use crate::directive::{DELETE_FROM_PRIMITIVE_LIST, PATCH, RETAIN_KEYS, SET_ELEME
 use crate::error::{BrokenAt, BrokenRule, PatchError};
 use crate::schema::{NodeId, Strategy};
 use crate::value::{MapEntry, Value, ValueKind, by_name};
-use lists::{ComparedLists, ListChange, ObjectChange};
+use lists::{ComparedLists, ListChange};
 
 /// Returns the patch.
 pub(crate) fn create<'a>(
@@ -27,7 +28,7 @@ pub(crate) fn create<'a>(
     options: CreateOptions,
 ) -> Result<Value<'a>, PatchError> {
     let root = ObjectComparison::new(options, NodeId::ROOT, false, sides);
-    Ok(root.compare(context)?.patch.unwrap_or(Value::EMPTY))
+    Ok(root.compare(context)?.unwrap_or(Value::EMPTY))
 }
 
 /// Objects that are being compared, and the patch so far.
@@ -37,17 +38,16 @@ struct ObjectComparison<'a> {
     retain_keys: bool,
     sides: CreateSides<'a, MapEntry<'a>>,
     patch: Vec<MapEntry<'a>>,
-    deletes: bool,
 }
 
 impl<'a> ObjectComparison<'a> {
     fn new(options: CreateOptions, node: NodeId, retain_keys: bool, sides: CreateSides<'a, MapEntry<'a>>) -> Self {
-        Self { options, node, retain_keys, sides, patch: Vec::new(), deletes: false }
+        Self { options, node, retain_keys, sides, patch: Vec::new() }
     }
 
-    fn compare(mut self, context: &Context<'a>) -> Result<ObjectChange<'a>, BrokenAt> {
-        let side = |fields: Option<&'a [MapEntry<'a>]>| by_name(fields.unwrap_or_default());
-        let (original, current) = (side(self.sides.original), side(self.sides.current));
+    /// Returns the patch of the object, or `None` if nothing changed.
+    fn compare(mut self, context: &Context<'a>) -> Result<Option<Value<'a>>, BrokenAt> {
+        let (original, current) = (by_name(self.sides.original.unwrap_or_default()), by_name(self.sides.current));
         for &(key, modified) in self.sides.modified {
             let (original, current) = (original.get(key).copied(), current.get(key).copied());
             if key == PATCH
@@ -74,14 +74,13 @@ impl<'a> ObjectComparison<'a> {
         let of_kind = |value: Option<Value<'a>>| value.filter(|value| value.kind() == kind);
         let (original, current) = (of_kind(original), of_kind(current));
         let is_scalar = !matches!(kind, ValueKind::Object | ValueKind::List);
-        if is_scalar || (original.is_none() && current.is_none()) {
-            return self.replace(context, key, current, modified);
-        }
+        // An object or a list that is not there now is added as it is: an API server stores some directives and nulls of a change.
+        let Some(now) = current.filter(|_| !is_scalar) else { return self.replace(context, key, current, modified) };
         let inside = |broken: BrokenAt| broken.inside(context.schema.step(self.node, key));
         let field = match context.schema.field(self.node, key, kind) {
             Ok(field) => field,
             // An unknown field only matters if it changed.
-            Err(_) if [original, current].into_iter().flatten().all(|value| value.same(modified)) => {
+            Err(_) if original.is_none_or(|value| value.same(modified)) && now.same(modified) => {
                 return self.replace(context, key, current, modified);
             }
             Err(rule) => return Err(inside(rule.into())),
@@ -89,16 +88,15 @@ impl<'a> ObjectComparison<'a> {
         let options = self.options;
         match (modified, field.strategy) {
             (Value::Map(modified), Strategy::Unsaid | Strategy::Merge) => {
-                let (original, current) = (original.and_then(Value::entries), current.and_then(Value::entries));
+                let (original, current) = (original.and_then(Value::entries), now.entries().unwrap_or_default());
                 let sides = CreateSides { original, current, modified };
                 let objects = Self::new(options, field.object, field.retain_keys, sides);
-                let change = objects.compare(context).map_err(inside)?;
-                self.deletes |= change.deletes;
-                self.patch.extend(change.patch.map(|patch| (key, patch)));
+                let patch = objects.compare(context).map_err(inside)?;
+                self.patch.extend(patch.map(|patch| (key, patch)));
                 Ok(())
             }
             (Value::List(modified), Strategy::Merge) => {
-                let (original, current) = (original.and_then(Value::items), current.and_then(Value::items));
+                let (original, current) = (original.and_then(Value::items), now.items().unwrap_or_default());
                 let mut item = |sides| Self::new(options, field.items, field.retain_keys, sides).compare(context);
                 let lists = CreateSides { original, current, modified };
                 match lists.compare(context, field, options, &mut item).map_err(inside)? {
@@ -134,35 +132,29 @@ impl<'a> ObjectComparison<'a> {
 
     /// Takes the change of a list.
     fn take(&mut self, context: &Context<'a>, key: &'a str, change: &ListChange<'a>) {
-        self.deletes |= change.deletes;
         let named = |directive: &str| &*context.arena.alloc_str(&format!("{directive}/{key}"));
         self.patch.extend(change.order.map(|order| (named(SET_ELEMENT_ORDER), order)));
         self.patch.extend(change.delete.map(|delete| (named(DELETE_FROM_PRIMITIVE_LIST), delete)));
         self.patch.extend(change.items.map(|items| (key, items)));
     }
 
-    fn finish(mut self, context: &Context<'a>) -> ObjectChange<'a> {
+    fn finish(mut self, context: &Context<'a>) -> Option<Value<'a>> {
         let CreateSides { original, current, modified } = self.sides;
         let kept = by_name(modified);
-        let gone = |side: Option<&'a [MapEntry<'a>]>| {
-            side.unwrap_or_default().iter().filter(|(key, _)| !kept.contains_key(key))
-        };
+        let gone = |side: &'a [MapEntry<'a>]| side.iter().filter(|(key, _)| !kept.contains_key(key));
         let is_set = |(_, value): &&MapEntry<'a>| !matches!(value, Value::Null);
-        self.deletes |= gone(original).next().is_some();
+        let original = original.unwrap_or_default();
         self.patch.extend(gone(original).map(|(key, _)| (*key, Value::Null)));
-        let is_new = current.is_none();
         if self.retain_keys {
             // A field that is not null goes away, so that retained keys must be stated even if nothing else changed.
             let loses_field = gone(original).chain(gone(current)).any(|field| is_set(&field));
             let mut keys: Vec<&'a str> = modified.iter().filter(is_set).map(|(key, _)| *key).collect();
-            let changes = if is_new { self.deletes } else { !self.patch.is_empty() };
-            if !keys.is_empty() && (changes || loses_field) {
+            if !keys.is_empty() && (!self.patch.is_empty() || loses_field) {
                 keys.sort_unstable();
                 let keys: Vec<Value<'a>> = keys.into_iter().map(Value::String).collect();
                 self.patch.insert(0, (RETAIN_KEYS, context.list(&keys)));
             }
         }
-        let patch = (is_new || !self.patch.is_empty()).then(|| context.map(&self.patch));
-        ObjectChange { patch, deletes: self.deletes }
+        (!self.patch.is_empty()).then(|| context.map(&self.patch))
     }
 }

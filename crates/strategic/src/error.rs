@@ -172,8 +172,19 @@ pub enum BrokenRule {
     #[error("nested deeper than {DEEPEST} levels")]
     TooDeep,
     /// Two items have the same merge keys.
-    #[error("two items of the list have the same merge keys, so no patch can tell them apart")]
+    #[error(
+        "two items of the list have the same merge keys, so no patch can tell them apart: give each its own, or remove one"
+    )]
     Duplicate,
+    /// Two items have the same merge key, and items with other keys are between them.
+    #[error(
+        "an item before has the same merge key `{0}`, and applying a patch puts both next to each other: write them so, or \
+         replace the object"
+    )]
+    Apart(Box<str>),
+    /// A set has a value twice.
+    #[error("the value is twice in the list, and applying a patch keeps one of them: write it once")]
+    RepeatedValue,
 }
 
 /// An invalid `$patchMergeKey`.

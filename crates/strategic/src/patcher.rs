@@ -1,13 +1,14 @@
 //! The public face of the crate: reads documents, runs one operation on them, and returns the result in the form of the documents.
 
 use crate::apply;
-use crate::context::Context;
+use crate::context::{Context, Emptied};
 use crate::create::{self, CreateOptions, CreateSides, conflicts};
 use crate::document::JsonDocument;
 use crate::error::{DocumentRole, PatchError};
 use crate::schema::{MergeRule, MergeSchema, RootKind, SchemaError};
 use crate::value::{MapEntry, Value};
 use bumpalo::Bump;
+use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::{Definitions, OpenApi, OpenApiError, Schema};
 
@@ -105,10 +106,33 @@ impl Patcher {
     /// [`PatchError::Unreadable`] and [`PatchError::NotAnObject`] for a document, and [`PatchError::Refused`] with the path for
     /// a patch that breaks a rule.
     pub fn apply<D: JsonDocument + ?Sized>(&self, original: &D, patch: &D) -> Result<D::Owned, PatchError> {
-        let arena = Bump::new();
+        let (arena, emptied) = (Bump::new(), Emptied::default());
         let original = fields(original, DocumentRole::Original, &arena)?;
         let patch = fields(patch, DocumentRole::Patch, &arena)?;
-        Ok(D::write(apply::apply(&self.context(&arena), original, patch)?))
+        Ok(D::write(apply::apply(&self.context(&arena, &emptied), original, patch)?))
+    }
+
+    /// Returns the places, in the original object, of the objects of which a patch leaves `{}`: `$patch: delete` removes the fields of
+    /// an object and keeps the object, and null removes it.
+    ///
+    /// ```
+    /// # use strategic_merge_patch::Patcher;
+    /// let patcher = Patcher::from_json_schema("Pod", r#"{"properties": {"probe": {"type": "object"}}}"#)?;
+    /// let (live, patch) = (r#"{"probe":{"exec":{}}}"#, r#"{"probe":{"$patch":"delete"}}"#);
+    /// assert_eq!(patcher.apply(live, patch)?, r#"{"probe":{}}"#);
+    /// assert_eq!(patcher.emptied(live, patch)?[0].to_string(), "probe");
+    /// assert_eq!(patcher.apply(live, r#"{"probe":null}"#)?, "{}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Self::apply`].
+    pub fn emptied<D: JsonDocument + ?Sized>(&self, original: &D, patch: &D) -> Result<Vec<FieldPath>, PatchError> {
+        let (arena, emptied) = (Bump::new(), Emptied::default());
+        let original = fields(original, DocumentRole::Original, &arena)?;
+        let patch = fields(patch, DocumentRole::Patch, &arena)?;
+        apply::apply(&self.context(&arena, &emptied), original, patch)?;
+        Ok(emptied.into_places().map(Iterator::collect).collect())
     }
 
     /// Returns the patch that turns `original` into `modified`.
@@ -118,11 +142,11 @@ impl Patcher {
     /// # Errors
     /// The errors of [`Self::apply`].
     pub fn create_two_way<D: JsonDocument + ?Sized>(&self, original: &D, modified: &D) -> Result<D::Owned, PatchError> {
-        let arena = Bump::new();
+        let (arena, emptied) = (Bump::new(), Emptied::default());
         let original = fields(original, DocumentRole::Original, &arena)?;
         let modified = fields(modified, DocumentRole::Modified, &arena)?;
-        let sides = CreateSides { original: Some(original), current: Some(original), modified };
-        Ok(D::write(create::create(&self.context(&arena), sides, CreateOptions::TWO_WAY)?))
+        let sides = CreateSides { original: Some(original), current: original, modified };
+        Ok(D::write(create::create(&self.context(&arena, &emptied), sides, CreateOptions::TWO_WAY)?))
     }
 
     /// Returns the patch that makes the user's changes, from `original` to `modified`, to `current`. Changes that others made
@@ -132,24 +156,24 @@ impl Patcher {
     /// The errors of [`Self::apply`], [`PatchError::Precondition`] if `apiVersion`, `kind` or `metadata.name` changes, and
     /// [`PatchError::Conflict`] with [`Conflicts::Refuse`].
     pub fn create_three_way<D: JsonDocument + ?Sized>(&self, sides: &ThreeWay<'_, D>) -> Result<D::Owned, PatchError> {
-        let arena = Bump::new();
-        let context = self.context(&arena);
-        let original = Some(fields(sides.original, DocumentRole::Original, &arena)?);
+        let (arena, emptied) = (Bump::new(), Emptied::default());
+        let context = self.context(&arena, &emptied);
+        let original = fields(sides.original, DocumentRole::Original, &arena)?;
         let modified = fields(sides.modified, DocumentRole::Modified, &arena)?;
         let current = fields(sides.current, DocumentRole::Current, &arena)?;
-        let ours = CreateSides { original, current: Some(current), modified };
+        let ours = CreateSides { original: Some(original), current, modified };
         let patch = create::create(&context, ours, CreateOptions::THREE_WAY)?;
         conflicts::refuse_other_object(patch)?;
         if sides.conflicts == Conflicts::Refuse {
-            let theirs = CreateSides { original, current: original, modified: current };
+            let theirs = CreateSides { original: Some(original), current: original, modified: current };
             let theirs = create::create(&context, theirs, CreateOptions::CONFLICTS)?;
             conflicts::refuse_conflicts(&context, patch, theirs)?;
         }
         Ok(D::write(patch))
     }
 
-    fn context<'a>(&'a self, arena: &'a Bump) -> Context<'a> {
-        Context { schema: &self.schema, arena, strict: self.strict }
+    fn context<'a>(&'a self, arena: &'a Bump, emptied: &'a Emptied) -> Context<'a> {
+        Context { schema: &self.schema, arena, strict: self.strict, emptied }
     }
 }
 

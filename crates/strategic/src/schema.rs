@@ -77,6 +77,10 @@ pub(crate) enum Strategy {
 pub(crate) struct MergeKeys {
     // INVARIANT: at least one and at most `MergeKeys::MOST`, distinct, the default key first.
     all: Box<[MergeKey]>,
+    /// The default key alone, if `x-kubernetes-patch-merge-key` says it: an API server merges the list by it and does not know
+    /// `$patchMergeKey`.
+    // INVARIANT: has only the default key.
+    published: Option<Box<Self>>,
 }
 
 /// One merge key.
@@ -120,6 +124,11 @@ impl MergeKeys {
     /// Returns all keys, the default key first.
     pub(crate) fn all(&self) -> &[MergeKey] {
         &self.all
+    }
+
+    /// Returns the keys by which the list merges where no item has `$patchMergeKey`.
+    pub(crate) fn published(&self) -> &Self {
+        self.published.as_deref().unwrap_or(self)
     }
 
     /// Returns true if the default key is the only key.

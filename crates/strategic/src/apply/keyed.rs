@@ -6,6 +6,7 @@ mod patch_items;
 mod working_list;
 
 pub(super) use list_rules::{ListRules, MergeItem};
+pub(super) use patch_items::lists_keys;
 
 use super::arrange::{ListItem, arrange};
 use super::field::ListPatch;
@@ -44,8 +45,13 @@ impl<'a> ListRules<'a> {
                     list.push(ListItem::new(value, None), item.tuple);
                 }
             }
-            if let Some(order) = order {
-                order.rank(&mut list);
+            match order {
+                Some(order) => order.rank(&mut list),
+                // The reference also puts the items of a new list that replaces another in the order of their keys.
+                None if patch_items.replace && live.is_some() && !literal && self.keys.is_single() => {
+                    RequestedOrder::of_patch(&patch_items.merge).rank(&mut list);
+                }
+                None => {}
             }
             return Ok(arrange(list.into_items(), self.context.arena));
         };

@@ -2,7 +2,7 @@
 
 use super::arrange::{ListItem, arrange, refuse_other_order};
 use super::field::ListPatch;
-use super::keyed::{ListRules, MergeItem};
+use super::keyed::{ListRules, MergeItem, lists_keys};
 use super::merging_value::MergingValue;
 use crate::context::Context;
 use crate::directive::DELETE_FROM_PRIMITIVE_LIST;
@@ -47,6 +47,7 @@ pub(super) fn merge<'a>(
     let mut merged = if unchanged {
         live_items.to_vec()
     } else if let Some(keys) = &field.keys {
+        let keys = if lists_keys(items) { keys } else { keys.published() };
         ListRules { context: *context, field, keys, merge_item }.merge(live, patch)?
     } else if elements == Some(Elements::Maps) {
         return Err(BrokenRule::NoKeyDeclared.into());

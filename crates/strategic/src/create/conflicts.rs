@@ -122,7 +122,9 @@ fn maps<'a>(
                 field => Comparison::Plain(field.object),
             },
             ValueKind::List => match schema(ValueKind::List)? {
-                field if field.strategy == Strategy::Merge => Comparison::Merged(field.items, field.keys.as_ref()),
+                field if field.strategy == Strategy::Merge => {
+                    Comparison::Merged(field.items, field.keys.as_ref().map(MergeKeys::published))
+                }
                 field => Comparison::Plain(field.items),
             },
             ValueKind::Null | ValueKind::Boolean | ValueKind::Number | ValueKind::String => Comparison::Plain(node),
@@ -140,11 +142,16 @@ fn lists<'a>(
     theirs: &'a [Value<'a>],
 ) -> Result<Below<'a>, BrokenAt> {
     let elements = elements(ours, theirs)?;
+    let replaces =
+        |items: &[Value<'_>]| items.iter().any(|item| matches!(item.get(PATCH), Some(Value::String("replace"))));
     let pair = |(position, ours, theirs): (usize, &Value<'a>, &Value<'a>), node| {
         let comparison = Comparison::Plain(node);
         (Segment::Index(position), ChangePair { ours: *ours, theirs: *theirs, comparison })
     };
     let (node, keys) = match comparison {
+        Comparison::Merged(..) if replaces(ours) || replaces(theirs) => {
+            return Ok(Value::List(ours).same(Value::List(theirs)).then(Vec::new));
+        }
         Comparison::Merged(node, Some(keys)) if elements == Some(Elements::Maps) => (node, keys),
         Comparison::Merged(..) | Comparison::Replaced => return Ok(Some(Vec::new())),
         Comparison::Plain(_) if ours.len() != theirs.len() => return Ok(None),

@@ -1,4 +1,4 @@
-//! Compares lists that merge: sets of scalars, and lists of objects item by item.
+//! Compares lists that merge: sets of scalars, and lists of objects item by item. `repeated` has lists with one key twice.
 
 use super::options::CreateOptions;
 use super::pairs::{ItemPair, ItemPairs};
@@ -12,15 +12,6 @@ use crate::value::{MapEntry, Scalar, Value};
 use hashbrown::{HashMap, HashSet};
 use kube_unions_core::field_path::Segment;
 
-/// The change of an object.
-#[derive(Debug)]
-pub(super) struct ObjectChange<'a> {
-    /// The patch of the object, or `None` if nothing changed.
-    pub(super) patch: Option<Value<'a>>,
-    /// The patch deletes something.
-    pub(super) deletes: bool,
-}
-
 /// The change of a list that merges.
 #[derive(Debug, Default)]
 pub(super) struct ListChange<'a> {
@@ -29,8 +20,6 @@ pub(super) struct ListChange<'a> {
     pub(super) delete: Option<Value<'a>>,
     /// `$setElementOrder`
     pub(super) order: Option<Value<'a>>,
-    /// The patch deletes something.
-    pub(super) deletes: bool,
 }
 
 /// The result of comparing lists.
@@ -42,7 +31,7 @@ pub(super) enum ComparedLists<'a> {
 
 /// Compares an item of the modified list with the items that it is paired with: the original one and the current one.
 pub(super) type CompareItem<'c, 'a> =
-    dyn FnMut(CreateSides<'a, MapEntry<'a>>) -> Result<ObjectChange<'a>, BrokenAt> + 'c;
+    dyn FnMut(CreateSides<'a, MapEntry<'a>>) -> Result<Option<Value<'a>>, BrokenAt> + 'c;
 
 impl<'a> CreateSides<'a, Value<'a>> {
     pub(super) fn compare(
@@ -53,17 +42,19 @@ impl<'a> CreateSides<'a, Value<'a>> {
         compare_item: &mut CompareItem<'_, 'a>,
     ) -> Result<ComparedLists<'a>, BrokenAt> {
         let original = self.original.unwrap_or_default();
-        let current = self.current.unwrap_or_default();
-        let several_keys = field.keys.as_ref().is_some_and(|keys| !keys.is_single());
+        let current = self.current;
+        if let Some(keys) = &field.keys
+            && keys.published().is_single()
+            && self.repeats(context, keys.published())
+        {
+            return self.repeated(context, field, keys, options, compare_item);
+        }
+        let keys = field.keys.as_ref().map(MergeKeys::published);
+        let several_keys = keys.is_some_and(|keys| !keys.is_single());
         // With several keys, even the items of an empty list must say by which keys they match.
-        let merges = self.current.is_some() && several_keys && !self.modified.is_empty();
+        let merges = several_keys && !self.modified.is_empty();
         if original.is_empty() && current.is_empty() && !merges {
-            if self.current.is_none() {
-                return Ok(ComparedLists::Whole);
-            }
-            if let Some(keys) = &field.keys {
-                ItemPairs::refuse_duplicates(context, keys, self.modified)?;
-            }
+            refuse_repeated_scalar(context, self.modified)?;
             let stays_empty = self.modified.is_empty();
             return Ok(if stays_empty { ComparedLists::Changed(ListChange::default()) } else { ComparedLists::Whole });
         }
@@ -74,15 +65,31 @@ impl<'a> CreateSides<'a, Value<'a>> {
         if kind != Some(Elements::Maps) {
             return self.scalars(context, options).map(ComparedLists::Changed);
         }
-        let Some(keys) = &field.keys else { return Err(BrokenRule::NoKeyDeclared.into()) };
+        let Some(keys) = keys else { return Err(BrokenRule::NoKeyDeclared.into()) };
         let pairs = ItemPairs::find(context, keys, self)?;
+        self.keyed(context, keys, pairs, options, compare_item).map(ComparedLists::Changed)
+    }
+
+    /// Compares lists of objects item by item.
+    pub(super) fn keyed(
+        self,
+        context: &Context<'a>,
+        keys: &'a MergeKeys,
+        pairs: ItemPairs<'a>,
+        options: CreateOptions,
+        compare_item: &mut CompareItem<'_, 'a>,
+    ) -> Result<ListChange<'a>, BrokenAt> {
         let lists = KeyedLists { options, keys, lists: self, pairs, items: Vec::new(), deletes: false };
-        lists.compare(context, compare_item).map(ComparedLists::Changed)
+        lists.compare(context, compare_item)
     }
 
     fn scalars(self, context: &Context<'a>, options: CreateOptions) -> Result<ListChange<'a>, BrokenAt> {
         let scalar = |value: &Value<'a>| value.scalar(context.arena).unwrap_or(Scalar::Null);
-        let (original, current) = (self.original.unwrap_or_default(), self.current.unwrap_or_default());
+        let (original, current) = (self.original.unwrap_or_default(), self.current);
+        let changed = !current.is_empty() && !Value::List(current).same(Value::List(self.modified));
+        if changed {
+            refuse_repeated_scalar(context, self.modified)?;
+        }
         let mut removed: Vec<Value<'a>> = Vec::new();
         if !original.is_empty() {
             let kept: HashSet<Scalar<'a>> = self.modified.iter().map(scalar).collect();
@@ -92,31 +99,23 @@ impl<'a> CreateSides<'a, Value<'a>> {
             removed.sort_by_key(|item| item.sort_text());
         }
         let items = if current.is_empty() {
-            let stays_empty = self.current.is_some() && self.modified.is_empty();
-            if stays_empty { None } else { options.whole(context, Value::List(self.modified))? }
+            if self.modified.is_empty() { None } else { options.whole(context, Value::List(self.modified))? }
         } else {
             let mut counts: HashMap<Scalar<'a>, usize> = HashMap::with_capacity(current.len());
             for item in current {
                 *counts.entry(scalar(item)).or_default() += 1;
             }
-            let is_new = |item: &&Value<'a>| match counts.get_mut(&scalar(item)) {
-                Some(count) if *count > 0 => {
-                    *count -= 1;
-                    false
-                }
-                _ => true,
-            };
-            let new: Vec<Value<'a>> = self.modified.iter().filter(is_new).copied().collect();
-            (!new.is_empty()).then(|| context.list(&new))
+            // Adding a value that is twice in the list makes the API server keep it once.
+            let is_added = |item: &&Value<'a>| changed && counts.get(&scalar(item)).is_none_or(|count| *count > 1);
+            let added: Vec<Value<'a>> = self.modified.iter().filter(is_added).copied().collect();
+            (!added.is_empty()).then(|| context.list(&added))
         };
-        let changed = !current.is_empty() && !Value::List(current).same(Value::List(self.modified));
         let deletes = !removed.is_empty();
         let order = options.order && !self.modified.is_empty() && (deletes || changed);
         Ok(ListChange {
             items,
             delete: deletes.then(|| context.list(&removed)),
             order: order.then_some(Value::List(self.modified)),
-            deletes,
         })
     }
 }
@@ -142,15 +141,12 @@ impl<'a> KeyedLists<'a> {
             let pair = self.pair(position);
             let item = |list: Option<&'a [Value<'a>]>, position: Option<usize>| list?.get(position?).copied();
             let original = item(self.lists.original, pair.original);
-            let current = item(self.lists.current, pair.current);
-            let (step, patch) = if original.is_some() || current.is_some() {
-                let (original, current) = (original.and_then(Value::entries), current.and_then(Value::entries));
+            let current = item(Some(self.lists.current), pair.current).and_then(Value::entries);
+            // An item that the current list lacks is added as it is: an API server stores directives and nulls in a new item.
+            let (step, patch) = if let Some(current) = current {
+                let original = original.and_then(Value::entries);
                 let sides = CreateSides { original, current, modified: modified.entries().unwrap_or_default() };
-                let change = compare_item(sides).map(|change| {
-                    self.deletes |= change.deletes;
-                    change.patch
-                });
-                (pair.current.unwrap_or(position), change)
+                (pair.current.unwrap_or(position), compare_item(sides))
             } else {
                 (position, self.options.whole(context, modified))
             };
@@ -209,20 +205,30 @@ impl<'a> KeyedLists<'a> {
             delete.extend(present_keys(self.keys, item));
             self.items.push(context.map(&delete));
         }
-        let adds_all = self.lists.current.is_none_or(<[_]>::is_empty);
+        let adds_all = self.lists.current.is_empty();
         let differs = !adds_all && (changes || self.pairs.reordered);
         let order = self.options.order && !self.lists.modified.is_empty() && (self.deletes || differs);
         let order = order.then(|| {
             let entry = |item: &Value<'a>| context.map(&present_keys(self.keys, *item).collect::<Vec<_>>());
             context.list(&self.lists.modified.iter().map(entry).collect::<Vec<_>>())
         });
-        let is_new = self.lists.current.is_none();
-        let items = (is_new || !self.items.is_empty()).then(|| context.list(&self.items));
-        ListChange { items, delete: None, order, deletes: self.deletes }
+        let items = (!self.items.is_empty()).then(|| context.list(&self.items));
+        ListChange { items, delete: None, order }
     }
 }
 
 fn present_keys<'a>(keys: &'a MergeKeys, item: Value<'a>) -> impl Iterator<Item = MapEntry<'a>> {
     let value = move |name: &'a str| Some((name, item.get(name).filter(|value| !matches!(value, Value::Null))?));
     keys.all().iter().filter_map(move |key| value(&key.name))
+}
+
+/// Refuses a set with a value twice: merging a patch keeps one of them.
+fn refuse_repeated_scalar<'a>(context: &Context<'a>, items: &'a [Value<'a>]) -> Result<(), BrokenAt> {
+    let mut seen = HashSet::with_capacity(items.len());
+    match items.iter().position(|item| {
+        item.scalar(context.arena).is_some_and(|scalar| scalar != Scalar::Null && !seen.insert(scalar))
+    }) {
+        Some(position) => Err(BrokenRule::RepeatedValue.at(Segment::Index(position))),
+        None => Ok(()),
+    }
 }

@@ -27,6 +27,8 @@ pub(super) struct ItemPairs<'a> {
     pub(super) deleted: Vec<Value<'a>>,
     /// The modified list has other items than the current one, or another order.
     pub(super) reordered: bool,
+    /// One modified item takes the place of several with its keys.
+    pub(super) recreates: bool,
 }
 
 /// The most unpaired items with one default key that are compared with each other.
@@ -38,11 +40,9 @@ impl<'a> ItemPairs<'a> {
         keys: &'a MergeKeys,
         lists: CreateSides<'a, Value<'a>>,
     ) -> Result<Self, BrokenAt> {
-        let (original, current) = (lists.original.unwrap_or_default(), lists.current.unwrap_or_default());
+        let (original, current) = (lists.original.unwrap_or_default(), lists.current);
         let wanted = keys.tuples(lists.modified, PatchSide::Patch, context)?;
-        // Items are added to an absent list as they are, and merged into any other list.
-        let merges = lists.current.is_some();
-        let in_current = MatchedList::find(context, keys, current, lists.modified, &wanted, merges)?;
+        let in_current = MatchedList::find(context, keys, current, lists.modified, &wanted, true)?;
         let in_original = if std::ptr::eq(original, current) {
             None
         } else {
@@ -50,7 +50,8 @@ impl<'a> ItemPairs<'a> {
         };
         let reordered = in_current.tuples != wanted;
         let source = in_original.as_ref().unwrap_or(&in_current);
-        let mut pairs = Self { of: vec![ItemPair::default(); wanted.len()], deleted: Vec::new(), reordered };
+        let recreates = !in_current.recreated.is_empty() || !source.recreated.is_empty();
+        let mut pairs = Self { of: vec![ItemPair::default(); wanted.len()], deleted: Vec::new(), reordered, recreates };
         for (position, pair) in pairs.of.iter_mut().enumerate() {
             pair.current = in_current.of.get(position).copied().flatten();
             pair.original = source.of.get(position).copied().flatten();
@@ -83,25 +84,6 @@ impl<'a> ItemPairs<'a> {
             }
         }
         Ok(pairs)
-    }
-}
-
-impl ItemPairs<'_> {
-    /// Refuses items with the same keys, which merging into an empty list would join.
-    pub(super) fn refuse_duplicates<'a>(
-        context: &Context<'a>,
-        keys: &'a MergeKeys,
-        items: &'a [Value<'a>],
-    ) -> Result<(), BrokenAt> {
-        let mut seen = HashSet::with_capacity(items.len());
-        for (position, item) in items.iter().enumerate() {
-            // Applying the patch reports an item without keys.
-            let Ok(tuple) = keys.tuple(*item, PatchSide::Patch, context) else { continue };
-            if !seen.insert(tuple) {
-                return Err(BrokenRule::Duplicate.at(Segment::Index(position)));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -128,7 +128,7 @@ impl<'s> SchemaBuilder<'s> {
         }
         let id = NodeId(self.nodes.len());
         let owner = NodeId(self.nodes.len() + 1);
-        let uid = MergeKeys { all: Box::new([MergeKey { name: "uid".into(), default: None }]) };
+        let uid = MergeKeys { all: Box::new([MergeKey { name: "uid".into(), default: None }]), published: None };
         let list = |keys, items| {
             let strategy = Strategy::Merge;
             FieldSchema { shape: Some(SchemaShape::List), strategy, keys, items, ..FieldSchema::default() }
@@ -162,6 +162,7 @@ fn derived(view: &View<'_>, items: Option<&View<'_>>, keyed: bool) -> (Strategy,
         items.is_some_and(|items| matches!(items.shape(), Some(SchemaShape::Object | SchemaShape::List)));
     let strategy = match view.find(|part| part.list_type.as_deref()) {
         Some("map") if keyed => Strategy::Merge,
+        _ if keyed && view.any(|part| !part.declared_keys.is_empty()) => Strategy::Merge,
         Some("set") if !of_containers => Strategy::Merge,
         _ if view.find(|part| part.map_type.as_deref()) == Some("atomic") => Strategy::Replace,
         _ => Strategy::Unsaid,
@@ -179,7 +180,10 @@ fn keys(
     items: Option<&View<'_>>,
     definitions: &Definitions,
 ) -> Result<Option<MergeKeys>, SchemaError> {
-    let of_map: &[Box<str>] = if view.find(|part| part.list_type.as_deref()) == Some("map") {
+    let declared = view.find(|part| (!part.declared_keys.is_empty()).then_some(&*part.declared_keys));
+    let of_map: &[Box<str>] = if let Some(declared) = declared {
+        declared
+    } else if view.find(|part| part.list_type.as_deref()) == Some("map") {
         view.find(|part| (!part.list_map_keys.is_empty()).then_some(&*part.list_map_keys)).unwrap_or_default()
     } else {
         &[]
@@ -219,7 +223,12 @@ fn keys(
             default: property.and_then(|property| key_default(&property.default, definitions.is_published())),
         }
     };
-    Ok(Some(MergeKeys { all: names.into_iter().enumerate().map(key).collect() }))
+    let all: Box<[MergeKey]> = names.into_iter().enumerate().map(key).collect();
+    let published = (said.is_some() && recommended.is_none() && all.len() > 1).then(|| {
+        let alone = MergeKey { name: default.into(), default: None };
+        Box::new(MergeKeys { all: Box::new([alone]), published: None })
+    });
+    Ok(Some(MergeKeys { all, published }))
 }
 
 fn key_default(default: &DefaultValue, published: bool) -> Option<KeyDefault> {

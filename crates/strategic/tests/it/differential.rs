@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "the counts show how much the test compared")]
 
 mod explain;
+mod understood;
 
 use super::generate::{self, Random};
 use explain::Difference;
@@ -276,20 +277,25 @@ pub(super) fn wanted(variable: &str, cases: usize) -> (u64, usize) {
     (number("KUBE_UNIONS_DIFFERENTIAL_SEED").unwrap_or(1), wanted)
 }
 
+/// Returns random numbers that follow from a seed.
+fn seeded(seed: u64) -> impl FnMut() -> u64 {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    move || proptest::num::u64::ANY.new_tree(&mut runner).unwrap().current()
+}
+
 #[test]
 fn agrees_with_the_reference_except_where_a_rule_explains_the_difference() {
     let Some(mut reference) = Reference::start() else { return };
     let (seed, wanted) = wanted("KUBE_UNIONS_DIFFERENTIAL_CASES", CASES);
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-    let seeds = proptest::num::u64::ANY;
+    let mut seeds = seeded(seed);
 
     let mut agreed = BTreeMap::<(PatchOperation, &str), usize>::new();
     let mut differed = BTreeMap::<Vec<Difference>, usize>::new();
     let mut faults = Vec::new();
     while agreed.values().sum::<usize>() < wanted && faults.len() < 5 {
-        let mut random = Random::new(seeds.new_tree(&mut runner).unwrap().current());
+        let mut random = Random::new(seeds());
         let depth = random.dice.below(3);
         let schema = generate::schema(&mut random.dice, depth);
         let patcher = Patcher::from_json_schema("Kind", &schema.to_string()).unwrap();

@@ -33,7 +33,7 @@ pub(super) struct PatchItems<'a> {
 impl<'a> PatchItems<'a> {
     /// Reads the items of a patch. In a literal list, `$patch` has no meaning.
     pub(super) fn read(list: &ListRules<'a>, items: &'a [Value<'a>], literal: bool) -> Result<Self, BrokenAt> {
-        let list_keys = items.iter().any(|item| item.get(PATCH_MERGE_KEY).is_some());
+        let list_keys = lists_keys(items);
         let mut all = Self { list_keys, ..Self::default() };
         for (position, item) in items.iter().enumerate() {
             all.add(list, *item, literal).map_err(|rule| rule.at(Segment::Index(position)))?;
@@ -76,4 +76,9 @@ impl<'a> PatchItems<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns true if the items of a patch list the keys by which they match.
+pub(in crate::apply) fn lists_keys(items: &[Value<'_>]) -> bool {
+    items.iter().any(|item| item.get(PATCH_MERGE_KEY).is_some())
 }

@@ -66,8 +66,8 @@ impl<'a> WorkingList<'a> {
         let position = if let Some(position) = found {
             if let (Some(Some(found)), Value::Map(patch)) = (self.items.get_mut(position), item.value) {
                 let ListRules { context, field, merge_item, .. } = &self.list;
-                let merged = merge_item(context, &mut found.value, field.items, patch);
-                merged.map_err(|broken| broken.inside(Segment::Index(position)))?;
+                let merge = || merge_item(context, &mut found.value, field.items, patch);
+                context.below(|| Segment::Index(position), merge)?;
             }
             position
         } else {

@@ -20,13 +20,14 @@ pub(super) enum Difference {
     UnchangedReplace,
     NumbersAreOneType,
     ConflictsOnlyLook,
+    NewItemsWhole,
 }
 
 /// Removes the subject of a rule from the documents of a case.
 type TakeOut = fn(&mut Case);
 
 /// The rules, each with the change that removes its subject.
-pub(super) const RULES: [(Difference, TakeOut); 10] = [
+pub(super) const RULES: [(Difference, TakeOut); 11] = [
     (Difference::NoLeaks, |case| no_leaks(&case.schema.clone(), Some(&case.original), &mut case.patch)),
     (Difference::NoPanics, |case| case.each(&mut sane)),
     (Difference::AddedAndDeleted, |case| case.each(&mut |_, fields| added_and_deleted(fields))),
@@ -48,6 +49,9 @@ pub(super) const RULES: [(Difference, TakeOut); 10] = [
         for document in [&mut case.original, &mut case.patch, &mut case.modified, &mut case.current] {
             integers(document);
         }
+    }),
+    (Difference::NewItemsWhole, |case| {
+        walk_both(&case.schema, &mut case.original, &case.current, &mut gone_items);
     }),
     (Difference::ConflictsOnlyLook, |case| {
         if case.op != PatchOperation::ThreeWay {
@@ -154,7 +158,7 @@ fn null_delete_list(fields: &mut Map<String, Value>) {
     fields.retain(|name, value| !name.starts_with("$deleteFromPrimitiveList/") || !value.is_null());
 }
 
-fn sets_sorted(schema: &Value, document: &mut Value) {
+pub(super) fn sets_sorted(schema: &Value, document: &mut Value) {
     walk(schema, document, &mut |schema, fields| {
         for (schema, items) in lists(schema, fields) {
             if merges(schema) && items.iter().all(|item| !item.is_object()) {
@@ -218,6 +222,22 @@ fn nothing_deleted(schema: &Value, now: &mut Map<String, Value>, before: &Map<St
             distinct(now, &[], &Value::Null);
             now.sort_by_key(text);
         }
+    }
+}
+
+/// Removes the objects, lists and items that the current object no longer has.
+fn gone_items(schema: &Value, before: &mut Map<String, Value>, now: &Map<String, Value>) {
+    let is_gone = |name: &String, value: &Value| match value {
+        Value::Object(_) => !now.get(name).is_some_and(Value::is_object),
+        Value::Array(_) => !now.get(name).is_some_and(Value::is_array),
+        _ => false,
+    };
+    before.retain(|name, value| !is_gone(name, value));
+    for (name, before) in before {
+        let Some(key) = key(field(schema, name)) else { continue };
+        let Value::Array(items) = before else { continue };
+        let there = now.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        items.retain(|item| there.iter().any(|other| other[key] == item[key]));
     }
 }
 
