@@ -1,6 +1,8 @@
 //! `kube-unions patch` on a real API server: custom resources, for which the server refuses strategic merge patches, and
 //! built-in types, for which the server's own answer is the reference.
 
+mod edits;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;

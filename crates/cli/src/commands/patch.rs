@@ -162,6 +162,9 @@ fn apply(arguments: &ApplyArgs) -> anyhow::Result<Verdict> {
         Err(error) if error.is::<RejectedPatch>() => return Ok(kind_patcher::reject(error)),
         Err(error) => return Err(error),
     };
+    for warning in &result.warnings {
+        output::warn(warning);
+    }
     match (&result.document, &result.review) {
         (_, Some(review)) if *no_validate => normalize::print_warnings(review),
         (Some(document), Some(review)) => {

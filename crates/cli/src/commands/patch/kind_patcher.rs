@@ -37,6 +37,8 @@ pub(super) struct PatchedObject {
     pub(super) document: Option<Document>,
     /// The answer of the webhook's code. `None`: the kind has no unions.
     pub(super) review: Option<Review>,
+    /// What the patch leaves and its author may not expect.
+    pub(super) warnings: Vec<String>,
 }
 
 impl KindPatcher {
@@ -73,11 +75,15 @@ impl KindPatcher {
         let given = [(DocumentRole::Original, original), (DocumentRole::Patch, patch)];
         let fail = |error: PatchError| faulty(&error, &given);
         let text = self.engine.apply(original.text(), patch.text()).map_err(fail)?;
+        let warnings =
+            self.engine.emptied(original.text(), patch.text()).map_err(fail)?.iter().filter_map(emptied).collect();
         if self.unions.union_count() == 0 {
-            return Ok(PatchedObject { text, document: None, review: None });
+            return Ok(PatchedObject { text, document: None, review: None, warnings });
         }
         let new = PatchInput::of(Path::new("the patched object"), text.clone().into_bytes())?;
-        let Some(new) = new.into_document() else { return Ok(PatchedObject { text, document: None, review: None }) };
+        let Some(new) = new.into_document() else {
+            return Ok(PatchedObject { text, document: None, review: None, warnings });
+        };
         let old = original.document().map(|old| self.completed(old)).transpose()?;
         let completed = self.completed(&new)?;
         // A patch that is applied again must change nothing.
@@ -88,7 +94,7 @@ impl KindPatcher {
         let review = object.review(&self.unions, phase, ratcheting)?;
         let edits = own_edits(&new, &review);
         let text = if edits.is_empty() { text } else { manifest::edit(&new.section, &edits)?.text };
-        Ok(PatchedObject { text, document: Some(new), review: Some(review) })
+        Ok(PatchedObject { text, document: Some(new), review: Some(review), warnings })
     }
 
     fn completed<'d>(&self, document: &'d Document) -> anyhow::Result<Cow<'d, Document>> {
@@ -101,6 +107,16 @@ impl KindPatcher {
         }
         Ok(Cow::Owned(document.with_text(object.to_string())))
     }
+}
+
+/// Returns a warning of an object that a patch empties. An object without fields in place of the whole one is plain to see.
+fn emptied(place: &FieldPath) -> Option<String> {
+    let warning = || {
+        format!(
+            "{place}: `$patch: delete` removes the fields of the object and leaves `{{}}`, as on an API server; null removes the object"
+        )
+    };
+    (!place.segments().is_empty()).then(warning)
 }
 
 /// Fails if the patch names another object.

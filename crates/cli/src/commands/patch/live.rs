@@ -220,11 +220,11 @@ impl LivePatch<'_> {
             let original = PatchInput::of(Path::new("the object in the cluster"), before.as_bytes().to_vec())?;
             // The API server answers for a union that is ambiguous or invalid.
             let patched = self.patcher.patched(&original, self.patch, Phase::Mutate, self.subresource)?;
-            let (after, review) = (patched.text, patched.review);
+            let (after, review, mut warnings) = (patched.text, patched.review, patched.warnings);
             if let Some(contradiction) = review.as_ref().and_then(contradiction) {
                 return Err(contradiction.into());
             }
-            let mut warnings = review.map(|review| review.warnings().to_vec()).unwrap_or_default();
+            warnings.extend(review.iter().flat_map(|review| review.warnings()).cloned());
             // Written by the engine, equal values are equal texts.
             let stored = self.patcher.engine.apply(before.as_str(), "{}")?;
             let operations = difference(&stored, &after)?;
