@@ -100,18 +100,24 @@ impl TruthTable {
         .unwrap_or_else(|| Some(Self::undecided(union)))
     }
 
-    /// Returns the decision on one combination, which may have more members than those of a table.
+    /// Returns the decision on one combination, which may have more members than those of a table, and the validations that it names.
     ///
     /// Returns `None` if the schema does not have the place.
-    pub fn decide(schema: &Value, place: &Place, union: &UnionFields, combination: &Combination) -> Option<Decision> {
+    pub fn decide(
+        schema: &Value,
+        place: &Place,
+        union: &UnionFields,
+        combination: &Combination,
+    ) -> Option<(Decision, Vec<Evidence>)> {
         let schema = &*with_names(schema);
         let decided = with_stack(|| {
             let place = PlaceValidations::find(schema, place, union, &CelEnv::new())?;
             let mut evidence = place.evidence();
             let content = |member: &str| union.content(member);
-            Some(decision(&place, union, combination, content, OtherMembers::Absent, &mut evidence).0)
+            let (decision, _) = decision(&place, union, combination, content, OtherMembers::Absent, &mut evidence);
+            Some((decision, evidence))
         });
-        decided.unwrap_or_else(|| Some(Decision::Undecided { why: NO_MEMORY.to_owned() }))
+        decided.unwrap_or_else(|| Some((Decision::Undecided { why: NO_MEMORY.to_owned() }, Vec::new())))
     }
 
     /// Makes the table on this thread.

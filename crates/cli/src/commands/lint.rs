@@ -15,6 +15,7 @@ use crate::input::values::FindingsFormat;
 use crate::report::Verdict;
 use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::diagnostic::{self, Diagnostic};
+use crate::report::help::HelpPage;
 use crate::report::output::{self, Paint};
 use crate::report::sarif::{FilePlace, SarifFinding};
 use crate::report::{findings, json_list};
@@ -107,7 +108,7 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
         &conclusion,
         |paint| diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint) + "\n").collect(),
         || json_list::pretty(&diagnostics),
-        FaultKind::ALL.iter().filter(|rule| is_result(**rule)).map(|rule| rule.row()),
+        FaultKind::ALL.iter().filter(|rule| is_result(**rule)).map(|rule| (rule.row(), help(*rule))),
         diagnostics.iter().filter(|diagnostic| is_result(diagnostic.rule)).map(result),
     )?)?;
     assembly.without_effect().iter().for_each(output::hint);
@@ -157,6 +158,10 @@ fn summary(assembly: &Assembly, diagnostics: &[Diagnostic], compared: Option<usi
     let notes = if notes > 0 { format!(", {}", count(notes, "note")) } else { String::new() };
     let compared = compared.map(|number| format!(", {} compared", count(number, "version"))).unwrap_or_default();
     format!("{}, {problems}{notes}{compared}", assembly.summary())
+}
+
+fn help(rule: FaultKind) -> HelpPage {
+    if rule.is_revision() { HelpPage::AGAINST } else { HelpPage::LINT }
 }
 
 /// Returns false for a file that cannot be read, which is a notification of the run in SARIF.

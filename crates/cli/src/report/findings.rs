@@ -2,7 +2,7 @@
 
 use super::conclusion::Conclusion;
 use super::output::Paint;
-use super::sarif::{SarifFinding, SarifLog, SarifRule};
+use super::sarif::{ExplainedRule, SarifFinding, SarifLog};
 use crate::input::values::FindingsFormat;
 
 /// Returns a report: text for people, JSON for programs, or a SARIF log with the rules that findings may have.
@@ -12,7 +12,7 @@ pub(crate) fn report<'f>(
     conclusion: &Conclusion,
     text: impl FnOnce(Paint) -> String,
     json: impl FnOnce() -> serde_json::Result<String>,
-    rules: impl IntoIterator<Item = SarifRule>,
+    rules: impl IntoIterator<Item = ExplainedRule>,
     findings: impl IntoIterator<Item = SarifFinding<'f>>,
 ) -> serde_json::Result<String> {
     match format {

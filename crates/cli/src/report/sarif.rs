@@ -4,6 +4,7 @@
 //! own.
 
 use super::conclusion::Conclusion;
+use super::help::HelpPage;
 use super::json_list::{JsonList, present};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
@@ -21,6 +22,9 @@ const NOT_IN_PATHS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remo
 /// A rule that findings are reported under: its name, its level and its meaning.
 pub(crate) type SarifRule = (&'static str, Severity, &'static str);
 
+/// A rule, with the page about it.
+pub(crate) type ExplainedRule = (SarifRule, HelpPage);
+
 /// A finding. Most have a place, and neither related places nor a reason not to count.
 #[derive(Debug)]
 pub(crate) struct SarifFinding<'f> {
@@ -34,6 +38,8 @@ pub(crate) struct SarifFinding<'f> {
     pub(crate) related: Vec<(FilePlace<'f>, String)>,
     /// The reason why the finding does not count.
     pub(crate) suppressed: Option<&'static str>,
+    /// The page about the finding, if it is not that of its rule.
+    pub(crate) help: Option<HelpPage>,
 }
 
 /// A file, or a place in it.
@@ -55,7 +61,7 @@ impl fmt::Display for FilePlace<'_> {
 /// A log that is being written.
 #[derive(Debug)]
 pub(crate) struct SarifLog {
-    rules: Vec<SarifRule>,
+    rules: Vec<ExplainedRule>,
     /// The text, with the list of results.
     pub(crate) list: JsonList,
 }
@@ -73,15 +79,16 @@ impl<'f> SarifFinding<'f> {
     ) -> Self {
         let message = if full.is_empty() { message } else { format!("{full}: {message}") };
         let subject = (!full.is_empty()).then(|| [field.to_owned(), full]);
-        Self { rule, level, message, place, subject, related: Vec::new(), suppressed: None }
+        Self { rule, level, message, place, subject, related: Vec::new(), suppressed: None, help: None }
     }
 }
 
 impl SarifLog {
-    pub(crate) fn begin(rules: impl IntoIterator<Item = SarifRule>) -> Self {
-        let rules: Vec<SarifRule> = rules.into_iter().collect();
-        let described = rules.iter().map(|(id, level, description)| {
-            json!({"id": id, "shortDescription": {"text": description}, "defaultConfiguration": {"level": level.name()}})
+    pub(crate) fn begin(rules: impl IntoIterator<Item = ExplainedRule>) -> Self {
+        let rules: Vec<ExplainedRule> = rules.into_iter().collect();
+        let described = rules.iter().map(|((id, level, description), help)| {
+            json!({"id": id, "shortDescription": {"text": description}, "helpUri": help.to_string(),
+                "defaultConfiguration": {"level": level.name()}})
         });
         let described: Vec<Value> = described.collect();
         let driver = json!({"name": "kube-unions", "version": env!("CARGO_PKG_VERSION"), "rules": described});
@@ -94,7 +101,7 @@ impl SarifLog {
     }
 
     pub(crate) fn push(&mut self, finding: &SarifFinding<'_>) -> serde_json::Result<()> {
-        let SarifFinding { rule, level, message, place, subject, related, suppressed } = finding;
+        let SarifFinding { rule, level, message, place, subject, related, suppressed, help } = finding;
         let logical =
             subject.iter().map(|[field, full]| json!({"name": field, "fullyQualifiedName": full, "kind": "member"}));
         let location = json!({
@@ -106,12 +113,14 @@ impl SarifLog {
         });
         self.list.push(&present(json!({
             "ruleId": rule,
-            "ruleIndex": self.rules.iter().position(|(id, ..)| id == rule),
+            "ruleIndex": self.rules.iter().position(|((id, ..), _)| id == rule),
             "level": level.name(),
             "message": {"text": Printable::new(message, usize::MAX).to_string()},
             "locations": [present(location)],
             "relatedLocations": related.collect::<Vec<Value>>(),
             "suppressions": suppressed.map(|why| [json!({"kind": "external", "justification": why})]),
+            // A result has no address of its own in the format, and the page of its rule is about more.
+            "properties": help.map(|help| json!({"helpUri": help.to_string()})),
         })))
     }
 

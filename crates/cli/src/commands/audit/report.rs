@@ -109,6 +109,7 @@ fn json_of(finding: &ObjectFinding<'_>) -> Value {
         "rule": rule.id,
         "field": field,
         "message": message,
+        "helpUri": rule.help().to_string(),
         "mendedByNextWrite": (rule.impact == Impact::Invalid).then_some(repaired),
         "file": location.map(|location| location.file.display().to_string()),
         "line": line,

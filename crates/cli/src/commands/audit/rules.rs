@@ -1,6 +1,7 @@
 //! The rules of an audit, and a finding: one object that breaks one rule in one field.
 
-use crate::report::sarif::{FilePlace, SarifFinding, SarifRule};
+use crate::report::help::HelpPage;
+use crate::report::sarif::{ExplainedRule, FilePlace, SarifFinding};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Violation, ViolationKind};
@@ -120,8 +121,16 @@ impl AuditRule {
         }
     }
 
-    pub(super) fn sarif(self) -> SarifRule {
-        (self.id, self.impact.row().1, self.description)
+    pub(super) fn sarif(self) -> ExplainedRule {
+        ((self.id, self.impact.row().1, self.description), self.help())
+    }
+
+    /// Returns the page with the message of the webhook.
+    pub(super) fn help(self) -> HelpPage {
+        match self.impact {
+            Impact::WouldChange => HelpPage::CLEARED,
+            Impact::Invalid | Impact::WouldWarn | Impact::WouldAudit => HelpPage::DENIALS,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::commands::preview::{ApiServerAnswer, InvalidUnion, Kinds, PreviewedKind};
 use crate::input::kinds::entry_of;
 use crate::input::manifest::{Document, Edit, applied, line_about};
+use crate::report::help::HelpPage;
 use kube_unions_core::field_path::pointer;
 use kube_unions_manifests::request::{edits_below, own_edits};
 use serde_json::Value;
@@ -16,6 +17,7 @@ pub(super) struct RenderedFault<'d> {
     pub(super) field: String,
     pub(super) violation: String,
     pub(super) answer: ApiServerAnswer,
+    pub(super) help: HelpPage,
     /// The JSON Pointer of the field.
     pub(super) field_pointer: String,
     /// The JSON Pointer of the union's object.
@@ -99,6 +101,7 @@ fn faults_of<'d>(
             field_pointer: invalid.violation.path.to_pointer(),
             violation: invalid.violation.message(),
             answer: kind.enforcement(invalid),
+            help: kind.help(invalid),
             pointer: pointer(invalid.address.tokens(&completed)),
             sets_value: before.is_some() && value(before) != value(invalid.address.find(&completed)),
             removed: removed.map(|name| (*name).to_owned()).collect(),

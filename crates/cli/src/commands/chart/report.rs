@@ -8,17 +8,28 @@ use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
 use crate::report::diagnostic::painted;
 use crate::report::findings;
+use crate::report::help::HelpPage;
 use crate::report::json_list::{JsonList, present};
 use crate::report::output::{self, Paint};
-use crate::report::sarif::{FilePlace, SarifFinding, SarifRule};
+use crate::report::sarif::{ExplainedRule, FilePlace, SarifFinding, SarifRule};
 use kube_unions_core::declaration::Severity;
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// The rules of findings.
-const RULES: [SarifRule; 2] = [
-    ("union-refused", Severity::Error, "The API server refuses the object, because a union is invalid."),
-    ("union-invalid", Severity::Warning, "A union is invalid, and it is not known whether the API server refuses it."),
+const RULES: [ExplainedRule; 2] = [
+    (
+        ("union-refused", Severity::Error, "The API server refuses the object, because a union is invalid."),
+        HelpPage::ERRORS,
+    ),
+    (
+        (
+            "union-invalid",
+            Severity::Warning,
+            "A union is invalid, and it is not known whether the API server refuses it.",
+        ),
+        HelpPage::DENIALS,
+    ),
 ];
 
 /// A fault with what helps in the values.
@@ -54,7 +65,7 @@ pub(super) fn note(advised: &[Advised<'_, '_>], is_chart: bool) {
 }
 
 fn rule_of(answer: &ApiServerAnswer) -> SarifRule {
-    let [refused, invalid] = RULES;
+    let [(refused, _), (invalid, _)] = RULES;
     if matches!(answer, ApiServerAnswer::Refused) { refused } else { invalid }
 }
 
@@ -170,6 +181,7 @@ fn json_of(advised: &Advised<'_, '_>, is_chart: bool) -> Value {
         "name": fault.document.name,
         "field": fault.field,
         "message": fault.violation,
+        "helpUri": fault.help.to_string(),
         "fromChart": fault.of_chart,
         "fromValues": fault.of_values,
         "removed": fault.removed,
@@ -187,12 +199,6 @@ fn result<'d>(advised: &Advised<'_, 'd>, is_chart: bool) -> SarifFinding<'d> {
     let more = reason(fault, is_chart).into_iter().chain(advice(advised, is_chart)).map(|line| format!(". {line}"));
     let message = [message(fault)].into_iter().chain(more).collect();
     let full = format!("{}: {}", title(fault.document), fault.field);
-    SarifFinding::new(
-        rule,
-        level,
-        &fault.field,
-        full,
-        message,
-        Some(place(fault.document, &fault.field_pointer, is_chart)),
-    )
+    let place = place(fault.document, &fault.field_pointer, is_chart);
+    SarifFinding { help: Some(fault.help), ..SarifFinding::new(rule, level, &fault.field, full, message, Some(place)) }
 }

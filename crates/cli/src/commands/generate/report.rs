@@ -8,6 +8,7 @@ use super::finding::{CrdSubject, ReportedFinding, Standing};
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
 use crate::report::diagnostic::painted;
+use crate::report::help::HelpPage;
 use crate::report::output::{self, Paint};
 use crate::report::sarif::{FilePlace, SarifFinding};
 use crate::report::tree::{self, ChoiceItem, MemberItem};
@@ -120,7 +121,8 @@ impl Report {
             let findings: Vec<Value> = self.findings.iter().map(finding).collect();
             json_list::pretty(&json!({"kinds": kinds, "findings": findings}))
         };
-        let (rules, results) = (FindingKind::ALL.iter().map(|rule| rule.row()), self.findings.iter().map(result));
+        let (rules, results) =
+            (FindingKind::ALL.iter().map(|rule| (rule.row(), HelpPage::GENERATE)), self.findings.iter().map(result));
         let text = findings::report(format, paint, conclusion, |paint| self.text(paint), json, rules, results)?;
         if to_stdout {
             return output::print_text(text);

@@ -9,6 +9,7 @@ use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
 use crate::report::Verdict;
 use crate::report::conclusion::{Conclusion, kept_from};
+use crate::report::help::HelpPage;
 use crate::report::output::{self, Paint};
 use crate::report::sarif::{FilePlace, SarifFinding};
 use crate::report::{findings, json_list};
@@ -61,7 +62,7 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
         &conclusion,
         |paint| compared.iter().map(|union| union.lines(paint)).collect(),
         || json_list::pretty(&compared),
-        RuleVerdict::ALL.iter().filter(|verdict| **verdict != RuleVerdict::Agrees).map(|verdict| verdict.row()),
+        RuleVerdict::ALL.iter().filter(|verdict| **verdict != RuleVerdict::Agrees).map(|it| (it.row(), HelpPage::LINT)),
         compared.iter().flat_map(|union| union.findings().into_iter().map(|it| union.result(it))),
     )?)?;
     if assembly.catalog.errors() > 0 {

@@ -4,6 +4,7 @@ use super::kind_rules::{ApiServerAnswer, PreviewedKind};
 use super::prediction::PredictedFault;
 use super::remedies::Remedy;
 use super::trial::PreviewTrial;
+use crate::report::help::HelpPage;
 use serde_json::Value;
 
 /// A part of a kind that no update changes.
@@ -14,6 +15,7 @@ struct ImmutablePart {
     pointer: &'static str,
     /// The part as the message of the API server names it, and the message.
     refusal: (&'static str, &'static str),
+    help: HelpPage,
     /// Returns what is compared of the value at the pointer.
     fixed: fn(PreviewedKind<'_>, &Value) -> Value,
 }
@@ -26,6 +28,7 @@ static IMMUTABLE: [ImmutablePart; 4] = [
         kinds: &["PersistentVolume"],
         pointer: "/spec",
         refusal: ("spec.persistentvolumesource", "Forbidden: spec.persistentvolumesource is immutable after creation"),
+        help: HelpPage::IMMUTABLE_SOURCE,
         fixed: |kind, spec| {
             kind.members_at_spec().filter_map(|name| Some((name.to_owned(), spec.get(name)?.clone()))).collect()
         },
@@ -35,6 +38,7 @@ static IMMUTABLE: [ImmutablePart; 4] = [
         kinds: &["Job"],
         pointer: "/spec/template",
         refusal: ("spec.template", "Invalid value: field is immutable"),
+        help: HelpPage::IMMUTABLE,
         fixed: |_, template| template.clone(),
     },
     ImmutablePart {
@@ -45,6 +49,7 @@ static IMMUTABLE: [ImmutablePart; 4] = [
             "spec",
             "Forbidden: pod updates may not change fields other than the images of its containers and few others",
         ),
+        help: HelpPage::IMMUTABLE,
         fixed: |_, spec| without_mutable(spec.clone()),
     },
     ImmutablePart {
@@ -52,6 +57,7 @@ static IMMUTABLE: [ImmutablePart; 4] = [
         kinds: &["ResourceClaim", "ResourceClaimTemplate"],
         pointer: "/spec",
         refusal: ("spec", "Invalid value: field is immutable"),
+        help: HelpPage::IMMUTABLE,
         fixed: |_, spec| spec.clone(),
     },
 ];
@@ -95,7 +101,13 @@ impl<'d> PreviewTrial<'_, 'd> {
         let recreate = self.invalid(&self.new.completed)?.is_empty();
         Ok(Some(PredictedFault {
             remedies: recreate.then_some(Remedy::Recreate).into_iter().collect(),
-            ..self.refusal(part.pointer.to_owned(), field.to_owned(), violation.to_owned(), ApiServerAnswer::Immutable)
+            ..self.refusal(
+                part.pointer.to_owned(),
+                field.to_owned(),
+                violation.to_owned(),
+                ApiServerAnswer::Immutable,
+                part.help,
+            )
         }))
     }
 }

@@ -16,7 +16,7 @@ use kube_unions_core::field_path::{FieldPath, Segment};
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::schema::{OpenApi, Schema};
 use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep, Violation};
-use kube_unions_evidence::{Combination, Decision, TruthTable, UnionFields};
+use kube_unions_evidence::{Combination, Decision, Evidence, EvidenceKind, TruthTable, UnionFields};
 use kube_unions_manifests::BuiltInDefaults;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
 use serde_json::Value;
@@ -55,6 +55,9 @@ pub(in crate::commands) struct Kinds {
     rules: BTreeMap<GroupVersionKind, KindRules>,
 }
 
+/// A decision, and the validations that it names.
+type UnionDecision = (Decision, Vec<Evidence>);
+
 #[derive(Debug)]
 struct KindRules {
     engines: ApplyEngines,
@@ -66,7 +69,7 @@ struct KindRules {
     /// True if a rule of it compares with the old object.
     has_transitions: bool,
     /// The decisions on combinations of unions that were asked about.
-    decisions: RefCell<BTreeMap<(String, UnionFields, Combination), Option<Decision>>>,
+    decisions: RefCell<BTreeMap<(String, UnionFields, Combination), Option<UnionDecision>>>,
 }
 
 /// A kind with unions.
@@ -276,35 +279,44 @@ impl<'k> PreviewedKind<'k> {
 
     /// Returns what the API server does with an object that has the union, without kube-unions.
     pub(in crate::commands) fn enforcement(self, invalid: &InvalidUnion<'_>) -> ApiServerAnswer {
-        let InvalidUnion { union, steps, members, present, value, .. } = invalid;
         let Some(written) = &self.rules.written else {
-            return match union.declaration() {
+            return match invalid.union.declaration() {
                 Some(name) if self.kinds.refusing.contains(name) => ApiServerAnswer::Refused,
                 _ => ApiServerAnswer::Unknown(
                     "the API server's own validation of this field is not known here".to_owned(),
                 ),
             };
         };
-        let fields = fields_of(union);
-        let mut decisions = self.rules.decisions.borrow_mut();
-        let mut answer = |members: &[&str]| {
-            let members = members.iter().map(|&member| member.to_owned()).collect();
-            let combination = Combination { value: value.clone(), members, ..Combination::default() };
-            let key = (union.path().to_owned(), fields.clone(), combination);
-            let decision = decisions.entry(key).or_insert_with_key(|(_, fields, combination)| {
-                let place = steps.iter().map(schema_step).collect();
-                TruthTable::decide(written, &place, fields, combination)
-            });
-            match decision {
-                Some(Decision::Rejected { .. }) => ApiServerAnswer::Refused,
-                Some(Decision::Undecided { why }) => ApiServerAnswer::Unknown(why.clone()),
-                Some(Decision::Allowed) | None => ApiServerAnswer::Stored,
-            }
+        let answer = |members: &[&str]| match self.decision(written, invalid, members) {
+            Some((Decision::Rejected { .. }, _)) => ApiServerAnswer::Refused,
+            Some((Decision::Undecided { why }, _)) => ApiServerAnswer::Unknown(why),
+            Some((Decision::Allowed, _)) | None => ApiServerAnswer::Stored,
         };
-        let of_union = answer(members);
-        if of_union == answer(present) {
+        let of_union = answer(&invalid.members);
+        if of_union == answer(&invalid.present) {
             return of_union;
         }
         ApiServerAnswer::Unknown("a rule may count an empty member as set".to_owned())
+    }
+
+    /// Returns the validation of a CRD for which the API server refuses a union, the first of several.
+    pub(super) fn refusing_validation(self, invalid: &InvalidUnion<'_>) -> Option<EvidenceKind> {
+        match self.decision(self.rules.written.as_ref()?, invalid, &invalid.members)? {
+            (Decision::Rejected { by, .. }, evidence) => Some(evidence.get(*by.first()?)?.kind.clone()),
+            (Decision::Undecided { .. } | Decision::Allowed, _) => None,
+        }
+    }
+
+    /// Returns the decision of a CRD's validations on members of a union, and these validations.
+    fn decision(self, written: &Value, invalid: &InvalidUnion<'_>, members: &[&str]) -> Option<UnionDecision> {
+        let members = members.iter().map(|&member| member.to_owned()).collect();
+        let combination = Combination { value: invalid.value.clone(), members, ..Combination::default() };
+        let key = (invalid.union.path().to_owned(), fields_of(invalid.union), combination);
+        let mut decisions = self.rules.decisions.borrow_mut();
+        let decision = decisions.entry(key).or_insert_with_key(|(_, fields, combination)| {
+            let place = invalid.steps.iter().map(schema_step).collect();
+            TruthTable::decide(written, &place, fields, combination)
+        });
+        decision.clone()
     }
 }

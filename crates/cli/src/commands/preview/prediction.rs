@@ -5,9 +5,9 @@ use super::kind_rules::ApiServerAnswer;
 use super::left_behind::LeftBehind;
 use super::nulls::OLD_EMPTY;
 use super::remedies::Remedy;
-use super::server_words::server_words;
 use super::trial::{AttemptedApply, PreviewTrial, RefusedNulls, WithKubeUnions};
 use crate::input::manifest::{Document, applied};
+use crate::report::help::HelpPage;
 use kube_unions_core::admission::ReviewOutcome;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_manifests::request::edits_below;
@@ -26,6 +26,7 @@ pub(super) struct PredictedFault<'d> {
     pub(super) field: String,
     pub(super) violation: String,
     pub(super) enforcement: ApiServerAnswer,
+    pub(super) help: HelpPage,
     /// The members that the new rendering does not set.
     pub(super) left_behind: Vec<LeftBehind>,
     /// One more sentence for the user.
@@ -48,6 +49,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         field: String,
         violation: String,
         enforcement: ApiServerAnswer,
+        help: HelpPage,
     ) -> PredictedFault<'d> {
         PredictedFault {
             document: self.documents.new,
@@ -55,6 +57,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             field,
             violation,
             enforcement,
+            help,
             left_behind: Vec::new(),
             note: None,
             is_proposed: false,
@@ -107,7 +110,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
                 otherwise @ (WithKubeUnions::Refused | WithKubeUnions::Stored) => otherwise,
             };
             let is_mended = with_kube_unions == WithKubeUnions::Mended && still_refused.is_empty() && !is_merged;
-            let words = server_words(invalid).map(|words| format!("the API server says: {words}"));
+            let words = self.kind.server_words(invalid).map(|words| format!("the API server says: {words}"));
             let merged = is_merged.then(|| MERGED.to_owned());
             let (field, violation) = (invalid.violation.path.to_string(), invalid.violation.message());
             PredictedFault {
@@ -117,7 +120,13 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
                 remedies: self.remedies(invalid, &left_behind, is_mended),
                 with_kube_unions,
                 left_behind,
-                ..self.refusal(self.new.pointer(invalid), field, violation, self.kind.enforcement(invalid))
+                ..self.refusal(
+                    self.new.pointer(invalid),
+                    field,
+                    violation,
+                    self.kind.enforcement(invalid),
+                    self.kind.help(invalid),
+                )
             }
         };
         let mut faults: Vec<_> = invalid.iter().map(predicted).collect();
@@ -128,7 +137,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             PredictedFault {
                 with_kube_unions: of_rules,
                 remedies: remedies.clone(),
-                ..self.refusal(pointer, change.field.to_string(), change.message, answer)
+                ..self.refusal(pointer, change.field.to_string(), change.message, answer, HelpPage::IMMUTABLE)
             }
         }));
         Ok(faults)
@@ -137,7 +146,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     /// Returns the refusal of a server-side apply whose manifest has two items with the same keys.
     fn refused_duplicate(&self, path: &FieldPath) -> PredictedFault<'d> {
         let violation = "duplicate entries: an earlier item of the list has the same keys".to_owned();
-        self.refusal(path.to_pointer(), path.to_string(), violation, ApiServerAnswer::Refused)
+        self.refusal(path.to_pointer(), path.to_string(), violation, ApiServerAnswer::Refused, HelpPage::JUDGED)
     }
 
     fn refused_nulls(&self, nulls: &RefusedNulls) -> anyhow::Result<Vec<PredictedFault<'d>>> {
@@ -156,7 +165,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
                 note: (!self.creates() && ["object", "array"].contains(&wanted)).then(|| OLD_EMPTY.to_owned()),
                 remedies: self.remedies_of_null(path, with_kube_unions),
                 with_kube_unions,
-                ..self.refusal(pointer, field, violation, ApiServerAnswer::RefusedNull)
+                ..self.refusal(pointer, field, violation, ApiServerAnswer::RefusedNull, HelpPage::NULL)
             }
         };
         Ok(nulls.paths.iter().map(predicted).collect())

@@ -10,36 +10,52 @@ use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
 use crate::report::diagnostic::painted;
 use crate::report::findings;
+use crate::report::help::HelpPage;
 use crate::report::json_list::{JsonList, present};
 use crate::report::output::{self, Paint};
-use crate::report::sarif::{FilePlace, SarifFinding, SarifRule};
+use crate::report::sarif::{ExplainedRule, FilePlace, SarifFinding, SarifRule};
 use kube_unions_core::declaration::Severity;
 use serde_json::{Value, json};
 use strategic_merge_patch::FieldManager;
 
 /// The rules of findings.
-const RULES: [SarifRule; 5] = [
+const RULES: [ExplainedRule; 5] = [
     (
-        "union-refused",
-        Severity::Error,
-        "The API server refuses the apply, because a union is invalid afterwards, or items have the same keys.",
+        (
+            "union-refused",
+            Severity::Error,
+            "The API server refuses the apply, because a union is invalid afterwards, or items have the same keys.",
+        ),
+        HelpPage::ERRORS,
     ),
-    ("union-stored-invalid", Severity::Error, "The apply stores an invalid union, and nothing refuses it."),
     (
-        "union-undecided",
-        Severity::Warning,
-        "A union is invalid after the apply, and it is not known whether the API server refuses it.",
+        ("union-stored-invalid", Severity::Error, "The apply stores an invalid union, and nothing refuses it."),
+        HelpPage::DENIALS,
     ),
-    ("null-refused", Severity::Error, "The API server refuses the null that a server-side apply leaves."),
     (
-        "immutable-refused",
-        Severity::Error,
-        "The API server refuses the apply, because it changes what no update may change.",
+        (
+            "union-undecided",
+            Severity::Warning,
+            "A union is invalid after the apply, and it is not known whether the API server refuses it.",
+        ),
+        HelpPage::DENIALS,
+    ),
+    (
+        ("null-refused", Severity::Error, "The API server refuses the null that a server-side apply leaves."),
+        HelpPage::NULL,
+    ),
+    (
+        (
+            "immutable-refused",
+            Severity::Error,
+            "The API server refuses the apply, because it changes what no update may change.",
+        ),
+        HelpPage::IMMUTABLE,
     ),
 ];
 
 fn rule_of(enforcement: &ApiServerAnswer) -> SarifRule {
-    let [refused, stored, undecided, null, immutable] = RULES;
+    let [refused, stored, undecided, null, immutable] = RULES.map(|(rule, _)| rule);
     match enforcement {
         ApiServerAnswer::Refused => refused,
         ApiServerAnswer::RefusedNull => null,
@@ -203,6 +219,7 @@ fn json_of(way: ApplyWay, union: &PredictedFault<'_>) -> Value {
         "name": union.document.name,
         "field": union.field,
         "message": union.violation,
+        "helpUri": union.help.to_string(),
         "leftBehind": left_behind.collect::<Vec<Value>>(),
         "creates": union.creates,
         "note": union.note,
@@ -223,5 +240,8 @@ fn result<'p>(way: ApplyWay, union: &PredictedFault<'p>) -> SarifFinding<'p> {
     let note = union.note.as_ref().map(|note| format!(". {note}"));
     let message = [message(union)].into_iter().chain(reason).chain(note).chain(helps).collect();
     let full = format!("{}: {}", title(union), union.field);
-    SarifFinding::new(rule, level, &union.field, full, message, Some(place(union)))
+    SarifFinding {
+        help: Some(union.help),
+        ..SarifFinding::new(rule, level, &union.field, full, message, Some(place(union)))
+    }
 }

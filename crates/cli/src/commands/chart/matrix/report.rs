@@ -5,6 +5,7 @@ use crate::commands::chart::report::{place, title};
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
 use crate::report::findings;
+use crate::report::help::HelpPage;
 use crate::report::json_list::{JsonList, present};
 use crate::report::output::{self, Paint};
 use crate::report::sarif::{SarifFinding, SarifRule};
@@ -53,7 +54,7 @@ pub(in crate::commands::chart) fn print(
         conclusion,
         text,
         json,
-        [RULE],
+        [(RULE, HelpPage::MATRIX)],
         results,
     )?)
 }
@@ -154,6 +155,7 @@ fn json_of(row: &MatrixRow<'_>) -> Value {
         "name": row.document.name,
         "field": row.union.path.to_string(),
         "message": message(row),
+        "helpUri": HelpPage::MATRIX.to_string(),
         "values": row.values.join("."),
         "default": default(row),
         "cannotChoose": choices(row),
