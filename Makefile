@@ -217,7 +217,7 @@ docs: ## Build the documentation, and fail on warnings
 # The published crates, in the order of publishing: those that a program of somebody else can use.
 PACKAGES := kube-unions-core kube-unions-manifests kube-unions-policies strategic-merge-patch kube-unions-author
 # The crates of the program and of the module for other languages.
-PARTS := kube-unions-api kube-unions-command kube-unions-evidence kube-unions-go kube-unions-webhook strategic-merge-patch-stdio kube-unions
+PARTS := kube-unions-api kube-unions-command kube-unions-evidence kube-unions-go kube-unions-offline kube-unions-webhook strategic-merge-patch-stdio kube-unions
 # The crates that also run in a browser.
 WASM := kube-unions-core kube-unions-manifests kube-unions-policies strategic-merge-patch
 

@@ -24,7 +24,7 @@ site: site/node_modules/.package-lock.json ## Build the guide as a book and the 
 	[ "$$size" -le $(LARGEST_ENGINE) ] || { echo "the engine is larger than $(LARGEST_ENGINE) bytes" >&2; exit 1; }
 
 # The version of Kubernetes of the built-in kinds.
-SCHEMAS = $(shell sed -n 's/^  "version": "\(v.*\)"$$/\1/p' crates/cli/src/input/builtin/kinds.json)
+SCHEMAS = $(shell sed -n 's/^  "version": "\(v.*\)"$$/\1/p' crates/offline/src/built_in/kinds.json)
 
 .PHONY: site-schemas
 site-schemas: build ## Write the JSON schemas of built-in kinds with unions as kubeconform looks for them, target/site/schemas

@@ -4,7 +4,11 @@ export type InputName = "definitions" | "old" | "new";
 
 export type Way = "replace" | "merge" | "csa" | "ssa";
 
-export type Question = Record<InputName, string> & { way: Way };
+export type Question = Record<InputName, string> & {
+  way: Way;
+  /** The position of the object whose details are shown. Without it, the engine chooses. */
+  object?: number;
+};
 
 export interface Problem {
   input: InputName;
@@ -26,6 +30,13 @@ export interface Answer {
   problems: Problem[];
   /** False if the text of an input cannot be read: perhaps a line is half written. */
   isReadable: boolean;
+  summary: { today: VerdictLine; withKubeUnions: VerdictLine };
+  /** The objects, if there are several. */
+  objects: JudgedObject[];
+  /** The position of the object that the details are about. */
+  object: number | null;
+  today: Verdict;
+  /** The verdict with kube-unions. */
   verdict: Verdict;
   unions: { kind: string; api_version: string; unions: Union[] }[];
   /** The object after an apply, as YAML. Null if the new object is written as it is. */
@@ -42,11 +53,25 @@ export interface Union {
   choices: { value: string | null; members: { name: string; optional: boolean }[] }[];
 }
 
-export interface Verdict {
-  outcome: "allowed" | "denied" | "notJudged";
+export type Outcome = "allowed" | "notJudged" | "storedInvalid" | "undecided" | "denied";
+
+export interface VerdictLine {
+  outcome: Outcome;
+  headline: string;
+}
+
+export interface JudgedObject {
+  title: string;
+  line: number | null;
+  today: Outcome;
+  withKubeUnions: Outcome;
+  reason: string | null;
+}
+
+export interface Verdict extends VerdictLine {
   isUpdate: boolean;
   message: string | null;
-  causes: { path: string; message: string; place: Place | null }[];
+  causes: { path: string; message: string; place: Place | null; help: string | null }[];
   warnings: string[];
   audit: string[];
 }

@@ -16,6 +16,7 @@ export function commands(question: Question, isApplied: boolean): Record<string,
   const old = isUpdate ? " --old old.yaml" : "";
   const write = isUpdate ? KUBECTL[question.way] : question.way === "ssa" ? KUBECTL.ssa : "kubectl create -f new.yaml";
   return {
+    "today-panel": `kube-unions preview --from definitions.yaml${isUpdate ? " --old old.yaml" : ""} --new new.yaml --as ${question.way}`,
     "verdict-panel": `${write} --dry-run=server`,
     "problems-panel": "kube-unions lint definitions.yaml",
     "applied-panel": `kube-unions preview --from definitions.yaml --old old.yaml --new new.yaml --as ${question.way}`,

@@ -23,12 +23,18 @@ const SAMPLE = "sample=";
 
 const EMPTY: Question = { definitions: "", old: "", new: "", way: "replace" };
 
+/** The sample without inputs, to begin with one's own. */
+const OWN: Sample = { id: "empty", group: "Your own", title: "Empty: your own objects", ...EMPTY };
+
 const samples = element("sample") as HTMLSelectElement;
 const way = element("way") as HTMLSelectElement;
 const tabs = new Tabs((name) => editors?.[name].view.requestMeasure());
 const results = new Results(({ input, line, column }) => {
   tabs.show(input);
   editors[input].goTo(line, column);
+}, (object) => {
+  chosen = object;
+  changed();
 });
 const engine = new Engine({ onBusy, onAnswer, onFailure });
 const editors: Record<InputName, Editor> = {
@@ -38,6 +44,8 @@ const editors: Record<InputName, Editor> = {
 };
 
 let known: Sample[] = [];
+/** The object of a rendering whose details the reader asked for. */
+let chosen: number | undefined;
 let pause: ReturnType<typeof setTimeout> | undefined;
 /** The inputs of the fragment, before any edit. */
 let loaded: Question = EMPTY;
@@ -45,7 +53,7 @@ let loaded: Question = EMPTY;
 function changed(): void {
   clearTimeout(pause);
   pause = setTimeout(() => {
-    engine.ask(inputs());
+    engine.ask(chosen === undefined ? inputs() : { ...inputs(), object: chosen });
     keepEdits();
   }, PAUSE);
 }
@@ -69,6 +77,7 @@ function inputs(): Question {
 function load(question: Question): void {
   for (const name of INPUTS) if (editors[name].text !== question[name]) editors[name].text = question[name];
   way.value = question.way;
+  chosen = undefined;
   changed();
 }
 
@@ -168,7 +177,7 @@ async function start(): Promise<void> {
   try {
     const response = await fetch(new URL("samples.json", import.meta.url));
     if (!response.ok) throw new Error(`status ${response.status}`);
-    known = (await response.json()) as Sample[];
+    known = [...((await response.json()) as Sample[]), OWN];
   } catch {
     // Without samples, the page has empty inputs, and says so.
   }

@@ -1,11 +1,23 @@
 // Shows an answer. Texts of the engine become text nodes, never HTML.
 
-import { TITLES, type Answer, type Place, type Problem, type Question, type Union, type Verdict } from "./answer.js";
+import { TITLES, type Answer, type JudgedObject, type Outcome, type Place, type Problem, type Question, type Union, type Verdict, type VerdictLine } from "./answer.js";
 import { commands } from "./commands.js";
 import { Viewer } from "./editor.js";
 import { element, outputs } from "./page.js";
 
 type Jump = (place: Place) => void;
+
+/** Asks for the details of an object. */
+type Choose = (object: number) => void;
+
+/** The words of an outcome in the list of objects. */
+const OUTCOMES: Record<Outcome, string> = {
+  allowed: "allowed",
+  notJudged: "not judged",
+  storedInvalid: "stored, though invalid",
+  undecided: "perhaps denied",
+  denied: "denied",
+};
 
 export class Results {
   private readonly applied = new Viewer(element("applied"), "Object after the write");
@@ -15,7 +27,10 @@ export class Results {
   private readonly strategicPatch = new Viewer(element("strategic-patch"), "Strategic merge patch");
   private isShown = false;
 
-  constructor(private readonly jump: Jump) {
+  constructor(
+    private readonly jump: Jump,
+    private readonly choose: Choose,
+  ) {
     const viewers: Record<string, Viewer> = {
       applied: this.applied,
       normalized: this.normalized,
@@ -38,7 +53,11 @@ export class Results {
 
   show(answer: Answer, question: Question): void {
     this.showProblems(answer.problems);
-    this.showVerdict(answer.verdict);
+    bar("today", answer.summary.today);
+    bar("verdict", answer.summary.withKubeUnions);
+    this.showObjects(answer.objects, answer.object);
+    this.showVerdict("today-", answer.today);
+    this.showVerdict("", answer.verdict);
     // While a line is half written, the last results stay, dimmed.
     const isStale = !answer.isReadable && this.isShown;
     document.body.toggleAttribute("data-stale", isStale);
@@ -77,7 +96,7 @@ export class Results {
 
   /** Shows that the engine does not run. */
   fail(message: string): void {
-    this.showVerdict({ outcome: "notJudged", isUpdate: false, message, causes: [], warnings: [], audit: [] });
+    for (const name of ["today", "verdict"]) bar(name, { outcome: "notJudged", headline: `Not judged: ${message}` });
   }
 
   private showProblems(problems: Problem[]): void {
@@ -91,21 +110,37 @@ export class Results {
     element("problems-panel").hidden = problems.length === 0;
   }
 
-  private showVerdict({ outcome, isUpdate, message, causes, warnings, audit }: Verdict): void {
-    const operation = isUpdate ? "update" : "create";
-    const also = warnings.length === 0 ? "" : `, with ${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}`;
-    const shown = {
-      allowed: `Allowed: no union forbids this ${operation}${also}.`,
-      denied: `Denied: ${message ?? ""}`,
-      notJudged: `Not judged: ${message ?? ""}`,
-    }[outcome];
-    const output = element("verdict");
-    // A reader hears only what changes.
-    if (output.textContent !== shown) output.textContent = shown;
-    element("verdict-bar").className = outcome;
-    list("causes", causes.map((cause) => this.place(cause.place, `${cause.path}: ${cause.message}`)));
-    list("warnings", warnings.map((warning) => item(`Warning: ${warning}`)));
-    list("audit", audit.map((violation) => item(`Audit: ${violation}`)));
+  /** Shows the objects of a rendering, each with both verdicts. */
+  private showObjects(objects: JudgedObject[], chosen: number | null): void {
+    list("objects", objects.map(({ title, today, withKubeUnions, reason }, position) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "place";
+      button.textContent = title;
+      button.setAttribute("aria-pressed", String(position === chosen));
+      button.addEventListener("click", () => this.choose(position));
+      const found = document.createElement("li");
+      found.append(button, ...(reason === null ? [": ", outcome("today", today), ", ", outcome("with kube-unions", withKubeUnions)] : [`: ${reason}`]));
+      return found;
+    }));
+    element("objects-panel").hidden = objects.length === 0;
+  }
+
+  private showVerdict(prefix: string, { headline, causes, warnings, audit }: Verdict): void {
+    text(`${prefix}headline`, headline);
+    list(`${prefix}causes`, causes.map(({ path, message, place, help }) => {
+      const found = this.place(place, `${path}: ${message}`);
+      if (help) {
+        const link = document.createElement("a");
+        link.href = `../${help}`;
+        link.textContent = "Help";
+        link.setAttribute("aria-label", `Help: ${message}`);
+        found.append(" ", link);
+      }
+      return found;
+    }));
+    list(`${prefix}warnings`, warnings.map((warning) => item(`Warning: ${warning}`)));
+    list(`${prefix}audit`, audit.map((violation) => item(`Audit: ${violation}`)));
   }
 
   /** An item of a list that leads to a line of an input. */
@@ -122,9 +157,25 @@ export class Results {
   }
 }
 
+/** Shows the verdict of a cluster on all objects. */
+function bar(name: string, { outcome, headline }: VerdictLine): void {
+  const output = element(name);
+  // A reader hears only what changes.
+  if (output.textContent !== headline) output.textContent = headline;
+  element(`${name}-bar`).className = outcome;
+}
+
+function outcome(cluster: string, outcome: Outcome): HTMLElement {
+  const found = document.createElement("span");
+  found.className = outcome;
+  found.textContent = `${cluster} ${OUTCOMES[outcome]}`;
+  return found;
+}
+
 /** Returns the result of a panel as text, a line for each item. */
 function panelText(panel: HTMLElement): string {
-  const verdict = panel.id === "verdict-panel" ? [element("verdict").textContent] : [];
+  const headline = panel.querySelector(".headline");
+  const verdict = headline ? [headline.textContent] : [];
   const items = [...panel.querySelectorAll<HTMLElement>("li, summary")].filter((found) => !found.querySelector("summary"));
   const lines = items.map((found) => `${"  ".repeat(depth(found, panel))}${found.textContent}`);
   return [...verdict, ...lines].map((line) => `${line}\n`).join("");

@@ -20,6 +20,17 @@ spec:
     type: Canary
 `;
 
+const DEPLOYMENT = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: example.com/web:1}]}
+`;
+
 test("a sample shows every result, and nothing is loaded from elsewhere", async () => {
   const { page, faults, origin } = await playground({ fragment: TO_CANARY });
   assert.equal(await page.textContent("#verdict"), "Allowed: no union forbids this update, with 1 warning.");
@@ -52,6 +63,50 @@ test("typing changes the verdict, and a cause leads to its line", async () => {
   await paste(page, "new", `${ROLLOUT}    canary: {weight: 5}\n    blueGreen: {previewService: web}\n`);
   await page.locator("#causes button", { hasText: "spec.strategy.blueGreen" }).click();
   assert.equal(await page.locator("#new .cm-activeLine").textContent(), "    blueGreen: {previewService: web}");
+  assert.deepEqual(faults, []);
+});
+
+test("a switch is refused today, and stored with kube-unions", async () => {
+  const { page, faults } = await playground();
+  const today = "Denied: Deployment \"web\" is invalid: spec.strategy.rollingUpdate: may not be specified when strategy `type` is 'Recreate'";
+  assert.deepEqual([await page.textContent("#today"), await page.getAttribute("#today-bar", "class")], [today, "denied"]);
+  assert.match((await page.textContent("#verdict")) ?? "", /^Allowed: no union forbids this update/);
+  // The lines below say the same.
+  assert.equal(await page.textContent("#today-headline"), today);
+  assert.equal(await page.textContent("#headline"), await page.textContent("#verdict"));
+  assert.equal(await page.locator("#today-causes a").getAttribute("href"), "../errors/recreate.html");
+  assert.deepEqual(faults, []);
+});
+
+test("an object of one's own needs no definitions", async () => {
+  const { page, faults } = await playground({ fragment: "#sample=empty" });
+  assert.match((await page.textContent("#today")) ?? "", /^Not judged: paste an object/);
+  assert.deepEqual([await textOf(page, "definitions"), await textOf(page, "old"), await textOf(page, "new")], ["", "", ""]);
+  await paste(page, "new", DEPLOYMENT);
+  for (const bar of ["#today", "#verdict"]) assert.equal(await page.textContent(bar), "Allowed: no union forbids this create.");
+  await paste(page, "new", DEPLOYMENT.replace("spec:\n", "spec:\n  strategy: {type: Recreate, rollingUpdate: {}}\n"));
+  for (const bar of ["#today-bar", "#verdict-bar"]) assert.equal(await page.getAttribute(bar, "class"), "denied");
+  assert.deepEqual(faults, []);
+});
+
+test("a rendering has a verdict on each object and on all, and the details of the one that is chosen", async () => {
+  const { page, faults } = await playground({ fragment: "#sample=empty" });
+  const broken = DEPLOYMENT.replace("name: web", "name: shop").replace("spec:\n", "spec:\n  strategy: {type: Recreate, rollingUpdate: {}}\n");
+  await paste(page, "new", [DEPLOYMENT, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\n", broken, "a: {{ .Values.a }}\n"].join("---\n"));
+  assert.equal(await page.textContent("#today"), "Denied: 4 objects: 1 denied, 1 not readable, 1 allowed, 1 of kinds without unions.");
+  const objects = await page.locator("#objects li").allTextContents();
+  assert.deepEqual(objects, [
+    "Deployment web: today allowed, with kube-unions allowed",
+    "ConfigMap web: no union of the kind `ConfigMap` of `v1` is known",
+    "Deployment shop: today denied, with kube-unions denied",
+  ]);
+  assert.match((await page.textContent("#today-headline")) ?? "", /^Denied: Deployment "shop" is invalid/);
+  const before = await answered(page);
+  await page.locator("#objects button", { hasText: "Deployment web" }).click();
+  await answers(page, before + 1);
+  assert.equal(await page.textContent("#today-headline"), "Allowed: no union forbids this create.");
+  assert.match(await textOf(page, "normalized"), /name: web/);
+  assert.equal(await page.getAttribute("#today-bar", "class"), "denied", "the bar is about all objects");
   assert.deepEqual(faults, []);
 });
 
@@ -207,7 +262,7 @@ test("the page is usable with the keyboard alone", async () => {
     order.push(await focused());
   }
   const expected = [
-    "Skip to the results", "Help", "Guide", "sample", "share", "theme", "tab-new", "way", "Copy: new object", "Download: new object", "new", "Copy: Verdict",
+    "Skip to the results", "Help", "Guide", "sample", "share", "theme", "tab-new", "way", "Copy: new object", "Download: new object", "new", "Copy: Today",
   ];
   assert.deepEqual(order, expected);
   await page.focus("#tab-new");
@@ -260,7 +315,7 @@ test("the verdict is always in view, axe finds nothing serious, and there are sc
       assert.deepEqual(await findings(page), [], name);
       for (const [input, text, outcome] of /** @type {const} */ ([
         ["new", (await textOf(page, "new")).replace("strategy:", "strategy:\n    rollingUpdate: {maxSurge: 1}"), "denied"],
-        ["definitions", "", "notJudged"],
+        ["new", "", "notJudged"],
       ])) {
         await paste(page, input, text);
         assert.equal(await page.getAttribute("#verdict-bar", "class"), outcome, name);
@@ -333,21 +388,20 @@ test("a write is not judged, in amber, when there is nothing to judge by", async
   const definitions = await textOf(page, "definitions");
   const amber = await page.evaluate(() => {
     const probe = document.createElement("p");
-    probe.id = "verdict-bar";
     probe.className = "notJudged";
-    document.body.append(probe);
+    document.getElementById("verdicts")?.append(probe);
     const { color } = getComputedStyle(probe);
     probe.remove();
     return color;
   });
   assert.equal(amber, "rgb(115, 76, 0)");
   for (const [input, text, message] of /** @type {const} */ ([
-    ["definitions", "", "definitions: empty: paste a CustomResourceDefinition, or pick a sample"],
+    ["definitions", "", "is not among the definitions; paste its CRD"],
     ["definitions", "kind: List\n", "nothing here describes a kind"],
     ["definitions", definitions.replace("x-kubernetes-unions:", "x-kubernetes-union:"), "the keyword `x-kubernetes-union` has no effect"],
     ["new", ROLLOUT.replace("kind: Rollout", "kind: Rolout"), "did you mean `Rollout`"],
     ["new", ROLLOUT.replace("kind: Rollout", "kind: Store"), "paste its CRD"],
-    ["new", "", "give a new object"],
+    ["new", "", "paste an object, or what `helm template` prints"],
     ["old", "a: 1\n", "old object, line 1: not an object"],
   ])) {
     await paste(page, "definitions", definitions);
@@ -359,7 +413,7 @@ test("a write is not judged, in amber, when there is nothing to judge by", async
     assert.ok(verdict.startsWith("Not judged: ") && verdict.includes(message), `${message}: ${verdict}`);
     assert.equal(await page.locator("#verdict").evaluate((it) => getComputedStyle(it).color), amber, message);
   }
-  assert.match((await page.textContent("#verdict-panel")) ?? "", /Only unions are judged\. The rest of the schema, .* is not checked here/);
+  assert.match((await page.textContent("#verdict-panel")) ?? "", /Only unions are judged, and of built-in kinds .* is not checked here/);
   assert.deepEqual(faults, []);
 });
 
@@ -446,7 +500,7 @@ test("every result is copied and downloaded", async () => {
     files.push(file.suggestedFilename());
     assert.equal(await panel.locator(".command code").isVisible(), title !== "JSON Patch of the webhook", title);
   }
-  const expected = ["verdict.txt", "normalized.yaml", "applied.yaml", "unions.txt", "json-patch.json", "strategic-patch.yaml", "policies.yaml"];
+  const expected = ["today.txt", "verdict.txt", "normalized.yaml", "applied.yaml", "unions.txt", "json-patch.json", "strategic-patch.yaml", "policies.yaml"];
   assert.deepEqual(files, expected);
   for (const input of ["definitions", "old", "new"]) {
     await page.click(`#tab-${input}`);
@@ -477,6 +531,6 @@ test("what cannot be loaded or is not there is said, with what to do", async () 
     await page.locator(part, { hasText: message }).waitFor();
     if (name === "no storage") await page.locator("#verdict", { hasText: /^Allowed/ }).waitFor();
     if (name !== "no samples") continue;
-    await page.locator("#verdict", { hasText: /^Not judged: definitions: empty/ }).waitFor();
+    await page.locator("#verdict", { hasText: /^Not judged: paste an object/ }).waitFor();
   }
 });

@@ -4,7 +4,6 @@ pub(crate) mod conclusion;
 pub(crate) mod diagnostic;
 pub(crate) mod difference;
 pub(crate) mod findings;
-pub(crate) mod help;
 pub(crate) mod json_list;
 pub(crate) mod progress;
 pub(crate) mod sarif;

@@ -1,12 +1,13 @@
 //! The question of the page: its inputs, as texts, and the way of the write. Reads the texts, with the problems of each.
 
+use crate::kinds::{KindKnowledge, PlaygroundKinds};
 use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::diagnostic::{self, Diagnostic};
 use kube_unions_manifests::misspelt::{KnownKinds, kind_of_declaration};
-use kube_unions_manifests::{Assembly, BuiltinUnions, Document, ManifestFile, Problem, assemble};
+use kube_unions_manifests::{Document, ManifestFile, Problem, RenderedDocuments};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The longest input, in bytes. etcd accepts objects of at most 1.5 MiB.
 pub const LARGEST_INPUT: usize = 2 << 20;
@@ -17,13 +18,16 @@ pub const LARGEST_INPUT: usize = 2 << 20;
 pub struct Question {
     /// CRDs, `UnionDeclaration`s and OpenAPI documents, as YAML or JSON.
     pub definitions: String,
-    /// The stored object of an update, or the manifest that was applied last. Empty for a create.
+    /// The stored objects of updates, or the manifests that were applied last. An object that is not among them is created.
     pub old: String,
-    /// The object or the manifest that is written.
+    /// The objects or the manifests that are written, and perhaps their CRDs.
     pub new: String,
-    /// How it is written.
+    /// How they are written.
     #[serde(default)]
     pub way: WriteWay,
+    /// The position of the object whose details are asked for. Without it, they are those of the first object that is not fine.
+    #[serde(default)]
+    pub object: Option<usize>,
 }
 
 /// A way to write an object over an old one.
@@ -70,13 +74,22 @@ pub struct PlaygroundProblem {
 
 /// The inputs as they were read.
 pub(crate) struct PlaygroundInputs {
-    pub(crate) kinds: Assembly,
-    pub(crate) old: Option<Document>,
-    pub(crate) new: Option<Document>,
+    pub(crate) kinds: PlaygroundKinds,
+    pub(crate) objects: Vec<ObjectInputs>,
+    /// The number of new documents that cannot be read.
+    pub(crate) unread: usize,
     pub(crate) way: WriteWay,
     pub(crate) problems: Vec<PlaygroundProblem>,
     /// False if a text is not YAML, or too long.
     pub(crate) is_readable: bool,
+}
+
+/// An object that is written.
+pub(crate) struct ObjectInputs {
+    pub(crate) new: Document,
+    /// `None`: it is created.
+    pub(crate) old: Option<Document>,
+    pub(crate) knowledge: KindKnowledge,
 }
 
 impl InputName {
@@ -114,13 +127,18 @@ impl PlaygroundProblem {
 
     fn of_diagnostic(diagnostic: &Diagnostic) -> Self {
         let path = if diagnostic.path.is_empty() { String::new() } else { format!("{}: ", diagnostic.path) };
+        let is_new = diagnostic.file == Path::new(InputName::New.title());
         Self {
-            input: InputName::Definitions,
+            input: if is_new { InputName::New } else { InputName::Definitions },
             line: diagnostic.line,
             column: diagnostic.column,
             severity: diagnostic.severity.name(),
             message: format!("{path}{}", diagnostic.message_of_versions()),
         }
+    }
+
+    pub(crate) fn is_error(&self) -> bool {
+        self.severity == Severity::Error.name()
     }
 }
 
@@ -137,42 +155,53 @@ impl Display for PlaygroundProblem {
 impl PlaygroundInputs {
     pub(crate) fn read(question: &Question) -> Self {
         let mut problems = Vec::new();
-        let definitions = documents(InputName::Definitions, &question.definitions, &mut problems);
+        let definitions = definitions(&question.definitions, &mut problems);
         let mut is_readable = definitions.is_some();
         let definitions = definitions.unwrap_or_default();
         problems.extend(definitions.iter().filter_map(|document| {
             let message = kind_of_declaration(document)?;
             Some(PlaygroundProblem::of_document(InputName::Definitions, Severity::Error, document, "", message))
         }));
-        let missing = if problems.is_empty() { missing(&question.definitions, &definitions) } else { None };
-        let kinds = assemble(definitions, BuiltinUnions::Ignored);
-        problems.extend(diagnostic::diagnose(&kinds).iter().map(PlaygroundProblem::of_diagnostic));
-        if let Some(message) = missing {
-            problems.push(PlaygroundProblem::error(InputName::Definitions, message));
+        if problems.is_empty() && !definitions.is_empty() && !definitions.iter().any(Document::describes_kinds) {
+            let message = "nothing here describes a kind: paste a CustomResourceDefinition, or an OpenAPI document";
+            problems.push(PlaygroundProblem::error(InputName::Definitions, message.to_owned()));
         }
-        let mut object = |input: InputName, text: &str| {
-            let found = documents(input, text, &mut problems);
+        let mut objects = |input: InputName, text: &str| {
+            let found = rendered(input, text, &mut problems);
             is_readable &= found.is_some();
-            only_object(input, found.unwrap_or_default(), &mut problems)
+            found.unwrap_or_default()
         };
-        let old = object(InputName::Old, &question.old);
-        let new = object(InputName::New, &question.new);
-        let old = old.filter(|old| new.as_ref().is_none_or(|new| is_same(old, new, &mut problems)));
-        if let Some(new) = &new {
-            problems.extend(misspelt(&kinds, new));
-        }
-        Self { kinds, old, new, way: question.way, problems, is_readable }
+        let (old, _) = objects(InputName::Old, &question.old);
+        let (new, unread) = objects(InputName::New, &question.new);
+        // A rendering may have the CRDs of its objects.
+        let (describing, new): (Vec<_>, Vec<_>) = new.into_iter().partition(Document::describes_kinds);
+        let kinds = PlaygroundKinds::of(definitions, describing, &new);
+        problems.extend(
+            diagnostic::diagnose(&kinds.all)
+                .iter()
+                .filter(|it| !PlaygroundKinds::is_embedded(&it.file))
+                .map(PlaygroundProblem::of_diagnostic),
+        );
+        let objects = paired(&old, new, &kinds, &mut problems);
+        Self { kinds, objects, unread, way: question.way, problems, is_readable }
     }
 }
 
-/// Returns the documents of an input, `None` if it cannot be read.
-fn documents(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>) -> Option<Vec<Document>> {
+fn is_too_long(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>) -> bool {
     if text.len() > LARGEST_INPUT {
         let message = format!(
             "the text has {} bytes, and the playground reads at most {LARGEST_INPUT}: shorten it, or use the command line",
             text.len()
         );
         problems.push(PlaygroundProblem::error(input, message));
+    }
+    text.len() > LARGEST_INPUT
+}
+
+/// Returns the documents of the definitions, `None` if they cannot be read.
+fn definitions(text: &str, problems: &mut Vec<PlaygroundProblem>) -> Option<Vec<Document>> {
+    let input = InputName::Definitions;
+    if is_too_long(input, text, problems) {
         return None;
     }
     match ManifestFile::read(PathBuf::from(input.title()), text.as_bytes().to_vec()) {
@@ -184,28 +213,57 @@ fn documents(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>
     }
 }
 
-/// Returns the only object of an input, `None` for an empty one.
-fn only_object(input: InputName, documents: Vec<Document>, problems: &mut Vec<PlaygroundProblem>) -> Option<Document> {
-    let mut found = documents.into_iter();
-    let first = found.next()?;
-    let mut fail = |document: &Document, message: &str| {
-        problems.push(PlaygroundProblem::of_document(input, Severity::Error, document, "", message.to_owned()));
-    };
-    if let Some(second) = found.next() {
-        fail(&second, "more than one object: give one");
+/// Returns the objects of an input, and the number of documents that are none. `None`: nothing of it can be read.
+fn rendered(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>) -> Option<(Vec<Document>, usize)> {
+    if is_too_long(input, text, problems) {
         return None;
     }
-    if first.kind.is_none() || first.api_version.is_none() {
-        fail(&first, "not an object: `apiVersion` or `kind` is missing");
-        return None;
+    let RenderedDocuments { documents, problems: unread, duplicates } =
+        RenderedDocuments::read(Path::new(input.title()), text.as_bytes().to_vec());
+    let (is_readable, mut others) = (unread.is_empty() || !documents.is_empty(), unread.len());
+    problems.extend(unread.into_iter().map(|problem| PlaygroundProblem::of(input, problem)));
+    let duplicates = duplicates.into_iter().map(|problem| PlaygroundProblem::of(input, problem));
+    problems.extend(duplicates.map(|problem| PlaygroundProblem { severity: Severity::Warning.name(), ..problem }));
+    let mut objects = Vec::new();
+    for document in documents {
+        if document.kind.is_none() || document.api_version.is_none() {
+            let message = "not an object: `apiVersion` or `kind` is missing".to_owned();
+            problems.push(PlaygroundProblem::of_document(input, Severity::Error, &document, "", message));
+            others += 1;
+        } else {
+            objects.push(document);
+        }
     }
-    Some(first)
+    is_readable.then_some((objects, others))
 }
 
-/// Returns true if both are versions of one object. Adds a problem if they are not.
-fn is_same(old: &Document, new: &Document, problems: &mut Vec<PlaygroundProblem>) -> bool {
-    let differing = old.identity().into_iter().zip(new.identity()).find(|(old, new)| old != new);
-    let Some((is, wanted)) = differing else { return true };
+/// Pairs the new objects with the old ones, and tells what is known of their kinds.
+fn paired(
+    old: &[Document],
+    new: Vec<Document>,
+    kinds: &PlaygroundKinds,
+    problems: &mut Vec<PlaygroundProblem>,
+) -> Vec<ObjectInputs> {
+    if let ([old], [new]) = (old, &*new) {
+        problems.extend(difference(old, new));
+    }
+    let is_alone = new.len() == 1;
+    let known = KnownKinds::new(kinds.all.kinds());
+    let object = |new: Document| {
+        let old = old.iter().find(|old| old.identity() == new.identity()).cloned();
+        let knowledge = kinds.knowledge(&new, &known);
+        if let Some(message) = knowledge.reason().filter(|_| is_alone) {
+            let message = message.to_owned();
+            problems.push(PlaygroundProblem::of_document(InputName::New, Severity::Warning, &new, "/kind", message));
+        }
+        ObjectInputs { new, old, knowledge }
+    };
+    new.into_iter().map(object).collect()
+}
+
+/// Returns a problem if both are not versions of one object.
+fn difference(old: &Document, new: &Document) -> Option<PlaygroundProblem> {
+    let (is, wanted) = old.identity().into_iter().zip(new.identity()).find(|(old, new)| old != new)?;
     let shown = |value: Option<&str>| value.map_or_else(|| "none".to_owned(), |it| format!("`{it}`"));
     let message = format!(
         "not used: its {} is {}, and that of the new object is {}; give the stored version of the new object",
@@ -213,37 +271,5 @@ fn is_same(old: &Document, new: &Document, problems: &mut Vec<PlaygroundProblem>
         shown(is.value),
         shown(wanted.value)
     );
-    problems.push(PlaygroundProblem::of_document(InputName::Old, Severity::Error, old, is.pointer, message));
-    false
-}
-
-/// Returns a message if the definitions describe no kind.
-fn missing(text: &str, definitions: &[Document]) -> Option<String> {
-    let message = if text.trim().is_empty() || definitions.is_empty() {
-        "empty: paste a CustomResourceDefinition, or pick a sample"
-    } else if !definitions.iter().any(|it| it.is_definition() || it.makes_definitions() || it.is_openapi()) {
-        "nothing here describes a kind: paste a CustomResourceDefinition, or an OpenAPI document"
-    } else {
-        return None;
-    };
-    Some(message.to_owned())
-}
-
-/// Returns a warning for an object whose kind is almost one that the definitions describe, and for one that they do not describe.
-fn misspelt(kinds: &Assembly, object: &Document) -> Option<PlaygroundProblem> {
-    let kind = object.group_version_kind();
-    if kinds.catalog.lookup(&kind.group, &kind.version, &kind.kind).is_some() || kinds.kinds().next().is_none() {
-        return None;
-    }
-    let (name, api_version) = (object.kind.as_deref()?, object.api_version.as_deref()?);
-    let message = if kinds.kinds().any(|known| *known == kind) {
-        format!(
-            "the kind `{name}` of `{api_version}` has no unions in force, so nothing is judged; declare them in a UnionDeclaration"
-        )
-    } else {
-        let meant = KnownKinds::new(kinds.kinds()).meant(object);
-        let advice = meant.map_or_else(|| "paste its CRD".to_owned(), |meant| format!("did you mean {meant}?"));
-        format!("the kind `{name}` of `{api_version}` is not among the definitions; {advice}")
-    };
-    Some(PlaygroundProblem::of_document(InputName::New, Severity::Warning, object, "/kind", message))
+    Some(PlaygroundProblem::of_document(InputName::Old, Severity::Error, old, is.pointer, message))
 }

@@ -1,15 +1,15 @@
 //! The write that admission sees: the new object, or what an apply of it makes of the old one.
 
 use crate::described::DescribedKind;
-use crate::inputs::{InputName, PlaygroundInputs, WriteWay};
+use crate::inputs::{InputName, ObjectInputs, WriteWay};
+use crate::kinds::PlaygroundKinds;
 use crate::place::{ApplySource, InputPlace, ObjectOrigin};
 use kube_unions_core::admission::ApplyMethod;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::field_path::FieldPath;
-use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::UnionPlace;
 use kube_unions_manifests::request::AppliedManifest;
-use kube_unions_manifests::{BuiltInDefaults, Document, ManifestFile, to_yaml};
+use kube_unions_manifests::{Document, ManifestFile, to_yaml};
 use serde_json::Value;
 use strategic_merge_patch::{ApplyEngines, ApplySides, KUBECTL, ServerSideError, json_merge};
 
@@ -44,18 +44,21 @@ impl Write {
         })
     }
 
-    /// Returns the write, `None` without a new object.
+    /// Returns the write of an object.
     ///
     /// # Errors
     /// The reason why an object cannot be completed, or the apply fails.
-    pub(crate) fn of(inputs: &PlaygroundInputs) -> Option<Result<Self, String>> {
-        let new = inputs.new.as_ref()?;
-        let kind = new.group_version_kind();
-        let described = (inputs.way != WriteWay::Replace).then(|| DescribedKind::of(&inputs.kinds, &kind)).flatten();
-        Some(match (&inputs.old, described) {
-            (Some(old), Some(described)) => Self::applied(inputs, &kind, &described, old, new),
-            (old, _) => Self::whole(inputs, old.as_ref(), new),
-        })
+    pub(crate) fn of(
+        kinds: &PlaygroundKinds,
+        way: WriteWay,
+        object: &ObjectInputs,
+        described: Option<&DescribedKind>,
+    ) -> Result<Self, String> {
+        let ObjectInputs { old, new, .. } = object;
+        match (old, described.filter(|_| way != WriteWay::Replace)) {
+            (Some(old), Some(described)) => Self::applied(kinds, way, described, old, new),
+            (old, _) => Self::whole(kinds, old.as_ref(), new),
+        }
     }
 
     /// Returns the place of a value of the object in the inputs, or of its nearest parent there.
@@ -66,27 +69,31 @@ impl Write {
         }
     }
 
-    fn whole(inputs: &PlaygroundInputs, old: Option<&Document>, new: &Document) -> Result<Self, String> {
-        let completed =
-            |document: &Document| inputs.kinds.completed_document(document).map_err(|error| error.to_string());
+    fn whole(kinds: &PlaygroundKinds, old: Option<&Document>, new: &Document) -> Result<Self, String> {
+        let completed = |document: &Document| kinds.all.completed_document(document).map_err(|error| error.to_string());
         let old = old.map(completed).transpose()?;
         Ok(Self { shown: new.clone(), new: completed(new)?, old, evidence: None, applied: None })
     }
 
     fn applied(
-        inputs: &PlaygroundInputs,
-        kind: &GroupVersionKind,
+        kinds: &PlaygroundKinds,
+        way: WriteWay,
         described: &DescribedKind,
         old: &Document,
         new: &Document,
     ) -> Result<Self, String> {
+        let kind = &new.group_version_kind();
+        let complete = |object: &Value| {
+            let completed = kinds.all.completed_document(&new.with_text(object.to_string()));
+            let completed = completed.map_err(|error| error.to_string())?;
+            serde_json::from_str::<Value>(&completed.text).map_err(|error| error.to_string())
+        };
         let read = |document: &Document| serde_json::from_str(&document.text).map_err(|error| error.to_string());
         let (old_value, new_value): (Value, Value) = (read(old)?, read(new)?);
-        let mut live = old_value.clone();
-        complete(described, kind, &mut live)?;
+        let mut live = complete(&old_value)?;
         let mut engines = ApplyEngines { strategic: None, server_side: None };
         let mut manager = None;
-        let mut after = match inputs.way {
+        let mut after = match way {
             WriteWay::Replace => new_value.clone(),
             WriteWay::Merge => {
                 let mut after = live.clone();
@@ -94,7 +101,7 @@ impl Write {
                 after
             }
             WriteWay::Csa => {
-                if matches!(described, DescribedKind::BuiltIn(_)) {
+                if matches!(described, DescribedKind::BuiltIn { .. }) {
                     engines.strategic = Some(described.patcher(kind)?);
                 }
                 let sides = ApplySides { old: &old_value, new: &new_value, live: &live };
@@ -113,12 +120,12 @@ impl Write {
                 apply().map_err(|error: ServerSideError| with_causes(&error))?
             }
         };
-        complete(described, kind, &mut after)?;
+        after = complete(&after)?;
         let written = after.to_string();
         if let Some(metadata) = after.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
-        let evidence = match inputs.way {
+        let evidence = match way {
             WriteWay::Ssa => manager.map(ApplyEvidence::Manager),
             WriteWay::Csa => Some(ApplyEvidence::Manifest(new_value.to_string())),
             WriteWay::Merge | WriteWay::Replace => None,
@@ -130,19 +137,5 @@ impl Write {
         let sources = [source(InputName::New, new, new_value), source(InputName::Old, old, old_value)];
         let (old, applied) = (old.with_text(live.to_string()), ObjectOrigin { after, sources });
         Ok(Self { new: shown.with_text(written), shown, old: Some(old), evidence, applied: Some(applied) })
-    }
-}
-
-/// Adds the defaults of the API server to an object, and removes nulls.
-fn complete(described: &DescribedKind, kind: &GroupVersionKind, object: &mut Value) -> Result<(), String> {
-    match described {
-        DescribedKind::Resource(schema) => schema.complete(object).map_err(|error| error.to_string()),
-        DescribedKind::BuiltIn(openapi) => {
-            if let Some(schema) = openapi.schema(kind).map_err(|error| with_causes(&error))? {
-                schema.complete(object).map_err(|error| error.to_string())?;
-            }
-            BuiltInDefaults::read()?.add(&kind.group_kind(), object);
-            Ok(())
-        }
     }
 }

@@ -11,11 +11,11 @@ use crate::presets::presets_in;
 use crate::support::cluster::{AnyCluster, Cluster};
 use crate::support::version::version;
 
-const FILE: &str = "crates/cli/src/input/builtin/kinds.json";
-const EMBEDDED: &str = include_str!("../../../crates/cli/src/input/builtin/kinds.json");
+const FILE: &str = "crates/offline/src/built_in/kinds.json";
+const EMBEDDED: &str = include_str!("../../../crates/offline/src/built_in/kinds.json");
 
 /// The folder of the declarations of unions that are never enforced on a cluster.
-const OFFLINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/input/builtin");
+const OFFLINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../offline/src/built_in");
 
 /// A part that has any fields: no union and no list that merges is in it, and the schema of schemas is long.
 const OPEN: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion";

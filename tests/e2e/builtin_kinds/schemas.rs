@@ -182,7 +182,7 @@ fn schemas_of_built_in_kinds_refuse_what_the_server_refuses_for_a_union_and_plai
     let (ours, plains) = (folder("ours"), folder("plain"));
     kube_unions(&["compile", "--to", "json-schema", "--built-in", "--output-dir", ours.to_str().unwrap()], "")
         .accepted();
-    let published = fs::read_to_string(root().join("crates/cli/src/input/builtin/kinds.json")).unwrap();
+    let published = fs::read_to_string(root().join("crates/offline/src/built_in/kinds.json")).unwrap();
     let published: Value = parse("kinds.json", &published);
     let is_valid = |schema: &Value, object: &Value| -> bool {
         let validator: Validator = jsonschema::validator_for(schema).unwrap();

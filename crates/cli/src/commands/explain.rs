@@ -1,6 +1,6 @@
 //! `explain`: shows the unions of a kind as a tree, from files or as the webhook would know them on a cluster.
 
-use crate::input::builtin::{AddedUnions, BuiltInKinds, PresetsArg, SourceFiles};
+use crate::input::builtin::{PresetsArg, SourceFiles};
 use crate::input::connection::ClusterArgs;
 use crate::input::kinds::{self, BuiltinUnionsArg, SourceArgs, or_cluster};
 use crate::input::learn::learn;
@@ -20,6 +20,7 @@ use kube_unions_core::near::nearest;
 use kube_unions_core::union::{SelectedMember, Union};
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::union_details;
+use kube_unions_offline::{AddedUnions, BuiltInKinds};
 use kube_unions_policies::TouchCondition;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,7 +121,7 @@ fn built_in(arguments: &ExplainArgs) -> anyhow::Result<Option<String>> {
         return Ok(None);
     };
     let (built_in, published) = (BuiltInKinds::read()?, BuiltinUnionsArg::Ignored);
-    let added = AddedUnions { published, presets: arguments.presets };
+    let added = AddedUnions { published: published.into(), presets: arguments.presets.are_used() };
     let catalog = kinds::assemble(built_in.enforced(Vec::new(), None, added), published).catalog;
     let shown = arguments.shown(catalog.entries(), "with unions among the built-in kinds").ok();
     if shown.is_some() {

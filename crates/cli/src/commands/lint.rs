@@ -15,7 +15,6 @@ use crate::input::values::FindingsFormat;
 use crate::report::Verdict;
 use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::diagnostic::{self, Diagnostic};
-use crate::report::help::HelpPage;
 use crate::report::output::{self, Paint};
 use crate::report::sarif::{FilePlace, SarifFinding};
 use crate::report::{findings, json_list};
@@ -23,6 +22,7 @@ use clap::Args;
 use kube_unions_core::declaration::FaultKind;
 use kube_unions_manifests::counts::count;
 use kube_unions_manifests::{StandaloneKinds, misspelt};
+use kube_unions_offline::HelpPage;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! `preview`: predicts which unions an apply of a new rendering leaves invalid, without a cluster.
 //!
 //! [`renderings`] pairs the objects, and [`report`] prints. In between, [`prediction`] makes the apply: [`apply_way`] has what the
-//! client does, [`kind_rules`] what the API server does to the kind, [`invalid_union`] the unions that are invalid afterwards,
+//! client does, [`kind_rules`] what the API server does to the kind and the unions that are invalid afterwards, [`server_words`] what it says about them,
 //! and [`immutable`] and [`transitions`] the changes that it refuses.
 //! [`remedies`] makes the apply again, each time with one change.
 
@@ -9,7 +9,6 @@ mod apply_way;
 mod declared_kinds;
 mod duplicates;
 mod immutable;
-mod invalid_union;
 mod kind_rules;
 mod left_behind;
 mod nulls;
@@ -23,7 +22,6 @@ mod transitions;
 mod trial;
 
 pub(super) use self::apply_way::ApplyWay;
-pub(super) use self::invalid_union::{InvalidUnion, UnionAddress, sets};
 pub(super) use self::kind_rules::{ApiServerAnswer, Kinds, PreviewedKind};
 use self::nulls::OLD_EMPTY;
 use self::prediction::PredictedFault;

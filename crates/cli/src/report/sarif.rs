@@ -4,10 +4,10 @@
 //! own.
 
 use super::conclusion::Conclusion;
-use super::help::HelpPage;
 use super::json_list::{JsonList, present};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
+use kube_unions_offline::HelpPage;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde_json::{Value, json};
 use std::fmt;

@@ -7,7 +7,7 @@ use super::AuditArgs;
 use super::auditor::{Auditor, warn_of_faults};
 use super::report::AuditReport;
 use crate::commands::explain;
-use crate::input::builtin::{self, AddedUnions, UnknownUnions, is_group};
+use crate::input::builtin::{self, UnknownUnions};
 use crate::input::kinds::{self, entry_of};
 use crate::input::manifest::{self, Document, ManifestRole};
 use crate::report::progress;
@@ -19,13 +19,15 @@ use kube_unions_command::signals::StopFlag;
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_manifests::counts::grouped;
 use kube_unions_manifests::misspelt::KnownKinds;
+use kube_unions_offline::{AddedUnions, is_group};
 use std::collections::BTreeSet;
 
 /// Audits every object of the files.
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let paths = [&*arguments.sources.from, &arguments.filename].concat();
     let mut files = manifest::index(&paths);
-    let added = AddedUnions { published: arguments.sources.builtin_unions, presets: arguments.presets };
+    let added =
+        AddedUnions { published: arguments.sources.builtin_unions.into(), presets: arguments.presets.are_used() };
     let (kinds, named) = (files.kinds(), files.object_kinds());
     let mut assembly = builtin::assemble(kinds, &named, added)?;
     let total = files.objects();

@@ -1,10 +1,10 @@
 //! The rules of an audit, and a finding: one object that breaks one rule in one field.
 
-use crate::report::help::HelpPage;
 use crate::report::sarif::{ExplainedRule, FilePlace, SarifFinding};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Violation, ViolationKind};
+use kube_unions_offline::HelpPage;
 use serde::Serialize;
 
 /// One finding about one object. It shows no value of the object but a discriminator's.

@@ -1,11 +1,11 @@
 //! Judges the objects of a rendering, and what the chart's defaults have in common with it.
 
-use crate::commands::preview::{ApiServerAnswer, InvalidUnion, Kinds, PreviewedKind};
+use crate::commands::preview::{ApiServerAnswer, Kinds, PreviewedKind};
 use crate::input::kinds::entry_of;
 use crate::input::manifest::{Document, Edit, applied, line_about};
-use crate::report::help::HelpPage;
 use kube_unions_core::field_path::pointer;
 use kube_unions_manifests::request::{edits_below, own_edits};
+use kube_unions_offline::{HelpPage, InvalidUnion};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

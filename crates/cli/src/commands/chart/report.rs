@@ -8,11 +8,11 @@ use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
 use crate::report::diagnostic::painted;
 use crate::report::findings;
-use crate::report::help::HelpPage;
 use crate::report::json_list::{JsonList, present};
 use crate::report::output::{self, Paint};
 use crate::report::sarif::{ExplainedRule, FilePlace, SarifFinding, SarifRule};
 use kube_unions_core::declaration::Severity;
+use kube_unions_offline::HelpPage;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 use super::defaults::default_values;
 use super::helm::HelmChart;
 use super::judge::RenderedFault;
-use crate::commands::preview::sets;
+use kube_unions_offline::sets;
 use serde_json::{Value, json};
 
 /// The most renderings for one member.

@@ -1,7 +1,6 @@
 //! Learns the unions to compile, from files or from a cluster.
 
 use super::arguments::CompileArgs;
-use crate::input::builtin::{self, AddedUnions, BuiltInKinds};
 use crate::input::kinds;
 use crate::input::learn::learn;
 use crate::input::manifest::{self, Document, ManifestFile};
@@ -12,6 +11,7 @@ use kube::Client;
 use kube_unions_api::LiveError;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::FaultOfVersions;
+use kube_unions_offline::{AddedUnions, BuiltInKinds, FILE};
 use kube_unions_policies::KubernetesVersion;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -62,7 +62,10 @@ impl CompileSource {
         let documents = manifests.documents().collect();
         let published = arguments.sources.builtin_unions;
         let documents = if arguments.is_about_built_in() {
-            BuiltInKinds::read()?.in_schemas(documents, AddedUnions { published, presets: arguments.presets })
+            BuiltInKinds::read()?.in_schemas(
+                documents,
+                AddedUnions { published: published.into(), presets: arguments.presets.are_used() },
+            )
         } else {
             documents
         };
@@ -76,7 +79,7 @@ impl CompileSource {
         let paint = Paint::of(&std::io::stderr());
         let mut diagnostics = diagnostic::diagnose(&assembly);
         // A user cannot mend a preset.
-        diagnostics.retain(|diagnostic| diagnostic.file != Path::new(builtin::FILE));
+        diagnostics.retain(|diagnostic| diagnostic.file != Path::new(FILE));
         Ok(Self {
             has_errors: diagnostics.iter().any(diagnostic::Diagnostic::is_error),
             faults: diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint)).collect(),

@@ -1,6 +1,6 @@
 //! `normalize -o review`: answers an `AdmissionReview` with the code of the webhook.
 
-use crate::input::builtin::{PresetsArg, SourceFiles, is_group};
+use crate::input::builtin::{PresetsArg, SourceFiles};
 use crate::input::kinds::SourceArgs;
 use crate::input::kinds::asked::list;
 use crate::input::manifest;
@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use kube_unions_core::admission::{self, Phase, ReviewOutcome};
 use kube_unions_core::names::GroupVersionKind;
+use kube_unions_offline::is_group;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -9,7 +9,6 @@ use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
 use crate::report::Verdict;
 use crate::report::conclusion::{Conclusion, kept_from};
-use crate::report::help::HelpPage;
 use crate::report::output::{self, Paint};
 use crate::report::sarif::{FilePlace, SarifFinding};
 use crate::report::{findings, json_list};
@@ -17,6 +16,7 @@ use anyhow::anyhow;
 use clap::Args;
 use kube_unions_core::field_path::Printable;
 use kube_unions_manifests::counts::{count, grouped};
+use kube_unions_offline::HelpPage;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -1,7 +1,6 @@
 //! Patches the objects of one kind. The webhook's code clears and judges their unions. Reads the objects and patches, also from
 //! `--patch` and `--patch-file`, and locates errors in their files.
 
-use crate::input::builtin::is_group;
 use crate::input::manifest::{self, Document, Problem};
 use crate::report::{Verdict, output};
 use anyhow::bail;
@@ -15,6 +14,7 @@ use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Schema;
 use kube_unions_manifests::BuiltInDefaults;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject, own_edits};
+use kube_unions_offline::is_group;
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! `--from`: finds the schema of the objects in CRDs, OpenAPI documents and JSON schemas.
 
 use super::kind_patcher::KindPatcher;
-use crate::input::builtin::{self, AddedUnions, BuiltInKinds, PresetsArg};
+use crate::input::builtin::PresetsArg;
 use crate::input::kinds::asked::{self, UnknownKind};
-use crate::input::kinds::{self, Assembly, BuiltinUnionsArg};
+use crate::input::kinds::{self, Assembly};
 use crate::input::manifest::{self, Document, Problem};
 use crate::report::output;
 use anyhow::bail;
@@ -13,6 +13,8 @@ use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Definition, DefinitionVersion, OpenApi, Severity};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Place;
+use kube_unions_manifests::BuiltinUnions;
+use kube_unions_offline::{AddedUnions, BuiltInKinds, is_group};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use strategic_merge_patch::{Patcher, PatcherError};
@@ -98,12 +100,11 @@ impl SchemaArgs {
         object: Option<&Document>,
     ) -> anyhow::Result<Vec<Document>> {
         let kind = object.filter(|it| it.api_version.is_some()).map(Document::group_version_kind);
-        let wants =
-            kind.as_ref().is_some_and(|kind| builtin::is_group(&kind.group)) && no_schema && self.kind.is_none();
+        let wants = kind.as_ref().is_some_and(|kind| is_group(&kind.group)) && no_schema && self.kind.is_none();
         if !wants && !self.from.is_empty() {
             return Ok(given);
         }
-        let added = AddedUnions { published: BuiltinUnionsArg::Ignored, presets: self.presets };
+        let added = AddedUnions { published: BuiltinUnions::Ignored, presets: self.presets.are_used() };
         Ok(BuiltInKinds::read()?.enforced(given, kind.map(|kind| BTreeSet::from([kind])).as_ref(), added))
     }
 

@@ -1,11 +1,11 @@
 //! The declarations that count: not those of a CRD that is not given, and for a CRD without any those that its validations make.
 
 use crate::commands::propose::EnforcedUnions;
-use crate::input::builtin::{is_group, target_of};
 use crate::input::kinds::{self, Assembly, BuiltinUnionsArg};
 use crate::input::manifest::Document;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_manifests::without_effect;
+use kube_unions_offline::{is_group, target_of};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@ use super::kind_rules::{ApiServerAnswer, PreviewedKind};
 use super::prediction::PredictedFault;
 use super::remedies::Remedy;
 use super::trial::PreviewTrial;
-use crate::report::help::HelpPage;
+use kube_unions_offline::HelpPage;
 use serde_json::Value;
 
 /// A part of a kind that no update changes.

@@ -2,11 +2,9 @@
 
 use super::apply_way::ApplyWay;
 use super::declared_kinds::DeclaredKinds;
-use super::invalid_union::InvalidUnion;
 use crate::commands::lint::rules::subjects::{fields_of, schema_step};
-use crate::input::builtin::{AddedUnions, BuiltInKinds, PresetsArg};
 use crate::input::crd;
-use crate::input::kinds::{Assembly, BuiltinUnionsArg};
+use crate::input::kinds::Assembly;
 use crate::input::manifest::Document;
 use anyhow::Context;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
@@ -17,8 +15,9 @@ use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::schema::{OpenApi, Schema};
 use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep, Violation};
 use kube_unions_evidence::{Combination, Decision, Evidence, EvidenceKind, TruthTable, UnionFields};
-use kube_unions_manifests::BuiltInDefaults;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
+use kube_unions_manifests::{BuiltInDefaults, BuiltinUnions};
+use kube_unions_offline::{AddedUnions, BuiltInKinds, InvalidUnion};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,9 +89,9 @@ impl Kinds {
     /// declarations without a CRD are left out.
     pub(super) fn read_for(given: Vec<Document>, way: ApplyWay, objects: &BTreeSet<GroupKind>) -> anyhow::Result<Self> {
         let built_in = BuiltInKinds::read()?;
-        let (published, presets) = (BuiltinUnionsArg::Ignored, PresetsArg::default());
+        let added = AddedUnions { published: BuiltinUnions::Ignored, presets: true };
         // A cluster's document may be a part of one, so that of built-in kinds comes first.
-        let mut documents = built_in.beside(&given, None, AddedUnions { published, presets });
+        let mut documents = built_in.beside(&given, None, added);
         documents.extend(given);
         let refusing = documents.iter().filter(|document| built_in.is_preset(document));
         let refusing = refusing.filter_map(|document| document.name.clone()).collect();

@@ -1,8 +1,8 @@
 //! The members of an invalid union that the new rendering does not set, and why they are there.
 
-use super::invalid_union::InvalidUnion;
 use super::trial::PreviewTrial;
 use kube_unions_core::field_path::pointer;
+use kube_unions_offline::InvalidUnion;
 use serde::Serialize;
 use serde_json::Value;
 use strategic_merge_patch::FieldManager;

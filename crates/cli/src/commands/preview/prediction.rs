@@ -1,16 +1,15 @@
 //! Predicts what becomes of one object: the unions that are invalid afterwards, and the nulls for which it is refused.
 
-use super::invalid_union::InvalidUnion;
 use super::kind_rules::ApiServerAnswer;
 use super::left_behind::LeftBehind;
 use super::nulls::OLD_EMPTY;
 use super::remedies::Remedy;
 use super::trial::{AttemptedApply, PreviewTrial, RefusedNulls, WithKubeUnions};
 use crate::input::manifest::{Document, applied};
-use crate::report::help::HelpPage;
 use kube_unions_core::admission::ReviewOutcome;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_manifests::request::edits_below;
+use kube_unions_offline::{HelpPage, InvalidUnion};
 
 /// The note about items with the same keys.
 const MERGED: &str =

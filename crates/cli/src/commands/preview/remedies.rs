@@ -1,11 +1,11 @@
 //! Tries what makes an apply succeed.
 
-use super::invalid_union::InvalidUnion;
 use super::left_behind::LeftBehind;
 use super::nulls::removed_nulls;
 use super::trial::{AttemptedApply, PreviewTrial, WithKubeUnions};
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::UnionStep;
+use kube_unions_offline::InvalidUnion;
 use serde_json::{Map, Value, json};
 
 /// Something that makes the apply succeed. Each was tried.

@@ -1,9 +1,9 @@
 //! An object of a rendering, as it is written and with the defaults of the API server.
 
-use super::invalid_union::{InvalidUnion, sets};
 use super::kind_rules::PreviewedKind;
 use crate::input::manifest::Document;
 use kube_unions_core::field_path::{FieldPath, Segment, pointer};
+use kube_unions_offline::{InvalidUnion, sets};
 use serde_json::Value;
 
 /// A manifest of an object.

@@ -2,7 +2,6 @@
 
 use super::apply_way::ApplyWay;
 use super::duplicates;
-use super::invalid_union::InvalidUnion;
 use super::kind_rules::{ApiServerAnswer, PreviewedKind};
 use super::nulls::{nulled, removed_nulls};
 use super::rendered_object::Rendering;
@@ -13,6 +12,7 @@ use kube_unions_core::admission::{ApplyMethod, Review};
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::{LetThrough, Violation};
 use kube_unions_manifests::request::AppliedManifest;
+use kube_unions_offline::InvalidUnion;
 use serde::Serialize;
 use serde_json::Value;
 use strategic_merge_patch::{ApplyEngines, ApplyError, ApplySides, ServerSideError, TypeFault};

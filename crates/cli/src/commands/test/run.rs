@@ -3,7 +3,7 @@
 
 use super::find::{self, FoundSuites};
 use super::suite::{self, CauseManifest, Suite, SuiteTest, TestedObject, TestedWrite, Want, single};
-use crate::input::builtin::{self, AddedUnions, PresetsArg, is_group};
+use crate::input::builtin::{self, PresetsArg};
 use crate::input::kinds::Assembly;
 use crate::input::manifest::{self, Document, Problem};
 use crate::input::values::Subresource;
@@ -15,6 +15,7 @@ use kube_unions_core::union::Part;
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_manifests::request::{ReviewedObject, edits_below};
+use kube_unions_offline::{AddedUnions, is_group};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -111,7 +112,7 @@ fn unions(suite: &Suite, presets: PresetsArg) -> (Assembly, Vec<Problem>) {
     }
     let read = manifest::files(&suite.from);
     let documents = read.documents().collect();
-    let added = AddedUnions { published: suite.builtin_unions, presets };
+    let added = AddedUnions { published: suite.builtin_unions.into(), presets: presets.are_used() };
     let (assembly, failure) = match builtin::assemble(documents, &named, added) {
         Ok(assembly) => (assembly, None),
         Err(error) => (Assembly::default(), Some(Problem::of_file(&suite.file, error.to_string()))),

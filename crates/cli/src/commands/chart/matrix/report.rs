@@ -5,12 +5,12 @@ use crate::commands::chart::report::{place, title};
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
 use crate::report::findings;
-use crate::report::help::HelpPage;
 use crate::report::json_list::{JsonList, present};
 use crate::report::output::{self, Paint};
 use crate::report::sarif::{SarifFinding, SarifRule};
 use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::counts::{count, grouped};
+use kube_unions_offline::HelpPage;
 use serde_json::{Value, json};
 
 /// The rule of findings.

@@ -1,9 +1,9 @@
 //! Finds the unions of an object, with what they have set.
 
-use crate::commands::preview::{UnionAddress, sets};
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::{FieldPath, Segment};
 use kube_unions_core::union::{Part, Union, UnionStep};
+use kube_unions_offline::{UnionAddress, sets};
 use serde_json::Value;
 
 /// A union of an object.

@@ -7,23 +7,23 @@ use serde_json::{Map, Value};
 
 /// A union that is invalid in an object.
 #[derive(Debug)]
-pub(in crate::commands) struct InvalidUnion<'c> {
-    pub(in crate::commands) union: &'c Union,
+pub struct InvalidUnion<'c> {
+    pub union: &'c Union,
     /// The steps to the union's object.
-    pub(in crate::commands) steps: Vec<UnionStep<'c>>,
-    pub(in crate::commands) address: UnionAddress,
-    pub(in crate::commands) violation: Violation,
+    pub steps: Vec<UnionStep<'c>>,
+    pub address: UnionAddress,
+    pub violation: Violation,
     /// The members that the object has.
-    pub(in crate::commands) present: Vec<&'c str>,
+    pub present: Vec<&'c str>,
     /// Those of them that are set: an empty one may count as not set.
-    pub(in crate::commands) members: Vec<&'c str>,
+    pub members: Vec<&'c str>,
     /// The value of the discriminator.
-    pub(in crate::commands) value: Option<String>,
+    pub value: Option<String>,
 }
 
 /// The way to a union's object. It leads to the same object of another state, where lists may have other items.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::commands) struct UnionAddress(Vec<AddressStep>);
+pub struct UnionAddress(Vec<AddressStep>);
 
 #[derive(Debug, Clone, PartialEq)]
 enum AddressStep {
@@ -37,7 +37,7 @@ enum AddressStep {
 
 impl<'c> InvalidUnion<'c> {
     /// Returns the union of a violation in an object of a kind: the path of the violation is that of the union's object, or of a field in it.
-    pub(in crate::commands) fn of(entry: &'c CatalogEntry, violation: &Violation, object: &Value) -> Option<Self> {
+    pub fn of(entry: &'c CatalogEntry, violation: &Violation, object: &Value) -> Option<Self> {
         let path = violation.path.segments();
         let union_of = |place: UnionPlace<'c>| {
             let own = path.get(place.steps.len()).map(Segment::to_token);
@@ -69,17 +69,17 @@ impl<'c> InvalidUnion<'c> {
     }
 
     /// Returns true if both are one union, of one object or of two states of it. An object can have several unions.
-    pub(in crate::commands) fn is_same(&self, other: &InvalidUnion<'_>) -> bool {
+    pub fn is_same(&self, other: &InvalidUnion<'_>) -> bool {
         std::ptr::eq(self.union, other.union) && self.address == other.address
     }
 
     /// Returns true if several members are set, and nothing tells which one counts.
-    pub(in crate::commands) fn is_too_many(&self) -> bool {
+    pub fn is_too_many(&self) -> bool {
         matches!(self.violation.kind, ViolationKind::TooMany { .. })
     }
 
     /// Returns true if the union has a member too many, or one that does not fit.
-    pub(in crate::commands) fn has_too_many(&self) -> bool {
+    pub fn has_too_many(&self) -> bool {
         match self.violation.kind {
             ViolationKind::TooMany { .. }
             | ViolationKind::NotSelected { .. }
@@ -95,7 +95,7 @@ impl<'c> InvalidUnion<'c> {
     }
 
     /// Returns true if the violation may be due to a member. A member that the discriminator does not select is blamed alone.
-    pub(in crate::commands) fn blames(&self, member: &str) -> bool {
+    pub fn blames(&self, member: &str) -> bool {
         let blamed = self.violation.path.segments().get(self.steps.len());
         !matches!(self.violation.kind, ViolationKind::NotSelected { .. })
             || blamed.is_none_or(|blamed| blamed.to_token() == member)
@@ -119,7 +119,7 @@ fn member_of(kind: &ViolationKind) -> Option<&str> {
 }
 
 /// Returns true if an object has a field.
-pub(in crate::commands) fn sets(object: Option<&Value>, name: &str) -> bool {
+pub fn sets(object: Option<&Value>, name: &str) -> bool {
     object.and_then(|object| object.get(name)).is_some_and(|value| !value.is_null())
 }
 
@@ -146,7 +146,7 @@ fn leads_to(steps: &[UnionStep<'_>], path: &[Segment]) -> bool {
 
 impl UnionAddress {
     /// Returns the way along a path in an object, with the keys that the steps name.
-    pub(in crate::commands) fn of(path: &[Segment], steps: &[UnionStep<'_>], object: &Value) -> Self {
+    pub fn of(path: &[Segment], steps: &[UnionStep<'_>], object: &Value) -> Self {
         let mut at = Some(object);
         let step = |(segment, step): (&Segment, &UnionStep<'_>)| {
             let next = match segment {
@@ -167,12 +167,12 @@ impl UnionAddress {
     }
 
     /// Returns the union's object.
-    pub(in crate::commands) fn find<'v>(&self, object: &'v Value) -> Option<&'v Value> {
+    pub fn find<'v>(&self, object: &'v Value) -> Option<&'v Value> {
         self.0.iter().try_fold(object, |value, step| Some(step.child(value)?.1))
     }
 
     /// Returns the path of the union's object in an object, as far as the object has it.
-    pub(in crate::commands) fn tokens(&self, object: &Value) -> Vec<String> {
+    pub fn tokens(&self, object: &Value) -> Vec<String> {
         let mut at = object;
         let next = |step: &AddressStep| {
             let (token, value) = step.child(at)?;
@@ -184,11 +184,7 @@ impl UnionAddress {
 
     /// Returns the union's object in a manifest, and makes what the manifest lacks of it. `completed` is the manifest with defaults.
     /// `None`: the manifest has another value there, or the item of a list without keys is missing.
-    pub(in crate::commands) fn make<'v>(
-        &self,
-        manifest: &'v mut Value,
-        completed: &Value,
-    ) -> Option<&'v mut Map<String, Value>> {
+    pub fn make<'v>(&self, manifest: &'v mut Value, completed: &Value) -> Option<&'v mut Map<String, Value>> {
         let (mut at, mut twin) = (manifest, Some(completed));
         for step in &self.0 {
             let position = twin.and_then(|twin| step.position(twin));

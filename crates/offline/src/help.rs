@@ -4,42 +4,49 @@ use std::fmt;
 
 /// A page of the book, perhaps with a heading: a path below `docs`, as a link there has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HelpPage(&'static str);
+pub struct HelpPage(&'static str);
 
 impl HelpPage {
     // What the API server says.
-    pub(crate) const ERRORS: Self = Self("errors/index.md");
-    pub(crate) const BACKEND: Self = Self("errors/backend.md");
-    pub(crate) const BUDGET: Self = Self("errors/budget.md");
-    pub(crate) const EXACTLY_ONE: Self = Self("errors/exactly-one.md");
-    pub(crate) const HANDLER: Self = Self("errors/handler.md");
-    pub(crate) const IMMUTABLE: Self = Self("errors/immutable.md");
-    pub(crate) const IMMUTABLE_SOURCE: Self =
+    pub const ERRORS: Self = Self("errors/index.md");
+    pub const BACKEND: Self = Self("errors/backend.md");
+    pub const BUDGET: Self = Self("errors/budget.md");
+    pub const EXACTLY_ONE: Self = Self("errors/exactly-one.md");
+    pub const HANDLER: Self = Self("errors/handler.md");
+    pub const IMMUTABLE: Self = Self("errors/immutable.md");
+    pub const IMMUTABLE_SOURCE: Self =
         Self("errors/immutable.md#specpersistentvolumesource-is-immutable-after-creation");
-    pub(crate) const METRIC: Self = Self("errors/metric.md");
-    pub(crate) const NULL: Self = Self("errors/null.md");
-    pub(crate) const ON_DELETE: Self = Self("errors/on-delete.md");
-    pub(crate) const ONE_OF: Self = Self("errors/one-of.md");
-    pub(crate) const PORT: Self = Self("errors/port.md");
-    pub(crate) const PROFILE: Self = Self("errors/profile.md");
-    pub(crate) const RECREATE: Self = Self("errors/recreate.md");
-    pub(crate) const VALUE_FROM: Self = Self("errors/value-from.md");
-    pub(crate) const VOLUME: Self = Self("errors/volume.md");
+    pub const METRIC: Self = Self("errors/metric.md");
+    pub const NULL: Self = Self("errors/null.md");
+    pub const ON_DELETE: Self = Self("errors/on-delete.md");
+    pub const ONE_OF: Self = Self("errors/one-of.md");
+    pub const PORT: Self = Self("errors/port.md");
+    pub const PROFILE: Self = Self("errors/profile.md");
+    pub const RECREATE: Self = Self("errors/recreate.md");
+    pub const VALUE_FROM: Self = Self("errors/value-from.md");
+    pub const VOLUME: Self = Self("errors/volume.md");
 
     // What kube-unions says.
-    pub(crate) const AGAINST: Self = Self("reference/findings.md#lint---against");
-    pub(crate) const CLEARED: Self = Self("reference/messages.md#warnings-of-allowed-writes");
-    pub(crate) const DENIALS: Self = Self("reference/messages.md#denials");
-    pub(crate) const GENERATE: Self = Self("reference/findings.md#generate");
-    pub(crate) const JUDGED: Self = Self("guide/preview.md#what-is-judged");
-    pub(crate) const LINT: Self = Self("reference/findings.md#lint");
-    pub(crate) const MATRIX: Self = Self("guide/kustomize-and-helm.md#values-that-contradict-a-chart");
+    pub const AGAINST: Self = Self("reference/findings.md#lint---against");
+    pub const CLEARED: Self = Self("reference/messages.md#warnings-of-allowed-writes");
+    pub const DENIALS: Self = Self("reference/messages.md#denials");
+    pub const GENERATE: Self = Self("reference/findings.md#generate");
+    pub const JUDGED: Self = Self("guide/preview.md#what-is-judged");
+    pub const LINT: Self = Self("reference/findings.md#lint");
+    pub const MATRIX: Self = Self("guide/kustomize-and-helm.md#values-that-contradict-a-chart");
+}
+
+impl HelpPage {
+    /// Returns the address below the root of the site.
+    pub fn page(self) -> String {
+        self.0.replacen(".md", ".html", 1)
+    }
 }
 
 impl fmt::Display for HelpPage {
     /// Writes the address of the page in the published book.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}/{}", env!("CARGO_PKG_HOMEPAGE"), self.0.replacen(".md", ".html", 1))
+        write!(out, "{}/{}", env!("CARGO_PKG_HOMEPAGE"), self.page())
     }
 }
 

@@ -1,0 +1,12 @@
+#![doc = include_str!("../README.md")]
+#![allow(missing_docs, reason = "the crate is not published")]
+
+mod built_in;
+mod help;
+mod invalid_union;
+mod sentences;
+
+pub use built_in::{AddedUnions, BuiltInKinds, FILE, is_group, target_of};
+pub use help::HelpPage;
+pub use invalid_union::{InvalidUnion, UnionAddress, sets};
+pub use sentences::ServerSentence;
