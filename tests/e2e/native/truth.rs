@@ -177,12 +177,26 @@ impl Judge<'_> {
         judged
     }
 
-    /// Compares the verdicts of `lint` with the answers. `invalid` are the positions of the objects that the union rejects.
+    /// Returns true if nothing but rules that fail and are about the union refuses the object.
+    fn is_by_failure(&self, judged: &Judged) -> bool {
+        let rules = self.ruled.spec["x-kubernetes-validations"].as_array().into_iter().flatten().enumerate();
+        let names = || self.ruled.union.members.iter().chain(&self.ruled.union.discriminator);
+        let is_about = |rule: &Value| {
+            let text = rule["rule"].as_str().unwrap_or_default();
+            names().any(|name| text.contains(&format!("self.{name}")) || text.contains(&format!("self.?{name}")))
+        };
+        let others = rules.filter(|(_, rule)| !is_about(rule)).map(|(number, _)| format!(": r{number}"));
+        let others: Vec<String> = others.collect();
+        judged.is_by_failure() && !others.iter().any(|other| judged.of_rules().any(|cause| cause.ends_with(other)))
+    }
+
+    /// Compares the verdicts of `lint` with the answers. `findings` are those of `audit`, by the position of the object: a union rejects the
+    /// object, or normalisation changes it.
     fn of_verdicts(
         &self,
         found: &Value,
         judged: &[(Value, Judged)],
-        invalid: &BTreeSet<usize>,
+        findings: &BTreeMap<usize, &str>,
         tally: &mut TruthTally,
     ) {
         let told: BTreeSet<&str> =
@@ -206,18 +220,19 @@ impl Judge<'_> {
         let mut proven: BTreeMap<&'static str, (&Value, &Judged)> = BTreeMap::new();
         for (position, judged) in judged.iter().enumerate() {
             let (spec, answer) = judged;
-            let is_invalid = invalid.contains(&position);
+            let (is_invalid, is_valid) =
+                (findings.get(&position) == Some(&"invalid"), !findings.contains_key(&position));
             if is_invalid && answer.accepted {
                 // A rule about contents alone is not about the union.
                 if !told.contains("noRules") {
                     proven.entry("too weak").or_insert((spec, answer));
                 }
             }
-            if !is_invalid && answer.is_by_failure() {
+            if is_valid && self.is_by_failure(answer) {
                 proven.entry("fails for a valid object").or_insert((spec, answer));
             }
             // The same object is accepted without the fields that are there and not set.
-            let without = (!is_invalid && answer.is_by_rules()).then(|| self.ruled.without_unset(spec)).flatten();
+            let without = (is_valid && answer.is_by_rules()).then(|| self.ruled.without_unset(spec)).flatten();
             if without.is_some_and(|without| self.judge(&without).accepted) {
                 proven.entry("rejects an empty or null field").or_insert((spec, answer));
             }
@@ -277,9 +292,12 @@ fn tables_and_verdicts_of_random_kinds_are_those_of_the_api_server() {
         let kind = format!("Truth{number}");
         let found = verdicts.as_array().unwrap().iter().find(|it| it["kind"] == kind);
         let of_kind = audited["findings"].as_array().unwrap().iter();
-        let of_kind = of_kind.filter(|it| it["kind"] == kind && it["finding"] == "invalid");
-        let invalid = of_kind.map(|it| it["name"].as_str().unwrap().trim_start_matches('o').parse().unwrap()).collect();
-        judge.of_verdicts(found.expect("each union has a verdict"), judged, &invalid, &mut tally);
+        let position = |it: &Value| it["name"].as_str().unwrap().trim_start_matches('o').parse().unwrap();
+        let mut of_kind: Vec<&Value> = of_kind.filter(|it| it["kind"] == kind).collect();
+        // Of several findings of an object, that it is invalid counts.
+        of_kind.sort_by_key(|it| it["finding"] == "invalid");
+        let findings = of_kind.into_iter().map(|it| (position(it), it["finding"].as_str().unwrap())).collect();
+        judge.of_verdicts(found.expect("each union has a verdict"), judged, &findings, &mut tally);
     }
     let TruthTally { kinds, objects, decided, undecided, untried, untold, failures, proven, of_tables, of_verdicts } =
         tally;

@@ -6,6 +6,7 @@
 pub(crate) mod comparison;
 pub(crate) mod reported_rule;
 pub(crate) mod subjects;
+mod union_verdict;
 
 use self::comparison::{ComparedUnion, RuleDisagreement, RuleVerdict};
 use self::reported_rule::ReportedRule;
