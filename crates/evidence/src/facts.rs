@@ -92,11 +92,9 @@ impl<'f, 's> Fact<'f, 's> {
         if !self.node().is_some_and(SchemaNode::has_properties) {
             return self.plain_field(name);
         }
-        match unescape(name).map_or(Self::Nowhere, |plain| self.plain_field(&plain)) {
-            // CEL has no null in an object with named fields: the field counts as missing.
-            Self::Value(Value::Null, _) => Self::Absent,
-            fact => fact,
-        }
+        let fact = unescape(name).map_or(Self::Nowhere, |plain| self.plain_field(&plain));
+        // CEL has no null in an object with named fields: the field counts as missing.
+        if matches!(fact, Self::Value(Value::Null, _)) { Self::Absent } else { fact }
     }
 
     pub(crate) fn plain_field(self, name: &str) -> Self {

@@ -81,9 +81,9 @@ impl TruthTable {
         // Without the stack, no rule is read.
         with_stack(|| {
             let env = CelEnv::new();
-            let samples = CelEnv::new();
+            let sample_env = CelEnv::new();
             let place = PlaceValidations::find(schema, place, union, &env)?;
-            let mut sampler = Sampler::new(&samples);
+            let mut sampler = Sampler::new(&sample_env);
             let mut keeps = |node, value: &Value| sampler.keeps(node, value);
             let union = &union.with_other_values(place.node(), &mut keeps);
             let (combinations, complete) = union.combinations();
@@ -92,7 +92,7 @@ impl TruthTable {
             table.complete = complete && table.complete && !env.is_exhausted();
             let rows = table.rows.iter_mut().filter(|row| row.may_fail && row.decision == Decision::Allowed);
             for row in rows.take(MOST_FAILURES_TRIED) {
-                let failing = Sampler::new(&samples).failing(&place, union, &row.combination);
+                let failing = Sampler::new(&sample_env).failing(&place, union, &row.combination);
                 row.failure = failing.map(|(object, rule)| RuleFailure { object, rule });
             }
             Some(table)

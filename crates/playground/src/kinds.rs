@@ -60,14 +60,14 @@ impl PlaygroundKinds {
             return Self { all: assembled(given), declared: None, refusing, offline };
         };
         let added = |presets| AddedUnions { published: BuiltinUnions::Ignored, presets };
-        let declared = assembled(built_in.enforced(given.clone(), None, added(false)));
+        let own = assembled(built_in.enforced(given.clone(), None, added(false)));
         let documents = built_in.enforced(given, Some(&named), added(true));
         let refusing = documents.iter().filter(|document| built_in.is_preset(document));
         Self {
             refusing: refusing.filter_map(|document| document.name.clone()).collect(),
             offline: built_in.offline().map(str::to_owned).collect(),
             all: assembled(documents),
-            declared: Some(declared),
+            declared: Some(own),
         }
     }
 

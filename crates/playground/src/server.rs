@@ -93,11 +93,11 @@ fn misfit(described: &DescribedKind, entry: &CatalogEntry, object: &Value) -> Op
     match engines.first_applied(&manifest, Value::Null, KUBECTL) {
         Err(ServerSideError::Apply(ApplyError::Type { path, fault, .. })) => {
             let path = path.to_string();
-            let message = match fault {
-                TypeFault::Duplicate(_) => return None,
-                TypeFault::UnknownField => format!("unknown field \"{path}\""),
-                other => other.to_string(),
-            };
+            if matches!(fault, TypeFault::Duplicate(_)) {
+                return None;
+            }
+            let is_unknown = matches!(fault, TypeFault::UnknownField);
+            let message = if is_unknown { format!("unknown field \"{path}\"") } else { fault.to_string() };
             Some(ShownCause { path, message, place: None, help: None })
         }
         Err(ServerSideError::Apply(_) | ServerSideError::Managers(_) | ServerSideError::NoEngine) | Ok(_) => None,

@@ -94,10 +94,12 @@ impl ComparedUnion<'_> {
             }
             Some(rule) => {
                 let (title, object) = (rule.title(), &it.object);
-                let message = match it.verdict {
-                    RuleVerdict::Fails => format!("{title} fails for {object} and is not false, so {UNREAD}; {GUARD}"),
-                    _ if it.fails => format!("{title} fails for {object}, which the union allows; {GUARD}"),
-                    _ => format!("{title} rejects {object}, which the union allows"),
+                let message = if it.verdict == RuleVerdict::Fails {
+                    format!("{title} fails for {object} and is not false, so {UNREAD}; {GUARD}")
+                } else if it.fails {
+                    format!("{title} fails for {object}, which the union allows; {GUARD}")
+                } else {
+                    format!("{title} rejects {object}, which the union allows")
                 };
                 (it.verdict, message, rule.line.zip(rule.column))
             }

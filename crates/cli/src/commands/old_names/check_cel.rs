@@ -120,14 +120,12 @@ impl<'s> ComparedUnion<'s> {
                 Some(rule) => {
                     let (head, title) = (head(rule.line, rule.column), rule.title());
                     let error = paint.error("too strong:");
-                    let _ = match it.verdict {
-                        RuleVerdict::Fails => {
-                            writeln!(text, "{head} fails: {title} is not false, so {UNREAD}; {GUARD}")
-                        }
-                        _ if it.fails => {
-                            writeln!(text, "{head} {error} {title} fails for what the union allows; {GUARD}")
-                        }
-                        _ => writeln!(text, "{head} {error} {title} rejects what the union allows"),
+                    let _ = if it.verdict == RuleVerdict::Fails {
+                        writeln!(text, "{head} fails: {title} is not false, so {UNREAD}; {GUARD}")
+                    } else if it.fails {
+                        writeln!(text, "{head} {error} {title} fails for what the union allows; {GUARD}")
+                    } else {
+                        writeln!(text, "{head} {error} {title} rejects what the union allows")
                     };
                 }
             }

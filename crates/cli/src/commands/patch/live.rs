@@ -224,7 +224,7 @@ impl LivePatch<'_> {
             if let Some(contradiction) = review.as_ref().and_then(contradiction) {
                 return Err(contradiction.into());
             }
-            warnings.extend(review.iter().flat_map(|review| review.warnings()).cloned());
+            warnings.extend(review.iter().flat_map(Review::warnings).cloned());
             // Written by the engine, equal values are equal texts.
             let stored = self.patcher.engine.apply(before.as_str(), "{}")?;
             let operations = difference(&stored, &after)?;

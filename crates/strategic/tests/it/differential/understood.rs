@@ -29,26 +29,30 @@ fn add_second_keys(random: &mut Random, schema: &mut Value) {
         let second = json!({"type": "string", "enum": ["x", "y", "z"], "default": "x"});
         schema["items"]["properties"]["second"] = second;
     }
-    let inner = match schema {
-        Value::Object(fields) => fields.values_mut().collect::<Vec<_>>(),
-        _ => Vec::new(),
-    };
-    inner.into_iter().for_each(|inner| add_second_keys(random, inner));
+    for inner in schema.as_object_mut().into_iter().flat_map(|fields| fields.values_mut()) {
+        add_second_keys(random, inner);
+    }
 }
 
 /// Puts items with one key next to each other, in one of two lists.
 fn gather(random: &mut Random, value: &mut Value) {
     match value {
-        Value::Object(fields) => fields.values_mut().for_each(|value| gather(random, value)),
+        Value::Object(fields) => {
+            for value in fields.values_mut() {
+                gather(random, value);
+            }
+        }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| gather(random, item));
+            for item in &mut *items {
+                gather(random, item);
+            }
             if items.iter().any(|item| item.get("name").is_some()) && random.dice.odds(500) {
                 let mut names: Vec<Value> = items.iter().map(|item| item["name"].clone()).collect();
                 distinct(&mut names, &[], &Value::Null);
                 items.sort_by_key(|item| names.iter().position(|name| *name == item["name"]));
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -56,15 +60,19 @@ fn gather(random: &mut Random, value: &mut Value) {
 fn sort_merged(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.iter_mut().for_each(|(name, value)| sort_merged(generate::field(schema, name), value));
+            for (name, value) in fields {
+                sort_merged(generate::field(schema, name), value);
+            }
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| sort_merged(&schema["items"], item));
+            for item in &mut *items {
+                sort_merged(&schema["items"], item);
+            }
             if merges(schema) {
                 items.sort_by_key(|item| text(item.get("name").unwrap_or(item)));
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
