@@ -53,16 +53,12 @@ impl Schema {
             let inner = at.then(step.clone());
             let keys = untyped.list_keys.get(&at).filter(|_| *step == PlaceStep::Items);
             match keys {
-                Some(keys) if node.describes(step) => {
-                    if node.takes_keys() && keys.iter().all(|key| node.items_may_have(key)) {
-                        node.declared_keys.clone_from(keys);
-                    }
-                }
-                Some(keys) => {
+                Some(keys) if !node.describes(step) => {
                     node.list_type = Some("map".into());
                     node.list_map_keys = keys.to_vec();
                 }
-                None => {}
+                Some(keys) if !untyped.schemaless && node.takes_keys() => node.declared_keys.clone_from(keys),
+                Some(_) | None => {}
             }
             node = node.child_or_untyped(step);
             if node.untyped {
@@ -92,13 +88,13 @@ impl Schema {
             let keys = untyped.list_keys.get(&at).filter(|_| *step == PlaceStep::Items);
             if let Some(keys) = keys {
                 let (described, known) = (node.describes(step), node.list_keys());
-                // A schema with keys decides, unless the declaration is about this schema alone.
-                let decides = described && untyped.schemaless && node.declared_keys.is_empty();
+                // With `schemaless`, the declaration may be about releases that describe the list and others.
+                let decides = described && untyped.schemaless;
                 if !known.is_empty() && known != &**keys && !decides {
                     return Err(UntypedError::OtherKeys(at, known.into()));
                 }
-                let lacks = |key: &&Box<str>| described && node.takes_keys() && !node.items_may_have(key);
-                if let Some(key) = keys.iter().find(lacks).filter(|_| !untyped.schemaless) {
+                let is_checked = !untyped.schemaless && node.takes_keys();
+                if let Some(key) = keys.iter().find(|key| is_checked && !node.items_may_have(key)) {
                     return Err(UntypedError::OtherType(at.then(step.clone()).property(key), "a field"));
                 }
                 missing = missing.saturating_add(if described { 0 } else { keys.len() });

@@ -83,8 +83,7 @@ pub(in crate::commands) fn run(
     let rejected = diagnostics.iter().any(diagnostic::Diagnostic::is_error);
     let nothing = || {
         format!(
-            "nothing merges by a key: the schemas in {} have no list with `x-kubernetes-list-type: map` or `set`, and no \
-             UnionDeclaration has `listKeys`",
+            "nothing merges by a key: the schemas in {} have no list with `x-kubernetes-list-type: map` or `set`",
             manifest::list(from)
         )
     };
