@@ -69,7 +69,7 @@ impl RuledKind {
         let count = 2 + dice.below(2);
         let members: Vec<RuledMember> =
             ["a", "b", "c"].into_iter().take(count).map(|name| RuledMember::new(name, dice)).collect();
-        let mut properties = Map::from_iter(members.iter().map(|it| (it.name.to_owned(), it.schema.clone())));
+        let mut properties: Map<_, _> = members.iter().map(|it| (it.name.to_owned(), it.schema.clone())).collect();
         properties.insert("other".to_owned(), json!({"type": "string"}));
         let mut spec = json!({"type": "object"});
         let choices = [("A", "a"), ("B", "b"), ("C", "c")].into_iter().take(count);
@@ -110,7 +110,7 @@ impl RuledKind {
         if !empty.is_empty() {
             declared["emptyIsUnset"] = json!(empty);
         }
-        let rules: Vec<Value> = (0..1 + dice.below(3))
+        let rules: Vec<Value> = (0..=dice.below(3))
             .map(|number| json!({"rule": rule(&members, has_type, dice), "message": format!("r{number}")}))
             .collect();
         spec["x-kubernetes-validations"] = rules.into();

@@ -275,14 +275,15 @@ fn tables_and_verdicts_of_random_kinds_are_those_of_the_api_server() {
     let (mut documents, mut answers) = (Vec::new(), Vec::new());
     for (number, judge) in judges.iter().enumerate() {
         native.wait_until_served(&judge.resource.path(""));
-        let judged = judge.of_table(&mut dice, &mut tally);
+        let table = judge.of_table(&mut dice, &mut tally);
         documents.extend([definition(number, &judge.ruled), declaration(number, &judge.ruled)]);
-        documents.extend(judged.iter().enumerate().map(|(at, (spec, _))| judge.object(&format!("o{at}"), spec)));
+        documents.extend(table.iter().enumerate().map(|(at, (spec, _))| judge.object(&format!("o{at}"), spec)));
         tally.kinds += 1;
-        tally.objects += judged.len();
-        answers.push(judged);
+        tally.objects += table.len();
+        answers.push(table);
     }
-    let text: String = documents.iter().map(|it| format!("---\n{it}\n")).collect();
+    let texts: Vec<String> = documents.iter().map(ToString::to_string).collect();
+    let text = texts.join("\n---\n");
     let json = |args: &[&str]| -> Value {
         let run = kube_unions(args, &text);
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))

@@ -66,7 +66,7 @@ impl EditedKind {
     /// Changes some places of an object.
     fn edit(&self, object: &mut Value, dice: &mut Dice) {
         let (values, lists): (Vec<_>, Vec<_>) = (self.values.iter().collect(), self.lists.iter().collect());
-        for _ in 0..1 + dice.below(3) {
+        for _ in 0..=dice.below(3) {
             if dice.chance(35) {
                 let (place, all) = *dice.pick(&values);
                 let value = dice.pick(all).clone();

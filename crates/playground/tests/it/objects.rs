@@ -156,7 +156,8 @@ fn two_megabytes_of_renderings_are_judged_object_by_object() {
     let rows: Vec<RenderingRow> = parse("renderings.yaml", RENDERINGS);
     let (mut new, mut number) = (String::new(), 0_usize);
     while new.len() + rows[0].new.len() + 32 < 2 << 20 {
-        new += &format!("{}---\n", rows[0].new.replace("name: web}", &format!("name: web-{number}}}")));
+        let named = rows[0].new.replace("name: web}", &format!("name: web-{number}}}"));
+        new.extend([&*named, "---\n"]);
         number += 1;
     }
     let answer = ask_question(&json!({"definitions": "", "old": "", "new": new}));

@@ -109,7 +109,7 @@ fn applies_the_patches_that_are_created_to_the_same_objects() {
             match created {
                 Ok(patch) => {
                     let original = case.current.clone();
-                    cases.push((case.clone(), Case { op: PatchOperation::Apply, original, patch, ..case }))
+                    cases.push((case.clone(), Case { op: PatchOperation::Apply, original, patch, ..case }));
                 }
                 Err(PatchError::Refused {
                     rule: BrokenRule::Duplicate | BrokenRule::Apart(_) | BrokenRule::RepeatedValue,
@@ -124,11 +124,11 @@ fn applies_the_patches_that_are_created_to_the_same_objects() {
             let is_wanted = case.op != PatchOperation::TwoWay || ours == EngineAnswer::Result(case.modified.clone());
             if case.op == PatchOperation::ThreeWay {
                 // Go's package moves what only the current list has if something is deleted, or is twice in a set.
-                [&mut ours, &mut theirs].into_iter().for_each(|answer| {
+                for answer in [&mut ours, &mut theirs] {
                     if let EngineAnswer::Result(object) = answer {
                         sort_merged(&schema, object);
                     }
-                });
+                }
             }
             let patch = applied.patch.to_string();
             if ours != theirs || !is_wanted {
