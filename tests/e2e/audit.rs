@@ -150,7 +150,8 @@ fn of_stored_objects_exactly_the_invalid_ones_are_found_and_those_that_normalisa
         json!({
             "group": stored.rollouts.group(), "version": "v1", "kind": "Rollout", "namespace": FEW, "name": name(0),
             "finding": "invalid", "rule": "member-not-selected", "field": "spec.strategy.rollingUpdate",
-            "message": "Forbidden: may only be specified when `type` is \"RollingUpdate\"", "mendedByNextWrite": false,
+            "message": "Forbidden: may only be specified when `type` is \"RollingUpdate\"",
+            "helpUri": "https://kube-unions.dev/reference/messages.html#denials", "mendedByNextWrite": false,
         })
     );
     let few = stored.audit(&["-n", FEW, &rollouts, &stored.backups.resource(), "-o", "json"]);

@@ -66,8 +66,8 @@ fn extra_arguments_are_the_flags_that_no_value_renders() {
         let flags = args.into_iter().flatten().filter(|arg| arg.starts_with("--"));
         rendered.extend(flags.map(|arg| arg.split('=').next().unwrap().to_owned()));
     }
-    // They replace the cluster, or the certificate.
-    let without_a_cluster = ["--from", "--tls-ca-file", "--tls-self-signed"].map(str::to_owned);
+    // One is of the command line alone. The others replace the cluster, or the certificate.
+    let without_a_cluster = ["--color", "--from", "--tls-ca-file", "--tls-self-signed"].map(str::to_owned);
     let reference = fs::read_to_string(fixtures::files::root().join("docs/reference/flags.md")).unwrap();
     let (_, section) = reference.split_once("\n## kube-unions serve\n").expect("the reference has the command");
     let section = section.split("\n## ").next().unwrap();

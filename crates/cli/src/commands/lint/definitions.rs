@@ -36,7 +36,7 @@ fn undeclared(assembly: &Assembly, definition: &ReadDefinition<'_>) -> Option<Di
     let tokens: Vec<&str> = path.iter().map(String::as_str).chain([keyword]).collect();
     let at = format!("/spec/versions/{index}/schema/openAPIV3Schema{}", kube_unions_core::field_path::pointer(tokens));
     let message = format!(
-        "`{keyword}` of required fields is a choice, and no union is declared; `kube-unions generate --from-crd {}` tells \
+        "`{keyword}` of required fields is a choice, and no union is declared; `kube-unions propose {}` tells \
          which unions the validations enforce",
         document.file.display()
     );
