@@ -16,7 +16,7 @@ pub enum Decision {
     Allowed,
     /// A validation rejects every object with this combination.
     Rejected {
-        /// The positions of these validations in [`TruthTable::evidence`].
+        /// The positions of these validations in [`TruthTable::evidence`](crate::TruthTable::evidence).
         by: Vec<usize>,
         /// Those of them that are not false, but fail for every such object, for example because they read a field that is not set.
         fails: Vec<usize>,
