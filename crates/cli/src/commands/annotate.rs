@@ -11,7 +11,7 @@ use crate::input::values::only;
 use crate::report::Verdict;
 use crate::report::conclusion::Conclusion;
 use crate::report::diagnostic::{self, Diagnostic};
-use crate::report::difference::{add_difference, would_change};
+use crate::report::difference;
 use crate::report::output::{self, Paint};
 use anyhow::bail;
 use clap::Args;
@@ -157,12 +157,12 @@ fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow
             messages.counts.moved += crd.extensions.len() + misplaced_places;
         }
         if check && !edits.is_empty() {
-            messages.changed.push(would_change(document));
+            messages.changed.push(difference::would_change(document));
         }
         Ok(edits)
     })?;
     messages.notices.extend_from_slice(&edited.notices);
-    add_difference(&mut messages.changed, file, &edited);
+    messages.changed.extend(difference::of_edit(file, &edited));
     messages.errors.append(&mut messages.changed);
     Ok(edited)
 }

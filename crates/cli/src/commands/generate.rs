@@ -16,7 +16,7 @@ use crate::input::crd::EditableCrd;
 use crate::input::manifest::{self, Document, Edit, Problem, Stream};
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
-use crate::report::difference::{add_difference, would_change};
+use crate::report::difference;
 use crate::report::{Verdict, output};
 use anyhow::bail;
 use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion, Severity};
@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     for file in &crds.files {
         let of_file = manifest::edit_crds(file, |document| run.edits(document))?;
         if check {
-            add_difference(&mut run.changed, file, &of_file);
+            run.changed.extend(difference::of_edit(file, &of_file));
         }
         edited.push(of_file);
     }
@@ -166,7 +166,7 @@ impl GenerateRun<'_> {
             self.report.add(&definition, &subject(Some(&version)), derivation);
         }
         if !edits.is_empty() {
-            self.changed.push(would_change(document));
+            self.changed.push(difference::would_change(document));
         }
         Ok(edits)
     }

@@ -12,7 +12,7 @@ use super::source::CompileSource;
 use crate::input::crd::{self, EditableCrd};
 use crate::input::kinds;
 use crate::input::manifest::{self, Document, Edit, EditedFile, ManifestFile, Stream};
-use crate::report::difference::{add_difference, would_change};
+use crate::report::difference;
 use crate::report::{Verdict, json_list, output};
 use anyhow::{Context, bail};
 use kube::Client;
@@ -115,12 +115,12 @@ impl RulesCompiler<'_> {
             }
             let (edits, _) = self.edits(&crd, &pointer_tokens(&document.pointer).unwrap_or_default());
             if !edits.is_empty() {
-                self.changed.push(would_change(document));
+                self.changed.push(difference::would_change(document));
             }
             Ok(edits)
         })?;
         if self.checks {
-            add_difference(&mut self.changed, file, &edited);
+            self.changed.extend(difference::of_edit(file, &edited));
         }
         Ok(edited)
     }

@@ -7,15 +7,16 @@ use crate::input::builtin::{self, PresetsArg};
 use crate::input::kinds::Assembly;
 use crate::input::manifest::{self, Document, Problem};
 use crate::input::values::Subresource;
-use crate::report::difference::{texts, values};
+use crate::report::difference;
 use kube_unions_core::admission::{Phase, Review, ReviewOutcome};
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::Part;
 use kube_unions_manifests::counts::{count, grouped};
+use kube_unions_manifests::is_built_in_group;
 use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_manifests::request::{ReviewedObject, edits_below};
-use kube_unions_offline::{AddedUnions, is_group};
+use kube_unions_offline::AddedUnions;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -105,7 +106,7 @@ fn unions(suite: &Suite, presets: PresetsArg) -> (Assembly, Vec<Problem>) {
     let objects = suite.tests.iter().filter_map(|test| test.write.as_ref().ok()).map(|write| write.new.read());
     let named: BTreeSet<GroupVersionKind> =
         objects.filter_map(|object| Some(object.ok()?.group_version_kind())).collect();
-    if suite.from.is_empty() && !named.iter().any(|kind| is_group(&kind.group)) {
+    if suite.from.is_empty() && !named.iter().any(|kind| is_built_in_group(&kind.group)) {
         let message = "nothing beside the tests declares unions: add the CRD or UnionDeclaration, or write a suite file \
                        whose `from` names it";
         return (Assembly::default(), vec![Problem::of_file(&suite.file, message.to_owned())]);
@@ -227,7 +228,7 @@ impl ReviewedWrite<'_> {
         if self.review.outcome() == ReviewOutcome::Denied {
             let message = format!("the object is rejected, not {state}");
             let causes: Vec<String> = self.causes().iter().map(line).collect();
-            return Ok(Some(Failure { message, difference: texts(&[], &causes) }));
+            return Ok(Some(Failure { message, difference: difference::of_lines(&[], &causes) }));
         }
         let parse = |document: &Document| {
             serde_json::from_str::<Value>(&document.text).map_err(|error| problem_of(document, &error))
@@ -245,12 +246,12 @@ impl ReviewedWrite<'_> {
             } else {
                 format!("the object is changed, not {state}")
             };
-            let difference = values(want, stored).map_err(|error| problem_of(self.new, &*error))?;
+            let difference = difference::of_values(want, stored).map_err(|error| problem_of(self.new, &*error))?;
             return Ok(Some(Failure { message, difference }));
         }
         let Some(warnings) = warnings.filter(|warnings| *warnings != self.review.warnings()) else { return Ok(None) };
         let message = "the warnings are not the expected ones".to_owned();
-        let difference = texts(warnings, self.review.warnings());
+        let difference = difference::of_lines(warnings, self.review.warnings());
         Ok(Some(Failure { message, difference }))
     }
 
@@ -282,7 +283,7 @@ impl ReviewedWrite<'_> {
         let expected =
             actual.iter().enumerate().filter(|(index, _)| found.contains(index)).map(|(_, line)| line.clone());
         let expected: Vec<String> = expected.chain(missing.into_iter().map(line)).collect();
-        Some(Failure { message: message.to_owned(), difference: texts(&expected, &actual) })
+        Some(Failure { message: message.to_owned(), difference: difference::of_lines(&expected, &actual) })
     }
 
     fn causes(&self) -> Vec<CauseManifest> {
