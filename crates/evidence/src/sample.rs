@@ -34,6 +34,11 @@ enum SampledContent {
     NotEmpty,
 }
 
+impl SampledContent {
+    /// All contents, in the order in which they are tried.
+    const ALL: [Self; 3] = [Self::Smallest, Self::Empty, Self::NotEmpty];
+}
+
 /// A validation of a value that a sample has to pass.
 type SampleCheck<'s> = fn(&mut Sampler<'s>, SchemaNode<'s>, &Value, usize) -> bool;
 
@@ -52,14 +57,13 @@ impl<'s> Sampler<'s> {
     /// Returns the smallest object found with a combination, if possible one that is accepted.
     pub(crate) fn sample(&mut self, node: SchemaNode<'s>, union: &UnionFields, combination: &Combination) -> Sample {
         // A rule may accept members that are empty, or only others.
-        for content in [SampledContent::Smallest, SampledContent::Empty, SampledContent::NotEmpty] {
-            if let Some(object) = self.object_with(node, union, combination, content, Self::accepts) {
+        for content in SampledContent::ALL {
+            if let Ok(object) = self.object_with(node, union, combination, content, Self::accepts) {
                 return Sample { object, accepted: true };
             }
         }
         let object = self.object_with(node, union, combination, SampledContent::Smallest, Self::fits);
-        let base = |this: &mut Self| this.base(node, union, combination, SampledContent::Smallest);
-        Sample { object: object.unwrap_or_else(|| Value::Object(base(self))), accepted: false }
+        Sample { object: object.unwrap_or_else(|incomplete| incomplete), accepted: false }
     }
 
     /// Returns an object with a combination for which a rule fails, and the position of the rule among the validations of the place.
@@ -70,8 +74,8 @@ impl<'s> Sampler<'s> {
         combination: &Combination,
     ) -> Option<(Value, usize)> {
         let node = place.node();
-        for content in [SampledContent::Smallest, SampledContent::Empty, SampledContent::NotEmpty] {
-            let Some(object) = self.object_with(node, union, combination, content, Self::fits) else { continue };
+        for content in SampledContent::ALL {
+            let Ok(object) = self.object_with(node, union, combination, content, Self::fits) else { continue };
             let stored = with_defaults(node, &object, 0);
             let field = |name: &str| stored.get(name).cloned().map_or(KnownField::Absent, KnownField::Value);
             let fields = node.properties().map(|(name, _)| (Cow::Borrowed(name), field(name))).collect();
@@ -121,6 +125,7 @@ impl<'s> Sampler<'s> {
         base
     }
 
+    /// Returns an object with a combination. Fails with one that is not accepted.
     fn object_with(
         &mut self,
         node: SchemaNode<'s>,
@@ -128,11 +133,11 @@ impl<'s> Sampler<'s> {
         combination: &Combination,
         content: SampledContent,
         is_accepted: SampleCheck<'s>,
-    ) -> Option<Value> {
+    ) -> Result<Value, Value> {
         let base = self.base(node, union, combination, content);
         let is_free = |name: &str| !union.fields().any(|field| field == name);
         let others: Vec<&str> = node.properties().map(|(name, _)| name).filter(|name| is_free(name)).collect();
-        self.complete(node, base, &others, 0, is_accepted).ok()
+        self.complete(node, base, &others, 0, is_accepted)
     }
 
     /// Returns the empty value of the same type, if the schema accepts it.
