@@ -42,8 +42,9 @@ impl Document {
         let Some(maker) = self.maker() else {
             return Ok(if self.is_definition() { vec![self.clone()] } else { Vec::new() });
         };
-        let source: Value = serde_json::from_str(&self.text)
+        let mut source: Value = serde_json::from_str(&self.text)
             .map_err(|error| Problem::of_document(self, "", format!("{} cannot be read: {error}", self.title())))?;
+        let dropped = if maker == CrdMaker::Crossplane { drop_validations(&mut source) } else { Vec::new() };
         let made = match maker {
             CrdMaker::Crossplane => crossplane(&source),
             CrdMaker::Kro => kro(&source).map(|crd| vec![crd]),
@@ -52,7 +53,6 @@ impl Document {
             Problem::of_document(self, &pointer, format!("{}: {message}", self.title()))
         })?;
         let annotation = source.pointer("/metadata/annotations").and_then(|all| all.get(ANNOTATION));
-        let dropped = if maker == CrdMaker::Crossplane { dropped_validations(&source) } else { Vec::new() };
         let crd = |(position, crd): (usize, Value)| {
             let misplaced = annotation.and_then(Value::as_str).map(str::to_owned);
             let (of_claim, dropped) = (position > 0, dropped.clone());
@@ -112,17 +112,21 @@ fn crossplane(source: &Value) -> Result<Vec<Value>, SourceFault> {
     Ok(crds)
 }
 
-/// Returns the JSON Pointers of the validations that Crossplane drops.
-fn dropped_validations(source: &Value) -> Vec<String> {
-    let versions = get(source, "/spec/versions").as_array();
-    let schemas =
-        (0..versions.map_or(0, Vec::len)).map(|index| format!("/spec/versions/{index}/schema/openAPIV3Schema"));
-    let at_root = DROPPED.iter().chain(&DROPPED_AT_ROOT).map(|keyword| format!("/{keyword}"));
-    let below = ["spec", "status"].into_iter();
-    let below = below.flat_map(|name| DROPPED.iter().map(move |keyword| format!("/properties/{name}/{keyword}")));
-    let places: Vec<String> = at_root.chain(below).collect();
-    let all = schemas.flat_map(|schema| places.iter().map(move |place| format!("{schema}{place}")));
-    all.filter(|pointer| source.pointer(pointer).is_some()).collect()
+/// Removes the validations that Crossplane drops, and returns their JSON Pointers.
+fn drop_validations(source: &mut Value) -> Vec<String> {
+    let versions = get(source, "/spec/versions").as_array().map_or(0, Vec::len);
+    let at_root: Vec<&str> = DROPPED.iter().chain(&DROPPED_AT_ROOT).copied().collect();
+    let nodes = [("", &*at_root), ("/properties/spec", &DROPPED), ("/properties/status", &DROPPED)];
+    let mut dropped = Vec::new();
+    for index in 0..versions {
+        for (node, keywords) in nodes {
+            let place = format!("/spec/versions/{index}/schema/openAPIV3Schema{node}");
+            let Some(schema) = source.pointer_mut(&place).and_then(Value::as_object_mut) else { continue };
+            let present = keywords.iter().filter(|keyword| schema.shift_remove(**keyword).is_some());
+            dropped.extend(present.map(|keyword| format!("{place}/{keyword}")));
+        }
+    }
+    dropped
 }
 
 /// Returns the schema that Crossplane makes: of the properties at its root, only `spec` and `status` count.
@@ -134,7 +138,6 @@ fn crossplane_schema(mut schema: Value, pointer: &str) -> Result<Value, SourceFa
         ));
     };
     root.insert("type".to_owned(), "object".into());
-    root.retain(|keyword, _| !DROPPED.contains(&keyword.as_str()) && !DROPPED_AT_ROOT.contains(&keyword.as_str()));
     let properties = root.entry("properties").or_insert_with(|| json!({}));
     let Some(properties) = properties.as_object_mut() else { return Ok(schema) };
     for (name, property) in &*properties {
@@ -150,7 +153,6 @@ fn crossplane_schema(mut schema: Value, pointer: &str) -> Result<Value, SourceFa
         let property = properties.entry(name).or_insert_with(|| json!({}));
         if let Some(property) = property.as_object_mut() {
             property.insert("type".to_owned(), "object".into());
-            property.retain(|keyword, _| !DROPPED.contains(&keyword.as_str()));
         }
     }
     Ok(schema)
