@@ -1,5 +1,8 @@
 //! Reads what descriptions say of fields: which exclude each other, which go together, and which values of a discriminator select one.
 
+mod forms;
+
+use self::forms::{FORMS, PARTS, SentenceForm};
 use crate::answer::{Evidence, EvidenceKind};
 use crate::candidates::VisitedObject;
 use crate::node::SchemaNode;
@@ -13,65 +16,6 @@ const FILLERS: &str = "a an and any as both either field fields following of opt
 
 /// Words before the first name of a list.
 const VERBS: &str = "be can may must provided set should specified used";
-
-/// The forms of sentences. A list of fields is behind the words, or where the words have a group. The words in capitals are
-/// [`PARTS`].
-const FORMS: [(SentenceForm, &str); 26] = [
-    (SentenceForm::Others, r"mutually[ -]exclusive (?:\w+ )?(?:with|to|of)\b"),
-    (SentenceForm::Others, r"\bexclusive (?:with|of)\b"),
-    (SentenceForm::Others, r"(?:incompatible|not compatible|\bconflicts) with\b"),
-    (SentenceForm::Others, r"\balternative (?:to|for)\b"),
-    (SentenceForm::Others, r"(?:can|may) be SET (?:instead|in place) of\b"),
-    (SentenceForm::Others, r"\bone[ -]of (?:the )?fields? with\b"),
-    (
-        SentenceForm::Others,
-        r"NOT be (?:SET|combined)(?: together| along| alongside| in combination| in conjunction| simultaneously)? with\b",
-    ),
-    (SentenceForm::Others, r"NOT be SET (?:at the same time (?:as|with)|alongside|in addition to)\b"),
-    (SentenceForm::Others, r"(?:NOT be SET|MUST be UNSET) (?:if|when) (.*?) (?:is|are) (?:also )?(?:SET|not empty)"),
-    (SentenceForm::Others, r"\b(?:if|when) (?:this (?:field )?is )?SET,? (.*?) (?:NOT be SET|MUST be UNSET)$"),
-    (
-        SentenceForm::Others,
-        r"\b(?:if|when) (.*?) (?:is|are) (?:also )?(?:SET|not empty),? (?:this(?: \w+)?|it) (?:NOT be SET|MUST be UNSET)",
-    ),
-    (SentenceForm::Others, r"\beither this(?: field)? or (.*?) (?:can|may) be SET"),
-    (SentenceForm::Group, r"(?:at most|no more than|exactly|only|just) one (?:of|from|between)\b"),
-    (
-        SentenceForm::Group,
-        r"(?:NOT|not (?:allowed|permitted|possible|valid) to|do not|don't|error to) (?:define|have|provide|set|specify|use) both\b",
-    ),
-    (SentenceForm::Group, r"^(?:choose|provide|set|specify|use) either\b"),
-    (SentenceForm::Group, r"^one of (.*?) (?:MUST|can|may) be SET"),
-    (SentenceForm::Group, r"\beither (.*?) (?:can|may) be SET"),
-    (
-        SentenceForm::Whole,
-        r"(?:at most|no more than|exactly|only) one(?: of (?:its|the|them|these|those)(?: \w+)?| \w+)? (?:MUST|can|may) be SET",
-    ),
-    (SentenceForm::GroupBefore, r"\b(?:are|is) mutually[ -]exclusive(?: \w+)?\s*$"),
-    (SentenceForm::GroupBefore, r"NOT (?:both )?be SET (?:together|at the same time|simultaneously)"),
-    (SentenceForm::GroupBefore, r"NOT (?:both be|be both) SET"),
-    (SentenceForm::GroupBefore, r"NOT co-?exist"),
-    (
-        SentenceForm::GroupBefore,
-        r"(?: (?:MUST|can|may) be SET)?,? (?:but )?not both(?:$|,| simultaneously| at the same time)",
-    ),
-    (SentenceForm::Together, r"(?:must|should|have to) (?:(?:all |both )?be SET together|also be SET)"),
-    (
-        SentenceForm::Only,
-        r"(?:\bonly\b(?: [\w/-]+){0,5}? (?:if|when)(?: and only (?:if|when))?|\bif and only if|\brequires) (?:the )?IS",
-    ),
-    (SentenceForm::Except, r"NOT be SET (?:if|when) (?:the )?IS"),
-];
-
-/// The parts of the patterns of [`FORMS`]: a prohibition, a duty, participles, and a discriminator, with what is between it and a
-/// list of its values.
-const PARTS: [(&str, &str); 5] = [
-    ("NOT", "(?:can ?not|can't|may not|must not|should not)"),
-    ("MUST", "(?:must|should|has to|have to|needs? to)"),
-    ("UNSET", "(?:empty|left empty|unset|left unset|omitted|blank|nil)"),
-    ("SET", "(?:set|used|specified|provided|defined|configured|supplied|given|present|enabled)"),
-    ("IS", r#"[`'"]?(?:\w*\.)*(\w+)[`'"]?(?: field)? ?(?:=+|(?:is|to be)(?: set to| equal to)?\b|equals\b)"#),
-];
 
 /// Words that say that a field is ignored otherwise, so that it may be set with every value.
 const IGNORED: &str = r"(?i)\bonly (?:be )?(?:considered|enforced|honou?red|relevant|respected|taken into account)";
@@ -97,24 +41,6 @@ const SOURCES: [&str; 12] = [
 
 /// Words of a sentence about a field and its source.
 const ALTERNATIVES: &str = r"(?i)\b(?:or|either|instead|alternatively|precedence|ignored)\b";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SentenceForm {
-    /// The field with the description excludes those of the list.
-    Others,
-    /// The fields behind the words exclude each other.
-    Group,
-    /// The fields of the object with the description exclude each other.
-    Whole,
-    /// The fields before the words exclude each other.
-    GroupBefore,
-    /// The field with the description and those before the words are set together.
-    Together,
-    /// The values behind the words select the field with the description.
-    Only,
-    /// All values but those behind the words select it.
-    Except,
-}
 
 /// A statement of a sentence about fields, by their positions in the schema.
 #[derive(Debug)]
