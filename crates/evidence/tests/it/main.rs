@@ -11,6 +11,7 @@ mod limits;
 mod meaning;
 mod proposals;
 mod samples;
+mod suggestions;
 mod tables;
 mod transitions;
 
