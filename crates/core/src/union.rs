@@ -38,6 +38,7 @@ pub(crate) use judge::{Judgement, Objects, Rules, judge};
 pub(crate) use manifest::{MOST_OTHERS, Manifests};
 pub use places::{ItemKey, UnionPlace, UnionStep, have_same_unions};
 pub use plan::{Part, Plan};
+pub use projection::is_empty_value;
 pub(crate) use projection::{Projected, Projection, Projector};
 pub use violation::{Capped, MOST_VIOLATIONS, Violation, ViolationKind};
 

@@ -8,7 +8,7 @@ use crate::candidates::{self, CandidateFields};
 use crate::env::CelEnv;
 use crate::node::SchemaNode;
 use crate::proposal::Proposals;
-use crate::value;
+use kube_unions_core::union::is_empty_value;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -62,7 +62,7 @@ impl Proposals {
 impl ProposedUnion {
     /// Returns the first member that cannot be cleared. One with an empty default can be, if its empty value counts as not set.
     pub(crate) fn fixed_member(&self, node: SchemaNode<'_>) -> Option<&str> {
-        let is_empty = |member: &str| node.property(member).and_then(SchemaNode::default).is_none_or(value::is_empty);
+        let is_empty = |member: &str| node.property(member).and_then(SchemaNode::default).is_none_or(is_empty_value);
         let may_stay =
             |member: &str| self.empty_is_unset.contains(member) && !node.requires(member) && is_empty(member);
         self.members.iter().map(String::as_str).find(|member| node.always_has(member) && !may_stay(member))

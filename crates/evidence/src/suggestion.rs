@@ -8,7 +8,7 @@ use crate::exclusions::ExclusionGraph;
 use crate::node::SchemaNode;
 use crate::proposal::Proposals;
 use crate::sentences::{SentenceReader, Statement};
-use crate::value;
+use kube_unions_core::union::is_empty_value;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -151,10 +151,10 @@ impl VisitedObject<'_> {
     /// Returns true if a field can be cleared.
     fn is_free(&self, name: &str) -> bool {
         let default = self.node.property(name).and_then(SchemaNode::default);
-        !self.node.requires(name) && default.is_none_or(value::is_empty)
+        !self.node.requires(name) && default.is_none_or(is_empty_value)
     }
 
-    /// Returns a union that nothing enforces. What is the same as a missing field there counts as not set: the empty default, and false.
+    /// Returns a union that nothing enforces. An empty default and false are the same as a missing field, so they count as not set.
     pub(crate) fn suggested(
         &self,
         discriminator: Option<&str>,

@@ -91,18 +91,6 @@ pub(crate) fn pattern(text: &str) -> Option<Regex> {
     Regex::new(text).ok()
 }
 
-/// Returns true for `false`, a number that is zero, `""`, `{}` and `[]`.
-pub(crate) fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(value) => !value,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-    }
-}
-
 /// Returns a value of a format that the API server checks.
 pub(crate) fn of_format(format: &str) -> Option<&'static str> {
     Some(match format {

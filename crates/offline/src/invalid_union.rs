@@ -2,7 +2,7 @@
 
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::Segment;
-use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep, Violation, ViolationKind};
+use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep, Violation, ViolationKind, is_empty_value};
 use serde_json::{Map, Value};
 
 /// A union that is invalid in an object.
@@ -55,7 +55,7 @@ impl<'c> InvalidUnion<'c> {
         let value = union.discriminator().and_then(|name| found?.get(name));
         let present: Vec<&str> = union.members().filter(|name| sets(found, name)).collect();
         let is_unset = |name: &str| {
-            union.empty_is_unset().any(|it| it == name) && found.and_then(|it| it.get(name)).is_some_and(is_empty)
+            union.empty_is_unset().any(|it| it == name) && found.and_then(|it| it.get(name)).is_some_and(is_empty_value)
         };
         Some(Self {
             members: present.iter().copied().filter(|name| !is_unset(name)).collect(),
@@ -121,18 +121,6 @@ fn member_of(kind: &ViolationKind) -> Option<&str> {
 /// Returns true if an object has a field.
 pub fn sets(object: Option<&Value>, name: &str) -> bool {
     object.and_then(|object| object.get(name)).is_some_and(|value| !value.is_null())
-}
-
-/// Returns true for a value that counts as not set where `emptyIsUnset` names the member.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Bool(true) => false,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-    }
 }
 
 fn leads_to(steps: &[UnionStep<'_>], path: &[Segment]) -> bool {

@@ -13,6 +13,7 @@ mod read;
 mod repeats;
 
 pub(crate) use drafts::Projector;
+pub use emptiness::is_empty_value;
 
 use super::arena::{Arena, NodeRef};
 use crate::json::{TextReader, Unreadable};
