@@ -1,5 +1,6 @@
 //! The sources of unions in documents, and the catalog that follows from them.
 
+use crate::built_in_groups::is_built_in_group;
 use crate::builtin_defaults::BuiltInDefaults;
 use crate::counts::count;
 use crate::document::Document;
@@ -366,8 +367,7 @@ fn description_of(Target { group, versions, .. }: &Target) -> String {
     let version = versions.first().map_or("v1", String::as_str);
     let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
     let crd = "the CustomResourceDefinition";
-    // A CRD may have a group like that of a built-in type.
-    if group.contains('.') && !group.ends_with(".k8s.io") {
+    if !is_built_in_group(group) {
         return crd.to_owned();
     }
     format!("{crd}, or for a built-in type an OpenAPI document: `kubectl get --raw /openapi/v3/{path}`")

@@ -2,6 +2,7 @@
 
 mod alone;
 mod assembly;
+mod built_in_groups;
 mod builtin_defaults;
 pub mod counts;
 pub mod crd;
@@ -28,6 +29,7 @@ mod yaml;
 
 pub use alone::StandaloneKinds;
 pub use assembly::{Assembly, BuiltinUnions, assemble, schemas, without_effect};
+pub use built_in_groups::is_built_in_group;
 pub use builtin_defaults::BuiltInDefaults;
 pub use crd_maker::{CrdMaker, MadeCrd};
 pub use document::{Document, IdentityField};

@@ -1,7 +1,7 @@
 //! The built-in kinds that programs know when no input describes them.
 //!
 //! `built_in/kinds.json` is an OpenAPI document with the kinds of the presets, cut down to what unions, patches and names need. It
-//! says of which version of Kubernetes it is. What an input describes or declares takes precedence.
+//! says of which version of Kubernetes it is. A description or declaration of an input takes precedence.
 
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_manifests::{BuiltinUnions, Document, ManifestFile, Problem};
@@ -30,12 +30,6 @@ const PRESETS: [&str; 11] = [
 /// Declarations of unions that kube-unions never enforces on a cluster. The API server refuses what violates them.
 const OFFLINE: &str = include_str!("built_in/offline.yaml");
 
-/// The groups of built-in kinds whose names have a dot.
-const GROUPS: &str = "admissionregistration.k8s.io apiextensions.k8s.io apiregistration.k8s.io authentication.k8s.io \
-                      authorization.k8s.io certificates.k8s.io coordination.k8s.io discovery.k8s.io events.k8s.io \
-                      flowcontrol.apiserver.k8s.io internal.apiserver.k8s.io networking.k8s.io node.k8s.io \
-                      rbac.authorization.k8s.io resource.k8s.io scheduling.k8s.io storage.k8s.io";
-
 /// The file of what is embedded, as messages name it.
 pub const FILE: &str = "built in";
 
@@ -52,7 +46,7 @@ const ACTIONS: &str = "validationActions";
 /// The unions of built-in kinds that a program adds to those of its input.
 #[derive(Debug, Clone, Copy)]
 pub struct AddedUnions {
-    /// What becomes of the unions that OpenAPI documents of the input publish.
+    /// The treatment of the unions that OpenAPI documents of the input publish.
     pub published: BuiltinUnions,
     /// True if presets declare the unions that nothing else declares.
     pub presets: bool,
@@ -74,16 +68,11 @@ struct BuiltInPreset {
     spec: Map<String, Value>,
 }
 
-/// Returns true if only an API server itself has kinds of a group.
-pub fn is_group(group: &str) -> bool {
-    !group.contains('.') || GROUPS.split(' ').any(|known| known == group)
-}
-
 impl BuiltInKinds {
     /// Decodes what is embedded.
     ///
     /// # Errors
-    /// What is embedded cannot be read, which its tests rule out.
+    /// An embedded file cannot be read. The tests rule it out.
     pub fn read() -> Result<Self, Problem> {
         let parse =
             |text: &str| ManifestFile::read(PathBuf::from(FILE), text.as_bytes().to_vec()).map(|file| file.documents());

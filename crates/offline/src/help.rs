@@ -7,7 +7,7 @@ use std::fmt;
 pub struct HelpPage(&'static str);
 
 impl HelpPage {
-    // What the API server says.
+    // Pages about sentences of the API server.
     pub const ERRORS: Self = Self("errors/index.md");
     pub const BACKEND: Self = Self("errors/backend.md");
     pub const BUDGET: Self = Self("errors/budget.md");
@@ -26,7 +26,7 @@ impl HelpPage {
     pub const VALUE_FROM: Self = Self("errors/value-from.md");
     pub const VOLUME: Self = Self("errors/volume.md");
 
-    // What kube-unions says.
+    // Pages about messages of kube-unions.
     pub const AGAINST: Self = Self("reference/findings.md#lint---against");
     pub const CLEARED: Self = Self("reference/messages.md#warnings-of-allowed-writes");
     pub const DENIALS: Self = Self("reference/messages.md#denials");

@@ -4,9 +4,11 @@
 mod built_in;
 mod help;
 mod invalid_union;
+mod preset_names;
 mod sentences;
 
-pub use built_in::{AddedUnions, BuiltInKinds, FILE, is_group, target_of};
+pub use built_in::{AddedUnions, BuiltInKinds, FILE, target_of};
 pub use help::HelpPage;
 pub use invalid_union::{InvalidUnion, UnionAddress, sets};
+pub use preset_names::PresetNames;
 pub use sentences::ServerSentence;

@@ -4,7 +4,7 @@ use crate::help::HelpPage;
 use crate::invalid_union::InvalidUnion;
 use kube_unions_core::union::UnionStep;
 
-/// What the API server says about a union of a preset that has a member too many.
+/// A sentence of the API server about a union of a preset that has a member too many.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerSentence {
     /// A part of its message.

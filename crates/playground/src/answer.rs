@@ -11,14 +11,13 @@ use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Choice, SelectedMember, Union};
-use kube_unions_manifests::{to_yaml, union_details};
-use kube_unions_offline::is_group;
+use kube_unions_manifests::{is_built_in_group, to_yaml, union_details};
 use kube_unions_policies::{CompiledKinds, PolicyObject, PolicyOptions};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What to do on a page without inputs.
+/// The advice on a page without inputs.
 const EMPTY: &str = "paste an object, or what `helm template` prints, as the new object";
 
 /// The results that the page shows, in the shape of the interface `Answer` in `site/src/answer.ts`. A part that cannot be computed
@@ -149,7 +148,7 @@ impl Judged {
         }
         let kind = object.new.group_version_kind();
         // A definition with a fault says nothing of a built-in kind.
-        let undefined = undefined.as_ref().filter(|_| !is_group(&kind.group));
+        let undefined = undefined.as_ref().filter(|_| !is_built_in_group(&kind.group));
         let (entry, reason) = (inputs.kinds.entry(&kind), object.knowledge.reason());
         let Some(entry) = entry.filter(|_| reason.is_none()) else {
             let reason = undefined.map(String::as_str).or(reason).unwrap_or_default();

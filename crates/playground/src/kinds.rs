@@ -2,12 +2,10 @@
 
 use crate::described::DescribedKind;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
-use kube_unions_core::declaration::is_exempt;
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_core::union::Union;
 use kube_unions_manifests::misspelt::KnownKinds;
-use kube_unions_manifests::{Assembly, BuiltinUnions, Document, assemble};
-use kube_unions_offline::{AddedUnions, BuiltInKinds, FILE, is_group, target_of};
+use kube_unions_manifests::{Assembly, BuiltinUnions, Document, assemble, is_built_in_group};
+use kube_unions_offline::{AddedUnions, BuiltInKinds, FILE, PresetNames, target_of};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -17,13 +15,10 @@ pub(crate) struct PlaygroundKinds {
     pub(crate) all: Assembly,
     /// The kinds of the definitions, without presets. `None`: they are all.
     declared: Option<Assembly>,
-    /// The names of the declarations whose violations the API server refuses.
-    refusing: BTreeSet<String>,
-    /// The names of the declarations that kube-unions never enforces on a cluster.
-    offline: BTreeSet<String>,
+    pub(crate) presets: PresetNames,
 }
 
-/// What is known of the unions of a kind.
+/// The knowledge about the unions of a kind.
 pub(crate) enum KindKnowledge {
     /// Unions are in force.
     Unions,
@@ -51,24 +46,17 @@ impl PlaygroundKinds {
         let known: BTreeSet<_> = given.iter().map(key).collect();
         given.extend(more.into_iter().filter(|document| !known.contains(&key(document))));
         let named: BTreeSet<GroupVersionKind> = objects.iter().map(Document::group_version_kind).collect();
-        let declares = given.iter().any(|it| it.is_declaration() && is_group(&target_of(it).group));
-        let is_wanted = declares || named.iter().any(|kind| is_group(&kind.group));
+        let declares = given.iter().any(|it| it.is_declaration() && is_built_in_group(&target_of(it).group));
+        let is_wanted = declares || named.iter().any(|kind| is_built_in_group(&kind.group));
         let built_in = Some(()).filter(|()| is_wanted).and_then(|()| BuiltInKinds::read().ok());
         let assembled = |documents| assemble(documents, BuiltinUnions::Ignored);
         let Some(built_in) = built_in else {
-            let (refusing, offline) = (BTreeSet::new(), BTreeSet::new());
-            return Self { all: assembled(given), declared: None, refusing, offline };
+            return Self { all: assembled(given), declared: None, presets: PresetNames::default() };
         };
         let added = |presets| AddedUnions { published: BuiltinUnions::Ignored, presets };
         let own = assembled(built_in.enforced(given.clone(), None, added(false)));
         let documents = built_in.enforced(given, Some(&named), added(true));
-        let refusing = documents.iter().filter(|document| built_in.is_preset(document));
-        Self {
-            refusing: refusing.filter_map(|document| document.name.clone()).collect(),
-            offline: built_in.offline().map(str::to_owned).collect(),
-            all: assembled(documents),
-            declared: Some(own),
-        }
+        Self { presets: PresetNames::of(&built_in, &documents), all: assembled(documents), declared: Some(own) }
     }
 
     /// Returns true for the file of the built-in kinds, of which no input has a line.
@@ -89,17 +77,9 @@ impl PlaygroundKinds {
         DescribedKind::of(&self.all, kind)
     }
 
-    /// Returns true if the API server itself refuses what violates a union of a built-in kind.
-    pub(crate) fn is_refusing(&self, union: &Union) -> bool {
-        union.declaration().is_some_and(|name| self.refusing.contains(name))
-    }
-
     /// Returns true if kube-unions never enforces unions of a kind on a cluster.
     pub(crate) fn is_never_enforced(&self, entry: &CatalogEntry) -> bool {
-        let GroupVersionKind { group, kind, .. } = entry.gvk();
-        let mut unions = entry.plan().unions().iter();
-        is_exempt(group, None, kind)
-            || unions.all(|it| it.declaration().is_some_and(|name| self.offline.contains(name)))
+        entry.plan().unions().iter().all(|union| self.presets.is_never_enforced(entry.gvk(), union))
     }
 
     /// Returns what is known of the kind of an object.
@@ -111,15 +91,18 @@ impl PlaygroundKinds {
         let (name, api_version) = (&kind.kind, kind.api_version());
         let of = format!("the kind `{name}` of `{api_version}`");
         if self.all.kinds().any(|known| *known == kind) {
-            let propose =
-                if is_group(&kind.group) { "" } else { "; `kube-unions propose` finds those that its CRD enforces" };
+            let propose = if is_built_in_group(&kind.group) {
+                ""
+            } else {
+                "; `kube-unions propose` finds those that its CRD enforces"
+            };
             return KindKnowledge::NoUnions(format!(
                 "{of} has no unions in force, so nothing is judged; declare them in a UnionDeclaration{propose}"
             ));
         }
         match known.meant(object) {
             Some(meant) => KindKnowledge::Unknown(format!("{of} is not known; did you mean {meant}?")),
-            None if is_group(&kind.group) => KindKnowledge::NoUnions(format!("no union of {of} is known")),
+            None if is_built_in_group(&kind.group) => KindKnowledge::NoUnions(format!("no union of {of} is known")),
             None => KindKnowledge::Unknown(format!("{of} is not among the definitions; paste its CRD")),
         }
     }

@@ -1,4 +1,4 @@
-//! What the API server does with an object as it is written, without kube-unions.
+//! Predicts the answer of the API server without kube-unions to an object as it is written.
 
 use crate::described::DescribedKind;
 use crate::keywords::{KeywordFit, RULES, fit, own_keywords};
@@ -45,7 +45,7 @@ pub(crate) fn judge(
             continue;
         }
         let (outcome, message, help) = match &invalid {
-            Some(invalid) if kinds.is_refusing(invalid.union) => {
+            Some(invalid) if kinds.presets.is_refusing(invalid.union) => {
                 let sentence = ServerSentence::of(invalid);
                 let words = sentence.map(|sentence| sentence.words.to_owned());
                 (PlaygroundOutcome::Denied, words, sentence.map(|sentence| sentence.help))
@@ -63,7 +63,7 @@ pub(crate) fn judge(
         seen.extend(invalid);
     }
     verdict.outcome = found.iter().map(|(outcome, _)| *outcome).max().unwrap_or(PlaygroundOutcome::Allowed);
-    // What is no reason for the answer is not said beside it.
+    // A violation that is no reason for the answer is not told.
     let worst = verdict.outcome;
     verdict.causes.extend(found.into_iter().filter(|(outcome, _)| *outcome == worst).map(|(_, cause)| cause));
     Ok(verdict.titled(new))

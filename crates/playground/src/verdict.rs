@@ -59,9 +59,9 @@ pub struct ShownCause {
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VerdictSummary {
-    /// What the API server answers without kube-unions.
+    /// The answer of the API server without kube-unions.
     pub today: VerdictLine,
-    /// What it answers with kube-unions.
+    /// Its answer with kube-unions.
     pub with_kube_unions: VerdictLine,
 }
 

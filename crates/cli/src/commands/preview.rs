@@ -105,8 +105,9 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     let read = read.map(|paths| manifest::rendering(paths));
     let mut problems: Vec<String> = read.iter().flat_map(|it| &it.problems).map(ToString::to_string).collect();
     let duplicates: Vec<String> = read.iter().flat_map(|it| &it.duplicates).map(ToString::to_string).collect();
-    let is_old_read = read.get(2).is_some_and(|old| old.problems.is_empty());
-    let [from, new, old, live] = read.map(|it| it.documents);
+    let [from, new, old, live] = read;
+    let is_old_read = old.problems.is_empty();
+    let [from, new, old, live] = [from, new, old, live].map(|it| it.documents);
     let objects = new.iter().map(|document| document.group_version_kind().group_kind()).collect();
     let kinds = Kinds::read_for(describing([&from, &new, &old]), arguments.way, &objects)?;
     problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));

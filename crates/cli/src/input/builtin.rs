@@ -8,7 +8,8 @@ use anyhow::bail;
 use clap::Args;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::counts::count;
-use kube_unions_offline::{AddedUnions, BuiltInKinds, is_group, target_of};
+use kube_unions_manifests::is_built_in_group;
+use kube_unions_offline::{AddedUnions, BuiltInKinds, target_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The flag of commands that know built-in kinds.
@@ -36,9 +37,9 @@ pub(crate) fn assemble(
     added: AddedUnions,
 ) -> anyhow::Result<Assembly> {
     let number = given.len();
-    let declares = |document: &Document| document.is_declaration() && is_group(&target_of(document).group);
+    let declares = |document: &Document| document.is_declaration() && is_built_in_group(&target_of(document).group);
     let declares = given.iter().any(declares) && !given.iter().any(Document::is_openapi);
-    let documents = if declares || named.iter().any(|kind| is_group(&kind.group)) {
+    let documents = if declares || named.iter().any(|kind| is_built_in_group(&kind.group)) {
         let built_in = BuiltInKinds::read()?;
         let knows = declares || named.iter().any(|kind| built_in.knows(&kind.group_kind()));
         if knows { built_in.enforced(given, Some(named), added) } else { given }
@@ -69,7 +70,7 @@ impl<'s> SourceFiles<'s> {
     /// Compiles them, see [`assemble`]. Fails without files if no object is of a built-in kind.
     pub(crate) fn assemble(self, presets: PresetsArg, named: &BTreeSet<GroupVersionKind>) -> anyhow::Result<Assembly> {
         let Self { sources, kinds, objects } = self;
-        if sources.from.is_empty() && !named.is_empty() && !named.iter().any(|kind| is_group(&kind.group)) {
+        if sources.from.is_empty() && !named.is_empty() && !named.iter().any(|kind| is_built_in_group(&kind.group)) {
             bail!("nothing declares unions of {}: give --from with the CRD", kinds::asked::list(named.iter()));
         }
         let mut assembly = assemble(
@@ -102,7 +103,7 @@ impl<'a> UnknownUnions<'a> {
     /// Adds an object of a kind without unions. A CRD tells that a kind has none, the schema of a built-in kind does not.
     pub(crate) fn add(&mut self, object: &Document) {
         let kind = object.group_version_kind();
-        if !kind.kind.is_empty() && (is_group(&kind.group) || !self.described.contains(&kind)) {
+        if !kind.kind.is_empty() && (is_built_in_group(&kind.group) || !self.described.contains(&kind)) {
             *self.counts.entry(kind).or_default() += 1;
         }
     }

@@ -18,8 +18,9 @@ use kube_unions_api::ListedObject;
 use kube_unions_command::signals::StopFlag;
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_manifests::counts::grouped;
+use kube_unions_manifests::is_built_in_group;
 use kube_unions_manifests::misspelt::KnownKinds;
-use kube_unions_offline::{AddedUnions, is_group};
+use kube_unions_offline::AddedUnions;
 use std::collections::BTreeSet;
 
 /// Audits every object of the files.
@@ -36,7 +37,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     if assembly.catalog.entries().is_empty() {
         manifest::fail_on(&problems)?;
         // Objects of built-in kinds alone are no mistake.
-        let is_mistake = named.iter().any(|kind| !is_group(&kind.group)) || named.is_empty();
+        let is_mistake = named.iter().any(|kind| !is_built_in_group(&kind.group)) || named.is_empty();
         match assembly.missing(&paths) {
             Some(missing) if is_mistake => bail!(missing),
             None if is_mistake => bail!(explain::NO_UNIONS),

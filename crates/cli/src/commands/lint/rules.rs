@@ -16,7 +16,7 @@ use crate::input::manifest::Problem;
 use crate::report::diagnostic::Diagnostic;
 use kube_unions_core::declaration::FaultKind;
 
-/// What to do about a rule that fails.
+/// The remedy of a rule that fails.
 pub(crate) const GUARD: &str = "ask `has()` before it reads a field, and `size()` before an index";
 
 /// Why a rule that fails matters, though the object has to be rejected.

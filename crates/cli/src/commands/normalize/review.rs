@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use kube_unions_core::admission::{self, Phase, ReviewOutcome};
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_offline::is_group;
+use kube_unions_manifests::is_built_in_group;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(in crate::commands) fn run(
     };
     let asked = serde_json::from_slice::<AskedReview>(&body).map(|review| review.request.kind);
     let catalog = sources.assemble(presets, &asked.iter().cloned().collect())?.catalog;
-    if let Some(kind) = asked.iter().find(|kind| is_group(&kind.group))
+    if let Some(kind) = asked.iter().find(|kind| is_built_in_group(&kind.group))
         && catalog.lookup(&kind.group, &kind.version, &kind.kind).is_none()
     {
         output::hint(format_args!("no union is known of {}: the object is not judged", list(std::iter::once(kind))));

@@ -13,8 +13,8 @@ use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Schema;
 use kube_unions_manifests::BuiltInDefaults;
+use kube_unions_manifests::is_built_in_group;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject, own_edits};
-use kube_unions_offline::is_group;
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(super) struct PatchedObject {
     pub(super) document: Option<Document>,
     /// The answer of the webhook's code. `None`: the kind has no unions.
     pub(super) review: Option<Review>,
-    /// What the patch leaves and its author may not expect.
+    /// Effects of the patch that its author may not expect, a line each.
     pub(super) warnings: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl KindPatcher {
         let manifest = Some(AppliedManifest::Given(patch.text(), ApplyMethod::ClientSide));
         let object = ReviewedObject { kind: &self.kind, new: &completed, old: old.as_deref(), subresource, manifest };
         // An API server refuses an invalid object of a built-in kind even if its union stays as it was.
-        let ratcheting = if is_group(&self.kind.group) { Ratcheting::Disabled } else { Ratcheting::Enabled };
+        let ratcheting = if is_built_in_group(&self.kind.group) { Ratcheting::Disabled } else { Ratcheting::Enabled };
         let review = object.review(&self.unions, phase, ratcheting)?;
         let edits = own_edits(&new, &review);
         let text = if edits.is_empty() { text } else { manifest::edit(&new.section, &edits)?.text };
@@ -101,7 +101,7 @@ impl KindPatcher {
         let Some(schema) = &self.schema else { return Ok(Cow::Borrowed(document)) };
         let mut object = serde_json::from_str(&document.text)?;
         schema.complete(&mut object)?;
-        if is_group(&self.kind.group) {
+        if is_built_in_group(&self.kind.group) {
             let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
             defaults.add(&self.kind.group_kind(), &mut object);
         }

@@ -14,7 +14,8 @@ use kube_unions_core::declaration::{Definition, DefinitionVersion, OpenApi, Seve
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Place;
 use kube_unions_manifests::BuiltinUnions;
-use kube_unions_offline::{AddedUnions, BuiltInKinds, is_group};
+use kube_unions_manifests::is_built_in_group;
+use kube_unions_offline::{AddedUnions, BuiltInKinds};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use strategic_merge_patch::{Patcher, PatcherError};
@@ -100,7 +101,8 @@ impl SchemaArgs {
         object: Option<&Document>,
     ) -> anyhow::Result<Vec<Document>> {
         let kind = object.filter(|it| it.api_version.is_some()).map(Document::group_version_kind);
-        let wants = kind.as_ref().is_some_and(|kind| is_group(&kind.group)) && no_schema && self.kind.is_none();
+        let wants =
+            kind.as_ref().is_some_and(|kind| is_built_in_group(&kind.group)) && no_schema && self.kind.is_none();
         if !wants && !self.from.is_empty() {
             return Ok(given);
         }

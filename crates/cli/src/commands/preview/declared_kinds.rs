@@ -4,8 +4,9 @@ use crate::commands::propose::EnforcedUnions;
 use crate::input::kinds::{self, Assembly, BuiltinUnionsArg};
 use crate::input::manifest::Document;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
+use kube_unions_manifests::is_built_in_group;
 use kube_unions_manifests::without_effect;
-use kube_unions_offline::{is_group, target_of};
+use kube_unions_offline::target_of;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -31,7 +32,7 @@ impl DeclaredKinds {
         // As on a cluster, where the CRD may come later.
         documents.retain(|document| {
             let target = document.is_declaration().then(|| target_of(document));
-            target.is_none_or(|target| is_group(&target.group) || known.contains(&target))
+            target.is_none_or(|target| is_built_in_group(&target.group) || known.contains(&target))
         });
         let without_crd = number - documents.len();
         if without_crd > 0 {

@@ -9,7 +9,7 @@ use crate::input::manifest::Document;
 use anyhow::Context;
 use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::CatalogEntry;
-use kube_unions_core::declaration::{DefinitionVersion, is_exempt};
+use kube_unions_core::declaration::DefinitionVersion;
 use kube_unions_core::field_path::{FieldPath, Segment};
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::schema::{OpenApi, Schema};
@@ -17,7 +17,7 @@ use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep, Violation};
 use kube_unions_evidence::{Combination, Decision, Evidence, EvidenceKind, TruthTable, UnionFields};
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
 use kube_unions_manifests::{BuiltInDefaults, BuiltinUnions};
-use kube_unions_offline::{AddedUnions, BuiltInKinds, InvalidUnion};
+use kube_unions_offline::{AddedUnions, BuiltInKinds, InvalidUnion, PresetNames};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,10 +43,7 @@ pub(in crate::commands) enum ApiServerAnswer {
 pub(in crate::commands) struct Kinds {
     pub(in crate::commands) assembly: Assembly,
     defaults: BuiltInDefaults,
-    /// The names of the declarations whose violations the API server refuses.
-    refusing: BTreeSet<String>,
-    /// The names of the declarations that kube-unions never enforces on a cluster.
-    offline: BTreeSet<String>,
+    presets: PresetNames,
     /// The names of the declarations that only the validations of a CRD made.
     proposed: BTreeSet<String>,
     /// Says which declarations were left out or added, a line each.
@@ -93,12 +90,10 @@ impl Kinds {
         // A cluster's document may be a part of one, so that of built-in kinds comes first.
         let mut documents = built_in.beside(&given, None, added);
         documents.extend(given);
-        let refusing = documents.iter().filter(|document| built_in.is_preset(document));
-        let refusing = refusing.filter_map(|document| document.name.clone()).collect();
-        let offline = built_in.offline().map(str::to_owned).collect();
+        let presets = PresetNames::of(&built_in, &documents);
         let DeclaredKinds { assembly, proposed, hints } = DeclaredKinds::assemble(documents, objects)?;
         let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
-        let mut kinds = Self { rules: BTreeMap::new(), defaults, refusing, offline, proposed, hints, assembly };
+        let mut kinds = Self { rules: BTreeMap::new(), defaults, presets, proposed, hints, assembly };
         kinds.read_rules(way)?;
         Ok(kinds)
     }
@@ -236,8 +231,7 @@ impl<'k> PreviewedKind<'k> {
 
     /// Returns true if kube-unions never enforces a union on a cluster.
     pub(in crate::commands) fn is_never_enforced(self, union: &Union) -> bool {
-        let GroupVersionKind { group, kind, .. } = self.name();
-        is_exempt(group, None, kind) || union.declaration().is_some_and(|name| self.kinds.offline.contains(name))
+        self.kinds.presets.is_never_enforced(self.name(), union)
     }
 
     /// Returns the type that the CRD gives to a field.
@@ -279,12 +273,11 @@ impl<'k> PreviewedKind<'k> {
     /// Returns what the API server does with an object that has the union, without kube-unions.
     pub(in crate::commands) fn enforcement(self, invalid: &InvalidUnion<'_>) -> ApiServerAnswer {
         let Some(written) = &self.rules.written else {
-            return match invalid.union.declaration() {
-                Some(name) if self.kinds.refusing.contains(name) => ApiServerAnswer::Refused,
-                _ => ApiServerAnswer::Unknown(
-                    "the API server's own validation of this field is not known here".to_owned(),
-                ),
-            };
+            if self.kinds.presets.is_refusing(invalid.union) {
+                return ApiServerAnswer::Refused;
+            }
+            let why = "the API server's own validation of this field is not known here";
+            return ApiServerAnswer::Unknown(why.to_owned());
         };
         let answer = |members: &[&str]| match self.decision(written, invalid, members) {
             Some((Decision::Rejected { .. }, _)) => ApiServerAnswer::Refused,

@@ -7,8 +7,8 @@ use crate::input::manifest::{Document, Problem, line_about, place};
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::counts::{count, grouped};
+use kube_unions_manifests::is_built_in_group;
 use kube_unions_manifests::misspelt::KnownKinds;
-use kube_unions_offline::is_group;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ impl<'d> Renderings<'d> {
             let before = earlier.remove(&key);
             let Some(entry) = entry_of(&kinds.assembly.catalog, document) else {
                 let own = document.group_version_kind();
-                if kinds.assembly.kinds().any(|it| *it == own) || is_group(key.group) {
+                if kinds.assembly.kinds().any(|it| *it == own) || is_built_in_group(key.group) {
                     renderings.counts.without_unions += 1;
                 } else {
                     renderings.warnings.extend(known.warning(document));
