@@ -162,7 +162,9 @@ fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow
         Ok(edits)
     })?;
     messages.notices.extend_from_slice(&edited.notices);
-    messages.changed.extend(difference::of_edit(file, &edited));
+    if check {
+        messages.changed.extend(difference::of_edit(file, &edited));
+    }
     messages.errors.append(&mut messages.changed);
     Ok(edited)
 }
