@@ -413,7 +413,7 @@ image: ## Build the container image (needs Docker); IMAGE_PLATFORM=linux/arm64 s
 #
 # The target is named although it is the host, so that the flag does not apply to build scripts. Another IMAGE_PLATFORM than the
 # host's is linked with Debian's cross compiler, which `cross-tools` installs.
-IMAGE_PROFILE ?= release
+IMAGE_PROFILE ?= dist
 # The program of the image. A release links the command line in the same way.
 PROGRAM ?= kube-unions-webhook
 CONTENTS ?= $(or $(CARGO_TARGET_DIR),target)/image

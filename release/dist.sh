@@ -9,7 +9,7 @@
 #   WEBHOOK=FILE         packs this webhook instead of building one
 #   DIST_RUN=PROGRAM     runs the binary with this program, for example qemu-aarch64-static
 #   DIST_CARGO=COMMAND   builds with this command: `cargo auditable` by default
-#   DIST_PROFILE=NAME    builds with this profile: `release` by default
+#   DIST_PROFILE=NAME    builds with this profile: `dist` by default
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=release/workspace.sh
@@ -27,7 +27,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 cargo=${DIST_CARGO:-cargo auditable}
-profile=${DIST_PROFILE:-release}
+profile=${DIST_PROFILE:-dist}
 
 # build PROGRAM: sets `binary`. On Linux a program is linked as that of the image.
 build() {

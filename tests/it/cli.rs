@@ -1,6 +1,5 @@
 //! The command line as its users meet it: the built binary, its exit codes, standard output and standard error.
 
-mod answers;
 mod audit;
 mod bounded;
 mod cases;

@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let paths = arguments.declarations.paths();
     let mut files = manifest::index(&paths);
     let mut diagnostics = Vec::new();
-    let (assembly, older) = check(arguments, &mut files, &mut diagnostics);
+    let Checked { assembly, older, passed_over } = check(arguments, &mut files, &mut diagnostics);
     diagnostics.extend(files.problems.iter().chain(&older.problems).map(Diagnostic::of_problem));
     let compared = older.compare(&assembly, &mut diagnostics);
     diagnostics.sort();
@@ -94,10 +94,11 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let is_nothing = diagnostics.iter().all(is_hint) && assembly.union_count() == 0 && missing.is_none();
     let unread_files = files.problems.iter().chain(&assembly.problems).chain(&older.problems);
     let problems = unread_files.map(ToString::to_string).chain(missing.clone()).collect();
-    let nothing = is_nothing.then(|| format!("nothing to check: {}", assembly.summary()));
+    let passed_over = passed_over_text(passed_over);
+    let nothing = is_nothing.then(|| format!("nothing to check: {}{passed_over}", assembly.summary()));
     let summary = match missing {
         Some(_) => String::new(),
-        None => summary(&assembly, &diagnostics, compared.ok().flatten()),
+        None => summary(&assembly, &diagnostics, compared.ok().flatten()) + &passed_over,
     };
     let failure = missing.map(anyhow::Error::msg).or_else(|| kept_from(unread, "checked"));
     let conclusion = Conclusion::new(arguments.require, nothing, diagnostics.iter().any(is_rejected), summary);
@@ -115,15 +116,29 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     conclusion.end()
 }
 
+/// What is left of the files after a check.
+struct Checked {
+    /// The documents that do not stand alone.
+    assembly: Assembly,
+    older: OlderFiles,
+    /// The number of documents that describe no kinds.
+    passed_over: usize,
+}
+
 /// Adds the diagnostics of all documents. Each CRD that stands alone is forgotten before the next is read, unless there are older files
-/// to compare with. Returns the assembly of the others, and the older files.
-fn check(arguments: &LintArgs, files: &mut IndexedFiles, diagnostics: &mut Vec<Diagnostic>) -> (Assembly, OlderFiles) {
+/// to compare with.
+fn check(arguments: &LintArgs, files: &mut IndexedFiles, diagnostics: &mut Vec<Diagnostic>) -> Checked {
     let builtin = arguments.declarations.sources.builtin_unions;
     let (mut kinds, mut compared) = (StandaloneKinds::new(builtin.into()), Vec::new());
+    let mut passed_over = files.objects();
     files.each(ManifestRole::Kinds, |document| {
         let misspelt = misspelt::kind_of_declaration(&document);
         diagnostics.extend(misspelt.map(|message| Diagnostic::of_misspelt_kind(&document, message)));
-        match document.describes_kinds() {
+        let describes_kinds = document.describes_kinds();
+        if describes_kinds && document.is_object() {
+            passed_over = passed_over.saturating_sub(1);
+        }
+        match describes_kinds {
             true if arguments.against.is_empty() => kinds.survey(&document),
             true => compared.push(document),
             false => {}
@@ -148,7 +163,7 @@ fn check(arguments: &LintArgs, files: &mut IndexedFiles, diagnostics: &mut Vec<D
     };
     assembly.documents += files.objects();
     judge(&assembly);
-    (assembly, older)
+    Checked { assembly, older, passed_over }
 }
 
 /// Returns the summary, for example `3 CRDs, 5 unions, 1 problem, 2 notes`, and the number of versions that were compared.
@@ -158,6 +173,14 @@ fn summary(assembly: &Assembly, diagnostics: &[Diagnostic], compared: Option<usi
     let notes = if notes > 0 { format!(", {}", count(notes, "note")) } else { String::new() };
     let compared = compared.map(|number| format!(", {} compared", count(number, "version"))).unwrap_or_default();
     format!("{}, {problems}{notes}{compared}", assembly.summary())
+}
+
+fn passed_over_text(documents: usize) -> String {
+    if documents == 0 {
+        String::new()
+    } else {
+        format!("; {} of other kinds passed over", count(documents, "document"))
+    }
 }
 
 fn help(rule: FaultKind) -> HelpPage {
