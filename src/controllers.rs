@@ -22,5 +22,5 @@ pub use registration::{
     EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, Registering, Registration, Signals,
     register,
 };
-pub(crate) use registration::{NAME, other_installation};
+pub(crate) use registration::{NAME, other_installation, skips_untouched};
 pub use service_reference::ServiceReference;

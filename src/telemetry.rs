@@ -236,6 +236,15 @@ metrics! {
         pub corrections: Counter {
             "registration_corrections", "Rounds of writes that corrected changes of the webhook configurations by others"
         }
+        /// Registered kinds, by the `condition` of their entry.
+        pub kinds: Family<[(&'static str, &'static str); 1], Gauge> {
+            "registration_kinds",
+            "Registered kinds, by the condition of their entry: updates that touch no union are not sent (unions), or \
+             updates that change no field with unions (fields). Every write is sent if conditions are turned off (off), a \
+             declaration audits (audited), a discriminator is deduced where a condition cannot look (deduced), the unions \
+             are too many (too_many), or the API server refuses the condition (refused)",
+            "condition": "unions" "fields" "off" "audited" "deduced" "too_many" "refused"
+        }
         /// 1 while another installation keeps the webhook configurations.
         pub other_installation: Gauge {
             "other_installation",

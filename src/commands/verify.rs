@@ -5,6 +5,7 @@
 
 use super::attempts::Attempts;
 use super::serve;
+use crate::controllers::{NAME, skips_untouched};
 use anyhow::bail;
 use clap::Args;
 use hyper::Method;
@@ -74,6 +75,13 @@ async fn steps(trial: &Trial) -> anyhow::Result<Verdict> {
             Ok(()) => {}
             Err(VerifyError::NotEnforced(_)) => return Ok(Verdict::Rejected),
             Err(VerifyError::Untried(_) | VerifyError::Refused(_)) => bail!("cannot verify the cluster"),
+        }
+    }
+    let promise = "an update that touches no union is not sent";
+    match trial.skips_untouched().await {
+        Ok(()) => line(None::<&String>, promise)?,
+        Err(reason) => {
+            output::print_text(output::line(&format!("note    not shown: {promise}: {reason}")).into_owned() + "\n")?
         }
     }
     Ok(Verdict::Accepted)
@@ -168,6 +176,23 @@ impl Trial {
             }
             attempt += 1;
             sleep(INTERVAL).await;
+        }
+    }
+
+    /// Checks that the API server evaluates the condition of the kind. An error says why it does not, or that this is unknown.
+    async fn skips_untouched(&self) -> Result<(), String> {
+        let path = ObjectPath::new("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", NAME);
+        let found = path.read(&self.client).await.map_err(|refused| {
+            let right = if refused.is_forbidden() { "; grant get on it" } else { "" };
+            format!("cannot read the mutatingwebhookconfiguration {NAME}: {refused}{right}")
+        })?;
+        match found.and_then(|stored| skips_untouched(&stored, GROUP)) {
+            Some(true) => Ok(()),
+            Some(false) => Err(format!(
+                "the entry for {GROUP} in the mutatingwebhookconfiguration {NAME} has no condition; `--skip-untouched=false`, \
+                 `--ratcheting` and an API server that refuses it are reasons"
+            )),
+            None => Err(format!("the mutatingwebhookconfiguration {NAME} has no entry for {GROUP}")),
         }
     }
 

@@ -20,6 +20,7 @@ mod desired;
 mod differences;
 mod foreign;
 mod options;
+mod refused;
 mod registrar;
 mod rules;
 mod stored;
@@ -29,7 +30,7 @@ pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, Ma
 #[cfg(test)]
 pub(super) use registrar::RESYNC;
 pub use registrar::Signals;
-pub(crate) use stored::{NAME, other_installation};
+pub(crate) use stored::{NAME, other_installation, skips_untouched};
 
 use super::reconciler::{changes, merged, news, run};
 use futures::StreamExt;

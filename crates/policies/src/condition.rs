@@ -3,6 +3,12 @@
 //!
 //! The checker of an API server takes time in proportion to the square of the length of an expression, so a policy with many unions
 //! compares whole fields.
+//!
+//! [`touched`](crate::touched) compiles the condition of the webhook from the same plans. The two share how fields are compared, and no more,
+//! because they promise different things. A mutating policy asks whether there is something to do in the new object alone, so it skips most
+//! creates as well. Its objects have the types of the schema, or the policy is ignored, so its condition is short enough to be read. The
+//! webhook has to see every create and every change of a union, for its warnings and its words, and its condition may not fail whatever the
+//! types are. So it looks at each type first and into each list, which makes it longer than the checker and a reader of a policy bear.
 
 use crate::cel::{fold, identifier, lists, singular, table, text, texts};
 use crate::group::{PlaceGroup, Step, leading_fields};
@@ -100,8 +106,7 @@ impl<'p> Conditions<'p> {
 
     fn add_change(&mut self, names: &[&'p str]) {
         let name = names.last().copied().unwrap_or("object");
-        let [now, was] = ["object", "oldObject"].map(|object| UserValue::new(object).follow(names));
-        self.add(&format!("{name}-changed"), format!("{} != {}", now.text(), was.text()));
+        self.add(&format!("{name}-changed"), changed(names));
     }
 
     /// Returns the condition of a mutating policy.
@@ -157,6 +162,12 @@ impl<'p> Conditions<'p> {
         let inner = any_holds(&tests, &UserValue::new("pod"), "pod").replace('\n', "\n  ");
         Some(format!("[{}].exists(pod,\n  {inner})", roots.collect::<Vec<_>>().join(", ")))
     }
+}
+
+/// Returns the condition that an update changes what is at the end of these fields. Comparisons of values of any type never fail.
+pub(crate) fn changed(names: &[&str]) -> String {
+    let [now, was] = ["object", "oldObject"].map(|object| UserValue::new(object).follow(names));
+    format!("{} != {}", now.text(), was.text())
 }
 
 /// The test of the objects of a union that is normalised.

@@ -35,4 +35,4 @@ pub use policy::{CompiledKinds, CompiledPolicies, EXEMPT_LABEL, compile};
 pub use refusal::{Refusal, RefusalReason};
 pub use rules::{CompiledRules, RulesTarget, SchemaEdit, compile_rules, json_schema};
 pub use target::{PolicyTarget, VersionScope};
-pub use touched::TouchCondition;
+pub use touched::{EveryWrite, TouchCondition};

@@ -5,11 +5,12 @@
 //! exception is the 2019 form, which deduces a discriminator from members that are as they were, so a condition looks for that as well.
 //!
 //! An API server evaluates a condition of mutating admission before it looks at the schema, and refuses the write if the condition fails. So
-//! nothing is taken to have a type: each step looks at the type of a value first. Comparisons of values of any type never fail.
+//! nothing is taken to have a type: each step looks at the type of a value first. [`condition`](crate::condition) says why policies have
+//! conditions of their own.
 
 use crate::cel::{EMPTY, text, texts};
+use crate::condition::changed;
 use crate::members::Algorithm;
-use crate::value::UserValue;
 use kube_unions_core::union::{Part, Plan, Union, UnionStep};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,37 +32,51 @@ pub struct TouchCondition {
     expression: String,
     /// The fields of the root with unions. `None`: to compare them is not enough.
     fields: Option<BTreeSet<String>>,
+    looks_into_fields: bool,
+}
+
+/// The reason why every write of a kind has to be reviewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum EveryWrite {
+    /// A declaration counts each write of an invalid object.
+    #[error("a declaration has the action `Audit`")]
+    Audited,
+    /// A condition cannot look there for a discriminator that is to be deduced.
+    #[error("a discriminator is deduced in a map, or in a list in a list")]
+    Deduced,
+    /// The condition would be too long, or cost too much.
+    #[error("its unions are too many for a condition")]
+    TooMany,
 }
 
 impl TouchCondition {
-    /// Returns the condition of a kind, whose versions have these plans. `None`: every write has to be reviewed, because a declaration
-    /// audits, or because a discriminator is deduced where a condition cannot look for it.
-    pub fn of<'p>(plans: impl IntoIterator<Item = &'p Plan>) -> Option<Self> {
+    /// Returns the condition of a kind, whose versions have these plans.
+    pub fn of<'p>(plans: impl IntoIterator<Item = &'p Plan>) -> Result<Self, EveryWrite> {
         let mut root = WatchedParts::default();
         let mut is_complete = true;
         for plan in plans {
             if plan.unions().iter().any(|union| union.actions().audits()) {
-                return None;
+                return Err(EveryWrite::Audited);
             }
             for place in [Part::Main, Part::Status].into_iter().flat_map(|part| plan.places(part)) {
                 is_complete &= root.add(&place.steps, place.unions, false);
             }
         }
         if !is_complete {
-            return None;
+            return Err(EveryWrite::Deduced);
         }
         root.simplify();
         let fields = || root.fields.keys().map(|name| (*name).to_owned()).collect();
         let coarse = if root.deduces() { None } else { Self::of_fields(fields()) };
         let is_coarse = coarse.is_some() && root.fields.values().all(|field| *field == WatchedParts::all());
         if is_coarse || root.lookups() > MOST_LOOKUPS {
-            return coarse;
+            return coarse.ok_or(EveryWrite::TooMany);
         }
         let expression = differs(&root);
         if expression.len() > LONGEST {
-            return coarse;
+            return coarse.ok_or(EveryWrite::TooMany);
         }
-        Some(Self { expression, fields: coarse.and_then(|it| it.fields) })
+        Ok(Self { expression, fields: coarse.and_then(|it| it.fields), looks_into_fields: true })
     }
 
     /// Returns the condition of an update that changes one of these fields of the root. `None`: they are too many.
@@ -69,11 +84,9 @@ impl TouchCondition {
         if fields.is_empty() || fields.len() > MOST_FIELDS {
             return None;
         }
-        let field = |object: &str, name: &str| UserValue::new(object).find(name).text().to_owned();
-        let changed =
-            fields.iter().map(|name| format!(" || {} != {}", field("object", name), field("oldObject", name)));
-        let expression = format!("{CREATES}{}", changed.collect::<String>());
-        (expression.len() <= LONGEST).then_some(Self { expression, fields: Some(fields) })
+        let changes = fields.iter().map(|name| format!(" || {}", changed(&[name])));
+        let expression = format!("{CREATES}{}", changes.collect::<String>());
+        (expression.len() <= LONGEST).then_some(Self { expression, fields: Some(fields), looks_into_fields: false })
     }
 
     /// Returns the expression in CEL. It reads `request`, `object` and `oldObject`.
@@ -85,6 +98,11 @@ impl TouchCondition {
     /// much.
     pub fn fields(&self) -> Option<&BTreeSet<String>> {
         self.fields.as_ref()
+    }
+
+    /// Returns false if fields of the root are compared as a whole, so that an update of something beside a union is sent.
+    pub fn looks_into_fields(&self) -> bool {
+        self.looks_into_fields
     }
 }
 

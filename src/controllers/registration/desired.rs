@@ -269,7 +269,7 @@ impl Registration {
         stored: &[Option<Value>; 2],
     ) -> [Option<Value>; 2] {
         let mut intent = Intent::empty(self.clone(), Trust::Agreed(ca.into()), fresh.clone());
-        intent.rules = Arc::new(RegistrationRules::of(catalog, self.entries.skips_untouched));
+        intent.rules = Arc::new(RegistrationRules::of(catalog, self.entries.conditions(&BTreeSet::new())));
         (intent.inspects_declarations, intent.inspects_definitions) = (true, true);
         intent.owner = self.owner.clone().map(|name| Owner { name, uid: owner.to_owned() });
         intent.writes(stored, Some(ca))

@@ -4,6 +4,8 @@
 //! registration minutes later. They serialize in the form that the API server returns; any other form would differ from the
 //! stored object at every resync.
 
+use super::rules::Conditions;
+use super::stored::TOUCHES;
 use kube_unions_core::names::is_dns_subdomain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,9 +15,6 @@ use std::str::FromStr;
 
 /// Most conditions of a user. The API server accepts one more for an entry, which is ours.
 const MOST_CONDITIONS: usize = 63;
-
-/// The name of our condition.
-const TOUCHES: &str = "touches-a-union.kube-unions.dev";
 
 /// Most seconds that the API server waits for an answer about a write of a built-in type that it allows without one.
 const MOST_BUILTIN_SECONDS: u8 = 2;
@@ -106,6 +105,11 @@ impl Default for EntryOptions {
 }
 
 impl EntryOptions {
+    /// Returns which conditions entries may have. An API server refuses some expressions.
+    pub(super) fn conditions<'r>(&self, refused: &'r BTreeSet<String>) -> Conditions<'r> {
+        if self.skips_untouched { Conditions::AllBut(refused) } else { Conditions::None }
+    }
+
     /// Returns the seconds that the API server waits for an answer about a built-in type. A write that is allowed without an answer does
     /// not wait long for one.
     pub(super) fn builtin_timeout_seconds(&self) -> u8 {

@@ -3,7 +3,8 @@
 use super::desired::{Intent, Registering, Registration, desired};
 use super::differences::{differences, divergence};
 use super::foreign::ForeignAuthorities;
-use super::rules::RegistrationRules;
+use super::refused::{RefusedCondition, refused_conditions};
+use super::rules::{KindCondition, RegistrationRules};
 use super::stored::{
     ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation, our_entries,
 };
@@ -79,6 +80,8 @@ pub(super) struct Registrar {
     fresh: InspectionToken,
     /// The rules of the catalog and of the coverage that were read last.
     rules: Option<(Arc<Catalog>, Coverage, Arc<RegistrationRules>)>,
+    /// Conditions that the API server has refused. Their entries go without.
+    refused: BTreeSet<String>,
     /// Kinds whose exclusion was logged.
     excluded: BTreeSet<GroupVersionKind>,
     owner: OwnerReader,
@@ -111,6 +114,7 @@ impl Registrar {
             signals,
             fresh,
             rules: None,
+            refused: BTreeSet::new(),
             excluded: BTreeSet::new(),
             owner: OwnerReader::new(
                 "the webhook configurations: existing ones are kept without it, and none is created",
@@ -256,12 +260,12 @@ impl Registrar {
         {
             return Arc::clone(rules);
         }
-        let skips = self.registration.entries.skips_untouched;
+        let conditions = self.registration.entries.conditions(&self.refused);
         let rules = match &coverage {
             Coverage::Kinds(covered) if self.registration.enforcing => {
-                RegistrationRules::without(covered, &catalog, skips)
+                RegistrationRules::without(covered, &catalog, conditions)
             }
-            Coverage::Unknown if self.registration.enforcing => RegistrationRules::of(&catalog, skips),
+            Coverage::Unknown if self.registration.enforcing => RegistrationRules::of(&catalog, conditions),
             Coverage::Kinds(_) | Coverage::Unknown | Coverage::Everything => RegistrationRules::default(),
         };
         for (kind, reason) in &rules.excluded {
@@ -304,6 +308,9 @@ impl Registrar {
         // The admission plugin OwnerReferencesPermissionEnforcement.
         let is_owner_refused = matches!(&written, Err(RequestError::Status(status))
             if status.code == 403 && status.message.contains("ownerRef"));
+        if let Err(RequestError::Status(status)) = &written {
+            self.leave_out(refused_conditions(object, status));
+        }
         let written = written.map_err(|error| StepError::of(request, &format!("write {}/{NAME}", kind.kind()), &error));
         if !written.as_ref().is_err_and(|error| error.is_conflict) {
             let outcome = if written.is_ok() { "applied" } else { "failed" };
@@ -318,6 +325,29 @@ impl Registrar {
         written
     }
 
+    /// Notes conditions that the API server refuses. The next step writes their entries without.
+    fn leave_out(&mut self, refused: Vec<RefusedCondition>) {
+        for RefusedCondition { entry, expression, reason } in refused {
+            if self.refused.insert(expression) {
+                self.rules = None;
+                tracing::warn!(
+                    entry,
+                    reason,
+                    "the API server refuses the condition of an entry, so every write of its kinds is sent to the webhook; \
+                     report this with the version of the API server"
+                );
+            }
+        }
+    }
+
+    fn count(&self, rules: &RegistrationRules) {
+        for condition in KindCondition::ALL {
+            let kinds = rules.conditions.get(&condition).copied().unwrap_or_default();
+            let kinds = i64::try_from(kinds).unwrap_or(i64::MAX);
+            self.signals.metrics.kinds.get_or_create(&[("condition", condition.name())]).set(kinds);
+        }
+    }
+
     /// Returns true if another installation keeps the configurations. They are left to it.
     fn is_of_another_installation(&mut self, stored: &ConfigurationPair) -> bool {
         let service = &self.registration.service;
@@ -330,6 +360,7 @@ impl Registrar {
             return false;
         };
         self.signals.metrics.registered.set(0);
+        self.count(&RegistrationRules::default());
         publish(&self.signals.registered, RegisteredKinds::default());
         // The API server calls the other installation, so no caller has to trust this one.
         publish(&self.signals.held, RegisteredBundle::Nothing);
@@ -366,6 +397,7 @@ impl Registrar {
             let since = |kind| before.get(kind).copied().unwrap_or(now);
             let kinds = intent.rules.kinds.iter().map(|kind| (kind.clone(), since(kind))).collect();
             publish(&self.signals.registered, Arc::new(kinds));
+            self.count(&intent.rules);
         }
         self.settled = Some(intent);
     }

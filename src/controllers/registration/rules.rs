@@ -2,9 +2,9 @@
 
 mod entries;
 
-pub(super) use self::entries::{EntryRules, rule};
+pub(super) use self::entries::{Conditions, EntryRules, KindCondition, rule};
 
-use self::entries::{ConditionRoom, RegisteredKind, entries};
+use self::entries::{EntryMaker, RegisteredKind};
 
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::is_exempt;
@@ -25,16 +25,18 @@ pub(super) struct RegistrationRules {
     pub(super) excluded: Vec<(GroupVersionKind, &'static str)>,
     /// Kinds that the rules name.
     pub(super) kinds: BTreeSet<GroupKind>,
+    /// The number of kinds with each condition.
+    pub(super) conditions: BTreeMap<KindCondition, usize>,
 }
 
 impl RegistrationRules {
-    pub(super) fn of(catalog: &Catalog, skips: bool) -> Self {
-        Self::without(&BTreeSet::new(), catalog, skips)
+    pub(super) fn of(catalog: &Catalog, conditions: Conditions<'_>) -> Self {
+        Self::without(&BTreeSet::new(), catalog, conditions)
     }
 
     /// Returns the rules for all kinds of a catalog but `covered`. If they are more than an API server stores, the kinds with the
-    /// largest rules have none: those with the most versions. `skips`: writes that touch no union are not sent.
-    pub(super) fn without(covered: &BTreeSet<GroupKind>, catalog: &Catalog, skips: bool) -> Self {
+    /// largest rules have none: those with the most versions.
+    pub(super) fn without(covered: &BTreeSet<GroupKind>, catalog: &Catalog, conditions: Conditions<'_>) -> Self {
         let mut rules = Self::default();
         let mut kinds: BTreeMap<GroupKind, RegisteredKind<'_>> = BTreeMap::new();
         for entry in catalog.entries() {
@@ -80,8 +82,9 @@ impl RegistrationRules {
             if registered.custom { &mut custom } else { &mut builtin }.push(registered);
         }
         rules.excluded.sort();
-        let mut room = ConditionRoom::whole();
-        [rules.custom, rules.builtin] = [custom, builtin].map(|kinds| entries(kinds, skips, &mut room));
+        let mut maker = EntryMaker::new(conditions);
+        [rules.custom, rules.builtin] = [custom, builtin].map(|kinds| maker.entries(kinds));
+        rules.conditions = maker.counts;
         rules
     }
 

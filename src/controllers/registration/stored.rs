@@ -18,6 +18,9 @@ pub(crate) const NAME: &str = "kube-unions";
 pub(super) const DECLARATIONS: &str = "declarations.kube-unions.dev";
 pub(super) const DEFINITIONS: &str = "definitions.kube-unions.dev";
 
+/// The name of our condition.
+pub(super) const TOUCHES: &str = "touches-a-union.kube-unions.dev";
+
 /// The beginnings of the names of entries for objects.
 pub(super) const MUTATE: &str = "mutate";
 pub(super) const VALIDATE: &str = "validate";
@@ -102,6 +105,18 @@ pub(super) fn ours(stored: &Value) -> impl Iterator<Item = (&str, &Value)> {
 /// Returns the entries of both configurations that have one of our names.
 pub(super) fn our_entries(stored: &ConfigurationPair) -> impl Iterator<Item = &Value> {
     stored.iter().flatten().flat_map(ours).map(|(_, entry)| entry)
+}
+
+/// Returns whether the entry for objects of a group has our condition, in a stored mutating configuration. `None`: it has no such entry.
+pub(crate) fn skips_untouched(stored: &Value, group: &str) -> Option<bool> {
+    let names = |rule: &Value| {
+        rule.get("apiGroups").is_some_and(|groups| groups.as_array().is_some_and(|it| it.iter().any(|it| it == group)))
+    };
+    let of_group =
+        |entry: &Value| entry.get("rules").and_then(Value::as_array).is_some_and(|rules| rules.iter().any(names));
+    let (_, entry) = ours(stored).find(|(name, entry)| name.starts_with(MUTATE) && of_group(entry))?;
+    let conditions = entry.get("matchConditions").and_then(Value::as_array);
+    Some(conditions.is_some_and(|all| all.iter().any(|condition| name_of(condition) == Some(TOUCHES))))
 }
 
 pub(super) fn entries(stored: &Value) -> &[Value] {

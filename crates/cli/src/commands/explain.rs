@@ -21,7 +21,7 @@ use kube_unions_core::union::{SelectedMember, Union};
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::union_details;
 use kube_unions_offline::{AddedUnions, BuiltInKinds};
-use kube_unions_policies::TouchCondition;
+use kube_unions_policies::{EveryWrite, TouchCondition};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use termtree::Tree;
@@ -105,7 +105,7 @@ impl ExplainArgs {
         Ok(match self.output {
             ReportFormat::Text => {
                 let paint = Paint::of(&std::io::stdout());
-                let trees: Vec<String> = selected.iter().map(|kind| tree(kind, paint)).collect();
+                let trees: Vec<String> = selected.iter().map(|kind| tree(kind, entries, paint)).collect();
                 trees.join("\n")
             }
             ReportFormat::Json => {
@@ -158,12 +158,34 @@ fn on_cluster(arguments: &ExplainArgs) -> anyhow::Result<Catalog> {
     Ok(learnt.catalog)
 }
 
-fn tree(SelectedKind { entry, unions }: &SelectedKind<'_>, paint: Paint) -> String {
+fn tree(SelectedKind { entry, unions }: &SelectedKind<'_>, entries: &[CatalogEntry], paint: Paint) -> String {
     let gvk = entry.gvk();
     let branch = |union: &&Union| Tree::new(headline(union, paint)).with_leaves(leaves(union));
     let branches = unions.iter().map(branch);
     let root = output::line(&format!("{} {}", paint.strong(&gvk.kind), paint.faint(&gvk.api_version()))).into_owned();
-    Tree::new(root).with_leaves(branches).to_string()
+    let sent = format!("sent to the webhook: {}", sent(&condition(entry, entries)));
+    let sent = output::line(&paint.faint(&sent)).into_owned();
+    Tree::new(root).with_leaves(branches.chain([Tree::new(sent)])).to_string()
+}
+
+/// Returns the condition of the writes of a kind that an API server sends to the webhook. It is that of all versions.
+fn condition(entry: &CatalogEntry, entries: &[CatalogEntry]) -> Result<TouchCondition, EveryWrite> {
+    let versions = entries.iter().filter(|other| other.gvk().group_kind() == entry.gvk().group_kind());
+    TouchCondition::of(versions.map(|version| &**version.plan()))
+}
+
+/// Returns the writes that an API server sends to the webhook, in words.
+fn sent(condition: &Result<TouchCondition, EveryWrite>) -> String {
+    match condition {
+        Err(why) => format!("every write, because {why}"),
+        Ok(condition) => match condition.fields().filter(|_| !condition.looks_into_fields()) {
+            None => "creates, and updates that touch a union".to_owned(),
+            Some(fields) => {
+                let fields: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+                format!("creates, and updates that change {}", fields.join(" or "))
+            }
+        },
+    }
 }
 
 fn headline(union: &Union, paint: Paint) -> String {
@@ -185,8 +207,7 @@ fn leaves(union: &Union) -> Vec<String> {
 /// Returns a kind with its unions in JSON.
 fn json_of(SelectedKind { entry, unions }: &SelectedKind<'_>, entries: &[CatalogEntry]) -> Value {
     let GroupVersionKind { group, version, kind } = entry.gvk();
-    let versions = entries.iter().filter(|other| other.gvk().group_kind() == entry.gvk().group_kind());
-    let condition = TouchCondition::of(versions.map(|version| &**version.plan()));
+    let condition = condition(entry, entries);
     let union = |union: &&Union| {
         let choices = union.choices().iter().map(|choice| ChoiceItem::of(choice, SelectedMember::is_optional));
         json!({
@@ -208,8 +229,9 @@ fn json_of(SelectedKind { entry, unions }: &SelectedKind<'_>, entries: &[Catalog
     };
     let unions = unions.iter().map(union).collect::<Vec<_>>();
     // The condition of a write that is sent to the webhook, in CEL; null if every write is.
-    let condition = condition.as_ref().map(TouchCondition::expression);
-    json!({"group": group, "version": version, "kind": kind, "condition": condition, "unions": unions})
+    let expression = condition.as_ref().ok().map(TouchCondition::expression);
+    let sent = sent(&condition);
+    json!({"group": group, "version": version, "kind": kind, "condition": expression, "sent": sent, "unions": unions})
 }
 
 /// A kind and its unions that the user asks for, at least one.

@@ -10,10 +10,10 @@ use fixtures::kinds::{GeneratedKind, KINDS};
 use fixtures::reviews::thing as object;
 use fixtures::skips::{condition_of, is_sent};
 use kube_unions_core::catalog::Catalog;
-use kube_unions_policies::TouchCondition;
+use kube_unions_policies::{EveryWrite, TouchCondition};
 use serde_json::{Value, json};
 
-fn condition(catalog: &Catalog) -> Option<TouchCondition> {
+fn condition(catalog: &Catalog) -> Result<TouchCondition, EveryWrite> {
     TouchCondition::of(catalog.entries().iter().map(|entry| &**entry.plan()))
 }
 
@@ -31,7 +31,8 @@ fn each_kind_of_place_has_its_condition() {
     let mut all = String::new();
     let mut known = Vec::new();
     for (title, _, catalog) in kinds() {
-        let text = condition(&catalog).map_or("every write is sent".to_owned(), |_| expression(&catalog));
+        let text =
+            condition(&catalog).map_or_else(|why| format!("every write is sent: {why}"), |_| expression(&catalog));
         if !known.contains(&title) {
             all.extend([format!("# {title}\n\n{text}\n\n")]);
             known.push(title);
@@ -107,11 +108,11 @@ fn deduced() -> Value {
 #[test]
 fn every_write_is_sent_where_a_condition_would_miss_something() {
     let map = json!({"type": "object", "additionalProperties": deduced()});
-    assert_eq!(condition(&thing(&json!({"map": map}))), None, "a discriminator is deduced in a map");
+    assert_eq!(condition(&thing(&json!({"map": map}))), Err(EveryWrite::Deduced));
     let audits = |actions: Value| condition(&declared(&[("one", json!({"validationActions": actions}))]));
-    assert!(audits(json!(["Warn"])).is_some() && audits(json!(["Deny"])).is_some());
+    assert!(audits(json!(["Warn"])).is_ok() && audits(json!(["Deny"])).is_ok());
     for actions in [json!(["Audit"]), json!(["Deny", "Audit"]), json!(["Warn", "Audit"])] {
-        assert_eq!(audits(actions), None);
+        assert_eq!(audits(actions), Err(EveryWrite::Audited));
     }
 }
 
@@ -133,6 +134,9 @@ fn a_condition_is_bounded() {
     assert_eq!(many(400, &union_of), coarse, "it would be too long");
     assert_ne!(many(20, &list_of), coarse);
     assert_eq!(many(100, &list_of), coarse, "it would cost too much");
+    let lists = (0..100).map(|number| (format!("list-{number}"), json!({"type": "array", "items": deduced()})));
+    let lists = condition(&thing(&Value::Object(lists.collect())));
+    assert_eq!(lists.err(), Some(EveryWrite::TooMany), "fields of the root do not tell what is to be deduced");
     let roots: Vec<String> = (0..200).map(|number| format!("root-{number}")).collect();
     assert_eq!(TouchCondition::of_fields(roots.into_iter().collect()), None);
 }
@@ -187,7 +191,7 @@ fn conditions_of_generated_kinds_have_the_types_that_an_api_server_wants_and_nev
     let (mut dice, mut conditions, mut coarse) = (Dice(seed), 0, 0);
     for kind in GeneratedKind::all("types.example", seed) {
         let catalog = kind.catalog();
-        if condition(&catalog).is_none() {
+        if condition(&catalog).is_err() {
             continue;
         }
         let condition = expression(&catalog);

@@ -1,7 +1,7 @@
 //! The ordering rules of the registration: each row is one step of a replica against an API server that the test plays.
 
 use super::super::EntryOptions;
-use super::super::stored::ours;
+use super::super::stored::{TOUCHES, ours};
 use super::*;
 use crate::telemetry::Metrics;
 use fixtures::api_server::{Call, in_process};
@@ -33,6 +33,8 @@ struct FakeServer {
     has_owner: bool,
     /// Another writer adds an entry before the first write arrives.
     is_raced: bool,
+    /// Our conditions are refused.
+    refuses: bool,
 }
 
 impl FakeServer {
@@ -68,10 +70,32 @@ impl FakeServer {
             stored.is_some(),
             "a stored object is replaced, a missing one is applied"
         );
+        if let Some(status) = refusal(&object).filter(|_| self.refuses) {
+            return call.answer(422, &status);
+        }
         let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
         assert_eq!(version(&object), stored.as_ref().map(version).unwrap_or_default(), "bound to what was read");
         call.answer(200, &self.put(&path, object));
     }
+}
+
+/// Returns what an API server says of a configuration if it cannot compile our conditions.
+fn refusal(object: &Value) -> Option<Value> {
+    let mut causes = Vec::new();
+    for (number, entry) in object["webhooks"].as_array().into_iter().flatten().enumerate() {
+        for (position, condition) in entry["matchConditions"].as_array().into_iter().flatten().enumerate() {
+            if condition["name"] == TOUCHES {
+                causes.push(json!({
+                    "reason": "FieldValueInvalid",
+                    "field": format!("webhooks[{number}].matchConditions[{position}].expression"),
+                    "message": "Invalid value: \"…\": compilation failed: ERROR: <input>:1:1: undeclared reference",
+                }));
+            }
+        }
+    }
+    let details = json!({"name": "kube-unions", "causes": causes});
+    let status = json!({"kind": "Status", "status": "Failure", "reason": "Invalid", "code": 422, "message": "is invalid", "details": details});
+    (!causes.is_empty()).then_some(status)
 }
 
 /// Reads an entry: its name, policy and CAs.
@@ -284,6 +308,12 @@ async fn the_bundle_comes_before_the_policy_and_a_ready_replica_before_both() {
             [Some("mutate.things.g Fail old"), Some("validate.things.g Fail old, definitions Ignore old")],
         ),
         (
+            "an entry whose condition the API server refuses has none",
+            Given { skips: true, server: FakeServer { refuses: true, ..ready().server }, ..ready() },
+            OLD,
+            BOTH,
+        ),
+        (
             "a replica that registers bundles alone writes nothing else",
             Given { registering: Registering::Bundles, ..ready() },
             [Some("mutate Ignore old"), None],
@@ -352,11 +382,14 @@ async fn entries_of_others_stay_and_those_of_ours_go_with_the_installation() {
 /// Asserts for each row what its steps make of the stored configurations.
 async fn hold(rows: impl IntoIterator<Item = (&str, Given, Entries, Entries)>) {
     for (row, given, stored, want) in rows {
-        let is_raced = given.server.is_raced;
+        let (is_raced, refuses) = (given.server.is_raced, given.server.refuses);
         let (found, written) = given.steps(stored).await;
         assert_eq!(found, want.map(|it| it.map(str::to_owned)), "{row}");
         let changed = stored.iter().zip(want).filter(|(stored, want)| **stored != *want).count();
-        assert!(written.len() <= changed + usize::from(is_raced), "{row}: one write for each configuration");
+        assert!(
+            written.len() <= changed + usize::from(is_raced) + 2 * usize::from(refuses),
+            "{row}: one write for each configuration"
+        );
         for entry in written.iter().flat_map(ours).map(|(_, entry)| entry) {
             assert!(entry["failurePolicy"] == "Ignore" || !bundle_of(entry).is_empty(), "{row}: {entry}");
         }

@@ -2,7 +2,7 @@
 
 use kube_unions_core::names::{GroupVersionKind, is_dns_subdomain};
 use kube_unions_core::union::Plan;
-use kube_unions_policies::TouchCondition;
+use kube_unions_policies::{EveryWrite, TouchCondition};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +46,63 @@ pub(in crate::controllers::registration) struct EntryRules {
     pub(in crate::controllers::registration) rules: Vec<Value>,
 }
 
+/// What an API server asks about a write of a kind before it calls. The metrics count kinds by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::controllers::registration) enum KindCondition {
+    /// Whether it touches a union.
+    Unions,
+    /// Whether it changes a field of the root that has unions.
+    Fields,
+    /// Nothing: every write is sent.
+    None(Sent),
+}
+
+/// The reason why every write of a kind is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::controllers::registration) enum Sent {
+    /// The settings want no condition.
+    Off,
+    /// A condition would miss something, or there is none.
+    Needed(EveryWrite),
+    /// The API server refuses the condition.
+    Refused,
+}
+
+impl KindCondition {
+    /// All of them.
+    pub(in crate::controllers::registration) const ALL: [Self; 7] = [
+        Self::Unions,
+        Self::Fields,
+        Self::None(Sent::Off),
+        Self::None(Sent::Needed(EveryWrite::Audited)),
+        Self::None(Sent::Needed(EveryWrite::Deduced)),
+        Self::None(Sent::Needed(EveryWrite::TooMany)),
+        Self::None(Sent::Refused),
+    ];
+
+    /// Returns the value of the label of the metric.
+    pub(in crate::controllers::registration) fn name(self) -> &'static str {
+        match self {
+            Self::Unions => "unions",
+            Self::Fields => "fields",
+            Self::None(Sent::Off) => "off",
+            Self::None(Sent::Needed(EveryWrite::Audited)) => "audited",
+            Self::None(Sent::Needed(EveryWrite::Deduced)) => "deduced",
+            Self::None(Sent::Needed(EveryWrite::TooMany)) => "too_many",
+            Self::None(Sent::Refused) => "refused",
+        }
+    }
+}
+
+/// Which conditions entries may have.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::controllers::registration) enum Conditions<'r> {
+    /// None: every write is sent.
+    None,
+    /// All but these expressions, which an API server refuses.
+    AllBut(&'r BTreeSet<String>),
+}
+
 /// Group, versions and scope of a rule.
 type RuleKey<'c> = (&'c str, Vec<&'c str>, &'static str);
 
@@ -73,46 +130,88 @@ impl ConditionRoom {
     }
 }
 
-/// Returns the entries for kinds of one class: first that of the kinds of which every write is sent.
-pub(super) fn entries(mut kinds: Vec<RegisteredKind<'_>>, skips: bool, room: &mut ConditionRoom) -> Vec<EntryRules> {
-    kinds.sort_by_key(|kind| kind.gvk);
-    let mut alike: BTreeMap<String, (TouchCondition, Vec<RegisteredKind<'_>>)> = BTreeMap::new();
-    let mut always = Vec::new();
-    for kind in kinds {
-        let condition = if skips { TouchCondition::of(kind.plans.iter().copied()) } else { None };
-        match condition {
-            Some(condition) => {
-                let group = alike.entry(condition.expression().to_owned());
-                group.or_insert_with(|| (condition, Vec::new())).1.push(kind);
+/// The entries of a configuration, as they are made.
+pub(super) struct EntryMaker<'r> {
+    conditions: Conditions<'r>,
+    room: ConditionRoom,
+    /// The number of kinds with each condition.
+    pub(super) counts: BTreeMap<KindCondition, usize>,
+}
+
+impl<'r> EntryMaker<'r> {
+    pub(super) fn new(conditions: Conditions<'r>) -> Self {
+        Self { conditions, room: ConditionRoom::whole(), counts: BTreeMap::new() }
+    }
+
+    /// Returns the entries for kinds of one class: first that of the kinds of which every write is sent.
+    pub(super) fn entries(&mut self, mut kinds: Vec<RegisteredKind<'_>>) -> Vec<EntryRules> {
+        kinds.sort_by_key(|kind| kind.gvk);
+        let mut alike: BTreeMap<String, (TouchCondition, Vec<RegisteredKind<'_>>)> = BTreeMap::new();
+        let mut always = Vec::new();
+        for kind in kinds {
+            match self.condition(&kind) {
+                Ok(condition) => {
+                    let group = alike.entry(condition.expression().to_owned());
+                    group.or_insert_with(|| (condition, Vec::new())).1.push(kind);
+                }
+                Err(sent) => {
+                    self.count(KindCondition::None(sent), 1);
+                    always.push(kind);
+                }
             }
-            None => always.push(kind),
+        }
+        let mut alike: Vec<_> = alike.into_values().collect();
+        // Most kinds first: with the conditions for which there is room, the fewest writes are sent in vain.
+        alike.sort_by_key(|(_, kinds)| (Reverse(kinds.len()), kinds.first().map(|kind| kind.gvk)));
+        let mut own = Vec::new();
+        let (mut others, mut fields) = (Vec::new(), BTreeSet::new());
+        for (condition, kinds) in alike {
+            let label = kinds.first().and_then(RegisteredKind::label);
+            if let Some(label) = label.filter(|_| self.room.take(condition.expression())) {
+                let looks_into = condition.looks_into_fields();
+                self.count(if looks_into { KindCondition::Unions } else { KindCondition::Fields }, kinds.len());
+                own.push(EntryRules::of(Some(label), Some(condition.expression().to_owned()), kinds));
+            } else if let Some(of_kinds) = condition.fields() {
+                fields.extend(of_kinds.iter().cloned());
+                others.extend(kinds);
+            } else {
+                self.count(KindCondition::None(Sent::Needed(EveryWrite::TooMany)), kinds.len());
+                always.extend(kinds);
+            }
+        }
+        match self.permitted(TouchCondition::of_fields(fields).ok_or(EveryWrite::TooMany)) {
+            Ok(condition) => {
+                self.count(KindCondition::Fields, others.len());
+                own.push(EntryRules::of(Some(OTHERS.to_owned()), Some(condition.expression().to_owned()), others));
+            }
+            Err(sent) => {
+                self.count(KindCondition::None(sent), others.len());
+                always.extend(others);
+            }
+        }
+        own.sort_by(|one, other| one.label.cmp(&other.label));
+        let always = (!always.is_empty()).then(|| EntryRules::of(None, None, always));
+        always.into_iter().chain(own).collect()
+    }
+
+    fn count(&mut self, condition: KindCondition, kinds: usize) {
+        *self.counts.entry(condition).or_default() += kinds;
+    }
+
+    fn condition(&self, kind: &RegisteredKind<'_>) -> Result<TouchCondition, Sent> {
+        match self.conditions {
+            Conditions::None => Err(Sent::Off),
+            Conditions::AllBut(_) => self.permitted(TouchCondition::of(kind.plans.iter().copied())),
         }
     }
-    let mut alike: Vec<_> = alike.into_values().collect();
-    // Most kinds first: with the conditions for which there is room, the fewest writes are sent in vain.
-    alike.sort_by_key(|(_, kinds)| (Reverse(kinds.len()), kinds.first().map(|kind| kind.gvk)));
-    let mut own = Vec::new();
-    let (mut others, mut fields) = (Vec::new(), BTreeSet::new());
-    for (condition, kinds) in alike {
-        let label = kinds.first().and_then(RegisteredKind::label);
-        if let Some(label) = label.filter(|_| room.take(condition.expression())) {
-            own.push(EntryRules::of(Some(label), Some(condition.expression().to_owned()), kinds));
-        } else if let Some(of_kinds) = condition.fields() {
-            fields.extend(of_kinds.iter().cloned());
-            others.extend(kinds);
-        } else {
-            always.extend(kinds);
+
+    fn permitted(&self, condition: Result<TouchCondition, EveryWrite>) -> Result<TouchCondition, Sent> {
+        let condition = condition.map_err(Sent::Needed)?;
+        match self.conditions {
+            Conditions::AllBut(refused) if refused.contains(condition.expression()) => Err(Sent::Refused),
+            Conditions::AllBut(_) | Conditions::None => Ok(condition),
         }
     }
-    match TouchCondition::of_fields(fields) {
-        Some(condition) => {
-            own.push(EntryRules::of(Some(OTHERS.to_owned()), Some(condition.expression().to_owned()), others));
-        }
-        None => always.extend(others),
-    }
-    own.sort_by(|one, other| one.label.cmp(&other.label));
-    let always = (!always.is_empty()).then(|| EntryRules::of(None, None, always));
-    always.into_iter().chain(own).collect()
 }
 
 impl EntryRules {

@@ -39,7 +39,7 @@ fn rules(definitions: impl IntoIterator<Item = Definition>) -> RegistrationRules
     definitions.into_iter().for_each(|definition| builder.apply(definition));
     let catalog = builder.build();
     assert!(catalog.faults().iter().all(|fault| fault.severity() != Severity::Error), "{:#?}", catalog.faults());
-    RegistrationRules::of(&catalog, false)
+    RegistrationRules::of(&catalog, Conditions::None)
 }
 
 /// Returns each rule as `group versions resources scope`.
@@ -93,7 +93,7 @@ fn kinds_that_policies_cover_have_no_rule() {
         builder.apply(crd("g", kind, "Namespaced", v1));
     }
     let covered = BTreeSet::from([GroupKind::new("g", "Pear"), GroupKind::new("h", "Plum")]);
-    let found = RegistrationRules::without(&covered, &builder.build(), false);
+    let found = RegistrationRules::without(&covered, &builder.build(), Conditions::None);
     assert_eq!(short(&found.custom), ["g v1,v2 plums Namespaced"]);
     assert_eq!(found.kinds, BTreeSet::from([GroupKind::new("g", "Plum")]));
 }
@@ -217,11 +217,15 @@ fn kinds_with_the_most_versions_have_no_rules_if_all_are_too_large() {
     assert!(found.excluded.iter().all(|(gvk, _)| &*gvk.kind == "Greedy"), "{:?}", found.excluded);
 }
 
-/// Returns each entry as `label condition resources`.
-fn entries_of(definitions: impl IntoIterator<Item = Definition>) -> Vec<String> {
+fn with(definitions: impl IntoIterator<Item = Definition>, conditions: Conditions<'_>) -> RegistrationRules {
     let mut builder = Builder::new();
     definitions.into_iter().for_each(|definition| builder.apply(definition));
-    let found = RegistrationRules::of(&builder.build(), true);
+    RegistrationRules::of(&builder.build(), conditions)
+}
+
+/// Returns each entry as `label condition resources`.
+fn entries_of(definitions: impl IntoIterator<Item = Definition>) -> Vec<String> {
+    let found = with(definitions, Conditions::AllBut(&BTreeSet::new()));
     let one = |entry: &EntryRules| {
         let resources: Vec<&str> = entry.rules.iter().map(|rule| rule["resources"][0].as_str().unwrap()).collect();
         let (label, condition) = (entry.label.as_deref().unwrap_or("-"), entry.condition.as_deref().unwrap_or("-"));
@@ -263,6 +267,40 @@ fn kinds_with_the_same_condition_share_an_entry_and_those_beyond_share_a_coarse_
     assert_eq!(found.len(), MOST_ENTRIES + 1);
     let rest = found.iter().find(|entry| entry.starts_with("others: ")).unwrap();
     assert_eq!(*rest, format!("others: {}: kind64s", changed(&["a", "m64", "m65", "m66"])));
+}
+
+/// Rows: a condition that the API server refuses, and the number of kinds by their conditions.
+#[test]
+fn kinds_are_counted_by_their_conditions_and_a_refused_condition_is_left_out() {
+    let audited = || {
+        let mut definition = crd("g", "Audited", "Namespaced", &[("v1", &[], true)]);
+        let declaration = json!({
+            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "it"},
+            "spec": {"target": {"group": "g", "kind": "Audited"}, "validationActions": ["Audit"],
+                     "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}}]},
+        });
+        let (declaration, faults) = Declaration::from_json(&declaration.to_string()).unwrap();
+        assert!(faults.is_empty() && definition.declare(&declaration));
+        definition
+    };
+    let definitions = || {
+        let of = |kind: &str, at: &'static [&'static str]| crd("g", kind, "Namespaced", &[("v1", at, true)]);
+        [of("Fig", &["spec"]), of("Pear", &["spec"]), of("Plum", &["spec", "status"]), audited()]
+    };
+    let counts = |found: &RegistrationRules| -> Vec<(&str, usize)> {
+        let all = KindCondition::ALL.map(|it| (it.name(), found.conditions.get(&it).copied().unwrap_or_default()));
+        all.into_iter().filter(|(_, kinds)| *kinds > 0).collect()
+    };
+    let nothing = BTreeSet::new();
+    let all = with(definitions(), Conditions::AllBut(&nothing));
+    let figs = all.custom.iter().find(|entry| entry.label.as_deref() == Some("figs.g")).unwrap();
+    let refused = BTreeSet::from([figs.condition.clone().unwrap()]);
+    let without = with(definitions(), Conditions::AllBut(&refused));
+    assert_eq!(counts(&all), [("unions", 3), ("audited", 1)]);
+    assert_eq!(counts(&without), [("unions", 1), ("audited", 1), ("refused", 2)]);
+    assert_eq!(counts(&with(definitions(), Conditions::None)), [("off", 4)]);
+    assert_eq!(short(&without.custom[..1]), ["g v1 auditeds,figs,pears Namespaced"]);
+    assert_eq!((&without.custom[0].condition, without.custom.len()), (&None, 2));
 }
 
 #[test]
