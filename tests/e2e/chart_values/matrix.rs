@@ -20,15 +20,15 @@ struct MatrixRows {
     charts: Vec<UnusualChart>,
 }
 
-/// A union, and the members that a user cannot choose.
+/// A union, the members that a user does not choose by naming them, and the nulls with which they are chosen.
 #[derive(Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct MatrixFinding {
     name: String,
     field: String,
     values: String,
     default: Vec<String>,
-    cannot_choose: Vec<String>,
+    choices: Vec<String>,
+    nulls: Option<Value>,
 }
 
 /// A chart, and what `chart --matrix` says of it.
@@ -41,6 +41,8 @@ struct UnusualChart {
     #[serde(default)]
     defaults: String,
     template: String,
+    /// The template of a subchart, whose values are those of the chart.
+    subchart: Option<String>,
     /// A file of values.
     values: Option<String>,
     code: i32,
@@ -56,8 +58,20 @@ impl Helm {
     /// Copies the chart of the rows.
     fn copy(&self) -> PathBuf {
         let copy = self.workspace.path().join("copy");
+        let _ = fs::remove_dir_all(&copy);
         copy_folder(Path::new(&chart()), &copy);
         copy
+    }
+}
+
+/// Makes the templates of a chart bring back each default that a null removes.
+fn bring_defaults_back(chart: &Path) {
+    for folder in [chart.to_owned(), chart.join("charts/worker")] {
+        fs::copy(folder.join("values.yaml"), folder.join("defaults.yaml")).unwrap();
+        let template = folder.join("templates/deployment.yaml");
+        let text = fs::read_to_string(&template).unwrap();
+        let line = r#"{{- $_ := .Files.Get "defaults.yaml" | fromYaml | merge .Values }}"#;
+        fs::write(&template, format!("{line}\n{text}")).unwrap();
     }
 }
 
@@ -93,15 +107,22 @@ fn the_matrix_lists_what_a_user_cannot_choose() {
             "strategy",
             "type: RollingUpdate, rollingUpdate",
             "type: Recreate",
+            "strategy: {rollingUpdate: null}",
         ];
         assert_eq!(cells, wanted, "{told:?}");
+        // The lines of a template are printed where nothing else helps.
+        let stays = findings.iter().filter(|finding| finding.nulls.is_none());
+        let heads: Vec<&str> = told.stdout.split("\n\n").skip(1).map(|it| it.lines().next().unwrap()).collect();
+        let wanted = stays.clone().zip(["templates", "charts/queue/templates", "charts/worker/templates"]);
+        let wanted = wanted.map(|(finding, folder)| format!("choices/{folder}/deployment.yaml: {}:", finding.values));
+        assert_eq!(heads, wanted.collect::<Vec<_>>(), "{told:?}");
         let summary = &report["summary"];
-        let cannot: usize = findings.iter().map(|finding| finding.cannot_choose.len()).sum();
-        assert_eq!(
-            (summary["defaultStays"].as_u64(), &summary["problems"]),
-            (Some(cannot as u64), &Value::Array(vec![]))
-        );
-        assert!(told.stderr.contains(&format!(" {cannot} leave the default")), "{told:?}");
+        let count = |found: &mut dyn Iterator<Item = &MatrixFinding>| found.map(|it| it.choices.len()).sum::<usize>();
+        let stay = count(&mut stays.clone());
+        let need = count(&mut findings.iter()) - stay;
+        let counted = ["works", "needsNull", "defaultStays"].map(|name| summary[name].as_u64().unwrap());
+        assert_eq!((counted, &summary["problems"]), ([1, need as u64, stay as u64], &Value::Array(vec![])));
+        assert!(told.stderr.contains(&format!(": {need} need a null, {stay} leave the default; ")), "{told:?}");
     }
 }
 
@@ -162,21 +183,41 @@ fn repair(chart: &Path, findings: &[Value]) {
     }
 }
 
+/// Repairs the templates of a chart, and returns its findings afterwards. The default rendering stays.
+fn repaired(helm: &Helm, chart: &Path, findings: &[Value]) -> Output {
+    let rendered = || -> Vec<Value> {
+        let rendering = helm.run(&helm.program, &["template", chart.to_str().unwrap()]).accepted().stdout;
+        rendering.split("\n---\n").map(|document| parse("a document", document)).collect()
+    };
+    let before = rendered();
+    repair(chart, findings);
+    assert_eq!(before, rendered(), "{}", helm.program.display());
+    helm.matrix(chart, &["-o", "json"])
+}
+
 #[test]
 fn templates_with_the_lines_of_the_matrix_let_a_user_choose_each_member() {
     for tool in ["helm", "helm4"] {
         let helm = Helm::new(tool);
-        let (chart, before) = (helm.copy(), helm.template(&[]));
+        let chart = helm.copy();
+        let findings = |told: &Output| told.json()["findings"].as_array().unwrap().clone();
+        let mut before = findings(&helm.matrix(&chart, &["-o", "json"]));
+        let after = repaired(&helm, &chart, &before);
+        before.retain(|finding| finding.get("nulls").is_some());
+        assert_eq!((after.code, findings(&after)), (Some(0), before), "{tool}: {after:?}");
+
+        // Where no null helps, each union has lines.
+        let chart = helm.copy();
+        bring_defaults_back(&chart);
         let told = helm.matrix(&chart, &["-o", "json"]);
-        repair(&chart, told.json()["findings"].as_array().unwrap());
-        let repaired = helm.matrix(&chart, &[]);
-        assert_eq!((repaired.code, &*repaired.stdout), (Some(0), ""), "{tool}: {repaired:?}");
-        assert!(repaired.stderr.contains(": all work; "), "{tool}: {repaired:?}");
-        let after = helm.run(&helm.program, &["template", chart.to_str().unwrap()]).accepted().stdout;
-        let objects = |rendering: &str| -> Vec<Value> {
-            rendering.split("\n---\n").map(|document| parse("a document", document)).collect()
-        };
-        assert_eq!(objects(&before), objects(&after), "{tool}: the default rendering stays");
+        let rows: MatrixRows = parse("matrix.yaml", ROWS);
+        let stays = |finding: MatrixFinding| MatrixFinding { nulls: None, ..finding };
+        let wanted: Vec<MatrixFinding> = rows.findings.into_iter().map(stays).collect();
+        let found: Vec<MatrixFinding> = serde_json::from_value(told.json()["findings"].clone()).unwrap();
+        assert_eq!((told.code, found), (Some(1), wanted), "{tool}: {told:?}");
+        let after = repaired(&helm, &chart, &findings(&told));
+        assert_eq!((after.code, findings(&after)), (Some(0), vec![]), "{tool}: {after:?}");
+        assert!(after.stderr.contains(": all work; "), "{tool}: {after:?}");
     }
 }
 
@@ -187,15 +228,19 @@ fn the_api_server_accepts_an_override_where_the_matrix_says_that_it_works() {
     let report = helm.matrix(Path::new(&chart()), &["-o", "json"]).json();
     let is_probe =
         |tried: &&Value| tried["field"].as_str().unwrap().ends_with("Probe") || tried["kind"] != "Deployment";
-    let mut seen = [0, 0];
+    let mut seen = [0; 3];
     for tried in report["overrides"].as_array().unwrap().iter().filter(is_probe) {
-        let values = helm.workspace.write("override.yaml", &tried["sets"].to_string());
-        let rendering = helm.template(&["--values", values.to_str().unwrap()]);
+        let write = |name: &str, values: &Value| helm.workspace.write(name, &values.to_string());
+        let files = [write("override.yaml", &tried["sets"]), write("nulls.yaml", &tried["nulls"])];
+        let flags: Vec<&str> = files.iter().flat_map(|file| ["--values", file.to_str().unwrap()]).collect();
+        let is_accepted = |flags: &[&str]| is_accepted(&kubectl, &helm.template(flags));
         let works = tried["works"].as_bool().unwrap();
-        assert_eq!(is_accepted(&kubectl, &rendering), works, "{tried}");
-        seen[usize::from(works)] += 1;
+        assert_eq!(is_accepted(&flags[..2]), works, "{tried}");
+        let needs_null = !tried["nulls"].is_null();
+        assert_eq!(is_accepted(&flags), works || needs_null, "{tried}");
+        seen[if works { 0 } else { 2 - usize::from(needs_null) }] += 1;
     }
-    assert_eq!(seen, [20, 1]);
+    assert_eq!(seen, [1, 14, 6]);
 }
 
 #[test]
@@ -210,6 +255,13 @@ fn an_unusual_chart_gets_one_clear_line_and_no_value() {
             .unwrap();
         fs::write(chart.join("values.yaml"), &row.defaults).unwrap();
         fs::write(chart.join("templates/all.yaml"), &row.template).unwrap();
+        if let Some(template) = &row.subchart {
+            let subchart = chart.join("charts/shared");
+            fs::create_dir_all(subchart.join("templates")).unwrap();
+            fs::write(subchart.join("Chart.yaml"), "apiVersion: v2\nname: shared\nversion: 1.0.0\n").unwrap();
+            fs::write(subchart.join("values.yaml"), &row.defaults).unwrap();
+            fs::write(subchart.join("templates/all.yaml"), template).unwrap();
+        }
         let file = row.values.as_ref().map(|values| helm.workspace.write("given.yaml", values));
         let given = file.iter().flat_map(|file| ["--values", file.to_str().unwrap()]).collect::<Vec<_>>();
         let told = helm.matrix(&chart, &given);

@@ -12,6 +12,7 @@ mod matrix;
 mod report;
 mod values;
 
+use self::defaults::default_values;
 use self::helm::{HelmChart, NOT_TRIED};
 use self::judge::{JudgedRendering, RenderedFault, judge};
 use self::matrix::{OverrideMatrix, matrix};
@@ -25,6 +26,7 @@ use crate::report::{Verdict, output};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use kube_unions_manifests::counts::{count, grouped};
+use serde_json::json;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -90,7 +92,7 @@ pub(crate) struct ChartArgs {
     /// Print what makes the unions valid, instead of the findings
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "output")]
     fix: Option<FixArg>,
-    /// Try to choose each other member of the chart's unions in the values, and print the members that cannot be chosen
+    /// Try to choose each other member of the chart's unions in the values, and print those that need a null, or cannot be chosen
     #[arg(long, requires = "chart", conflicts_with = "fix")]
     matrix: bool,
     /// Longest run of helm, in seconds
@@ -173,17 +175,22 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
     let mut judged = judge(&kinds, &defaults, &rendered);
     problems.append(&mut judged.problems);
     let mut search = match &chart {
-        Some(chart) if judged.faults.iter().any(|fault| !fault.removed.is_empty()) => Some(ValuesSearch::new(chart)?),
+        Some(chart) if judged.faults.iter().any(|fault| !fault.removed.is_empty()) => {
+            Some(ValuesSearch::new(chart, &default_values(chart)?))
+        }
         _ => None,
     };
     let mut advised: Vec<(&RenderedFault<'_>, Option<ValuesAdvice>)> = Vec::new();
     for fault in &judged.faults {
         let search_of_fault = search.as_ref().filter(|_| !fault.removed.is_empty());
-        let advice = search_of_fault.map(|search| search.advice(fault)).transpose().unwrap_or_else(|error| {
-            problems.push(format!("{error:#}: {NOT_TRIED}"));
-            search = None;
-            None
-        });
+        let advice = search_of_fault
+            .map(|search| search.advice(&fault.unwanted(), &json!({})))
+            .transpose()
+            .unwrap_or_else(|error| {
+                problems.push(format!("{error:#}: {NOT_TRIED}"));
+                search = None;
+                None
+            });
         advised.push((fault, advice));
     }
 
@@ -225,12 +232,12 @@ fn run_matrix(
     mut problems: Vec<String>,
 ) -> anyhow::Result<Verdict> {
     problems.extend(matrix.problems.iter().cloned());
-    let (_, others) = matrix.counts();
+    let is_left = matrix.counts().default_stays > 0;
     let nothing = || "nothing to choose: no value of the chart reaches a union that has a member".to_owned();
     let is_nothing = matrix.rows.is_empty() && problems.is_empty();
     let failure = kept_from(problems.len(), "judged");
     let conclusion =
-        Conclusion::new(arguments.require, is_nothing.then(nothing), others > 0, matrix::report::summary(matrix));
+        Conclusion::new(arguments.require, is_nothing.then(nothing), is_left, matrix::report::summary(matrix));
     let conclusion = conclusion.beside(problems, failure);
     matrix::report::print(matrix, arguments.output, &conclusion)?;
     conclusion.problems.iter().for_each(output::error);

@@ -1,5 +1,6 @@
 //! Judges the objects of a rendering, and what the chart's defaults have in common with it.
 
+use super::values::UnwantedMembers;
 use crate::commands::preview::{ApiServerAnswer, Kinds, PreviewedKind};
 use crate::input::kinds::entry_of;
 use crate::input::manifest::{Document, Edit, applied, line_about};
@@ -30,6 +31,14 @@ pub(super) struct RenderedFault<'d> {
     pub(super) sets_value: bool,
     /// The members that normalisation removes. Empty: it does not make the union valid.
     pub(super) removed: Vec<String>,
+}
+
+impl RenderedFault<'_> {
+    /// Returns what a null in the values has to remove.
+    pub(super) fn unwanted(&self) -> UnwantedMembers<'_> {
+        let members = self.removed.iter().map(String::as_str).collect();
+        UnwantedMembers { document: self.document, pointer: &self.pointer, members, place: &[] }
+    }
 }
 
 /// The faults of a rendering, and the edits that mend them.

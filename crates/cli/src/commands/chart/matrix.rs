@@ -2,13 +2,16 @@
 //!
 //! [`unions`] finds the unions of the rendering that have a member, [`overrides`] the places in the values where the member may come from, and
 //! what a user writes there to choose another one. The chart is rendered with each. A union that has the other member then is either
-//! valid, or the default stands beside it. [`template`] writes the lines of a template that remove the default, and [`report`] prints.
+//! valid, or the default stands beside it. [`nulls`] then looks for a null that removes the default. Where none does, [`template`] writes the
+//! lines of a template that do, and [`report`] prints.
 
+mod nulls;
 mod overrides;
 pub(super) mod report;
 mod template;
 mod unions;
 
+use self::nulls::NullSearch;
 use self::overrides::{NaiveOverride, overrides};
 use self::unions::{RenderedUnion, unions_of};
 use super::defaults::values_of_files;
@@ -17,7 +20,7 @@ use super::values::ValuesPath;
 use crate::commands::preview::Kinds;
 use crate::input::kinds::entry_of;
 use crate::input::manifest::{Document, line_about};
-use kube_unions_core::field_path::pointer;
+use kube_unions_core::field_path::{FieldPath, pointer};
 use kube_unions_core::schema::Schema;
 use kube_unions_offline::InvalidUnion;
 use serde_json::Value;
@@ -56,6 +59,9 @@ pub(super) struct MatrixRow<'d> {
     cells: Vec<OverrideCell>,
 }
 
+/// The object, the union and the place in the values of a row.
+type RowKey<'d> = ([Option<String>; 4], FieldPath, Option<&'d str>, ValuesPath);
+
 /// A choice that a user made at a place in the values.
 #[derive(Debug)]
 struct OverrideCell {
@@ -63,8 +69,26 @@ struct OverrideCell {
     choice: String,
     /// The values of the user.
     sets: Value,
-    /// True if the union is valid then.
-    works: bool,
+    outcome: ChoiceOutcome,
+}
+
+/// What it takes to make a choice.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum ChoiceOutcome {
+    /// The override alone.
+    Works,
+    /// The override, with these values null.
+    NeedsNulls(Vec<ValuesPath>),
+    /// Another template: the default stays.
+    DefaultStays,
+}
+
+/// The overrides of a matrix with each outcome.
+#[derive(Debug, Default)]
+pub(super) struct OutcomeCounts {
+    pub(super) works: usize,
+    pub(super) needs_nulls: usize,
+    pub(super) default_stays: usize,
 }
 
 /// The object of a document with unions.
@@ -74,19 +98,49 @@ struct JudgedObject<'d> {
     unions: Vec<RenderedUnion<'d>>,
 }
 
-impl MatrixRow<'_> {
-    /// Returns the choices that a user cannot make here.
-    fn refused(&self) -> impl Iterator<Item = &OverrideCell> {
-        self.cells.iter().filter(|cell| !cell.works)
-    }
+/// A union of the default rendering that has the choice of an override, and had not before.
+struct ReachedUnion<'o, 'd> {
+    union: &'o RenderedUnion<'d>,
+    /// The same in the rendering with the override.
+    now: RenderedUnion<'d>,
+    is_valid: bool,
 }
 
-impl OverrideMatrix<'_> {
-    /// Returns the number of overrides of which the union is valid, and the number of the others.
-    pub(super) fn counts(&self) -> (usize, usize) {
-        let cells = self.rows.iter().flat_map(|row| &row.cells);
-        let (working, others): (Vec<_>, Vec<_>) = cells.partition(|cell| cell.works);
-        (working.len(), others.len())
+/// The objects with unions of a rendering.
+type JudgedObjects<'d> = BTreeMap<[Option<String>; 4], JudgedObject<'d>>;
+
+impl<'d> OverrideMatrix<'d> {
+    /// Returns the overrides with each outcome.
+    pub(super) fn counts(&self) -> OutcomeCounts {
+        let mut counts = OutcomeCounts::default();
+        for cell in self.rows.iter().flat_map(|row| &row.cells) {
+            match cell.outcome {
+                ChoiceOutcome::Works => counts.works += 1,
+                ChoiceOutcome::NeedsNulls(_) => counts.needs_nulls += 1,
+                ChoiceOutcome::DefaultStays => counts.default_stays += 1,
+            }
+        }
+        counts
+    }
+
+    /// Returns the objects that every rendering has, and counts their unions.
+    fn objects(&mut self, kinds: &'d Kinds, rendered: &'d [Document], again: &[Document]) -> JudgedObjects<'d> {
+        let again: Vec<_> = again.iter().map(Document::identity).collect();
+        let mut objects = BTreeMap::new();
+        for document in rendered.iter().rev() {
+            match judged(kinds, document) {
+                Ok(None) => {}
+                Ok(Some(_)) if !again.contains(&document.identity()) => {
+                    let why =
+                        "has another name in each rendering, so it cannot be found again: give its name in the values";
+                    self.problems.push(line_about(document, why));
+                }
+                Ok(Some(object)) => drop(objects.insert(identity(document), object)),
+                Err(error) => self.problems.push(line_about(document, &format!("cannot be judged: {error:#}"))),
+            }
+        }
+        self.unions = objects.values().map(|object| object.unions.len()).sum();
+        objects
     }
 }
 
@@ -98,21 +152,7 @@ pub(super) fn matrix<'d>(
     again: &[Document],
 ) -> anyhow::Result<OverrideMatrix<'d>> {
     let mut matrix = OverrideMatrix::default();
-    let again: Vec<_> = again.iter().map(Document::identity).collect();
-    let mut objects = BTreeMap::new();
-    for document in rendered.iter().rev() {
-        match judged(kinds, document) {
-            Ok(None) => {}
-            Ok(Some(_)) if !again.contains(&document.identity()) => {
-                let why =
-                    "has another name in each rendering, so it cannot be found again: give its name in the values";
-                matrix.problems.push(line_about(document, why));
-            }
-            Ok(Some(object)) => drop(objects.insert(identity(document), object)),
-            Err(error) => matrix.problems.push(line_about(document, &format!("cannot be judged: {error:#}"))),
-        }
-    }
-    matrix.unions = objects.values().map(|object| object.unions.len()).sum();
+    let objects = matrix.objects(kinds, rendered, again);
     let values = values_of_files(chart)?;
     let of_unions = objects.values().flat_map(|object| object.unions.iter().map(|union| (union, object.schema)));
     let mut tried = overrides(&values, of_unions);
@@ -120,7 +160,8 @@ pub(super) fn matrix<'d>(
         matrix.problems.push(format!("the chart has more than {MOST_OVERRIDES} overrides: the others were not tried"));
         tried.truncate(MOST_OVERRIDES);
     }
-    let mut rows: BTreeMap<_, MatrixRow<'d>> = BTreeMap::new();
+    let mut rows: BTreeMap<RowKey<'d>, MatrixRow<'d>> = BTreeMap::new();
+    let mut search = NullSearch::new(chart, kinds, &values);
     // The overrides at a place that no union has. A place that one member comes from is that of the others: it is not left.
     let mut futile: BTreeMap<ValuesPath, Option<usize>> = BTreeMap::new();
     for naive in tried {
@@ -129,46 +170,65 @@ pub(super) fn matrix<'d>(
             matrix.unreached += 1;
             continue;
         }
-        let file = match chart.with_more_values(&naive.values()) {
-            Ok(Some(file)) => file,
+        let cells = match chart.with_more_values(&naive.values()) {
+            Ok(Some(file)) => cells(&mut search, &objects, &file.documents(), &naive),
             Ok(None) => {
                 matrix.refused += 1;
                 continue;
             }
+            Err(error) => Err(error),
+        };
+        let cells = match cells {
+            Ok(cells) => cells,
             Err(error) => {
                 matrix.problems.push(format!("{error:#}: {NOT_TRIED}"));
                 break;
             }
         };
-        let mut is_reached = false;
-        for document in &file.documents() {
-            let Some(object) = objects.get(&identity(document)).filter(|it| it.document.text != document.text) else {
-                continue;
-            };
-            for (union, works) in reached(kinds, object, document, &naive)? {
-                is_reached = true;
-                let member = union.union.members().next();
-                let key = (identity(object.document), union.path.clone(), member, naive.path.clone());
-                let row = rows.entry(key).or_insert_with(|| MatrixRow {
-                    document: object.document,
-                    union: union.clone(),
-                    values: naive.path.clone(),
-                    has_default: naive.has_default,
-                    cells: Vec::new(),
-                });
-                row.cells.push(OverrideCell { choice: naive.choice.clone(), sets: naive.values(), works });
-            }
-        }
-        if is_reached {
-            *of_place = None;
-        } else {
+        if cells.is_empty() {
             *of_place = of_place.map(|times| times + 1);
             matrix.unreached += 1;
+        } else {
+            *of_place = None;
+        }
+        for (object, union, outcome) in cells {
+            let row = rows.entry(row_key(object, union, &naive)).or_insert_with(|| MatrixRow {
+                document: object.document,
+                union: union.clone(),
+                values: naive.path.clone(),
+                has_default: naive.has_default,
+                cells: Vec::new(),
+            });
+            row.cells.push(OverrideCell { choice: naive.choice.clone(), sets: naive.values(), outcome });
         }
     }
     matrix.rows = rows.into_values().collect();
     matrix.rows.iter_mut().for_each(|row| row.cells.sort_by(|one, other| one.choice.cmp(&other.choice)));
     Ok(matrix)
+}
+
+/// Returns the unions that an override reaches in a rendering, and what it takes to make its choice there.
+fn cells<'o, 'd>(
+    search: &mut NullSearch<'_, 'd>,
+    objects: &'o JudgedObjects<'d>,
+    documents: &[Document],
+    naive: &NaiveOverride,
+) -> anyhow::Result<Vec<(&'o JudgedObject<'d>, &'o RenderedUnion<'d>, ChoiceOutcome)>> {
+    let mut cells = Vec::new();
+    for document in documents {
+        let object = objects.get(&identity(document)).filter(|it| it.document.text != document.text);
+        let Some(object) = object else { continue };
+        for reached in reached(search.kinds, object, document, naive)? {
+            let outcome =
+                if reached.is_valid { ChoiceOutcome::Works } else { search.outcome(naive, object, &reached)? };
+            cells.push((object, reached.union, outcome));
+        }
+    }
+    Ok(cells)
+}
+
+fn row_key<'d>(object: &JudgedObject<'d>, union: &RenderedUnion<'d>, naive: &NaiveOverride) -> RowKey<'d> {
+    (identity(object.document), union.path.clone(), union.union.members().next(), naive.path.clone())
 }
 
 fn identity(document: &Document) -> [Option<String>; 4] {
@@ -186,36 +246,34 @@ fn judged<'d>(kinds: &'d Kinds, document: &'d Document) -> anyhow::Result<Option
     Ok(Some(JudgedObject { document, schema: kind.schema(), unions }))
 }
 
-/// Returns the unions that have the choice of an override and had not before, and whether they are valid.
+/// Returns the unions that an override reaches in a document.
 fn reached<'o, 'd>(
     kinds: &'d Kinds,
     object: &'o JudgedObject<'d>,
     document: &Document,
     naive: &NaiveOverride,
-) -> anyhow::Result<Vec<(&'o RenderedUnion<'d>, bool)>> {
+) -> anyhow::Result<Vec<ReachedUnion<'o, 'd>>> {
     let Some(entry) = entry_of(&kinds.assembly.catalog, document) else { return Ok(Vec::new()) };
     let kind = kinds.kind(entry)?;
     let written = kind.read(document)?;
     let completed = kind.completed(written.clone())?;
     let now = unions_of(entry, &written, &completed);
     let mut reached = Vec::new();
-    for union in &object.unions {
-        let Some(now) = now.iter().find(|now| now.address == union.address && ptr::eq(now.union, union.union)) else {
-            continue;
-        };
-        if naive.is_chosen_by(now) && !naive.is_chosen_by(union) {
-            reached.push((union, now));
+    for union in object.unions.iter().filter(|union| !naive.is_chosen_by(union)) {
+        let is_same = |now: &&RenderedUnion<'_>| now.address == union.address && ptr::eq(now.union, union.union);
+        if let Some(now) = now.iter().find(is_same).filter(|now| naive.is_chosen_by(now)) {
+            reached.push(ReachedUnion { union, now: now.clone(), is_valid: true });
         }
     }
     if reached.is_empty() {
-        return Ok(Vec::new());
+        return Ok(reached);
     }
     let invalid = kind.invalid(document, &completed)?;
-    let is_valid = |now: &RenderedUnion<'_>| {
+    for ReachedUnion { now, is_valid, .. } in &mut reached {
         let is_of = |it: &InvalidUnion<'_>| {
             ptr::eq(it.union, now.union) && pointer(it.address.tokens(&completed)) == now.path.to_pointer()
         };
-        !invalid.iter().any(|it| it.has_too_many() && is_of(it))
-    };
-    Ok(reached.into_iter().map(|(union, now)| (union, is_valid(now))).collect())
+        *is_valid = !invalid.iter().any(|it| it.has_too_many() && is_of(it));
+    }
+    Ok(reached)
 }

@@ -132,11 +132,11 @@ fn advice((fault, advice): &Advised<'_, '_>, is_chart: bool) -> Vec<String> {
     let mut lines = Vec::new();
     match advice {
         Some(ValuesAdvice::Nulls(nulls)) => {
-            lines.push(format!("helps: {} in the values", written(nulls)));
+            lines.push(format!("helps: `{}` in the values", yaml_line(nulls)));
         }
         Some(ValuesAdvice::Futile(tried)) => {
             let first = tried.first().map(std::slice::from_ref).unwrap_or_default();
-            lines.push(format!("does not help: {} in the values", written(first)));
+            lines.push(format!("does not help: `{}` in the values", yaml_line(first)));
         }
         Some(ValuesAdvice::NotFound) => {
             lines.push("no default value has this name, so the values cannot remove it".to_owned());
@@ -153,10 +153,10 @@ fn advice((fault, advice): &Advised<'_, '_>, is_chart: bool) -> Vec<String> {
 }
 
 /// Returns values with nulls as a line of YAML.
-fn written(nulls: &[ValuesPath]) -> String {
+pub(super) fn yaml_line(nulls: &[ValuesPath]) -> String {
     let value = null_values(nulls);
     let fields = value.as_object().into_iter().flatten().map(|(name, value)| format!("{name}: {}", flow(value)));
-    format!("`{}`", fields.collect::<Vec<_>>().join(", "))
+    fields.collect::<Vec<_>>().join(", ")
 }
 
 fn flow(value: &Value) -> String {

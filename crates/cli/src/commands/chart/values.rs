@@ -1,8 +1,7 @@
 //! Finds the nulls in the values that remove a member which the chart's defaults have. Every answer was tried: the chart was rendered with it.
 
-use super::defaults::default_values;
 use super::helm::HelmChart;
-use super::judge::RenderedFault;
+use crate::input::manifest::Document;
 use kube_unions_offline::sets;
 use serde_json::{Value, json};
 
@@ -12,7 +11,18 @@ const MOST_TRIES: usize = 16;
 /// A path of names in the values of a chart.
 pub(super) type ValuesPath = Vec<String>;
 
-/// The advice for a fault.
+/// The members of a union of a rendered object that are to go.
+#[derive(Debug)]
+pub(super) struct UnwantedMembers<'u> {
+    pub(super) document: &'u Document,
+    /// The JSON Pointer of the union's object.
+    pub(super) pointer: &'u str,
+    pub(super) members: Vec<&'u str>,
+    /// The place in the values where they may come from. Empty: it is not known.
+    pub(super) place: &'u [String],
+}
+
+/// The advice for a union.
 #[derive(Debug)]
 pub(super) enum ValuesAdvice {
     /// These values are null, and the union is valid.
@@ -27,29 +37,30 @@ pub(super) enum ValuesAdvice {
 #[derive(Debug)]
 pub(super) struct ValuesSearch<'s> {
     chart: &'s HelmChart<'s>,
-    /// Every path in the chart's default values.
+    /// Every path in the chart's values.
     paths: Vec<ValuesPath>,
 }
 
 impl<'s> ValuesSearch<'s> {
-    pub(super) fn new(chart: &'s HelmChart<'s>) -> anyhow::Result<Self> {
+    /// Takes a chart and the values that nulls can remove.
+    pub(super) fn new(chart: &'s HelmChart<'s>, values: &Value) -> Self {
         let mut paths = Vec::new();
-        collect(&default_values(chart)?, &mut Vec::new(), &mut paths);
-        Ok(Self { chart, paths })
+        collect(values, &mut Vec::new(), &mut paths);
+        Self { chart, paths }
     }
 
-    /// Returns what to write into the values for a fault.
-    pub(super) fn advice(&self, fault: &RenderedFault<'_>) -> anyhow::Result<ValuesAdvice> {
+    /// Returns what to write into the values, beside `more`, so that members go.
+    pub(super) fn advice(&self, unwanted: &UnwantedMembers<'_>, more: &Value) -> anyhow::Result<ValuesAdvice> {
         let mut nulls = Vec::new();
-        for member in &fault.removed {
-            let candidates = self.candidates(fault, member);
+        for member in &unwanted.members {
+            let candidates = self.candidates(unwanted, member);
             if candidates.is_empty() {
                 return Ok(ValuesAdvice::NotFound);
             }
             let mut found = None;
             for candidate in &candidates {
                 let with = [&*nulls, std::slice::from_ref(candidate)].concat();
-                if !self.has(&with, fault, member)? {
+                if !self.has(&with_nulls(more.clone(), &with), unwanted, member)? {
                     found = Some(candidate.clone());
                     break;
                 }
@@ -62,30 +73,35 @@ impl<'s> ValuesSearch<'s> {
         Ok(ValuesAdvice::Nulls(nulls))
     }
 
-    /// Returns true if the chart renders the member with these nulls as well. A chart that cannot be rendered with them has it.
-    fn has(&self, nulls: &[ValuesPath], fault: &RenderedFault<'_>, member: &str) -> anyhow::Result<bool> {
-        let Some(file) = self.chart.with_more_values(&null_values(nulls))? else { return Ok(true) };
+    /// Returns true if the chart renders the member with these values as well. A chart that cannot be rendered with them has it.
+    fn has(&self, values: &Value, unwanted: &UnwantedMembers<'_>, member: &str) -> anyhow::Result<bool> {
+        let Some(file) = self.chart.with_more_values(values)? else { return Ok(true) };
         let documents = file.documents();
-        let object = documents.iter().find(|document| document.identity() == fault.document.identity());
+        let object = documents.iter().find(|document| document.identity() == unwanted.document.identity());
         let Some(object) = object else { return Ok(true) };
         let object: Value = serde_json::from_str(&object.text)?;
-        Ok(object.pointer(&fault.pointer).is_none_or(|union| sets(Some(union), member)))
+        Ok(object.pointer(unwanted.pointer).is_none_or(|union| sets(Some(union), member)))
     }
 
-    /// Returns the paths that end with the member, those first whose other names are most like the path of the union.
-    fn candidates(&self, fault: &RenderedFault<'_>, member: &str) -> Vec<ValuesPath> {
-        let field = fault.pointer.to_lowercase();
+    /// Returns the paths that end with the member: first those at the place, then those whose other names are most like the path of the union.
+    fn candidates(&self, unwanted: &UnwantedMembers<'_>, member: &str) -> Vec<ValuesPath> {
+        let field = unwanted.pointer.to_lowercase();
         let mut candidates: Vec<&ValuesPath> =
             self.paths.iter().filter(|path| path.last().is_some_and(|last| last == member)).collect();
         let others = |path: &ValuesPath| path.iter().filter(|name| !field.contains(&name.to_lowercase())).count();
-        candidates.sort_by_key(|path| (others(path), path.len()));
+        let is_elsewhere = |path: &ValuesPath| !path.starts_with(unwanted.place);
+        candidates.sort_by_key(|path| (is_elsewhere(path), others(path), path.len()));
         candidates.into_iter().take(MOST_TRIES).cloned().collect()
     }
 }
 
 /// Returns values with nulls.
 pub(super) fn null_values<'p>(nulls: impl IntoIterator<Item = &'p ValuesPath>) -> Value {
-    let mut values = json!({});
+    with_nulls(json!({}), nulls)
+}
+
+/// Returns values with nulls in them.
+pub(super) fn with_nulls<'p>(mut values: Value, nulls: impl IntoIterator<Item = &'p ValuesPath>) -> Value {
     for path in nulls {
         let mut at = &mut values;
         for name in path {

@@ -5,7 +5,7 @@ use crate::commands::chart::values::ValuesPath;
 use kube_unions_core::schema::Schema;
 use kube_unions_core::union::{Choice, SelectedMember, UnionStep};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Values of members that the API server accepts. A schema does not say all of what it asks for.
 const SAMPLES: &str = include_str!("samples.json");
@@ -21,6 +21,8 @@ pub(super) struct NaiveOverride {
     /// The fields that the user sets there.
     fields: Map<String, Value>,
     pub(super) choice: String,
+    /// The members that the choice allows, those that are optional too.
+    allows: BTreeSet<String>,
     /// True if the values have a default of the union there.
     pub(super) has_default: bool,
 }
@@ -29,6 +31,11 @@ impl NaiveOverride {
     /// Returns the values.
     pub(super) fn values(&self) -> Value {
         self.path.iter().rev().fold(Value::Object(self.fields.clone()), |inner, name| json!({ name: inner }))
+    }
+
+    /// Returns the members of a union that the choice excludes.
+    pub(super) fn excluded<'u>(&self, union: &RenderedUnion<'u>) -> Vec<&'u str> {
+        union.members.iter().copied().filter(|name| !self.allows.contains(*name)).collect()
     }
 
     /// Returns true if a union has the choice: the members, and the value of the discriminator.
@@ -57,12 +64,11 @@ pub(super) fn overrides<'u, 'd: 'u>(
         let sources = maps.iter().filter(|(path, map)| is_source(union, path, map));
         for (path, map) in sources {
             let has_default = union.members.iter().any(|name| map.contains_key(*name));
-            for (choice, fields) in choices(union, schema, &samples) {
+            for naive in choices(union, schema, &samples) {
                 // Those with a sample first.
-                let is_made = !fields.keys().any(|name| samples.contains_key(name));
-                let key = (path.clone(), is_made, Value::Object(fields.clone()).to_string());
-                let naive =
-                    found.entry(key).or_insert(NaiveOverride { path: path.clone(), fields, choice, has_default });
+                let is_made = !naive.fields.keys().any(|name| samples.contains_key(name));
+                let key = (path.clone(), is_made, Value::Object(naive.fields.clone()).to_string());
+                let naive = found.entry(key).or_insert(NaiveOverride { path: path.clone(), ..naive });
                 naive.has_default |= has_default;
             }
         }
@@ -85,12 +91,8 @@ fn is_source(union: &RenderedUnion<'_>, path: &ValuesPath, map: &Map<String, Val
     map.iter().any(is_same) || (is_named && union.own_name() == path.last().map(String::as_str))
 }
 
-/// Returns the other choices of a union, with the fields that make them.
-fn choices(
-    union: &RenderedUnion<'_>,
-    schema: &Schema,
-    samples: &Map<String, Value>,
-) -> Vec<(String, Map<String, Value>)> {
+/// Returns the other choices of a union, at no place yet.
+fn choices(union: &RenderedUnion<'_>, schema: &Schema, samples: &Map<String, Value>) -> Vec<NaiveOverride> {
     let at = schema_at(schema, &union.steps);
     let sample = |name: &str| {
         let made =
@@ -102,19 +104,23 @@ fn choices(
         Some(_) => !choice.value().is_empty() && union.value.as_deref() != Some(choice.value()),
         None => !choice.members().iter().any(|member| union.members.contains(&member.name())),
     };
-    let fields_of = |choice: &Choice| {
+    let naive = |choice: &Choice| {
         let mut names: Vec<&str> =
             choice.members().iter().filter(|member| !member.is_optional()).map(SelectedMember::name).collect();
         if names.is_empty() {
             names.extend(choice.members().first().map(SelectedMember::name));
         }
         let mut fields: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), sample(name))).collect();
-        let Some(discriminator) = discriminator else { return (names.join(", "), fields) };
-        let value = if union.union.is_boolean() { json!(choice.value() == "true") } else { json!(choice.value()) };
-        fields.insert(discriminator.to_owned(), value);
-        (format!("{discriminator}: {}", choice.value()), fields)
+        let mut text = names.join(", ");
+        if let Some(discriminator) = discriminator {
+            let value = if union.union.is_boolean() { json!(choice.value() == "true") } else { json!(choice.value()) };
+            fields.insert(discriminator.to_owned(), value);
+            text = format!("{discriminator}: {}", choice.value());
+        }
+        let allows = choice.members().iter().map(|member| member.name().to_owned()).collect();
+        NaiveOverride { path: Vec::new(), fields, choice: text, allows, has_default: false }
     };
-    union.union.choices().iter().filter(is_other).map(fields_of).collect()
+    union.union.choices().iter().filter(is_other).map(naive).collect()
 }
 
 fn schema_at<'s>(schema: &'s Schema, steps: &[UnionStep<'_>]) -> Option<&'s Schema> {

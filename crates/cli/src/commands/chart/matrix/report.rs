@@ -1,7 +1,8 @@
 //! The report of `--matrix`: a table with the lines of templates below it, JSON, or SARIF.
 
-use super::{MatrixRow, OverrideMatrix};
-use crate::commands::chart::report::{place, title};
+use super::{ChoiceOutcome, MatrixRow, OutcomeCounts, OverrideMatrix};
+use crate::commands::chart::report::{place, title, yaml_line};
+use crate::commands::chart::values::{ValuesPath, null_values};
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
 use crate::report::findings;
@@ -12,18 +13,53 @@ use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_offline::HelpPage;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-/// The rule of findings.
-const RULE: SarifRule = (
+/// The rule of members that a user cannot choose.
+const DEFAULT_STAYS: SarifRule = (
     "default-stays",
     Severity::Error,
     "A user's values cannot choose another member of a union than the chart's defaults.",
 );
 
-/// The most choices of a row of the table.
+/// The rule of members that a user can choose.
+const NEEDS_NULL: SarifRule = (
+    "needs-null",
+    Severity::Warning,
+    "A user's values choose another member of a union than the chart's defaults only with a null for the default.",
+);
+
+/// Choices of a row that need the same beside the override.
+struct MatrixFinding<'r, 'd> {
+    row: &'r MatrixRow<'d>,
+    /// The nulls that a user needs. `None`: no null helps.
+    nulls: Option<&'r [ValuesPath]>,
+    choices: Vec<&'r str>,
+}
+
+/// The most choices of a line of the table.
 const MOST_CHOICES: usize = 5;
 
-const TITLES: [&str; 6] = ["TEMPLATE", "OBJECT", "UNION", "VALUES", "DEFAULT", "CANNOT BE CHOSEN"];
+const TITLES: [&str; 7] = ["TEMPLATE", "OBJECT", "UNION", "VALUES", "DEFAULT", "CHOICE", "NEEDS"];
+
+impl<'d> MatrixRow<'d> {
+    fn findings(&self) -> Vec<MatrixFinding<'_, 'd>> {
+        let mut choices: BTreeMap<&ChoiceOutcome, Vec<&str>> = BTreeMap::new();
+        for cell in &self.cells {
+            choices.entry(&cell.outcome).or_default().push(&cell.choice);
+        }
+        let mut findings = Vec::new();
+        for (outcome, choices) in choices {
+            let nulls = match outcome {
+                ChoiceOutcome::Works => continue,
+                ChoiceOutcome::NeedsNulls(nulls) => Some(nulls.as_slice()),
+                ChoiceOutcome::DefaultStays => None,
+            };
+            findings.push(MatrixFinding { row: self, nulls, choices });
+        }
+        findings
+    }
+}
 
 /// Prints the report.
 pub(in crate::commands::chart) fn print(
@@ -31,22 +67,28 @@ pub(in crate::commands::chart) fn print(
     format: FindingsFormat,
     conclusion: &Conclusion,
 ) -> anyhow::Result<()> {
-    let rows = || matrix.rows.iter().filter(|row| row.refused().next().is_some());
+    let found: Vec<MatrixFinding<'_, '_>> = matrix.rows.iter().flat_map(MatrixRow::findings).collect();
     let json = || {
         let mut list = JsonList::begin("{\n  \"findings\": [".to_owned(), "  ");
-        rows().try_for_each(|row| list.push(&json_of(row)))?;
+        found.iter().try_for_each(|finding| list.push(&json_of(finding)))?;
         let overrides: Vec<Value> = matrix.rows.iter().flat_map(overrides_of).collect();
-        let (working, others) = matrix.counts();
-        let summary = json!({"unions": matrix.unions, "works": working, "defaultStays": others, "refused": matrix.refused,
-            "unreached": matrix.unreached, "problems": conclusion.problems});
+        let OutcomeCounts { works, needs_nulls, default_stays } = matrix.counts();
+        let summary = json!({"unions": matrix.unions, "works": works, "needsNull": needs_nulls,
+            "defaultStays": default_stays, "refused": matrix.refused, "unreached": matrix.unreached,
+            "problems": conclusion.problems});
         list.end(&format!(",\n  \"overrides\": {},\n  \"summary\": {summary}\n}}\n", Value::Array(overrides)));
         Ok(list.text)
     };
-    let text = |paint: Paint| table(rows(), paint) + &rows().map(|row| lines(row, paint)).collect::<String>();
-    let results = rows().map(|row| {
+    let text = |paint: Paint| {
+        let stay = found.iter().filter(|finding| finding.nulls.is_none());
+        table(&found, paint) + &stay.map(|finding| lines(finding.row, paint)).collect::<String>()
+    };
+    let results = found.iter().map(|finding| {
+        let row = finding.row;
         let full = format!("{}: {}", title(row.document), row.union.path);
         let (field, place) = (row.union.path.to_string(), Some(place(row.document, "", true)));
-        SarifFinding::new(RULE.0, RULE.1, &field, full, message(row), place)
+        let (rule, level, _) = rule_of(finding);
+        SarifFinding::new(rule, level, &field, full, message(finding), place)
     });
     output::print_text(findings::report(
         format,
@@ -54,30 +96,36 @@ pub(in crate::commands::chart) fn print(
         conclusion,
         text,
         json,
-        [(RULE, HelpPage::MATRIX)],
+        [DEFAULT_STAYS, NEEDS_NULL].map(|rule| (rule, HelpPage::MATRIX)),
         results,
     )?)
 }
 
 /// Returns the last line.
 pub(in crate::commands::chart) fn summary(matrix: &OverrideMatrix<'_>) -> String {
-    let (working, others) = matrix.counts();
+    let OutcomeCounts { works, needs_nulls, default_stays } = matrix.counts();
     let unions = count(matrix.unions, "union");
-    let tried = count(working + others, "override");
-    let result = if others == 0 {
-        "all work".to_owned()
-    } else {
-        format!("{} {} the default", grouped(others), if others == 1 { "leaves" } else { "leave" })
+    let tried = count(works + needs_nulls + default_stays, "override");
+    let result = |number: usize, one: &str, many: &str| {
+        (number > 0).then(|| format!("{} {}", grouped(number), if number == 1 { one } else { many }))
     };
+    let results = [
+        result(needs_nulls, "needs a null", "need a null"),
+        result(default_stays, "leaves the default", "leave the default"),
+    ];
+    let mut results = results.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    if results.is_empty() {
+        "all work".clone_into(&mut results);
+    }
     format!(
-        "{unions} with a default, {tried}: {result}; {} refused by the chart, {} without effect",
+        "{unions} with a default, {tried}: {results}; {} refused by the chart, {} without effect",
         grouped(matrix.refused),
         grouped(matrix.unreached)
     )
 }
 
-fn choices<'r>(row: &'r MatrixRow<'_>) -> Vec<&'r str> {
-    row.refused().map(|cell| &*cell.choice).collect()
+fn rule_of(finding: &MatrixFinding<'_, '_>) -> SarifRule {
+    if finding.nulls.is_some() { NEEDS_NULL } else { DEFAULT_STAYS }
 }
 
 /// Returns the members, or the value of the discriminator, that the chart has.
@@ -90,41 +138,44 @@ fn default(row: &MatrixRow<'_>) -> Vec<String> {
         .collect()
 }
 
-fn message(row: &MatrixRow<'_>) -> String {
-    format!(
-        "`{}` in the values cannot choose {}: {} of the chart stays",
-        row.values.join("."),
-        shortened(&choices(row)),
-        default(row).join(", ")
-    )
+fn message(finding: &MatrixFinding<'_, '_>) -> String {
+    let (place, choices) = (finding.row.values.join("."), shortened(&finding.choices));
+    match finding.nulls {
+        Some(nulls) => format!("`{place}` in the values needs `{}` to choose {choices}", yaml_line(nulls)),
+        None => {
+            let default = default(finding.row).join(", ");
+            format!("`{place}` in the values cannot choose {choices}: {default} of the chart stays")
+        }
+    }
 }
 
-fn table<'r>(rows: impl Iterator<Item = &'r MatrixRow<'r>>, paint: Paint) -> String {
-    let cells = |row: &MatrixRow<'_>| {
-        let file = place(row.document, "", true).file.display().to_string();
+fn table(found: &[MatrixFinding<'_, '_>], paint: Paint) -> String {
+    let cells = |finding: &MatrixFinding<'_, '_>| {
+        let row = finding.row;
         let cells = [
-            file,
+            place(row.document, "", true).file.display().to_string(),
             title(row.document),
             row.union.path.to_string(),
             row.values.join("."),
             default(row).join(", "),
-            shortened(&choices(row)),
+            shortened(&finding.choices),
+            finding.nulls.map_or_else(|| "a change of the template".to_owned(), yaml_line),
         ];
         cells.map(|cell: String| output::line(&cell).into_owned())
     };
-    let rows: Vec<[String; 6]> = rows.map(cells).collect();
+    let rows: Vec<[String; 7]> = found.iter().map(cells).collect();
     if rows.is_empty() {
         return String::new();
     }
     let titles = TITLES.map(str::to_owned);
-    let mut widths = [0; 6];
+    let mut widths = [0; 7];
     for row in rows.iter().chain([&titles]) {
         widths = std::array::from_fn(|column| {
-            let length = |row: &[String; 6]| row.get(column).map_or(0, |cell| cell.chars().count());
+            let length = |row: &[String; 7]| row.get(column).map_or(0, |cell| cell.chars().count());
             length(row).max(widths.get(column).copied().unwrap_or_default())
         });
     }
-    let line = |row: &[String; 6]| {
+    let line = |row: &[String; 7]| {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("   ").trim_end().to_owned()
     };
@@ -146,26 +197,32 @@ fn lines(row: &MatrixRow<'_>, paint: Paint) -> String {
     row.template().iter().fold(format!("\n{}\n", output::line(&head)), |text, line| text + &output::line(line) + "\n")
 }
 
-fn json_of(row: &MatrixRow<'_>) -> Value {
+fn json_of(finding: &MatrixFinding<'_, '_>) -> Value {
+    let MatrixFinding { row, nulls, choices } = finding;
     present(json!({
-        "rule": RULE.0,
+        "rule": rule_of(finding).0,
         "apiVersion": row.document.api_version,
         "kind": row.document.kind,
         "namespace": row.document.namespace,
         "name": row.document.name,
         "field": row.union.path.to_string(),
-        "message": message(row),
+        "message": message(finding),
         "helpUri": HelpPage::MATRIX.to_string(),
         "values": row.values.join("."),
         "default": default(row),
-        "cannotChoose": choices(row),
-        "template": row.template().join("\n"),
+        "choices": choices,
+        "nulls": nulls.map(null_values),
+        "template": nulls.is_none().then(|| row.template().join("\n")),
         "file": place(row.document, "", true).file.display().to_string(),
     }))
 }
 
 fn overrides_of(row: &MatrixRow<'_>) -> impl Iterator<Item = Value> {
     row.cells.iter().map(|cell| {
+        let nulls = match &cell.outcome {
+            ChoiceOutcome::NeedsNulls(nulls) => Some(null_values(nulls)),
+            ChoiceOutcome::Works | ChoiceOutcome::DefaultStays => None,
+        };
         present(json!({
             "apiVersion": row.document.api_version,
             "kind": row.document.kind,
@@ -175,7 +232,8 @@ fn overrides_of(row: &MatrixRow<'_>) -> impl Iterator<Item = Value> {
             "values": row.values.join("."),
             "choice": cell.choice,
             "sets": cell.sets,
-            "works": cell.works,
+            "works": cell.outcome == ChoiceOutcome::Works,
+            "nulls": nulls,
         }))
     })
 }
