@@ -134,9 +134,9 @@ const CHOSEN: &str = r#"{{- if pick .Values.preStop "exec" "httpGet" "tcpSocket"
             {{- toYaml .Values.preStop | nindent 12 }}
           {{- end }}"#;
 
-/// Puts the lines of the findings into the templates of a chart.
+/// Puts the lines of the findings into the templates of a chart. Those that a null helps have none.
 fn repair(chart: &Path, findings: &[Value]) {
-    for finding in findings {
+    for finding in findings.iter().filter(|finding| finding.get("template").is_some()) {
         let text = |name: &str| finding[name].as_str().unwrap();
         let (lines, source) = (text("template"), format!("$.Values.{}", text("values")));
         // `charts/ALIAS` is the folder of the chart with its own name.
