@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | [`commands`] | parses arguments and runs commands, one file for each | all modules |
 //! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `supervision` |
+//! | [`audit`] | judges stored objects, and writes reports | |
 //! | [`follow`] | follows a cluster: watches, status | `controllers`, `telemetry` |
 //! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `authority`, `telemetry` |
 //! | [`telemetry`] | metrics, logs and traces | |
@@ -17,6 +18,7 @@
 
 #![allow(missing_docs, reason = "a program: only the command line and tests use the library")]
 
+pub mod audit;
 pub mod authority;
 pub mod commands;
 pub mod controllers;
@@ -32,8 +34,9 @@ mod tests {
 
     /// Every module, and the modules that it may use.
     const USES: &[(&str, &[&str])] = &[
+        ("audit", &[]),
         ("authority", &[]),
-        ("commands", &["authority", "controllers", "follow", "supervision", "telemetry", "webhook"]),
+        ("commands", &["audit", "authority", "controllers", "follow", "supervision", "telemetry", "webhook"]),
         ("controllers", &["authority", "telemetry"]),
         ("follow", &["controllers", "telemetry"]),
         ("supervision", &[]),

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 use kube_unions_command::exit::{exit_code, usage_code};
 use kube_unions_command::output::{HELP_WIDTH, STYLES};
-use kube_unions_webhook::commands::{install_crd, serve, unregister, verify, version};
+use kube_unions_webhook::commands::{audit, install_crd, serve, unregister, verify, version};
 use std::process::ExitCode;
 
 /// Enforce Kubernetes union types: the admission webhook
@@ -18,6 +18,8 @@ struct Program {
 enum WebhookCommand {
     /// Run the admission webhook
     Serve(Box<serve::ServeArgs>),
+    /// Write reports of stored objects that the webhook would reject
+    Audit(audit::AuditArgs),
     /// Check that a cluster enforces unions
     Verify(verify::VerifyArgs),
     /// Remove the webhook's registration from a cluster
@@ -32,6 +34,7 @@ impl WebhookCommand {
     fn run(self) -> anyhow::Result<ExitCode> {
         let verdict = match self {
             Self::Serve(arguments) => return serve::run(*arguments),
+            Self::Audit(arguments) => audit::run(&arguments)?,
             Self::Verify(arguments) => verify::run(&arguments)?,
             Self::Unregister(arguments) => unregister::run(&arguments)?,
             Self::InstallCrd(arguments) => install_crd::run(&arguments)?,

@@ -42,7 +42,7 @@ fn the_program_has_the_commands_of_the_webhook_and_no_other() {
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(commands, ["serve", "verify", "unregister", "install-crd", "version", "help"]);
+    assert_eq!(commands, ["serve", "audit", "verify", "unregister", "install-crd", "version", "help"]);
     let version = run(&["version"]);
     assert_eq!(text(version.stdout), format!("kube-unions-webhook {}\n", env!("CARGO_PKG_VERSION")));
     let unknown = run(&["explain"]);

@@ -158,6 +158,13 @@ impl Pages {
         }
     }
 
+    /// Selects the objects of one name, for example in all namespaces. The right to list objects of that name is enough.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.selection = self.selection.fields(&format!("metadata.name={name}"));
+        self
+    }
+
     /// Returns the selected objects at the path of a collection as they are at one version. Sends nothing.
     pub(super) fn snapshot(client: &Client, path: String, selection: ListParams, size: PageSize) -> Self {
         Self { selection, size, is_snapshot: true, ..Self::at(client, path) }

@@ -8,7 +8,6 @@ mod live;
 mod offline;
 mod report;
 mod rules;
-mod tally;
 
 use crate::input::builtin::PresetsArg;
 use crate::input::connection::ClusterArgs;
@@ -17,6 +16,7 @@ use crate::input::more_paths::take_more_paths;
 use crate::input::require::RequireArg;
 use crate::input::values::only;
 use crate::report::Verdict;
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -86,15 +86,29 @@ enum AuditFormat {
     Json,
     /// SARIF 2.1.0, for code scanning tools
     Sarif,
+    /// Reports in the cluster: OpenReports, or PolicyReports
+    Report,
 }
 
 pub(super) fn run(mut arguments: AuditArgs) -> anyhow::Result<Verdict> {
     let reads_files = !(arguments.sources.from.is_empty() && arguments.filename.is_empty());
     let more = take_more_paths(&mut arguments.kinds, reads_files, "-f")?;
+    if arguments.output == AuditFormat::Report {
+        return write_reports(&arguments, reads_files);
+    }
     if !reads_files {
         return live::run(&arguments);
     }
     arguments.filename.extend(more);
     arguments.cluster.refuse_beside_files()?;
     offline::run(&arguments)
+}
+
+/// Writes reports of everything that a cluster has stored. What is left out would be gone from them.
+fn write_reports(arguments: &AuditArgs, reads_files: bool) -> anyhow::Result<Verdict> {
+    let is_whole = arguments.all_namespaces && arguments.kinds.is_empty() && !reads_files;
+    if !is_whole || arguments.require.verdict() == Verdict::Rejected {
+        bail!("`-o report` writes reports of a whole cluster: give -A, and no KIND, no files and no --require");
+    }
+    kube_unions_webhook::commands::audit::write_reports(&arguments.cluster, arguments.sources.builtin_unions)
 }

@@ -1,18 +1,17 @@
 //! Judges objects, counts them, and reports findings, wherever the objects come from.
 
 use super::report::AuditReport;
-use super::rules::{AuditRule, ObjectFinding, title};
-use super::tally::Tally;
+use super::rules::PlacedFinding;
 use crate::input::require::RequireArg;
 use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::sarif::FilePlace;
 use crate::report::{Verdict, output};
 use indicatif::ProgressBar;
 use kube_unions_api::ListedObject;
-use kube_unions_core::admission::StoredObject;
-use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::FieldPath;
-use kube_unions_manifests::counts::count;
+use kube_unions_webhook::audit::judge::JudgedObject;
+use kube_unions_webhook::audit::tally::Tally;
 use std::fmt::Display;
 
 /// An audit in progress.
@@ -37,54 +36,23 @@ impl Auditor {
     /// Audits an object of a kind. `locate` returns the place of a field in a file.
     pub(super) fn audit<'o>(
         &mut self,
-        entry: &CatalogEntry,
+        entry: &'o CatalogEntry,
         object: ListedObject<'o>,
         locate: impl Fn(&FieldPath) -> Option<FilePlace<'o>>,
     ) -> anyhow::Result<()> {
         self.tally.objects += 1;
-        let ListedObject { namespace, name, text } = object;
-        let kind = entry.gvk();
-        let stored = match StoredObject::judge(entry, text) {
-            Ok(stored) => stored,
-            Err(error) => {
-                let slash = if namespace.is_empty() { "" } else { "/" };
-                let object = format!("{} `{namespace}{slash}{name}`", title(kind));
-                self.problem(format_args!("{object}: cannot be judged: {error}"), None);
+        let judged = match JudgedObject::judge(entry, object) {
+            Ok(judged) => judged,
+            Err(problem) => {
+                self.problem(problem, None);
                 return Ok(());
             }
         };
-        let (violations, repaired) = (stored.violations(), stored.is_repaired());
-        let (warnings, observed) = (stored.warnings(), stored.observed());
-        self.tally.invalid += u64::from(!violations.is_empty());
-        self.tally.mended_by_next_write += u64::from(repaired);
-        self.tally.would_warn += u64::from(!warnings.is_empty());
-        self.tally.would_audit += u64::from(!observed.is_empty());
-
-        let mut add = |rule, path: &FieldPath, message, repaired| {
-            let (field, location) = (path.to_string(), locate(path));
-            self.report.add(&ObjectFinding { rule, kind, namespace, name, field, message, repaired, location })
-        };
-        for it in violations.kept() {
-            add(AuditRule::of_violation(it), &it.path, it.message(), repaired)?;
+        judged.count(&mut self.tally);
+        for finding in judged.findings() {
+            let (field, location) = (finding.path.to_string(), locate(&finding.path));
+            self.report.add(&PlacedFinding { finding, field, location })?;
         }
-        if violations.left_out() > 0 {
-            let message = left_out(violations.left_out());
-            add(AuditRule::MORE_VIOLATIONS, &FieldPath::default(), message, repaired)?;
-        }
-        for (rule, tolerated) in [(AuditRule::WOULD_WARN, warnings), (AuditRule::WOULD_AUDIT, observed)] {
-            for it in tolerated.kept() {
-                add(rule, &it.path, it.message(), false)?;
-            }
-            if tolerated.left_out() > 0 {
-                add(rule, &FieldPath::default(), left_out(tolerated.left_out()), false)?;
-            }
-        }
-        let mut changes = 0;
-        for it in stored.changes() {
-            changes += 1;
-            add(AuditRule::WOULD_CHANGE, &it.path, it.reason.to_string(), false)?;
-        }
-        self.tally.would_change += u64::from(changes > 0);
         Ok(())
     }
 
@@ -114,17 +82,4 @@ impl Auditor {
         report.close(&tally, &conclusion)?;
         conclusion.end()
     }
-}
-
-/// Prints a warning if declarations have errors.
-pub(super) fn warn_of_faults(catalog: &Catalog, where_to_look: &str) {
-    let errors = catalog.errors();
-    if errors > 0 {
-        let faults = count(errors, "fault");
-        output::warn(format_args!("{faults} in declarations of unions; {where_to_look}"));
-    }
-}
-
-fn left_out(number: usize) -> String {
-    format!("and {} that are not listed", count(number, "more violation"))
 }

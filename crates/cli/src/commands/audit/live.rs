@@ -1,22 +1,21 @@
 //! Audits the objects of a cluster by the unions that the webhook would know there.
 
 use super::AuditArgs;
-use super::auditor::{Auditor, warn_of_faults};
+use super::auditor::Auditor;
 use super::report::AuditReport;
-use super::rules::title;
 use crate::input::connection::block_on;
 use crate::input::kinds;
 use crate::input::learn::learn;
+use crate::report::Verdict;
 use crate::report::progress;
-use crate::report::{Verdict, output};
 use anyhow::bail;
 use indicatif::ProgressBar;
 use kube_unions_api::{self as api, DiscoveredResource, LiveError, Page, Pages, find, no_resource};
 use kube_unions_command::signals::{StopFlag, StopSignals};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
-use kube_unions_core::causes::with_causes;
-use kube_unions_core::declaration::is_exempt;
-use kube_unions_manifests::counts::{count, grouped};
+use kube_unions_manifests::counts::grouped;
+use kube_unions_webhook::audit::finding::title;
+use kube_unions_webhook::audit::kinds::{AuditedKind, is_same_resource, warn_of_faults};
 
 /// Audits every stored object of the kinds that the user asks for.
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
@@ -67,16 +66,12 @@ async fn audit(arguments: &AuditArgs, stop: &StopFlag) -> anyhow::Result<Verdict
             }
             // Kinds that only answer requests, for example SubjectAccessReview, have no stored objects.
             ListingEnd::Failed(error) if error.code() == Some(405) => auditor.tally.kinds -= 1,
-            ListingEnd::Failed(error) => auditor.problem(listing.problem(&error), listing.progress.as_ref()),
+            ListingEnd::Failed(error) => {
+                auditor.problem(kind.listing_problem(listing.done, &error), listing.progress.as_ref());
+            }
         }
     }
     auditor.finish(None)
-}
-
-/// A kind to audit, at one version.
-struct AuditedKind<'c> {
-    entry: &'c CatalogEntry,
-    resource: &'c DiscoveredResource,
 }
 
 /// The result of listing a kind.
@@ -147,11 +142,6 @@ impl KindListing<'_> {
         Ok(true)
     }
 
-    fn problem(&self, error: &LiveError) -> String {
-        let after = if self.done > 0 { format!(" after {}", count(self.done, "object")) } else { String::new() };
-        format!("{}: cannot be listed{after}: {}", title(self.kind.entry.gvk()), with_causes(error))
-    }
-
     /// Returns the position of an interrupt, and the kinds that it left out.
     fn position(&self, rest: &[AuditedKind<'_>]) -> String {
         let kind = title(self.kind.entry.gvk());
@@ -168,13 +158,7 @@ fn chosen<'c>(
     all: &'c [DiscoveredResource],
     asked: &[String],
 ) -> anyhow::Result<Vec<AuditedKind<'c>>> {
-    let mut kinds: Vec<AuditedKind<'c>> = Vec::new();
-    if asked.is_empty() {
-        for resource in all.iter().filter(|it| !is_exempt(&it.group, Some(&it.plural), &it.kind)) {
-            let known = kinds.iter().any(|kind| is_same_resource(kind.resource, resource));
-            kinds.extend(AuditedKind::of(catalog, resource).filter(|_| !known));
-        }
-    }
+    let mut kinds = if asked.is_empty() { AuditedKind::all(catalog, all) } else { Vec::new() };
     for asked in asked {
         let found = find(all, asked).ok_or_else(|| no_resource(all, asked))?;
         let versioned = found.is_versioned_in(asked);
@@ -191,29 +175,12 @@ fn chosen<'c>(
     if kinds.is_empty() {
         bail!("no kind of the cluster has unions; `kube-unions lint` reports faults in declarations");
     }
-    for AuditedKind { entry, resource } in &kinds {
-        let preferred = all.iter().find(|it| is_same_resource(it, resource));
-        let chosen = asked.iter().any(|asked| resource.is_versioned_in(asked));
-        if let Some(preferred) = preferred.filter(|it| it.version != resource.version && !chosen) {
-            let (title, version) = (title(entry.gvk()), &preferred.version);
-            output::hint(format_args!("{title} is audited, since {version}, which the server prefers, has no unions"));
+    for kind in &kinds {
+        if !asked.iter().any(|asked| kind.resource.is_versioned_in(asked)) {
+            kind.note_version(all);
         }
     }
     Ok(kinds)
-}
-
-impl<'c> AuditedKind<'c> {
-    fn of(catalog: &'c Catalog, resource: &'c DiscoveredResource) -> Option<Self> {
-        let entry = catalog.lookup(&resource.group, &resource.version, &resource.kind)?;
-        // Objects of a kind may be written to other resources than the one that stores them.
-        let stored = entry.resource().is_none_or(|stored| stored.plural == resource.plural);
-        stored.then_some(Self { entry, resource })
-    }
-}
-
-/// Returns true for two versions of one resource.
-fn is_same_resource(one: &DiscoveredResource, other: &DiscoveredResource) -> bool {
-    (&one.group, &one.plural) == (&other.group, &other.plural)
 }
 
 /// Lists the kinds with unions, for an error.

@@ -4,7 +4,7 @@
 //! judged: a CRD may be in the last of them. Objects are read once more then, one after the other.
 
 use super::AuditArgs;
-use super::auditor::{Auditor, warn_of_faults};
+use super::auditor::Auditor;
 use super::report::AuditReport;
 use crate::commands::explain;
 use crate::input::builtin::{self, UnknownUnions};
@@ -21,6 +21,7 @@ use kube_unions_manifests::counts::grouped;
 use kube_unions_manifests::is_built_in_group;
 use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_offline::AddedUnions;
+use kube_unions_webhook::audit::kinds::warn_of_faults;
 use std::collections::BTreeSet;
 
 /// Audits every object of the files.

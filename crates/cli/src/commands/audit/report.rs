@@ -3,14 +3,15 @@
 mod table;
 
 use super::AuditFormat;
-use super::rules::{AuditRule, Impact, ObjectFinding};
-use super::tally::Tally;
+use super::rules::{PlacedFinding, explained, help};
 use crate::report::conclusion::Conclusion;
 use crate::report::json_list::{JsonList, present};
 use crate::report::output;
 use crate::report::sarif::SarifLog;
 use indicatif::ProgressBar;
 use kube_unions_core::names::GroupVersionKind;
+use kube_unions_webhook::audit::finding::{AuditRule, Impact, ObjectFinding};
+use kube_unions_webhook::audit::tally::Tally;
 use serde_json::{Value, json};
 use table::Table;
 
@@ -33,7 +34,8 @@ impl AuditReport {
         in_files: bool,
     ) -> Self {
         match format {
-            AuditFormat::Table => Self::Table(Table::new(in_files, kinds)),
+            // Reports in a cluster are written elsewhere.
+            AuditFormat::Table | AuditFormat::Report => Self::Table(Table::new(in_files, kinds)),
             AuditFormat::Json => {
                 let kinds: Value = kinds
                     .map(|GroupVersionKind { group, version, kind }| {
@@ -42,11 +44,11 @@ impl AuditReport {
                     .collect();
                 Self::Json(JsonList::begin(format!("{{\n  \"kinds\": {kinds},\n  \"findings\": ["), "  "))
             }
-            AuditFormat::Sarif => Self::Sarif(SarifLog::begin(AuditRule::ALL.map(AuditRule::sarif))),
+            AuditFormat::Sarif => Self::Sarif(SarifLog::begin(AuditRule::ALL.map(explained))),
         }
     }
 
-    pub(super) fn add(&mut self, finding: &ObjectFinding<'_>) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, finding: &PlacedFinding<'_>) -> anyhow::Result<()> {
         match self {
             Self::Table(table) => table.add(finding),
             Self::Json(list) => list.push(&json_of(finding))?,
@@ -96,8 +98,9 @@ impl AuditReport {
     }
 }
 
-fn json_of(finding: &ObjectFinding<'_>) -> Value {
-    let ObjectFinding { rule, kind, namespace, name, field, message, repaired, location } = finding;
+fn json_of(finding: &PlacedFinding<'_>) -> Value {
+    let PlacedFinding { finding, field, location } = finding;
+    let ObjectFinding { rule, kind, namespace, name, message, repaired, .. } = finding;
     let (line, column) = location.and_then(|location| location.position).unzip();
     present(json!({
         "group": kind.group,
@@ -109,7 +112,7 @@ fn json_of(finding: &ObjectFinding<'_>) -> Value {
         "rule": rule.id,
         "field": field,
         "message": message,
-        "helpUri": rule.help().to_string(),
+        "helpUri": help(*rule).to_string(),
         "mendedByNextWrite": (rule.impact == Impact::Invalid).then_some(repaired),
         "file": location.map(|location| location.file.display().to_string()),
         "line": line,

@@ -3,10 +3,11 @@
 //! The kinds are known from the start. The other columns grow with wider values; rows that are written stay as they are. On a
 //! terminal that is narrower than the first rows, every finding is a paragraph instead.
 
-use crate::commands::audit::rules::{Impact, ObjectFinding, title};
+use crate::commands::audit::rules::PlacedFinding;
 use crate::report::output::{self, Paint};
 use kube_unions_core::field_path::Printable;
 use kube_unions_core::names::GroupVersionKind;
+use kube_unions_webhook::audit::finding::{Impact, title};
 
 /// Greatest width of a column, in characters. A longer cell shifts the rest of its row.
 const WIDEST: usize = 80;
@@ -54,9 +55,10 @@ impl Table {
         Self { titles, in_files, paint, widths, rows: Vec::new(), buffered: 0, begun: false, narrow }
     }
 
-    pub(super) fn add(&mut self, finding: &ObjectFinding<'_>) {
+    pub(super) fn add(&mut self, placed: &PlacedFinding<'_>) {
+        let PlacedFinding { finding, field, location } = placed;
         let shown = |text: &str| Printable::new(text, LONGEST_NAME).to_string();
-        let place = self.in_files.then(|| finding.location.as_ref().map(ToString::to_string).unwrap_or_default());
+        let place = self.in_files.then(|| location.as_ref().map(ToString::to_string).unwrap_or_default());
         let cells: Vec<String> = place
             .into_iter()
             .chain([
@@ -64,7 +66,7 @@ impl Table {
                 shown(finding.namespace),
                 shown(finding.name),
                 finding.rule.impact.words().to_owned(),
-                finding.field.clone(),
+                field.clone(),
                 finding.sentence(),
             ])
             .map(|cell| output::line(&cell).into_owned())

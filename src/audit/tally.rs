@@ -6,25 +6,25 @@ use serde::Serialize;
 /// Counts of objects.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Tally {
+pub struct Tally {
     /// Kinds that were audited.
-    pub(super) kinds: u64,
-    pub(super) objects: u64,
-    pub(super) invalid: u64,
+    pub kinds: u64,
+    pub objects: u64,
+    pub invalid: u64,
     /// Invalid objects that their next write makes valid.
-    pub(super) mended_by_next_write: u64,
+    pub mended_by_next_write: u64,
     /// Objects, valid or not, that their next write would normalise.
-    pub(super) would_change: u64,
-    pub(super) would_warn: u64,
-    pub(super) would_audit: u64,
+    pub would_change: u64,
+    pub would_warn: u64,
+    pub would_audit: u64,
     /// Documents in files whose kind has no unions.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) passed_over: Option<u64>,
+    pub passed_over: Option<u64>,
 }
 
 impl Tally {
     /// Returns the summary of an audit.
-    pub(super) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         let some = |number: u64, before: &str, after: &str| match number {
             0 => String::new(),
             some => format!("{before}{}{after}", grouped(some)),
@@ -43,7 +43,7 @@ impl Tally {
     }
 
     /// Returns the summary of an audit without objects.
-    pub(super) fn nothing(&self) -> String {
+    pub fn nothing(&self) -> String {
         format!("nothing to audit: no object of a kind with unions{}", self.passed_over_text())
     }
 
