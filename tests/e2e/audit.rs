@@ -1,6 +1,8 @@
 //! `kube-unions audit` of a real cluster on which nobody enforced unions before. `it cli::audit::live` has an API server that fails in ways
 //! a real one cannot be made to.
 
+mod reports;
+
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;

@@ -43,7 +43,8 @@ fn is_hook(object: &Value) -> bool {
 
 /// Returns the arguments of every container in it.
 fn arguments(object: &Value) -> Vec<Vec<String>> {
-    let specs = ["/spec/template/spec/containers", "/spec/containers"];
+    let specs =
+        ["/spec/template/spec/containers", "/spec/jobTemplate/spec/template/spec/containers", "/spec/containers"];
     let containers = specs.iter().filter_map(|at| object.pointer(at)?.as_array()).flatten();
     let texts = |args: &Value| args.as_array().unwrap().iter().map(|arg| arg.as_str().unwrap().to_owned()).collect();
     containers.map(|container| texts(&container["args"])).collect()

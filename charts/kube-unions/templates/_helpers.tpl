@@ -163,3 +163,42 @@ tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
+
+{{/* The presets that are chosen: of each value its file below `presets` and its mode. */}}
+{{- define "kube-unions.presets" -}}
+{{- $files := dict -}}
+{{- range $name, $value := .Values.presets -}}
+{{- if kindIs "map" $value -}}
+{{- range $project, $mode := $value -}}
+{{- if ne $mode "none" -}}
+{{- $_ := set $files (printf "%s.%s" $name $project) (list (printf "%s/%s" $name (kebabcase $project)) $mode) -}}
+{{- end -}}
+{{- end -}}
+{{- else if ne $value "none" -}}
+{{- $_ := set $files $name (list (kebabcase $name) $value) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $files -}}
+{{- end -}}
+
+{{/* The resources of the chosen presets by group. Their names follow from the kinds, as API servers and generators make them. */}}
+{{- define "kube-unions.presetResources" -}}
+{{- $groups := dict -}}
+{{- range $chosen := include "kube-unions.presets" . | fromYaml -}}
+{{- range $document := splitList "\n---\n" ($.Files.Get (printf "presets/%s.yaml" (index $chosen 0))) -}}
+{{- $preset := fromYaml $document -}}
+{{- if $preset.kind -}}
+{{- $kind := lower $preset.spec.target.kind -}}
+{{- $plural := printf "%ss" $kind -}}
+{{- if regexMatch "(s|x|ch|sh)$" $kind -}}
+{{- $plural = printf "%ses" $kind -}}
+{{- else if regexMatch "[^aeiou]y$" $kind -}}
+{{- $plural = printf "%sies" (trimSuffix "y" $kind) -}}
+{{- end -}}
+{{- $group := $preset.spec.target.group -}}
+{{- $_ := set $groups $group (append (default list (get $groups $group)) $plural | uniq | sortAlpha) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $groups -}}
+{{- end -}}

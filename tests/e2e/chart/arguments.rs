@@ -29,7 +29,7 @@ fn the_binary_understands_the_arguments_of_every_pod() {
         kube_unions(&words, "").refused("cannot use the kubeconfig `/there/is/none`");
     }
     let commands: BTreeSet<&str> = all.iter().map(|args| args[0].as_str()).collect();
-    assert_eq!(commands.into_iter().collect::<Vec<_>>(), ["install-crd", "serve", "unregister", "verify"]);
+    assert_eq!(commands.into_iter().collect::<Vec<_>>(), ["audit", "install-crd", "serve", "unregister", "verify"]);
 }
 
 #[test]

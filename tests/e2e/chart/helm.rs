@@ -59,7 +59,7 @@ impl Helm {
     }
 
     /// Every object that the chart makes of values, hooks included. The tests of this process render each values once.
-    pub(super) fn render(&self, values: &Value) -> Vec<Value> {
+    pub(crate) fn render(&self, values: &Value) -> Vec<Value> {
         static RENDERED: Mutex<BTreeMap<String, Vec<Value>>> = Mutex::new(BTreeMap::new());
         let rendered = || RENDERED.lock().unwrap_or_else(PoisonError::into_inner);
         let known = rendered().get(&values.to_string()).cloned();

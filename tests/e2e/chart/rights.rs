@@ -12,8 +12,9 @@ use crate::support::cluster::Cluster;
 use crate::support::http::Client;
 use fixtures::wait::{SETTLED, eventually};
 
-/// The accounts of the chart: of the webhook, and of its three hooks.
-const ACCOUNTS: [&str; 4] = ["kube-unions", "kube-unions-crds", "kube-unions-verify", "kube-unions-unregister"];
+/// The accounts of the chart: of the webhook, of its three hooks, and of the audit.
+const ACCOUNTS: [&str; 5] =
+    ["kube-unions", "kube-unions-crds", "kube-unions-verify", "kube-unions-unregister", "kube-unions-audit"];
 
 #[test]
 fn no_account_may_do_more_than_the_table_in_the_readme() {
@@ -25,7 +26,9 @@ fn no_account_may_do_more_than_the_table_in_the_readme() {
         let kind = object["kind"].as_str().unwrap_or_default();
         kind == "ServiceAccount" || kind.contains("Role")
     };
-    let of_the_chart = helm.render(&Value::Null).into_iter().filter(gives_rights);
+    let rules = json!([{"apiGroups": ["example.com"], "resources": ["caches"]}]);
+    let values = json!({"audit": {"enabled": true, "rules": rules}, "presets": {"strategies": "warn"}});
+    let of_the_chart = helm.render(&values).into_iter().filter(gives_rights);
     let objects: Vec<Value> = [namespace, account("nobody")].into_iter().chain(of_the_chart).collect();
     let objects = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];

@@ -22,12 +22,13 @@ const NAMESPACES: [(&str, &str); 2] = [("chart-dry-run", "restricted"), ("chart-
 
 /// Fields that an API server fills in and a chart cannot: they depend on the cluster, belong to another writer, or repeat
 /// another field under an old name.
-const OF_THE_CLUSTER: [&str; 6] = [
+const OF_THE_CLUSTER: [&str; 7] = [
     "Service: /spec/clusterIP",
     "Service: /spec/clusterIPs",
     "Service: /spec/ipFamilies",
     "Service: /spec/ipFamilyPolicy",
     "Deployment: /spec/template/spec/serviceAccount",
+    "CronJob: /spec/jobTemplate/spec/template/spec/serviceAccount",
     // With autoscaling only: rows.yaml says when the chart sets it.
     "Deployment: /spec/replicas",
 ];
