@@ -11,6 +11,9 @@ import { serve } from "../serve.mjs";
 
 const BINARIES = ["chromium", "chromium-browser", "google-chrome"];
 
+/** Longest wait for a condition, in milliseconds: a machine may have other work. */
+const LONGEST_WAIT = 180_000;
+
 /** @param {string} name */
 function required(name) {
   const value = process.env[name];
@@ -40,16 +43,20 @@ export function browser() {
     await chrome?.close();
     server?.close();
   });
+  /** @param {import("playwright-core").BrowserContextOptions} [options] */
+  const context = async (options) => {
+    const context = await chrome.newContext({ baseURL: server.url, ...options });
+    context.setDefaultTimeout(LONGEST_WAIT);
+    return context;
+  };
   return {
-    /** @param {import("playwright-core").BrowserContextOptions} [options] */
-    context: (options) => chrome.newContext({ baseURL: server.url, ...options }),
+    context,
     /**
      * Opens the playground and waits for its first answer. Faults are the errors that the page reports.
      * @param {{ fragment?: string, options?: import("playwright-core").BrowserContextOptions }} [asked]
      */
     async playground({ fragment = "", options } = {}) {
-      const context = await chrome.newContext({ baseURL: server.url, permissions: ["clipboard-read", "clipboard-write"], ...options });
-      const page = await context.newPage();
+      const page = await (await context({ permissions: ["clipboard-read", "clipboard-write"], ...options })).newPage();
       /** @type {string[]} */
       const faults = [];
       page.on("pageerror", (error) => faults.push(error.message));
