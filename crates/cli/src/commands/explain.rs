@@ -158,14 +158,15 @@ fn on_cluster(arguments: &ExplainArgs) -> anyhow::Result<Catalog> {
     Ok(learnt.catalog)
 }
 
-fn tree(SelectedKind { entry, unions }: &SelectedKind<'_>, entries: &[CatalogEntry], paint: Paint) -> String {
+fn tree(SelectedKind { entry, unions, is_whole }: &SelectedKind<'_>, entries: &[CatalogEntry], paint: Paint) -> String {
     let gvk = entry.gvk();
     let branch = |union: &&Union| Tree::new(headline(union, paint)).with_leaves(leaves(union));
     let branches = unions.iter().map(branch);
     let root = output::line(&format!("{} {}", paint.strong(&gvk.kind), paint.faint(&gvk.api_version()))).into_owned();
-    let sent = format!("sent to the webhook: {}", sent(&condition(entry, entries)));
-    let sent = output::line(&paint.faint(&sent)).into_owned();
-    Tree::new(root).with_leaves(branches.chain([Tree::new(sent)])).to_string()
+    // It is about the kind, and not about one of its unions.
+    let sent = is_whole.then(|| format!("sent to the webhook: {}", sent(&condition(entry, entries))));
+    let sent = sent.map(|text| Tree::new(output::line(&paint.faint(&text)).into_owned()));
+    Tree::new(root).with_leaves(branches.chain(sent)).to_string()
 }
 
 /// Returns the condition of the writes of a kind that an API server sends to the webhook. It is that of all versions.
@@ -205,7 +206,7 @@ fn leaves(union: &Union) -> Vec<String> {
 }
 
 /// Returns a kind with its unions in JSON.
-fn json_of(SelectedKind { entry, unions }: &SelectedKind<'_>, entries: &[CatalogEntry]) -> Value {
+fn json_of(SelectedKind { entry, unions, .. }: &SelectedKind<'_>, entries: &[CatalogEntry]) -> Value {
     let GroupVersionKind { group, version, kind } = entry.gvk();
     let condition = condition(entry, entries);
     let union = |union: &&Union| {
@@ -238,6 +239,8 @@ fn json_of(SelectedKind { entry, unions }: &SelectedKind<'_>, entries: &[Catalog
 struct SelectedKind<'c> {
     entry: &'c CatalogEntry,
     unions: Vec<&'c Union>,
+    /// False if the user asks for some of the unions.
+    is_whole: bool,
 }
 
 /// Returns the kinds and unions that a user asks for; all for no argument.
@@ -275,7 +278,7 @@ fn select<'c>(entries: &'c [CatalogEntry], asked: Option<&str>, place: &str) -> 
 
 impl<'c> SelectedKind<'c> {
     fn whole(entry: &'c CatalogEntry) -> Self {
-        Self { entry, unions: entry.plan().unions().iter().collect() }
+        Self { entry, unions: entry.plan().unions().iter().collect(), is_whole: true }
     }
 
     fn at(entry: &'c CatalogEntry, path: &str) -> Option<Self> {
@@ -284,7 +287,7 @@ impl<'c> SelectedKind<'c> {
         if unions.is_empty() {
             unions = all.iter().filter(|union| is_into(union, &asked)).collect();
         }
-        (!unions.is_empty()).then_some(Self { entry, unions })
+        (!unions.is_empty()).then_some(Self { entry, unions, is_whole: false })
     }
 }
 
