@@ -56,6 +56,8 @@ pub(crate) enum Effect {
     Page,
     /// A watch with a bookmark in each second, always of the same `resourceVersion`, and never an event.
     Stale,
+    /// What the API server says of a request with the second word, which is as long, in place of the first.
+    Misspelt(&'static str, &'static str),
 }
 
 /// The requests that a fault hits.
@@ -206,10 +208,14 @@ impl Shared {
             Some(Effect::Status(code)) => return Ok(answers::failure(code)),
             Some(Effect::Page) => return Ok(answers::page()),
             Some(Effect::Endless) => return Ok(answers::endless(self)),
-            None | Some(Effect::HeadersOnly | Effect::Drip | Effect::Truncated | Effect::Stale) => {}
+            None
+            | Some(Effect::HeadersOnly | Effect::Drip | Effect::Truncated | Effect::Stale | Effect::Misspelt(..)) => {}
         }
         let (head, body) = request.into_parts();
-        let body = body.collect().await.map_err(io::Error::other)?.to_bytes().to_vec();
+        let mut body = body.collect().await.map_err(io::Error::other)?.to_bytes().to_vec();
+        if let Some(Effect::Misspelt(word, other)) = effect {
+            body = String::from_utf8(body).map_err(io::Error::other)?.replace(word, other).into_bytes();
+        }
         let answered = self.upstream.send(Request::from_parts(head, body.into())).await;
         let (mut head, body) = answered.map_err(io::Error::other)?.into_parts();
         if effect == Some(Effect::Truncated) {

@@ -16,8 +16,11 @@ mod volume;
 use std::env;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::enforcement_by_policies::{RIGHTS, kinds};
 use crate::support::cluster::say;
+use crate::support::kind::SAMPLES_GROUP;
 use crate::support::writers::{Spread, Writers};
 use churn::Churn;
 use clocks::WrongClock;
@@ -206,6 +209,44 @@ fn a_replica_that_is_killed_loses_what_was_sent_to_it_until_the_balancer_noticed
     let writers = installation.writers(Spread::Even);
     wait_for(&writers, BESIDE);
     none_lost("SIGKILL, and another replica in its place", writers);
+}
+
+/// An outage that nobody notices: writes that touch no union go on, and one that touches a union fails.
+#[test]
+fn while_no_replica_answers_no_write_is_lost_that_touches_no_union() {
+    let Some(mut installation) = Installation::new(DELAY) else { return };
+    let client = installation.control_plane.new_client();
+    let fails = || {
+        let new = json!({"apiVersion": format!("{SAMPLES_GROUP}/v1"), "kind": "Backup", "metadata": {"name": "new"}, "spec": {}});
+        let answer =
+            client.post(&format!("{}?dryRun=All", installation::collection()), &new).expect("the API server answers");
+        assert!(answer.status == 500 && answer.body.to_string().contains("failed calling webhook"), "{answer:?}");
+    };
+    let writers = installation.untouched_writers();
+    while_written(&writers, || {
+        for replica in 0..REPLICAS {
+            installation.kill(replica);
+        }
+        fails();
+        wait_for(&writers, BESIDE);
+        for replica in 0..REPLICAS {
+            installation.start(replica);
+        }
+    });
+    none_lost("updates that touch no union, all replicas dead", writers);
+
+    let writers = installation.untouched_writers();
+    while_written(&writers, || {
+        installation.pause();
+        fails();
+        wait_for(&writers, BESIDE);
+        installation.go_on();
+    });
+    none_lost("updates that touch no union, all replicas stopped", writers);
+
+    let writers = installation.writers(Spread::Even);
+    wait_for(&writers, AROUND);
+    none_lost("replicas that are back", writers);
 }
 
 /// True if the API server had a connection to the replica that broke off, or got none.

@@ -7,6 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::builtin::{PRESETS, collection, path as object_path, wait_for_verdict};
+use crate::faults::{Effect, Proxy, Requests};
 use crate::registration::{self, KINDS, with_rights};
 use crate::support::cluster::{Cluster, say, some_or_all};
 use crate::support::control_plane::ControlPlane;
@@ -172,6 +173,38 @@ fn play(cluster: &Cluster, group: &str, outage: &str) {
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), cluster.webhook.log());
 }
 
+/// The API server cannot compile a condition, and refuses the configuration for it.
+#[test]
+fn a_condition_that_the_api_server_refuses_costs_the_condition_and_nothing_else() {
+    let mut proxy = None;
+    let through = |plane: &ControlPlane| {
+        let started = proxy.insert(Proxy::start(plane));
+        started.inject(Requests::Writes("kube-unions"), Effect::Misspelt("request.operation", "request.oparetion"));
+        started.kubeconfig()
+    };
+    let Some(cluster) = Cluster::registering_by(&with_rights(), &["--registration-delay=0s"], through) else { return };
+    let rollouts = cluster.install("rollout");
+    let kinds = |condition: &str| {
+        cluster.webhook.metric(&format!("kube_unions_registration_kinds{{condition=\"{condition}\"}}"))
+    };
+    assert!(eventually(SETTLED, || kinds("refused") == 1), "{}", cluster.webhook.log());
+    assert_eq!([kinds("unions"), kinds("fields"), cluster.webhook.metric("kube_unions_registered")], [0, 0, 1]);
+    for plural in KINDS {
+        let stored = cluster.client().get(&registration::path(plural)).unwrap().body;
+        let own =
+            stored["webhooks"].as_array().unwrap().iter().find(|it| !it["name"].as_str().unwrap().starts_with("de"));
+        assert_eq!(own.unwrap()["matchConditions"], Value::Null, "{stored}");
+    }
+    let log = cluster.webhook.log();
+    let told = log.lines().filter(|line| line.contains("the API server refuses the condition of an entry"));
+    let told: Vec<&str> = told.collect();
+    assert_eq!(told.len(), 1, "{log}");
+    say(told[0]);
+    assert!(told[0].contains("oparetion") && told[0].contains("mutate.rollouts."), "{log}");
+    let bad = rollouts.object("bad", &json!({"strategy": {"type": "Canary"}}));
+    assert_eq!(rollouts.post_dry(&bad).unwrap().status, 422);
+}
+
 fn apply_path(object: &Value) -> String {
     format!("{}?fieldManager=it&force=true", object_path(object))
 }
@@ -209,13 +242,7 @@ fn an_api_server_judges_conditions_of_generated_kinds_as_the_tests_of_the_crates
         let kind_name = kind.definition["spec"]["names"]["kind"].clone();
         let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind_name});
         let Some(condition) = condition_of(&kind.catalog(), &object) else { continue };
-        let mut names = BTreeSet::new();
-        properties(&kind.definition["spec"]["versions"][0]["schema"], &mut names);
-        for part in kind.declarations.iter().flat_map(|it| it["spec"]["unions"].as_array().unwrap()) {
-            names.extend(part["path"].as_str().unwrap().split(['.', '[', ']', '\'', '"']).map(str::to_owned));
-        }
-        names.extend(["a", "b", "kind", "type"].map(str::to_owned));
-        let names: Vec<String> = names.into_iter().filter(|name| !RESERVED.contains(&&**name)).collect();
+        let names: Vec<String> = names_of(&kind).into_iter().filter(|name| !RESERVED.contains(&&**name)).collect();
         let thing = |name: String, dice: &mut Dice| {
             let mut thing = Value::Object(
                 names.iter().filter(|_| dice.chance(80)).map(|name| (name.clone(), Value::Null)).collect(),
@@ -332,6 +359,17 @@ fn entry(case: &impl ToString, condition: &str) -> Value {
         "rules": [{"apiGroups": [GROUP], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["things"]}],
         "matchConditions": [{"name": "touches-a-union", "expression": condition}],
     })
+}
+
+/// Returns names of fields that mean something in a kind.
+fn names_of(kind: &GeneratedKind) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    properties(&kind.definition["spec"]["versions"][0]["schema"], &mut names);
+    for part in kind.declarations.iter().flat_map(|it| it["spec"]["unions"].as_array().unwrap()) {
+        names.extend(part["path"].as_str().unwrap().split(['.', '[', ']', '\'', '"']).map(str::to_owned));
+    }
+    names.extend(["a", "b", "kind", "type"].map(str::to_owned));
+    names
 }
 
 /// Collects the names of all properties of a schema.

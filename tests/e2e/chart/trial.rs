@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::registration::{KINDS, path, whole};
+use crate::registration::{KINDS, path, whole, with_rights};
 use crate::support::background::Background;
 use crate::support::cluster::{Cluster, is_left_out};
 use crate::support::control_plane::ControlPlane;
@@ -25,6 +25,7 @@ const PACE: Duration = Duration::from_millis(40);
 const DEFINED: &str = "ok      a CRD with a union is served\n";
 const REJECTED: &str = "ok      an object with two members is rejected\n";
 const NORMALIZED: &str = "ok      switching the union clears the old member\n";
+const SKIPPED: &str = "ok      an update that touches no union is not sent\n";
 const CLEANED: &str = "ok      the CRD is deleted again\n";
 
 #[test]
@@ -51,7 +52,9 @@ fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {
         appeared(&cluster.control_plane);
         kubectl.apply(&registration.to_string()).accepted();
         let enforced = verifying.join().unwrap();
-        ends(&enforced, 0, &format!("{DEFINED}{REJECTED}{NORMALIZED}{CLEANED}"));
+        let by_hand = "note    not shown: an update that touches no union is not sent: the mutatingwebhookconfiguration kube-unions \
+             has no entry for verify.kube-unions.dev\n";
+        ends(&enforced, 0, &format!("{DEFINED}{REJECTED}{NORMALIZED}{by_hand}{CLEANED}"));
     });
     gone(&cluster.control_plane);
 
@@ -84,6 +87,25 @@ fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {
     let nobody = format!("--kubeconfig={}", cluster.control_plane.kubeconfig_of_nobody().display());
     let away = kube_unions(&["verify", &nobody, "--timeout=1s"], "");
     ends(&away, 2, "failed  a CRD with a union is served: the API server does not answer: ");
+}
+
+/// Rows: flags of a webhook that registers itself, and what is said of untouched updates.
+#[test]
+fn verify_tells_whether_untouched_updates_are_sent() {
+    for (flags, says) in [
+        (&["--registration-delay=0s"][..], SKIPPED),
+        (
+            &["--registration-delay=0s", "--skip-untouched=false"],
+            "note    not shown: an update that touches no union is not sent: the entry for verify.kube-unions.dev in the \
+             mutatingwebhookconfiguration kube-unions has no condition; ",
+        ),
+    ] {
+        let Some(cluster) = Cluster::registering(&with_rights(), flags) else { return };
+        let kubeconfig = format!("--kubeconfig={}", cluster.control_plane.admin_kubeconfig().display());
+        let shown = kube_unions(&["verify", &kubeconfig, "--timeout=30s"], "");
+        ends(&shown, 0, &format!("{DEFINED}{REJECTED}{NORMALIZED}{says}"));
+        assert!(shown.stdout.ends_with(CLEANED), "{shown:#?}");
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Passage {
         let mut ticks = tokio::time::interval(DRIP);
         loop {
             match effect {
-                None => tokio::select! {
+                None | Some(Effect::Misspelt(..)) => tokio::select! {
                     chunk = body.next() => {
                         let Some(Ok(chunk)) = chunk else { return };
                         version = last_version(&chunk).unwrap_or(version);

@@ -4,10 +4,12 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use serde_json::json;
+
 use crate::support::balancer::{Backend, Balancer};
 use crate::support::cluster::{self, DECLARATIONS};
 use crate::support::control_plane::ControlPlane;
-use crate::support::kind::{SAMPLES_GROUP, annotate, samples};
+use crate::support::kind::{SAMPLES_GROUP, annotate, parse, samples};
 use crate::support::lending::Lent;
 use crate::support::webhook::Webhook;
 use crate::support::writers::{Spread, Writers};
@@ -97,6 +99,25 @@ impl Installation {
     /// Starts writers of the kind whose unions are enforced.
     pub(crate) fn writers(&self, spread: Spread) -> Writers {
         Writers::start(|| self.control_plane.new_client(), SAMPLES_GROUP, &collection(), spread)
+    }
+
+    /// Starts writers of updates that touch no union.
+    pub(crate) fn untouched_writers(&self) -> Writers {
+        Writers::start_untouched(|| self.control_plane.new_client(), SAMPLES_GROUP, &collection())
+    }
+
+    /// Stops all replicas by SIGSTOP, and waits until none is in rotation.
+    pub(crate) fn pause(&mut self) {
+        self.replicas.iter_mut().for_each(|replica| replica.webhook.process().pause());
+        let none = || self.replicas.iter().all(|replica| !self.balancer.has(replica.webhook.port()));
+        assert!(eventually(SETTLED, none), "replicas that hang get out of rotation");
+    }
+
+    /// Ends a pause, and waits until all replicas are in rotation.
+    pub(crate) fn go_on(&mut self) {
+        self.replicas.iter_mut().for_each(|replica| replica.webhook.process().go_on());
+        let all = || self.replicas.iter().all(|replica| self.balancer.has(replica.webhook.port()));
+        assert!(eventually(SETTLED, all), "replicas that go on get into rotation");
     }
 
     /// Ends a replica by SIGTERM while it is asked for reviews, and then starts another in its place.
@@ -211,10 +232,13 @@ pub(crate) fn collection() -> String {
     format!("/apis/{SAMPLES_GROUP}/v1/namespaces/default/backups")
 }
 
-/// The CRD of the sample `backup` in this group, as a cluster keeps it.
+/// The CRD of the sample `backup` in this group, as a cluster keeps it, and with a field of the status that is in no union.
 pub(crate) fn backups_of(group: &str) -> String {
     let crd = std::fs::read_to_string(samples().join("backup/crd.yaml")).expect("a sample has a CRD");
-    annotate(&crd).replace(SAMPLES_GROUP, group)
+    let mut crd = parse(&annotate(&crd).replace(SAMPLES_GROUP, group));
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["status"]["properties"]["observedGeneration"] = json!({"type": "integer"});
+    crd.to_string()
 }
 
 /// Returns the number of reviews that a replica has answered.

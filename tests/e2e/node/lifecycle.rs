@@ -21,7 +21,7 @@ fn a_release_is_installed_tried_upgraded_rolled_back_and_uninstalled() {
     // The pod of `helm test` calls the webhook through the API server, and is no replica.
     release.run(&["test", RELEASE, "--logs"], &Value::Null).accepted();
     let log = release.kubectl.run(&["-n", RELEASE, "logs", "kube-unions-verify"]).accepted().stdout;
-    assert_eq!(log.lines().filter(|line| line.starts_with("ok ")).count(), 4, "{log}");
+    assert_eq!(log.lines().filter(|line| line.starts_with("ok ")).count(), 5, "{log}");
     release.leads_to(&first);
     let budget = format!("/apis/policy/v1/namespaces/{RELEASE}/poddisruptionbudgets");
     let counts_both = || {

@@ -12,7 +12,7 @@
 use std::env;
 use std::io::{self, Write as _};
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -69,11 +69,20 @@ impl Cluster {
 
     /// Starts a cluster for one test alone, whose webhook registers itself. `setup` may give it the rights.
     pub(crate) fn registering(setup: &str, more: &[&str]) -> Option<Self> {
+        Self::registering_by(setup, more, ControlPlane::webhook_kubeconfig)
+    }
+
+    /// The same, whose webhook connects by another kubeconfig.
+    pub(crate) fn registering_by(
+        setup: &str,
+        more: &[&str],
+        kubeconfig: impl FnOnce(&ControlPlane) -> PathBuf,
+    ) -> Option<Self> {
         let control_plane = Self::control_plane_alone()?;
         let kubectl = control_plane.kubectl("setup");
         kubectl.run(&["delete", "clusterrolebinding", "kube-unions-registration-under-test"]).accepted();
         kubectl.apply(setup).accepted();
-        let webhook = started(Webhook::registering(&control_plane.webhook_kubeconfig(), more));
+        let webhook = started(Webhook::registering(&kubeconfig(&control_plane), more));
         let mut cluster = Self::new(webhook, control_plane);
         cluster.any.by_hand = None;
         Some(cluster)

@@ -93,8 +93,24 @@ impl Writers {
         Self::start_at(RATE, new_client, group, path, spread)
     }
 
-    /// The same at another rate, in writes per second.
+    /// Starts writers of updates that touch no union, of objects that it creates first.
+    pub(crate) fn start_untouched(new_client: impl Fn() -> Client, group: &str, path: &str) -> Self {
+        Self::start_with(untouched, RATE, new_client, group, path, Spread::Even)
+    }
+
+    /// The same as [`start`](Self::start) at another rate, in writes per second.
     pub(crate) fn start_at(
+        rate: u32,
+        new_client: impl Fn() -> Client,
+        group: &str,
+        path: &str,
+        spread: Spread,
+    ) -> Self {
+        Self::start_with(life, rate, new_client, group, path, spread)
+    }
+
+    fn start_with(
+        life: LifeOf,
         rate: u32,
         new_client: impl Fn() -> Client,
         group: &str,
@@ -112,6 +128,7 @@ impl Writers {
                 group: group.to_owned(),
                 collection: path.to_owned(),
                 name: format!("{names}w{index}"),
+                life,
                 lives: 0,
                 ahead: Vec::new(),
                 next: match spread {
@@ -234,7 +251,8 @@ enum Expected {
 }
 
 /// Returns the writes of one object. A write that is sent twice has the same result.
-fn life(group: &str, name: &str) -> Vec<Write> {
+fn life(group: &str, prefix: &str, number: u32) -> Vec<Write> {
+    let name = &*format!("{prefix}-{number}");
     let object = |name: &str, destination: Value| {
         json!({
             "apiVersion": format!("{group}/v1"), "kind": "Backup",
@@ -280,12 +298,50 @@ fn life(group: &str, name: &str) -> Vec<Write> {
     writes.into_iter().map(write).collect()
 }
 
+/// Returns updates of an object that touch no union. In the first life it is created.
+fn untouched(group: &str, prefix: &str, number: u32) -> Vec<Write> {
+    let name = format!("{prefix}-held");
+    let destination = json!({"type": "S3", "s3": {"bucket": "b"}});
+    let object = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Backup", "metadata": {"name": name}, "spec": {"destination": destination},
+    });
+    let metadata = |field: &str, value: Value| json!({"metadata": {field: value}});
+    let text = |what: &str| json!(format!("{what}-{number}"));
+    let finalizers = json!([format!("samples.example/hold-{number}")]);
+    let create = (Target::Collection, object, Expected::Stored("/spec/destination", destination));
+    let updates = [
+        (
+            Target::Object,
+            metadata("labels", json!({"a": text("label")})),
+            Expected::Stored("/metadata/labels/a", text("label")),
+        ),
+        (
+            Target::Object,
+            metadata("finalizers", finalizers.clone()),
+            Expected::Stored("/metadata/finalizers", finalizers),
+        ),
+        (Target::Object, json!({"spec": {"schedule": text("at")}}), Expected::Stored("/spec/schedule", text("at"))),
+        (Target::Object, metadata("finalizers", Value::Null), Expected::Stored("/kind", json!("Backup"))),
+        (
+            Target::Status,
+            json!({"status": {"observedGeneration": number}}),
+            Expected::Stored("/status/observedGeneration", json!(number)),
+        ),
+    ];
+    let write = |(target, body, expected)| Write { name: name.clone(), target, body, expected };
+    (number == 1).then_some(create).into_iter().chain(updates).map(write).collect()
+}
+
+/// The writes of an object: of this API group, by the prefix of its name, and the number of the life.
+type LifeOf = fn(&str, &str, u32) -> Vec<Write>;
+
 struct Writer {
     client: Client,
     group: String,
     collection: String,
     /// The prefix of its objects' names.
     name: String,
+    life: LifeOf,
     lives: u32,
     /// The writes of the object at hand, the next one last.
     ahead: Vec<Write>,
@@ -304,7 +360,7 @@ impl Writer {
         self.wait_for_its_turn();
         let Some(write) = self.ahead.pop() else {
             self.lives += 1;
-            self.ahead = life(&self.group, &format!("{}-{}", self.name, self.lives));
+            self.ahead = (self.life)(&self.group, &self.name, self.lives);
             self.ahead.reverse();
             return;
         };
