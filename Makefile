@@ -31,6 +31,7 @@ NATIVE_TRANSITIONS ?= 500000
 TRUTH_KINDS ?= 200
 MARKERS_OBJECTS ?= 300
 LAW_CASES ?= 5000
+UNTOUCHED_WRITES ?= 20000
 
 # The command line that the demo and the tests run, and the webhook, which is beside it unless another one is named. `make build` builds
 # both, unless another command line is named.
@@ -168,6 +169,12 @@ law: ## Apply LAW_CASES random manifests three times each, with the webhook and 
 	@$(MAKE) -s assets >/dev/null
 	KUBE_UNIONS_LAW_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_LAW_CASES=$(LAW_CASES) \
 	  $(CARGO) test --locked --all-features --test e2e -- --nocapture applied::law
+
+.PHONY: untouched
+untouched: ## Make UNTOUCHED_WRITES random writes with conditions of entries and without, from a random seed
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_UNTOUCHED_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_UNTOUCHED_WRITES=$(UNTOUCHED_WRITES) \
+	  $(CARGO) test --locked --all-features --test e2e -- --nocapture untouched::random
 
 .PHONY: chart
 chart: build ## Check the Helm chart: lint, rendering, and a real API server

@@ -5,7 +5,9 @@
 //! `KUBE_UNIONS_E2E=full` plays all combinations, and the largest numbers, where else one of each class is played.
 //! `KUBE_UNIONS_E2E_LOSS_SECONDS` is for [`loss`], `KUBE_UNIONS_TRUTH_SEED` and `KUBE_UNIONS_TRUTH_KINDS` for `native::truth`,
 //! `KUBE_UNIONS_NATIVE_SEED` and `KUBE_UNIONS_NATIVE_TRANSITIONS` for
-//! [`native`], `KUBE_UNIONS_LAW_SEED` and `KUBE_UNIONS_LAW_CASES` for [`applied`], `KUBE_UNIONS_REPORT_CRDS` for `audit::reports`. Without kube-controller-manager beside the others, the test of garbage collection checks less, and says so.
+//! [`native`], `KUBE_UNIONS_LAW_SEED` and `KUBE_UNIONS_LAW_CASES` for [`applied`], `KUBE_UNIONS_REPORT_CRDS` for `audit::reports`,
+//! `KUBE_UNIONS_UNTOUCHED_SEED` and `KUBE_UNIONS_UNTOUCHED_WRITES` for [`untouched`]. Without kube-controller-manager beside the
+//! others, the test of garbage collection checks less, and says so.
 //!
 //! `KUBE_UNIONS_E2E_KUBECONFIG` names the kubeconfig of a cluster that has the webhook installed, as `make e2e-kind`
 //! makes one, to be thrown away afterwards. The same tests then run on that, but those that need the processes in hand.

@@ -1,6 +1,8 @@
 //! Writes that touch no union are not sent: an outage of the webhook does not stop them, and an API server judges conditions as the tests
 //! of the crates do.
 
+mod random;
+
 use std::collections::BTreeSet;
 use std::time::Instant;
 
