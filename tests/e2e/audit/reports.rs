@@ -91,7 +91,11 @@ impl Audited {
         if !namespace.is_empty() {
             object["metadata"]["namespace"] = namespace.into();
         }
-        apply(self.control_plane.client(), &object);
+        self.apply(&object);
+    }
+
+    fn apply(&self, object: &Value) {
+        self.control_plane.kubectl("store").apply(&object.to_string()).accepted();
     }
 
     fn report(&self, namespace: &str) -> Option<Value> {
@@ -234,7 +238,7 @@ fn what_is_invalid_is_in_a_report_after_one_run_and_what_is_repaired_is_not() {
         })
     };
     for (name, namespace) in [("theirs", "shop"), ("kube-unions", "foreign"), ("kube-unions", "bank")] {
-        apply(cluster.control_plane.client(), &foreign(name, namespace));
+        cluster.apply(&foreign(name, namespace));
     }
     cluster.store(PLAIN, "foreign", "f", &broken_source());
     let output = audit(&kubeconfig);

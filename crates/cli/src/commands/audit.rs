@@ -1,6 +1,6 @@
 //! `audit`: finds stored objects that the webhook would reject, before enforcement is turned on.
 //!
-//! Objects come from a cluster ([`live`]) or from files ([`offline`]). The [`auditor`] judges one after the other with the rules
+//! Objects come from a cluster ([`live`]) or from files ([`offline`]). `kube_unions_webhook::audit` judges them, and writes reports. The [`auditor`] judges one after the other with the rules
 //! of the webhook, and prints findings as it goes: memory does not grow with the number of stored objects.
 
 mod auditor;
@@ -25,7 +25,7 @@ use std::path::PathBuf;
 #[command(mut_args(only("from", |from| or_cluster(from).num_args(1))), after_help = "\
 Judges every stored object of the kinds with unions as the webhook does. An object is `invalid` if the webhook would deny its \
 creation. An object `would change` if the webhook would normalise its next write, even if that write touches other fields. \
-Nothing is written.
+Nothing is written, except with -o report.
 
 Objects in files get the defaults of the API server first. Built-in kinds are known, with the unions of the presets, unless --from \
 describes them. The API server itself refuses what violates a preset, so it is invalid in files.
@@ -41,8 +41,12 @@ Exit codes:
   1  at least one object is invalid, or with --require: there are no objects
   2  wrong usage, unreadable input, an interrupt, or a kind that could not be listed; the rest was audited
 
+With -o report, what is invalid goes into reports of the cluster: `Report` of OpenReports if it serves them, else `PolicyReport`, \
+one for each namespace. The exit code is then 0 if all are written, whatever was found.
+
 Examples:
   kube-unions audit -A
+  kube-unions audit -A -o report
   helm template ./chart | kube-unions audit -f -
   kube-unions audit rollouts gateways.example.com -n shop -o json
   kubectl get rollouts -A -o yaml | \\
@@ -86,7 +90,7 @@ enum AuditFormat {
     Json,
     /// SARIF 2.1.0, for code scanning tools
     Sarif,
-    /// Reports in the cluster: OpenReports, or PolicyReports
+    /// Reports in the cluster: `OpenReports`, or `PolicyReports`
     Report,
 }
 
