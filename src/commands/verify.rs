@@ -81,7 +81,7 @@ async fn steps(trial: &Trial) -> anyhow::Result<Verdict> {
     match trial.skips_untouched().await {
         Ok(()) => line(None::<&String>, promise)?,
         Err(reason) => {
-            output::print_text(output::line(&format!("note    not shown: {promise}: {reason}")).into_owned() + "\n")?
+            output::print_text(output::line(&format!("note    not shown: {promise}: {reason}")).into_owned() + "\n")?;
         }
     }
     Ok(Verdict::Accepted)

@@ -4,7 +4,7 @@ use super::stored::{TOUCHES, entries, name_of};
 use kube::core::Status;
 use serde_json::Value;
 
-/// Longest reason in the log, in bytes. The API server quotes the whole expression.
+/// Longest reason in the log, in bytes.
 const LONGEST_REASON: usize = 512;
 
 /// A condition that an API server refuses.
@@ -28,6 +28,8 @@ pub(super) fn refused_conditions(sent: &Value, status: &Status) -> Vec<RefusedCo
         let expression = condition.get("expression").filter(|_| name_of(condition) == Some(TOUCHES))?;
         let expression = expression.as_str()?.to_owned();
         let reason = cause.message.split_once("compilation failed: ").map_or(&*cause.message, |(_, reason)| reason);
+        // The lines below quote the expression.
+        let reason = reason.lines().next().unwrap_or_default();
         let reason = reason.get(..reason.floor_char_boundary(LONGEST_REASON)).unwrap_or_default().to_owned();
         Some(RefusedCondition { entry: name_of(entry)?.to_owned(), expression, reason })
     });
@@ -57,7 +59,7 @@ mod tests {
             ("webhooks", None),
         ] {
             let causes = json!([{"reason": "FieldValueInvalid", "field": field,
-                "message": "Invalid value: \"1\": compilation failed: must evaluate to bool"}]);
+                "message": "Invalid value: \"1\": compilation failed: must evaluate to bool\n | 1\n | ^"}]);
             let status = json!({"status": "Failure", "code": 422, "details": {"causes": causes}});
             let found = refused_conditions(&sent, &serde_json::from_value(status).unwrap());
             let want = want.map(|entry| RefusedCondition {

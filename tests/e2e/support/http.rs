@@ -77,7 +77,8 @@ impl Client {
         let status = response.status().as_u16();
         let headers = response.headers().get_all("warning").iter();
         let warnings = headers.map(|it| warning_text(&String::from_utf8_lossy(it.as_bytes()))).collect();
-        let text = response.body_mut().read_to_string().map_err(failed)?;
+        // The metrics of an API server grow with its kinds.
+        let text = response.body_mut().with_config().limit(64 << 20).read_to_string().map_err(failed)?;
         Ok(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::String(text)), warnings })
     }
 }

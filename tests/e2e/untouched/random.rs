@@ -251,8 +251,8 @@ impl<'k> Life<'k> {
             }
             15..45 => ("PUT", format!("{path}{query}"), "application/json", self.kind.changed(stored, dice)),
             45..60 => {
-                let patch = two_way(stored, &self.kind.changed(stored, dice));
-                ("PATCH", format!("{path}{query}"), MERGE, patch)
+                let changes = two_way(stored, &self.kind.changed(stored, dice));
+                ("PATCH", format!("{path}{query}"), MERGE, changes)
             }
             60..68 => {
                 let changed = self.kind.changed(stored, dice);
@@ -307,7 +307,9 @@ fn comparable(mut object: Value) -> Value {
             metadata.remove(field);
         }
         if let Some(entries) = metadata.get_mut("managedFields").and_then(Value::as_array_mut) {
-            entries.iter_mut().for_each(|entry| drop(entry.as_object_mut().unwrap().remove("time")));
+            for entry in entries.iter_mut() {
+                entry.as_object_mut().unwrap().remove("time");
+            }
             // Those of the same second are in another order.
             entries.sort_by_key(Value::to_string);
         }

@@ -96,9 +96,9 @@ fn what_older_reports_say_of_kinds_that_were_not_audited_stays() {
         let mut unaudited = Unaudited::new(lacking);
         unaudited.was_audited(&widget);
         if failed {
-            unaudited.was_not_audited(&gadget)
+            unaudited.was_not_audited(&gadget);
         } else {
-            unaudited.was_audited(&gadget)
+            unaudited.was_audited(&gadget);
         }
         let mut findings = now.take().1.remove("shop").unwrap_or_default();
         findings.keep_results_of(&stored, &unaudited);

@@ -179,7 +179,9 @@ impl Maker<'_> {
                 }
                 Some(Value::Array(items))
             }
-            _ => Some(self.sample(schema, depth, dice)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                Some(self.sample(schema, depth, dice))
+            }
         }
     }
 }

@@ -70,9 +70,12 @@ impl DeclaredKinds {
             self.hints
                 .push(format!("fields of {kinds} may be a union: `kube-unions propose` says why that is in doubt"));
         }
+        if proposed.is_empty() {
+            return Ok(());
+        }
         let with_proposals = kinds::assemble([documents, &proposed].concat(), BuiltinUnionsArg::Ignored);
         // A proposal with a fault is no fault of the input.
-        if !proposed.is_empty() && with_proposals.catalog.errors() == 0 {
+        if with_proposals.catalog.errors() == 0 {
             self.proposed = proposed.into_iter().filter_map(|document| document.name).collect();
             self.assembly = with_proposals;
             let kinds = enforced.join(", ");

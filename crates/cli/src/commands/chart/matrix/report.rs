@@ -140,13 +140,11 @@ fn default(row: &MatrixRow<'_>) -> Vec<String> {
 
 fn message(finding: &MatrixFinding<'_, '_>) -> String {
     let (place, choices) = (finding.row.values.join("."), shortened(&finding.choices));
-    match finding.nulls {
-        Some(nulls) => format!("`{place}` in the values needs `{}` to choose {choices}", yaml_line(nulls)),
-        None => {
-            let default = default(finding.row).join(", ");
-            format!("`{place}` in the values cannot choose {choices}: {default} of the chart stays")
-        }
+    if let Some(nulls) = finding.nulls {
+        return format!("`{place}` in the values needs `{}` to choose {choices}", yaml_line(nulls));
     }
+    let default = default(finding.row).join(", ");
+    format!("`{place}` in the values cannot choose {choices}: {default} of the chart stays")
 }
 
 fn table(found: &[MatrixFinding<'_, '_>], paint: Paint) -> String {
