@@ -204,9 +204,9 @@ fn what_is_invalid_is_in_a_report_after_one_run_and_what_is_repaired_is_not() {
         json!({
             "source": "kube-unions", "policy": "unions", "rule": "too-many-members", "result": "fail",
             "severity": "medium",
-            "message": "spec.bucket: Forbidden: at most one of `bucket`, `git` may be set",
+            "message": "spec.git: Forbidden: at most one of `bucket`, `git` may be set",
             "resources": [{"apiVersion": format!("{PLAIN}/v1"), "kind": "Source", "namespace": "shop", "name": "a"}],
-            "properties": {"path": "spec.bucket"},
+            "properties": {"path": "spec.git"},
         })
     );
     let wide = cluster.report("").unwrap();
