@@ -19,7 +19,7 @@ enum WebhookCommand {
     /// Run the admission webhook
     Serve(Box<serve::ServeArgs>),
     /// Write reports of stored objects that the webhook would reject
-    Audit(audit::AuditArgs),
+    Audit(audit::ReportingArgs),
     /// Check that a cluster enforces unions
     Verify(verify::VerifyArgs),
     /// Remove the webhook's registration from a cluster

@@ -12,14 +12,14 @@ use super::judge::JudgedObject;
 use super::kinds::AuditedKind;
 use super::tally::Tally;
 use findings::{CollectedFindings, Unaudited};
-use format::ReportFormat;
+use format::ReportApi;
 use kube::Client;
 use kube_unions_api::{LiveError, Pages};
 use kube_unions_command::output;
 use kube_unions_manifests::counts::count;
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use writer::Writes;
+use writer::ReportWrites;
 
 /// An audit whose findings become reports.
 pub struct ReportRun<'c> {
@@ -34,7 +34,7 @@ pub struct ReportRun<'c> {
 #[derive(Debug)]
 pub struct ReportOutcome {
     tally: Tally,
-    writes: Writes,
+    writes: ReportWrites,
     /// Problems that kept something from being audited or reported. Each was printed when it occurred.
     pub problems: u64,
 }
@@ -52,12 +52,12 @@ impl<'c> ReportRun<'c> {
     }
 
     /// Audits every object of every kind, and then writes the reports.
-    pub async fn write(mut self, kinds: &[AuditedKind<'_>], format: &ReportFormat<'_>) -> ReportOutcome {
+    pub async fn write(mut self, kinds: &[AuditedKind<'_>], format: &ReportApi<'_>) -> ReportOutcome {
         for kind in kinds {
             self.audit(kind).await;
         }
         let Self { client, findings, unaudited, tally, mut problems } = self;
-        let mut writes = Writes::default();
+        let mut writes = ReportWrites::default();
         let (cluster, namespaces) = findings.take();
         for (target, findings) in [(&format.of_namespaces, namespaces), (&format.of_cluster, cluster)] {
             match target {
@@ -120,7 +120,7 @@ impl<'c> ReportRun<'c> {
 impl ReportOutcome {
     /// Returns the summary of the audit and of its reports.
     pub fn sentence(&self) -> String {
-        let Writes { written, deleted, unchanged } = self.writes;
+        let ReportWrites { written, deleted, unchanged } = self.writes;
         let audited = if self.tally.objects == 0 { self.tally.nothing() } else { self.tally.sentence() };
         let reports = count(written, "report");
         format!("{audited}; {reports} written, {deleted} deleted, {unchanged} unchanged")

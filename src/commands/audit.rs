@@ -2,7 +2,7 @@
 
 use crate::audit::kinds::{AuditedKind, warn_of_faults};
 use crate::audit::reports::ReportRun;
-use crate::audit::reports::format::ReportFormat;
+use crate::audit::reports::format::ReportApi;
 use crate::follow;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -26,7 +26,7 @@ Exit codes:
 
 Example:
   kube-unions-webhook audit -A -o report")]
-pub struct AuditArgs {
+pub struct ReportingArgs {
     /// Audit the objects of all namespaces
     #[arg(short = 'A', long, required = true)]
     all_namespaces: bool,
@@ -46,7 +46,7 @@ enum ReportOutput {
     Report,
 }
 
-pub fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
+pub fn run(arguments: &ReportingArgs) -> anyhow::Result<Verdict> {
     write_reports(&arguments.cluster, arguments.builtin_unions)
 }
 
@@ -64,7 +64,7 @@ pub fn write_reports(cluster: &ClusterArgs, builtin_unions: BuiltinUnionsArg) ->
 async fn audit(cluster: &ClusterArgs, builtin_unions: BuiltinUnionsArg) -> anyhow::Result<Verdict> {
     let client = cluster.client().await?;
     let resources = api::resources(&client).await?;
-    let format = ReportFormat::of(&resources)?;
+    let format = ReportApi::of(&resources)?;
     let learnt = follow::learn(&client, builtin_unions.into(), || {}).await;
     let learnt = learnt.context("the cluster's unions cannot be learnt")?;
     warn_of_faults(

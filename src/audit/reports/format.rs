@@ -12,7 +12,7 @@ const KNOWN: [(&str, &str, &str, &str); 3] = [
 
 /// The kinds of reports that a cluster serves at one version. At least one of them is served.
 #[derive(Debug)]
-pub struct ReportFormat<'r> {
+pub struct ReportApi<'r> {
     /// The kind of reports in namespaces.
     pub of_namespaces: Option<&'r DiscoveredResource>,
     /// The kind of reports about objects without a namespace.
@@ -22,7 +22,7 @@ pub struct ReportFormat<'r> {
 
 /// A cluster serves no kind of reports that is known.
 #[derive(Debug, thiserror::Error)]
-pub enum NoReportFormat {
+pub enum NoReportApi {
     /// It serves none.
     #[error(
         "the cluster serves no reports: install the CRDs of OpenReports (openreports.io/v1alpha1) or of PolicyReport \
@@ -34,9 +34,9 @@ pub enum NoReportFormat {
     OtherVersions(Vec<String>),
 }
 
-impl<'r> ReportFormat<'r> {
+impl<'r> ReportApi<'r> {
     /// Returns the first known version that a cluster with these resources serves.
-    pub fn of(resources: &'r [DiscoveredResource]) -> Result<Self, NoReportFormat> {
+    pub fn of(resources: &'r [DiscoveredResource]) -> Result<Self, NoReportApi> {
         for names @ (group, version, of_namespaces, of_cluster) in KNOWN {
             let find = |kind: &str, namespaced: bool| {
                 let is = |it: &&DiscoveredResource| (&*it.group, &*it.version, &*it.kind) == (group, version, kind);
@@ -53,7 +53,7 @@ impl<'r> ReportFormat<'r> {
                 .any(|(group, _, kind, of_cluster)| *group == &*it.group && [*kind, *of_cluster].contains(&&*it.kind))
         };
         let others: Vec<String> = resources.iter().filter(is_report).map(ToString::to_string).collect();
-        Err(if others.is_empty() { NoReportFormat::NotInstalled } else { NoReportFormat::OtherVersions(others) })
+        Err(if others.is_empty() { NoReportApi::NotInstalled } else { NoReportApi::OtherVersions(others) })
     }
 
     /// Returns the problem of reports whose kind is not served.
@@ -83,7 +83,7 @@ mod tests {
         let older =
             |version| ["PolicyReport", "ClusterPolicyReport"].map(|kind| resource("wgpolicyk8s.io", version, kind));
         let versions = |resources: &[DiscoveredResource]| {
-            let format = ReportFormat::of(resources).unwrap();
+            let format = ReportApi::of(resources).unwrap();
             [format.of_namespaces, format.of_cluster].map(|it| it.map(ToString::to_string))
         };
         let all = [&older("v1alpha1")[..], &older("v1alpha2"), &older("v1beta1"), &open].concat();
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_cluster_without_a_known_version_is_an_error_that_says_what_there_is() {
-        let said = |resources: &[DiscoveredResource]| ReportFormat::of(resources).unwrap_err().to_string();
+        let said = |resources: &[DiscoveredResource]| ReportApi::of(resources).unwrap_err().to_string();
         let unrelated = [resource("example.com", "v1", "Report")];
         assert!(said(&unrelated).starts_with("the cluster serves no reports: install the CRDs of OpenReports"));
         let newer =
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn half_an_installation_says_which_kind_is_missing() {
         let resources = [resource("openreports.io", "v1alpha1", "Report")];
-        let format = ReportFormat::of(&resources).unwrap();
+        let format = ReportApi::of(&resources).unwrap();
         assert_eq!(
             format.not_served(1),
             "1 report cannot be written, because the cluster does not serve ClusterReport of openreports.io/v1alpha1: install its CRD"

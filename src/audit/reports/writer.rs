@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The numbers of reports that were written, deleted, and left as they were.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Writes {
+pub(super) struct ReportWrites {
     pub(super) written: u64,
     pub(super) deleted: u64,
     pub(super) unchanged: u64,
@@ -26,7 +26,7 @@ enum Settled {
 
 /// Why a report is not as it should be.
 #[derive(Debug, thiserror::Error)]
-enum WriteError {
+enum ReportWriteError {
     #[error("cannot be {0}: {1}")]
     Refused(&'static str, String),
     #[error("left alone, because its label {} is not `{}`: delete or rename it", MANAGED_BY.0, MANAGED_BY.1)]
@@ -35,7 +35,7 @@ enum WriteError {
     Malformed(serde_json::Error),
 }
 
-impl Writes {
+impl ReportWrites {
     /// Brings all reports of a kind in line with findings. `problem` is called with each report that cannot be.
     pub(super) async fn settle(
         &mut self,
@@ -72,7 +72,7 @@ impl Writes {
         &mut self,
         kind: &DiscoveredResource,
         namespace: &str,
-        settled: Result<Settled, WriteError>,
+        settled: Result<Settled, ReportWriteError>,
         problem: &mut impl FnMut(String),
     ) {
         match settled {
@@ -96,7 +96,7 @@ async fn settled(
     stored: Option<&str>,
     mut findings: NamespaceFindings,
     unaudited: &Unaudited,
-) -> Result<Settled, WriteError> {
+) -> Result<Settled, ReportWriteError> {
     let path = ObjectPath::of(kind, namespace, NAME).map_err(refused("written"))?;
     let Some(stored) = stored else {
         // By name and without force: a report that somebody has just made there is left alone.
@@ -104,9 +104,9 @@ async fn settled(
         created.map_err(refused("written"))?;
         return Ok(Settled::Written);
     };
-    let stored: Value = serde_json::from_str(stored).map_err(WriteError::Malformed)?;
+    let stored: Value = serde_json::from_str(stored).map_err(ReportWriteError::Malformed)?;
     if !is_ours(&stored) {
-        return if findings.is_empty() { Ok(Settled::Foreign) } else { Err(WriteError::NotOurs) };
+        return if findings.is_empty() { Ok(Settled::Foreign) } else { Err(ReportWriteError::NotOurs) };
     }
     findings.keep_results_of(&stored, unaudited);
     if findings.is_empty() {
@@ -123,8 +123,8 @@ async fn settled(
     }
 }
 
-fn refused<E: Into<LiveError>>(done: &'static str) -> impl Fn(E) -> WriteError {
-    move |error| WriteError::Refused(done, with_causes(&error.into()))
+fn refused<E: Into<LiveError>>(done: &'static str) -> impl Fn(E) -> ReportWriteError {
+    move |error| ReportWriteError::Refused(done, with_causes(&error.into()))
 }
 
 fn unlisted(kind: &DiscoveredResource, error: &LiveError) -> String {

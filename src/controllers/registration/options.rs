@@ -4,7 +4,7 @@
 //! registration minutes later. They serialize in the form that the API server returns; any other form would differ from the
 //! stored object at every resync.
 
-use super::rules::Conditions;
+use super::rules::EntryConditions;
 use super::stored::TOUCHES;
 use kube_unions_core::names::is_dns_subdomain;
 use serde::{Deserialize, Serialize};
@@ -106,8 +106,8 @@ impl Default for EntryOptions {
 
 impl EntryOptions {
     /// Returns which conditions entries may have. An API server refuses some expressions.
-    pub(super) fn conditions<'r>(&self, refused: &'r BTreeSet<String>) -> Conditions<'r> {
-        if self.skips_untouched { Conditions::AllBut(refused) } else { Conditions::None }
+    pub(super) fn conditions<'r>(&self, refused: &'r BTreeSet<String>) -> EntryConditions<'r> {
+        if self.skips_untouched { EntryConditions::AllBut(refused) } else { EntryConditions::None }
     }
 
     /// Returns the seconds that the API server waits for an answer about a built-in type. A write that is allowed without an answer does

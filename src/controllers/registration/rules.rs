@@ -2,7 +2,7 @@
 
 mod entries;
 
-pub(super) use self::entries::{Conditions, EntryRules, KindCondition, rule};
+pub(super) use self::entries::{EntryConditions, EntryRules, KindCondition, rule};
 
 use self::entries::{EntryMaker, RegisteredKind};
 
@@ -30,13 +30,13 @@ pub(super) struct RegistrationRules {
 }
 
 impl RegistrationRules {
-    pub(super) fn of(catalog: &Catalog, conditions: Conditions<'_>) -> Self {
+    pub(super) fn of(catalog: &Catalog, conditions: EntryConditions<'_>) -> Self {
         Self::without(&BTreeSet::new(), catalog, conditions)
     }
 
     /// Returns the rules for all kinds of a catalog but `covered`. If they are more than an API server stores, the kinds with the
     /// largest rules have none: those with the most versions.
-    pub(super) fn without(covered: &BTreeSet<GroupKind>, catalog: &Catalog, conditions: Conditions<'_>) -> Self {
+    pub(super) fn without(covered: &BTreeSet<GroupKind>, catalog: &Catalog, conditions: EntryConditions<'_>) -> Self {
         let mut rules = Self::default();
         let mut kinds: BTreeMap<GroupKind, RegisteredKind<'_>> = BTreeMap::new();
         for entry in catalog.entries() {

@@ -96,7 +96,7 @@ impl KindCondition {
 
 /// Which conditions entries may have.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::controllers::registration) enum Conditions<'r> {
+pub(in crate::controllers::registration) enum EntryConditions<'r> {
     /// None: every write is sent.
     None,
     /// All but these expressions, which an API server refuses.
@@ -132,14 +132,14 @@ impl ConditionRoom {
 
 /// The entries of a configuration, as they are made.
 pub(super) struct EntryMaker<'r> {
-    conditions: Conditions<'r>,
+    conditions: EntryConditions<'r>,
     room: ConditionRoom,
     /// The number of kinds with each condition.
     pub(super) counts: BTreeMap<KindCondition, usize>,
 }
 
 impl<'r> EntryMaker<'r> {
-    pub(super) fn new(conditions: Conditions<'r>) -> Self {
+    pub(super) fn new(conditions: EntryConditions<'r>) -> Self {
         Self { conditions, room: ConditionRoom::whole(), counts: BTreeMap::new() }
     }
 
@@ -200,16 +200,16 @@ impl<'r> EntryMaker<'r> {
 
     fn condition(&self, kind: &RegisteredKind<'_>) -> Result<TouchCondition, Sent> {
         match self.conditions {
-            Conditions::None => Err(Sent::Off),
-            Conditions::AllBut(_) => self.permitted(TouchCondition::of(kind.plans.iter().copied())),
+            EntryConditions::None => Err(Sent::Off),
+            EntryConditions::AllBut(_) => self.permitted(TouchCondition::of(kind.plans.iter().copied())),
         }
     }
 
     fn permitted(&self, condition: Result<TouchCondition, EveryWrite>) -> Result<TouchCondition, Sent> {
         let condition = condition.map_err(Sent::Needed)?;
         match self.conditions {
-            Conditions::AllBut(refused) if refused.contains(condition.expression()) => Err(Sent::Refused),
-            Conditions::AllBut(_) | Conditions::None => Ok(condition),
+            EntryConditions::AllBut(refused) if refused.contains(condition.expression()) => Err(Sent::Refused),
+            EntryConditions::AllBut(_) | EntryConditions::None => Ok(condition),
         }
     }
 }

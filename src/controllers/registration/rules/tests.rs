@@ -39,7 +39,7 @@ fn rules(definitions: impl IntoIterator<Item = Definition>) -> RegistrationRules
     definitions.into_iter().for_each(|definition| builder.apply(definition));
     let catalog = builder.build();
     assert!(catalog.faults().iter().all(|fault| fault.severity() != Severity::Error), "{:#?}", catalog.faults());
-    RegistrationRules::of(&catalog, Conditions::None)
+    RegistrationRules::of(&catalog, EntryConditions::None)
 }
 
 /// Returns each rule as `group versions resources scope`.
@@ -93,7 +93,7 @@ fn kinds_that_policies_cover_have_no_rule() {
         builder.apply(crd("g", kind, "Namespaced", v1));
     }
     let covered = BTreeSet::from([GroupKind::new("g", "Pear"), GroupKind::new("h", "Plum")]);
-    let found = RegistrationRules::without(&covered, &builder.build(), Conditions::None);
+    let found = RegistrationRules::without(&covered, &builder.build(), EntryConditions::None);
     assert_eq!(short(&found.custom), ["g v1,v2 plums Namespaced"]);
     assert_eq!(found.kinds, BTreeSet::from([GroupKind::new("g", "Plum")]));
 }
@@ -217,7 +217,7 @@ fn kinds_with_the_most_versions_have_no_rules_if_all_are_too_large() {
     assert!(found.excluded.iter().all(|(gvk, _)| &*gvk.kind == "Greedy"), "{:?}", found.excluded);
 }
 
-fn with(definitions: impl IntoIterator<Item = Definition>, conditions: Conditions<'_>) -> RegistrationRules {
+fn with(definitions: impl IntoIterator<Item = Definition>, conditions: EntryConditions<'_>) -> RegistrationRules {
     let mut builder = Builder::new();
     definitions.into_iter().for_each(|definition| builder.apply(definition));
     RegistrationRules::of(&builder.build(), conditions)
@@ -225,7 +225,7 @@ fn with(definitions: impl IntoIterator<Item = Definition>, conditions: Condition
 
 /// Returns each entry as `label condition resources`.
 fn entries_of(definitions: impl IntoIterator<Item = Definition>) -> Vec<String> {
-    let found = with(definitions, Conditions::AllBut(&BTreeSet::new()));
+    let found = with(definitions, EntryConditions::AllBut(&BTreeSet::new()));
     let one = |entry: &EntryRules| {
         let resources: Vec<&str> = entry.rules.iter().map(|rule| rule["resources"][0].as_str().unwrap()).collect();
         let (label, condition) = (entry.label.as_deref().unwrap_or("-"), entry.condition.as_deref().unwrap_or("-"));
@@ -292,13 +292,13 @@ fn kinds_are_counted_by_their_conditions_and_a_refused_condition_is_left_out() {
         all.into_iter().filter(|(_, kinds)| *kinds > 0).collect()
     };
     let nothing = BTreeSet::new();
-    let all = with(definitions(), Conditions::AllBut(&nothing));
+    let all = with(definitions(), EntryConditions::AllBut(&nothing));
     let figs = all.custom.iter().find(|entry| entry.label.as_deref() == Some("figs.g")).unwrap();
     let refused = BTreeSet::from([figs.condition.clone().unwrap()]);
-    let without = with(definitions(), Conditions::AllBut(&refused));
+    let without = with(definitions(), EntryConditions::AllBut(&refused));
     assert_eq!(counts(&all), [("unions", 3), ("audited", 1)]);
     assert_eq!(counts(&without), [("unions", 1), ("audited", 1), ("refused", 2)]);
-    assert_eq!(counts(&with(definitions(), Conditions::None)), [("off", 4)]);
+    assert_eq!(counts(&with(definitions(), EntryConditions::None)), [("off", 4)]);
     assert_eq!(short(&without.custom[..1]), ["g v1 auditeds,figs,pears Namespaced"]);
     assert_eq!((&without.custom[0].condition, without.custom.len()), (&None, 2));
 }

@@ -7,25 +7,22 @@
 
 mod nulls;
 mod overrides;
+mod reached;
 pub(super) mod report;
 mod template;
 mod unions;
 
 use self::nulls::NullSearch;
 use self::overrides::{NaiveOverride, overrides};
-use self::unions::{RenderedUnion, unions_of};
+use self::reached::{ChoiceOutcome, DefaultObject, DefaultObjects, RowKey, identity, judged, reached, row_key};
+use self::unions::RenderedUnion;
 use super::defaults::values_of_files;
 use super::helm::{HelmChart, NOT_TRIED};
 use super::values::ValuesPath;
 use crate::commands::preview::Kinds;
-use crate::input::kinds::entry_of;
 use crate::input::manifest::{Document, line_about};
-use kube_unions_core::field_path::{FieldPath, pointer};
-use kube_unions_core::schema::Schema;
-use kube_unions_offline::InvalidUnion;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::ptr;
 
 /// The most renderings with an override. A chart has about fifty.
 const MOST_OVERRIDES: usize = 2_000;
@@ -59,9 +56,6 @@ pub(super) struct MatrixRow<'d> {
     cells: Vec<OverrideCell>,
 }
 
-/// The object, the union and the place in the values of a row.
-type RowKey<'d> = ([Option<String>; 4], FieldPath, Option<&'d str>, ValuesPath);
-
 /// A choice that a user made at a place in the values.
 #[derive(Debug)]
 struct OverrideCell {
@@ -72,17 +66,6 @@ struct OverrideCell {
     outcome: ChoiceOutcome,
 }
 
-/// What it takes to make a choice.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum ChoiceOutcome {
-    /// The override alone.
-    Works,
-    /// The override, with these values null.
-    NeedsNulls(Vec<ValuesPath>),
-    /// Another template: the default stays.
-    DefaultStays,
-}
-
 /// The overrides of a matrix with each outcome.
 #[derive(Debug, Default)]
 pub(super) struct OutcomeCounts {
@@ -90,24 +73,6 @@ pub(super) struct OutcomeCounts {
     pub(super) needs_nulls: usize,
     pub(super) default_stays: usize,
 }
-
-/// The object of a document with unions.
-struct JudgedObject<'d> {
-    document: &'d Document,
-    schema: &'d Schema,
-    unions: Vec<RenderedUnion<'d>>,
-}
-
-/// A union of the default rendering that has the choice of an override, and had not before.
-struct ReachedUnion<'o, 'd> {
-    union: &'o RenderedUnion<'d>,
-    /// The same in the rendering with the override.
-    now: RenderedUnion<'d>,
-    is_valid: bool,
-}
-
-/// The objects with unions of a rendering.
-type JudgedObjects<'d> = BTreeMap<[Option<String>; 4], JudgedObject<'d>>;
 
 impl<'d> OverrideMatrix<'d> {
     /// Returns the overrides with each outcome.
@@ -124,7 +89,7 @@ impl<'d> OverrideMatrix<'d> {
     }
 
     /// Returns the objects that every rendering has, and counts their unions.
-    fn objects(&mut self, kinds: &'d Kinds, rendered: &'d [Document], again: &[Document]) -> JudgedObjects<'d> {
+    fn objects(&mut self, kinds: &'d Kinds, rendered: &'d [Document], again: &[Document]) -> DefaultObjects<'d> {
         let again: Vec<_> = again.iter().map(Document::identity).collect();
         let mut objects = BTreeMap::new();
         for document in rendered.iter().rev() {
@@ -210,10 +175,10 @@ pub(super) fn matrix<'d>(
 /// Returns the unions that an override reaches in a rendering, and what it takes to make its choice there.
 fn cells<'o, 'd>(
     search: &mut NullSearch<'_, 'd>,
-    objects: &'o JudgedObjects<'d>,
+    objects: &'o DefaultObjects<'d>,
     documents: &[Document],
     naive: &NaiveOverride,
-) -> anyhow::Result<Vec<(&'o JudgedObject<'d>, &'o RenderedUnion<'d>, ChoiceOutcome)>> {
+) -> anyhow::Result<Vec<(&'o DefaultObject<'d>, &'o RenderedUnion<'d>, ChoiceOutcome)>> {
     let mut cells = Vec::new();
     for document in documents {
         let object = objects.get(&identity(document)).filter(|it| it.document.text != document.text);
@@ -225,55 +190,4 @@ fn cells<'o, 'd>(
         }
     }
     Ok(cells)
-}
-
-fn row_key<'d>(object: &JudgedObject<'d>, union: &RenderedUnion<'d>, naive: &NaiveOverride) -> RowKey<'d> {
-    (identity(object.document), union.path.clone(), union.union.members().next(), naive.path.clone())
-}
-
-fn identity(document: &Document) -> [Option<String>; 4] {
-    document.identity().map(|field| field.value.map(str::to_owned))
-}
-
-/// Returns the unions of a document that have a member or a value. `None`: its kind has no unions.
-fn judged<'d>(kinds: &'d Kinds, document: &'d Document) -> anyhow::Result<Option<JudgedObject<'d>>> {
-    let Some(entry) = entry_of(&kinds.assembly.catalog, document) else { return Ok(None) };
-    let kind = kinds.kind(entry)?;
-    let written = kind.read(document)?;
-    let completed = kind.completed(written.clone())?;
-    let mut unions = unions_of(entry, &written, &completed);
-    unions.retain(|union| !union.members.is_empty() || union.writes_value);
-    Ok(Some(JudgedObject { document, schema: kind.schema(), unions }))
-}
-
-/// Returns the unions that an override reaches in a document.
-fn reached<'o, 'd>(
-    kinds: &'d Kinds,
-    object: &'o JudgedObject<'d>,
-    document: &Document,
-    naive: &NaiveOverride,
-) -> anyhow::Result<Vec<ReachedUnion<'o, 'd>>> {
-    let Some(entry) = entry_of(&kinds.assembly.catalog, document) else { return Ok(Vec::new()) };
-    let kind = kinds.kind(entry)?;
-    let written = kind.read(document)?;
-    let completed = kind.completed(written.clone())?;
-    let now = unions_of(entry, &written, &completed);
-    let mut reached = Vec::new();
-    for union in object.unions.iter().filter(|union| !naive.is_chosen_by(union)) {
-        let is_same = |now: &&RenderedUnion<'_>| now.address == union.address && ptr::eq(now.union, union.union);
-        if let Some(now) = now.iter().find(is_same).filter(|now| naive.is_chosen_by(now)) {
-            reached.push(ReachedUnion { union, now: now.clone(), is_valid: true });
-        }
-    }
-    if reached.is_empty() {
-        return Ok(reached);
-    }
-    let invalid = kind.invalid(document, &completed)?;
-    for ReachedUnion { now, is_valid, .. } in &mut reached {
-        let is_of = |it: &InvalidUnion<'_>| {
-            ptr::eq(it.union, now.union) && pointer(it.address.tokens(&completed)) == now.path.to_pointer()
-        };
-        *is_valid = !invalid.iter().any(|it| it.has_too_many() && is_of(it));
-    }
-    Ok(reached)
 }

@@ -1,7 +1,7 @@
 //! Finds the nulls with which a user chooses a member where the default stands beside it otherwise. Every answer was tried.
 
 use super::overrides::NaiveOverride;
-use super::{ChoiceOutcome, JudgedObject, ReachedUnion, RowKey, identity, reached, row_key};
+use super::reached::{ChoiceOutcome, DefaultObject, ReachedUnion, RowKey, identity, reached, row_key};
 use crate::commands::chart::helm::HelmChart;
 use crate::commands::chart::values::{UnwantedMembers, ValuesAdvice, ValuesPath, ValuesSearch, with_nulls};
 use crate::commands::preview::Kinds;
@@ -33,7 +33,7 @@ impl<'s, 'd> NullSearch<'s, 'd> {
     pub(super) fn outcome(
         &mut self,
         naive: &NaiveOverride,
-        object: &JudgedObject<'d>,
+        object: &DefaultObject<'d>,
         union: &ReachedUnion<'_, 'd>,
     ) -> anyhow::Result<ChoiceOutcome> {
         for nulls in self.likely.get(&naive.path).cloned().unwrap_or_default() {
@@ -67,7 +67,7 @@ impl<'s, 'd> NullSearch<'s, 'd> {
         &mut self,
         nulls: &[ValuesPath],
         naive: &NaiveOverride,
-        object: &JudgedObject<'d>,
+        object: &DefaultObject<'d>,
         union: &ReachedUnion<'_, 'd>,
     ) -> anyhow::Result<bool> {
         let kinds = self.kinds;

@@ -1,6 +1,7 @@
 //! The report of `--matrix`: a table with the lines of templates below it, JSON, or SARIF.
 
-use super::{ChoiceOutcome, MatrixRow, OutcomeCounts, OverrideMatrix};
+use super::reached::ChoiceOutcome;
+use super::{MatrixRow, OutcomeCounts, OverrideMatrix};
 use crate::commands::chart::report::{place, title, yaml_line};
 use crate::commands::chart::values::{ValuesPath, null_values};
 use crate::input::values::FindingsFormat;
