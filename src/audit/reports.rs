@@ -1,6 +1,6 @@
 //! Writes what an audit finds into the cluster: a report for each namespace, and one for objects without a namespace.
 //!
-//! [`format`] chooses the API of reports, [`findings`] collects what is found within bounds, [`object`] makes a report and compares it
+//! [`mod@format`] chooses the API of reports, [`findings`] collects what is found within bounds, [`object`] makes a report and compares it
 //! with the stored one, and `writer` has the requests.
 
 pub mod findings;
