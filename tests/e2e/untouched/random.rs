@@ -292,8 +292,11 @@ impl Outcome {
             let message = message.split_once("\" denied the request").map_or(message, |(_, rest)| rest).to_owned();
             let mut causes: Vec<String> =
                 body["details"]["causes"].as_array().into_iter().flatten().map(Value::to_string).collect();
+            if causes.is_empty() {
+                causes = message.lines().map(str::to_owned).collect();
+            }
             causes.sort();
-            if causes.is_empty() { message.into() } else { causes.into() }
+            causes.into()
         };
         let content = NAMESPACES.iter().fold(content.to_string(), |text, name| text.replace(name, "NAMESPACE"));
         Self { request: request.to_owned(), status, content: serde_json::from_str(&content).unwrap(), warnings }
