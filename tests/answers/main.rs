@@ -41,7 +41,7 @@ struct AnswerRow {
     held_against: AnsweredBy,
 }
 
-/// Whose answer a row was held against.
+/// The program or text that a row was held against.
 #[derive(Debug, Deserialize)]
 enum AnsweredBy {
     #[serde(rename = "API server")]

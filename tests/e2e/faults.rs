@@ -56,7 +56,7 @@ pub(crate) enum Effect {
     Page,
     /// A watch with a bookmark in each second, always of the same `resourceVersion`, and never an event.
     Stale,
-    /// What the API server says of a request with the second word, which is as long, in place of the first.
+    /// The request reaches the API server with the second word, which is as long, in place of the first.
     Misspelt(&'static str, &'static str),
 }
 

@@ -15,7 +15,7 @@ pub(super) struct ReportWrites {
     pub(super) unchanged: u64,
 }
 
-/// What became of a report.
+/// The outcome of bringing a report in line.
 enum Settled {
     Written,
     Deleted,

@@ -340,7 +340,8 @@ impl Registrar {
         }
     }
 
-    fn count(&self, rules: &RegistrationRules) {
+    /// Sets the metric of kinds by their conditions.
+    fn measure_conditions(&self, rules: &RegistrationRules) {
         for condition in KindCondition::ALL {
             let kinds = rules.conditions.get(&condition).copied().unwrap_or_default();
             let kinds = i64::try_from(kinds).unwrap_or(i64::MAX);
@@ -360,7 +361,7 @@ impl Registrar {
             return false;
         };
         self.signals.metrics.registered.set(0);
-        self.count(&RegistrationRules::default());
+        self.measure_conditions(&RegistrationRules::default());
         publish(&self.signals.registered, RegisteredKinds::default());
         // The API server calls the other installation, so no caller has to trust this one.
         publish(&self.signals.held, RegisteredBundle::Nothing);
@@ -397,7 +398,7 @@ impl Registrar {
             let since = |kind| before.get(kind).copied().unwrap_or(now);
             let kinds = intent.rules.kinds.iter().map(|kind| (kind.clone(), since(kind))).collect();
             publish(&self.signals.registered, Arc::new(kinds));
-            self.count(&intent.rules);
+            self.measure_conditions(&intent.rules);
         }
         self.settled = Some(intent);
     }

@@ -1,7 +1,8 @@
 //! `audit`: finds stored objects that the webhook would reject, before enforcement is turned on.
 //!
-//! Objects come from a cluster ([`live`]) or from files ([`offline`]). `kube_unions_webhook::audit` judges them, and writes reports. The [`auditor`] judges one after the other with the rules
-//! of the webhook, and prints findings as it goes: memory does not grow with the number of stored objects.
+//! Objects come from a cluster ([`live`]) or from files ([`offline`]). The [`auditor`] has `kube_unions_webhook::audit` judge one after the
+//! other with the rules of the webhook, and prints findings as it goes: memory does not grow with the number of stored objects. Reports in
+//! the cluster are written there, too.
 
 mod auditor;
 mod live;

@@ -46,14 +46,14 @@ pub(in crate::controllers::registration) struct EntryRules {
     pub(in crate::controllers::registration) rules: Vec<Value>,
 }
 
-/// What an API server asks about a write of a kind before it calls. The metrics count kinds by its name.
+/// The condition on which an API server sends a write of a kind. The metrics count kinds by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::controllers::registration) enum KindCondition {
-    /// Whether it touches a union.
+    /// The write touches a union.
     Unions,
-    /// Whether it changes a field of the root that has unions.
+    /// The write changes a field of the root that has unions.
     Fields,
-    /// Nothing: every write is sent.
+    /// There is none: every write is sent.
     None(Sent),
 }
 
@@ -94,7 +94,7 @@ impl KindCondition {
     }
 }
 
-/// Which conditions entries may have.
+/// The conditions that entries may have.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::controllers::registration) enum EntryConditions<'r> {
     /// None: every write is sent.

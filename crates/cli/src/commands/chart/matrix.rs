@@ -172,7 +172,7 @@ pub(super) fn matrix<'d>(
     Ok(matrix)
 }
 
-/// Returns the unions that an override reaches in a rendering, and what it takes to make its choice there.
+/// Returns the unions that an override reaches in a rendering, and the changes with which its choice is made there.
 fn cells<'o, 'd>(
     search: &mut NullSearch<'_, 'd>,
     objects: &'o DefaultObjects<'d>,

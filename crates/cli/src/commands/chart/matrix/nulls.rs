@@ -49,7 +49,10 @@ impl<'s, 'd> NullSearch<'s, 'd> {
         let unwanted = UnwantedMembers { document: object.document, pointer: &pointer, members, place: &naive.path };
         let (nulls, is_found) = match self.search.advice(&unwanted, &naive.values())? {
             ValuesAdvice::Nulls(nulls) => (nulls, true),
-            ValuesAdvice::Futile(mut tried) => (tried.drain(..).take(1).collect(), false),
+            ValuesAdvice::Futile(mut tried) => {
+                tried.truncate(1);
+                (tried, false)
+            }
             ValuesAdvice::NotFound => return Ok(ChoiceOutcome::DefaultStays),
         };
         let likely = self.likely.entry(naive.path.clone()).or_default();

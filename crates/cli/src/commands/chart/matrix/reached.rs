@@ -15,7 +15,7 @@ use std::ptr;
 /// The object, the union and the place in the values of a row.
 pub(super) type RowKey<'d> = ([Option<String>; 4], FieldPath, Option<&'d str>, ValuesPath);
 
-/// What it takes to make a choice.
+/// The changes with which a user makes a choice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ChoiceOutcome {
     /// The override alone.
