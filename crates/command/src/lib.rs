@@ -9,6 +9,7 @@ pub mod credentials;
 pub mod escape;
 pub mod exit;
 pub mod files;
+pub mod json;
 pub mod manifest;
 pub mod output;
 pub mod signals;

@@ -3,6 +3,7 @@
 //! A result shows no value of an object but a discriminator's.
 
 use crate::audit::finding::{Impact, ObjectFinding};
+use kube_unions_command::json::present;
 use kube_unions_core::field_path::AboutField;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use serde_json::{Value, json};
@@ -51,12 +52,12 @@ pub struct NamespaceFindings {
 pub struct Unaudited {
     /// True if there may be kinds with unions that are not known.
     lacking: bool,
-    audited: BTreeSet<String>,
-    failed: BTreeSet<String>,
+    audited: BTreeSet<GroupKind>,
+    failed: BTreeSet<GroupKind>,
 }
 
-/// Group, kind and name of the object that a result is about.
-pub(super) type ResultSubject = (String, String);
+/// The kind and the name of the object that a result is about.
+type ResultSubject = (GroupKind, String);
 
 impl Default for CollectedFindings {
     fn default() -> Self {
@@ -140,12 +141,12 @@ impl NamespaceFindings {
         if unaudited.is_nothing() {
             return;
         }
-        let known: BTreeSet<ResultSubject> = self.results().iter().filter_map(subject).map(|it| it.1).collect();
+        let known: BTreeSet<ResultSubject> = self.results().iter().filter_map(subject).collect();
         for value in stored.get("results").and_then(Value::as_array).into_iter().flatten() {
-            let Some((kind, of)) = subject(value) else { continue };
+            let Some(subject) = subject(value) else { continue };
             let result = value.get("result").and_then(Value::as_str).unwrap_or_default();
             let is_finding = ["fail", "warn"].contains(&result) && value.get("policy").is_some_and(|it| it == POLICY);
-            if !is_finding || known.contains(&of) || !unaudited.has(&kind) {
+            if !is_finding || known.contains(&subject) || !unaudited.has(&subject.0) {
                 continue;
             }
             self.count(result);
@@ -177,38 +178,28 @@ impl Unaudited {
     }
 
     pub(super) fn was_audited(&mut self, kind: &GroupVersionKind) {
-        self.audited.insert(kind.group_kind().to_string());
+        self.audited.insert(kind.group_kind());
     }
 
     pub(super) fn was_not_audited(&mut self, kind: &GroupVersionKind) {
-        self.failed.insert(kind.group_kind().to_string());
+        self.failed.insert(kind.group_kind());
     }
 
     fn is_nothing(&self) -> bool {
         !self.lacking && self.failed.is_empty()
     }
 
-    fn has(&self, kind: &str) -> bool {
+    fn has(&self, kind: &GroupKind) -> bool {
         self.failed.contains(kind) || self.lacking && !self.audited.contains(kind)
     }
 }
 
-/// Returns the kind with its group that a result is about, and with the name of the object.
-fn subject(result: &Value) -> Option<(String, ResultSubject)> {
+fn subject(result: &Value) -> Option<ResultSubject> {
     let object = result.get("resources")?.get(0)?;
     let text = |field: &str| object.get(field).and_then(Value::as_str);
     let kind = text("kind")?;
     let group = text("apiVersion").and_then(|it| it.split_once('/')).map_or("", |(group, _)| group);
-    let kind = GroupKind { group: group.into(), kind: kind.into() }.to_string();
-    Some((kind.clone(), (kind, text("name")?.to_owned())))
-}
-
-/// Removes the members of an object that are null.
-pub(super) fn present(mut object: Value) -> Value {
-    if let Some(members) = object.as_object_mut() {
-        members.retain(|_, value| !value.is_null());
-    }
-    object
+    Some((GroupKind::new(group, kind), text("name")?.to_owned()))
 }
 
 #[cfg(test)]

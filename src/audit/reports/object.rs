@@ -1,7 +1,8 @@
 //! A report as an object of the API server: made of findings, and compared with the stored one. Sends nothing.
 
-use super::findings::{MOST_RESULTS, NamespaceFindings, POLICY, SOURCE, present};
+use super::findings::{MOST_RESULTS, NamespaceFindings, POLICY, SOURCE};
 use kube_unions_api::DiscoveredResource;
+use kube_unions_command::json::present;
 use kube_unions_manifests::counts::count;
 use serde_json::{Map, Value, json};
 

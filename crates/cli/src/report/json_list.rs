@@ -1,7 +1,6 @@
 //! JSON with one long list, which is written in parts: a line for each item, so that items need not be collected.
 
 use serde::Serialize;
-use serde_json::Value;
 
 /// JSON text up to the last item so far.
 #[derive(Debug)]
@@ -37,12 +36,4 @@ impl JsonList {
 /// Returns the text of a value, with a line for each member.
 pub(crate) fn pretty(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
-}
-
-/// Leaves out the members of an object that are `null` or an empty list.
-pub(crate) fn present(mut object: Value) -> Value {
-    if let Value::Object(members) = &mut object {
-        members.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
-    }
-    object
 }

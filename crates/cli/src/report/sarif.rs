@@ -4,7 +4,8 @@
 //! own.
 
 use super::conclusion::Conclusion;
-use super::json_list::{JsonList, present};
+use super::json_list::JsonList;
+use kube_unions_command::json::present;
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
 use kube_unions_offline::HelpPage;
