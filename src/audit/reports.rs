@@ -1,18 +1,18 @@
 //! Writes what an audit finds into the cluster: a report for each namespace, and one for objects without a namespace.
 //!
-//! [`mod@format`] chooses the API of reports, [`findings`] collects what is found within bounds, [`object`] makes a report and compares it
+//! [`api`] chooses the API of reports, [`findings`] collects what is found within bounds, [`object`] makes a report and compares it
 //! with the stored one, and `writer` has the requests.
 
+pub mod api;
 pub mod findings;
-pub mod format;
 pub mod object;
 mod writer;
 
 use super::judge::JudgedObject;
 use super::kinds::AuditedKind;
 use super::tally::Tally;
+use api::ReportApi;
 use findings::{CollectedFindings, Unaudited};
-use format::ReportApi;
 use kube::Client;
 use kube_unions_api::{LiveError, Pages};
 use kube_unions_command::output;
@@ -52,20 +52,20 @@ impl<'c> ReportRun<'c> {
     }
 
     /// Audits every object of every kind, and then writes the reports.
-    pub async fn write(mut self, kinds: &[AuditedKind<'_>], format: &ReportApi<'_>) -> ReportOutcome {
+    pub async fn write(mut self, kinds: &[AuditedKind<'_>], api: &ReportApi<'_>) -> ReportOutcome {
         for kind in kinds {
             self.audit(kind).await;
         }
         let Self { client, findings, unaudited, tally, mut problems } = self;
         let mut writes = ReportWrites::default();
         let (cluster, namespaces) = findings.take();
-        for (target, findings) in [(&format.of_namespaces, namespaces), (&format.of_cluster, cluster)] {
+        for (target, findings) in [(&api.of_namespaces, namespaces), (&api.of_cluster, cluster)] {
             match target {
                 Some(target) => {
                     writes.settle(client, target, findings, &unaudited, |line| problem(&mut problems, line)).await;
                 }
                 None if findings.is_empty() => {}
-                None => problem(&mut problems, format.not_served(findings.len())),
+                None => problem(&mut problems, api.not_served(findings.len())),
             }
         }
         ReportOutcome { tally, writes, problems }
@@ -81,7 +81,6 @@ impl<'c> ReportRun<'c> {
             // Kinds that only answer requests, for example SubjectAccessReview, have no stored objects.
             Err(error) if error.code() == Some(405) => {}
             Err(error) => {
-                self.tally.kinds += 1;
                 self.unaudited.was_not_audited(kind.entry.gvk());
                 self.unaudited_problem(kind.listing_problem(objects, &error));
             }
@@ -121,7 +120,8 @@ impl ReportOutcome {
     /// Returns the summary of the audit and of its reports.
     pub fn sentence(&self) -> String {
         let ReportWrites { written, deleted, unchanged } = self.writes;
-        let audited = if self.tally.objects == 0 { self.tally.nothing() } else { self.tally.sentence() };
+        let is_nothing = self.tally.objects == 0 && self.problems == 0;
+        let audited = if is_nothing { self.tally.nothing() } else { self.tally.sentence() };
         let reports = count(written, "report");
         format!("{audited}; {reports} written, {deleted} deleted, {unchanged} unchanged")
     }

@@ -1,6 +1,6 @@
 //! Counts audited objects and their findings.
 
-use kube_unions_manifests::counts::{count, grouped};
+use kube_unions_manifests::counts::{count, grouped, passed_over};
 use serde::Serialize;
 
 /// Counts of objects.
@@ -32,7 +32,7 @@ impl Tally {
         let mended = some(self.mended_by_next_write, " (", " mended by the next write)");
         let warned = some(self.would_warn, ", ", " only warned of");
         let audited = some(self.would_audit, ", ", " only audited");
-        let passed_over = self.passed_over_text();
+        let passed_over = passed_over(self.passed_over.unwrap_or_default());
         format!(
             "audited {} of {}: {} invalid{mended}, {} that normalisation would change{warned}{audited}{passed_over}",
             count(self.objects, "object"),
@@ -44,14 +44,8 @@ impl Tally {
 
     /// Returns the summary of an audit without objects.
     pub fn nothing(&self) -> String {
-        format!("nothing to audit: no object of a kind with unions{}", self.passed_over_text())
-    }
-
-    fn passed_over_text(&self) -> String {
-        match self.passed_over {
-            None | Some(0) => String::new(),
-            Some(some) => format!("; {} of other kinds passed over", count(some, "document")),
-        }
+        let passed_over = passed_over(self.passed_over.unwrap_or_default());
+        format!("nothing to audit: no object of a kind with unions{passed_over}")
     }
 }
 

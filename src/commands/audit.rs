@@ -2,7 +2,7 @@
 
 use crate::audit::kinds::{AuditedKind, warn_of_faults};
 use crate::audit::reports::ReportRun;
-use crate::audit::reports::format::ReportApi;
+use crate::audit::reports::api::ReportApi;
 use crate::follow;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -64,7 +64,7 @@ pub fn write_reports(cluster: &ClusterArgs, builtin_unions: BuiltinUnionsArg) ->
 async fn audit(cluster: &ClusterArgs, builtin_unions: BuiltinUnionsArg) -> anyhow::Result<Verdict> {
     let client = cluster.client().await?;
     let resources = api::resources(&client).await?;
-    let format = ReportApi::of(&resources)?;
+    let reports = ReportApi::of(&resources)?;
     let learnt = follow::learn(&client, builtin_unions.into(), || {}).await;
     let learnt = learnt.context("the cluster's unions cannot be learnt")?;
     warn_of_faults(
@@ -75,7 +75,7 @@ async fn audit(cluster: &ClusterArgs, builtin_unions: BuiltinUnionsArg) -> anyho
     for kind in &kinds {
         kind.note_version(&resources);
     }
-    let outcome = ReportRun::new(&client, &learnt.lacking).write(&kinds, &format).await;
+    let outcome = ReportRun::new(&client, &learnt.lacking).write(&kinds, &reports).await;
     output::summary(outcome.sentence());
     if outcome.problems > 0 {
         bail!("{} kept something from being audited or reported", count(outcome.problems, "problem"));

@@ -24,6 +24,15 @@ pub fn grouped(number: impl TryInto<u64>) -> String {
     text
 }
 
+/// Returns the end of a summary: `; 4 documents of other kinds passed over`, and nothing for none.
+pub fn passed_over(documents: impl TryInto<u64>) -> String {
+    let documents: u64 = documents.try_into().unwrap_or(u64::MAX);
+    if documents == 0 {
+        return String::new();
+    }
+    format!("; {} of other kinds passed over", count(documents, "document"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

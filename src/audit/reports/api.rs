@@ -10,7 +10,7 @@ const KNOWN: [(&str, &str, &str, &str); 3] = [
     ("wgpolicyk8s.io", "v1alpha2", "PolicyReport", "ClusterPolicyReport"),
 ];
 
-/// The kinds of reports that a cluster serves at one version. At least one of them is served.
+/// The kinds of reports that a cluster serves at one version, at least one.
 #[derive(Debug)]
 pub struct ReportApi<'r> {
     /// The kind of reports in namespaces.
@@ -83,8 +83,8 @@ mod tests {
         let older =
             |version| ["PolicyReport", "ClusterPolicyReport"].map(|kind| resource("wgpolicyk8s.io", version, kind));
         let versions = |resources: &[DiscoveredResource]| {
-            let format = ReportApi::of(resources).unwrap();
-            [format.of_namespaces, format.of_cluster].map(|it| it.map(ToString::to_string))
+            let api = ReportApi::of(resources).unwrap();
+            [api.of_namespaces, api.of_cluster].map(|it| it.map(ToString::to_string))
         };
         let all = [&older("v1alpha1")[..], &older("v1alpha2"), &older("v1beta1"), &open].concat();
         let named = |namespaces: &str, cluster: &str| [Some(namespaces.to_owned()), Some(cluster.to_owned())];
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn half_an_installation_says_which_kind_is_missing() {
         let resources = [resource("openreports.io", "v1alpha1", "Report")];
-        let format = ReportApi::of(&resources).unwrap();
+        let api = ReportApi::of(&resources).unwrap();
         assert_eq!(
-            format.not_served(1),
+            api.not_served(1),
             "1 report cannot be written, because the cluster does not serve ClusterReport of openreports.io/v1alpha1: install its CRD"
         );
     }

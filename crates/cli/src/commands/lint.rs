@@ -20,7 +20,7 @@ use crate::report::sarif::{FilePlace, SarifFinding};
 use crate::report::{findings, json_list};
 use clap::Args;
 use kube_unions_core::declaration::FaultKind;
-use kube_unions_manifests::counts::count;
+use kube_unions_manifests::counts::{self, count};
 use kube_unions_manifests::{StandaloneKinds, misspelt};
 use kube_unions_offline::HelpPage;
 use std::path::PathBuf;
@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let is_nothing = diagnostics.iter().all(is_hint) && assembly.union_count() == 0 && missing.is_none();
     let unread_files = files.problems.iter().chain(&assembly.problems).chain(&older.problems);
     let problems = unread_files.map(ToString::to_string).chain(missing.clone()).collect();
-    let passed_over = passed_over_text(passed_over);
+    let passed_over = counts::passed_over(passed_over);
     let nothing = is_nothing.then(|| format!("nothing to check: {}{passed_over}", assembly.summary()));
     let summary = match missing {
         Some(_) => String::new(),
@@ -116,7 +116,7 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     conclusion.end()
 }
 
-/// What is left of the files after a check.
+/// The result of a check.
 struct Checked {
     /// The documents that do not stand alone.
     assembly: Assembly,
@@ -173,14 +173,6 @@ fn summary(assembly: &Assembly, diagnostics: &[Diagnostic], compared: Option<usi
     let notes = if notes > 0 { format!(", {}", count(notes, "note")) } else { String::new() };
     let compared = compared.map(|number| format!(", {} compared", count(number, "version"))).unwrap_or_default();
     format!("{}, {problems}{notes}{compared}", assembly.summary())
-}
-
-fn passed_over_text(documents: usize) -> String {
-    if documents == 0 {
-        String::new()
-    } else {
-        format!("; {} of other kinds passed over", count(documents, "document"))
-    }
 }
 
 fn help(rule: FaultKind) -> HelpPage {

@@ -52,20 +52,20 @@ async fn audit(arguments: &AuditArgs, stop: &StopFlag) -> anyhow::Result<Verdict
         (None, false) => Some(client.default_namespace()),
     };
     for (position, kind) in kinds.iter().enumerate() {
-        auditor.tally.kinds += 1;
         let mut listing = KindListing { kind, done: 0, total: None, progress: None };
         let listed = match Pages::of(&client, kind.resource, namespace) {
             Ok(pages) => listing.audit(pages, &mut auditor, stop, &mut signals).await?,
             Err(error) => ListingEnd::Failed(error),
         };
         match listed {
-            ListingEnd::All => {}
+            ListingEnd::All => auditor.tally.kinds += 1,
             ListingEnd::Interrupted => {
+                auditor.tally.kinds += 1;
                 let rest = kinds.get(position + 1..).unwrap_or_default();
                 return auditor.finish(Some(listing.position(rest)));
             }
             // Kinds that only answer requests, for example SubjectAccessReview, have no stored objects.
-            ListingEnd::Failed(error) if error.code() == Some(405) => auditor.tally.kinds -= 1,
+            ListingEnd::Failed(error) if error.code() == Some(405) => {}
             ListingEnd::Failed(error) => {
                 auditor.problem(kind.listing_problem(listing.done, &error), listing.progress.as_ref());
             }
