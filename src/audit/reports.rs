@@ -81,6 +81,7 @@ impl<'c> ReportRun<'c> {
             // Kinds that only answer requests, for example SubjectAccessReview, have no stored objects.
             Err(error) if error.code() == Some(405) => {}
             Err(error) => {
+                self.tally.kinds += u64::from(objects > 0);
                 self.unaudited.was_not_audited(kind.entry.gvk());
                 self.unaudited_problem(kind.listing_problem(objects, &error));
             }

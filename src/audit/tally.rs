@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tally {
-    /// Kinds that were audited.
+    /// Kinds that were audited, as a whole or in part.
     pub kinds: u64,
     pub objects: u64,
     pub invalid: u64,

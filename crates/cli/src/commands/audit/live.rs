@@ -67,6 +67,7 @@ async fn audit(arguments: &AuditArgs, stop: &StopFlag) -> anyhow::Result<Verdict
             // Kinds that only answer requests, for example SubjectAccessReview, have no stored objects.
             ListingEnd::Failed(error) if error.code() == Some(405) => {}
             ListingEnd::Failed(error) => {
+                auditor.tally.kinds += u64::from(listing.done > 0);
                 auditor.problem(kind.listing_problem(listing.done, &error), listing.progress.as_ref());
             }
         }
