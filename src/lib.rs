@@ -7,8 +7,8 @@
 //! | [`commands`] | parses arguments and runs commands, one file for each | all modules |
 //! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `supervision` |
 //! | [`audit`] | judges stored objects, and writes reports | |
-//! | [`follow`] | follows a cluster: watches, status | `controllers`, `telemetry` |
-//! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `authority`, `telemetry` |
+//! | [`follow`] | follows a cluster: watches, status | `controllers`, `supervision`, `telemetry` |
+//! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `authority`, `supervision`, `telemetry` |
 //! | [`telemetry`] | metrics, logs and traces | |
 //! | [`supervision`] | watches the tasks that run as long as the program | |
 //! | [`authority`] | issues certificates | |
@@ -37,8 +37,8 @@ mod tests {
         ("audit", &[]),
         ("authority", &[]),
         ("commands", &["audit", "authority", "controllers", "follow", "supervision", "telemetry", "webhook"]),
-        ("controllers", &["authority", "telemetry"]),
-        ("follow", &["controllers", "telemetry"]),
+        ("controllers", &["authority", "supervision", "telemetry"]),
+        ("follow", &["controllers", "supervision", "telemetry"]),
         ("supervision", &[]),
         ("telemetry", &[]),
         ("webhook", &["authority", "supervision", "telemetry"]),

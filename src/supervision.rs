@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 use std::future::pending;
-use tokio::task::{Id, JoinSet};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::{Id, JoinHandle, JoinSet, spawn_blocking};
 
 /// A task that runs as long as the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,15 @@ impl ServeTask {
     }
 }
 
+impl<F: Future<Output = ()> + Send + 'static> FromIterator<(ServeTask, F)> for Supervised {
+    /// Starts each task.
+    fn from_iter<T: IntoIterator<Item = (ServeTask, F)>>(tasks: T) -> Self {
+        let mut this = Self::default();
+        tasks.into_iter().for_each(|(task, run)| this.spawn(task, run));
+        this
+    }
+}
+
 impl Supervised {
     /// Starts a task.
     pub fn spawn(&mut self, task: ServeTask, run: impl Future<Output = ()> + Send + 'static) {
@@ -111,6 +121,17 @@ impl Supervised {
     /// Stops all tasks, and waits for their end.
     pub async fn stop(&mut self) {
         self.running.shutdown().await;
+    }
+}
+
+/// Runs work that takes a processor for long on a thread of its own, so that it delays no other task.
+///
+/// A runtime of one thread has the work in turn with its other tasks, so that a run of it can be repeated.
+pub fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+        tokio::spawn(async { work() })
+    } else {
+        spawn_blocking(work)
     }
 }
 

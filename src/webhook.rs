@@ -52,11 +52,13 @@ use certificate::CertificateReloader;
 use connections::{ConnectionLimits, Connections};
 use exposition::Exposition;
 use inspections::Inspections;
+use kube_unions_core::admission::{Meter, Phase, ReviewError};
 use kube_unions_core::catalog::Catalog;
 use lanes::Lanes;
 use readiness::Readiness;
 use reviews::Reviews;
 use routes::{Ops, Webhook};
+use rustls::server::ServerConfig;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
@@ -83,12 +85,8 @@ pub enum ServerError {
     Certificate(#[from] CertificateError),
 }
 
-/// A server that listens and has its certificate. Connections queue until it runs.
-pub struct Server {
-    webhook: TcpListener,
-    ops: TcpListener,
-    lanes: Lanes,
-    addresses: Addresses,
+/// What a server answers by: its certificate, the catalog in force, and its readiness. It has no sockets.
+pub struct ServerState {
     certificate: Arc<CertificateReloader>,
     reviews: Arc<Reviews>,
     budget: Arc<Budget>,
@@ -96,6 +94,15 @@ pub struct Server {
     in_force: watch::Sender<Option<Arc<Catalog>>>,
     metrics: Arc<Metrics>,
     config: Config,
+}
+
+/// A server that listens and has its certificate. Connections queue until it runs.
+pub struct Server {
+    state: ServerState,
+    webhook: TcpListener,
+    ops: TcpListener,
+    lanes: Lanes,
+    addresses: Addresses,
 }
 
 /// The addresses on which a server listens.
@@ -107,37 +114,16 @@ pub struct Addresses {
     pub ops: SocketAddr,
 }
 
-impl Server {
-    /// Loads the certificate and listens on both addresses.
-    #[allow(clippy::unused_async, reason = "listening needs a runtime, which an async caller has")]
-    pub async fn bind(config: Config, mut metrics: Metrics) -> Result<Self, ServerError> {
-        let certificate = CertificateReloader::new(&config, &metrics)?;
-        let reviews = Reviews::new(&config, &mut metrics);
+impl ServerState {
+    /// Loads the certificate.
+    pub fn new(config: Config, mut metrics: Metrics) -> Result<Self, CertificateError> {
+        let certificate = Arc::new(CertificateReloader::new(&config, &metrics)?);
+        let reviews = Arc::new(Reviews::new(&config, &mut metrics));
         let budget = Budget::new(config.limits.in_flight, config.limits.body);
         metrics.register(Box::new(BudgetGauge(Arc::clone(&budget))));
-        let bound = |address| {
-            let listener = listen(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
-            listener.map_err(|source| ServerError::Bind { address, source })
-        };
-        let (webhook_address, webhook) = bound(config.webhook)?;
-        let (ops_address, ops) = bound(config.ops)?;
-        let lanes = Lanes::start(processors()).map_err(ServerError::Threads)?;
-        let addresses = Addresses { webhook: webhook_address, ops: ops_address };
-        let (certificate, reviews) = (Arc::new(certificate), Arc::new(reviews));
         let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews), &config);
-        Ok(Self {
-            webhook,
-            ops,
-            lanes,
-            addresses,
-            certificate,
-            reviews,
-            budget,
-            readiness,
-            in_force: watch::Sender::new(None),
-            metrics: Arc::new(metrics),
-            config,
-        })
+        let (in_force, metrics) = (watch::Sender::new(None), Arc::new(metrics));
+        Ok(Self { certificate, reviews, budget, readiness, in_force, metrics, config })
     }
 
     /// Returns the catalog in force, through a channel that follows each change.
@@ -151,6 +137,45 @@ impl Server {
         move || readiness.report().is_ready()
     }
 
+    /// Returns the TLS configuration of the next connection; `None` if there is no certificate yet.
+    pub fn tls(&self) -> Option<Arc<ServerConfig>> {
+        self.certificate.config()
+    }
+
+    /// Answers a review, given as JSON text, as the routes do; `None` while there is no catalog.
+    pub fn answer(&self, phase: Phase, body: &[u8], memory: &dyn Meter) -> Option<Result<Vec<u8>, ReviewError>> {
+        self.reviews.answer(phase, body, memory, None)
+    }
+
+    /// Records that connections are accepted, and keeps the catalog of the channel in force and the certificate fresh.
+    pub fn start(&self, mut catalogs: watch::Receiver<Option<Arc<Catalog>>>) -> Supervised {
+        // A catalog that is already here must be in force before the first request.
+        put_in_force(&mut catalogs, &self.reviews, &self.in_force);
+        let mut background = Supervised::default();
+        let (certificate, reviews) = (Arc::clone(&self.certificate), Arc::clone(&self.reviews));
+        background.spawn(ServeTask::Catalogs, publish(catalogs, reviews, self.in_force.clone()));
+        let announcer = self.config.announcer.clone();
+        background.spawn(ServeTask::Certificate, certificate.keep_fresh(self.config.certificate_poll, announcer));
+        self.readiness.listen();
+        background
+    }
+}
+
+impl Server {
+    /// Listens on both addresses.
+    #[allow(clippy::unused_async, reason = "listening needs a runtime, which an async caller has")]
+    pub async fn bind(state: ServerState) -> Result<Self, ServerError> {
+        let bound = |address| {
+            let listener = listen(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
+            listener.map_err(|source| ServerError::Bind { address, source })
+        };
+        let (webhook_address, webhook) = bound(state.config.webhook)?;
+        let (ops_address, ops) = bound(state.config.ops)?;
+        let lanes = Lanes::start(processors()).map_err(ServerError::Threads)?;
+        let addresses = Addresses { webhook: webhook_address, ops: ops_address };
+        Ok(Self { state, webhook, ops, lanes, addresses })
+    }
+
     /// Returns the addresses on which the server listens.
     pub fn addresses(&self) -> Addresses {
         self.addresses
@@ -160,12 +185,14 @@ impl Server {
     /// catalog, reviews are refused with 503. Returns an error as soon as a task of the server ends.
     pub async fn run(
         self,
-        mut catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+        catalogs: watch::Receiver<Option<Arc<Catalog>>>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), TaskEnded> {
-        let (config, metrics, readiness) = (&self.config, &self.metrics, &self.readiness);
-        // A catalog that is already here must be in force before the first request.
-        put_in_force(&mut catalogs, &self.reviews, &self.in_force);
+        let ServerState { config, metrics, readiness, .. } = &self.state;
+        // Connections queue until the listeners run, below. A task that ends closes its channels. Those that end for that reason are
+        // not the first.
+        let _open = (catalogs.clone(), self.state.in_force.clone());
+        let mut background = self.state.start(catalogs);
         let (stage, _) = watch::channel(Stage::Serving);
         let (evicted, refused) = (&metrics.connections_evicted, &metrics.connections_refused);
         let limits = ConnectionLimits {
@@ -175,18 +202,17 @@ impl Server {
         };
         // A limit for each address would refuse probes that share one.
         let ops_limits = ConnectionLimits { connections: OPS_CONNECTIONS, per_source: usize::MAX, grace: OPS_GRACE };
-        let inspections = config
-            .inspections
-            .clone()
-            .map(|(inspector, token)| Inspections::new(inspector, token, &self.budget, metrics.inspections.clone()));
+        let inspections = config.inspections.clone().map(|(inspector, token)| {
+            Inspections::new(inspector, token, &self.state.budget, metrics.inspections.clone())
+        });
         let webhook_acceptor = Acceptor {
-            certificate: Some(Arc::clone(&self.certificate)),
+            certificate: Some(Arc::clone(&self.state.certificate)),
             connections: Connections::new(limits, "webhook", evicted, refused.clone()),
             lanes: self.lanes,
             router: routes::webhook(Arc::new(Webhook {
-                reviews: Arc::clone(&self.reviews),
+                reviews: Arc::clone(&self.state.reviews),
                 inspections,
-                bodies: BodyReader::new(config.limits.body, config.timeouts, self.budget),
+                bodies: BodyReader::new(config.limits.body, config.timeouts, Arc::clone(&self.state.budget)),
                 turns: Turns::new(processors(), config.limits.in_flight / 3, metrics.queued.clone()),
                 retries: Semaphore::new(1),
                 metrics: Arc::clone(metrics),
@@ -207,17 +233,9 @@ impl Server {
             timeouts: Timeouts { first_byte: config.timeouts.handshake, ..config.timeouts },
             stage: stage.subscribe(),
         };
-        // A task that ends closes its channels. Those that end for that reason are not the first.
-        let _open = (catalogs.clone(), self.in_force.clone());
-        let (mut background, mut listeners) = (Supervised::default(), Supervised::default());
-        background.spawn(ServeTask::Catalogs, publish(catalogs, self.reviews, self.in_force));
-        background.spawn(
-            ServeTask::Certificate,
-            self.certificate.keep_fresh(config.certificate_poll, config.announcer.clone()),
-        );
+        let mut listeners = Supervised::default();
         listeners.spawn(ServeTask::WebhookListener, webhook_acceptor.run(self.webhook));
         listeners.spawn(ServeTask::OpsListener, ops_acceptor.run(self.ops));
-        readiness.listen();
         tracing::info!(webhook = self.addresses.webhook.to_string(), ops = self.addresses.ops.to_string(), "listening");
 
         let drained = async {

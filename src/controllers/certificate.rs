@@ -36,8 +36,9 @@ use secret::SharedSecret;
 use state::{CertificateState, Settling};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Writes in a [`MINUTE`]. Replicas that agree need fewer.
 const MOST_WRITES: usize = 6;

@@ -13,7 +13,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use tokio::time::Instant;
 
 /// CA certificates in DER, each once and in a fixed order, so that two replicas write the same bytes.
 pub type CaBundle = BTreeSet<Box<[u8]>>;

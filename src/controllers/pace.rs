@@ -3,7 +3,8 @@
 //! During an upgrade two replicas may want different objects. Without the wait they would overwrite each other without
 //! pause. This module knows no clock: callers pass the time in.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Least time between two writes.
 const BETWEEN: Duration = Duration::from_millis(500);

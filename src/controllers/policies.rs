@@ -81,6 +81,7 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
             }
         };
         tokio::select! {
+            biased;
             () = run(&mut controller, changes) => return,
             () = other_surroundings => {}
         }

@@ -9,8 +9,9 @@
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all, unfold};
 use kube_unions_api::{Doubling, RequestError, WatchChange, Watched};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Time for which changes are collected before a step.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
@@ -126,7 +127,7 @@ pub(crate) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream
                 controller.observe(event);
                 next = next.min(Instant::now() + debounce).max(not_before);
             }
-            () = tokio::time::sleep_until(next.into()) => {
+            () = tokio::time::sleep_until(next) => {
                 let taken = controller.step(Instant::now()).await;
                 let now = Instant::now();
                 not_before = now + debounce;

@@ -14,7 +14,8 @@ use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::Workspace;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Interval between two reads of the index, which changes with the API server's version.
 const POLL: Duration = Duration::from_mins(1);

@@ -12,7 +12,7 @@ use kube_unions_core::workspace::unreadable_declaration;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use tokio::time::Instant;
 
 /// Requests that concurrent inspections share, so that the API server gets few.
 #[derive(Default)]

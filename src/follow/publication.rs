@@ -9,8 +9,9 @@ use kube_unions_core::workspace::Workspace;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Under an unbroken stream of changes a catalog is published at least this often.
 const PUBLISH_WITHIN: Duration = Duration::from_millis(200);

@@ -16,6 +16,7 @@ use super::raw::RawCrd;
 use super::services::Services;
 use super::status::StatusQueue;
 use super::{BuiltinUnions, Cluster};
+use crate::supervision::compute;
 use kube_unions_api::{ListProgress, WatchChange};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
@@ -25,8 +26,8 @@ use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Worksp
 use parking_lot::MutexGuard;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// The CRD of `UnionDeclaration`.
 pub(super) const OWN_DEFINITION: &str = "uniondeclarations.kube-unions.dev";
@@ -231,8 +232,8 @@ impl ClusterState {
     }
 }
 
-/// Runs a job on a thread of its own. The error is the ticket of a job that panicked.
+/// Runs a job. The error is the ticket of a job that panicked.
 pub(super) async fn run(job: CompileJob) -> Result<CompiledSubject, JobTicket> {
     let ticket = job.ticket().clone();
-    tokio::task::spawn_blocking(move || job.compile()).await.map_err(|_| ticket)
+    compute(move || job.compile()).await.map_err(|_| ticket)
 }

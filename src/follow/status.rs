@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 const CONCURRENT_WRITES: usize = 4;
 

@@ -25,8 +25,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use std::iter;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Most CRDs and built-in kinds that are compiled at a time, each on a thread of its own, so that a large CRD keeps no other
 /// change waiting.
@@ -165,7 +166,7 @@ impl Cluster {
 
 async fn sleep_until(time: Option<Instant>) {
     match time {
-        Some(time) => tokio::time::sleep_until(time.into()).await,
+        Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
     }
 }

@@ -85,6 +85,16 @@ pub async fn connect(
     ClusterAccess::read(kubeconfig, context, remedy).await?.connect(clock).await
 }
 
+/// Returns a client that sends each request once, by a service in place of a connection. It has the deadlines of [`connect`], and each
+/// answer sets `clock`.
+pub fn over<S, B>(service: S, clock: &ServerClock) -> Client
+where
+    S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send> + Send + 'static,
+    B: hyper::body::Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
+    ClientBuilder::new(Bounded { inner: service, clock: clock.clone() }, "default").build()
+}
+
 impl ClusterAccess {
     /// Reads the way to the cluster of `kubeconfig` or of `context`, else of `KUBECONFIG` or `~/.kube/config`, else of this pod. `remedy`
     /// says what to do if there is none of them.

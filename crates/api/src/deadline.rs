@@ -36,7 +36,7 @@ const LONGEST: u64 = 64 << 20;
 const LONGEST_EVENT: u64 = 16 << 20;
 
 /// A client with deadlines. It also compares the clocks at each answer.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Bounded<S> {
     pub(super) inner: S,
     pub(super) clock: ServerClock,

@@ -18,22 +18,30 @@ const TOLERATED: i64 = 30;
 const LONGEST: i64 = 300;
 
 /// The clock of the API server.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone)]
 pub struct ServerClock {
+    /// This machine's clock.
+    own: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     /// Seconds by which this machine's clock is ahead; 0 before the first answer.
     ahead: Arc<AtomicI64>,
     gauge: Gauge,
 }
 
+impl Default for ServerClock {
+    fn default() -> Self {
+        Self::new(SystemTime::now, Gauge::default())
+    }
+}
+
 impl ServerClock {
-    /// Returns the clock before the first answer. `gauge` has the seconds by which this machine's clock is ahead.
-    pub fn new(gauge: Gauge) -> Self {
-        Self { gauge, ..Self::default() }
+    /// Returns the clock before the first answer. `own` is this machine's clock, and `gauge` has the seconds by which it is ahead.
+    pub fn new(own: impl Fn() -> SystemTime + Send + Sync + 'static, gauge: Gauge) -> Self {
+        Self { own: Arc::new(own), ahead: Arc::default(), gauge }
     }
 
     /// Returns the time of the API server.
     pub fn now(&self) -> SystemTime {
-        let own = SystemTime::now();
+        let own = (self.own)();
         let ahead = self.ahead.load(Ordering::Relaxed);
         if ahead.abs() <= TOLERATED {
             return own;
@@ -51,7 +59,7 @@ impl ServerClock {
     /// Compares the clocks.
     pub fn record(&self, headers: &HeaderMap) {
         let date = headers.get(DATE).and_then(|date| rfc2822::parse(date.to_str().ok()?).ok());
-        let own = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let own = (self.own)().duration_since(SystemTime::UNIX_EPOCH);
         let (Some(date), Ok(own)) = (date, own) else { return };
         let own = i64::try_from(own.as_secs()).unwrap_or(i64::MAX);
         let ahead = own.saturating_sub(date.timestamp().as_second());

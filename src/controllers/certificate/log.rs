@@ -9,7 +9,8 @@ use crate::controllers::reconciler::StepError;
 use kube_unions_api::RequestError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Time for which a new CA may be missing from the configurations without a warning. They follow the Secret within seconds.
 const LONG: Duration = Duration::from_mins(10);

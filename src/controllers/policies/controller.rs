@@ -7,6 +7,7 @@ use super::stored::{PolicyFrame, StoredPolicy};
 use crate::controllers::handover::{Coverage, RegisteredKinds};
 use crate::controllers::object::shortened;
 use crate::controllers::reconciler::{Controller, Reconciled, StepError, publish};
+use crate::supervision::compute;
 use crate::telemetry::{LogOnce, PolicyMetrics};
 use futures::StreamExt;
 use kube::Client;
@@ -17,9 +18,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
+use tokio::time::Instant;
 
 /// Writes in flight.
 const CONCURRENT_WRITES: usize = 4;
@@ -121,7 +122,7 @@ impl<'s> PolicyController<'s> {
         self.catalog = Some(Arc::clone(&catalog));
         let compiler = Arc::clone(&self.compiler);
         // A panic is logged where it happens.
-        let Ok(desired) = spawn_blocking(move || compiler.lock().desired(&catalog)).await else { return };
+        let Ok(desired) = compute(move || compiler.lock().desired(&catalog)).await else { return };
         self.log_refusals(&desired);
         self.reconciler.want(desired);
     }

@@ -5,7 +5,8 @@
 use crate::authority::{since_1970, valid_seconds};
 use crate::controllers::handover::CaBundle;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
 
 /// Time for which a foreign CA stays. By then every replica has the new mounted Secret.
 const STAYS: Duration = Duration::from_mins(10);

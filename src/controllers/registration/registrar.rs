@@ -21,8 +21,9 @@ use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Time between two resyncs while the watch works.
 pub(in crate::controllers) const RESYNC: Duration = Duration::from_secs(5);

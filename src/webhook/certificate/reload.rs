@@ -34,6 +34,11 @@ impl ReloadSource {
 }
 
 impl CertificateReloader {
+    /// Returns true if a look at the source reads files.
+    fn reads_files(&self) -> bool {
+        matches!(self.source, ReloadSource::Directory(_)) || self.clients.is_some()
+    }
+
     /// Reloads the certificate for ever: when another pair is offered, and every `interval`.
     pub(in crate::webhook) async fn keep_fresh(self: Arc<Self>, interval: Duration, announcer: Option<Announcer>) {
         let mut source = self.source.clone();
@@ -45,6 +50,7 @@ impl CertificateReloader {
         loop {
             let trusted = OptionFuture::from(announcements.as_mut().and_then(|it| it.under_way.as_mut()));
             tokio::select! {
+                biased;
                 _ = ticks.tick() => {}
                 () = source.changed() => {}
                 Some(()) = trusted => {
@@ -55,8 +61,7 @@ impl CertificateReloader {
             }
             let reader = Arc::clone(&self);
             let with_authorities = announcements.is_some();
-            // A mounted file system may hang.
-            let reading = tokio::task::spawn_blocking(move || {
+            let read = move || {
                 let directory = match &reader.source {
                     ReloadSource::Directory(path) if with_authorities => Some(path),
                     ReloadSource::Directory(_) | ReloadSource::Offered(_) => None,
@@ -65,8 +70,14 @@ impl CertificateReloader {
                 let pair = reader.read()?;
                 let authorities = directory.map(|directory| read_authorities(directory)).transpose()?.flatten();
                 Ok::<_, CertificateError>((pair, authorities))
-            });
-            let Ok(found) = reading.await else { continue };
+            };
+            // A mounted file system may hang.
+            let found = if self.reads_files() {
+                let Ok(found) = tokio::task::spawn_blocking(read).await else { continue };
+                found
+            } else {
+                read()
+            };
             let reloaded = found.map(|(pair, authorities)| {
                 if let Some(announcements) = &mut announcements {
                     announcements.announce(&self, authorities);

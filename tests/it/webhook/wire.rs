@@ -4,7 +4,7 @@ use fixtures::reviews;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_webhook::telemetry::Metrics;
-use kube_unions_webhook::webhook::{Addresses, CertificateSource, Config, Inspector, Server};
+use kube_unions_webhook::webhook::{Addresses, CertificateSource, Config, Inspector, Server, ServerState};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ALL_VERSIONS, ClientConfig, RootCertStore, SupportedProtocolVersion};
@@ -58,7 +58,7 @@ impl Running {
         let ca_file = directory.path().join("ca.crt");
         let mut config = config(CertificateSource::SelfSigned { ca_file: ca_file.clone() });
         change(&mut config);
-        let server = Server::bind(config, Metrics::new()).await.unwrap();
+        let server = Server::bind(ServerState::new(config, Metrics::new()).unwrap()).await.unwrap();
         let authority = std::fs::read_to_string(&ca_file).unwrap_or_default();
         let (tls, ready) = (trusting(&authority, None), Box::new(server.readiness()));
         let addresses = server.addresses();
