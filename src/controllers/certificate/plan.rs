@@ -99,6 +99,8 @@ pub(super) fn plan(
 }
 
 #[cfg(test)]
+mod search;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 pub(super) mod tests;

@@ -183,7 +183,7 @@ impl CertificateState {
 }
 
 /// The time since which the webhook configurations have held the CA whose key is stored.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Settling {
     since: Option<(Certificate, Duration)>,
 }

@@ -2,7 +2,7 @@
 //! configurations is stale too. Accidents delete the Secret and restart replicas.
 
 use super::super::state::{Certificate, LEAF_LIFETIME, SKEW, Settling};
-use super::tests::{DAY, NOW, id, made, signed, state};
+use super::tests::{DAY, NOW, carried_out, id, made, signed, state};
 use super::*;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -172,36 +172,10 @@ impl Simulation {
             return true;
         }
         if seen + 1 == self.secret.len() {
-            let next = self.carry_out(&plan, &stored, &in_force, now);
+            let next = carried_out(&plan, &stored, &in_force, now, &mut self.authorities);
             self.store(next);
         }
         false
-    }
-
-    fn carry_out(
-        &mut self,
-        plan: &CertificatePlan,
-        stored: &CertificateState,
-        in_force: &CertificateState,
-        now: Seconds,
-    ) -> CertificateState {
-        let mut authorities = plan.keep.clone();
-        let mut signer = stored.signer.clone();
-        if plan.new_authority.is_some() {
-            self.authorities += 1;
-            let new = made(id(&self.authorities.to_string()), now);
-            signer = Some(Certificate::clone(&new.certificate));
-            authorities.insert(0, new);
-        }
-        let leaf = match plan.leaf {
-            LeafAction::Keep => stored.leaf.clone(),
-            LeafAction::Restore => in_force.leaf.clone(),
-            LeafAction::Issue(_) => {
-                let signer = find(&authorities, signer.as_ref().unwrap()).unwrap();
-                Some(signed(&signer.certificate, now))
-            }
-        };
-        CertificateState { authorities, signer, leaf }
     }
 
     fn configuration_at(&self, at: Seconds) -> &[Certificate] {

@@ -35,6 +35,33 @@ pub(in super::super) fn state(authorities: &[StoredAuthority], signer: &str, lea
     CertificateState { authorities: authorities.to_vec(), signer, leaf: Some(leaf) }
 }
 
+/// Returns the contents of the Secret after a plan. `authorities`: the CAs that were made so far.
+pub(in super::super) fn carried_out(
+    plan: &CertificatePlan,
+    stored: &CertificateState,
+    in_force: &CertificateState,
+    now: Seconds,
+    authorities: &mut u32,
+) -> CertificateState {
+    let mut kept = plan.keep.clone();
+    let mut signer = stored.signer.clone();
+    if plan.new_authority.is_some() {
+        *authorities += 1;
+        let new = made(id(&authorities.to_string()), now);
+        signer = Some(Certificate::clone(&new.certificate));
+        kept.insert(0, new);
+    }
+    let leaf = match plan.leaf {
+        LeafAction::Keep => stored.leaf.clone(),
+        LeafAction::Restore => in_force.leaf.clone(),
+        LeafAction::Issue(_) => {
+            let signer = find(&kept, signer.as_ref().unwrap()).unwrap();
+            Some(signed(&signer.certificate, now))
+        }
+    };
+    CertificateState { authorities: kept, signer, leaf }
+}
+
 fn nothing() -> CertificateState {
     CertificateState::default()
 }
