@@ -1,0 +1,514 @@
+//! Managed fields: who has set which field, so that a server-side apply finds conflicts, and removes what it no longer sets.
+//!
+//! The sets of fields are close to those of a real API server. They leave out the fields of other versions of a kind.
+
+use crate::error::ApiError;
+use crate::field_types::{FieldType, ListType, item_name};
+use crate::resource::ResourceInfo;
+use crate::write::{Target, WriteOptions, metadata};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// Paths of fields. An element is `f:name`, `k:{…}` or `v:…`.
+pub(crate) type FieldSet = BTreeSet<Vec<String>>;
+
+/// A manager and its fields.
+#[derive(Debug, Clone, PartialEq)]
+struct ManagedEntry {
+    manager: String,
+    is_apply: bool,
+    api_version: String,
+    subresource: String,
+    time: Value,
+    fields: FieldSet,
+}
+
+/// The difference of two objects.
+#[derive(Debug, Default)]
+struct Difference {
+    /// Fields that were added or have another value.
+    changed: FieldSet,
+    removed: FieldSet,
+}
+
+/// Fields of metadata that nobody manages.
+const STRIPPED: [&str; 10] = [
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "uid",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+];
+
+/// Notes that a write other than an apply makes an object of another one.
+pub(crate) fn update(target: &Target, old: Option<&Value>, object: &mut Value, options: &WriteOptions, time: &Value) {
+    let sent = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    // A list with one empty item removes all.
+    let is_reset = sent.is_some_and(|all| all.iter().all(|it| it.as_object().is_some_and(Map::is_empty)));
+    let mut entries = match old {
+        Some(old) if !is_reset => entries_of(old),
+        Some(_) | None => Vec::new(),
+    };
+    let of = FieldType::root(&target.resource);
+    let mut difference = Difference::default();
+    compare(&of, Some(old.unwrap_or(&json!({}))), Some(object), &mut Vec::new(), &mut difference);
+    strip(target, &mut difference);
+    let is_same = |entry: &ManagedEntry| {
+        !entry.is_apply
+            && entry.manager == options.field_manager
+            && entry.api_version == target.resource.api_version()
+            && entry.subresource == target.subresource
+    };
+    for entry in &mut entries {
+        entry.fields.retain(|path| !is_under_any(path, &difference.removed));
+        if !is_same(entry) {
+            entry.fields.retain(|path| !difference.changed.contains(path));
+        }
+    }
+    if !difference.changed.is_empty() {
+        match entries.iter_mut().find(|entry| is_same(entry)) {
+            Some(entry) => {
+                entry.fields.extend(difference.changed);
+                entry.time = time.clone();
+            }
+            None => entries.push(ManagedEntry {
+                manager: options.field_manager.clone(),
+                is_apply: false,
+                api_version: target.resource.api_version(),
+                subresource: target.subresource.clone(),
+                time: time.clone(),
+                fields: difference.changed,
+            }),
+        }
+    }
+    write(entries, object);
+}
+
+/// Returns what a server-side apply makes of an object.
+pub(crate) fn apply(
+    target: &Target,
+    configuration: &Value,
+    force: bool,
+    old: &Value,
+    options: &WriteOptions,
+    time: &Value,
+) -> Result<Value, ApiError> {
+    let of = FieldType::root(&target.resource);
+    let mut applied = configuration.clone();
+    for field in STRIPPED.iter().filter(|field| !matches!(**field, "name" | "namespace" | "uid" | "resourceVersion")) {
+        metadata(&mut applied).remove(*field);
+    }
+    let mut set = FieldSet::new();
+    collect(&of, &applied, &mut Vec::new(), &mut set);
+    set.retain(|path| is_managed(&target.resource, &target.subresource, path));
+    let mut object = merge(&of, old, &applied);
+    let mut entries = entries_of(old);
+    let is_same = |entry: &ManagedEntry| {
+        entry.is_apply && entry.manager == options.field_manager && entry.subresource == target.subresource
+    };
+    let place = entries.iter().position(is_same);
+    let mut before = place.map(|place| entries.remove(place));
+    if let Some(last) = &before {
+        let is_wanted =
+            |path: &Vec<String>| set.contains(path) || entries.iter().any(|entry| entry.fields.contains(path));
+        let mut dropped: Vec<&Vec<String>> = last.fields.iter().filter(|path| !is_wanted(path)).collect();
+        // Inner fields go first, so that an item is removed with everything that was in it.
+        dropped.sort_by_key(|path| std::cmp::Reverse(path.len()));
+        for path in dropped {
+            remove(&of, &mut object, path);
+        }
+    }
+    let mut difference = Difference::default();
+    compare(&of, Some(old), Some(&object), &mut Vec::new(), &mut difference);
+    strip(target, &mut difference);
+    let mut conflicts = Vec::new();
+    for entry in &mut entries {
+        let taken: Vec<Vec<String>> = entry.fields.intersection(&difference.changed).cloned().collect();
+        for path in taken {
+            entry.fields.remove(&path);
+            conflicts.push((title(entry), path));
+        }
+        entry.fields.retain(|path| !is_under_any(path, &difference.removed));
+    }
+    if !force && !conflicts.is_empty() {
+        return Err(conflict(&conflicts));
+    }
+    let is_unchanged = before.as_ref().is_some_and(|before| before.fields == set);
+    let time = before.take().filter(|_| is_unchanged).map_or_else(|| time.clone(), |before| before.time);
+    if !set.is_empty() {
+        entries.push(ManagedEntry {
+            manager: options.field_manager.clone(),
+            is_apply: true,
+            api_version: target.resource.api_version(),
+            subresource: target.subresource.clone(),
+            time,
+            fields: set,
+        });
+    }
+    write(entries, &mut object);
+    Ok(object)
+}
+
+/// Returns the name of a manager in a message.
+fn title(entry: &ManagedEntry) -> String {
+    let subresource = if entry.subresource.is_empty() {
+        String::new()
+    } else {
+        format!(" with subresource \"{}\"", entry.subresource)
+    };
+    if entry.is_apply {
+        format!("\"{}\"{subresource}", entry.manager)
+    } else {
+        format!(
+            "\"{}\"{subresource} using {}{}",
+            entry.manager,
+            entry.api_version,
+            entry.time.as_str().map(|time| format!(" at {time}")).unwrap_or_default()
+        )
+    }
+}
+
+fn conflict(conflicts: &[(String, Vec<String>)]) -> ApiError {
+    let mut all: Vec<(String, String)> =
+        conflicts.iter().map(|(manager, path)| (manager.clone(), readable(path))).collect();
+    all.sort();
+    let causes: Vec<Value> = all
+        .iter()
+        .map(|(manager, field)| {
+            json!({"reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": field})
+        })
+        .collect();
+    let mut managers: Vec<&String> = all.iter().map(|(manager, _)| manager).collect();
+    managers.dedup();
+    let message = match (all.as_slice(), managers.as_slice()) {
+        ([(manager, field)], _) => format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
+        (_, [manager]) => {
+            let fields: Vec<String> = all.iter().map(|(_, field)| format!("- {field}")).collect();
+            format!("Apply failed with {} conflicts: conflicts with {manager}:\n{}", all.len(), fields.join("\n"))
+        }
+        _ => {
+            let groups: Vec<String> = managers
+                .iter()
+                .map(|manager| {
+                    let fields: Vec<String> =
+                        all.iter().filter(|(of, _)| of == *manager).map(|(_, field)| format!("- {field}")).collect();
+                    format!("conflicts with {manager}:\n{}", fields.join("\n"))
+                })
+                .collect();
+            format!("Apply failed with {} conflicts: {}", all.len(), groups.join("\n"))
+        }
+    };
+    ApiError::new(409, "Conflict", message).with_details(json!({"causes": causes}))
+}
+
+/// Returns a path as messages have it: `.spec.ports[port=80].name`.
+fn readable(path: &[String]) -> String {
+    path.iter()
+        .map(|element| match element.split_once(':') {
+            Some(("k", keys)) => {
+                let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
+                let pairs: Vec<String> = keys.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                format!("[{}]", pairs.join(","))
+            }
+            Some(("v", value)) => format!("[={value}]"),
+            Some((_, name)) => format!(".{name}"),
+            None => element.clone(),
+        })
+        .collect()
+}
+
+/// Returns the managers of an object.
+fn entries_of(object: &Value) -> Vec<ManagedEntry> {
+    let all = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    all.into_iter()
+        .flatten()
+        .map(|entry| {
+            let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let mut fields = FieldSet::new();
+            if let Some(tree) = entry.get("fieldsV1").and_then(Value::as_object) {
+                read(tree, &mut Vec::new(), &mut fields);
+            }
+            ManagedEntry {
+                manager: text("manager"),
+                is_apply: text("operation") == "Apply",
+                api_version: text("apiVersion"),
+                subresource: text("subresource"),
+                time: entry.get("time").cloned().unwrap_or_default(),
+                fields,
+            }
+        })
+        .collect()
+}
+
+fn read(tree: &Map<String, Value>, path: &mut Vec<String>, fields: &mut FieldSet) {
+    if tree.is_empty() && !path.is_empty() {
+        fields.insert(path.clone());
+    }
+    for (name, inner) in tree {
+        if name == "." {
+            fields.insert(path.clone());
+        } else if let Some(inner) = inner.as_object() {
+            path.push(name.clone());
+            read(inner, path, fields);
+            path.pop();
+        }
+    }
+}
+
+/// Writes the managers that have fields: those that apply first, then by time.
+fn write(mut entries: Vec<ManagedEntry>, object: &mut Value) {
+    entries.retain(|entry| !entry.fields.is_empty());
+    let order = |entry: &ManagedEntry| {
+        let time = entry.time.as_str().unwrap_or_default().to_owned();
+        (!entry.is_apply, time, entry.manager.clone(), entry.api_version.clone(), entry.subresource.clone())
+    };
+    entries.sort_by_key(order);
+    let all: Vec<Value> = entries
+        .into_iter()
+        .map(|entry| {
+            let operation = if entry.is_apply { "Apply" } else { "Update" };
+            let mut value = json!({
+                "manager": entry.manager, "operation": operation, "apiVersion": entry.api_version, "time": entry.time,
+                "fieldsType": "FieldsV1", "fieldsV1": tree_of(&entry.fields),
+            });
+            if !entry.subresource.is_empty() {
+                crate::kinds::set_or_remove(&mut value, "subresource", Some(entry.subresource.into()));
+            }
+            value
+        })
+        .collect();
+    let metadata = metadata(object);
+    if all.is_empty() {
+        metadata.remove("managedFields");
+    } else {
+        metadata.insert("managedFields".to_owned(), all.into());
+    }
+}
+
+fn tree_of(fields: &FieldSet) -> Value {
+    let mut root = Map::new();
+    for path in fields {
+        // An inner field makes a leaf a branch, which says that it is a field itself.
+        let next = fields.range(path.clone()..).nth(1);
+        let is_branch = next.is_some_and(|next| next.len() > path.len() && next.starts_with(path));
+        insert(&mut root, path, is_branch);
+    }
+    root.into()
+}
+
+fn insert(tree: &mut Map<String, Value>, path: &[String], is_branch: bool) {
+    if let Some((first, rest)) = path.split_first() {
+        if let Value::Object(inner) = tree.entry(first.clone()).or_insert_with(|| json!({})) {
+            insert(inner, rest, is_branch);
+        }
+    } else if is_branch {
+        tree.insert(".".to_owned(), json!({}));
+    }
+}
+
+fn is_under_any(path: &[String], of: &FieldSet) -> bool {
+    (1..=path.len()).any(|end| path.get(..end).is_some_and(|start| of.contains(start)))
+}
+
+fn strip(target: &Target, difference: &mut Difference) {
+    let is_managed = |path: &Vec<String>| is_managed(&target.resource, &target.subresource, path);
+    difference.changed.retain(is_managed);
+    difference.removed.retain(is_managed);
+}
+
+/// Returns true if a write of a subresource can manage a field.
+fn is_managed(resource: &ResourceInfo, subresource: &str, path: &[String]) -> bool {
+    let names: Vec<&str> = path.iter().map(|element| element.strip_prefix("f:").unwrap_or(element)).collect();
+    match names.as_slice() {
+        ["apiVersion" | "kind" | "metadata"] => false,
+        ["metadata", field, ..] if STRIPPED.contains(field) => false,
+        ["metadata", ..] => subresource != "status" || resource.custom.is_none(),
+        ["status", ..] => subresource == "status" || !resource.has_status(),
+        [..] => subresource != "status",
+    }
+}
+
+/// Adds the fields of a value.
+fn collect(of: &FieldType<'_>, value: &Value, path: &mut Vec<String>, fields: &mut FieldSet) {
+    match value {
+        Value::Object(map) if !map.is_empty() && !of.is_atomic_map() => {
+            for (name, value) in map {
+                path.push(format!("f:{name}"));
+                collect(&of.field(name), value, path, fields);
+                path.pop();
+            }
+        }
+        Value::Array(items) if of.list() != ListType::Atomic => {
+            let list = of.list();
+            for item in items {
+                path.extend(item_name(&list, item));
+                fields.insert(path.clone());
+                if matches!(list, ListType::Keyed(_)) {
+                    collect(&of.item(), item, path, fields);
+                }
+                path.pop();
+            }
+        }
+        _ => {
+            fields.insert(path.clone());
+        }
+    }
+}
+
+/// Adds all fields of a value, with those that have others in them.
+fn collect_all(of: &FieldType<'_>, value: &Value, path: &mut Vec<String>, fields: &mut FieldSet) {
+    if !path.is_empty() {
+        fields.insert(path.clone());
+    }
+    match value {
+        Value::Object(map) if !of.is_atomic_map() => {
+            for (name, value) in map {
+                path.push(format!("f:{name}"));
+                collect_all(&of.field(name), value, path, fields);
+                path.pop();
+            }
+        }
+        Value::Array(items) => {
+            let list = of.list();
+            for item in items {
+                let Some(name) = item_name(&list, item) else { continue };
+                path.push(name);
+                collect_all(&of.item(), item, path, fields);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+fn compare(
+    of: &FieldType<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    path: &mut Vec<String>,
+    difference: &mut Difference,
+) {
+    match (old, new) {
+        (None, None) => {}
+        (None, Some(new)) => collect_all(of, new, path, &mut difference.changed),
+        (Some(old), None) => collect_all(of, old, path, &mut difference.removed),
+        (Some(Value::Object(old)), Some(Value::Object(new))) if !of.is_atomic_map() => {
+            let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            for name in names {
+                path.push(format!("f:{name}"));
+                compare(&of.field(name), old.get(name), new.get(name), path, difference);
+                path.pop();
+            }
+        }
+        (Some(Value::Array(old)), Some(Value::Array(new))) if of.list() != ListType::Atomic => {
+            let list = of.list();
+            let named = |items: &[Value], name: &str| {
+                items.iter().find(|item| item_name(&list, item).as_deref() == Some(name)).cloned()
+            };
+            let names: BTreeSet<String> = old.iter().chain(new).filter_map(|item| item_name(&list, item)).collect();
+            for name in names {
+                path.push(name.clone());
+                compare(&of.item(), named(old, &name).as_ref(), named(new, &name).as_ref(), path, difference);
+                path.pop();
+            }
+        }
+        (Some(old), Some(new)) if old != new => {
+            difference.changed.insert(path.clone());
+        }
+        (Some(_), Some(_)) => {}
+    }
+}
+
+/// Returns a value with the fields of an applied configuration.
+fn merge(of: &FieldType<'_>, base: &Value, applied: &Value) -> Value {
+    match (base, applied) {
+        (Value::Object(base), Value::Object(applied)) if !of.is_atomic_map() => {
+            let mut fields = base.clone();
+            for (name, value) in applied {
+                let merged = fields.get(name).map(|stored| merge(&of.field(name), stored, value));
+                fields.insert(name.clone(), merged.unwrap_or_else(|| value.clone()));
+            }
+            fields.into()
+        }
+        (Value::Array(base), Value::Array(applied)) if of.list() != ListType::Atomic => {
+            merge_lists(of, base, applied).into()
+        }
+        (_, applied) => applied.clone(),
+    }
+}
+
+/// Merges lists by the names of items. The applied order counts among the items that are applied.
+fn merge_lists(of: &FieldType<'_>, base: &[Value], applied: &[Value]) -> Vec<Value> {
+    let list = of.list();
+    let named = |items: &[Value], item: &Value| {
+        let name = item_name(&list, item);
+        items.iter().position(|it| item_name(&list, it) == name)
+    };
+    let (mut items, mut next) = (Vec::new(), 0);
+    for stored in base {
+        let Some(place) = named(applied, stored) else {
+            items.push(stored.clone());
+            continue;
+        };
+        // Everything that is applied up to this item comes first, in the applied order.
+        while next <= place {
+            if let Some(item) = applied.get(next) {
+                let before = named(base, item).and_then(|at| base.get(at));
+                items.push(before.map_or_else(|| item.clone(), |before| merge(&of.item(), before, item)));
+            }
+            next += 1;
+        }
+    }
+    for item in applied.iter().skip(next) {
+        items.push(item.clone());
+    }
+    items
+}
+
+/// Removes the field at a path. A map that has other fields stays.
+fn remove(of: &FieldType<'_>, value: &mut Value, path: &[String]) {
+    let Some((first, rest)) = path.split_first() else { return };
+    match (value, first.strip_prefix("f:")) {
+        (Value::Object(fields), Some(name)) => {
+            if rest.is_empty() {
+                let has_others = fields.get(name).and_then(Value::as_object).is_some_and(|it| !it.is_empty())
+                    && !of.field(name).is_atomic_map();
+                if !has_others {
+                    fields.shift_remove(name);
+                }
+            } else if let Some(inner) = fields.get_mut(name) {
+                remove(&of.field(name), inner, rest);
+                // A map that was in the configuration for the sake of this field alone goes with it.
+                let is_empty = match inner {
+                    Value::Object(inner) => inner.is_empty(),
+                    Value::Array(inner) => inner.is_empty(),
+                    _ => false,
+                };
+                if is_empty {
+                    fields.shift_remove(name);
+                }
+            }
+        }
+        (Value::Array(items), None) => {
+            let list = of.list();
+            let place = items.iter().position(|item| item_name(&list, item).as_ref() == Some(first));
+            let Some(place) = place else { return };
+            if rest.is_empty() {
+                items.remove(place);
+            } else if let Some(item) = items.get_mut(place) {
+                // The keys of an item go with the item.
+                let is_key = matches!(&list, ListType::Keyed(keys) if rest.len() == 1
+                    && rest.first().and_then(|it| it.strip_prefix("f:")).is_some_and(|it| keys.iter().any(|key| key == it)));
+                if !is_key {
+                    remove(&of.item(), item, rest);
+                }
+            }
+        }
+        _ => {}
+    }
+}
