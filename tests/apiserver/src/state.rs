@@ -248,10 +248,10 @@ pub(crate) fn set_condition(object: &mut Value, condition: [&str; 4], time: &Val
     let stored = object.entry("status").or_insert_with(|| json!({}));
     let Some(stored) = stored.as_object_mut() else { return };
     let conditions = stored.entry("conditions").or_insert_with(|| json!([]));
-    let Some(conditions) = conditions.as_array_mut() else {
-        stored.insert("conditions".to_owned(), json!([]));
-        return;
-    };
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    let Some(conditions) = conditions.as_array_mut() else { return };
     let place = conditions.iter().position(|it| it.get("type").and_then(Value::as_str) == Some(of_type));
     let previous = place.and_then(|place| conditions.get(place));
     let is_same = previous.is_some_and(|it| it.get("status").and_then(Value::as_str) == Some(status));

@@ -74,12 +74,14 @@ impl Instance {
             began: asked.unwrap_or_default(),
             epoch,
             end,
-            bookmark: query.flag("allowWatchBookmarks").then_some(now),
+            bookmark: None,
             lines: VecDeque::new(),
             changes: self.shared.changed.subscribe(),
             is_over: false,
         };
-        open.schedule_bookmark(now);
+        if query.flag("allowWatchBookmarks") {
+            open.schedule_bookmark(now);
+        }
         match asked {
             Some(asked) if asked > 0 => {
                 if asked < oldest {
@@ -208,14 +210,10 @@ impl OpenWatch {
         }
     }
 
-    /// Sets the time of the next bookmark: each minute, and shortly before the end.
+    /// Sets the time of the bookmark after the one at a time: each minute, and shortly before the end.
     fn schedule_bookmark(&mut self, now: Instant) {
-        let last = self.end.checked_sub(FAREWELL).unwrap_or(self.end);
-        let is_first = self.bookmark == Some(now);
-        self.bookmark = self.bookmark.and_then(|_| {
-            let next = (now + BOOKMARKS).min(last);
-            (next > now || (is_first && next == now)).then_some(next)
-        });
+        let last = self.end.checked_sub(FAREWELL).filter(|last| *last > now);
+        self.bookmark = last.map(|last| last.min(now + BOOKMARKS));
     }
 
     fn bookmark_of(&self, revision: u64) -> String {
