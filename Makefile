@@ -176,6 +176,14 @@ untouched: ## Make UNTOUCHED_WRITES random writes with conditions of entries and
 	KUBE_UNIONS_UNTOUCHED_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_UNTOUCHED_WRITES=$(UNTOUCHED_WRITES) \
 	  $(CARGO) test --locked --all-features --test e2e -- --nocapture untouched::random
 
+.PHONY: simulate
+simulate: ## Run replicas on a simulated API server, once for each of SEEDS seeds; FROM=1 is the first
+	$(CARGO) run --locked --release --package kube-unions-simulation --bin simulate -- --seeds $(or $(SEEDS),1000) --from $(or $(FROM),1)
+
+.PHONY: simulate-faults
+simulate-faults: ## Put faults of the past back one by one, and print the seed with which the simulation finds each
+	tests/simulation/faults.sh
+
 .PHONY: chart
 chart: build ## Check the Helm chart: lint, rendering, and a real API server
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(CONTROLLERS) >/dev/null
