@@ -1,5 +1,6 @@
 //! `chart`: what it says of charts and values, with both versions of Helm, and the API server's answer before and afterwards.
 
+mod kinds;
 mod matrix;
 mod public;
 
@@ -66,6 +67,11 @@ impl Helm {
 
 fn chart() -> String {
     root().join("tests/e2e/chart_values/chart").to_str().unwrap().to_owned()
+}
+
+/// Returns the objects of a rendering.
+fn documents(rendering: &str) -> impl Iterator<Item = Value> {
+    rendering.split("\n---").map(|document| parse("a document", document.trim_start_matches("---")))
 }
 
 fn is_accepted(kubectl: &Kubectl, rendering: &str) -> bool {

@@ -50,7 +50,7 @@ struct UnusualChart {
 }
 
 impl Helm {
-    fn matrix(&self, chart: &Path, more: &[&str]) -> Output {
+    pub(super) fn matrix(&self, chart: &Path, more: &[&str]) -> Output {
         let program = webhook::binary().unwrap_or_else(|message| panic!("{message}"));
         self.run(&program, &[&["chart", chart.to_str().unwrap(), "--matrix"], more].concat())
     }

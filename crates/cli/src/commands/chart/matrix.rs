@@ -9,6 +9,7 @@ mod nulls;
 mod overrides;
 mod reached;
 pub(super) mod report;
+mod samples;
 mod template;
 mod unions;
 

@@ -1,17 +1,12 @@
 //! The overrides with which a user chooses another member of a union: the member, written where the default one is in the values, and nothing else.
 
+use super::samples::Samples;
 use super::unions::{RenderedUnion, text_of};
 use crate::commands::chart::values::ValuesPath;
 use kube_unions_core::schema::Schema;
 use kube_unions_core::union::{Choice, SelectedMember, UnionStep};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Values of members that the API server accepts. A schema does not say all of what it asks for.
-const SAMPLES: &str = include_str!("samples.json");
-
-/// The deepest object of a value that is made from a schema.
-const DEEPEST: usize = 4;
 
 /// A choice, written to a place in the values.
 #[derive(Debug)]
@@ -58,7 +53,7 @@ pub(super) fn overrides<'u, 'd: 'u>(
 ) -> Vec<NaiveOverride> {
     let mut maps = Vec::new();
     collect(values, &mut Vec::new(), &mut maps);
-    let samples: Map<String, Value> = serde_json::from_str(SAMPLES).unwrap_or_default();
+    let samples = Samples::read();
     let mut found = BTreeMap::new();
     for (union, schema) in unions {
         let sources = maps.iter().filter(|(path, map)| is_source(union, path, map));
@@ -66,7 +61,7 @@ pub(super) fn overrides<'u, 'd: 'u>(
             let has_default = union.members.iter().any(|name| map.contains_key(*name));
             for naive in choices(union, schema, &samples) {
                 // Those with a sample first.
-                let is_made = !naive.fields.keys().any(|name| samples.contains_key(name));
+                let is_made = !naive.fields.keys().any(|name| samples.has(name));
                 let key = (path.clone(), is_made, Value::Object(naive.fields.clone()).to_string());
                 let naive = found.entry(key).or_insert(NaiveOverride { path: path.clone(), ..naive });
                 naive.has_default |= has_default;
@@ -85,20 +80,21 @@ fn is_source(union: &RenderedUnion<'_>, path: &ValuesPath, map: &Map<String, Val
     let is_named = union.own_name().is_some();
     let is_same = |(name, value): (&String, &Value)| match (value, union.object.get(name)) {
         (Value::Object(_), Some(Value::Object(_))) => is_member(name),
-        (_, Some(rendered)) => (is_named || is_field(name)) && text_of(value) == text_of(rendered),
+        (_, Some(rendered)) => (is_named || is_field(name)) && is_equal(value, rendered),
         (_, None) => false,
     };
     map.iter().any(is_same) || (is_named && union.own_name() == path.last().map(String::as_str))
 }
 
+/// Returns true for values that a template renders alike: it writes the fields of an object in another order, and a text without its quotes.
+fn is_equal(value: &Value, rendered: &Value) -> bool {
+    value == rendered || text_of(value) == text_of(rendered)
+}
+
 /// Returns the other choices of a union, at no place yet.
-fn choices(union: &RenderedUnion<'_>, schema: &Schema, samples: &Map<String, Value>) -> Vec<NaiveOverride> {
+fn choices(union: &RenderedUnion<'_>, schema: &Schema, samples: &Samples) -> Vec<NaiveOverride> {
     let at = schema_at(schema, &union.steps);
-    let sample = |name: &str| {
-        let made =
-            || at.and_then(|at| at.properties.get(name)).map_or_else(|| json!("x"), |schema| made(schema, DEEPEST));
-        samples.get(name).cloned().unwrap_or_else(made)
-    };
+    let sample = |name: &str| samples.of(name, at.and_then(|at| at.properties.get(name)));
     let discriminator = union.union.discriminator();
     let is_other = |choice: &&Choice| match discriminator {
         Some(_) => !choice.value().is_empty() && union.value.as_deref() != Some(choice.value()),
@@ -107,7 +103,8 @@ fn choices(union: &RenderedUnion<'_>, schema: &Schema, samples: &Map<String, Val
     let naive = |choice: &Choice| {
         let mut names: Vec<&str> =
             choice.members().iter().filter(|member| !member.is_optional()).map(SelectedMember::name).collect();
-        if names.is_empty() {
+        // The value of a discriminator is a choice without a member.
+        if names.is_empty() && discriminator.is_none() {
             names.extend(choice.members().first().map(SelectedMember::name));
         }
         let mut fields: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), sample(name))).collect();
@@ -129,36 +126,6 @@ fn schema_at<'s>(schema: &'s Schema, steps: &[UnionStep<'_>]) -> Option<&'s Sche
         UnionStep::Values => schema.additional_properties.as_deref(),
         UnionStep::Items { .. } => schema.items.as_deref(),
     })
-}
-
-/// Returns a value that a schema allows and that is not empty.
-fn made(schema: &Schema, depth: usize) -> Value {
-    let first = schema.values.as_ref().and_then(|values| values.iter().find(|value| **value != json!("")));
-    if let Some(first) = first {
-        return first.clone();
-    }
-    let deeper = |schema: &Schema| made(schema, depth.saturating_sub(1));
-    match schema.type_name.as_deref() {
-        Some("integer" | "number") => json!(1),
-        Some("boolean") => json!(true),
-        Some("array") if depth > 0 => schema.items.iter().map(|items| deeper(items)).collect(),
-        Some("array") => json!([]),
-        Some("object") if depth > 0 => {
-            let required = schema.properties.iter().filter(|(name, _)| schema.required.contains(name));
-            let mut fields: Map<String, Value> =
-                required.map(|(name, schema)| (name.to_string(), deeper(schema))).collect();
-            let first = schema.properties.iter().next().filter(|_| fields.is_empty());
-            fields.extend(first.map(|(name, schema)| (name.to_string(), deeper(schema))));
-            if fields.is_empty() {
-                let inner = schema.additional_properties.as_ref().map_or_else(|| json!("x"), |inner| deeper(inner));
-                fields.insert("x".to_owned(), inner);
-            }
-            Value::Object(fields)
-        }
-        Some("object") => json!({}),
-        _ if schema.format.as_deref() == Some("int-or-string") => json!(1),
-        _ => json!("x"),
-    }
 }
 
 /// Collects the maps of values. Helm replaces a list as a whole, so what is in one meets no default.
