@@ -17,7 +17,7 @@ use self::helm::{HelmChart, NOT_TRIED};
 use self::judge::{JudgedRendering, RenderedFault, judge};
 use self::matrix::{OverrideMatrix, matrix};
 use self::values::{ValuesAdvice, ValuesSearch, null_values};
-use super::preview::{ApiServerAnswer, ApplyWay, Kinds, describing};
+use super::preview::{ApiServerAnswer, ApplyWay, Kinds, ObjectKinds, describing};
 use crate::input::manifest::{self, Document, Edit, ManifestFile, edit, to_yaml};
 use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
@@ -166,7 +166,8 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
     let from = read(&arguments.from);
     let documents = |files: &[ManifestFile]| files.iter().flat_map(ManifestFile::documents).collect::<Vec<Document>>();
     let [from, defaults, rendered] = [&from, &old, &new].map(|files| documents(files));
-    let kinds = Kinds::read(describing([&from, &rendered, &defaults]), ApplyWay::Replace)?;
+    let objects = ObjectKinds::of(rendered.iter().chain(&defaults));
+    let kinds = Kinds::read(describing([&from, &rendered, &defaults]), ApplyWay::Replace, &objects)?;
     problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
 
     if let Some(chart) = chart.as_ref().filter(|_| arguments.matrix) {

@@ -22,7 +22,7 @@ mod transitions;
 mod trial;
 
 pub(super) use self::apply_way::ApplyWay;
-pub(super) use self::kind_rules::{ApiServerAnswer, Kinds, PreviewedKind};
+pub(super) use self::kind_rules::{ApiServerAnswer, Kinds, ObjectKinds, PreviewedKind};
 use self::nulls::OLD_EMPTY;
 use self::prediction::PredictedFault;
 use self::renderings::Renderings;
@@ -108,8 +108,9 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     let [from, new, old, live] = read;
     let is_old_read = old.problems.is_empty();
     let [from, new, old, live] = [from, new, old, live].map(|it| it.documents);
-    let objects = new.iter().map(|document| document.group_version_kind().group_kind()).collect();
-    let kinds = Kinds::read_for(describing([&from, &new, &old]), arguments.way, &objects)?;
+    let objects = ObjectKinds::of([&new, &old, &live].into_iter().flatten());
+    let of_new = new.iter().map(|document| document.group_version_kind().group_kind()).collect();
+    let kinds = Kinds::read_for(describing([&from, &new, &old]), arguments.way, &objects, &of_new)?;
     problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
     let faults = kinds.assembly.catalog.errors();
     if faults > 0 {
@@ -184,7 +185,9 @@ pub fn predicted_applies(
     manager: &str,
 ) -> anyhow::Result<BTreeMap<String, anyhow::Result<(Value, Review)>>> {
     let parse = |text: &str| manifest::parse(Path::new("documents"), text.as_bytes().to_vec());
-    let (kinds, old, new, live) = (Kinds::read(parse(from)?, ApplyWay::Ssa)?, parse(old)?, parse(new)?, parse(live)?);
+    let (old, new, live) = (parse(old)?, parse(new)?, parse(live)?);
+    let objects = ObjectKinds::of([&new, &old, &live].into_iter().flatten());
+    let kinds = Kinds::read(parse(from)?, ApplyWay::Ssa, &objects)?;
     let predicted = |(entry, documents): (&CatalogEntry, ObjectRenderings<'_>)| {
         let trial = PreviewTrial::new(kinds.kind(entry)?, ApplyWay::Ssa, Some(manager), documents);
         trial.and_then(|trial| trial.written_with_kube_unions())
@@ -198,8 +201,8 @@ pub fn predicted_applies(
 /// # Errors
 /// The text is no object.
 pub fn with_built_in_defaults(object: &str) -> anyhow::Result<Value> {
-    let kinds = Kinds::read(Vec::new(), ApplyWay::Replace)?;
     let mut documents = manifest::parse(Path::new("object"), object.as_bytes().to_vec())?;
+    let kinds = Kinds::read(Vec::new(), ApplyWay::Replace, &ObjectKinds::of(&documents))?;
     let document = documents.pop().context("no object")?;
     let entry = entry_of(&kinds.assembly.catalog, &document).context("no built-in kind with unions")?;
     let kind = kinds.kind(entry)?;

@@ -68,6 +68,16 @@ struct KindRules {
     decisions: RefCell<BTreeMap<(String, UnionFields, Combination), Option<UnionDecision>>>,
 }
 
+/// The kinds of the objects that are judged: a preset of another kind is not compiled.
+#[derive(Debug)]
+pub(in crate::commands) struct ObjectKinds(BTreeSet<GroupVersionKind>);
+
+impl ObjectKinds {
+    pub(in crate::commands) fn of<'d>(objects: impl IntoIterator<Item = &'d Document>) -> Self {
+        Self(objects.into_iter().map(Document::group_version_kind).collect())
+    }
+}
+
 /// A kind with unions.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::commands) struct PreviewedKind<'k> {
@@ -77,21 +87,30 @@ pub(in crate::commands) struct PreviewedKind<'k> {
 }
 
 impl Kinds {
-    /// Reads the kinds of documents, and adds the built-in ones. Prepares for one way to apply.
-    pub(in crate::commands) fn read(given: Vec<Document>, way: ApplyWay) -> anyhow::Result<Self> {
-        Self::read_for(given, way, &BTreeSet::new())
+    /// Reads the kinds of documents, and adds the built-in ones among those of the objects. Prepares for one way to apply.
+    pub(in crate::commands) fn read(
+        given: Vec<Document>,
+        way: ApplyWay,
+        objects: &ObjectKinds,
+    ) -> anyhow::Result<Self> {
+        Self::read_for(given, way, objects, &BTreeSet::new())
     }
 
-    /// Does the same for objects of these kinds. Those without a declaration get the unions that the validations of their CRDs enforce, and
+    /// Does the same for new objects of these kinds. Those without a declaration get the unions that the validations of their CRDs enforce, and
     /// declarations without a CRD are left out.
-    pub(super) fn read_for(given: Vec<Document>, way: ApplyWay, objects: &BTreeSet<GroupKind>) -> anyhow::Result<Self> {
+    pub(super) fn read_for(
+        given: Vec<Document>,
+        way: ApplyWay,
+        ObjectKinds(named): &ObjectKinds,
+        new: &BTreeSet<GroupKind>,
+    ) -> anyhow::Result<Self> {
         let built_in = BuiltInKinds::read()?;
         let added = AddedUnions { published: BuiltinUnions::Ignored, presets: true };
         // A cluster's document may be a part of one, so that of built-in kinds comes first.
-        let mut documents = built_in.beside(&given, None, added);
+        let mut documents = built_in.beside(&given, Some(named), added);
         documents.extend(given);
         let presets = PresetNames::of(&built_in, &documents);
-        let DeclaredKinds { assembly, proposed, hints } = DeclaredKinds::assemble(documents, objects)?;
+        let DeclaredKinds { assembly, proposed, hints } = DeclaredKinds::assemble(documents, new)?;
         let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
         let mut kinds = Self { rules: BTreeMap::new(), defaults, presets, proposed, hints, assembly };
         kinds.read_rules(way)?;
