@@ -191,7 +191,7 @@ chart: build ## Check the Helm chart: lint, rendering, and a real API server
 	$(CARGO) test --locked --all-features --test e2e chart::
 
 .PHONY: editor
-editor: build ## Check that yaml-language-server names the right field of a union, and that kubeconform judges as `audit` does (needs Node.js and Go)
+editor: build ## Check that yaml-language-server names the right field of a union, and that it and kubeconform judge as `audit` and an API server do (needs Node.js and Go)
 	cd tests/editor && npm ci
 	$(KUBE_UNIONS_BIN) compile --to json-schema --from manifests/samples/rollout/crd.yaml --output-dir $(TARGET)/editor
 	for name in two-members missing-member empty-member-with-settings; do \

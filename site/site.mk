@@ -23,8 +23,8 @@ site: site/node_modules/.package-lock.json ## Build the guide as a book and the 
 	echo "site/engine/engine_bg.wasm: $$(wc -c <site/engine/engine_bg.wasm) bytes, $$size compressed"; \
 	[ "$$size" -le $(LARGEST_ENGINE) ] || { echo "the engine is larger than $(LARGEST_ENGINE) bytes" >&2; exit 1; }
 
-# The version of Kubernetes of the built-in kinds.
-SCHEMAS = $(shell sed -n 's/^  "version": "\(v.*\)"$$/\1/p' crates/offline/src/built_in/kinds.json)
+# The versions of Kubernetes with these kinds, as kubeconform names them, and the one that the built-in kinds are of.
+SCHEMAS = v1.33.0 v1.34.0 v1.35.0 v1.36.0 v1.37.0 $(shell sed -n 's/^  "version": "\(v.*\)"$$/\1/p' crates/offline/src/built_in/kinds.json)
 
 .PHONY: site-schemas
 site-schemas: build ## Write the JSON schemas of built-in kinds with unions as kubeconform looks for them, target/site/schemas

@@ -146,7 +146,8 @@ fn is_cut(keyword: &str, value: &Value) -> bool {
     }
 }
 
-fn references(schema: &Value) -> Vec<String> {
+/// Returns the names of the schemas that a schema refers to.
+pub(super) fn references(schema: &Value) -> Vec<String> {
     match schema {
         Value::Object(fields) => {
             let own = fields.get("$ref").and_then(Value::as_str).and_then(|it| it.rsplit('/').next());

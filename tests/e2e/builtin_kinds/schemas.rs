@@ -1,15 +1,21 @@
-//! The JSON schemas of built-in kinds: they refuse what the API server refuses for a union, and what plain schemas take.
+//! The JSON schemas of built-in kinds: they refuse what the API server refuses for a union, and what plain schemas take. `make editor` has
+//! kubeconform and yaml-language-server judge the same manifests.
 
 use jsonschema::Validator;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::document::references;
 use crate::builtin::Objects;
+use crate::presets::{is_validated, list};
+use crate::support::cluster::say;
 use crate::support::kubectl;
 use crate::support::process::Workspace;
+use crate::support::version::is_served;
 use crate::support::webhook::kube_unions;
 use fixtures::files::{parse, root};
 
@@ -114,36 +120,43 @@ fn pods() -> (Vec<Value>, Vec<Value>) {
     (two, one)
 }
 
-/// Returns manifests that the API server refuses for a union, and manifests that it takes, each with its collection.
-fn manifests() -> [Vec<(&'static str, Value)>; 2] {
-    let (two, one) = pods();
-    let of = |kind: &PodKind, pod: &Value, spec: Value| (kind.2, object(kind, pod, &spec));
-    let [deployment, stateful_set] = [KINDS[3], KINDS[4]];
-    let recreate = json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}});
-    let on_delete = json!({"updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 1}}});
-    let mut refused = vec![of(&deployment, &one[0], recreate), of(&stateful_set, &one[0], on_delete)];
-    let mut taken = vec![
-        of(&deployment, &one[0], json!({"strategy": {"type": "Recreate"}})),
-        of(&deployment, &one[0], json!({"strategy": {"rollingUpdate": {"maxSurge": 1}}})),
-        of(&stateful_set, &one[0], json!({"updateStrategy": {"type": "OnDelete"}})),
-        of(&stateful_set, &one[0], json!({"updateStrategy": {"rollingUpdate": {"partition": 1}}})),
-    ];
-    for pods in [(&two, &mut refused), (&one, &mut taken)] {
-        let of_kind = |kind| pods.0.iter().map(move |pod| of(kind, pod, json!({})));
-        let mut of_kinds: Vec<_> = KINDS.iter().map(of_kind).collect();
-        // One of each kind after the other, so that the first of them have every kind and every union.
-        for _ in pods.0 {
-            pods.1.extend(of_kinds.iter_mut().filter_map(Iterator::next));
+/// Returns manifests that the API server refuses for a union, and manifests that it takes, each with its collection: those of the rows, and pods
+/// in every kind that has some.
+fn manifests(objects: &Objects) -> [Vec<(String, Value)>; 2] {
+    let (mut refused, mut taken) = (Vec::new(), Vec::new());
+    for row in list(include_str!("rows.yaml")) {
+        let (at, object) = (row["at"].as_str().unwrap().to_owned(), row["object"].clone());
+        if row["known"] == true && is_served(&object) {
+            let into = if is_taken(objects, &at, &object).is_ok() { &mut taken } else { &mut refused };
+            into.push((at, object));
         }
     }
-    // Every union is among them.
-    let all = refused.len();
-    let refused = (0..MANIFESTS).map(|number| refused[number * all / MANIFESTS].clone()).collect();
-    taken.truncate(MANIFESTS);
+    let (two, one) = pods();
+    let of = |kind: &PodKind, pod: &Value, spec: Value| (kind.2.to_owned(), object(kind, pod, &spec));
+    let stateful_set = KINDS[4];
+    let on_delete = json!({"updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 1}}});
+    refused.push(of(&stateful_set, &one[0], on_delete));
+    taken.push(of(&stateful_set, &one[0], json!({"updateStrategy": {"type": "OnDelete"}})));
+    taken.push(of(&stateful_set, &one[0], json!({"updateStrategy": {"rollingUpdate": {"partition": 1}}})));
+    for (pods, found) in [(&two, &mut refused), (&one, &mut taken)] {
+        let kinds = KINDS.iter().filter(|(_, kind, ..)| is_validated(kind));
+        let all: Vec<_> = kinds.flat_map(|kind| pods.iter().map(move |pod| (kind, pod))).collect();
+        // Every kind and every union is among them.
+        let missing = MANIFESTS - found.len();
+        found.extend(
+            (0..missing).map(|number| all[number * all.len() / missing]).map(|(kind, pod)| of(kind, pod, json!({}))),
+        );
+    }
     [refused, taken]
 }
 
-/// Returns the schema of a kind as Kubernetes publishes it.
+/// Returns what the API server says against an object.
+fn is_taken(objects: &Objects, at: &str, object: &Value) -> Result<(), String> {
+    let answer = objects.send("POST", &format!("{at}?dryRun=All"), "application/json", object);
+    if answer.is_success() { Ok(()) } else { Err(answer.body["message"].to_string()) }
+}
+
+/// Returns the schema of a kind as the API server publishes it.
 fn plain(document: &Value, object: &Value) -> Value {
     let gvk = |schema: &Value| {
         let gvk = &schema["x-kubernetes-group-version-kind"][0];
@@ -153,67 +166,110 @@ fn plain(document: &Value, object: &Value) -> Value {
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let wanted = json!([object["apiVersion"], object["kind"]]);
     let (name, _) = schemas.iter().find(|(_, schema)| gvk(schema) == wanted).unwrap();
-    json!({"allOf": [{"$ref": format!("#/components/schemas/{name}")}], "components": document["components"]})
+    let (mut needed, mut waiting) = (Map::new(), vec![name.clone()]);
+    while let Some(name) = waiting.pop() {
+        if !needed.contains_key(&name) {
+            waiting.extend(references(&schemas[&name]));
+            needed.insert(name.clone(), schemas[&name].clone());
+        }
+    }
+    json!({"allOf": [{"$ref": format!("#/components/schemas/{name}")}], "components": {"schemas": needed}})
 }
 
 /// Returns the name that kubeconform looks for.
 fn file_of(object: &Value) -> String {
     let text = |name: &str| object[name].as_str().unwrap().to_lowercase();
-    format!("{}-{}.json", text("kind"), text("apiVersion").replace('/', "-"))
+    let version = text("apiVersion");
+    let (group, version) = version.split_once('/').map_or(("", &*version), |(group, version)| (group, version));
+    let group = group.split('.').next().filter(|group| !group.is_empty()).map(|group| format!("-{group}"));
+    format!("{}{}-{version}.json", text("kind"), group.unwrap_or_default())
 }
 
-/// Returns the last line of kubeconform about manifests.
-fn kubeconform(program: &str, schemas: &Path, manifests: &Path) -> String {
-    let mut command = Command::new(program);
-    let location = schemas.join("{{.ResourceKind}}{{.KindSuffix}}.json");
-    command.args(["-summary", "-schema-location", location.to_str().unwrap(), manifests.to_str().unwrap()]);
-    kubectl::run(command, "kubeconform", "").stdout.lines().last().unwrap_or_default().to_owned()
+/// A folder of schemas, in the layout of kubeconform.
+struct Catalog {
+    folder: PathBuf,
+    validators: BTreeMap<String, Validator>,
+}
+
+impl Catalog {
+    /// The folder of the schemas of a version of Kubernetes.
+    const VERSION: &str = "master-standalone";
+
+    fn new(workspace: &Workspace, name: &str) -> Self {
+        let folder = workspace.path().join(name);
+        fs::create_dir_all(folder.join(Self::VERSION)).unwrap();
+        Self { folder, validators: BTreeMap::new() }
+    }
+
+    fn schemas(&self) -> PathBuf {
+        self.folder.join(Self::VERSION)
+    }
+
+    fn is_valid(&mut self, object: &Value) -> bool {
+        let path = self.schemas().join(file_of(object));
+        let read = || jsonschema::validator_for(&parse("a schema", &fs::read_to_string(&path).unwrap())).unwrap();
+        self.validators.entry(file_of(object)).or_insert_with(read).is_valid(object)
+    }
+
+    /// Returns the last line of kubeconform about manifests.
+    fn kubeconform(&self, program: &str, manifests: &Path) -> String {
+        let mut command = Command::new(program);
+        let name = "{{.NormalizedKubernetesVersion}}-standalone/{{.ResourceKind}}{{.KindSuffix}}.json";
+        let location = format!("{}/{name}", self.folder.display());
+        command.args(["-summary", "-schema-location", &location, manifests.to_str().unwrap()]);
+        kubectl::run(command, "kubeconform", "").stdout.lines().last().unwrap_or_default().to_owned()
+    }
+
+    /// Returns the last line about what yaml-language-server says of manifests.
+    fn language_server(&self, manifests: &Path) -> String {
+        let mut command = Command::new("node");
+        command.arg(root().join("tests/editor/judge.mjs")).args([&self.schemas(), manifests]);
+        kubectl::run(command, "judge.mjs", "").accepted().stdout.lines().last().unwrap_or_default().to_owned()
+    }
 }
 
 #[test]
 fn schemas_of_built_in_kinds_refuse_what_the_server_refuses_for_a_union_and_plain_ones_do_not() {
     let Some(objects) = Objects::without_presets() else { return };
     let workspace = Workspace::new("built-in-schemas");
-    let folder = |name: &str| {
-        let folder = workspace.path().join(name);
-        fs::create_dir_all(&folder).unwrap();
-        folder
-    };
-    let (ours, plains) = (folder("ours"), folder("plain"));
-    kube_unions(&["compile", "--to", "json-schema", "--built-in", "--output-dir", ours.to_str().unwrap()], "")
+    let [mut ours, mut plains] = ["ours", "plain"].map(|name| Catalog::new(&workspace, name));
+    let folder = ours.schemas();
+    kube_unions(&["compile", "--to", "json-schema", "--built-in", "--output-dir", folder.to_str().unwrap()], "")
         .accepted();
-    let published = fs::read_to_string(root().join("crates/offline/src/built_in/kinds.json")).unwrap();
-    let published: Value = parse("kinds.json", &published);
-    let is_valid = |schema: &Value, object: &Value| -> bool {
-        let validator: Validator = jsonschema::validator_for(schema).unwrap();
-        validator.is_valid(object)
-    };
-    for (sort, manifests) in ["refused", "taken"].into_iter().zip(manifests()) {
-        let files = folder(sort);
-        let (mut server, mut by_ours, mut by_plain) = (0, 0, 0);
+    let mut documents: BTreeMap<String, Value> = BTreeMap::new();
+    for (sort, manifests) in ["refused", "taken"].into_iter().zip(manifests(&objects)) {
+        let files = workspace.path().join(sort);
+        fs::create_dir_all(&files).unwrap();
+        let mut by_plain = 0;
         for (number, (at, object)) in manifests.iter().enumerate() {
-            let answer = objects.send("POST", &format!("{at}?dryRun=All"), "application/json", object);
-            let schema = parse("a schema", &fs::read_to_string(ours.join(file_of(object))).unwrap());
-            let plain = plain(&published, object);
-            let verdicts = [answer.is_success(), is_valid(&schema, object)];
-            assert_eq!(verdicts, [sort == "taken"; 2], "{object}: {}", answer.body["message"]);
-            server += usize::from(verdicts[0]);
-            by_ours += usize::from(verdicts[1]);
-            by_plain += usize::from(is_valid(&plain, object));
+            let answer = is_taken(&objects, at, object);
+            let verdicts = [answer.is_ok(), ours.is_valid(object)];
+            assert_eq!(verdicts, [sort == "taken"; 2], "{object}: {answer:?}");
+            let version = object["apiVersion"].as_str().unwrap();
+            let path = format!("/openapi/v3/{}/{version}", if version.contains('/') { "apis" } else { "api" });
+            let get = || objects.send("GET", &path, "application/json", &Value::Null).body;
+            let document = documents.entry(path.clone()).or_insert_with(get);
+            let file = plains.schemas().join(file_of(object));
+            if !file.exists() {
+                fs::write(file, plain(document, object).to_string()).unwrap();
+            }
+            by_plain += usize::from(plains.is_valid(object));
             fs::write(files.join(format!("{number}.json")), object.to_string()).unwrap();
-            fs::write(plains.join(file_of(object)), plain.to_string()).unwrap();
         }
-        let taken = if sort == "taken" { MANIFESTS } else { 0 };
-        assert_eq!([manifests.len(), server, by_ours, by_plain], [MANIFESTS, taken, taken, MANIFESTS], "{sort}");
-        if let Ok(program) = env::var("KUBE_UNIONS_KUBECONFORM") {
-            let summary = |valid: usize| {
-                let invalid = MANIFESTS - valid;
-                format!(
-                    "Summary: {MANIFESTS} resources found in {MANIFESTS} files - Valid: {valid}, Invalid: {invalid}, Errors: 0, Skipped: 0"
-                )
-            };
-            assert_eq!(kubeconform(&program, &ours, &files), summary(taken), "{sort}");
-            assert_eq!(kubeconform(&program, &plains, &files), summary(MANIFESTS), "{sort}");
+        let by_ours = if sort == "taken" { MANIFESTS } else { 0 };
+        assert_eq!(manifests.len(), MANIFESTS, "{sort}");
+        // What Kubernetes publishes requires some fields that its API server does not, and the other way round.
+        assert!(by_plain > MANIFESTS * 9 / 10, "{sort}: {by_plain}");
+        for (name, catalog, valid) in [("kube-unions", &ours, by_ours), ("plain", &plains, by_plain)] {
+            let invalid = MANIFESTS - valid;
+            say(&format!("{sort} by the API server, schemas of {name}: {valid} valid, {invalid} invalid"));
+            let Ok(program) = env::var("KUBE_UNIONS_KUBECONFORM") else { continue };
+            let summary = format!(
+                "Summary: {MANIFESTS} resources found in {MANIFESTS} files - Valid: {valid}, Invalid: {invalid}, Errors: 0, Skipped: 0"
+            );
+            assert_eq!(catalog.kubeconform(&program, &files), summary, "{sort}, {name}");
+            let summary = format!("{MANIFESTS} manifests: {valid} valid, {invalid} invalid");
+            assert_eq!(catalog.language_server(&files), summary, "{sort}, {name}");
         }
     }
 }
