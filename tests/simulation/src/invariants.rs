@@ -50,6 +50,9 @@ pub struct Invariants {
     /// The last time at which any replica was ready.
     last_ready: Option<Instant>,
     had_entries: bool,
+    /// The last revision that was checked, and the CAs of the entries then.
+    revision: u64,
+    bundles: Vec<Vec<u8>>,
     stranger: Option<Value>,
     injected: usize,
     writes: [usize; 2],
@@ -138,7 +141,27 @@ impl Invariants {
         if !ready.is_empty() {
             self.last_ready = Some(now);
         }
+        let revision = world.revision();
+        if std::mem::replace(&mut self.revision, revision) != revision {
+            self.check_stored(world);
+        }
+        if !self.is_disturbed() {
+            for fault in untrusted(world, &self.bundles, &ready) {
+                self.broken(&world.trace, fault);
+            }
+        }
+        for (replica, slot) in world.slots.iter().enumerate() {
+            let minute = slot.link.writes().iter().filter(|at| at.elapsed() < Duration::from_mins(1)).count();
+            if minute > MOST_WRITES {
+                self.broken(&world.trace, format!("replica {replica} writes more than {MOST_WRITES} times a minute"));
+            }
+        }
+    }
+
+    /// Checks what holds for the configurations.
+    fn check_stored(&mut self, world: &World) {
         let entries = entries(world);
+        self.bundles = bundles(&entries);
         if !entries.is_empty() && !self.had_entries && !self.is_disturbed() {
             let answered = self.last_ready.is_some_and(|at| at.elapsed() < Duration::from_secs(5));
             if !answered {
@@ -146,20 +169,9 @@ impl Invariants {
             }
         }
         self.had_entries = !entries.is_empty();
-        if !self.is_disturbed() {
-            for fault in untrusted(world, &entries, &ready) {
-                self.broken(&world.trace, fault);
-            }
-        }
         let stored = world.stored(&format!("{}/stranger", CONFIGURATIONS[0]));
         if stored.as_deref() != self.stranger.as_ref() {
             self.broken(&world.trace, "the configuration of a stranger was changed".to_owned());
-        }
-        for (replica, slot) in world.slots.iter().enumerate() {
-            let minute = slot.link.writes().iter().filter(|at| at.elapsed() < Duration::from_mins(1)).count();
-            if minute > MOST_WRITES {
-                self.broken(&world.trace, format!("replica {replica} writes more than {MOST_WRITES} times a minute"));
-            }
         }
     }
 
@@ -211,8 +223,8 @@ fn entries(world: &World) -> Vec<(usize, Value)> {
     stored.enumerate().flat_map(entries).filter(|(_, entry)| entry["clientConfig"]["service"].is_object()).collect()
 }
 
-/// Returns the ready replicas whose certificate the API server does not trust.
-fn untrusted(world: &World, entries: &[(usize, Value)], ready: &[usize]) -> Vec<String> {
+/// Returns the CAs of entries, PEM, each bundle once.
+fn bundles(entries: &[(usize, Value)]) -> Vec<Vec<u8>> {
     let mut bundles: Vec<Vec<u8>> = entries
         .iter()
         .map(|(_, entry)| entry["clientConfig"]["caBundle"].as_str().unwrap_or_default())
@@ -220,12 +232,17 @@ fn untrusted(world: &World, entries: &[(usize, Value)], ready: &[usize]) -> Vec<
         .collect();
     bundles.sort();
     bundles.dedup();
+    bundles
+}
+
+/// Returns the ready replicas whose certificate the API server does not trust.
+fn untrusted(world: &World, bundles: &[Vec<u8>], ready: &[usize]) -> Vec<String> {
     let (namespace, name) = SERVICE.split_once('/').unwrap_or_default();
     let name = format!("{name}.{namespace}.svc");
     let mut faults = Vec::new();
     for replica in ready {
         let Some(endpoint) = world.service.endpoint(*replica) else { continue };
-        for bundle in &bundles {
+        for bundle in bundles {
             if let Err(reason) = world.service.refusal(&endpoint, &name, bundle) {
                 faults
                     .push(format!("replica {replica} is ready, and the API server refuses its certificate: {reason}"));

@@ -30,8 +30,14 @@ pub struct ReplicaService {
     /// The clock of the API server.
     clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     /// Results of handshakes: a real API server keeps its connections.
-    handshakes: Mutex<BTreeMap<(Vec<u8>, usize), (Arc<ServerConfig>, Result<(), String>)>>,
+    handshakes: Mutex<BTreeMap<HandshakeKey, Handshake>>,
 }
+
+/// The CAs that are trusted, and the address of what is served.
+type HandshakeKey = (Vec<u8>, usize);
+
+/// What is served, which keeps the address from being used again, and the reason of a refusal.
+type Handshake = (Arc<ServerConfig>, Result<(), String>);
 
 /// A replica as the Service sees it.
 #[derive(Clone)]

@@ -79,6 +79,15 @@ pub struct Slot {
     next: Mutex<(Version, Duration)>,
 }
 
+impl Slot {
+    /// Ends the replica. The next one is of a version, or of the same.
+    fn restart(&self, version: Option<Version>, down: Duration) {
+        let mut next = self.next.lock();
+        *next = (version.unwrap_or(next.0), down);
+        self.stop.notify_one();
+    }
+}
+
 /// Runs a seed's events.
 pub fn run(seed: u64, events: &[Event], keep: bool) -> Report {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -186,6 +195,11 @@ impl World {
         answer
     }
 
+    /// Returns the last revision of the storage.
+    pub fn revision(&self) -> u64 {
+        self.api.revision()
+    }
+
     /// Returns a stored object.
     pub fn stored(&self, path: &str) -> Option<Arc<Value>> {
         let (group, rest) = path.strip_prefix("/apis/").and_then(|it| it.split_once('/')).unwrap_or(("", path));
@@ -251,16 +265,10 @@ impl World {
             slot.ahead.store(0, Ordering::Relaxed);
             slot.link.mend();
             if is_upgrading && slot.next.lock().0 == Version::Old {
-                self.restart(slot, Some(Version::New), Duration::from_millis(500));
+                slot.restart(Some(Version::New), Duration::from_millis(500));
             }
         }
         self.invariants.lock().disturb(Duration::from_secs(30));
-    }
-
-    fn restart(&self, slot: &Slot, version: Option<Version>, down: Duration) {
-        let mut next = slot.next.lock();
-        *next = (version.unwrap_or(next.0), down);
-        slot.stop.notify_one();
     }
 
     async fn apply(self: &Arc<Self>, action: Action) {
@@ -272,8 +280,9 @@ impl World {
                 let definition = users::definition(kind, members);
                 let path = users::definition_path(kind);
                 if self.stored(&path).is_some() {
-                    let patch = json!({"metadata": {"annotations": definition["metadata"]["annotations"]}, "spec": definition["spec"]});
-                    drop(self.send(Method::PATCH, &path, Some(&patch)).await);
+                    let annotations = &definition["metadata"]["annotations"];
+                    let change = json!({"metadata": {"annotations": annotations}, "spec": definition["spec"]});
+                    drop(self.send(Method::PATCH, &path, Some(&change)).await);
                 } else {
                     drop(self.send(Method::POST, users::definitions(), Some(&definition)).await);
                 }
@@ -286,12 +295,12 @@ impl World {
                 let label = format!("{}", self.trace.elapsed().as_millis());
                 drop(self.send(Method::PATCH, &path, Some(&json!({"metadata": {"labels": {"at": label}}}))).await);
             }
-            Action::Crash { replica, down } => self.restart(&self.slots[replica], None, millis(down)),
+            Action::Crash { replica, down } => self.slots[replica].restart(None, millis(down)),
             Action::CrashAtWrite { replica, writes, arrives, down } => {
                 self.slots[replica].next.lock().1 = millis(down);
                 self.slots[replica].link.end_at_write(writes, arrives);
             }
-            Action::Upgrade { replica } => self.restart(&self.slots[replica], Some(Version::New), millis(500)),
+            Action::Upgrade { replica } => self.slots[replica].restart(Some(Version::New), millis(500)),
             Action::Clock { replica, ahead } => self.slots[replica].ahead.store(ahead, Ordering::Relaxed),
             Action::Network { replica, fault, percent, lasts } => {
                 self.slots[replica].link.fail(fault, percent, now + millis(lasts));
