@@ -50,6 +50,22 @@ fn a_member_of_the_old_rendering_beside_one_of_the_new_is_found_at_its_line_and_
 }
 
 #[test]
+fn text_that_a_terminal_does_not_show_as_it_is_stays_in_a_rendering() {
+    let fixed = NEW.replace("    rollingUpdate: {maxSurge: 1} # of the chart\n", "");
+    for text in ["\tindented=1", "https://user:password@example.com/", "right \u{200f} left", "next \u{2028} line"] {
+        let script =
+            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata:\n  a: |\n    {text}\n---\n");
+        let folder = Folder::new(&[("old.yaml", OLD), ("new.yaml", &(script.clone() + NEW))]);
+        let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "--fix", "manifests"]);
+        assert_eq!((run.code, &*run.stdout), (0, &*(script + &fixed)), "{run:?}");
+    }
+    let (old, new) = (OLD.replace('\n', "\r\n"), NEW.replace('\n', "\r\n"));
+    let folder = Folder::new(&[("old.yaml", &old), ("new.yaml", &new)]);
+    let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "--fix", "manifests"]);
+    assert_eq!((run.code, &*run.stdout), (0, &*fixed.replace('\n', "\r\n")), "{run:?}");
+}
+
+#[test]
 fn an_object_that_no_default_explains_is_judged_alone() {
     let unknown = NEW.replace("Recreate", "OnDelete");
     let two = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {volumes: [{name: v, emptyDir: {}, hostPath: {path: /x}}]}}";

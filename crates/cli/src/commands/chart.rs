@@ -212,13 +212,13 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
         Some(fix) => {
             report::note(&advised, chart.is_some());
             match fix {
-                FixArg::Manifests => output::print_text(mended(&new, &judged)?)?,
+                FixArg::Manifests => output::print(mended(&new, &judged)?)?,
                 FixArg::Values => {
                     let nulls = advised.iter().filter_map(|(_, advice)| match advice {
                         Some(ValuesAdvice::Nulls(nulls)) => Some(nulls),
                         _ => None,
                     });
-                    output::print_text(to_yaml(&null_values(nulls.flatten()).to_string())?)?;
+                    output::print(to_yaml(&null_values(nulls.flatten()).to_string())?)?;
                 }
             }
         }
