@@ -32,6 +32,7 @@ TRUTH_KINDS ?= 200
 MARKERS_OBJECTS ?= 300
 LAW_CASES ?= 5000
 UNTOUCHED_WRITES ?= 20000
+PLAYER_REQUESTS ?= 100000
 
 # The command line that the demo and the tests run, and the webhook, which is beside it unless another one is named. `make build` builds
 # both, unless another command line is named.
@@ -183,6 +184,12 @@ simulate: ## Run replicas on a simulated API server, once for each of SEEDS seed
 .PHONY: simulate-faults
 simulate-faults: ## Put faults of the past back one by one, and print the seed with which the simulation finds each
 	tests/simulation/faults.sh
+
+.PHONY: player
+player: ## Send PLAYER_REQUESTS random requests to the simulated and to a real API server, from a random seed
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_PLAYER_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_PLAYER_REQUESTS=$(PLAYER_REQUESTS) \
+	  $(CARGO) test --locked --all-features --test e2e -- --nocapture simulated::
 
 .PHONY: chart
 chart: build ## Check the Helm chart: lint, rendering, and a real API server

@@ -6,6 +6,7 @@
 //! `KUBE_UNIONS_E2E_LOSS_SECONDS` is for [`loss`], `KUBE_UNIONS_TRUTH_SEED` and `KUBE_UNIONS_TRUTH_KINDS` for `native::truth`,
 //! `KUBE_UNIONS_NATIVE_SEED` and `KUBE_UNIONS_NATIVE_TRANSITIONS` for
 //! [`native`], `KUBE_UNIONS_LAW_SEED` and `KUBE_UNIONS_LAW_CASES` for [`applied`], `KUBE_UNIONS_REPORT_CRDS` for `audit::reports`,
+//! `KUBE_UNIONS_PLAYER_SEED` and `KUBE_UNIONS_PLAYER_REQUESTS` for [`simulated`],
 //! `KUBE_UNIONS_UNTOUCHED_SEED` and `KUBE_UNIONS_UNTOUCHED_WRITES` for [`untouched`]. Without kube-controller-manager beside the
 //! others, the test of garbage collection checks less, and says so.
 //!
@@ -75,6 +76,7 @@ mod registration;
 mod replicas;
 mod rows;
 mod samples;
+mod simulated;
 mod takeover;
 mod union_declarations;
 mod untouched;

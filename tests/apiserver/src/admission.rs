@@ -1,6 +1,5 @@
 //! Admission: webhooks, as the stored configurations name them.
 
-use crate::answer::Answer;
 use crate::error::ApiError;
 use crate::instance::Instance;
 use crate::resource::BuiltinKind;
@@ -101,12 +100,11 @@ impl Instance {
         operation: Operation,
         objects: (Value, Option<&Value>),
         options: &WriteOptions,
-        answer: &mut Answer,
     ) -> Result<Value, ApiError> {
         self.check_lifecycle(target, operation)?;
         let (object, old) = objects;
         let write = AdmittedWrite { target, operation, old, options };
-        self.mutate(&write, object, answer).await
+        self.mutate(&write, object).await
     }
 
     /// Runs the admission that may only refuse an object.
@@ -116,10 +114,9 @@ impl Instance {
         operation: Operation,
         objects: (&Value, Option<&Value>),
         options: &WriteOptions,
-        answer: &mut Answer,
     ) -> Result<(), ApiError> {
         let (object, old) = objects;
-        self.call_validating(&AdmittedWrite { target, operation, old, options }, object, answer).await
+        self.call_validating(&AdmittedWrite { target, operation, old, options }, object).await
     }
 
     /// A namespace that does not exist or ends takes no new objects.

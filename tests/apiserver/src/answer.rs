@@ -9,8 +9,10 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Frame};
 use hyper::header::{CONTENT_TYPE, DATE, HeaderValue, RETRY_AFTER, WARNING};
 use hyper::{Response, StatusCode};
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::convert::Infallible;
+use std::sync::Arc;
 use tower::BoxError;
 
 /// The body of an answer. That of a watch ends with the watch.
@@ -21,38 +23,51 @@ pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 pub(crate) struct Answer {
     pub(crate) code: StatusCode,
     pub(crate) body: Value,
-    pub(crate) warnings: Vec<String>,
 }
 
-impl Answer {
-    pub(crate) fn ok() -> Self {
-        Self { code: StatusCode::OK, body: Value::Null, warnings: Vec::new() }
-    }
+/// The warnings of an answer, whatever becomes of the request: each once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
 
-    pub(crate) fn created() -> Self {
-        Self { code: StatusCode::CREATED, ..Self::ok() }
-    }
-
-    pub(crate) fn of(body: Value) -> Self {
-        Self { body, ..Self::ok() }
-    }
-
-    pub(crate) fn respond(self, clock: &Clock) -> Response<ResponseBody> {
-        let mut response = text(self.code, "application/json", self.body.to_string(), clock);
-        for (index, warning) in self.warnings.iter().enumerate() {
-            if self.warnings.iter().take(index).any(|earlier| earlier == warning) {
-                continue;
+impl Warnings {
+    pub(crate) fn extend(&self, warnings: impl IntoIterator<Item = String>) {
+        let mut all = self.0.lock();
+        for warning in warnings {
+            if !all.contains(&warning) {
+                all.push(warning);
             }
+        }
+    }
+
+    /// Adds the headers to a response.
+    pub(crate) fn add_to(&self, response: &mut Response<ResponseBody>) {
+        for warning in self.0.lock().iter() {
             let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
             if let Ok(value) = HeaderValue::try_from(format!("299 - \"{quoted}\"")) {
                 response.headers_mut().append(WARNING, value);
             }
         }
-        response
+    }
+}
+
+impl Answer {
+    pub(crate) fn of(body: Value) -> Self {
+        Self { code: StatusCode::OK, body }
+    }
+
+    pub(crate) fn created(body: Value) -> Self {
+        Self { code: StatusCode::CREATED, body }
+    }
+
+    pub(crate) fn respond(self, clock: &Clock) -> Response<ResponseBody> {
+        text(self.code, "application/json", self.body.to_string(), clock)
     }
 }
 
 pub(crate) fn failure(error: &ApiError, clock: &Clock) -> Response<ResponseBody> {
+    if error.is_page {
+        return text(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n".to_owned(), clock);
+    }
     let status = error.status();
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = text(code, "application/json", status.to_string(), clock);

@@ -29,14 +29,13 @@ impl Instance {
                 self.shared.state().get(&collection, &target.key()).cloned().ok_or_else(|| target.not_found())?;
             let old = presented(resource, &stored.object);
             check_preconditions(target, sent, &old, stored.revision)?;
-            let mut answer = Answer::ok();
             let immortal = ["default", "kube-public", "kube-system"];
             if resource.builtin == Some(BuiltinKind::Namespace) && immortal.contains(&&*target.name) {
                 return Err(ApiError::forbidden(resource, &target.name, "this namespace may not be deleted"));
             }
-            self.admit(target, Operation::Delete, (Value::Null, Some(&old)), options, &mut answer).await?;
-            self.validate(target, Operation::Delete, (&Value::Null, Some(&old)), options, &mut answer).await?;
-            if let Attempt::Done(answer) = self.store_deletion(target, sent, old, stored.revision, options, answer) {
+            self.admit(target, Operation::Delete, (Value::Null, Some(&old)), options).await?;
+            self.validate(target, Operation::Delete, (&Value::Null, Some(&old)), options).await?;
+            if let Attempt::Done(answer) = self.store_deletion(target, sent, old, stored.revision, options) {
                 return Ok(answer);
             }
         }
@@ -50,7 +49,6 @@ impl Instance {
         old: Value,
         revision: u64,
         options: &WriteOptions,
-        mut answer: Answer,
     ) -> Attempt {
         let (resource, now) = (&target.resource, Instant::now());
         let (collection, key) = (resource.collection(), target.key());
@@ -74,7 +72,7 @@ impl Instance {
         };
         set_propagation(&mut changed, sent);
         let is_pending = is_pending || finalizers(&changed).next().is_some();
-        if is_pending {
+        let answered = if is_pending {
             let is_special = is_new
                 && matches!(resource.builtin, Some(BuiltinKind::Namespace | BuiltinKind::CustomResourceDefinition));
             let is_namespace = resource.builtin == Some(BuiltinKind::Namespace);
@@ -84,18 +82,18 @@ impl Instance {
             if !options.dry_run && changed != old {
                 changed = Arc::unwrap_or_clone(state.store(&collection, &key, Some(changed), now));
             }
-            answer.body = presented(resource, &changed);
+            presented(resource, &changed)
         } else {
             let is_returned = matches!(
                 resource.builtin,
                 Some(BuiltinKind::Namespace | BuiltinKind::Service | BuiltinKind::ServiceAccount)
             );
             let deleted = if options.dry_run { Arc::new(old) } else { state.store(&collection, &key, None, now) };
-            answer.body = if is_returned { presented(resource, &deleted) } else { deletion_status(resource, &deleted) };
-        }
+            if is_returned { presented(resource, &deleted) } else { deletion_status(resource, &deleted) }
+        };
         drop(state);
         self.shared.notify();
-        Attempt::Done(answer)
+        Attempt::Done(Answer::of(answered))
     }
 }
 

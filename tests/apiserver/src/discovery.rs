@@ -33,7 +33,7 @@ pub(crate) fn answer(state: &State, path: &str, is_aggregated: bool) -> Result<O
         }
         ["apis", name] => {
             let groups = groups(state);
-            let group = groups.iter().find(|group| group.name == *name).ok_or_else(ApiError::no_path)?;
+            let group = groups.iter().find(|group| group.name == *name).ok_or_else(ApiError::no_page)?;
             let mut object = json!({"kind": "APIGroup", "apiVersion": "v1"});
             if let (Some(all), Value::Object(fields)) = (object.as_object_mut(), group_object(group)) {
                 all.extend(fields);
@@ -129,7 +129,7 @@ fn group_object(group: &Group) -> Value {
 fn resource_list(state: &State, group: &str, version: &str) -> Result<Value, ApiError> {
     let resources = resources(state, group, version);
     if resources.is_empty() {
-        return Err(ApiError::no_path());
+        return Err(ApiError::no_page());
     }
     let group_version = crate::resource::api_version(group, version);
     let mut all = Vec::new();

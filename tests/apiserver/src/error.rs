@@ -14,6 +14,8 @@ pub(crate) struct ApiError {
     details: Option<Value>,
     /// The token with which a list that expired can be continued.
     continue_token: Option<String>,
+    /// True if the answer is the text of a server that has nothing at the path.
+    pub(crate) is_page: bool,
 }
 
 /// Words of a write under a version that is not the stored one.
@@ -58,7 +60,14 @@ impl FieldError {
 
 impl ApiError {
     pub(crate) fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { code, reason: reason.into(), message: message.into(), details: None, continue_token: None }
+        Self {
+            code,
+            reason: reason.into(),
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            is_page: false,
+        }
     }
 
     pub(crate) fn with_details(mut self, details: Value) -> Self {
@@ -89,6 +98,11 @@ impl ApiError {
     /// Nothing is served at the path.
     pub(crate) fn no_path() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource").with_details(json!({}))
+    }
+
+    /// No API is served at the path.
+    pub(crate) fn no_page() -> Self {
+        Self { is_page: true, ..Self::no_path() }
     }
 
     pub(crate) fn already_exists(resource: &ResourceInfo, name: &str, is_being_deleted: bool) -> Self {

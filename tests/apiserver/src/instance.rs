@@ -1,6 +1,6 @@
 //! One kube-apiserver process: requests in, answers out.
 
-use crate::answer::{Answer, ResponseBody, failure, text};
+use crate::answer::{Answer, ResponseBody, Warnings, failure, text};
 use crate::error::ApiError;
 use crate::patch::Change;
 use crate::query::{ObjectRoute, Query};
@@ -48,6 +48,7 @@ struct ReadRequest {
     query: Query,
     headers: HeaderMap,
     body: Bytes,
+    warnings: Warnings,
 }
 
 impl Instance {
@@ -142,14 +143,17 @@ impl Instance {
             query: Query::parse(head.uri.query().unwrap_or_default()),
             headers: head.headers,
             body,
+            warnings: Warnings::default(),
         };
-        self.answer(request).await.unwrap_or_else(|error| failure(&error, &clock))
+        let mut response = self.answer(&request).await.unwrap_or_else(|error| failure(&error, &clock));
+        request.warnings.add_to(&mut response);
+        response
     }
 
-    async fn answer(&self, request: ReadRequest) -> Result<Response<ResponseBody>, ApiError> {
+    async fn answer(&self, request: &ReadRequest) -> Result<Response<ResponseBody>, ApiError> {
         let clock = &self.shared.clock;
         if let Some(route) = ObjectRoute::parse(&request.path) {
-            return self.answer_objects(&route, &request).await;
+            return self.answer_objects(&route, request).await;
         }
         if request.method != Method::GET {
             return Err(ApiError::method_not_allowed());
@@ -177,7 +181,7 @@ impl Instance {
     ) -> Result<Response<ResponseBody>, ApiError> {
         let (query, clock) = (&request.query, &self.shared.clock);
         let target = self.target(route)?;
-        let is_collection = target.name.is_empty();
+        let (is_collection, is_custom) = (target.name.is_empty(), target.resource.custom.is_some());
         let answer = match (&request.method, is_collection) {
             (&Method::GET, _) if query.flag("watch") && target.subresource.is_empty() => {
                 return self.watch(&target, query);
@@ -185,10 +189,12 @@ impl Instance {
             (&Method::GET, true) => self.list(&target, query).await?,
             (&Method::GET, false) if target.subresource == "scale" => self.get_scale(&target).await?,
             (&Method::GET, false) => self.get(&target, query).await?,
-            (&Method::POST, true) => {
+            // The name in the path of a custom resource is ignored.
+            (&Method::POST, _) if is_collection || (is_custom && target.subresource.is_empty()) => {
                 self.check_scope(&target)?;
                 let options = self.options(request, "CreateOptions")?;
-                self.create(&target, json_body(&target, request)?, &options).await?
+                let collection = Target { name: String::new(), ..target.clone() };
+                self.create(&collection, json_body(&target, request)?, &options).await?
             }
             (&Method::PUT, false) => {
                 let options = self.options(request, "UpdateOptions")?;
@@ -216,7 +222,8 @@ impl Instance {
     /// Returns what a path names.
     fn target(&self, route: &ObjectRoute) -> Result<Target, ApiError> {
         let resource = self.shared.state().resource(&route.group, &route.version, &route.plural);
-        let resource = resource.ok_or_else(ApiError::no_path)?;
+        let is_own = crate::resource::is_builtin_group(&route.group);
+        let resource = resource.ok_or_else(|| if is_own { ApiError::no_path() } else { ApiError::no_page() })?;
         let is_misplaced = !resource.namespaced && !route.namespace.is_empty();
         let is_unplaced = resource.namespaced && route.namespace.is_empty() && !route.name.is_empty();
         let target = Target {
@@ -251,7 +258,8 @@ impl Instance {
 
     fn options(&self, request: &ReadRequest, kind: &str) -> Result<WriteOptions, ApiError> {
         let agent = request.headers.get(USER_AGENT).and_then(|it| it.to_str().ok()).unwrap_or_default();
-        WriteOptions::parse(&request.query, agent, &self.user, kind)
+        let options = WriteOptions::parse(&request.query, agent, &self.user, kind)?;
+        Ok(WriteOptions { warnings: request.warnings.clone(), ..options })
     }
 
     /// Reads the options of a deletion, from the body or from the query.
@@ -277,7 +285,7 @@ impl Instance {
 
     async fn replace(&self, target: &Target, body: Value, options: &WriteOptions) -> Result<Answer, ApiError> {
         // What was sent is checked before what is stored.
-        let mut object = self.decoded(target, body.clone(), options, &mut Answer::ok())?;
+        let mut object = self.decoded(target, body.clone(), options)?;
         crate::write::check_place(target, &mut object)?;
         self.change(target, Change::Replace(body), options).await
     }

@@ -159,7 +159,9 @@ fn set_defaults(resource: &ResourceInfo, object: &mut Value) {
                     labels.insert("kubernetes.io/metadata.name".to_owned(), name);
                 }
             }
-            child(object, "spec");
+            if let Some(spec) = child(object, "spec") {
+                drop_fields_if_empty(spec, &["finalizers"]);
+            }
             child(object, "status");
         }
         BuiltinKind::Secret => {
@@ -284,7 +286,10 @@ fn default_service(object: &mut Value) {
 }
 
 fn default_deployment(object: &mut Value) {
-    child(object, "status");
+    if let Some(status) = child(object, "status") {
+        // A number that is 0 is not written.
+        status.retain(|_, value| value != &Value::from(0));
+    }
     let Some(spec) = child(object, "spec") else { return };
     default_to(
         spec,

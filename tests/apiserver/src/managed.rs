@@ -161,15 +161,11 @@ fn title(entry: &ManagedEntry) -> String {
     } else {
         format!(" with subresource \"{}\"", entry.subresource)
     };
+    let manager = &entry.manager;
     if entry.is_apply {
-        format!("\"{}\"{subresource}", entry.manager)
+        format!("\"{manager}\"{subresource}")
     } else {
-        format!(
-            "\"{}\"{subresource} using {}{}",
-            entry.manager,
-            entry.api_version,
-            entry.time.as_str().map(|time| format!(" at {time}")).unwrap_or_default()
-        )
+        format!("\"{manager}\"{subresource} using {}", entry.api_version)
     }
 }
 

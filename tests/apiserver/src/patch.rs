@@ -1,8 +1,8 @@
 //! Changes of an object: a replacement, a JSON Patch, a merge patch, a server-side apply.
 
-use crate::answer::Answer;
 use crate::error::{ApiError, FieldError};
 use crate::instance::Instance;
+use crate::kinds;
 use crate::managed;
 use crate::write::{Target, WriteOptions};
 use serde_json::{Value, json};
@@ -57,11 +57,10 @@ impl Instance {
         change: &Change,
         old: &Value,
         options: &WriteOptions,
-        answer: &mut Answer,
     ) -> Result<Value, ApiError> {
         let patched = match change {
             Change::Replace(body) => {
-                let mut object = self.decoded(target, body.clone(), options, answer)?;
+                let mut object = self.decoded(target, body.clone(), options)?;
                 self.manage_update(target, Some(old), &mut object, options);
                 return Ok(object);
             }
@@ -76,24 +75,18 @@ impl Instance {
                 patched
             }
             Change::Apply { configuration, force } => {
-                return self.applied(target, configuration, *force, old, options, answer);
+                return self.applied(target, configuration, *force, old, options);
             }
         };
-        let mut object = self.decoded_patch(target, patched, options, answer)?;
+        let mut object = self.decoded_patch(target, patched, options)?;
         self.manage_update(target, Some(old), &mut object, options);
         Ok(object)
     }
 
-    fn decoded_patch(
-        &self,
-        target: &Target,
-        patched: Value,
-        options: &WriteOptions,
-        answer: &mut Answer,
-    ) -> Result<Value, ApiError> {
+    fn decoded_patch(&self, target: &Target, patched: Value, options: &WriteOptions) -> Result<Value, ApiError> {
         let text = patched.to_string();
         let is_malformed = |error: &ApiError| error.code == 400 && error.message.contains("cannot be handled as");
-        match self.decoded(target, patched, options, answer) {
+        match self.decoded(target, patched, options) {
             Err(error) if is_malformed(&error) => {
                 let reason = error.message.split_once(": ").map_or(&*error.message, |(_, reason)| reason);
                 let error = FieldError::invalid("patch", &json!(text), reason);
@@ -125,12 +118,12 @@ impl Instance {
         force: bool,
         old: &Value,
         options: &WriteOptions,
-        answer: &mut Answer,
     ) -> Result<Value, ApiError> {
         let mut configuration = configuration.clone();
         check_applied(target, &mut configuration)?;
+        check_fields(target, &configuration)?;
         let object = managed::apply(target, &configuration, force, old, options, &self.time())?;
-        self.decoded(target, object, options, answer)
+        self.decoded(target, object, options)
     }
 
     /// Notes the manager of the fields that a write changes.
@@ -154,9 +147,8 @@ impl Instance {
         target: &Target,
         configuration: &Value,
         options: &WriteOptions,
-        answer: &mut Answer,
     ) -> Result<Value, ApiError> {
-        self.applied(target, configuration, true, &json!({}), options, answer)
+        self.applied(target, configuration, true, &json!({}), options)
     }
 }
 
@@ -168,4 +160,22 @@ fn check_applied(target: &Target, configuration: &mut Value) -> Result<(), ApiEr
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     Ok(())
+}
+
+/// An applied configuration has no unknown fields.
+fn check_fields(target: &Target, configuration: &Value) -> Result<(), ApiError> {
+    let resource = &target.resource;
+    let Ok(decoded) = kinds::decode(resource, configuration.clone()) else { return Ok(()) };
+    let lines: Vec<String> =
+        decoded.unknown.iter().map(|field| format!(".{field}: field not declared in schema")).collect();
+    let reason = match lines.as_slice() {
+        [] => return Ok(()),
+        [line] => line.clone(),
+        lines => format!("errors:\n{}", lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")),
+    };
+    let text = |pointer: &str| configuration.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    let (version, kind) = (resource.api_version(), &resource.kind);
+    let message = format!("failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): {reason}");
+    Err(ApiError::new(500, "", message))
 }

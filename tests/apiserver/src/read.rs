@@ -53,8 +53,8 @@ impl Instance {
     /// Returns a list of objects.
     pub(crate) async fn list(&self, target: &Target, query: &Query) -> Result<Answer, ApiError> {
         let resource = &target.resource;
-        let selection = Selection::parse(resource, query.text("labelSelector"), query.text("fieldSelector"))?;
         check_list_options(query)?;
+        let selection = Selection::parse(resource, query.text("labelSelector"), query.text("fieldSelector"))?;
         let limit = query.number("limit")?.unwrap_or_default();
         let token = query.text("continue");
         let mut start = String::new();
@@ -114,6 +114,9 @@ impl Instance {
             state.storage.page(&resource.collection(), revision, (&prefix, &start), limit, is_selected);
         drop(state);
         let mut metadata = Map::new();
+        if resource.custom.is_some() {
+            metadata.insert("continue".to_owned(), "".into());
+        }
         metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
         if let Some((last, _)) = objects.last().filter(|_| remaining > 0) {
             let behind = format!("{}\0", last.strip_prefix(&prefix).unwrap_or(last));
@@ -171,9 +174,9 @@ pub(crate) fn version_parameter(query: &Query) -> Result<Option<u64>, ApiError> 
     if text.is_empty() {
         return Ok(None);
     }
-    let reason = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-    let error = FieldError::invalid("resourceVersion", &text.into(), reason);
-    text.parse().map(Some).map_err(|_| ApiError::invalid("", "", "", &[error]))
+    let message =
+        format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax");
+    text.parse().map(Some).map_err(|_| ApiError::new(500, "", message))
 }
 
 fn check_list_options(query: &Query) -> Result<(), ApiError> {

@@ -219,6 +219,15 @@ impl ResourceInfo {
         format!("{}/{}", self.group, self.plural)
     }
 
+    /// Returns the prefix of the keys in etcd.
+    pub(crate) fn storage_prefix(&self) -> String {
+        match self.builtin {
+            Some(BuiltinKind::Service) => "services/specs".to_owned(),
+            Some(BuiltinKind::CustomResourceDefinition | BuiltinKind::ApiService) | None => self.collection(),
+            Some(_) => self.plural.clone(),
+        }
+    }
+
     /// Returns `deployments.apps`, or `secrets`.
     pub(crate) fn group_resource(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
@@ -249,7 +258,7 @@ impl ResourceInfo {
 
     /// Returns true if a replacement may create the object.
     pub(crate) fn allows_create_on_update(&self) -> bool {
-        matches!(self.builtin, Some(BuiltinKind::Lease | BuiltinKind::ClusterRole))
+        matches!(self.builtin, Some(BuiltinKind::Lease | BuiltinKind::ClusterRole | BuiltinKind::Service))
     }
 
     pub(crate) fn has_field_label(&self, field: &str) -> bool {

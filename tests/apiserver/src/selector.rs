@@ -35,17 +35,10 @@ struct FieldRequirement {
 
 impl Selection {
     pub(crate) fn parse(resource: &ResourceInfo, labels: &str, fields: &str) -> Result<Self, ApiError> {
-        let unusable = |why: String| {
-            let (group, version) = (&resource.group, &resource.version);
-            let named = format!("{group}/{version}, Resource={}", resource.plural);
-            ApiError::bad_request(format!(
-                "Unable to find {named:?} that match label selector {labels:?}, field selector {fields:?}: {why}"
-            ))
-        };
         let requirements = parse_fields(fields).map_err(ApiError::bad_request)?;
         for requirement in &requirements {
             if !resource.has_field_label(&requirement.field) {
-                return Err(unusable(resource.unknown_field_label(&requirement.field)));
+                return Err(ApiError::bad_request(resource.unknown_field_label(&requirement.field)));
             }
         }
         Ok(Self { labels: parse_labels(labels).map_err(ApiError::bad_request)?, fields: requirements })
@@ -180,7 +173,11 @@ fn parse_requirement(term: &str) -> Result<Requirement, String> {
         Some(key) => (key, Operator::Absent),
         None => (term, Operator::Exists),
     };
-    if key.contains(|character: char| character.is_whitespace() || "()!".contains(character)) {
+    if let Some(second) = key.split_whitespace().nth(1) {
+        let expected = "in, notin, =, ==, !=, gt, lt";
+        return Err(format!("unable to parse requirement: found '{second}', expected: {expected}"));
+    }
+    if key.contains(['(', ')', '!']) {
         return Err(format!("unable to parse requirement: {term}"));
     }
     Ok(Requirement { key: key.to_owned(), operator, values: Vec::new() })

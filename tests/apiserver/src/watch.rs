@@ -53,11 +53,11 @@ impl Instance {
         query: &Query,
     ) -> Result<hyper::Response<answer::ResponseBody>, ApiError> {
         let resource = &target.resource;
+        check_watch_options(query)?;
         let mut selection = Selection::parse(resource, query.text("labelSelector"), query.text("fieldSelector"))?;
         if !target.name.is_empty() {
             selection = selection.and_name(&target.name);
         }
-        check_watch_options(query)?;
         let lifetime = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).map(Duration::from_secs);
         let lifetime = lifetime.unwrap_or(LIFETIME);
         let asked = version_parameter(query)?;

@@ -1,7 +1,6 @@
 //! Which webhooks a write is sent to, and what becomes of their answers.
 
 use crate::admission::{CallError, Operation, WebhookAddress, WebhookCall, WebhookService};
-use crate::answer::Answer;
 use crate::conditions::Matched;
 use crate::error::ApiError;
 use crate::instance::Instance;
@@ -118,12 +117,7 @@ fn url(address: &WebhookAddress, timeout: Duration) -> String {
 
 impl Instance {
     /// Calls the webhooks that may change an object, in the order of configurations and entries, and again where they ask for it.
-    pub(crate) async fn mutate(
-        &self,
-        write: &AdmittedWrite<'_>,
-        mut object: Value,
-        answer: &mut Answer,
-    ) -> Result<Value, ApiError> {
+    pub(crate) async fn mutate(&self, write: &AdmittedWrite<'_>, mut object: Value) -> Result<Value, ApiError> {
         let entries = self.entries(write, true);
         let (mut called, mut again) = (BTreeSet::new(), BTreeSet::new());
         for round in 0..2 {
@@ -134,7 +128,7 @@ impl Instance {
                 let Some(invocation) = self.invocation(write, webhook, &object)? else { continue };
                 let changed = match self.call(write, &invocation, &object).await {
                     Ok(admitted) => {
-                        answer.warnings.extend(admitted.warnings);
+                        write.options.warnings.extend(admitted.warnings);
                         self.patched(write, &invocation, &object, admitted.patch)?
                     }
                     Err(CallFailure::Failed(_)) if webhook.is_ignored() => None,
@@ -157,12 +151,7 @@ impl Instance {
     }
 
     /// Calls the webhooks that may refuse an object, all at once. The first refusal counts.
-    pub(crate) async fn call_validating(
-        &self,
-        write: &AdmittedWrite<'_>,
-        object: &Value,
-        answer: &mut Answer,
-    ) -> Result<(), ApiError> {
+    pub(crate) async fn call_validating(&self, write: &AdmittedWrite<'_>, object: &Value) -> Result<(), ApiError> {
         let mut invocations = Vec::new();
         for webhook in self.entries(write, false) {
             invocations.extend(self.invocation(write, &webhook, object)?);
@@ -173,7 +162,7 @@ impl Instance {
         while let Some((invocation, outcome)) = calls.next().await {
             let webhook = &invocation.webhook;
             match outcome {
-                Ok(admitted) => answer.warnings.extend(admitted.warnings),
+                Ok(admitted) => write.options.warnings.extend(admitted.warnings),
                 Err(CallFailure::Failed(_)) if webhook.is_ignored() => {}
                 Err(CallFailure::Failed(reason)) => {
                     refusal.get_or_insert_with(|| failed_call(webhook, &reason));

@@ -4,7 +4,7 @@
 //! the one that it was computed from. Otherwise it is computed again, or is a conflict.
 
 use crate::admission::Operation;
-use crate::answer::Answer;
+use crate::answer::{Answer, Warnings};
 use crate::controllers::{finalizers, is_being_deleted};
 use crate::error::{ApiError, FieldError, OPTIMISTIC_LOCK};
 use crate::instance::Instance;
@@ -38,6 +38,8 @@ pub(crate) struct WriteOptions {
     pub(crate) is_manager_named: bool,
     pub(crate) field_validation: FieldValidation,
     pub(crate) user: String,
+    /// What the answer warns about.
+    pub(crate) warnings: Warnings,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,6 +90,7 @@ impl WriteOptions {
             is_manager_named: !named.is_empty(),
             field_validation,
             user: user.to_owned(),
+            warnings: Warnings::default(),
         })
     }
 }
@@ -110,21 +113,19 @@ impl Instance {
         body: Value,
         options: &WriteOptions,
     ) -> Result<Answer, ApiError> {
-        let mut answer = Answer::created();
-        let mut object = self.decoded(target, body, options, &mut answer)?;
+        let mut object = self.decoded(target, body, options)?;
         check_namespace(target, &mut object)?;
         wipe_system_fields(&mut object);
         self.manage_update(target, None, &mut object, options);
-        self.create_decoded(target, object, options, answer).await
+        self.create_decoded(target, object, options).await
     }
 
-    /// Creates an object that was read. The answer has the warnings so far.
+    /// Creates an object that was read.
     async fn create_decoded(
         &self,
         target: &Target,
         mut object: Value,
         options: &WriteOptions,
-        mut answer: Answer,
     ) -> Result<Answer, ApiError> {
         let resource = &target.resource;
         if resource.custom.as_ref().is_some_and(|custom| custom.is_terminating) {
@@ -136,7 +137,7 @@ impl Instance {
             target.name = text_at(&object, "/metadata/name").to_owned();
         }
         let has_version = object.pointer("/metadata/resourceVersion").is_some();
-        object = self.admit(&target, Operation::Create, (object, None), options, &mut answer).await?;
+        object = self.admit(&target, Operation::Create, (object, None), options).await?;
         if has_version {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(ApiError::new(500, "", message));
@@ -147,8 +148,8 @@ impl Instance {
         if !errors.is_empty() {
             return Err(ApiError::invalid(&resource.group, &resource.kind, &target.name, &errors));
         }
-        self.validate(&target, Operation::Create, (&object, None), options, &mut answer).await?;
-        self.store_new(&target, object, options, answer)
+        self.validate(&target, Operation::Create, (&object, None), options).await?;
+        self.store_new(&target, object, options)
     }
 
     /// Gives a new object its UID, its time, and a generated name.
@@ -174,13 +175,7 @@ impl Instance {
         }
     }
 
-    fn store_new(
-        &self,
-        target: &Target,
-        mut object: Value,
-        options: &WriteOptions,
-        mut answer: Answer,
-    ) -> Result<Answer, ApiError> {
+    fn store_new(&self, target: &Target, mut object: Value, options: &WriteOptions) -> Result<Answer, ApiError> {
         let mut state = self.shared.state();
         let (collection, key, now) = (target.resource.collection(), target.key(), Instant::now());
         if let Some(stored) = state.get(&collection, &key) {
@@ -197,14 +192,12 @@ impl Instance {
             _ => {}
         }
         if options.dry_run {
-            answer.body = presented(&target.resource, &object);
-            return Ok(answer);
+            return Ok(Answer::created(presented(&target.resource, &object)));
         }
         let stored = state.store(&collection, &key, Some(object), now);
         drop(state);
         self.shared.notify();
-        answer.body = presented(&target.resource, &stored);
-        Ok(answer)
+        Ok(Answer::created(presented(&target.resource, &stored)))
     }
 
     /// Changes an object, or creates it if the change says so.
@@ -229,12 +222,12 @@ impl Instance {
             return self.create_by_change(target, change, options).await.map(Attempt::Done);
         };
         let old = presented(resource, &stored.object);
-        let mut answer = Answer::ok();
-        let mut object = self.changed(target, change, &old, options, &mut answer)?;
+        check_uid(target, change, &old, options)?;
+        let mut object = self.changed(target, change, &old, options)?;
         check_namespace(target, &mut object)?;
         check_name(target, &object)?;
         let operation = Operation::Update;
-        object = self.admit(target, operation, (object, Some(&old)), options, &mut answer).await?;
+        object = self.admit(target, operation, (object, Some(&old)), options).await?;
         check_version(target, &mut object, stored.revision, &old)?;
         self.prepare_update(target, &mut object, &old);
         let errors = validate::changed_object(resource, &object, &old);
@@ -242,8 +235,8 @@ impl Instance {
             return Err(ApiError::invalid(&resource.group, &resource.kind, &target.name, &errors));
         }
         ignore_times(&mut object, &old);
-        self.validate(target, operation, (&object, Some(&old)), options, &mut answer).await?;
-        self.store_change(target, object, &old, stored.revision, options, answer)
+        self.validate(target, operation, (&object, Some(&old)), options).await?;
+        self.store_change(target, object, &old, stored.revision, options)
     }
 
     async fn create_by_change(
@@ -252,15 +245,14 @@ impl Instance {
         change: &Change,
         options: &WriteOptions,
     ) -> Result<Answer, ApiError> {
-        let mut answer = Answer::created();
         let mut object = match change {
             Change::Replace(body) if target.subresource.is_empty() && target.resource.allows_create_on_update() => {
-                let mut object = self.decoded(target, body.clone(), options, &mut answer)?;
+                let mut object = self.decoded(target, body.clone(), options)?;
                 self.manage_update(target, None, &mut object, options);
                 object
             }
             Change::Apply { configuration, .. } if target.subresource.is_empty() => {
-                self.applied_new(target, configuration, options, &mut answer)?
+                self.applied_new(target, configuration, options)?
             }
             Change::Apply { .. } | Change::Replace(_) | Change::Json(_) | Change::Merge(_) => {
                 return Err(target.not_found());
@@ -275,7 +267,7 @@ impl Instance {
             return Err(ApiError::conflict(&target.resource, &target.name, &why));
         }
         wipe_system_fields(&mut object);
-        self.create_decoded(target, object, options, answer).await
+        self.create_decoded(target, object, options).await
     }
 
     /// Restores what a write cannot change.
@@ -307,7 +299,6 @@ impl Instance {
         old: &Value,
         revision: u64,
         options: &WriteOptions,
-        mut answer: Answer,
     ) -> Result<Attempt, ApiError> {
         let (collection, key) = (target.resource.collection(), target.key());
         let mut state = self.shared.state();
@@ -319,25 +310,18 @@ impl Instance {
             && is_being_deleted(old)
             && (target.resource.builtin != Some(BuiltinKind::Namespace) || !has_content);
         if options.dry_run || (!is_gone && object == *old) {
-            answer.body = presented(&target.resource, &object);
-            return Ok(Attempt::Done(answer));
+            return Ok(Attempt::Done(Answer::of(presented(&target.resource, &object))));
         }
         let stored = state.store(&collection, &key, (!is_gone).then_some(object.clone()), Instant::now());
         drop(state);
         self.shared.notify();
         // A last change that ends a deletion is answered with the object as it was changed.
-        answer.body = presented(&target.resource, if is_gone { &object } else { &stored });
-        Ok(Attempt::Done(answer))
+        let answered = presented(&target.resource, if is_gone { &object } else { &stored });
+        Ok(Attempt::Done(Answer::of(answered)))
     }
 
     /// Reads an object that was sent. Unknown fields are warned about, or refused.
-    pub(crate) fn decoded(
-        &self,
-        target: &Target,
-        mut body: Value,
-        options: &WriteOptions,
-        answer: &mut Answer,
-    ) -> Result<Value, ApiError> {
+    pub(crate) fn decoded(&self, target: &Target, mut body: Value, options: &WriteOptions) -> Result<Value, ApiError> {
         let resource = &target.resource;
         check_kind(resource, &mut body)?;
         let kind = &resource.kind;
@@ -355,7 +339,7 @@ impl Instance {
                 )))
             }
             FieldValidation::Warn => {
-                answer.warnings.extend(unknown);
+                options.warnings.extend(unknown);
                 Ok(object)
             }
             FieldValidation::Ignore | FieldValidation::Strict => Ok(object),
@@ -378,7 +362,18 @@ pub(crate) fn check_kind(resource: &ResourceInfo, body: &mut Value) -> Result<()
     let is_custom = resource.builtin.is_none();
     if is_custom && (version.is_empty() || kind.is_empty()) {
         let missing = if kind.is_empty() { "Object 'Kind' is missing" } else { "Object 'apiVersion' is missing" };
-        return Err(ApiError::bad_request(missing));
+        let message = if kind.is_empty() {
+            let text = Value::from(fields.clone()).to_string();
+            let summary: String = text.chars().take(30).collect();
+            let dots = if summary.len() < text.len() { " ..." } else { "" };
+            let named = &resource.kind;
+            format!(
+                "the object provided is unrecognized (must be of type {named}): {missing} in '{text}' ({summary}{dots})"
+            )
+        } else {
+            format!("{kind} in version \"\" cannot be handled as a {}: {missing}", resource.kind)
+        };
+        return Err(ApiError::bad_request(message));
     }
     if !version.is_empty() && version != wanted {
         return Err(ApiError::bad_request(format!(
@@ -432,14 +427,26 @@ fn check_name(target: &Target, object: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Compares the version and the UID that a change names with those that are stored.
+/// Compares the UID that a replacement names with the stored one.
+fn check_uid(target: &Target, change: &Change, old: &Value, options: &WriteOptions) -> Result<(), ApiError> {
+    let Change::Replace(body) = change else { return Ok(()) };
+    let (uid, stored) = (text_at(body, "/metadata/uid"), text_at(old, "/metadata/uid"));
+    if uid.is_empty() || uid == stored {
+        return Ok(());
+    }
+    let prefix = if options.dry_run { "" } else { "/registry" };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {prefix}/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+         failed: UID in precondition: {uid}, UID in object meta: {stored}",
+        target.resource.storage_prefix(),
+        target.key()
+    );
+    Err(ApiError::conflict(&target.resource, &target.name, &why))
+}
+
+/// Compares the version that a change names with the stored one.
 fn check_version(target: &Target, object: &mut Value, revision: u64, old: &Value) -> Result<(), ApiError> {
     let resource = &target.resource;
-    let (uid, stored) = (text_at(object, "/metadata/uid"), text_at(old, "/metadata/uid"));
-    if !uid.is_empty() && uid != stored {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}");
-        return Err(ApiError::conflict(resource, &target.name, &why));
-    }
     let named = text_at(object, "/metadata/resourceVersion");
     let is_unnamed = named.is_empty() || named == "0";
     if is_unnamed && !resource.allows_unconditional_update() {

@@ -1,0 +1,45 @@
+//! Where the answers of the simulated and the real API server differ, and why that is right.
+
+use serde_json::Value;
+
+use super::player::Exchange;
+
+/// A difference that stays.
+pub(super) struct Difference {
+    pub(super) reason: &'static str,
+    /// Returns true if it explains that the answers are not equal.
+    pub(super) explains: fn(&Exchange) -> bool,
+}
+
+pub(super) const DIFFERENCES: &[Difference] = &[
+    Difference {
+        reason: "the words about an object that cannot be decoded are those of Go's decoder",
+        explains: |it| is_same_refusal(it, &[400, 422]) && message(&it.real.body).contains("cannot be handled as"),
+    },
+    Difference {
+        reason: "the words about a patch that cannot be applied are those of Go's library",
+        explains: |it| {
+            let is_patch = it.request.media_type.contains("patch");
+            is_patch && is_same_refusal(it, &[400, 422, 500])
+        },
+    },
+    Difference {
+        reason: "the words about a patch of a webhook that cannot be applied are those of Go's library",
+        explains: |it| is_same_refusal(it, &[500]) && message(&it.real.body).contains("error in remove for path"),
+    },
+    Difference {
+        reason: "the words about a condition that fails are those of cel-go",
+        explains: |it| is_same_refusal(it, &[403]) && message(&it.real.body).contains("resulted in error"),
+    },
+];
+
+/// Returns true if both refuse with this code and the same reason.
+fn is_same_refusal(it: &Exchange, codes: &[u16]) -> bool {
+    it.real.code == it.simulated.code
+        && codes.contains(&it.real.code)
+        && it.real.body.get("reason") == it.simulated.body.get("reason")
+}
+
+fn message(body: &Value) -> &str {
+    body["message"].as_str().unwrap_or_default()
+}
