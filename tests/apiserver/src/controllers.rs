@@ -31,6 +31,15 @@ pub(crate) fn bootstrap(state: &mut State) {
         });
         state.store(NAMESPACES, name, Some(namespace), now);
     }
+    let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    for (name, rules) in [("cluster-admin", rules), ("view", Value::Null)] {
+        let labels = json!({"kubernetes.io/bootstrapping": "rbac-defaults"});
+        let metadata = created(state, json!({"name": name, "labels": labels}), now);
+        let role = json!({
+            "kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": metadata, "rules": rules,
+        });
+        state.store("rbac.authorization.k8s.io/clusterroles", name, Some(role), now);
+    }
     for (group, version, minimum, priority) in BUILTIN_GROUPS.into_iter().chain([LEASES]) {
         store_service(state, group, version, [minimum, priority], "onstart", now);
     }
@@ -96,7 +105,7 @@ pub(crate) fn written(
         _ => {}
     }
     let waits = |object: &Value| finalizers(object).any(|it| it == FOREGROUND || it == ORPHAN);
-    if after.is_none() || after.is_some_and(|object| owners(object).next().is_some() || (is_ending && waits(object))) {
+    if after.is_none_or(|object| owners(object).next().is_some() || (is_ending && waits(object))) {
         state.schedule_controller(Job::CollectGarbage, now);
     }
     // A namespace waits for its contents.
@@ -152,14 +161,12 @@ fn heartbeat(state: &mut State, now: Instant) {
     let Some(wait) = state.settings.heartbeat else { return };
     let time = crate::clock::rfc3339(state.wall(now)).replace('Z', ".000000Z");
     let (collection, key) = LEASE;
-    let mut lease = match state.get(collection, key) {
-        Some(stored) => (*stored.object).clone(),
-        None => {
-            let metadata = json!({"name": "apiserver", "namespace": "kube-system"});
-            let metadata = created(state, metadata, now);
-            json!({"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": metadata, "spec": {}})
-        }
-    };
+    let stored = state.get(collection, key).map(|stored| (*stored.object).clone());
+    let mut lease = stored.unwrap_or_else(|| {
+        let metadata = json!({"name": "apiserver", "namespace": "kube-system"});
+        let metadata = created(state, metadata, now);
+        json!({"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": metadata, "spec": {}})
+    });
     if let Some(spec) = lease.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("renewTime".to_owned(), time.into());
     }
@@ -205,7 +212,7 @@ fn accept_names(state: &mut State, name: &str, now: Instant) {
         let texts: Vec<&str> = match &wanted {
             Value::String(text) => vec![text],
             Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
-            _ => Vec::new(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
         };
         let is_same = accepted.get(field) == Some(&wanted);
         let in_use: Vec<&&str> = texts.iter().filter(|it| !is_same && taken.contains(**it)).collect();
@@ -341,7 +348,7 @@ fn sync_services(state: &mut State, now: Instant) {
         }
     }
     let names: BTreeSet<String> = served.iter().map(|(group, version)| format!("{version}.{group}")).collect();
-    let stale: Vec<String> = state
+    let unserved: Vec<String> = state
         .storage
         .objects(SERVICES)
         .filter(|(key, stored)| {
@@ -350,7 +357,7 @@ fn sync_services(state: &mut State, now: Instant) {
         })
         .map(|(key, _)| key.to_owned())
         .collect();
-    for key in stale {
+    for key in unserved {
         delete(state, SERVICES, &key, now);
     }
     for (group, version) in served {

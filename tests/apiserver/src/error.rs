@@ -11,7 +11,7 @@ pub(crate) struct ApiError {
     pub(crate) code: u16,
     pub(crate) reason: Cow<'static, str>,
     pub(crate) message: String,
-    details: Option<Value>,
+    details: Option<Box<Value>>,
     /// The token with which a list that expired can be continued.
     continue_token: Option<String>,
     /// True if the answer is the text of a server that has nothing at the path.
@@ -71,13 +71,13 @@ impl ApiError {
     }
 
     pub(crate) fn with_details(mut self, details: Value) -> Self {
-        self.details = Some(details);
+        self.details = Some(details.into());
         self
     }
 
     /// Adds a cause to the details.
     pub(crate) fn with_cause(mut self, cause: Value) -> Self {
-        let details = self.details.get_or_insert_with(|| json!({}));
+        let details = self.details.get_or_insert_with(|| json!({}).into());
         if let Some(fields) = details.as_object_mut() {
             let causes = fields.entry("causes").or_insert_with(|| json!([]));
             if let Some(causes) = causes.as_array_mut() {
@@ -198,7 +198,7 @@ impl ApiError {
                 fields.insert("reason".to_owned(), self.reason.clone().into());
             }
             if let Some(details) = &self.details {
-                fields.insert("details".to_owned(), details.clone());
+                fields.insert("details".to_owned(), (**details).clone());
             }
             fields.insert("code".to_owned(), self.code.into());
         }

@@ -46,7 +46,8 @@ const KEYED: [(&str, &[&str]); 17] = [
 ];
 
 /// Maps of the table's kinds that are replaced as a whole.
-const ATOMIC: [&str; 9] = [
+const ATOMIC: [&str; 10] = [
+    ".spec.selector",
     ".metadata.ownerReferences",
     ".webhooks.namespaceSelector",
     ".webhooks.objectSelector",

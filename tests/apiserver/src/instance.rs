@@ -5,7 +5,7 @@ use crate::error::ApiError;
 use crate::patch::Change;
 use crate::query::{ObjectRoute, Query};
 use crate::state::Shared;
-use crate::write::{Target, WriteOptions};
+use crate::write::{Target, WriteOptions, decoded};
 use futures::future::BoxFuture;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, USER_AGENT};
@@ -191,7 +191,7 @@ impl Instance {
             (&Method::GET, false) => self.get(&target, query).await?,
             // The name in the path of a custom resource is ignored.
             (&Method::POST, _) if is_collection || (is_custom && target.subresource.is_empty()) => {
-                self.check_scope(&target)?;
+                check_scope(&target)?;
                 let options = self.options(request, "CreateOptions")?;
                 let collection = Target { name: String::new(), ..target.clone() };
                 self.create(&collection, json_body(&target, request)?, &options).await?
@@ -243,19 +243,6 @@ impl Instance {
         Ok(target)
     }
 
-    /// A namespaced object is created in a namespace.
-    #[allow(clippy::unused_self, reason = "a check of this process, as the others")]
-    fn check_scope(&self, target: &Target) -> Result<(), ApiError> {
-        if target.resource.namespaced && target.namespace.is_empty() {
-            return Err(if target.resource.custom.is_some() {
-                ApiError::no_path()
-            } else {
-                ApiError::method_not_allowed()
-            });
-        }
-        Ok(())
-    }
-
     fn options(&self, request: &ReadRequest, kind: &str) -> Result<WriteOptions, ApiError> {
         let agent = request.headers.get(USER_AGENT).and_then(|it| it.to_str().ok()).unwrap_or_default();
         let options = WriteOptions::parse(&request.query, agent, &self.user, kind)?;
@@ -285,7 +272,7 @@ impl Instance {
 
     async fn replace(&self, target: &Target, body: Value, options: &WriteOptions) -> Result<Answer, ApiError> {
         // What was sent is checked before what is stored.
-        let mut object = self.decoded(target, body.clone(), options)?;
+        let mut object = decoded(target, body.clone(), options)?;
         crate::write::check_place(target, &mut object)?;
         self.change(target, Change::Replace(body), options).await
     }
@@ -312,7 +299,7 @@ impl Instance {
         sent: &Value,
         options: &WriteOptions,
     ) -> Result<Answer, ApiError> {
-        self.check_scope(target)?;
+        check_scope(target)?;
         let listed = self.list(target, query).await?;
         let names = listed.body.get("items").and_then(Value::as_array).into_iter().flatten();
         let names: Vec<String> = names.map(|item| crate::write::text_at(item, "/metadata/name").to_owned()).collect();
@@ -340,6 +327,18 @@ impl Service<Request<Body>> for Instance {
         let instance = self.clone();
         Box::pin(async move { Ok(instance.respond(request).await) })
     }
+}
+
+/// A namespaced object is created in a namespace.
+fn check_scope(target: &Target) -> Result<(), ApiError> {
+    if target.resource.namespaced && target.namespace.is_empty() {
+        return Err(if target.resource.custom.is_some() {
+            ApiError::no_path()
+        } else {
+            ApiError::method_not_allowed()
+        });
+    }
+    Ok(())
 }
 
 fn json_body(target: &Target, request: &ReadRequest) -> Result<Value, ApiError> {

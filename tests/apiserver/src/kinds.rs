@@ -291,6 +291,7 @@ fn default_deployment(object: &mut Value) {
         status.retain(|_, value| value != &Value::from(0));
     }
     let Some(spec) = child(object, "spec") else { return };
+    spec.retain(|name, value| name != "paused" || value != &Value::Bool(false));
     default_to(
         spec,
         json!({
@@ -353,7 +354,7 @@ pub(crate) fn prepare_create(resource: &ResourceInfo, object: &mut Value) {
             }
         }
         BuiltinKind::Service => set(object, "status", json!({"loadBalancer": {}})),
-        BuiltinKind::Deployment => {
+        BuiltinKind::Deployment | BuiltinKind::ValidatingAdmissionPolicy => {
             set(object, "status", json!({}));
             set_generation(object, 1);
         }
@@ -363,10 +364,6 @@ pub(crate) fn prepare_create(resource: &ResourceInfo, object: &mut Value) {
             set_generation(object, 1);
         }
         BuiltinKind::ApiService => set(object, "status", json!({})),
-        BuiltinKind::ValidatingAdmissionPolicy => {
-            set(object, "status", json!({}));
-            set_generation(object, 1);
-        }
         BuiltinKind::MutatingWebhookConfiguration
         | BuiltinKind::ValidatingWebhookConfiguration
         | BuiltinKind::MutatingAdmissionPolicy
@@ -467,9 +464,7 @@ fn prepare_status_update(resource: &ResourceInfo, object: &mut Value, old: &Valu
             }
             return;
         }
-        Some(BuiltinKind::Deployment) => &["labels"],
-        Some(BuiltinKind::ApiService) => &["labels", "annotations", "finalizers", "ownerReferences"],
-        Some(_) => &[],
+        Some(kind) => kept_by_status(kind),
     };
     keep(object, old, "spec");
     for field in of_metadata {
@@ -477,6 +472,17 @@ fn prepare_status_update(resource: &ResourceInfo, object: &mut Value, old: &Valu
         if let Some(metadata) = object.get_mut("metadata") {
             set_or_remove(metadata, field, stored);
         }
+    }
+}
+
+/// Returns the metadata that a write of the status does not change.
+pub(crate) fn kept_by_status(kind: BuiltinKind) -> &'static [&'static str] {
+    if kind == BuiltinKind::Deployment {
+        &["labels"]
+    } else if matches!(kind, BuiltinKind::ApiService | BuiltinKind::ValidatingAdmissionPolicy) {
+        &["labels", "annotations", "finalizers", "ownerReferences"]
+    } else {
+        &[]
     }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::error::ApiError;
 use crate::field_types::{FieldType, ListType, item_name};
+use crate::kinds;
 use crate::resource::ResourceInfo;
 use crate::write::{Target, WriteOptions, metadata};
 use serde_json::{Map, Value, json};
@@ -273,7 +274,7 @@ fn write(mut entries: Vec<ManagedEntry>, object: &mut Value) {
                 "fieldsType": "FieldsV1", "fieldsV1": tree_of(&entry.fields),
             });
             if !entry.subresource.is_empty() {
-                crate::kinds::set_or_remove(&mut value, "subresource", Some(entry.subresource.into()));
+                kinds::set_or_remove(&mut value, "subresource", Some(entry.subresource.into()));
             }
             value
         })
@@ -323,7 +324,10 @@ fn is_managed(resource: &ResourceInfo, subresource: &str, path: &[String]) -> bo
     match names.as_slice() {
         ["apiVersion" | "kind" | "metadata"] => false,
         ["metadata", field, ..] if STRIPPED.contains(field) => false,
-        ["metadata", ..] => subresource != "status" || resource.custom.is_none(),
+        ["metadata", field, ..] if subresource == "status" => {
+            resource.builtin.is_some_and(|kind| !kinds::kept_by_status(kind).contains(field))
+        }
+        ["metadata", ..] => true,
         ["status", ..] => subresource == "status" || !resource.has_status(),
         [..] => subresource != "status",
     }
@@ -350,7 +354,7 @@ fn collect(of: &FieldType<'_>, value: &Value, path: &mut Vec<String>, fields: &m
                 path.pop();
             }
         }
-        _ => {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
             fields.insert(path.clone());
         }
     }
@@ -378,7 +382,7 @@ fn collect_all(of: &FieldType<'_>, value: &Value, path: &mut Vec<String>, fields
                 path.pop();
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {}
     }
 }
 
@@ -390,7 +394,6 @@ fn compare(
     difference: &mut Difference,
 ) {
     match (old, new) {
-        (None, None) => {}
         (None, Some(new)) => collect_all(of, new, path, &mut difference.changed),
         (Some(old), None) => collect_all(of, old, path, &mut difference.removed),
         (Some(Value::Object(old)), Some(Value::Object(new))) if !of.is_atomic_map() => {
@@ -406,8 +409,8 @@ fn compare(
             let named = |items: &[Value], name: &str| {
                 items.iter().find(|item| item_name(&list, item).as_deref() == Some(name)).cloned()
             };
-            let names: BTreeSet<String> = old.iter().chain(new).filter_map(|item| item_name(&list, item)).collect();
-            for name in names {
+            let all: BTreeSet<String> = old.iter().chain(new).filter_map(|item| item_name(&list, item)).collect();
+            for name in all {
                 path.push(name.clone());
                 compare(&of.item(), named(old, &name).as_ref(), named(new, &name).as_ref(), path, difference);
                 path.pop();
@@ -416,7 +419,7 @@ fn compare(
         (Some(old), Some(new)) if old != new => {
             difference.changed.insert(path.clone());
         }
-        (Some(_), Some(_)) => {}
+        (Some(_), Some(_)) | (None, None) => {}
     }
 }
 
@@ -483,7 +486,7 @@ fn remove(of: &FieldType<'_>, value: &mut Value, path: &[String]) {
                 let is_empty = match inner {
                     Value::Object(inner) => inner.is_empty(),
                     Value::Array(inner) => inner.is_empty(),
-                    _ => false,
+                    Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
                 };
                 if is_empty {
                     fields.shift_remove(name);

@@ -4,7 +4,7 @@ use crate::error::{ApiError, FieldError};
 use crate::instance::Instance;
 use crate::kinds;
 use crate::managed;
-use crate::write::{Target, WriteOptions};
+use crate::write::{Target, WriteOptions, decoded};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -60,7 +60,7 @@ impl Instance {
     ) -> Result<Value, ApiError> {
         let patched = match change {
             Change::Replace(body) => {
-                let mut object = self.decoded(target, body.clone(), options)?;
+                let mut object = decoded(target, body.clone(), options)?;
                 self.manage_update(target, Some(old), &mut object, options);
                 return Ok(object);
             }
@@ -78,32 +78,31 @@ impl Instance {
                 return self.applied(target, configuration, *force, old, options);
             }
         };
-        let mut object = self.decoded_patch(target, patched, options)?;
+        let mut object = decoded_patch(target, patched, options)?;
         self.manage_update(target, Some(old), &mut object, options);
         Ok(object)
     }
+}
 
-    fn decoded_patch(&self, target: &Target, patched: Value, options: &WriteOptions) -> Result<Value, ApiError> {
-        let text = patched.to_string();
-        let is_malformed = |error: &ApiError| error.code == 400 && error.message.contains("cannot be handled as");
-        match self.decoded(target, patched, options) {
-            Err(error) if is_malformed(&error) => {
-                let reason = error.message.split_once(": ").map_or(&*error.message, |(_, reason)| reason);
-                let error = FieldError::invalid("patch", &json!(text), reason);
-                Err(ApiError::invalid("", "", "", &[error]))
-            }
-            decoded => decoded,
+fn decoded_patch(target: &Target, patched: Value, options: &WriteOptions) -> Result<Value, ApiError> {
+    let text = patched.to_string();
+    let is_malformed = |error: &ApiError| error.code == 400 && error.message.contains("cannot be handled as");
+    match decoded(target, patched, options) {
+        Err(error) if is_malformed(&error) => {
+            let reason = error.message.split_once(": ").map_or(&*error.message, |(_, reason)| reason);
+            let error = FieldError::invalid("patch", &json!(text), reason);
+            Err(ApiError::invalid("", "", "", &[error]))
         }
+        decoded => decoded,
     }
 }
 
 /// The API server answers a patch that cannot be applied with its library's words.
 fn json_patch_fault(error: &json_patch::PatchError) -> ApiError {
-    let message = match error.kind {
-        json_patch::PatchErrorKind::TestFailed => {
-            format!("testing value {} failed: test failed", error.path)
-        }
-        _ => format!("{} operation does not apply: doc is missing path", error.operation),
+    let message = if matches!(error.kind, json_patch::PatchErrorKind::TestFailed) {
+        format!("testing value {} failed: test failed", error.path)
+    } else {
+        format!("{} operation does not apply: doc is missing path", error.operation)
     };
     ApiError::new(422, "Invalid", "the server rejected our request due to an error in our request")
         .with_details(json!({"causes": [{"reason": "UnexpectedServerResponse", "message": message}]}))
@@ -123,7 +122,7 @@ impl Instance {
         check_applied(target, &mut configuration)?;
         check_fields(target, &configuration)?;
         let object = managed::apply(target, &configuration, force, old, options, &self.time())?;
-        self.decoded(target, object, options)
+        decoded(target, object, options)
     }
 
     /// Notes the manager of the fields that a write changes.

@@ -113,6 +113,8 @@ impl Instance {
         let StoredPage { objects, remaining } =
             state.storage.page(&resource.collection(), revision, (&prefix, &start), limit, is_selected);
         drop(state);
+        let is_in_one_place = !resource.namespaced || !target.namespace.is_empty();
+        let remaining = if is_in_one_place && selection.is_single() { 0 } else { remaining };
         let mut metadata = Map::new();
         if resource.custom.is_some() {
             metadata.insert("continue".to_owned(), "".into());

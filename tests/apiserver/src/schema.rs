@@ -21,7 +21,7 @@ fn prune_at(schema: &Value, value: &mut Value, path: &str, is_resource: bool, un
                 prune_at(items_schema, item, &format!("{path}[{index}]"), false, unknown);
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -79,9 +79,11 @@ pub(crate) fn set_defaults(schema: &Value, value: &mut Value) {
         }
         Value::Array(items) => {
             let of = schema.get("items").unwrap_or(&Value::Null);
-            items.iter_mut().for_each(|item| set_defaults(of, item));
+            for item in items {
+                set_defaults(of, item);
+            }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -54,6 +54,11 @@ impl Selection {
         self
     }
 
+    /// Returns true if at most one object of a namespace is selected.
+    pub(crate) fn is_single(&self) -> bool {
+        self.fields.iter().any(|requirement| requirement.field == "metadata.name" && requirement.is_equal)
+    }
+
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }

@@ -87,7 +87,23 @@ fn content(resource: &ResourceInfo, object: &Value) -> Vec<FieldError> {
     if resource.collection() == DEFINITIONS {
         return definition(object);
     }
+    if resource.builtin == Some(BuiltinKind::Service) {
+        return service(object);
+    }
     Vec::new()
+}
+
+/// A Service has ports, each with a name if there are several.
+fn service(object: &Value) -> Vec<FieldError> {
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    let text = |field: &str| spec.get(field).and_then(Value::as_str).unwrap_or_default();
+    let ports = spec.get("ports").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if ports.is_empty() && text("type") != "ExternalName" && text("clusterIP") != "None" {
+        return vec![FieldError::required("spec.ports", "")];
+    }
+    let is_unnamed = |port: &Value| port.get("name").and_then(Value::as_str).unwrap_or_default().is_empty();
+    let unnamed = ports.iter().enumerate().filter(|(_, port)| ports.len() > 1 && is_unnamed(port));
+    unnamed.map(|(index, _)| FieldError::required(&format!("spec.ports[{index}].name"), "")).collect()
 }
 
 /// A CRD is named by its plural and group, and stores one of its versions.
@@ -97,7 +113,7 @@ fn definition(object: &Value) -> Vec<FieldError> {
     let wanted = format!("{}.{}", text("/spec/names/plural"), text("/spec/group"));
     if text("/metadata/name") != wanted {
         let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid("metadata.name", &name, format!("must be spec.names.plural+\".\"+spec.group")));
+        errors.push(FieldError::invalid("metadata.name", &name, "must be spec.names.plural+\".\"+spec.group"));
     }
     let versions = object.pointer("/spec/versions").and_then(Value::as_array);
     let stored = versions.into_iter().flatten().filter(|it| it.get("storage") == Some(&Value::Bool(true))).count();

@@ -129,7 +129,7 @@ impl Instance {
                 let changed = match self.call(write, &invocation, &object).await {
                     Ok(admitted) => {
                         write.options.warnings.extend(admitted.warnings);
-                        self.patched(write, &invocation, &object, admitted.patch)?
+                        patched(write, &invocation, &object, admitted.patch)?
                     }
                     Err(CallFailure::Failed(_)) if webhook.is_ignored() => None,
                     Err(CallFailure::Failed(reason)) => return Err(failed_call(webhook, &reason)),
@@ -210,7 +210,7 @@ impl Instance {
         if selected == Ok(false) || !is_object_selected(webhook, object, write.old) {
             return Ok(None);
         }
-        let Some(resource) = self.matching_version(write, webhook) else { return Ok(None) };
+        let Some(resource) = matching_version(write, webhook) else { return Ok(None) };
         selected?;
         let conditions = webhook.entry.get("matchConditions").and_then(Value::as_array);
         if let Some(conditions) = conditions.filter(|conditions| !conditions.is_empty()) {
@@ -257,25 +257,6 @@ impl Instance {
             return Err(ApiError::not_found(&namespaces, name));
         };
         Ok(label_selector_selects(selector, &stored))
-    }
-
-    /// Returns the version of the resource that a rule names, first the one of the request.
-    fn matching_version(&self, write: &AdmittedWrite<'_>, webhook: &WebhookEntry) -> Option<ResourceInfo> {
-        let resource = &write.target.resource;
-        let rules = webhook.entry.get("rules").and_then(Value::as_array);
-        let rules: Vec<&Value> = rules.into_iter().flatten().collect();
-        if rules.iter().any(|rule| matches_rule(rule, write, &resource.version)) {
-            return Some(resource.clone());
-        }
-        let custom = resource.custom.as_ref().filter(|_| webhook.text("matchPolicy") == "Equivalent")?;
-        let versions = custom.definition.pointer("/spec/versions").and_then(Value::as_array);
-        let versions: Vec<&str> = versions.into_iter().flatten().filter_map(|it| it.get("name")?.as_str()).collect();
-        rules.iter().find_map(|rule| {
-            let mut equal = versions.iter().filter(|version| **version != resource.version);
-            equal.find_map(|version| {
-                matches_rule(rule, write, version).then(|| defined(&custom.definition, version)).flatten()
-            })
-        })
     }
 
     /// Calls a webhook.
@@ -333,30 +314,47 @@ impl Instance {
             answered.map_err(|reason| CallFailure::Failed(format!("received invalid webhook response: {reason}")))?;
         admitted(webhook, &response)
     }
+}
 
-    /// Returns the object with the patch of a webhook.
-    #[allow(clippy::unused_self, reason = "a step of the write, as the others")]
-    fn patched(
-        &self,
-        write: &AdmittedWrite<'_>,
-        invocation: &Invocation,
-        object: &Value,
-        patch: Option<json_patch::Patch>,
-    ) -> Result<Option<Value>, ApiError> {
-        let Some(patch) = patch.filter(|patch| !patch.is_empty()) else { return Ok(None) };
-        let name = invocation.webhook.name();
-        if object.is_null() {
-            return Err(ApiError::internal(format!(
-                "admission webhook \"{name}\" attempted to modify the object, which is not supported for this operation"
-            )));
-        }
-        let mut patched = in_version(&invocation.resource, object);
-        json_patch::patch(&mut patched, &patch).map_err(ApiError::internal)?;
-        let resource = &write.target.resource;
-        set_or_remove(&mut patched, "apiVersion", Some(resource.api_version().into()));
-        let decoded = kinds::decode(resource, patched).map_err(ApiError::internal)?;
-        Ok(Some(decoded.object))
+/// Returns the version of the resource that a rule names, first the one of the request.
+fn matching_version(write: &AdmittedWrite<'_>, webhook: &WebhookEntry) -> Option<ResourceInfo> {
+    let resource = &write.target.resource;
+    let rules = webhook.entry.get("rules").and_then(Value::as_array);
+    let rules: Vec<&Value> = rules.into_iter().flatten().collect();
+    if rules.iter().any(|rule| matches_rule(rule, write, &resource.version)) {
+        return Some(resource.clone());
     }
+    let custom = resource.custom.as_ref().filter(|_| webhook.text("matchPolicy") == "Equivalent")?;
+    let versions = custom.definition.pointer("/spec/versions").and_then(Value::as_array);
+    let versions: Vec<&str> = versions.into_iter().flatten().filter_map(|it| it.get("name")?.as_str()).collect();
+    rules.iter().find_map(|rule| {
+        let mut equal = versions.iter().filter(|version| **version != resource.version);
+        equal.find_map(|version| {
+            matches_rule(rule, write, version).then(|| defined(&custom.definition, version)).flatten()
+        })
+    })
+}
+
+/// Returns the object with the patch of a webhook.
+fn patched(
+    write: &AdmittedWrite<'_>,
+    invocation: &Invocation,
+    object: &Value,
+    patch: Option<json_patch::Patch>,
+) -> Result<Option<Value>, ApiError> {
+    let Some(patch) = patch.filter(|patch| !patch.is_empty()) else { return Ok(None) };
+    let name = invocation.webhook.name();
+    if object.is_null() {
+        return Err(ApiError::internal(format!(
+            "admission webhook \"{name}\" attempted to modify the object, which is not supported for this operation"
+        )));
+    }
+    let mut patched = in_version(&invocation.resource, object);
+    json_patch::patch(&mut patched, &patch).map_err(ApiError::internal)?;
+    let resource = &write.target.resource;
+    set_or_remove(&mut patched, "apiVersion", Some(resource.api_version().into()));
+    let decoded = kinds::decode(resource, patched).map_err(ApiError::internal)?;
+    Ok(Some(decoded.object))
 }
 
 fn failed_call(webhook: &WebhookEntry, reason: &str) -> ApiError {

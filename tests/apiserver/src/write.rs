@@ -113,7 +113,7 @@ impl Instance {
         body: Value,
         options: &WriteOptions,
     ) -> Result<Answer, ApiError> {
-        let mut object = self.decoded(target, body, options)?;
+        let mut object = decoded(target, body, options)?;
         check_namespace(target, &mut object)?;
         wipe_system_fields(&mut object);
         self.manage_update(target, None, &mut object, options);
@@ -129,8 +129,9 @@ impl Instance {
     ) -> Result<Answer, ApiError> {
         let resource = &target.resource;
         if resource.custom.as_ref().is_some_and(|custom| custom.is_terminating) {
-            let message = "create not allowed while custom resource definition is terminating";
-            return Err(ApiError::new(405, "MethodNotAllowed", message).with_details(json!({})));
+            let why = "create not allowed while custom resource definition is terminating";
+            let name = text_at(&object, "/metadata/name");
+            return Err(ApiError::forbidden(resource, name, why));
         }
         let mut target = target.clone();
         if target.name.is_empty() {
@@ -229,14 +230,14 @@ impl Instance {
         let operation = Operation::Update;
         object = self.admit(target, operation, (object, Some(&old)), options).await?;
         check_version(target, &mut object, stored.revision, &old)?;
-        self.prepare_update(target, &mut object, &old);
+        prepare_update(target, &mut object, &old);
         let errors = validate::changed_object(resource, &object, &old);
         if !errors.is_empty() {
             return Err(ApiError::invalid(&resource.group, &resource.kind, &target.name, &errors));
         }
         ignore_times(&mut object, &old);
         self.validate(target, operation, (&object, Some(&old)), options).await?;
-        self.store_change(target, object, &old, stored.revision, options)
+        Ok(self.store_change(target, &object, &old, stored.revision, options))
     }
 
     async fn create_by_change(
@@ -247,11 +248,13 @@ impl Instance {
     ) -> Result<Answer, ApiError> {
         let mut object = match change {
             Change::Replace(body) if target.subresource.is_empty() && target.resource.allows_create_on_update() => {
-                let mut object = self.decoded(target, body.clone(), options)?;
+                check_uid(target, change, &json!({}), options)?;
+                let mut object = decoded(target, body.clone(), options)?;
+                metadata(&mut object).remove("resourceVersion");
                 self.manage_update(target, None, &mut object, options);
                 object
             }
-            Change::Apply { configuration, .. } if target.subresource.is_empty() => {
+            Change::Apply { configuration, .. } if creates_by_apply(target) => {
                 self.applied_new(target, configuration, options)?
             }
             Change::Apply { .. } | Change::Replace(_) | Change::Json(_) | Change::Merge(_) => {
@@ -270,80 +273,80 @@ impl Instance {
         self.create_decoded(target, object, options).await
     }
 
-    /// Restores what a write cannot change.
-    fn prepare_update(&self, target: &Target, object: &mut Value, old: &Value) {
-        let generation = old.pointer("/metadata/generation").cloned();
-        kinds::set_or_remove(object.get_mut("metadata").unwrap_or(&mut Value::Null), "generation", generation);
-        kinds::prepare_update(&target.resource, &target.subresource, object, old);
-        let metadata = metadata(object);
-        for field in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-            match old.pointer(&format!("/metadata/{field}")) {
-                Some(value) => metadata.insert(field.to_owned(), value.clone()),
-                None => metadata.remove(field),
-            };
-        }
-        if !metadata.contains_key("uid")
-            && let Some(uid) = old.pointer("/metadata/uid")
-        {
-            metadata.insert("uid".to_owned(), uid.clone());
-        }
-        if target.resource.builtin == Some(BuiltinKind::Service) {
-            crate::service::keep_allocated(object, old);
-        }
-    }
-
     fn store_change(
         &self,
         target: &Target,
-        object: Value,
+        object: &Value,
         old: &Value,
         revision: u64,
         options: &WriteOptions,
-    ) -> Result<Attempt, ApiError> {
+    ) -> Attempt {
         let (collection, key) = (target.resource.collection(), target.key());
         let mut state = self.shared.state();
         if state.get(&collection, &key).is_none_or(|stored| stored.revision != revision) {
-            return Ok(Attempt::Again);
+            return Attempt::Again;
         }
         let has_content = object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
-        let is_gone = finalizers(&object).next().is_none()
+        let is_gone = finalizers(object).next().is_none()
             && is_being_deleted(old)
             && (target.resource.builtin != Some(BuiltinKind::Namespace) || !has_content);
-        if options.dry_run || (!is_gone && object == *old) {
-            return Ok(Attempt::Done(Answer::of(presented(&target.resource, &object))));
+        if options.dry_run || (!is_gone && object == old) {
+            return Attempt::Done(Answer::of(presented(&target.resource, object)));
         }
         let stored = state.store(&collection, &key, (!is_gone).then_some(object.clone()), Instant::now());
         drop(state);
         self.shared.notify();
         // A last change that ends a deletion is answered with the object as it was changed.
-        let answered = presented(&target.resource, if is_gone { &object } else { &stored });
-        Ok(Attempt::Done(Answer::of(answered)))
+        let answered = presented(&target.resource, if is_gone { object } else { &stored });
+        Attempt::Done(Answer::of(answered))
     }
+}
 
-    /// Reads an object that was sent. Unknown fields are warned about, or refused.
-    pub(crate) fn decoded(&self, target: &Target, mut body: Value, options: &WriteOptions) -> Result<Value, ApiError> {
-        let resource = &target.resource;
-        check_kind(resource, &mut body)?;
-        let kind = &resource.kind;
-        let DecodedObject { object, unknown } = kinds::decode(resource, body).map_err(|error| {
+/// Reads an object that was sent. Unknown fields are warned about, or refused.
+pub(crate) fn decoded(target: &Target, mut body: Value, options: &WriteOptions) -> Result<Value, ApiError> {
+    let resource = &target.resource;
+    check_kind(resource, &mut body)?;
+    let kind = &resource.kind;
+    let DecodedObject { object, unknown } = kinds::decode(resource, body).map_err(|error| {
+        let version = &resource.version;
+        ApiError::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}"))
+    })?;
+    let unknown: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    match options.field_validation {
+        FieldValidation::Strict if !unknown.is_empty() => {
+            let unknown = unknown.join(", ");
             let version = &resource.version;
-            ApiError::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}"))
-        })?;
-        let unknown: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-        match options.field_validation {
-            FieldValidation::Strict if !unknown.is_empty() => {
-                let unknown = unknown.join(", ");
-                let version = &resource.version;
-                Err(ApiError::bad_request(format!(
-                    "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {unknown}"
-                )))
-            }
-            FieldValidation::Warn => {
-                options.warnings.extend(unknown);
-                Ok(object)
-            }
-            FieldValidation::Ignore | FieldValidation::Strict => Ok(object),
+            Err(ApiError::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {unknown}"
+            )))
         }
+        FieldValidation::Warn => {
+            options.warnings.extend(unknown);
+            Ok(object)
+        }
+        FieldValidation::Ignore | FieldValidation::Strict => Ok(object),
+    }
+}
+
+/// Restores what a write cannot change.
+fn prepare_update(target: &Target, object: &mut Value, old: &Value) {
+    let generation = old.pointer("/metadata/generation").cloned();
+    kinds::set_or_remove(object.get_mut("metadata").unwrap_or(&mut Value::Null), "generation", generation);
+    kinds::prepare_update(&target.resource, &target.subresource, object, old);
+    let metadata = metadata(object);
+    for field in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        match old.pointer(&format!("/metadata/{field}")) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+    if !metadata.contains_key("uid")
+        && let Some(uid) = old.pointer("/metadata/uid")
+    {
+        metadata.insert("uid".to_owned(), uid.clone());
+    }
+    if target.resource.builtin == Some(BuiltinKind::Service) {
+        crate::service::keep_allocated(object, old);
     }
 }
 
@@ -379,6 +382,11 @@ pub(crate) fn check_kind(resource: &ResourceInfo, body: &mut Value) -> Result<()
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({version}) does not match the expected API version ({wanted})"
         )));
+    }
+    if is_custom && kind != resource.kind {
+        let name = fields.get("metadata").and_then(|metadata| metadata.get("name")?.as_str()).unwrap_or_default();
+        let error = FieldError::invalid("kind", &kind.clone().into(), format!("must be {}", resource.kind));
+        return Err(ApiError::invalid(&resource.group, &kind, name, &[error]));
     }
     if !kind.is_empty() && kind != resource.kind {
         return Err(ApiError::bad_request(format!(
@@ -425,6 +433,11 @@ fn check_name(target: &Target, object: &Value) -> Result<(), ApiError> {
         )));
     }
     Ok(())
+}
+
+/// Returns true if an apply creates the object. That of a status creates none, with one exception.
+fn creates_by_apply(target: &Target) -> bool {
+    target.subresource.is_empty() || target.resource.builtin == Some(BuiltinKind::ValidatingAdmissionPolicy)
 }
 
 /// Compares the UID that a replacement names with the stored one.

@@ -27,6 +27,11 @@ const WATCHES: u64 = 100;
 /// Versions of an object that are remembered.
 const REMEMBERED: usize = 4;
 
+/// Versions of all objects that are remembered.
+const VERSIONS: usize = 40;
+
+const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// The answer of one side.
@@ -35,6 +40,12 @@ pub(super) struct Answer {
     pub(super) code: u16,
     pub(super) body: Value,
     pub(super) warnings: Vec<String>,
+}
+
+impl Answer {
+    fn text(&self, pointer: &str) -> Option<String> {
+        self.body.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
 }
 
 /// A request with both answers, in their normal form.
@@ -145,31 +156,6 @@ impl Memory {
         }
         object
     }
-
-    fn remember(&mut self, key: &str, request: &Request, answer: &Answer) {
-        if !(200..300).contains(&answer.code) {
-            return;
-        }
-        let token = answer.body.pointer("/metadata/continue").and_then(Value::as_str);
-        if let Some(token) = token.filter(|token| !token.is_empty()) {
-            token.clone_into(&mut self.token);
-        }
-        let version = answer.body.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-        let has_name = answer.body.pointer("/metadata/name").is_some();
-        let (Some(version), true, false) = (version, has_name, request.path.contains("dryRun")) else { return };
-        self.versions.push_back(version.to_owned());
-        if self.versions.len() > 40 {
-            self.versions.pop_front();
-        }
-        if request.path.contains("/scale") {
-            return;
-        }
-        let known = self.objects.entry(key.to_owned()).or_default();
-        known.push_back(answer.body.clone());
-        if known.len() > REMEMBERED {
-            known.pop_front();
-        }
-    }
 }
 
 /// Sets a value at a pointer, or removes it. What is missing on the way is made.
@@ -231,15 +217,16 @@ impl Player {
     fn exchange(&mut self, request: Request) {
         self.played += 1;
         let picks = [self.dice.below(1 << 20), self.dice.below(1 << 20)];
-        let [real, mut simulated] = [0, 1].map(|side: usize| {
+        let answers = [0, 1].map(|side: usize| {
             let (path, body) = self.memories[side].fill(&request, picks);
-            let answer = if side == 0 {
+            if side == 0 {
                 send_real(&self.real, &request, &path, body.as_ref())
             } else {
                 self.simulated.send(&request, &path, body.as_ref())
-            };
-            let memory = &mut self.memories[side];
-            memory.remember(&request.key, &request, &answer);
+            }
+        });
+        self.remember(&request, &answers);
+        let [real, mut simulated] = answers.map(|answer| {
             // Others write the objects that are waited for.
             let body =
                 if request.wait == Wait::None { normal(&answer.body) } else { normal(&without_versions(&answer.body)) };
@@ -253,6 +240,37 @@ impl Player {
             self.remove(&key);
         }
         self.wait(&wait);
+    }
+
+    /// Remembers what both sides have shown.
+    fn remember(&mut self, request: &Request, answers: &[Answer; 2]) {
+        if !answers.iter().all(|answer| (200..300).contains(&answer.code)) {
+            return;
+        }
+        let [real, simulated] = answers;
+        if let (Some(real), Some(simulated)) = (real.text("/metadata/continue"), simulated.text("/metadata/continue")) {
+            self.memories[0].token = real;
+            self.memories[1].token = simulated;
+        }
+        let is_stored = answers.iter().all(|answer| {
+            answer.text("/metadata/name").is_some() && answer.text("/metadata/resourceVersion").is_some()
+        });
+        if !is_stored || request.path.contains("dryRun") {
+            return;
+        }
+        for (memory, answer) in self.memories.iter_mut().zip(answers) {
+            memory.versions.extend(answer.text("/metadata/resourceVersion"));
+            if memory.versions.len() > VERSIONS {
+                memory.versions.pop_front();
+            }
+            if !request.path.contains("/scale") {
+                let known = memory.objects.entry(request.key.clone()).or_default();
+                known.push_back(answer.body.clone());
+                if known.len() > REMEMBERED {
+                    known.pop_front();
+                }
+            }
+        }
     }
 
     /// Returns true if both sides have done the same.
@@ -280,14 +298,7 @@ impl Player {
         let none = json!({"metadata": {"finalizers": null}});
         let bodies = [("PATCH", "application/merge-patch+json", Some(&none)), ("DELETE", "application/json", None)];
         for (method, media_type, body) in bodies {
-            let request = Request {
-                method,
-                path: key.to_owned(),
-                media_type,
-                body: Sent::Nothing,
-                key: String::new(),
-                wait: Wait::None,
-            };
+            let request = plain(method, media_type, key);
             send_real(&self.real, &request, key, body);
             self.simulated.send(&request, key, body);
         }
@@ -306,6 +317,7 @@ impl Player {
     }
 
     fn wait_for_definition(&self) {
+        self.end_definition();
         let stored = self.ask_simulated(&format!("{DEFINITIONS}/{DEFINITION}"));
         let exists = stored.code == 200;
         let settled = eventually(FOLLOWED, || {
@@ -323,18 +335,37 @@ impl Player {
         assert!(settled, "the API server serves what the CRD says");
     }
 
+    /// A CRD that is being deleted waits for its objects. A real API server looks for them every five seconds: that is not played.
+    fn end_definition(&self) {
+        let path = format!("{DEFINITIONS}/{DEFINITION}");
+        if self.ask_simulated(&path).body.pointer("/metadata/deletionTimestamp").is_none() {
+            return;
+        }
+        // They may refuse the writes that follow.
+        for plural in CONFIGURATIONS {
+            let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/player");
+            let request = plain("DELETE", "application/json", &path);
+            send_real(&self.real, &request, &path, None);
+            self.simulated.send(&request, &path, None);
+        }
+        self.wait_for_webhooks();
+        let none = json!({"metadata": {"finalizers": null}});
+        let objects = self.ask_simulated("/apis/player.example/v1/widgets").body;
+        for object in objects["items"].as_array().into_iter().flatten() {
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+            let path = format!("/apis/player.example/v1/namespaces/{}/widgets/{}/", text("namespace"), text("name"));
+            let path = path.trim_end_matches('/');
+            let request = plain("PATCH", "application/merge-patch+json", path);
+            send_real(&self.real, &request, path, Some(&none));
+            self.simulated.send(&request, path, Some(&none));
+        }
+    }
+
     fn wait_for_webhooks(&self) {
-        for plural in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
+        for plural in CONFIGURATIONS {
             let probe = json!({"metadata": {"name": "probe", "labels": {"probe": plural}}});
             let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
-            let request = Request {
-                method: "POST",
-                path: path.to_owned(),
-                media_type: "application/json",
-                body: Sent::Nothing,
-                key: String::new(),
-                wait: Wait::None,
-            };
+            let request = plain("POST", "application/json", path);
             let wanted = self.simulated.send(&request, path, Some(&probe));
             let settled = eventually(FOLLOWED, || {
                 let real = self.real.post(path, &probe).unwrap();
@@ -345,14 +376,7 @@ impl Player {
     }
 
     fn ask_simulated(&self, path: &str) -> Answer {
-        let request = Request {
-            method: "GET",
-            path: path.to_owned(),
-            media_type: "application/json",
-            body: Sent::Nothing,
-            key: String::new(),
-            wait: Wait::None,
-        };
+        let request = plain("GET", "application/json", path);
         self.simulated.send(&request, path, None)
     }
 
@@ -375,6 +399,11 @@ impl Player {
         all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         all.iter().map(|(example, count)| format!("{count} times: {example}")).collect()
     }
+}
+
+/// Returns a request of the player itself.
+fn plain(method: &'static str, media_type: &'static str, path: &str) -> Request {
+    Request { method, path: path.to_owned(), media_type, body: Sent::Nothing, key: String::new(), wait: Wait::None }
 }
 
 fn send_real(client: &Client, request: &Request, path: &str, body: Option<&Value>) -> Answer {

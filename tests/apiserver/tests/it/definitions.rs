@@ -85,7 +85,7 @@ async fn a_definition_is_established_serves_its_kind_and_ends_with_its_objects()
         (200, &json!(["customresourcecleanup.apiextensions.k8s.io"]))
     );
     let (code, _) = send(&instance, Method::POST, WIDGETS, Some(&widget)).await;
-    assert_eq!(code, 405);
+    assert_eq!(code, 403);
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(get(&instance, &format!("{DEFINITIONS}/widgets.example.com")).await.0, 404);
     assert_eq!(get(&instance, WIDGETS).await.0, 404);

@@ -12,7 +12,7 @@ use tower::ServiceExt;
 
 /// Returns a cluster whose clock stands still.
 pub(crate) fn server() -> ApiServer {
-    ApiServer::new(Arc::new(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)))
+    ApiServer::new(Arc::new(|| SystemTime::UNIX_EPOCH + Duration::from_hours(500_000)))
 }
 
 /// Sends a request with a body of this media type. Returns the response before its body is read.
