@@ -27,7 +27,7 @@ pub(crate) use extension::{ListUnion, MapUnion, structural};
 pub use openapi::OpenApi;
 pub use place::{Place, PlaceError, PlaceStep};
 pub use unowned::Unowned;
-pub(crate) use untyped::{MOST_UNTYPED_NODES, UntypedError};
+pub(crate) use untyped::{KeysLeftOut, MOST_UNTYPED_NODES, UntypedError};
 
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;

@@ -11,6 +11,7 @@ use crate::schema::structural;
 use crate::schema::{Declared, Origin, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The `apiVersion` of a `UnionDeclaration`.
@@ -165,6 +166,10 @@ impl Declaration {
         if spec.target.kind.is_empty() {
             report(FaultKind::InvalidTarget, "", "/spec/target/kind".to_owned(), "the target names no kind".to_owned());
         }
+        if let Some(name) = first_repeated(&spec.target.versions) {
+            let message = format!("`versions` has `{name}` twice; remove one");
+            report(FaultKind::InvalidTarget, "", "/spec/target/versions".to_owned(), message);
+        }
         let actions = ValidationAction::set_of(&spec.validation_actions).unwrap_or_else(|(actions, message)| {
             report(FaultKind::InvalidActions, "", "/spec/validationActions".to_owned(), message.to_owned());
             actions
@@ -240,6 +245,12 @@ impl ValidationAction {
         }
         Ok(actions)
     }
+}
+
+/// Returns the first text of a list that stands in it before. The API server refuses such a set.
+fn first_repeated(set: &[String]) -> Option<&String> {
+    let mut known = BTreeSet::new();
+    set.iter().find(|text| !known.insert(*text))
 }
 
 fn deny() -> Vec<ValidationAction> {

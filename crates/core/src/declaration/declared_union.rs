@@ -46,7 +46,7 @@ pub struct DeclaredUnion {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schemaless: bool,
     /// The fields that identify an item, of each list on the way that the schema does not describe, or describes without
-    /// `x-kubernetes-list-type: map`, for example `spec.template.spec.volumes: [name]`. Nothing can be cleared in a list without keys.
+    /// keys, for example `spec.template.spec.volumes: [name]`. Nothing can be cleared in a list without keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "kube", schemars(extend("maxProperties" = 16), transform = sets_of_keys))]
     pub list_keys: BTreeMap<String, Vec<String>>,
@@ -98,6 +98,7 @@ impl DeclaredUnion {
             }
             (Some(members), None, Some(discriminator)) => {
                 let selected = |DeclaredMember { name, optional, fields }: &DeclaredMember| match (name, fields) {
+                    (None, None) if *optional => json!({"optional": true}),
                     (None, None) => Value::Null,
                     (Some(name), None) => json!({"name": name, "optional": optional}),
                     (None, Some(fields)) if !optional => json!({"fields": fields}),

@@ -94,22 +94,23 @@ report_kinds! {
     StaleLastApplied "stale-last-applied" Warning "The last-applied configuration does not fit the schema.",
     Contradiction "contradiction" Error "Another declaration of the same union is in force.",
     UnreadableDeclaration "unreadable-declaration" Error "A UnionDeclaration cannot be read.",
-    InvalidTarget "invalid-target" Error "The target of a UnionDeclaration names no kind.",
+    InvalidTarget "invalid-target" Error "The target of a UnionDeclaration names no kind, or a version twice.",
     MissingTarget "missing-target" Error "No file describes the target of a UnionDeclaration.",
     UnusableTarget "unusable-target" Error "The schema of the target of a UnionDeclaration cannot be read.",
     TargetNotInstalled "target-not-installed" Note "The cluster does not have the target of a UnionDeclaration.",
     InvalidActions "invalid-actions" Error "The actions of a UnionDeclaration contradict or repeat each other.",
     NoUnions "no-unions" Error "A UnionDeclaration declares nothing.",
     InvalidUnion "invalid-union" Error "A union of a UnionDeclaration is invalid in itself.",
-    InvalidPodTemplate "invalid-pod-template" Error "The path of a pod template cannot be used.",
+    InvalidPodTemplate "invalid-pod-template" Error "The path of a pod template cannot be used, or is there twice.",
     UndescribedPlace "undescribed-place" Error "The schema keeps unknown fields and does not describe a place, and the union is not `schemaless`.",
     ConflictingType "conflicting-type" Error "A `schemaless` union takes a field for another type than the schema does.",
     ConflictingKeys "conflicting-keys" Error "Two UnionDeclarations, or one and the schema, give a list different keys.",
     TooManyFields "too-many-fields" Error "The `schemaless` unions of a kind have too many fields.",
     EmbeddedPlace "embedded-place" Error "A `schemaless` union is in an embedded resource.",
-    VersionLeftOut "version-left-out" Note "The target does not have a version that a UnionDeclaration names.",
+    VersionLeftOut "version-left-out" Note "The target does not have or serve a version that a UnionDeclaration names.",
     PlaceLeftOut "place-left-out" Note "The schema of the target lacks the place of a union, which is left out.",
     MemberLeftOut "member-left-out" Note "The schema of the target lacks a member, which is left out.",
+    KeysLeftOut "keys-left-out" Note "The schema of the target decides otherwise than `listKeys`, which has no effect there.",
     DiscriminatorLeftOut "discriminator-left-out" Note "The schema of the target lacks the discriminator of a union, which is left out.",
     UnionRemoved "union-removed" Error "A union is not declared any more.",
     UnionMoved "union-moved" Error "A union is at another path.",
@@ -163,6 +164,7 @@ impl FaultKind {
                 | Self::VersionLeftOut
                 | Self::PlaceLeftOut
                 | Self::MemberLeftOut
+                | Self::KeysLeftOut
                 | Self::DiscriminatorLeftOut
         )
     }

@@ -7,7 +7,7 @@ use super::{
 use crate::field_path::pointer;
 use crate::listed::quoted;
 use crate::near::nearest;
-use crate::schema::{EXTENSION, MOST_UNTYPED_NODES, OriginEntry, PlaceStep, Schema, UntypedError};
+use crate::schema::{EXTENSION, KeysLeftOut, MOST_UNTYPED_NODES, OriginEntry, PlaceStep, Schema, UntypedError};
 use crate::union::not_beside;
 
 /// Most declarations that are kept at one place. An object has at most 255 unions.
@@ -28,12 +28,17 @@ impl Definition {
             self.report_target(FaultKind::ExemptKind, declaration, "/spec/target", message.to_owned());
         }
         for name in &declaration.target().versions {
-            if self.version_named(name).is_none() {
-                let known = self.versions.iter().map(|version| &version.name).take(MOST_VERSIONS);
-                let known = quoted(known, MOST_VERSIONS);
-                let message = format!("the kind has no version `{name}`, so nothing is in force there; it has {known}");
-                self.report_target(FaultKind::VersionLeftOut, declaration, "/spec/target/versions", message);
-            }
+            let version = self.version_named(name).and_then(|position| self.versions.get(position));
+            let message = match version {
+                Some(version) if version.served => continue,
+                Some(_) => format!("the version `{name}` is not served, so nothing is in force there"),
+                None => {
+                    let known = self.versions.iter().map(|version| &version.name).take(MOST_VERSIONS);
+                    let known = quoted(known, MOST_VERSIONS);
+                    format!("the kind has no version `{name}`, so nothing is in force there; it has {known}")
+                }
+            };
+            self.report_target(FaultKind::VersionLeftOut, declaration, "/spec/target/versions", message);
         }
         for position in 0..self.versions.len() {
             let named = &declaration.target().versions;
@@ -64,7 +69,8 @@ impl Definition {
         {
             return self.report_untyped(version, place, &declared, error);
         }
-        let Some(node) = target.schema.at_mut(place) else {
+        self.report_left_out_keys(version, place, &declared);
+        let Some(node) = self.versions.get_mut(version).and_then(|target| target.schema.at_mut(place)) else {
             return self.report_missing(version, place, &declared);
         };
         if let Some(better) = node.unions.iter_mut().find(|known| known.source < declared.source) {
@@ -127,6 +133,25 @@ impl Definition {
             ),
         };
         self.report(kind, Some(version), &at, declared.by(), message);
+    }
+
+    /// Reports each list whose keys the schema decides otherwise than `listKeys`. The keys in a pod template are nobody's words.
+    fn report_left_out_keys(&mut self, version: usize, place: &Place, declared: &Declared) {
+        let (Some(target), Some(untyped)) = (self.versions.get(version), &declared.untyped) else { return };
+        if matches!(declared.origin, Some(Origin { entry: OriginEntry::PodTemplate(..), .. })) {
+            return;
+        }
+        let reasons = target.schema.left_out_keys(untyped).map(|(list, reason)| {
+            let reason = match reason {
+                KeysLeftOut::Others(keys) => format!("its items have the keys {}", quoted(keys.iter(), usize::MAX)),
+                KeysLeftOut::Set => "it is a set, whose items have no keys".to_owned(),
+                KeysLeftOut::NoField(key) => format!("its items have no field `{key}`"),
+            };
+            format!("`listKeys` has no effect on `{list}`: by the schema, {reason}")
+        });
+        for message in reasons.collect::<Vec<_>>() {
+            self.report(FaultKind::KeysLeftOut, Some(version), place, declared.by(), message);
+        }
     }
 
     fn report_missing(&mut self, version: usize, place: &Place, declared: &Declared) {

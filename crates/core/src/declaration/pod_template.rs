@@ -123,7 +123,10 @@ impl UnionDeclarationSpec {
             own.map(|(position, union)| (OriginEntry::Union(position), Cow::Borrowed(union))).collect();
         for (position, path) in self.pod_templates.iter().enumerate() {
             let entry = |union| OriginEntry::PodTemplate(position, union);
-            match unions_at(path) {
+            let is_first = self.pod_templates.iter().position(|known| known == path) == Some(position);
+            let checked =
+                if is_first { unions_at(path) } else { Err(format!("`{path}` is twice in the list; remove one")) };
+            match checked {
                 Ok(unions) => {
                     all.extend(unions.enumerate().map(|(number, union)| (entry(number), Cow::Owned(union))));
                 }

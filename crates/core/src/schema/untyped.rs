@@ -26,6 +26,17 @@ pub(crate) enum UntypedError {
     TooMany,
 }
 
+/// The reason why a list cannot have the keys that a declaration gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KeysLeftOut {
+    /// The schema or another declaration says that the items have these keys.
+    Others(Box<[Box<str>]>),
+    /// The list is a set, whose items are told apart by their whole value.
+    Set,
+    /// The items have no field of this name.
+    NoField(Box<str>),
+}
+
 impl Schema {
     /// Returns the first place on the way that the schema does not describe although it keeps unknown fields there, with
     /// the step that it does not describe.
@@ -57,7 +68,9 @@ impl Schema {
                     node.list_type = Some("map".into());
                     node.list_map_keys = keys.to_vec();
                 }
-                Some(keys) if !untyped.schemaless && node.takes_keys() => node.declared_keys.clone_from(keys),
+                Some(keys) if node.keys_left_out(keys).is_none() && node.list_keys().is_empty() => {
+                    node.declared_keys.clone_from(keys);
+                }
                 Some(_) | None => {}
             }
             node = node.child_or_untyped(step);
@@ -87,15 +100,16 @@ impl Schema {
             }
             let keys = untyped.list_keys.get(&at).filter(|_| *step == PlaceStep::Items);
             if let Some(keys) = keys {
-                let (described, known) = (node.describes(step), node.list_keys());
-                // With `schemaless`, the declaration may be about releases that describe the list and others.
-                let decides = described && untyped.schemaless;
-                if !known.is_empty() && known != &**keys && !decides {
-                    return Err(UntypedError::OtherKeys(at, known.into()));
-                }
-                let is_checked = !untyped.schemaless && node.takes_keys();
-                if let Some(key) = keys.iter().find(|key| is_checked && !node.items_may_have(key)) {
-                    return Err(UntypedError::OtherType(at.then(step.clone()).property(key), "a field"));
+                let described = node.describes(step);
+                match node.keys_left_out(keys) {
+                    // With `schemaless`, the declaration may be about releases that describe the list and others.
+                    Some(_) if described && untyped.schemaless && node.declared_keys.is_empty() => {}
+                    Some(KeysLeftOut::Others(known)) => return Err(UntypedError::OtherKeys(at, known)),
+                    Some(KeysLeftOut::Set) => return Err(UntypedError::OtherType(at, "a list with keys")),
+                    Some(KeysLeftOut::NoField(key)) => {
+                        return Err(UntypedError::OtherType(at.then(step.clone()).property(&key), "a field"));
+                    }
+                    None => {}
                 }
                 missing = missing.saturating_add(if described { 0 } else { keys.len() });
             }
@@ -174,13 +188,29 @@ impl Schema {
         self.preserve_unknown_fields || self.untyped
     }
 
-    /// Returns true for a list whose items have no keys by the schema, or none but declared ones.
-    fn takes_keys(&self) -> bool {
-        matches!(self.list_type.as_deref(), None | Some("atomic"))
+    /// Returns why these keys cannot be the keys of this list. `None` if they are or can be.
+    fn keys_left_out(&self, keys: &[Box<str>]) -> Option<KeysLeftOut> {
+        let known = self.list_keys();
+        if !known.is_empty() {
+            return (known != keys).then(|| KeysLeftOut::Others(known.into()));
+        }
+        if self.list_type.as_deref() == Some("set") {
+            return Some(KeysLeftOut::Set);
+        }
+        let items = self.items.as_deref()?;
+        let lacks = |key: &&Box<str>| !items.keeps_unknown_fields() && !items.properties.contains_key(*key);
+        keys.iter().find(lacks).map(|key| KeysLeftOut::NoField(key.clone()))
     }
 
-    fn items_may_have(&self, key: &str) -> bool {
-        self.items.as_deref().is_some_and(|items| items.keeps_unknown_fields() || items.properties.contains_key(key))
+    /// Returns the lists that this schema describes, and that cannot have the keys that a declaration gives them.
+    pub(crate) fn left_out_keys<'u>(
+        &self,
+        untyped: &'u Untyped,
+    ) -> impl Iterator<Item = (&'u Place, KeysLeftOut)> + use<'u, '_> {
+        untyped.list_keys.iter().filter_map(|(place, keys)| {
+            let list = self.at(place).filter(|list| list.describes(&PlaceStep::Items))?;
+            Some((place, list.keys_left_out(keys)?))
+        })
     }
 
     /// Returns true if the node may have this child. A node with children of one type has none of another.

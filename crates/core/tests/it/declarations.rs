@@ -213,7 +213,7 @@ fn is_there(document: &Value, pointer: &str) -> bool {
 /// Checks that the message of a fault can be displayed and that its pointer exists.
 fn well_told(fault: &Fault, document: &Value) {
     let line = fault.to_string();
-    let left_out = ["version-left-out", "place-left-out", "member-left-out", "discriminator-left-out"];
+    let left_out = ["version-left-out", "place-left-out", "member-left-out", "keys-left-out", "discriminator-left-out"];
     assert_eq!(fault.left_out, left_out.contains(&fault.kind.name()), "{line}");
     assert!(line.starts_with(&fault.definition) && line.contains(&fault.path) && !line.contains('\n'), "{line}");
     assert!(line.contains(fault.version.as_deref().unwrap_or_default()), "{line}");
