@@ -10,6 +10,7 @@ mod elements;
 mod error;
 pub mod json_merge;
 mod keys;
+mod mixed_items;
 mod patcher;
 mod read;
 mod schema;
@@ -25,6 +26,7 @@ pub use error::{BrokenRule, ConflictEffect, DocumentRole, PatchError, PatchMerge
 pub use kube_unions_core::field_path::FieldPath;
 pub use kube_unions_core::names::GroupVersionKind;
 pub use kube_unions_core::schema::{OpenApi, Place, PlaceStep, Schema};
+pub use mixed_items::MixedItem;
 pub use patcher::{Conflicts, Patcher, PatcherError, ThreeWay};
 pub use read::SyntaxError;
 pub use schema::{MergeRule, MergeStrategy, SchemaError};

@@ -15,6 +15,8 @@ use crate::input::values::ObjectFormat;
 use crate::report::{Verdict, output};
 use clap::{ArgAction, Args, Subcommand};
 use kube_unions_core::admission::{Phase, ReviewOutcome};
+use kube_unions_core::field_path::{FieldPath, Segment};
+use serde_json::Value;
 use std::path::PathBuf;
 use strategic_merge_patch::{Conflicts, DocumentRole, PatchError, ThreeWay};
 
@@ -145,9 +147,42 @@ fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
         }),
     };
     match made {
-        Ok(patch) => print(&patch, *output, [&modified, &original].into_iter().find_map(PatchInput::document)),
+        Ok(patch) => {
+            let verdict = print(&patch, *output, [&modified, &original].into_iter().find_map(PatchInput::document))?;
+            let mut lists = Vec::new();
+            find_replaced_lists(&serde_json::from_str(&patch)?, &mut Vec::new(), &mut lists);
+            for list in &lists {
+                let apply = if patcher.is_built_in() { "; `kubectl apply` mixes such items up" } else { "" };
+                output::hint(format_args!(
+                    "{list} of the patch: several items have the same merge key, so the patch replaces the list, with what others add \
+                     to it meanwhile{apply}"
+                ));
+            }
+            Ok(verdict)
+        }
         Err(error @ (PatchError::Conflict { .. } | PatchError::Precondition { .. })) => Ok(kind_patcher::reject(error)),
         Err(error) => Err(kind_patcher::faulty(&error, &given)),
+    }
+}
+
+/// Adds the lists that a patch replaces, because several of their items have the same merge key.
+fn find_replaced_lists(patch: &Value, path: &mut Vec<Segment>, found: &mut Vec<FieldPath>) {
+    let mut below = |step: Segment, value: &Value| {
+        path.push(step);
+        find_replaced_lists(value, path, found);
+        path.pop();
+    };
+    match patch {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| below(Segment::Field(name.as_str().into()), value));
+        }
+        Value::Array(items) if items.first().is_some_and(|item| item.get("$patch") == Some(&"replace".into())) => {
+            found.push(path.iter().cloned().collect());
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(position, item)| below(Segment::Index(position), item));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

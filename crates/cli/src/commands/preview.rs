@@ -42,6 +42,7 @@ use kube_unions_manifests::counts::count;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use strategic_merge_patch::MixedItem;
 
 /// Arguments of `preview`.
 #[derive(Debug, Args)]
@@ -131,11 +132,13 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     for (entry, documents) in pairs {
         let manager = arguments.field_manager.as_deref();
         let trial = kinds.kind(entry).and_then(|kind| PreviewTrial::new(kind, arguments.way, manager, documents));
-        match trial.and_then(|trial| Ok((trial.predict()?, trial.nulled(), trial.lacks_managers()))) {
-            Ok((unions, nulled, lacks_managers)) => {
-                without_managers += usize::from(lacks_managers);
+        match trial.and_then(|trial| Ok((trial.predict()?, trial))) {
+            Ok((unions, trial)) => {
+                without_managers += usize::from(trial.lacks_managers());
                 let message = |field: &FieldPath| format!("{field} becomes null; {OLD_EMPTY}");
-                warnings.extend(nulled.iter().map(|field| line_about(documents.new, &message(field))));
+                warnings.extend(trial.nulled().iter().map(|field| line_about(documents.new, &message(field))));
+                let mixed = |item: &MixedItem| mixed_item(arguments.way, documents.new, item);
+                warnings.extend(trial.mixed_items().iter().map(mixed));
                 predicted.extend(unions);
             }
             Err(error) => {
@@ -207,6 +210,21 @@ pub fn with_built_in_defaults(object: &str) -> anyhow::Result<Value> {
     let entry = entry_of(&kinds.assembly.catalog, &document).context("no built-in kind with unions")?;
     let kind = kinds.kind(entry)?;
     kind.completed(kind.read(&document)?)
+}
+
+/// Returns the warning of an item that a client-side apply does not store as it is written.
+fn mixed_item(way: ApplyWay, document: &Document, item: &MixedItem) -> String {
+    let (place, name) =
+        (manifest::place(document, &item.path.to_pointer()), document.name.as_deref().unwrap_or_default());
+    let (path, key, way) = (&item.path, &item.key, way.words());
+    let effect = if item.is_deleted {
+        format!("{way} deletes this item, with one of the same `{key}` that the new rendering drops")
+    } else {
+        format!("{way} does not store this item as it is written, because another has the same `{key}`")
+    };
+    format!(
+        "{place} {name}: {path}: {effect}: the API server merges the list by `{key}` alone; server-side apply does not mix them up"
+    )
 }
 
 /// Returns the documents that describe kinds. The first of several with one name counts.

@@ -90,11 +90,16 @@ impl KindPatcher {
         let manifest = Some(AppliedManifest::Given(patch.text(), ApplyMethod::ClientSide));
         let object = ReviewedObject { kind: &self.kind, new: &completed, old: old.as_deref(), subresource, manifest };
         // An API server refuses an invalid object of a built-in kind even if its union stays as it was.
-        let ratcheting = if is_built_in_group(&self.kind.group) { Ratcheting::Disabled } else { Ratcheting::Enabled };
+        let ratcheting = if self.is_built_in() { Ratcheting::Disabled } else { Ratcheting::Enabled };
         let review = object.review(&self.unions, phase, ratcheting)?;
         let edits = own_edits(&new, &review);
         let text = if edits.is_empty() { text } else { manifest::edit(&new.section, &edits)?.text };
         Ok(PatchedObject { text, document: Some(new), review: Some(review), warnings })
+    }
+
+    /// Returns true for a kind with a Go type in the API server.
+    pub(super) fn is_built_in(&self) -> bool {
+        is_built_in_group(&self.kind.group)
     }
 
     fn completed<'d>(&self, document: &'d Document) -> anyhow::Result<Cow<'d, Document>> {

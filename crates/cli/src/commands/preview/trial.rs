@@ -15,7 +15,7 @@ use kube_unions_manifests::request::AppliedManifest;
 use kube_unions_offline::InvalidUnion;
 use serde::Serialize;
 use serde_json::Value;
-use strategic_merge_patch::{ApplyEngines, ApplyError, ApplySides, ServerSideError, TypeFault};
+use strategic_merge_patch::{ApplyEngines, ApplyError, ApplySides, MixedItem, ServerSideError, TypeFault};
 
 /// The documents of one object.
 #[derive(Debug, Clone, Copy)]
@@ -187,6 +187,14 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     pub(super) fn merges_duplicates(&self) -> bool {
         let sides = self.live.as_ref().map(|live| sides(self.old.as_ref(), &self.new.written, live));
         sides.is_some_and(|sides| self.without_duplicates(self.way, sides).is_some())
+    }
+
+    /// Returns the items of the new rendering that the apply does not store as they are written.
+    pub(super) fn mixed_items(&self) -> Vec<MixedItem> {
+        let is_strategic = matches!(self.way, ApplyWay::Csa | ApplyWay::Helm);
+        let patcher = self.kind.engines().strategic.as_ref().filter(|_| is_strategic);
+        let (Some(patcher), Some(live)) = (patcher, &self.live) else { return Vec::new() };
+        patcher.mixed_items(sides(self.old.as_ref(), &self.new.written, live))
     }
 
     /// Returns an object as the API server stores it in place of the live one, or the nulls that the schema refuses.
