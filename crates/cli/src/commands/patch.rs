@@ -166,18 +166,18 @@ fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
 }
 
 /// Adds the lists that a patch replaces, because several of their items have the same merge key.
-fn find_replaced_lists(patch: &Value, path: &mut Vec<Segment>, found: &mut Vec<FieldPath>) {
+fn find_replaced_lists(patch: &Value, steps: &mut Vec<Segment>, found: &mut Vec<FieldPath>) {
     let mut below = |step: Segment, value: &Value| {
-        path.push(step);
-        find_replaced_lists(value, path, found);
-        path.pop();
+        steps.push(step);
+        find_replaced_lists(value, steps, found);
+        steps.pop();
     };
     match patch {
         Value::Object(fields) => {
             fields.iter().for_each(|(name, value)| below(Segment::Field(name.as_str().into()), value));
         }
         Value::Array(items) if items.first().is_some_and(|item| item.get("$patch") == Some(&"replace".into())) => {
-            found.push(path.iter().cloned().collect());
+            found.push(steps.iter().cloned().collect());
         }
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(position, item)| below(Segment::Index(position), item));

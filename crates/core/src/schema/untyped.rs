@@ -198,8 +198,10 @@ impl Schema {
             return Some(KeysLeftOut::Set);
         }
         let items = self.items.as_deref()?;
-        let lacks = |key: &&Box<str>| !items.keeps_unknown_fields() && !items.properties.contains_key(*key);
-        keys.iter().find(lacks).map(|key| KeysLeftOut::NoField(key.clone()))
+        if items.keeps_unknown_fields() {
+            return None;
+        }
+        keys.iter().find(|key| !items.properties.contains_key(*key)).map(|key| KeysLeftOut::NoField(key.clone()))
     }
 
     /// Returns the lists that this schema describes, and that cannot have the keys that a declaration gives them.
