@@ -19,7 +19,7 @@ use fixtures::dice::Dice;
 use fixtures::wait::eventually;
 
 /// Time for the real API server to follow a CRD or a configuration.
-const FOLLOWED: Duration = Duration::from_secs(60);
+const FOLLOWED: Duration = Duration::from_mins(1);
 
 /// Requests between two watches, each of which takes a second.
 const WATCHES: u64 = 100;
@@ -109,7 +109,7 @@ impl Simulated {
             let warnings = response.headers().get_all("warning").iter();
             let warnings = warnings.map(|it| warning_text(it.to_str().unwrap())).collect();
             let text = response.into_body().collect().await.unwrap().to_bytes();
-            Answer { code, body: read(&String::from_utf8(text.to_vec()).unwrap()), warnings }
+            Answer { code, body: read(str::from_utf8(&text).unwrap()), warnings }
         })
     }
 }
@@ -167,7 +167,7 @@ fn set(object: &mut Value, pointer: &str, value: Option<Value>) {
         let next = match at {
             Value::Array(items) => name.parse::<usize>().ok().and_then(|index| items.get_mut(index)),
             Value::Object(fields) => Some(fields.entry(*name).or_insert_with(|| json!({}))),
-            _ => None,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
         };
         let Some(next) = next else { return };
         at = next;
@@ -236,7 +236,7 @@ impl Player {
         self.versions.align(&real.body, &mut simulated.body);
         let (wait, key) = (request.wait.clone(), request.key.clone());
         let is_write = request.method != "GET";
-        if !self.compare(Exchange { request, real, simulated }) && is_write {
+        if !self.compare(&Exchange { request, real, simulated }) && is_write {
             self.remove(&key);
         }
         self.wait(&wait);
@@ -274,18 +274,18 @@ impl Player {
     }
 
     /// Returns true if both sides have done the same.
-    fn compare(&mut self, exchange: Exchange) -> bool {
+    fn compare(&mut self, exchange: &Exchange) -> bool {
         let (real, simulated) = (&exchange.real, &exchange.simulated);
         let is_same = real.code == simulated.code && real.body == simulated.body && real.warnings == simulated.warnings;
         if is_same {
             *self.codes.entry(real.code).or_default() += 1;
             return true;
         }
-        if let Some(known) = DIFFERENCES.iter().find(|known| (known.explains)(&exchange)) {
+        if let Some(known) = DIFFERENCES.iter().find(|known| (known.explains)(exchange)) {
             *self.explained.entry(known.reason).or_default() += 1;
             return real.code == simulated.code;
         }
-        let (kind, example) = described(&exchange, self.played);
+        let (kind, example) = described(exchange, self.played);
         self.found.entry(kind).or_insert((example, 0)).1 += 1;
         false
     }
@@ -409,10 +409,7 @@ fn plain(method: &'static str, media_type: &'static str, path: &str) -> Request 
 fn send_real(client: &Client, request: &Request, path: &str, body: Option<&Value>) -> Answer {
     let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
     let answer = client.send(request.method, path, request.media_type, &body).unwrap_or_else(|error| panic!("{error}"));
-    let body = match &answer.body {
-        Value::String(text) => read(text),
-        body => body.clone(),
-    };
+    let body = answer.body.as_str().map_or_else(|| answer.body.clone(), read);
     Answer { code: answer.status, body, warnings: answer.warnings }
 }
 

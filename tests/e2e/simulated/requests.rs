@@ -533,7 +533,6 @@ fn definition_request(method: &'static str, name: &str, dice: &mut Dice) -> Requ
 
 fn definition_life(dice: &mut Dice) -> Request {
     match dice.below(6) {
-        0 | 1 => definition_request("POST", "", dice),
         2 => definition_request("DELETE", DEFINITION, dice),
         3 => definition_request("PUT", DEFINITION, dice),
         _ => definition_request("POST", "", dice),

@@ -58,9 +58,11 @@ impl Running {
         let ca_file = directory.path().join("ca.crt");
         let mut config = config(CertificateSource::SelfSigned { ca_file: ca_file.clone() });
         change(&mut config);
-        let server = Server::bind(ServerState::new(config, Metrics::new()).unwrap()).await.unwrap();
+        let state = ServerState::new(config, Metrics::new()).unwrap();
+        let ready = Box::new(state.readiness());
+        let server = Server::bind(state).await.unwrap();
         let authority = std::fs::read_to_string(&ca_file).unwrap_or_default();
-        let (tls, ready) = (trusting(&authority, None), Box::new(server.readiness()));
+        let tls = trusting(&authority, None);
         let addresses = server.addresses();
         let (catalogs, receiver) = watch::channel(None);
         let (stop, stopped) = oneshot::channel::<()>();
