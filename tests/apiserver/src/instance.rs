@@ -17,8 +17,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tower::{BoxError, Service};
+
+/// The longest time of a request that is no watch.
+const LONGEST: Duration = Duration::from_secs(34);
 
 /// One kube-apiserver process of a cluster. Clones are the same process.
 ///
@@ -181,42 +184,51 @@ impl Instance {
     ) -> Result<Response<ResponseBody>, ApiError> {
         let (query, clock) = (&request.query, &self.shared.clock);
         let target = self.target(route)?;
+        if request.method == Method::GET && query.flag("watch") && target.subresource.is_empty() {
+            return self.watch(&target, query);
+        }
+        let answered = timeout(LONGEST, self.answer_object(&target, request)).await;
+        let out_of_time = |_| {
+            let reason = "request did not complete within requested timeout - context deadline exceeded";
+            ApiError::new(504, "Timeout", format!("Timeout: {reason}")).with_details(json!({}))
+        };
+        Ok(answered.map_err(out_of_time)??.respond(clock))
+    }
+
+    async fn answer_object(&self, target: &Target, request: &ReadRequest) -> Result<Answer, ApiError> {
+        let query = &request.query;
         let (is_collection, is_custom) = (target.name.is_empty(), target.resource.custom.is_some());
-        let answer = match (&request.method, is_collection) {
-            (&Method::GET, _) if query.flag("watch") && target.subresource.is_empty() => {
-                return self.watch(&target, query);
-            }
-            (&Method::GET, true) => self.list(&target, query).await?,
-            (&Method::GET, false) if target.subresource == "scale" => self.get_scale(&target).await?,
-            (&Method::GET, false) => self.get(&target, query).await?,
+        Ok(match (&request.method, is_collection) {
+            (&Method::GET, true) => self.list(target, query).await?,
+            (&Method::GET, false) if target.subresource == "scale" => self.get_scale(target).await?,
+            (&Method::GET, false) => self.get(target, query).await?,
             // The name in the path of a custom resource is ignored.
             (&Method::POST, _) if is_collection || (is_custom && target.subresource.is_empty()) => {
-                check_scope(&target)?;
+                check_scope(target)?;
                 let options = self.options(request, "CreateOptions")?;
                 let collection = Target { name: String::new(), ..target.clone() };
-                self.create(&collection, json_body(&target, request)?, &options).await?
+                self.create(&collection, json_body(target, request)?, &options).await?
             }
             (&Method::PUT, false) => {
                 let options = self.options(request, "UpdateOptions")?;
-                let body = json_body(&target, request)?;
+                let body = json_body(target, request)?;
                 if target.subresource == "scale" {
-                    self.put_scale(&target, &body, &options).await?
+                    self.put_scale(target, &body, &options).await?
                 } else {
-                    self.replace(&target, body, &options).await?
+                    self.replace(target, body, &options).await?
                 }
             }
-            (&Method::PATCH, false) => self.patch(&target, request).await?,
+            (&Method::PATCH, false) => self.patch(target, request).await?,
             (&Method::DELETE, false) if target.subresource.is_empty() => {
                 let (sent, options) = self.delete_options(request)?;
-                self.delete(&target, &sent, &options).await?
+                self.delete(target, &sent, &options).await?
             }
             (&Method::DELETE, true) => {
                 let (sent, options) = self.delete_options(request)?;
-                self.delete_collection(&target, query, &sent, &options).await?
+                self.delete_collection(target, query, &sent, &options).await?
             }
             _ => return Err(ApiError::method_not_allowed()),
-        };
-        Ok(answer.respond(clock))
+        })
     }
 
     /// Returns what a path names.

@@ -87,10 +87,21 @@ fn content(resource: &ResourceInfo, object: &Value) -> Vec<FieldError> {
     if resource.collection() == DEFINITIONS {
         return definition(object);
     }
-    if resource.builtin == Some(BuiltinKind::Service) {
-        return service(object);
+    match resource.builtin {
+        Some(BuiltinKind::Service) => service(object),
+        Some(BuiltinKind::Secret) => secret(object),
+        Some(_) | None => Vec::new(),
     }
-    Vec::new()
+}
+
+/// A Secret with a certificate has both parts of it.
+fn secret(object: &Value) -> Vec<FieldError> {
+    if object.get("type").and_then(Value::as_str) != Some("kubernetes.io/tls") {
+        return Vec::new();
+    }
+    let has = |key: &str| object.get("data").is_some_and(|data| data.get(key).is_some());
+    let missing = ["tls.crt", "tls.key"].into_iter().filter(|key| !has(key));
+    missing.map(|key| FieldError::required(&format!("data[{key}]"), "")).collect()
 }
 
 /// A Service has ports, each with a name if there are several.

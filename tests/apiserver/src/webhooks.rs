@@ -2,7 +2,7 @@
 
 use crate::admission::{CallError, Operation, WebhookAddress, WebhookCall, WebhookService};
 use crate::conditions::Matched;
-use crate::error::ApiError;
+use crate::error::{ApiError, FieldError};
 use crate::instance::Instance;
 use crate::kinds::{self, set_or_remove};
 use crate::read::presented;
@@ -173,6 +173,28 @@ impl Instance {
             }
         }
         refusal.map_or(Ok(()), Err)
+    }
+
+    /// Returns the conditions of a configuration that cannot be compiled. A real API server also checks their types.
+    pub(crate) fn condition_errors(&self, resource: &ResourceInfo, object: &Value) -> Vec<FieldError> {
+        let is_configuration = matches!(
+            resource.builtin,
+            Some(BuiltinKind::MutatingWebhookConfiguration | BuiltinKind::ValidatingWebhookConfiguration)
+        );
+        let entries = object.get("webhooks").and_then(Value::as_array).filter(|_| is_configuration);
+        let mut errors = Vec::new();
+        for (index, entry) in entries.into_iter().flatten().enumerate() {
+            let conditions = entry.get("matchConditions").and_then(Value::as_array);
+            for (number, condition) in conditions.into_iter().flatten().enumerate() {
+                let expression = text_at(condition, "/expression");
+                if let Err(error) = self.shared.state().conditions.compile(expression) {
+                    let field = format!("webhooks[{index}].matchConditions[{number}].expression");
+                    let message = format!("compilation failed: {error}");
+                    errors.push(FieldError::invalid(&field, &expression.into(), message));
+                }
+            }
+        }
+        errors
     }
 
     /// Returns the entries of all configurations of a kind, as the cache of this process has them.

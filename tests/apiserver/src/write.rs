@@ -145,7 +145,8 @@ impl Instance {
         }
         self.name_new(&mut target, &mut object);
         kinds::prepare_create(resource, &mut object);
-        let errors = validate::new_object(resource, &object);
+        let mut errors = validate::new_object(resource, &object);
+        errors.extend(self.condition_errors(resource, &object));
         if !errors.is_empty() {
             return Err(ApiError::invalid(&resource.group, &resource.kind, &target.name, &errors));
         }
@@ -231,7 +232,8 @@ impl Instance {
         object = self.admit(target, operation, (object, Some(&old)), options).await?;
         check_version(target, &mut object, stored.revision, &old)?;
         prepare_update(target, &mut object, &old);
-        let errors = validate::changed_object(resource, &object, &old);
+        let mut errors = validate::changed_object(resource, &object, &old);
+        errors.extend(self.condition_errors(resource, &object));
         if !errors.is_empty() {
             return Err(ApiError::invalid(&resource.group, &resource.kind, &target.name, &errors));
         }

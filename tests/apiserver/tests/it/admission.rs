@@ -198,3 +198,26 @@ async fn configurations_are_seen_when_the_cache_has_them() {
     let (code, _) = send(&behind, Method::POST, MAPS, Some(&config_map("b", "1"))).await;
     assert_eq!(code, 422);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_request_ends_after_34_seconds() {
+    let (server, instance, _) = cluster();
+    let slow = json!({"failurePolicy": "Ignore", "timeoutSeconds": 20});
+    configure(&instance, "mutating", &[entry("hang", &slow), entry("hang", &slow)]).await;
+    let began = Instant::now();
+    let (code, status) = send(&instance, Method::POST, MAPS, Some(&config_map("a", "1"))).await;
+    assert_eq!((code, &status["reason"], began.elapsed().as_secs()), (504, &json!("Timeout"), 34));
+    assert!(server.object("", "configmaps", "default", "a").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_that_is_no_cel_is_refused() {
+    let (_, instance, _) = cluster();
+    let conditions = json!({"matchConditions": [{"name": "c", "expression": "1 +"}]});
+    let configuration = json!({"metadata": {"name": "c"}, "webhooks": [entry("allow", &conditions)]});
+    let path = format!("{GROUP}/mutatingwebhookconfigurations");
+    let (code, status) = send(&instance, Method::POST, &path, Some(&configuration)).await;
+    let cause = &status["details"]["causes"][0];
+    assert_eq!((code, &cause["field"]), (422, &json!("webhooks[0].matchConditions[0].expression")));
+    assert!(cause["message"].as_str().unwrap().contains("compilation failed"), "{cause}");
+}
