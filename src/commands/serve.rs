@@ -1,6 +1,6 @@
 //! `serve`: runs the webhook.
 //!
-//! [`replica`] connects the cluster and the webhook, and is the one place where they meet. Here are the sockets and the signals.
+//! `replica` connects the cluster and the webhook, and is the one place where they meet. Here are the sockets and the signals.
 //! `arguments` has the flags.
 
 mod arguments;

@@ -2,6 +2,7 @@
 
 use crate::error::PatchError;
 use crate::json_merge::{merge, three_way};
+use crate::mixed_items::{MixedItem, mixed_items};
 use crate::patcher::{Conflicts, Patcher, ThreeWay};
 use crate::server_side_apply::{ApplyError, FieldManager, LAST_APPLIED, ManagedFieldsError, Managers, ServerSideApply};
 use serde_json::Value;
@@ -45,6 +46,16 @@ pub enum ServerSideError {
     /// The apply is refused.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+}
+
+impl Patcher {
+    /// Returns the items of the new manifest that `kubectl apply` does not store as they are written, because several of a list have the
+    /// key by which an API server merges it. For each it is told if the apply deletes all items with its key.
+    ///
+    /// A patch of [`Self::create_three_way`] stores them.
+    pub fn mixed_items(&self, apply: ApplySides<'_>) -> Vec<MixedItem> {
+        mixed_items(&self.schema, apply.old, apply.new, apply.live)
+    }
 }
 
 impl ApplyEngines {

@@ -3,7 +3,6 @@
 //! kubectl sorts the items by this key, and compares those with the same key in their order. The API server merges each difference into the
 //! first of them. If the last manifest had more of them, the patch deletes all.
 
-use crate::apply_engines::ApplySides;
 use crate::json_merge::{merge, three_way};
 use crate::schema::{FieldSchema, MergeSchema, NodeId, Strategy};
 use kube_unions_core::field_path::{FieldPath, Segment};
@@ -29,21 +28,21 @@ struct Sides<'v> {
     live: Option<&'v Value>,
 }
 
-struct Search<'s> {
+struct MixedItemSearch<'s> {
     schema: &'s MergeSchema,
     path: Vec<Segment>,
     found: Vec<MixedItem>,
 }
 
-/// Returns the items of the new manifest that a three-way strategic merge patch mixes up, in the order of the manifest.
-pub(crate) fn mixed_items(schema: &MergeSchema, apply: ApplySides<'_>) -> Vec<MixedItem> {
-    let mut search = Search { schema, path: Vec::new(), found: Vec::new() };
-    let ApplySides { old, new, live } = apply;
+/// Returns the items of the manifest `new` that a three-way strategic merge patch mixes up, in the order of the manifest. `old` is the
+/// manifest before, and `live` the stored object.
+pub(crate) fn mixed_items(schema: &MergeSchema, old: &Value, new: &Value, live: &Value) -> Vec<MixedItem> {
+    let mut search = MixedItemSearch { schema, path: Vec::new(), found: Vec::new() };
     search.object(NodeId::ROOT, Sides { old: Some(old), new, live: Some(live) });
     search.found
 }
 
-impl Search<'_> {
+impl MixedItemSearch<'_> {
     fn object(&mut self, id: NodeId, sides: Sides<'_>) {
         // A value that the live object lacks is sent as it is.
         let (Some(fields), Some(Value::Object(live))) = (sides.new.as_object(), sides.live) else { return };
@@ -119,7 +118,7 @@ fn has(value: &Value, part: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::apply_engines::ApplySides;
     use crate::patcher::Patcher;
     use serde_json::json;
 

@@ -1,12 +1,10 @@
 //! The public face of the crate: reads documents, runs one operation on them, and returns the result in the form of the documents.
 
 use crate::apply;
-use crate::apply_engines::ApplySides;
 use crate::context::{Context, Emptied};
 use crate::create::{self, CreateOptions, CreateSides, conflicts};
 use crate::document::JsonDocument;
 use crate::error::{DocumentRole, PatchError};
-use crate::mixed_items::{MixedItem, mixed_items};
 use crate::schema::{MergeRule, MergeSchema, RootKind, SchemaError};
 use crate::value::{MapEntry, Value};
 use bumpalo::Bump;
@@ -17,7 +15,7 @@ use kube_unions_core::schema::{Definitions, OpenApi, OpenApiError, Schema};
 /// Creates and applies the patches of one kind.
 #[derive(Debug)]
 pub struct Patcher {
-    schema: MergeSchema,
+    pub(crate) schema: MergeSchema,
     strict: bool,
 }
 
@@ -172,14 +170,6 @@ impl Patcher {
             conflicts::refuse_conflicts(&context, patch, theirs)?;
         }
         Ok(D::write(patch))
-    }
-
-    /// Returns the items of the new manifest that `kubectl apply` does not store as they are written, because several of a list have the
-    /// key by which an API server merges it. For each it is told if the apply deletes all items with its key.
-    ///
-    /// A patch of [`Self::create_three_way`] stores them.
-    pub fn mixed_items(&self, apply: ApplySides<'_>) -> Vec<MixedItem> {
-        mixed_items(&self.schema, apply)
     }
 
     fn context<'a>(&'a self, arena: &'a Bump, emptied: &'a Emptied) -> Context<'a> {
