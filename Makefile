@@ -78,9 +78,9 @@ build: ## Build both programs, target/release/kube-unions and target/release/kub
 test e2e slowest: export RUST_TEST_THREADS ?= $(shell expr 3 '*' "$$(getconf _NPROCESSORS_ONLN)")
 
 .PHONY: test
-test: build ## Run every test, including those on a real API server (KUBE_UNIONS_E2E=skip leaves these out), but `make loss`
+test: build ## Run every test, including those on a real API server (KUBE_UNIONS_E2E=skip leaves these out), but `make loss` and `make player`
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null; fi
-	$(CARGO) test --locked --workspace --all-features -- --skip loss::
+	$(CARGO) test --locked --workspace --all-features -- --skip loss:: --skip simulated::
 
 .PHONY: lint
 lint: ## Check formatting, lock files, clippy, licences, scripts and workflows (needs Go)
@@ -135,7 +135,7 @@ e2e: build ## Run the tests on a real API server; K8S_VERSION=1.33 selects its v
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null
 	$(CARGO) build --locked --package kube-unions-author --example rollout
 	$(CARGO) build --locked --all-features --example patch-custom-resource
-	$(if $(K8S_VERSION),tests/versions.sh) $(CARGO) test --locked --all-features --test e2e -- --skip loss::
+	$(if $(K8S_VERSION),tests/versions.sh) $(CARGO) test --locked --all-features --test e2e -- --skip loss:: --skip simulated::
 	@$(MAKE) -s loss LOSS_SECONDS=1
 	$(if $(K8S_VERSION),@$(MAKE) -s versions)
 
@@ -407,7 +407,7 @@ bench-go: wasm-patch ## Measure patches from Go, next to Go's own package (needs
 .PHONY: slowest
 slowest: build ## Print the seconds of the thirty slowest tests; SLOWEST=hang:: selects tests
 	@{ $(CARGO) test --locked --workspace --all-features --lib --bins --tests --no-fail-fast --config "target.'cfg(all())'.runner=['env','RUSTC_BOOTSTRAP=1']" -- \
-	  -Z unstable-options --report-time --skip loss:: $(SLOWEST) || true; } | \
+	  -Z unstable-options --report-time --skip loss:: --skip simulated:: $(SLOWEST) || true; } | \
 	  sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$$/\2 \1/p' | sort -rn | sed -n '1,30p'
 
 .PHONY: policy-sizes

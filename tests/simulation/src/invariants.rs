@@ -175,11 +175,11 @@ impl Invariants {
         }
     }
 
-    /// Checks what holds a minute after the last fault.
+    /// Checks what holds some time after the last fault.
     pub fn settled(&mut self, world: &World) {
         let ready = world.service.ready();
         if ready.len() < REPLICAS {
-            self.broken(&world.trace, format!("only the replicas {ready:?} are ready a minute after the last fault"));
+            self.broken(&world.trace, format!("only the replicas {ready:?} are ready after the last fault"));
         }
         let digest = |replica: &usize| {
             let catalog = world.service.endpoint(*replica)?.state.in_force().borrow().clone();

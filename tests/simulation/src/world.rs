@@ -33,8 +33,8 @@ const NAMESPACE: &str = "kube-unions";
 /// The beginning of time, in seconds since 1970: 2026-06-01.
 const BEGINNING: u64 = 1_780_272_000;
 
-/// Time after the last event in which everything becomes quiet.
-const SETTLES: Duration = Duration::from_mins(1);
+/// Time after the last event in which everything becomes quiet: a new CA settles for a minute before it signs.
+const SETTLES: Duration = Duration::from_mins(2);
 
 /// Time in which nothing is written then.
 const QUIET: Duration = Duration::from_mins(2);
