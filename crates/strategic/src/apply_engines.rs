@@ -49,8 +49,8 @@ pub enum ServerSideError {
 }
 
 impl Patcher {
-    /// Returns the items of the new manifest that `kubectl apply` does not store as they are written, because several of a list have the
-    /// key by which an API server merges it. For each it is told if the apply deletes all items with its key.
+    /// Returns where several items of the new manifest have the key by which an API server merges their list, and `kubectl apply` does not
+    /// store all of them as they are written: the first item with each key.
     ///
     /// A patch of [`Self::create_three_way`] stores them.
     pub fn mixed_items(&self, apply: ApplySides<'_>) -> Vec<MixedItem> {

@@ -8,15 +8,15 @@ use crate::schema::{FieldSchema, MergeSchema, NodeId, Strategy};
 use kube_unions_core::field_path::{FieldPath, Segment};
 use serde_json::{Map, Value};
 
-/// An item that a client-side apply does not store as it is written.
+/// Items with one key, of which a client-side apply does not store all as they are written. Which of them it stores depends on its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MixedItem {
-    /// The item in the new manifest.
+    /// The first of them in the new manifest.
     pub path: FieldPath,
     /// The only key by which an API server merges the list.
     pub key: Box<str>,
-    /// True if nothing that the apply stores has the key of the item.
+    /// True if nothing that the apply stores has the key.
     pub is_deleted: bool,
 }
 
@@ -34,7 +34,7 @@ struct MixedItemSearch<'s> {
     found: Vec<MixedItem>,
 }
 
-/// Returns the items of the manifest `new` that a three-way strategic merge patch mixes up, in the order of the manifest. `old` is the
+/// Returns the items of the manifest `new` that a three-way strategic merge patch mixes up, the first with each key. `old` is the
 /// manifest before, and `live` the stored object.
 pub(crate) fn mixed_items(schema: &MergeSchema, old: &Value, new: &Value, live: &Value) -> Vec<MixedItem> {
     let mut search = MixedItemSearch { schema, path: Vec::new(), found: Vec::new() };
@@ -73,9 +73,9 @@ impl MixedItemSearch<'_> {
             self.path.push(Segment::Index(position));
             if of_old.len() <= 1 && of_new.len() == 1 && of_live.len() <= 1 {
                 self.object(field.items, Sides { old: of_old.first(), new: item, live: of_live.first() });
-            } else {
+            } else if items.iter().position(|it| it.get(key) == Some(value)) == Some(position) {
                 let stored = stored(&of_old, &of_new, &of_live);
-                if !stored.iter().any(|stored| has(stored, item)) {
+                if !of_new.iter().all(|item| stored.iter().any(|stored| has(stored, item))) {
                     let path = self.path.iter().cloned().collect();
                     self.found.push(MixedItem { path, key: key.into(), is_deleted: stored.is_empty() });
                 }
@@ -149,7 +149,7 @@ mod tests {
         for (sides, want) in [
             ([&[udp, web][..], &[udp, tcp, web], &[udp, web]], vec![item(0, false)]),
             ([&[udp, tcp, web], &[udp, web], &[udp, tcp, web]], vec![item(0, true)]),
-            ([&[udp, tcp], &[udp, "53/TCP=d"], &[udp, tcp]], vec![item(0, false), item(1, false)]),
+            ([&[udp, tcp], &[udp, "53/TCP=d"], &[udp, tcp]], vec![item(0, false)]),
             ([&[udp, tcp], &["53/UDP=d", tcp], &[udp, tcp]], vec![]),
             ([&[udp, tcp, web], &[udp, tcp, "80/TCP=d"], &[udp, tcp, web]], vec![]),
             ([&[udp, tcp, web], &[udp, tcp], &[udp, tcp, web]], vec![]),

@@ -218,9 +218,9 @@ fn mixed_item(way: ApplyWay, document: &Document, item: &MixedItem) -> String {
         (manifest::place(document, &item.path.to_pointer()), document.name.as_deref().unwrap_or_default());
     let (path, key, way) = (&item.path, &item.key, way.words());
     let effect = if item.is_deleted {
-        format!("{way} deletes this item, with one of the same `{key}` that the new rendering drops")
+        format!("{way} deletes the items with this `{key}`, because the new rendering drops one of them")
     } else {
-        format!("{way} does not store this item as it is written, because another has the same `{key}`")
+        format!("{way} does not store all items with this `{key}` as they are written")
     };
     format!(
         "{place} {name}: {path}: {effect}: the API server merges the list by `{key}` alone; server-side apply does not mix them up"
