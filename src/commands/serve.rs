@@ -77,6 +77,9 @@ async fn serve(
     };
     let Replica { state, catalogs, tasks, writers } = replica;
     let server = Server::bind(state).await?;
+    if arguments.tls_self_signed {
+        tracing::info!(ca = arguments.ca_file().display().to_string(), "self-signed certificate");
+    }
     run_until_signal(server, catalogs, [tasks, writers].map(Supervised::from_iter), signals).await
 }
 

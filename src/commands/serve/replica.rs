@@ -93,10 +93,7 @@ impl Replica {
             ..arguments.config(supply.source.clone())
         };
         let authority_expiry = metrics.certificate_authority_expiry.clone();
-        let state = ServerState::new(config.clone(), metrics)?;
-        if let CertificateSource::SelfSigned { ca_file } = &config.certificate {
-            tracing::info!(ca = ca_file.display().to_string(), "self-signed certificate");
-        }
+        let state = ServerState::new(config, metrics)?;
         let shared = supply.keep(client.clone(), clock.clone(), authority_expiry);
         let mut tasks: Vec<Task> = vec![(ServeTask::SharedCertificate, shared.boxed())];
         let mut writers: Vec<Task> = Vec::new();
