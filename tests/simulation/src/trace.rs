@@ -1,4 +1,4 @@
-//! What happened, line by line, and its hash. One seed has one trace.
+//! What happened, line by line, and its hash.
 
 use parking_lot::Mutex;
 use std::hash::{DefaultHasher, Hash, Hasher};
