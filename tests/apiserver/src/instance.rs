@@ -14,6 +14,7 @@ use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -105,10 +106,10 @@ impl Instance {
 
     /// Waits until the cache has a version, and returns the one that it has.
     pub(crate) async fn wait_for(&self, asked: u64) -> Result<u64, ApiError> {
-        let mut changes = self.shared.changed.subscribe();
         let end = Instant::now() + crate::read::FRESHNESS;
         loop {
-            changes.mark_unchanged();
+            let mut changed = pin!(self.shared.changed.notified());
+            changed.as_mut().enable();
             let (_, seen, _) = self.cache();
             if seen >= asked {
                 return Ok(seen);
@@ -120,7 +121,7 @@ impl Instance {
             tokio::select! {
                 biased;
                 () = sleep_until(next) => {}
-                _ = changes.changed() => {}
+                () = changed => {}
             }
         }
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Times after which the control plane has done its work.
@@ -84,7 +84,8 @@ pub(crate) struct State {
 /// The state, and the news that it has changed.
 pub(crate) struct Shared {
     state: Mutex<State>,
-    pub(crate) changed: watch::Sender<u64>,
+    /// Wakes those that wait for something new, in the order in which they began to wait.
+    pub(crate) changed: Notify,
     pub(crate) clock: Clock,
 }
 
@@ -109,7 +110,7 @@ impl Shared {
             written: None,
         };
         controllers::bootstrap(&mut state);
-        Self { state: Mutex::new(state), changed: watch::Sender::new(0), clock }
+        Self { state: Mutex::new(state), changed: Notify::new(), clock }
     }
 
     /// Returns the state, with everything done that is due. The lock is never kept over an `await`.
@@ -125,7 +126,7 @@ impl Shared {
 
     /// Tells the watches that there is something new.
     pub(crate) fn notify(&self) {
-        self.changed.send_modify(|count| *count = count.wrapping_add(1));
+        self.changed.notify_waiters();
     }
 }
 

@@ -11,8 +11,9 @@ use crate::write::Target;
 use futures::stream::{StreamExt, unfold};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 
 /// Lifetime of a watch that asks for none. A real API server adds a random time, up to twice as long.
@@ -41,7 +42,6 @@ struct OpenWatch {
     bookmark: Option<Instant>,
     /// Lines that are to be sent.
     lines: VecDeque<String>,
-    changes: Receiver<u64>,
     is_over: bool,
 }
 
@@ -76,7 +76,6 @@ impl Instance {
             end,
             bookmark: None,
             lines: VecDeque::new(),
-            changes: self.shared.changed.subscribe(),
             is_over: false,
         };
         if query.flag("allowWatchBookmarks") {
@@ -130,6 +129,7 @@ impl OpenWatch {
 
     /// Returns the next line, `None` at the end.
     async fn next(&mut self) -> Option<String> {
+        let shared = Arc::clone(&self.instance.shared);
         loop {
             if let Some(line) = self.lines.pop_front() {
                 return Some(line);
@@ -137,7 +137,8 @@ impl OpenWatch {
             if self.is_over {
                 return None;
             }
-            self.changes.mark_unchanged();
+            let mut changed = pin!(shared.changed.notified());
+            changed.as_mut().enable();
             let wake = self.poll();
             if !self.lines.is_empty() || self.is_over {
                 continue;
@@ -145,11 +146,7 @@ impl OpenWatch {
             tokio::select! {
                 biased;
                 () = sleep_until(wake) => {}
-                changed = self.changes.changed() => {
-                    if changed.is_err() {
-                        return None;
-                    }
-                }
+                () = changed => {}
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A cluster in one process: three replicas of the webhook, as the program runs them, on a simulated API server.
 //!
-//! There is one thread, time is paused, and the events follow from a seed. So a run of eight simulated minutes takes about a second of a
-//! processor. Two runs of a seed may still differ in the order of requests at one moment.
+//! There is one thread, time is paused, and everything random follows from a seed. So a run of eight simulated minutes takes about a second
+//! of a processor, and a seed has one trace.
 //!
 //! [`schedule`] makes the events of a seed, [`world`] carries them out, and [`invariants`] says what must hold. [`network`] and
 //! [`service`] are the two ways between the API server and the [`replica`]s. [`sweep`] runs many seeds, and drops the events that

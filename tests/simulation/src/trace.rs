@@ -1,4 +1,4 @@
-//! What happened, line by line, and its hash.
+//! The requests and events of a run, line by line, and their hash. A seed has one trace.
 
 use parking_lot::Mutex;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,7 +1,7 @@
-//! Some seeds, and the schedules of faults that were found. `make simulate` runs a thousand, optimised.
+//! Some seeds, the schedules of faults that were found, and two seeds many times. `make simulate` runs a thousand, optimised.
 
 use serde::Deserialize;
-use simulation::schedule::Event;
+use simulation::schedule::{Event, events};
 use simulation::sweep::sweep;
 use simulation::world;
 use std::fs;
@@ -33,5 +33,17 @@ fn what_was_mended_stays_mended() {
         let row: Row = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         let report = world::run(row.seed, &row.events, false);
         assert_eq!(report.faults, [], "{}", path.display());
+    }
+}
+
+#[test]
+fn a_seed_has_one_trace() {
+    for seed in [7, 8] {
+        let first = world::run(seed, &events(seed), true);
+        for _ in 0..3 {
+            let again = world::run(seed, &events(seed), true);
+            let different = first.lines.iter().zip(&again.lines).find(|(first, again)| first != again);
+            assert_eq!((different, again.hash), (None, first.hash));
+        }
     }
 }
