@@ -7,6 +7,7 @@ use crate::json_merge::{merge, three_way};
 use crate::schema::{FieldSchema, MergeSchema, NodeId, Strategy};
 use kube_unions_core::field_path::{FieldPath, Segment};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// Items with one key, of which a client-side apply does not store all as they are written. Which of them it stores depends on its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,15 +67,20 @@ impl MixedItemSearch<'_> {
         let (Strategy::Merge, Some(keys), Some(live)) = (field.strategy, &field.keys, live) else { return };
         let key = keys.published().default_key();
         let old = sides.old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let [of_old, mut of_new, of_live] = [old, items, live].map(|list| by_key(list, key));
         for (position, item) in items.iter().enumerate() {
-            let Some(value) = item.get(key) else { continue };
-            let with_key = |list: &'_ [Value]| list.iter().filter(|it| it.get(key) == Some(value)).cloned().collect();
-            let [of_old, of_new, of_live]: [Vec<Value>; 3] = [old, items, live].map(with_key);
+            // The first item with a key takes them all.
+            let Some(value) = item.get(key).map(Value::to_string) else { continue };
+            let Some(of_new) = of_new.remove(&value) else { continue };
+            let [of_old, of_live] = [&of_old, &of_live].map(|all| all.get(&value).map_or(&[][..], Vec::as_slice));
             self.path.push(Segment::Index(position));
             if of_old.len() <= 1 && of_new.len() == 1 && of_live.len() <= 1 {
-                self.object(field.items, Sides { old: of_old.first(), new: item, live: of_live.first() });
-            } else if items.iter().position(|it| it.get(key) == Some(value)) == Some(position) {
-                let stored = stored(&of_old, &of_new, &of_live);
+                self.object(
+                    field.items,
+                    Sides { old: of_old.first().copied(), new: item, live: of_live.first().copied() },
+                );
+            } else {
+                let stored = stored(of_old, &of_new, of_live);
                 if !of_new.iter().all(|item| stored.iter().any(|stored| has(stored, item))) {
                     let path = self.path.iter().cloned().collect();
                     self.found.push(MixedItem { path, key: key.into(), is_deleted: stored.is_empty() });
@@ -85,22 +91,33 @@ impl MixedItemSearch<'_> {
     }
 }
 
+/// Returns the items of a list by the JSON text of their key.
+fn by_key<'v>(list: &'v [Value], key: &str) -> BTreeMap<String, Vec<&'v Value>> {
+    let mut all = BTreeMap::<String, Vec<&Value>>::new();
+    for item in list {
+        if let Some(value) = item.get(key) {
+            all.entry(value.to_string()).or_default().push(item);
+        }
+    }
+    all
+}
+
 /// Returns the live items with one key after an apply.
-fn stored(old: &[Value], new: &[Value], live: &[Value]) -> Vec<Value> {
+fn stored(old: &[&Value], new: &[&Value], live: &[&Value]) -> Vec<Value> {
     if old.len() > new.len() {
         return Vec::new();
     }
     let empty = Value::Object(Map::new());
-    let mut stored = live.to_vec();
+    let mut stored: Vec<Value> = live.iter().copied().cloned().collect();
     for (position, item) in new.iter().enumerate() {
-        let [old, live] = [old, live].map(|list| list.get(position).unwrap_or(&empty));
+        let [old, live] = [old, live].map(|list| list.get(position).copied().unwrap_or(&empty));
         let patch = three_way(old, item, live);
         if patch == empty {
             continue;
         }
         match stored.first_mut() {
             Some(first) => merge(first, &patch),
-            None => stored.push(item.clone()),
+            None => stored.push((*item).clone()),
         }
     }
     stored
