@@ -7,9 +7,10 @@
 //! | [`commands`] | parses arguments and runs commands, one file for each | all modules |
 //! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `supervision` |
 //! | [`audit`] | judges stored objects, and writes reports | |
-//! | [`follow`] | follows a cluster: watches, status | `controllers`, `supervision`, `telemetry` |
-//! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `authority`, `supervision`, `telemetry` |
+//! | [`follow`] | follows a cluster: watches, status | `compute`, `controllers`, `telemetry` |
+//! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `authority`, `compute`, `telemetry` |
 //! | [`telemetry`] | metrics, logs and traces | |
+//! | `compute` | runs work that takes a processor for long | |
 //! | [`supervision`] | watches the tasks that run as long as the program | |
 //! | [`authority`] | issues certificates | |
 //!
@@ -21,6 +22,7 @@
 pub mod audit;
 pub mod authority;
 pub mod commands;
+mod compute;
 pub mod controllers;
 pub mod follow;
 pub mod supervision;
@@ -37,8 +39,9 @@ mod tests {
         ("audit", &[]),
         ("authority", &[]),
         ("commands", &["audit", "authority", "controllers", "follow", "supervision", "telemetry", "webhook"]),
-        ("controllers", &["authority", "supervision", "telemetry"]),
-        ("follow", &["controllers", "supervision", "telemetry"]),
+        ("compute", &[]),
+        ("controllers", &["authority", "compute", "telemetry"]),
+        ("follow", &["compute", "controllers", "telemetry"]),
         ("supervision", &[]),
         ("telemetry", &[]),
         ("webhook", &["authority", "supervision", "telemetry"]),

@@ -5,8 +5,7 @@
 
 use std::collections::HashMap;
 use std::future::pending;
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::{Id, JoinHandle, JoinSet, spawn_blocking};
+use tokio::task::{Id, JoinSet};
 
 /// A task that runs as long as the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,17 +120,6 @@ impl Supervised {
     /// Stops all tasks, and waits for their end.
     pub async fn stop(&mut self) {
         self.running.shutdown().await;
-    }
-}
-
-/// Runs work that takes a processor for long on a thread of its own, so that it delays no other task.
-///
-/// A runtime of one thread has the work in turn with its other tasks, so that a run of it can be repeated.
-pub fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
-        tokio::spawn(async { work() })
-    } else {
-        spawn_blocking(work)
     }
 }
 

@@ -85,7 +85,7 @@ pub enum ServerError {
     Certificate(#[from] CertificateError),
 }
 
-/// What a server answers by: its certificate, the catalog in force, and its readiness. It has no sockets.
+/// The state of a server: its certificate, the catalog in force, and its readiness. It has no sockets.
 pub struct ServerState {
     certificate: Arc<CertificateReloader>,
     reviews: Arc<Reviews>,

@@ -16,7 +16,7 @@ use super::raw::RawCrd;
 use super::services::Services;
 use super::status::StatusQueue;
 use super::{BuiltinUnions, Cluster};
-use crate::supervision::compute;
+use crate::compute::compute;
 use kube_unions_api::{ListProgress, WatchChange};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;

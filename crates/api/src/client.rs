@@ -87,7 +87,7 @@ pub async fn connect(
 
 /// Returns a client that sends each request once, by a service in place of a connection. It has the deadlines of [`connect`], and each
 /// answer sets `clock`.
-pub fn over<S, B>(service: S, clock: &ServerClock) -> Client
+pub fn client_of<S, B>(service: S, clock: &ServerClock) -> Client
 where
     S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send> + Send + 'static,
     B: hyper::body::Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,

@@ -18,7 +18,7 @@ mod server_clock;
 mod token;
 mod watch;
 
-pub use client::{ClusterAccess, ConnectError, connect, over};
+pub use client::{ClusterAccess, ConnectError, client_of, connect};
 pub use discovery::{DiscoveredResource, find, no_resource, resource, resources};
 pub use endless::EndlessList;
 pub use list::{ListedObject, Page, Pages};

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Where the unions of a replica come from.
+/// The source of a replica's unions.
 pub enum CatalogSource {
     /// A cluster, and the clock of its API server.
     Cluster(Client, ServerClock),
@@ -39,7 +39,7 @@ pub type Task = (ServeTask, BoxFuture<'static, ()>);
 
 /// Everything of a replica but its sockets.
 pub struct Replica {
-    /// What the server answers by.
+    /// The state of the server.
     pub state: ServerState,
     /// The catalogs to put in force.
     pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,

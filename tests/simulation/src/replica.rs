@@ -34,7 +34,7 @@ pub enum Version {
 
 /// A replica that runs. It ends when this is dropped.
 pub struct Running {
-    /// What the Service sees of it.
+    /// Its side that the Service calls.
     pub endpoint: Endpoint,
     tasks: Vec<Supervised>,
 }
@@ -71,7 +71,7 @@ impl Running {
         }
         let arguments = Arguments::try_parse_from(arguments)?.serve;
         let clock = ServerClock::new(clock, Gauge::default());
-        let client = kube_unions_api::over(Network { inner: server, link: Arc::clone(link) }, &clock);
+        let client = kube_unions_api::client_of(Network { inner: server, link: Arc::clone(link) }, &clock);
         let replica = Replica::new(CatalogSource::Cluster(client, clock), &arguments, None, Metrics::new(), None)?;
         let Replica { state, catalogs, tasks, writers } = replica;
         let state = Arc::new(state);

@@ -19,13 +19,13 @@ const REPLICAS: usize = 3;
 const SETTLE: Duration = Duration::from_mins(2);
 
 #[derive(Debug, Clone)]
-struct Cluster {
+struct SearchedState {
     minutes: u32,
     secret: CertificateState,
     configuration: Vec<Certificate>,
-    /// What API servers may believe that the configurations hold.
+    /// The contents of the configurations that API servers may still have.
     views: Vec<Vec<Certificate>>,
-    replicas: [Replica; REPLICAS],
+    replicas: [SearchedReplica; REPLICAS],
     authorities: u32,
     saved: Option<(CertificateState, Vec<Certificate>)>,
     accidents: Vec<Accident>,
@@ -36,7 +36,7 @@ struct Cluster {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Replica {
+struct SearchedReplica {
     /// Seconds by which its clock is ahead.
     ahead: Seconds,
     /// The Secret as it was read, and true while nobody has written it since.
@@ -57,7 +57,7 @@ enum Accident {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum ReplicaStep {
     Read(usize),
     Decide(usize),
     Learn(usize),
@@ -66,19 +66,19 @@ enum Step {
     Happens(Accident),
 }
 
-impl Cluster {
+impl SearchedState {
     /// A cluster of replicas that serve one CA, which is due if `rotates`.
     fn new(rotates: bool) -> Self {
         let made_at = if rotates { NOW - 2_500 * DAY } else { NOW };
         let secret = state(&[made(id("0"), made_at)], "0", signed(&id("0"), NOW));
         let held = vec![id("0")];
-        let replica = Replica { held: held.clone(), in_force: secret.clone(), ..Replica::default() };
+        let replica = SearchedReplica { held: held.clone(), in_force: secret.clone(), ..SearchedReplica::default() };
         Self {
             minutes: 0,
             secret,
             configuration: held.clone(),
             views: vec![held],
-            replicas: CLOCKS.map(|ahead| Replica { ahead, ..replica.clone() }),
+            replicas: CLOCKS.map(|ahead| SearchedReplica { ahead, ..replica.clone() }),
             authorities: 0,
             saved: None,
             accidents: Vec::new(),
@@ -87,28 +87,28 @@ impl Cluster {
         }
     }
 
-    fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<ReplicaStep> {
         let mut steps = Vec::new();
         for (which, replica) in self.replicas.iter().enumerate() {
-            steps.push(if replica.read.is_some() { Step::Decide(which) } else { Step::Read(which) });
+            steps.push(if replica.read.is_some() { ReplicaStep::Decide(which) } else { ReplicaStep::Read(which) });
             if replica.held != self.configuration || !replica.taken[1] {
-                steps.push(Step::Learn(which));
+                steps.push(ReplicaStep::Learn(which));
             }
             if self.trusted(which).is_some_and(|trusted| trusted != self.configuration) || !replica.taken[2] {
-                steps.push(Step::Register(which));
+                steps.push(ReplicaStep::Register(which));
             }
         }
-        steps.push(Step::Minute);
+        steps.push(ReplicaStep::Minute);
         // Not a deletion and a restart before the Secret is written again: the guarantee does not extend to that.
         let is_whole =
             self.secret.leaf.is_some() && self.replicas.iter().all(|replica| replica.in_force.leaf.is_some());
         for accident in [Accident::Deletion, Accident::Restart, Accident::Save] {
             if is_whole && !self.accidents.contains(&accident) {
-                steps.push(Step::Happens(accident));
+                steps.push(ReplicaStep::Happens(accident));
             }
         }
         if self.saved.is_some() && !self.accidents.contains(&Accident::Restore) {
-            steps.push(Step::Happens(Accident::Restore));
+            steps.push(ReplicaStep::Happens(Accident::Restore));
         }
         steps
     }
@@ -131,26 +131,26 @@ impl Cluster {
     }
 
     /// `settle`: the time for which a CA settles.
-    fn take(&mut self, step: Step, settle: Duration) {
+    fn take(&mut self, step: ReplicaStep, settle: Duration) {
         match step {
-            Step::Read(which) => self.replicas[which].read = Some((self.secret.clone(), true)),
-            Step::Decide(which) => self.decide(which, settle),
-            Step::Learn(which) => {
+            ReplicaStep::Read(which) => self.replicas[which].read = Some((self.secret.clone(), true)),
+            ReplicaStep::Decide(which) => self.decide(which, settle),
+            ReplicaStep::Learn(which) => {
                 self.replicas[which].held = self.configuration.clone();
                 self.replicas[which].taken[1] = true;
             }
-            Step::Register(which) => {
+            ReplicaStep::Register(which) => {
                 self.replicas[which].taken[2] = true;
                 if let Some(trusted) = self.trusted(which) {
                     self.register(trusted);
                 }
             }
-            Step::Minute => {
+            ReplicaStep::Minute => {
                 for which in 0..REPLICAS {
                     if !self.replicas[which].taken[0] {
-                        self.take(Step::Read(which), settle);
+                        self.take(ReplicaStep::Read(which), settle);
                     }
-                    for step in [Step::Decide(which), Step::Learn(which), Step::Register(which)] {
+                    for step in [ReplicaStep::Decide(which), ReplicaStep::Learn(which), ReplicaStep::Register(which)] {
                         self.take(step, settle);
                     }
                 }
@@ -159,12 +159,14 @@ impl Cluster {
                 self.excused = self.excused.saturating_sub(1);
                 self.replicas.iter_mut().for_each(|replica| replica.taken = [false; 3]);
             }
-            Step::Happens(accident) => {
+            ReplicaStep::Happens(accident) => {
                 self.accidents.push(accident);
                 self.accidents.sort_by_key(|it| *it as u8);
                 match accident {
                     Accident::Deletion => self.store(CertificateState::default()),
-                    Accident::Restart => self.replicas[0] = Replica { ahead: CLOCKS[0], ..Replica::default() },
+                    Accident::Restart => {
+                        self.replicas[0] = SearchedReplica { ahead: CLOCKS[0], ..SearchedReplica::default() }
+                    }
                     Accident::Save => self.saved = Some((self.secret.clone(), self.configuration.clone())),
                     Accident::Restore => {
                         if let Some((secret, configuration)) = self.saved.clone() {
@@ -202,16 +204,16 @@ impl Cluster {
 }
 
 /// Returns the number of different clusters up to a depth, and the steps to one whose replica an API server refuses.
-fn search(start: &Cluster, depth: usize, settle: Duration) -> (usize, Option<Vec<Step>>) {
+fn search(start: &SearchedState, depth: usize, settle: Duration) -> (usize, Option<Vec<ReplicaStep>>) {
     let mut seen = HashSet::from([format!("{start:?}")]);
     let mut level = vec![(start.clone(), Vec::new())];
     for _ in 0..depth {
         let mut next = Vec::new();
         for (cluster, steps) in level {
             for step in cluster.steps() {
-                let mut after: Cluster = cluster.clone();
+                let mut after: SearchedState = cluster.clone();
                 after.take(step, settle);
-                let mut steps: Vec<Step> = steps.clone();
+                let mut steps: Vec<ReplicaStep> = steps.clone();
                 steps.push(step);
                 if after.is_refused {
                     return (seen.len(), Some(steps));
@@ -231,7 +233,7 @@ fn no_order_of_steps_makes_an_api_server_refuse_a_replica() {
     // Seven takes half a minute, and each more six times as long.
     let depth = std::env::var("SEARCH_DEPTH").map_or(6, |depth| depth.parse().unwrap());
     for rotates in [false, true] {
-        let (clusters, refused) = search(&Cluster::new(rotates), depth, SETTLE);
+        let (clusters, refused) = search(&SearchedState::new(rotates), depth, SETTLE);
         assert!(refused.is_none(), "{refused:?}");
         println!("rotates: {rotates}, {clusters} clusters within {depth} steps");
     }
@@ -239,6 +241,6 @@ fn no_order_of_steps_makes_an_api_server_refuse_a_replica() {
 
 #[test]
 fn the_search_finds_the_order_in_which_a_ca_that_has_not_settled_is_refused() {
-    let (_, refused) = search(&Cluster::new(true), 6, Duration::ZERO);
+    let (_, refused) = search(&SearchedState::new(true), 6, Duration::ZERO);
     assert!(refused.is_some(), "the search cannot fail");
 }

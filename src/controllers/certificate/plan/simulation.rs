@@ -26,14 +26,14 @@ struct Simulation {
     /// Every version, each with the time at which it was written.
     secret: Vec<(Seconds, CertificateState)>,
     configuration: Vec<(Seconds, Vec<Certificate>)>,
-    replicas: Vec<Replica>,
+    replicas: Vec<RotatingReplica>,
     authorities: u32,
     last_change: Seconds,
     faults: Vec<String>,
 }
 
 #[derive(Default)]
-struct Replica {
+struct RotatingReplica {
     /// Seconds by which its clock is ahead.
     ahead: Seconds,
     seen: usize,
@@ -49,7 +49,7 @@ impl Simulation {
             settle: Duration::from_secs(settle.cast_unsigned()),
             secret: vec![(NOW, CertificateState::default())],
             configuration: vec![(NOW, Vec::new())],
-            replicas: (0..replicas).map(|_| Replica::default()).collect(),
+            replicas: (0..replicas).map(|_| RotatingReplica::default()).collect(),
             authorities: 0,
             last_change: NOW,
             faults: Vec::new(),
@@ -122,7 +122,7 @@ impl Simulation {
             let which = usize::try_from(self.below(2)).unwrap();
             let seen = self.secret.len() - 1;
             let ahead = self.replicas[which].ahead;
-            self.replicas[which] = Replica { ahead, seen, ..Replica::default() };
+            self.replicas[which] = RotatingReplica { ahead, seen, ..RotatingReplica::default() };
             self.last_change = self.now;
         }
     }
