@@ -1,4 +1,4 @@
-//! What happens in a simulation and when: events that follow from a seed, or that a row names.
+//! The schedule of a simulation: events with their times, of a seed or of a row.
 
 use fixtures::dice::Dice;
 use serde::{Deserialize, Serialize};
@@ -20,59 +20,59 @@ const EVENTFUL: std::ops::Range<u64> = 30_000..330_000;
 pub struct Event {
     /// Milliseconds since the beginning.
     pub at: u64,
-    /// What happens.
+    /// The action.
     pub action: Action,
 }
 
-/// What happens. Times are in milliseconds.
+/// An action of an author, a user, or an accident. Times are in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Action {
     /// An author defines a kind with a union, or changes the union that it has.
     DefineKind {
-        /// Which kind.
+        /// The number of the kind.
         kind: usize,
         /// Members of its union.
         members: usize,
     },
     /// An author deletes the CRD of a kind.
     DeleteKind {
-        /// Which kind.
+        /// The number of the kind.
         kind: usize,
     },
     /// A user writes an object with one member.
     WriteValid {
-        /// Which kind.
+        /// The number of the kind.
         kind: usize,
-        /// Which object.
+        /// The number of the object.
         object: usize,
-        /// Which member.
+        /// The number of the member.
         member: usize,
     },
     /// A user writes an object with two members.
     WriteInvalid {
-        /// Which kind.
+        /// The number of the kind.
         kind: usize,
-        /// Which object.
+        /// The number of the object.
         object: usize,
     },
     /// A user changes a label.
     Label {
-        /// Which kind.
+        /// The number of the kind.
         kind: usize,
-        /// Which object.
+        /// The number of the object.
         object: usize,
     },
     /// A replica ends between two of its steps, and starts again.
     Crash {
-        /// Which replica.
+        /// The number of the replica.
         replica: usize,
         /// Time until it starts again.
         down: u64,
     },
     /// A replica ends at one of its next writes, and starts again.
     CrashAtWrite {
-        /// Which replica.
+        /// The number of the replica.
         replica: usize,
         /// Writes that it sends before.
         writes: usize,
@@ -83,19 +83,19 @@ pub enum Action {
     },
     /// A replica ends, and starts again as the next version.
     Upgrade {
-        /// Which replica.
+        /// The number of the replica.
         replica: usize,
     },
     /// The clock of a replica jumps.
     Clock {
-        /// Which replica.
+        /// The number of the replica.
         replica: usize,
         /// Seconds by which it is ahead from now on.
         ahead: i64,
     },
     /// The requests of a replica fail.
     Network {
-        /// Which replica.
+        /// The number of the replica.
         replica: usize,
         /// How.
         fault: NetworkFault,
@@ -169,6 +169,23 @@ pub enum Tampering {
     DropAuthorities,
 }
 
+impl NetworkFault {
+    const ALL: [Self; 6] = [Self::Lost, Self::AnswerLost, Self::AnswerCut, Self::Late, Self::TooMany, Self::Broken];
+}
+
+impl Tampering {
+    const ALL: [Self; 8] = [
+        Self::EmptyConfigurations,
+        Self::DeleteMutating,
+        Self::DeleteValidating,
+        Self::ReplaceAuthorities,
+        Self::IgnoreFailures,
+        Self::DeleteSecret,
+        Self::SpoilKey,
+        Self::DropAuthorities,
+    ];
+}
+
 impl Action {
     /// Returns true if replicas may fail, or may have something to repair, because of it.
     pub fn is_fault(self) -> bool {
@@ -234,29 +251,13 @@ fn fault(dice: &mut Dice) -> Action {
         5 | 6 => Action::Upgrade { replica },
         7 => Action::Clock { replica, ahead: *dice.pick(&[0, 20, -20, 200, -200, 7_200, -7_200, 40_000_000]) },
         8..=10 => {
-            use NetworkFault::{AnswerCut, AnswerLost, Broken, Late, Lost, TooMany};
-            let fault = *dice.pick(&[Lost, AnswerLost, AnswerCut, Late, TooMany, Broken]);
+            let fault = *dice.pick(&NetworkFault::ALL);
             Action::Network { replica, fault, percent: *dice.pick(&[20, 60, 100]), lasts: short * 3 }
         }
         11 => Action::Outage { lasts: short },
         12 => Action::Lag { behind: 200 + dice.below(5_000) as u64, lasts: short * 3 },
         13 => *dice.pick(&[Action::Compact, Action::Save]),
         14 => Action::Restore { hangs: dice.chance(50) },
-        _ => {
-            use Tampering::{
-                DeleteMutating, DeleteSecret, DeleteValidating, DropAuthorities, EmptyConfigurations, IgnoreFailures,
-                ReplaceAuthorities, SpoilKey,
-            };
-            Action::Tamper(*dice.pick(&[
-                EmptyConfigurations,
-                DeleteMutating,
-                DeleteValidating,
-                ReplaceAuthorities,
-                IgnoreFailures,
-                DeleteSecret,
-                SpoilKey,
-                DropAuthorities,
-            ]))
-        }
+        _ => Action::Tamper(*dice.pick(&Tampering::ALL)),
     }
 }
