@@ -24,7 +24,7 @@ pub struct WebhookCall {
     pub is_mutating: bool,
     /// The name of the entry.
     pub entry: String,
-    /// Where the webhook is, and what it is trusted by.
+    /// The address of the webhook, and the CAs by which it is trusted.
     pub client_config: WebhookAddress,
     /// The time for the answer.
     pub timeout: Duration,
@@ -32,7 +32,7 @@ pub struct WebhookCall {
     pub review: Value,
 }
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WebhookAddress {
     /// A Service of the cluster.
@@ -65,7 +65,7 @@ pub enum CallError {
     Status(u16, String),
 }
 
-/// What a write does.
+/// The operation of a write, as reviews name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,

@@ -10,7 +10,7 @@ use std::thread;
 /// The stack of the parser, whose recursion is deep.
 const STACK: usize = 256 << 20;
 
-/// What the conditions of an entry say of a write.
+/// The result of an entry's conditions for a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Matched {
     /// All are true.

@@ -1,4 +1,4 @@
-//! What the control plane does by itself: names and establishment of CRDs, `APIService`s, the ends of namespaces and CRDs, garbage.
+//! The control plane's own work: names and establishment of CRDs, `APIService`s, the ends of namespaces and CRDs, garbage.
 
 use crate::resource::{
     self, BUILTIN_GROUPS, DEFINITIONS, LEASES, NAMESPACES, SERVICES, has_condition, namespaced_collections,

@@ -35,7 +35,7 @@ pub struct Instance {
     user: Arc<str>,
 }
 
-/// What an instance knows of the storage by its own watches.
+/// The part of the storage that an instance knows by its own watches.
 struct WatchCache {
     lag: Duration,
     epoch: u64,
@@ -284,7 +284,7 @@ impl Instance {
     }
 
     async fn replace(&self, target: &Target, body: Value, options: &WriteOptions) -> Result<Answer, ApiError> {
-        // What was sent is checked before what is stored.
+        // The sent object is checked before the stored one.
         let mut object = decoded(target, body.clone(), options)?;
         crate::write::check_place(target, &mut object)?;
         self.change(target, Change::Replace(body), options).await

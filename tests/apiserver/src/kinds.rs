@@ -1,4 +1,4 @@
-//! What the API server knows of the content of objects: their fields, defaults, and which parts a write may change.
+//! The content of built-in kinds: their fields, defaults, and the parts that a write may change.
 
 use crate::resource::{BuiltinKind, ResourceInfo};
 use crate::schema;

@@ -80,7 +80,7 @@ pub struct ApiServer {
     shared: Arc<Shared>,
 }
 
-/// What becomes of the open watches when the storage is restored.
+/// The fate of open watches when the storage is restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenWatches {
     /// They end, as when the API servers restart.

@@ -47,7 +47,7 @@ impl Query {
     }
 }
 
-/// Where a request for objects goes.
+/// The resource, namespace, name and subresource of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ObjectRoute {
     pub(crate) group: String,

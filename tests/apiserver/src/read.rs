@@ -22,7 +22,7 @@ pub(crate) const FRESHNESS: Duration = Duration::from_secs(3);
 enum ListRevision {
     /// The present.
     Now,
-    /// What the cache has, which is at least this.
+    /// Any version that the cache has, at least this one.
     NotOlderThan(u64),
     Exactly(u64),
 }

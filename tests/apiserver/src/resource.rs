@@ -53,7 +53,7 @@ pub(crate) struct ResourceInfo {
     pub(crate) custom: Option<CustomVersion>,
 }
 
-/// What a CRD says about one of its versions.
+/// The part of a CRD about one of its versions.
 #[derive(Debug, Clone)]
 pub(crate) struct CustomVersion {
     pub(crate) definition: Arc<Value>,

@@ -9,7 +9,7 @@ use crate::read::presented;
 use crate::write::{Target, WriteOptions, text_at};
 use serde_json::{Value, json};
 
-/// Where a kind has the numbers of its replicas.
+/// The paths of a kind's numbers of replicas.
 fn paths(target: &Target) -> [String; 2] {
     let custom = target.resource.custom.as_ref();
     let path = |field: &str, default: &str| {

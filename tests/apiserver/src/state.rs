@@ -1,4 +1,4 @@
-//! What all API servers of a cluster share: the storage, the settings, and the work that is due later.
+//! The state that all API servers of a cluster share: the storage, the settings, and the work that is due later.
 //!
 //! Nothing runs in the background. Work has a time, and every access to the state carries out first what is due by then, in the order
 //! of these times. So the answers follow from the requests and their times alone.

@@ -1,4 +1,4 @@
-//! Which webhooks a write is sent to, and what becomes of their answers.
+//! Chooses the webhooks for a write, calls them, and applies their answers.
 
 use crate::admission::{CallError, Operation, WebhookAddress, WebhookCall, WebhookService};
 use crate::conditions::Matched;

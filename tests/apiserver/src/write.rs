@@ -38,7 +38,7 @@ pub(crate) struct WriteOptions {
     pub(crate) is_manager_named: bool,
     pub(crate) field_validation: FieldValidation,
     pub(crate) user: String,
-    /// What the answer warns about.
+    /// The warnings of the answer.
     pub(crate) warnings: Warnings,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
-/// What comes of one attempt at a change.
+/// The outcome of one attempt at a change.
 pub(crate) enum Attempt {
     Done(Answer),
     /// Another write was faster.

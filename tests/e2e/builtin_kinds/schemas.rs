@@ -258,7 +258,7 @@ fn schemas_of_built_in_kinds_refuse_what_the_server_refuses_for_a_union_and_plai
         }
         let by_ours = if sort == "taken" { MANIFESTS } else { 0 };
         assert_eq!(manifests.len(), MANIFESTS, "{sort}");
-        // What Kubernetes publishes requires some fields that its API server does not, and the other way round.
+        // The published schemas require some fields that the API server does not, and the other way round.
         assert!(by_plain > MANIFESTS * 9 / 10, "{sort}: {by_plain}");
         for (name, catalog, valid) in [("kube-unions", &ours, by_ours), ("plain", &plains, by_plain)] {
             let invalid = MANIFESTS - valid;

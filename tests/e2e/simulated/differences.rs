@@ -1,4 +1,4 @@
-//! Where the answers of the simulated and the real API server differ, and why that is right.
+//! The differences between answers of the simulated and the real API server, each with its reason.
 
 use serde_json::Value;
 

@@ -55,7 +55,7 @@ pub(super) struct Exchange {
     pub(super) simulated: Answer,
 }
 
-/// What one side has shown: to be sent to it again.
+/// Objects, versions and tokens that one side has sent, and that it gets back.
 #[derive(Default)]
 struct Memory {
     /// Objects by key, the latest last.

@@ -13,12 +13,12 @@ pub(super) struct Request {
     pub(super) path: String,
     pub(super) media_type: &'static str,
     pub(super) body: Sent,
-    /// What the object at the path is remembered as.
+    /// The key under which the object at the path is remembered.
     pub(super) key: String,
     pub(super) wait: Wait,
 }
 
-/// What is sent.
+/// The body of a request.
 #[derive(Debug, Clone)]
 pub(super) enum Sent {
     Nothing,
@@ -30,7 +30,7 @@ pub(super) enum Sent {
     },
 }
 
-/// What has to hold before the next request.
+/// The condition for the next request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wait {
     None,

@@ -1,4 +1,4 @@
-//! What must hold at each step, and after the last fault.
+//! The invariants: at each step, and after the last fault.
 
 use crate::replica::SERVICE;
 use crate::schedule::{Action, KINDS, REPLICAS};
@@ -33,11 +33,11 @@ const MOST_WRITES: usize = 40;
 pub struct Fault {
     /// The time since the beginning.
     pub at: Duration,
-    /// What is wrong.
+    /// The invariant, and how it was broken.
     pub what: String,
 }
 
-/// What must hold, and what is known of the run.
+/// The invariants, and the facts of the run on which they depend.
 #[derive(Default)]
 pub struct Invariants {
     faults: Vec<Fault>,
@@ -88,7 +88,7 @@ impl Invariants {
         self.injected += usize::from(is_noticed && action.is_fault());
         match action {
             Action::DefineKind { kind, .. } | Action::DeleteKind { kind } => self.changed[kind] = Some(Instant::now()),
-            // What was repaired or learnt may come back.
+            // Repaired faults and forgotten kinds may come back.
             Action::Restore { .. } => {
                 self.changed = [Some(Instant::now() + FORGOTTEN); KINDS];
                 self.disturb(FORGOTTEN);

@@ -46,7 +46,7 @@ struct LinkState {
     writes: Vec<Instant>,
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 enum Fate {
     Passes,
     Fails(NetworkFault, Duration),

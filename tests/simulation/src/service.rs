@@ -36,13 +36,13 @@ pub struct ReplicaService {
 /// The CAs that are trusted, and the address of what is served.
 type HandshakeKey = (Vec<u8>, usize);
 
-/// What is served, which keeps the address from being used again, and the reason of a refusal.
+/// The served configuration, which keeps its address from being used again, and the reason of a refusal.
 type Handshake = (Arc<ServerConfig>, Result<(), String>);
 
 /// A replica as the Service sees it.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// What it answers by.
+    /// The state of its server.
     pub state: Arc<ServerState>,
     /// Returns true while it is ready.
     pub is_ready: Arc<dyn Fn() -> bool + Send + Sync>,

@@ -1,4 +1,4 @@
-//! What users and authors store.
+//! The CRDs and objects of authors and users.
 
 use fixtures::crds::{annotated, version};
 use serde_json::{Value, json};

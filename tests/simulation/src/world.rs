@@ -43,7 +43,7 @@ const QUIET: Duration = Duration::from_mins(2);
 pub struct Report {
     /// The hash of the trace.
     pub hash: u64,
-    /// What broke an invariant, the first first.
+    /// Broken invariants, the first first.
     pub faults: Vec<Fault>,
     /// The lines of the trace, if they were kept.
     pub lines: Vec<String>,
@@ -63,9 +63,9 @@ pub struct World {
     pub service: Arc<ReplicaService>,
     /// The replicas.
     pub slots: Vec<Slot>,
-    /// What happened.
+    /// The trace.
     pub trace: Arc<Trace>,
-    /// What must hold.
+    /// The invariants.
     pub invariants: Mutex<Invariants>,
     saved: Mutex<Option<Snapshot>>,
 }
