@@ -1,7 +1,7 @@
 //! Webhooks in admission.
 
 use crate::definitions::{DEFINITIONS, definition};
-use crate::sender::{answered, config_map, create, delete, open, patch, send, server};
+use crate::sender::{SimulatedTime, answered, config_map, create, delete, open, pass, patch, send, server};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures::FutureExt;
@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use simulated_apiserver::{ApiServer, CallError, Instance, WebhookCall, Webhooks};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::time::Instant;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -117,9 +116,9 @@ async fn a_call_that_fails_is_judged_by_the_policy_of_its_entry() {
         ("garble", "received invalid webhook response: webhook response was absent".to_owned(), 0),
     ] {
         configure(&instance, "validating", &[entry(word, &json!({}))]).await;
-        let began = Instant::now();
+        let time = SimulatedTime::start();
         let (code, status) = send(&instance, Method::POST, MAPS, Some(&config_map("a", "1"))).await;
-        assert_eq!((code, began.elapsed().as_secs()), (500, seconds), "{word}");
+        assert_eq!((code, time.seconds()), (500, seconds), "{word}");
         let wanted = format!("Internal error occurred: failed calling webhook \"{word}.example.com\": {reason}");
         assert_eq!(status["message"], wanted);
         let path = format!("{GROUP}/validatingwebhookconfigurations/c-validating");
@@ -194,7 +193,7 @@ async fn configurations_are_seen_when_the_cache_has_them() {
     behind.set_lag(Duration::from_secs(5));
     configure(&instance, "validating", &[entry("deny", &json!({}))]).await;
     create(&behind, MAPS, &config_map("a", "1")).await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    pass(5).await;
     let (code, _) = send(&behind, Method::POST, MAPS, Some(&config_map("b", "1"))).await;
     assert_eq!(code, 422);
 }
@@ -204,9 +203,9 @@ async fn a_request_ends_after_34_seconds() {
     let (server, instance, _) = cluster();
     let slow = json!({"failurePolicy": "Ignore", "timeoutSeconds": 20});
     configure(&instance, "mutating", &[entry("hang", &slow), entry("hang", &slow)]).await;
-    let began = Instant::now();
+    let time = SimulatedTime::start();
     let (code, status) = send(&instance, Method::POST, MAPS, Some(&config_map("a", "1"))).await;
-    assert_eq!((code, &status["reason"], began.elapsed().as_secs()), (504, &json!("Timeout"), 34));
+    assert_eq!((code, &status["reason"], time.seconds()), (504, &json!("Timeout"), 34));
     assert!(server.object("", "configmaps", "default", "a").is_none());
 }
 

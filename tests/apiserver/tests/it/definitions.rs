@@ -1,6 +1,6 @@
 //! CRDs and their objects.
 
-use crate::sender::{create, delete, get, patch, replace, send, server};
+use crate::sender::{create, delete, get, pass, patch, replace, send, server};
 use hyper::Method;
 use serde_json::{Value, json};
 use simulated_apiserver::{ApiServer, Settings};
@@ -49,7 +49,7 @@ async fn a_definition_is_established_serves_its_kind_and_ends_with_its_objects()
     assert_eq!(created["spec"]["names"]["listKind"], "WidgetList");
     assert_eq!(created["status"]["storedVersions"], json!(["v1"]));
     assert_eq!(get(&instance, WIDGETS).await.0, 404);
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    pass(2).await;
     let (_, established) = get(&instance, &format!("{DEFINITIONS}/widgets.example.com")).await;
     let conditions = established["status"]["conditions"].as_array().unwrap();
     let said: Vec<_> =
@@ -86,7 +86,7 @@ async fn a_definition_is_established_serves_its_kind_and_ends_with_its_objects()
     );
     let (code, _) = send(&instance, Method::POST, WIDGETS, Some(&widget)).await;
     assert_eq!(code, 403);
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    pass(3).await;
     assert_eq!(get(&instance, &format!("{DEFINITIONS}/widgets.example.com")).await.0, 404);
     assert_eq!(get(&instance, WIDGETS).await.0, 404);
     assert_eq!(get(&instance, "/apis/apiregistration.k8s.io/v1/apiservices/v1.example.com").await.0, 404);
@@ -98,12 +98,12 @@ async fn names_that_another_definition_has_are_not_accepted() {
     let server = slow();
     let instance = server.instance();
     create(&instance, DEFINITIONS, &definition()).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    pass(3).await;
     let mut other = definition();
     other["metadata"]["name"] = json!("gadgets.example.com");
     other["spec"]["names"] = json!({"plural": "gadgets", "kind": "Widget"});
     create(&instance, DEFINITIONS, &other).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    pass(3).await;
     let (_, refused) = get(&instance, &format!("{DEFINITIONS}/gadgets.example.com")).await;
     let condition = &refused["status"]["conditions"][0];
     assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("ListKindConflict")));

@@ -1,10 +1,9 @@
 //! Objects: reads, writes, conflicts, deletions, pages.
 
-use crate::sender::{config_map, create, delete, get, patch, replace, send, server};
+use crate::sender::{config_map, create, delete, get, pass, patch, replace, send, server};
 use hyper::Method;
 use serde_json::{Value, json};
 use simulated_apiserver::ApiServer;
-use std::time::Duration;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -133,7 +132,7 @@ async fn a_namespace_ends_with_its_contents() {
     let (code, status) =
         send(&instance, Method::POST, "/api/v1/namespaces/n/configmaps", Some(&config_map("b", "1"))).await;
     assert_eq!((code, &status["details"]["causes"][0]["reason"]), (403, &json!("NamespaceTerminating")));
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    pass(1).await;
     assert_eq!(get(&instance, "/api/v1/namespaces/n").await.0, 404);
     assert_eq!(get(&instance, "/api/v1/namespaces/n/configmaps/a").await.0, 404);
     let (code, status) =
@@ -150,10 +149,10 @@ async fn objects_without_owners_are_collected() {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "owner", "uid": role["metadata"]["uid"],
     });
     create(&instance, MAPS, &json!({"metadata": {"name": "a", "ownerReferences": [owner]}})).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    pass(1).await;
     assert_eq!(get(&instance, &format!("{MAPS}/a")).await.0, 200);
     delete(&instance, &format!("{roles}/owner")).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    pass(1).await;
     assert_eq!(get(&instance, &format!("{MAPS}/a")).await.0, 404);
 }
 
@@ -200,7 +199,7 @@ async fn the_same_requests_have_the_same_answers() {
             let object = json!({"metadata": {"generateName": "g-"}, "data": {"k": count.to_string()}});
             answers.push(send(&instance, Method::POST, MAPS, Some(&object)).await.1.to_string());
             answers.push(get(&instance, &format!("{MAPS}?limit=7")).await.1.to_string());
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            pass(1).await;
         }
         answers
     };

@@ -8,7 +8,28 @@ use serde_json::{Value, json};
 use simulated_apiserver::{ApiServer, Instance, ResponseBody};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
 use tower::ServiceExt;
+
+/// The time since a moment, as tokio has it in a test that pauses it. It passes only while every task waits, so no other load moves it.
+pub(crate) struct SimulatedTime(Instant);
+
+impl SimulatedTime {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Returns whole seconds.
+    pub(crate) fn seconds(&self) -> u64 {
+        assert_eq!(self.0.elapsed().subsec_nanos(), 0, "time is paused, and everything takes whole seconds");
+        self.0.elapsed().as_secs()
+    }
+}
+
+/// Lets simulated time pass, with everything that is due meanwhile.
+pub(crate) async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
 
 /// Returns a cluster whose clock stands still.
 pub(crate) fn server() -> ApiServer {

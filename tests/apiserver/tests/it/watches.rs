@@ -1,10 +1,10 @@
 //! Watches: events, bookmarks, versions that have expired, caches that lag behind, restores.
 
-use crate::sender::{Watch, config_map, create, delete, get, patch, server};
+use crate::sender::{SimulatedTime, Watch, config_map, create, delete, get, patch, server};
 use serde_json::{Value, json};
 use simulated_apiserver::{OpenWatches, Settings};
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -33,15 +33,15 @@ async fn a_watch_has_the_events_since_its_version() {
 async fn a_watch_without_a_version_begins_with_what_is_there_and_ends_in_time() {
     let instance = server().instance();
     create(&instance, MAPS, &config_map("a", "1")).await;
-    let began = Instant::now();
+    let time = SimulatedTime::start();
     let path = format!("{MAPS}?watch=1&timeoutSeconds=30&allowWatchBookmarks=true&fieldSelector=metadata.name%3Da");
     let mut watch = Watch::open(&instance, &path).await;
     assert!(watch.line().await.unwrap().starts_with("ADDED a "));
     // The lease of the API server moves the version.
     assert!(watch.line().await.unwrap().starts_with("BOOKMARK "));
-    assert_eq!(began.elapsed(), Duration::from_secs(28));
+    assert_eq!(time.seconds(), 28);
     assert_eq!(watch.line().await, None);
-    assert_eq!(began.elapsed(), Duration::from_secs(30));
+    assert_eq!(time.seconds(), 30);
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,23 +82,23 @@ async fn a_cache_lags_behind_and_reads_of_the_present_do_not() {
     let server = server();
     let (instance, behind) = (server.instance(), server.instance());
     behind.set_lag(Duration::from_secs(2));
-    let began = Instant::now();
+    let time = SimulatedTime::start();
     let mut watch = Watch::open(&behind, &format!("{MAPS}?watch=1")).await;
     let created = create(&instance, MAPS, &config_map("a", "1")).await;
     assert_eq!(get(&behind, &format!("{MAPS}/a")).await.0, 200);
     assert_eq!(get(&behind, &format!("{MAPS}/a?resourceVersion=0")).await.0, 404);
     assert_eq!(get(&instance, &format!("{MAPS}/a?resourceVersion=0")).await.0, 200);
     assert!(watch.line().await.unwrap().starts_with("ADDED a"));
-    assert_eq!(began.elapsed(), Duration::from_secs(2));
+    assert_eq!(time.seconds(), 2);
     assert_eq!(get(&behind, &format!("{MAPS}/a?resourceVersion=0")).await.0, 200);
     // A read waits for its version, but not longer than three seconds.
     create(&instance, MAPS, &config_map("b", "1")).await;
     let path = format!("{MAPS}/b?resourceVersion={}", version(&created) + 1);
     assert_eq!(get(&behind, &path).await.0, 200);
-    assert_eq!(began.elapsed(), Duration::from_secs(4));
+    assert_eq!(time.seconds(), 4);
     let (code, status) = get(&behind, &format!("{MAPS}?resourceVersion=99999")).await;
     assert_eq!((code, &status["details"]["causes"][0]["reason"]), (504, &json!("ResourceVersionTooLarge")));
-    assert_eq!(began.elapsed(), Duration::from_secs(7));
+    assert_eq!(time.seconds(), 7);
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,12 +111,12 @@ async fn open_watches_end_or_hang_when_the_storage_is_restored() {
         let at = server.revision();
         let path = format!("{MAPS}?watch=1&timeoutSeconds=60&resourceVersion={at}");
         let mut watch = Watch::open(&instance, &path).await;
-        let began = Instant::now();
+        let time = SimulatedTime::start();
         server.restore(&snapshot, watches);
         create(&instance, MAPS, &config_map("b", "1")).await;
         assert_eq!(watch.line().await, None);
         let wanted = if watches == OpenWatches::End { 0 } else { 60 };
-        assert_eq!(began.elapsed(), Duration::from_secs(wanted));
+        assert_eq!(time.seconds(), wanted);
         // A watch from a version that does not exist yet is silent, and has no bookmark.
         let path = format!("{MAPS}?watch=1&timeoutSeconds=60&allowWatchBookmarks=1&resourceVersion={}", at + 5);
         let mut watch = Watch::open(&instance, &path).await;
