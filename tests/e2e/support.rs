@@ -15,6 +15,7 @@ pub(crate) mod load;
 pub(crate) mod pki;
 pub(crate) mod process;
 pub(crate) mod resource;
+pub(crate) mod router;
 pub(crate) mod tls;
 pub(crate) mod version;
 pub(crate) mod webhook;

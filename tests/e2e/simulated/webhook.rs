@@ -1,9 +1,5 @@
 //! A webhook that answers by the word in its path: over TLS for the real API server, by a call for the simulated one.
 
-use std::fs;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::Path;
@@ -11,83 +7,37 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use fixtures::certificates::TestAuthority;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use simulated_apiserver::{CallError, WebhookCall, Webhooks};
-use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
-use crate::support::background::Servers;
-use crate::support::pki::ServingCertificate;
-use crate::support::process::Workspace;
+use crate::support::router::RouterServer;
 
 /// The words of paths.
 pub(super) const WORDS: [&str; 8] = ["allow", "warn", "deny", "refuse", "patch", "label", "break", "absent"];
 
 /// A running webhook.
-pub(super) struct TableWebhook {
-    authority: TestAuthority,
-    port: u16,
-    _servers: Servers,
-}
+pub(super) struct TableWebhook(RouterServer);
 
 /// The same webhook for the simulated API server.
 pub(super) struct CalledWebhook;
 
 impl TableWebhook {
     pub(super) fn start() -> Self {
-        let servers = Servers::start("table-webhook");
-        let authority = TestAuthority::new("table webhook");
-        let workspace = Workspace::new("table-webhook");
-        let acceptor = acceptor(&ServingCertificate::issue(&authority, workspace.path()));
-        let listener = servers.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).expect("loopback has a free port");
-        let port = listener.local_addr().expect("a listener has an address").port();
-        servers.spawn(accept(listener, acceptor));
-        Self { authority, port, _servers: servers }
+        let router = Router::new().route(
+            "/{word}",
+            post(async |Path(word): Path<String>, review: Bytes| {
+                let review = serde_json::from_slice(&review).expect("a review is JSON");
+                (StatusCode::OK, [("content-type", "application/json")], answer(&word, &review).to_string())
+            }),
+        );
+        Self(RouterServer::start("table-webhook", router))
     }
 
     /// Returns the address of a word in an entry.
     pub(super) fn address(&self, word: &str) -> Value {
-        json!({
-            "url": format!("https://127.0.0.1:{}/{word}", self.port),
-            "caBundle": BASE64_STANDARD.encode(self.authority.pem()),
-        })
-    }
-}
-
-fn acceptor(files: &ServingCertificate) -> TlsAcceptor {
-    let chain = fs::read(&files.certificate).expect("the certificate can be read");
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&chain).collect();
-    let key = PrivateKeyDer::from_pem_file(&files.key).expect("the key can be read");
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain.expect("certificates"), key);
-    TlsAcceptor::from(Arc::new(config.expect("the key is that of the certificate")))
-}
-
-async fn accept(listener: TcpListener, acceptor: TlsAcceptor) {
-    let router = Router::new().route(
-        "/{word}",
-        post(async |Path(word): Path<String>, review: Bytes| {
-            let review = serde_json::from_slice(&review).expect("a review is JSON");
-            (StatusCode::OK, [("content-type", "application/json")], answer(&word, &review).to_string())
-        }),
-    );
-    loop {
-        let (stream, _) = listener.accept().await.expect("the webhook accepts connections");
-        let (acceptor, router) = (acceptor.clone(), router.clone());
-        tokio::spawn(async move {
-            let Ok(stream) = acceptor.accept(stream).await else { return };
-            let service = TowerToHyperService::new(router);
-            // The API server ends connections as it likes.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
-        });
+        self.0.client_config(&format!("/{word}"))
     }
 }
 

@@ -1,80 +1,29 @@
 //! The conversion webhook of CRDs: it moves the fields of `spec` to `spec.deep` and back.
 
-use std::fs;
-use std::io;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-
 use axum::Router;
 use axum::body::Bytes;
 use axum::routing::post;
-use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Map, Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Runtime;
-use tokio_rustls::TlsAcceptor;
 
-use crate::support::pki::ServingCertificate;
-use crate::support::process::Workspace;
-use fixtures::certificates::TestAuthority;
+use crate::support::router::RouterServer;
 
 /// The kind whose fields are at `spec` in v1, and at `spec.deep` in the other versions.
 pub(super) const MOVED: &str = "Moved";
 
 /// A running conversion webhook.
-pub(super) struct Conversion {
-    authority: TestAuthority,
-    port: u16,
-    _runtime: Runtime,
-}
+pub(super) struct Conversion(RouterServer);
 
 impl Conversion {
     pub(super) fn start() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.expect("a runtime can be started");
-        let authority = TestAuthority::new("conversion");
-        let workspace = Workspace::new("conversion");
-        let acceptor = acceptor(&ServingCertificate::issue(&authority, workspace.path()));
-        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).expect("loopback has a free port");
-        let port = listener.local_addr().expect("a listener has an address").port();
-        runtime.spawn(accept(listener, acceptor));
-        Self { authority, port, _runtime: runtime }
+        let router = Router::new().route("/", post(async |review: Bytes| answer(&review).to_string()));
+        Self(RouterServer::start("conversion", router))
     }
 
     /// Returns `spec.conversion` of a CRD.
     pub(super) fn of_definition(&self) -> Value {
-        let client = json!({
-            "url": format!("https://127.0.0.1:{}/", self.port),
-            "caBundle": crate::support::webhook::base64(self.authority.pem().as_bytes()),
-        });
+        let client = self.0.client_config("/");
         json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}})
     }
-}
-
-fn acceptor(files: &ServingCertificate) -> TlsAcceptor {
-    let chain = fs::read(&files.certificate).expect("the certificate can be read");
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&chain).collect();
-    let key = PrivateKeyDer::from_pem_file(&files.key).expect("the key can be read");
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain.expect("certificates"), key);
-    TlsAcceptor::from(Arc::new(config.expect("the key is that of the certificate")))
-}
-
-async fn accept(listener: TcpListener, acceptor: TlsAcceptor) {
-    let router = Router::new().route("/", post(async |review: Bytes| answer(&review).to_string()));
-    loop {
-        let (stream, _) = listener.accept().await.expect("the conversion webhook accepts connections");
-        tokio::spawn(serve(stream, acceptor.clone(), router.clone()));
-    }
-}
-
-async fn serve(stream: TcpStream, acceptor: TlsAcceptor, router: Router) -> io::Result<()> {
-    let stream = TokioIo::new(acceptor.accept(stream).await?);
-    http1::Builder::new().serve_connection(stream, TowerToHyperService::new(router)).await.map_err(io::Error::other)
 }
 
 /// Answers a `ConversionReview`.
