@@ -15,7 +15,9 @@ for patch in tests/simulation/faults/${FAULTS:-*}.patch; do
   name=$(basename "$patch" .patch)
   # Files that did not change keep their times, so that little is compiled again.
   git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
-    cmp --silent "$file" "$copy/tree/$file" || install -D --mode=u=rwX "$file" "$copy/tree/$file"
+    cmp --silent "$file" "$copy/tree/$file" && continue
+    mkdir -p "$copy/tree/$(dirname "$file")"
+    cp --no-dereference --remove-destination "$file" "$copy/tree/$file"
   done
   patch --quiet --directory "$copy/tree" --strip 1 <"$patch"
   (cd "$copy/tree" && cargo build --quiet --locked --release --package kube-unions-simulation)
