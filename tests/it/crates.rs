@@ -21,19 +21,19 @@ struct Metadata {
 }
 
 #[derive(Deserialize)]
-struct Package {
+pub(crate) struct Package {
     name: String,
-    manifest_path: String,
+    pub(crate) manifest_path: String,
     /// `None`: to any registry.
     publish: Option<Vec<String>>,
     dependencies: Vec<Dependency>,
-    targets: Vec<Target>,
+    pub(crate) targets: Vec<Target>,
 }
 
 #[derive(Deserialize)]
-struct Target {
+pub(crate) struct Target {
     kind: Vec<String>,
-    src_path: PathBuf,
+    pub(crate) src_path: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -44,17 +44,21 @@ struct Dependency {
     path: Option<String>,
 }
 
-/// Returns the crates of the workspace by name, but those of tests.
-fn packages() -> BTreeMap<String, Package> {
+/// Returns the crates of the workspace.
+pub(crate) fn members() -> Vec<Package> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"])
         .current_dir(root())
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice::<Metadata>(&output.stdout).unwrap().packages
+}
+
+/// Returns the crates of the workspace by name, but those of tests.
+fn packages() -> BTreeMap<String, Package> {
     let in_tests = root().join("tests");
-    let packages = metadata.packages.into_iter().filter(|it| !Path::new(&it.manifest_path).starts_with(&in_tests));
+    let packages = members().into_iter().filter(|it| !Path::new(&it.manifest_path).starts_with(&in_tests));
     packages.map(|package| (package.name.clone(), package)).collect()
 }
 
