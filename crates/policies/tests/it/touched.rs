@@ -77,6 +77,47 @@ fn an_update_is_sent_if_it_touches_a_union() {
     }
 }
 
+/// Lists in lists are compared as a whole: the order of their items tells which is which.
+#[test]
+fn a_union_four_lists_deep_is_seen() {
+    let nest = |inner: Value, list: &dyn Fn(Value) -> Value| (0..4).fold(inner, |inner, _| list(inner));
+    let schema = nest(union(), &|inner| {
+        let fields = json!({"list": {"type": "array", "items": inner}, "n": {"type": "integer"}});
+        json!({"type": "object", "properties": fields})
+    });
+    let condition = expression(&thing(&json!({"x": schema})));
+    let at =
+        |fields: Value| json!({"spec": {"x": nest(fields, &|inner| json!({"list": [{}, inner], "n": 1})), "n": 1}});
+    let sent = |new: &Value, old: &Value| is_sent(&condition, "UPDATE", &object(new), &object(old));
+    let old = at(json!({"type": "A", "a": {}}));
+    for (new, want) in
+        [(at(json!({"type": "B", "a": {}})), true), (at(json!({"type": "A"})), true), (at(json!([])), true)]
+    {
+        assert_eq!([sent(&new, &old), sent(&old, &new)], [want, want], "{new}");
+    }
+    let mut beside = old.clone();
+    (beside["spec"]["n"], beside["spec"]["x"]["n"]) = (json!(2), json!(2));
+    assert!(!sent(&beside, &old) && !sent(&old, &old), "{condition}");
+}
+
+#[test]
+fn each_of_128_members_is_seen() {
+    let names: Vec<String> = (0..128).map(|number| format!("member{number}")).collect();
+    let fields = |value: &dyn Fn(&str) -> Value| -> Value {
+        names.iter().map(|name| (name.clone(), value(name))).collect::<serde_json::Map<_, _>>().into()
+    };
+    let union = json!({"type": "object", "properties": fields(&|_| json!({"type": "object"})),
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": fields(&|name| json!(name.to_uppercase()))}]});
+    let condition = expression(&thing(&json!({"x": union, "list": {"type": "array", "items": union}})));
+    assert!(condition.contains("size() > 64"), "it looks into the list: {condition}");
+    for name in &names {
+        for place in [json!({"x": {name.clone(): {}}}), json!({"list": [{name.clone(): {}}]})] {
+            let [old, new] = [json!({"x": {}, "list": [{}]}), place].map(|spec| object(&json!({"spec": spec})));
+            assert!(is_sent(&condition, "UPDATE", &new, &old) && is_sent(&condition, "UPDATE", &old, &new), "{name}");
+        }
+    }
+}
+
 /// An apply of what is stored deduces a discriminator that is missing there.
 #[test]
 fn a_discriminator_that_is_to_be_deduced_is_seen_in_an_unchanged_object() {
