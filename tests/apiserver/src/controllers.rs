@@ -90,6 +90,8 @@ pub(crate) fn written(
         DEFINITIONS => {
             let spec = |object: Option<&Value>| object.and_then(|object| object.get("spec").cloned());
             if spec(before) != spec(after) {
+                let revision = state.storage.revision();
+                state.redefined.insert(key.to_owned(), revision);
                 let wait = state.settings.accept_names;
                 state.schedule(wait, Job::SyncServices, now);
                 if after.is_some() {

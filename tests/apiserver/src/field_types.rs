@@ -80,7 +80,8 @@ impl<'r> FieldType<'r> {
     }
 
     pub(crate) fn list(&self) -> ListType {
-        if self.path == ".metadata.finalizers" {
+        let is_builtin_set = !self.is_custom && self.path == ".spec.validationActions";
+        if is_builtin_set || self.path == ".metadata.finalizers" {
             return ListType::Set;
         }
         if self.is_custom && !self.path.starts_with(".metadata.") {

@@ -104,9 +104,10 @@ pub(crate) fn apply(
     for field in STRIPPED.iter().filter(|field| !matches!(**field, "name" | "namespace" | "uid" | "resourceVersion")) {
         metadata(&mut applied).remove(*field);
     }
-    let mut set = FieldSet::new();
-    collect(&of, &applied, &mut Vec::new(), &mut set);
-    set.retain(|path| is_managed(&target.resource, &target.subresource, path));
+    let mut whole = FieldSet::new();
+    collect(&of, &applied, &mut Vec::new(), &mut whole);
+    let is_kept = |path: &&Vec<String>| is_managed(&target.resource, &target.subresource, path);
+    let set: FieldSet = whole.iter().filter(is_kept).cloned().collect();
     let mut object = merge(&of, old, &applied);
     let mut entries = entries_of(old);
     let is_same = |entry: &ManagedEntry| {
@@ -115,13 +116,11 @@ pub(crate) fn apply(
     let place = entries.iter().position(is_same);
     let mut before = place.map(|place| entries.remove(place));
     if let Some(last) = &before {
-        let is_wanted =
-            |path: &Vec<String>| set.contains(path) || entries.iter().any(|entry| entry.fields.contains(path));
-        let mut dropped: Vec<&Vec<String>> = last.fields.iter().filter(|path| !is_wanted(path)).collect();
-        // Inner fields go first, so that an item is removed with everything that was in it.
-        dropped.sort_by_key(|path| std::cmp::Reverse(path.len()));
-        for path in dropped {
-            remove(&of, &mut object, path);
+        let owned: FieldSet = entries.iter().flat_map(|entry| &entry.fields).chain(&whole).cloned().collect();
+        for path in last.fields.difference(&owned) {
+            if let Some(path) = removed_at(path, &owned) {
+                remove(&of, &mut object, path);
+            }
         }
     }
     let mut difference = Difference::default();
@@ -360,14 +359,14 @@ fn collect(of: &FieldType<'_>, value: &Value, path: &mut Vec<String>, fields: &m
     }
 }
 
-/// Adds all fields of a value, with those that have others in them.
+/// Adds all fields of a value, which is not null, with those that have others in them.
 fn collect_all(of: &FieldType<'_>, value: &Value, path: &mut Vec<String>, fields: &mut FieldSet) {
     if !path.is_empty() {
         fields.insert(path.clone());
     }
     match value {
         Value::Object(map) if !of.is_atomic_map() => {
-            for (name, value) in map {
+            for (name, value) in map.iter().filter(|(_, value)| !value.is_null()) {
                 path.push(format!("f:{name}"));
                 collect_all(&of.field(name), value, path, fields);
                 path.pop();
@@ -393,7 +392,8 @@ fn compare(
     path: &mut Vec<String>,
     difference: &mut Difference,
 ) {
-    match (old, new) {
+    // A field that is null is none.
+    match (old.filter(|it| !it.is_null()), new.filter(|it| !it.is_null())) {
         (None, Some(new)) => collect_all(of, new, path, &mut difference.changed),
         (Some(old), None) => collect_all(of, old, path, &mut difference.removed),
         (Some(Value::Object(old)), Some(Value::Object(new))) if !of.is_atomic_map() => {
@@ -469,28 +469,25 @@ fn merge_lists(of: &FieldType<'_>, base: &[Value], applied: &[Value]) -> Vec<Val
     items
 }
 
-/// Removes the field at a path. A map that has other fields stays.
+/// Returns what goes when an apply no longer has a field: the outermost field in which nobody owns anything, with all that is in it.
+fn removed_at<'p>(path: &'p [String], owned: &FieldSet) -> Option<&'p [String]> {
+    let is_owned = |start: &[String]| owned.range(start.to_vec()..).next().is_some_and(|next| next.starts_with(start));
+    let mut starts = (1..=path.len()).filter_map(|end| path.get(..end));
+    starts.find(|start| {
+        let is_named = start.last().is_some_and(|last| last.starts_with("f:"));
+        (is_named || start.len() == path.len()) && !is_owned(start)
+    })
+}
+
+/// Removes the field or the item at a path.
 fn remove(of: &FieldType<'_>, value: &mut Value, path: &[String]) {
     let Some((first, rest)) = path.split_first() else { return };
     match (value, first.strip_prefix("f:")) {
         (Value::Object(fields), Some(name)) => {
             if rest.is_empty() {
-                let has_others = fields.get(name).and_then(Value::as_object).is_some_and(|it| !it.is_empty())
-                    && !of.field(name).is_atomic_map();
-                if !has_others {
-                    fields.shift_remove(name);
-                }
+                fields.shift_remove(name);
             } else if let Some(inner) = fields.get_mut(name) {
                 remove(&of.field(name), inner, rest);
-                // A map that was in the configuration for the sake of this field alone goes with it.
-                let is_empty = match inner {
-                    Value::Object(inner) => inner.is_empty(),
-                    Value::Array(inner) => inner.is_empty(),
-                    Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-                };
-                if is_empty {
-                    fields.shift_remove(name);
-                }
             }
         }
         (Value::Array(items), None) => {
@@ -501,8 +498,9 @@ fn remove(of: &FieldType<'_>, value: &mut Value, path: &[String]) {
                 items.remove(place);
             } else if let Some(item) = items.get_mut(place) {
                 // The keys of an item go with the item.
+                let name = rest.first().and_then(|it| it.strip_prefix("f:"));
                 let is_key = matches!(&list, ListType::Keyed(keys) if rest.len() == 1
-                    && rest.first().and_then(|it| it.strip_prefix("f:")).is_some_and(|it| keys.iter().any(|key| key == it)));
+                    && name.is_some_and(|name| keys.iter().any(|key| key == name)));
                 if !is_key {
                     remove(&of.item(), item, rest);
                 }

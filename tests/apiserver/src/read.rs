@@ -104,7 +104,9 @@ impl Instance {
 
     fn page(&self, target: &Target, selection: &Selection, revision: u64, start: &str, limit: u64) -> Value {
         let resource = &target.resource;
-        let prefix = if target.namespace.is_empty() { String::new() } else { format!("{}/", target.namespace) };
+        let selected = selection.namespace().filter(|_| resource.namespaced && target.namespace.is_empty());
+        let namespace = selected.unwrap_or(&target.namespace);
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let limit = if limit == 0 { usize::MAX } else { limit };
         let start = if start.is_empty() { String::new() } else { format!("{prefix}{start}") };
@@ -113,7 +115,7 @@ impl Instance {
         let StoredPage { objects, remaining } =
             state.storage.page(&resource.collection(), revision, (&prefix, &start), limit, is_selected);
         drop(state);
-        let is_in_one_place = !resource.namespaced || !target.namespace.is_empty();
+        let is_in_one_place = !resource.namespaced || !namespace.is_empty();
         let remaining = if is_in_one_place && selection.is_single() { 0 } else { remaining };
         let mut metadata = Map::new();
         if resource.custom.is_some() {

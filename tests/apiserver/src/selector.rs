@@ -35,13 +35,14 @@ struct FieldRequirement {
 
 impl Selection {
     pub(crate) fn parse(resource: &ResourceInfo, labels: &str, fields: &str) -> Result<Self, ApiError> {
+        let labels = parse_labels(labels).map_err(ApiError::bad_request)?;
         let requirements = parse_fields(fields).map_err(ApiError::bad_request)?;
         for requirement in &requirements {
             if !resource.has_field_label(&requirement.field) {
                 return Err(ApiError::bad_request(resource.unknown_field_label(&requirement.field)));
             }
         }
-        Ok(Self { labels: parse_labels(labels).map_err(ApiError::bad_request)?, fields: requirements })
+        Ok(Self { labels, fields: requirements })
     }
 
     /// Selects the object of one name among those that are selected.
@@ -57,6 +58,12 @@ impl Selection {
     /// Returns true if at most one object of a namespace is selected.
     pub(crate) fn is_single(&self) -> bool {
         self.fields.iter().any(|requirement| requirement.field == "metadata.name" && requirement.is_equal)
+    }
+
+    /// Returns the namespace of all that is selected.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        let of = |requirement: &&FieldRequirement| requirement.field == "metadata.namespace" && requirement.is_equal;
+        self.fields.iter().find(of).map(|requirement| &*requirement.value)
     }
 
     pub(crate) fn is_everything(&self) -> bool {

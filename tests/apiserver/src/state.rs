@@ -73,6 +73,8 @@ pub(crate) struct State {
     /// OpenAPI documents by path.
     pub(crate) documents: BTreeMap<String, String>,
     pub(crate) conditions: Conditions,
+    /// By the name of a CRD, the version at which its last change was written. API servers begin anew with its objects then.
+    pub(crate) redefined: BTreeMap<String, u64>,
     jobs: BTreeSet<(Instant, Job)>,
     uids: u64,
     names: u64,
@@ -103,6 +105,7 @@ impl Shared {
             webhooks: None,
             documents: BTreeMap::new(),
             conditions: Conditions::default(),
+            redefined: BTreeMap::new(),
             jobs: BTreeSet::new(),
             uids: 0,
             names: 0,
@@ -215,6 +218,13 @@ impl State {
         })
     }
 
+    /// Returns the version from which objects of a resource can be watched.
+    pub(crate) fn served_since(&self, resource: &ResourceInfo) -> u64 {
+        let name = || format!("{}.{}", resource.plural, resource.group);
+        let known = resource.custom.as_ref().and_then(|_| self.redefined.get(&name()));
+        known.copied().unwrap_or_default()
+    }
+
     pub(crate) fn namespace(&self, name: &str) -> Option<&StoredObject> {
         self.get(NAMESPACES, name)
     }
@@ -229,6 +239,7 @@ impl State {
         self.epoch += 1;
         self.keeps_watches = keeps_watches;
         self.jobs.clear();
+        self.redefined.clear();
         controllers::resume(self, now);
     }
 

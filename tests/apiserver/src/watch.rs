@@ -37,6 +37,8 @@ struct OpenWatch {
     /// Bookmarks are sent when this version is passed.
     began: u64,
     epoch: u64,
+    /// The version of the CRD that defines the objects.
+    served_since: u64,
     end: Instant,
     /// The time of the next bookmark. `None`: none are asked for, or the last was sent.
     bookmark: Option<Instant>,
@@ -62,6 +64,8 @@ impl Instance {
         let lifetime = lifetime.unwrap_or(LIFETIME);
         let asked = version_parameter(query)?;
         let (epoch, seen, oldest) = self.cache();
+        let served_since = self.shared.state().served_since(resource);
+        let oldest = oldest.max(served_since);
         let now = Instant::now();
         let end = now + lifetime;
         let mut open = OpenWatch {
@@ -73,6 +77,7 @@ impl Instance {
             revision: asked.filter(|asked| *asked > 0).unwrap_or(seen),
             began: asked.unwrap_or_default(),
             epoch,
+            served_since,
             end,
             bookmark: None,
             lines: VecDeque::new(),
@@ -182,6 +187,8 @@ impl OpenWatch {
             self.is_over |= !state.keeps_watches;
             return (None, true);
         }
+        // When a CRD changes or goes, watches of its objects end.
+        self.is_over |= state.served_since(&self.target.resource) != self.served_since;
         let events = state.storage.events_after(self.revision);
         let visible = events.iter().take_while(|event| event.revision <= seen);
         let lines: Vec<String> = visible.filter_map(|event| self.event_line(event)).collect();

@@ -72,6 +72,14 @@ fn object(fields: &Map<String, Value>) -> Value {
     for (name, value) in sorted(fields) {
         match &**name {
             "managedFields" => {}
+            // Go's maps have no order.
+            "causes" => {
+                let mut causes = normalized(name, value);
+                if let Some(causes) = causes.as_array_mut() {
+                    causes.sort_by_key(Value::to_string);
+                }
+                all.insert(name.clone(), causes);
+            }
             "clusterIPs" => {
                 all.insert(name.clone(), json!("addresses"));
             }

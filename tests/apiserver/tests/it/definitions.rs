@@ -1,6 +1,6 @@
 //! CRDs and their objects.
 
-use crate::sender::{create, delete, get, pass, patch, replace, send, server};
+use crate::sender::{Watch, create, delete, get, pass, patch, replace, send, server};
 use hyper::Method;
 use serde_json::{Value, json};
 use simulated_apiserver::{ApiServer, Settings};
@@ -126,4 +126,20 @@ async fn discovery_lists_what_is_served() {
     let found = client.list_api_groups_aggregated().await.unwrap();
     assert_eq!(found.items.last().unwrap().metadata.as_ref().unwrap().name.as_deref(), Some("example.com"));
     assert_eq!(client.apiserver_version().await.unwrap().minor, "36");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_when_the_definition_of_its_objects_changes() {
+    let instance = server().instance();
+    create(&instance, DEFINITIONS, &definition()).await;
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
+    let created = create(&instance, WIDGETS, &widget).await;
+    let mut watch = Watch::open(&instance, &format!("{WIDGETS}?watch=1")).await;
+    assert!(watch.line().await.unwrap().starts_with("ADDED a "));
+    let change = json!({"spec": {"names": {"shortNames": ["w"]}}});
+    patch(&instance, &format!("{DEFINITIONS}/widgets.example.com"), "merge-patch", &change).await;
+    assert_eq!(watch.line().await, None);
+    let version = created["metadata"]["resourceVersion"].as_str().unwrap();
+    let mut watch = Watch::open(&instance, &format!("{WIDGETS}?watch=1&resourceVersion={version}")).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["code"], 410);
 }
