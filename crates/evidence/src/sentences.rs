@@ -104,12 +104,15 @@ impl SentenceReader {
                 let sentence = &*sentence.split_whitespace().collect::<Vec<_>>().join(" ");
                 // `at least one` allows several, and a combination of fields is one alternative.
                 let lower = sentence.to_lowercase();
-                if ["at least one", "combination of"].iter().any(|words| lower.contains(words)) {
+                if lower.contains("at least one") {
                     continue;
                 }
                 let described = DescribedField { field, sentence };
-                let statements = self.forms.iter().filter_map(|form| self.statement(node, &names, &described, form));
-                let statements = statements.chain(self.alternatives(&names, &described));
+                let is_combination = lower.contains("combination of");
+                let forms = self.forms.iter().filter(|it| (it.0 == SentenceForm::Combination) == is_combination);
+                let statements = forms.filter_map(|form| self.statement(node, &names, &described, form));
+                let others = if is_combination { Vec::new() } else { self.alternatives(&names, &described) };
+                let statements = statements.chain(others);
                 found.extend(statements.map(|statement| {
                     (statement, Evidence::stated(EvidenceKind::Description, place.to_pointer(), sentence))
                 }));
@@ -140,6 +143,10 @@ impl SentenceReader {
             SentenceForm::Group | SentenceForm::GroupBefore => {
                 let group = fields();
                 Some(Statement::Excludes(group.clone(), group))
+            }
+            SentenceForm::Combination => {
+                let parts = found.get(2)?.as_str();
+                Some(Statement::Excludes(fields(), self.listed(names, parts, field, false)))
             }
             SentenceForm::Whole => {
                 // An object with other fields than structs has more than members, if they may be missing.

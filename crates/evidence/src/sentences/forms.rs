@@ -8,6 +8,8 @@ pub(super) enum SentenceForm {
     Group,
     /// The fields of the object with the description exclude each other.
     Whole,
+    /// The first field excludes those of the list.
+    Combination,
     /// The fields before the words exclude each other.
     GroupBefore,
     /// The field with the description and those before the words are set together.
@@ -20,7 +22,7 @@ pub(super) enum SentenceForm {
 
 /// The forms of sentences. A list of fields is behind the words, or where the words have a group. The words in capitals are
 /// [`PARTS`].
-pub(super) const FORMS: [(SentenceForm, &str); 26] = [
+pub(super) const FORMS: [(SentenceForm, &str); 28] = [
     (SentenceForm::Others, r"mutually[ -]exclusive (?:\w+ )?(?:with|to|of)\b"),
     (SentenceForm::Others, r"\bexclusive (?:with|of)\b"),
     (SentenceForm::Others, r"(?:incompatible|not compatible|\bconflicts) with\b"),
@@ -39,7 +41,7 @@ pub(super) const FORMS: [(SentenceForm, &str); 26] = [
         r"\b(?:if|when) (.*?) (?:is|are) (?:also )?(?:SET|not empty),? (?:this(?: \w+)?|it) (?:NOT be SET|MUST be UNSET)",
     ),
     (SentenceForm::Others, r"\beither this(?: field)? or (.*?) (?:can|may) be SET"),
-    (SentenceForm::Group, r"(?:at most|no more than|exactly|only|just) one (?:of|from|between)\b"),
+    (SentenceForm::Group, r"(?:at most|no more than|exactly|precisely|only|just) one (?:of|from|between)\b"),
     (
         SentenceForm::Group,
         r"(?:NOT|not (?:allowed|permitted|possible|valid) to|do not|don't|error to) (?:define|have|provide|set|specify|use) both\b",
@@ -48,8 +50,16 @@ pub(super) const FORMS: [(SentenceForm, &str); 26] = [
     (SentenceForm::Group, r"^one of (.*?) (?:MUST|can|may) be SET"),
     (SentenceForm::Group, r"\beither (.*?) (?:can|may) be SET"),
     (
+        SentenceForm::Group,
+        r"\bone of (.*?) (?:is|are|must be) \w+,? (?:but|and) (?:they|these|both) are mutually[ -]exclusive\b",
+    ),
+    (
+        SentenceForm::Combination,
+        r"\beither (\w+) or (?:a |the )?combination of (.*?) (?:MUST|can|may) be SET,? but not both\b",
+    ),
+    (
         SentenceForm::Whole,
-        r"(?:at most|no more than|exactly|only) one(?: of (?:its|the|them|these|those)(?: \w+)?| \w+)? (?:MUST|can|may) be SET",
+        r"(?:at most|no more than|exactly|precisely|only) one(?: of (?:its|the|them|these|those)(?: \w+)?| \w+)? (?:MUST|can|may) be SET",
     ),
     (SentenceForm::GroupBefore, r"\b(?:are|is) mutually[ -]exclusive(?: \w+)?\s*$"),
     (SentenceForm::GroupBefore, r"NOT (?:both )?be SET (?:together|at the same time|simultaneously)"),

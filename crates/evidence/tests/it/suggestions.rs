@@ -19,7 +19,7 @@ fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
 
 #[test]
 fn sentences_that_exclude_fields_suggest_unions() {
-    let rows: [([&str; 4], &[&str]); 50] = [
+    let rows: [([&str; 4], &[&str]); 54] = [
         (["The first. Mutually exclusive with b.", "", "", ""], &["spec: a b"]),
         (["This field is mutually exclusive\nwith the `b` field.", "", "", ""], &["spec: a b"]),
         (["Cannot be set together with B", "", "", ""], &["spec: a b"]),
@@ -68,12 +68,27 @@ fn sentences_that_exclude_fields_suggest_unions() {
         (["Mutually exclusive with b and c.", "", "", ""], &["spec: a b+c"]),
         (["Mutually exclusive with b.", "", "b and c must be set together.", ""], &["spec: a b+c"]),
         (["Mutually exclusive with b.", "If set, c must also be set.", "", ""], &["spec: a b+c"]),
+        (["Either a or a combination of b and c must be set, but not both.", "", "", ""], &["spec: a b+c"]),
+        (
+            ["Either a or combination of b and c must be set, but not both simultaneously.", "", "", ""],
+            &["spec: a b+c"],
+        ),
+        (["", "", "", "Precisely one of a, b must be set."], &["spec: a b"]),
+        (
+            [
+                "Note that one of a and b are required, but they are mutually exclusive - one and only one must be defined.",
+                "",
+                "Cannot be defined if a is also defined.",
+                "",
+            ],
+            &["spec: a b+c"],
+        ),
         // A chain, several that are allowed, other words, and what is not a sibling.
         (["Mutually exclusive with b.", "Mutually exclusive with c.", "", "Only one of c, d."], &[]),
         (["", "", "", "At least one of a, b must be set, at most one of a or b."], &[]),
         (["Either a or b must be set, only one of a or b.", "", "", ""], &[]),
         (["", "", "", "a and b may not both be empty."], &[]),
-        (["Either a or a combination of b and c must be set, but not both.", "", "", ""], &[]),
+        (["A combination of b and c is not valid.", "", "", ""], &[]),
         (["Cannot be set when b is large.", "", "", ""], &[]),
         (["Mutually exclusive with x.", "Only one of them.", "", ""], &[]),
         (["Mutually exclusive with a.", "", "", "Only one of a is set."], &[]),
