@@ -3,6 +3,7 @@
 use crate::assembly::Assembly;
 use crate::document::Document;
 use crate::file::Problem;
+use crate::misspelt;
 use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, OpenApi};
 use kube_unions_core::field_path::pointer;
 use std::collections::BTreeMap;
@@ -22,7 +23,9 @@ impl Assembly {
             } else if document.is_openapi() {
                 parts.read_openapi(document)
             } else {
-                Ok(())
+                // A name that is nearly that of a declaration would pass in silence.
+                let misspelt = misspelt::kind_of_declaration(&document);
+                misspelt.map_or(Ok(()), |message| Err(Problem::of_document(&document, "", message)))
             };
             parts.problems.extend(read.err());
         }

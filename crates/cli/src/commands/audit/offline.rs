@@ -9,7 +9,7 @@ use super::report::AuditReport;
 use crate::commands::explain;
 use crate::input::builtin::{self, UnknownUnions};
 use crate::input::kinds::{self, entry_of};
-use crate::input::manifest::{self, Document, ManifestRole};
+use crate::input::manifest::{self, Document, ManifestRole, Problem};
 use crate::report::progress;
 use crate::report::sarif::FilePlace;
 use crate::report::{Verdict, output};
@@ -83,6 +83,12 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         done += 1;
         progress.inc(1);
         progress.set_message(document.file.display().to_string());
+        // Without a name, it is a file of another sort: values, or the description of a chart.
+        if document.name.is_some() && (document.kind.is_none() || document.api_version.is_none()) {
+            let message = "not an object: `apiVersion` or `kind` is missing".to_owned();
+            auditor.problem(Problem::of_document(&document, "", message), Some(&progress));
+            continue;
+        }
         let Some(entry) = entry_of(&assembly.catalog, &document) else {
             passed_over += 1;
             near_misses.extend(known.warning(&document));
