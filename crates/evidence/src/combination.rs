@@ -90,7 +90,7 @@ impl UnionFields {
         let field = self.discriminator.as_ref().and_then(|name| node.property(name));
         let Some(field) = field.filter(|field| field.type_name() == Some("string")) else { return union };
         let mut is_other = |value: &String| !self.values.contains(value) && accepts(field, &json!(value));
-        if field.get("enum").is_some() {
+        if field.values().is_some() {
             union.values.extend(field.discriminator_values().into_iter().filter(is_other));
         } else {
             union.values.extend(Some(String::new()).filter(&mut is_other));

@@ -95,6 +95,24 @@ impl<'s> SchemaNode<'s> {
         !self.is_open() && self.properties().map(|(name, _)| name).eq([name])
     }
 
+    /// Returns each `enum`, with its position in `allOf`, where controller-gen puts those of a field and of its type.
+    pub(crate) fn enums(self) -> impl Iterator<Item = (Option<usize>, &'s Value)> {
+        let parts = self.list("allOf").iter().enumerate().map(|(part, node)| (Some(part), SchemaNode(node)));
+        [(None, self)].into_iter().chain(parts).filter_map(|(part, node)| Some((part, node.get("enum")?)))
+    }
+
+    /// Returns the values that each `enum` has. `None` without an enum.
+    pub(crate) fn values(self) -> Option<Vec<&'s Value>> {
+        let mut lists = self.enums().filter_map(|(_, values)| values.as_array());
+        let first: Vec<&Value> = lists.next()?.iter().collect();
+        Some(lists.fold(first, |values, list| values.into_iter().filter(|value| list.contains(value)).collect()))
+    }
+
+    /// Returns true if the description says, as Go's does, that the field is deprecated.
+    pub(crate) fn is_deprecated(self) -> bool {
+        self.text("description").is_some_and(|text| text.contains("Deprecated:"))
+    }
+
     pub(crate) fn may_discriminate(self) -> bool {
         !self.discriminator_values().is_empty()
     }
@@ -102,7 +120,10 @@ impl<'s> SchemaNode<'s> {
     /// Returns the values that the field has as a discriminator.
     pub(crate) fn discriminator_values(self) -> Vec<String> {
         match self.type_name() {
-            Some("string") => self.list("enum").iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            Some("string") => {
+                let values = self.values().into_iter().flatten();
+                values.filter_map(Value::as_str).map(str::to_owned).collect()
+            }
             Some("boolean") => ["false", "true"].map(str::to_owned).to_vec(),
             _ => Vec::new(),
         }

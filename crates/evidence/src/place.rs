@@ -189,10 +189,12 @@ impl<'s> PlaceValidations<'s> {
         }
         if next.is_none()
             && let Some(field) = &union.discriminator
-            && let Some(values) = node.property(field).and_then(|field| field.get("enum"))
         {
-            let body = Body::Keyword(Some(field.clone()), "enum", values);
-            found.push(validation(&object.property(field).to_pointer(), body));
+            let pointer = object.property(field).to_pointer();
+            for (part, values) in node.property(field).into_iter().flat_map(SchemaNode::enums) {
+                let pointer = part.map_or_else(|| pointer.clone(), |part| format!("{pointer}/allOf/{part}"));
+                found.push(validation(&pointer, Body::Keyword(Some(field.clone()), "enum", values)));
+            }
         }
         let is_wanted = |text: &str| {
             if !self.env.take(text.len().saturating_mul(searched) / 64) {

@@ -164,7 +164,7 @@ impl<'s> Sampler<'s> {
     /// Returns the smallest value found, if possible one that the node accepts.
     fn value(&mut self, node: Option<SchemaNode<'s>>, depth: usize) -> Value {
         let Some(node) = node.filter(|_| depth <= DEEPEST_SCHEMA) else { return json!({}) };
-        if let Some(first) = node.list("enum").iter().find(|value| !value.is_null()) {
+        if let Some(first) = node.values().into_iter().flatten().find(|value| !value.is_null()) {
             return first.clone();
         }
         if node.flag("x-kubernetes-int-or-string") {

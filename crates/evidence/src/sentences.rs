@@ -18,7 +18,15 @@ const FILLERS: &str = "a an and any as both either field fields following of opt
 const VERBS: &str = "be can may must provided set should specified used";
 
 /// Words that say that a field is ignored otherwise, so that it may be set with every value.
-const IGNORED: &str = r"(?i)\bonly (?:be )?(?:considered|enforced|honou?red|relevant|respected|taken into account)";
+const IGNORED: &str = r"(?ix)
+    \bonly\ (?:be\ )?(?:considered|effective|enforced|honou?red|processed|relevant|respected|taken\ into\ account|takes\ effect)
+    | \b(?:considered|effective|enforced|honou?red|processed|relevant|respected|taken\ into\ account|takes\ effect)\ only";
+
+/// A field with a value, with which another one is incompatible.
+const VALUED: &str = r#"(?i)^ (?:an? |the )?[`'"]?[\w.]+[`'"]? (?:of|being|equal to|set to|with value) "#;
+
+/// Words with which a line begins a sentence, although the line before has no full stop.
+const STARTS: &str = r"(?:At most|Can only|Cannot|Exactly|May only|Must|Mutually|Only)\b";
 
 /// Most words before those of a sentence about a value. More of them have another subject than the field.
 const MOST_WORDS: usize = 8;
@@ -62,7 +70,9 @@ pub(crate) struct SentenceReader {
     colon: Regex,
     end: Regex,
     name: Regex,
+    start: Regex,
     ignored: Regex,
+    valued: Regex,
     alternatives: Regex,
 }
 
@@ -86,9 +96,19 @@ impl SentenceReader {
         let [end, name] =
             [r"[.;:!?)]\s|[.;:!?)]$|\n\s*\n|\n\s*[-*]\s", r"(?:\w*\.)*([A-Za-z][A-Za-z0-9_-]*)|([^\sA-Za-z])"];
         let colon = r"(?i)(\b(?:exclusive with|following|one of|these|together with)\b[^.;:\n]*):";
-        let [colon, end, name, ignored, alternatives] =
-            [colon, end, name, IGNORED, ALTERNATIVES].map(|pattern| Regex::new(pattern).ok());
-        Some(Self { forms, colon: colon?, end: end?, name: name?, ignored: ignored?, alternatives: alternatives? })
+        let start = format!(r"([^.,;:\s])\s*\n\s*({STARTS})");
+        let [colon, end, name, start, ignored, valued, alternatives] =
+            [colon, end, name, &start, IGNORED, VALUED, ALTERNATIVES].map(|pattern| Regex::new(pattern).ok());
+        Some(Self {
+            forms,
+            colon: colon?,
+            end: end?,
+            name: name?,
+            start: start?,
+            ignored: ignored?,
+            valued: valued?,
+            alternatives: alternatives?,
+        })
     }
 
     /// Returns the statements of the descriptions of an object and of its fields, with their evidence.
@@ -100,6 +120,7 @@ impl SentenceReader {
         for (field, described, place) in [(None, node, object.place.clone())].into_iter().chain(fields) {
             // A colon before a list does not end the sentence.
             let text = self.colon.replace_all(described.text("description").unwrap_or_default(), "$1");
+            let text = self.start.replace_all(&text, "$1. $2");
             for sentence in self.end.split(&text) {
                 let sentence = &*sentence.split_whitespace().collect::<Vec<_>>().join(" ");
                 // `at least one` allows several, and a combination of fields is one alternative.
@@ -137,6 +158,8 @@ impl SentenceReader {
         let listed = if is_before { before } else { inside.unwrap_or(behind) };
         let fields = || self.listed(names, listed, field, is_before);
         match form {
+            // `incompatible with a type of X` is about a value.
+            SentenceForm::Others if self.valued.is_match(listed) => None,
             SentenceForm::Others => Some(Statement::Excludes(BTreeSet::from([field?]), fields())),
             // `either ... must` requires one.
             SentenceForm::Group | SentenceForm::GroupBefore if requires_one(sentence) => None,
@@ -187,8 +210,8 @@ impl SentenceReader {
     /// as an alternative.
     fn alternatives(&self, names: &[&str], &DescribedField { field, sentence }: &DescribedField<'_>) -> Vec<Statement> {
         let own = field.and_then(|field| Some((field, *names.get(field)?)));
-        let Some((field, own)) = own.filter(|_| self.alternatives.is_match(sentence) && !sentence.contains("and/or"))
-        else {
+        let are_both = ["and/or", "merge"].iter().any(|words| sentence.contains(words));
+        let Some((field, own)) = own.filter(|_| self.alternatives.is_match(sentence) && !are_both) else {
             return Vec::new();
         };
         let words = self.words(sentence);
@@ -215,7 +238,7 @@ impl SentenceReader {
                 Some(position) => {
                     listed.insert(position);
                 }
-                None if matches!(word, "," | "`" | "'" | "\"" | "/" | "&") => {}
+                None if matches!(word, "," | "`" | "'" | "\"" | "/" | "&" | "(" | "[" | "]") => {}
                 None if has(FILLERS, word) || (listed.is_empty() && has(VERBS, word)) => {}
                 None => break,
             }
@@ -224,10 +247,11 @@ impl SentenceReader {
     }
 }
 
-/// Returns true for `either ... must`, which may allow both, unless it says that it does not.
+/// Returns true for `either ... must`, which may allow both, unless it says that it does not. What must be either is one of them.
 fn requires_one(sentence: &str) -> bool {
     let sentence = sentence.to_lowercase();
-    sentence.contains("either") && sentence.contains("must") && !sentence.contains("not both")
+    let allows_one = ["not both", "must be either"].iter().any(|words| sentence.contains(words));
+    sentence.contains("either") && sentence.contains("must") && !allows_one
 }
 
 /// Returns true if one name is the other one with an end that says where its value is, or if both are so of a third name.

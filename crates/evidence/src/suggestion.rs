@@ -115,8 +115,10 @@ impl VisitedObject<'_> {
             let is_type = ["kind", "type"].iter().any(|end| discriminator.to_lowercase().ends_with(end));
             let are_most = distinct.saturating_mul(2) >= values.len();
             let are_structs = named.iter().flatten().all(|(_, name)| is_struct(name));
-            let are_names =
-                distinct > 1 && distinct == named.iter().flatten().count() && (is_type || are_most || are_structs);
+            let are_fields = distinct > 1 && distinct == named.iter().flatten().count();
+            // The default among several fields that are set together, and a choice of earlier versions.
+            let is_choice = !discriminator.to_lowercase().starts_with("default") && !field.is_deprecated();
+            let are_names = are_fields && is_choice && (is_type || are_most || are_structs);
             let stated = statements.iter().filter_map(|(statement, evidence)| {
                 let Statement::Selects { values, discriminator, field } = statement else { return None };
                 let is_free = free.iter().any(|(at, _)| at == field);

@@ -22,7 +22,7 @@ pub(super) enum SentenceForm {
 
 /// The forms of sentences. A list of fields is behind the words, or where the words have a group. The words in capitals are
 /// [`PARTS`].
-pub(super) const FORMS: [(SentenceForm, &str); 28] = [
+pub(super) const FORMS: [(SentenceForm, &str); 31] = [
     (SentenceForm::Others, r"mutually[ -]exclusive (?:\w+ )?(?:with|to|of)\b"),
     (SentenceForm::Others, r"\bexclusive (?:with|of)\b"),
     (SentenceForm::Others, r"(?:incompatible|not compatible|\bconflicts) with\b"),
@@ -34,6 +34,7 @@ pub(super) const FORMS: [(SentenceForm, &str); 28] = [
         r"NOT be (?:SET|combined)(?: together| along| alongside| in combination| in conjunction| simultaneously)? with\b",
     ),
     (SentenceForm::Others, r"NOT be SET (?:at the same time (?:as|with)|alongside|in addition to)\b"),
+    (SentenceForm::Others, r"NOT be SET (?:in|on) the same \w+ (?:as|with)\b"),
     (SentenceForm::Others, r"(?:NOT be SET|MUST be UNSET) (?:if|when) (.*?) (?:is|are) (?:also )?(?:SET|not empty)"),
     (SentenceForm::Others, r"\b(?:if|when) (?:this (?:field )?is )?SET,? (.*?) (?:NOT be SET|MUST be UNSET)$"),
     (
@@ -47,6 +48,7 @@ pub(super) const FORMS: [(SentenceForm, &str); 28] = [
         r"(?:NOT|not (?:allowed|permitted|possible|valid) to|do not|don't|error to) (?:define|have|provide|set|specify|use) both\b",
     ),
     (SentenceForm::Group, r"^(?:choose|provide|set|specify|use) either\b"),
+    (SentenceForm::Group, r"\bmust be either\b"),
     (SentenceForm::Group, r"^one of (.*?) (?:MUST|can|may) be SET"),
     (SentenceForm::Group, r"\beither (.*?) (?:can|may) be SET"),
     (
@@ -61,7 +63,7 @@ pub(super) const FORMS: [(SentenceForm, &str); 28] = [
         SentenceForm::Whole,
         r"(?:at most|no more than|exactly|precisely|only) one(?: of (?:its|the|them|these|those)(?: \w+)?| \w+)? (?:MUST|can|may) be SET",
     ),
-    (SentenceForm::GroupBefore, r"\b(?:are|is) mutually[ -]exclusive(?: \w+)?\s*$"),
+    (SentenceForm::GroupBefore, r"\b(?:are|is) mutually[ -]exclusive(?:(?: \w+)?\s*$|,| -| and\b)"),
     (SentenceForm::GroupBefore, r"NOT (?:both )?be SET (?:together|at the same time|simultaneously)"),
     (SentenceForm::GroupBefore, r"NOT (?:both be|be both) SET"),
     (SentenceForm::GroupBefore, r"NOT co-?exist"),
@@ -73,6 +75,10 @@ pub(super) const FORMS: [(SentenceForm, &str); 28] = [
     (
         SentenceForm::Only,
         r"(?:\bonly\b(?: [\w/-]+){0,5}? (?:if|when)(?: and only (?:if|when))?|\bif and only if|\brequires) (?:the )?IS",
+    ),
+    (
+        SentenceForm::Only,
+        r#"\bonly (?:be )?(?:allowed|applicable|available|supported|used|valid) (?:for|with) (?:the )?[`'"]?(\w+)[`'"]?(?: of)?\b"#,
     ),
     (SentenceForm::Except, r"NOT be SET (?:if|when) (?:the )?IS"),
 ];

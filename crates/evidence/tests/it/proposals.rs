@@ -362,6 +362,18 @@ fn an_empty_default_counts_as_not_set() {
 }
 
 #[test]
+fn an_enum_in_all_of_has_the_values_of_a_discriminator() {
+    let rules = ["self.type == 'A' ? has(self.a) : !has(self.a)", "self.type == 'B' ? has(self.b) : !has(self.b)"];
+    let of = |kind: Value| json!({"required": ["type"], "properties": {"type": kind, "a": {"type": "object"}, "b": {"type": "object"}}});
+    for (kind, want) in [
+        (json!({"type": "string", "allOf": [{"enum": ["A", "B"]}, {"enum": ["B", "A"]}]}), "spec: type: A=a B=b"),
+        (json!({"type": "string", "enum": ["C", "A", "B"], "allOf": [{"enum": ["A", "C"]}]}), "spec: type: C=- A=a"),
+    ] {
+        assert_eq!(proposed(&rules, &of(kind.clone())), [want], "{kind}");
+    }
+}
+
+#[test]
 fn a_bound_of_the_number_of_fields_makes_a_union() {
     let text = || json!({"type": "string"});
     let fields = json!({"type": text(), "name": text(), "a": text(), "b": text(), "c": text()});

@@ -19,7 +19,7 @@ fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
 
 #[test]
 fn sentences_that_exclude_fields_suggest_unions() {
-    let rows: [([&str; 4], &[&str]); 54] = [
+    let rows: [([&str; 4], &[&str]); 61] = [
         (["The first. Mutually exclusive with b.", "", "", ""], &["spec: a b"]),
         (["This field is mutually exclusive\nwith the `b` field.", "", "", ""], &["spec: a b"]),
         (["Cannot be set together with B", "", "", ""], &["spec: a b"]),
@@ -83,6 +83,12 @@ fn sentences_that_exclude_fields_suggest_unions() {
             ],
             &["spec: a b+c"],
         ),
+        (["", "", "", "At most one of [`a`, `b`] can be specified."], &["spec: a b"]),
+        (["", "a and b are mutually exclusive and one of them must be specified.", "", ""], &["spec: a b"]),
+        (["a and b are mutually exclusive, and only one should be specified.", "", "", ""], &["spec: a b"]),
+        (["Cannot be specified on the same rule as b or c.", "", "", ""], &["spec: a b+c"]),
+        (["", "", "", "Must be either a or b."], &["spec: a b"]),
+        (["The names of the\ngroups\nMutually exclusive with b", "", "", ""], &["spec: a b"]),
         // A chain, several that are allowed, other words, and what is not a sibling.
         (["Mutually exclusive with b.", "Mutually exclusive with c.", "", "Only one of c, d."], &[]),
         (["", "", "", "At least one of a, b must be set, at most one of a or b."], &[]),
@@ -90,6 +96,7 @@ fn sentences_that_exclude_fields_suggest_unions() {
         (["", "", "", "a and b may not both be empty."], &[]),
         (["A combination of b and c is not valid.", "", "", ""], &[]),
         (["Cannot be set when b is large.", "", "", ""], &[]),
+        (["This is incompatible with a b of `Large`.", "", "", ""], &[]),
         (["Mutually exclusive with x.", "Only one of them.", "", ""], &[]),
         (["Mutually exclusive with a.", "", "", "Only one of a is set."], &[]),
     ];
@@ -103,7 +110,7 @@ fn sentences_that_exclude_fields_suggest_unions() {
 
 #[test]
 fn sentences_about_values_suggest_unions() {
-    let rows: [([&str; 3], &[&str]); 14] = [
+    let rows: [([&str; 3], &[&str]); 17] = [
         (["Only applicable when the type is `X`.", "", ""], &["spec: type: X=a? Y=- z-1=-"]),
         (["Can be used only when Type is set to X or \"Y\".", "", ""], &["spec: type: X=a? Y=a? z-1=-"]),
         (
@@ -119,11 +126,21 @@ fn sentences_about_values_suggest_unions() {
         (["Cannot be defined when `on` is true.", "", ""], &["spec: on: =a? false=a? true=-"]),
         // An exclusion of a member is not another union.
         (["Only used if type is X. Mutually exclusive with b.", "", ""], &["spec: type: X=a? Y=- z-1=-"]),
+        (["Only valid for type X.", "This is only used with the `type` of Y.", ""], &["spec: type: X=a? Y=b? z-1=-"]),
+        (["Names of groups\nCannot be set if Type is \"X\" or \"Y\"", "", ""], &["spec: type: X=- Y=- z-1=a?"]),
         // Another value, a negation, another field, and a requirement.
         (["Only used if type is Z.", "Only used if type is not X.", "Only used if name is X."], &[]),
         (["Required if type is X.", "Only used, if type is X it is ignored.", ""], &[]),
         // A field that is ignored with other values may be set with them, a sentence with another subject, and a field that needs another one.
         (["Only considered if type is X.", "Only taken into account when type is X.", "Requires on to be true."], &[]),
+        (
+            [
+                "It is honored only when type is X.",
+                "It only takes effect when type is X.",
+                "Only processed if type is X.",
+            ],
+            &[],
+        ),
         (["Failures of the policy that the type names are reported as said here only if the type is X.", "", ""], &[]),
         (["Cannot be set when type is X, Y or z-1.", "", ""], &[]),
         (["Only used if a is X.", "", ""], &[]),
@@ -167,11 +184,26 @@ fn an_enum_of_names_of_fields_suggests_a_union() {
         let found: Vec<String> = Proposals::of(&schema).suggestions(&schema).iter().map(short).collect();
         assert_eq!(found, want, "{name} {values:?}");
     }
+    // The default among several, and a field of earlier versions.
+    let mut of_default = spec(&["awsS3", "GCS"], &[]);
+    of_default["properties"]["defaultType"] =
+        of_default["properties"].as_object_mut().unwrap().shift_remove("type").unwrap();
+    let mut deprecated = spec(&["awsS3", "GCS"], &[]);
+    deprecated["properties"]["type"]["description"] = json!("The type.\n\nDeprecated: both can be set.");
+    let schema = json!({"type": "object", "properties": {"spec": of_default, "other": deprecated}});
+    assert_eq!(Proposals::of(&schema).suggestions(&schema), []);
+    // controller-gen writes the enum of a type and of its field.
+    let enums = json!([{"enum": ["awsS3", "GCS", "x"]}, {"enum": ["GCS", "awsS3"]}]);
+    let mut both = spec(&[], &[]);
+    both["properties"]["type"] = json!({"type": "string", "allOf": enums});
+    let schema = json!({"type": "object", "properties": {"spec": both}});
+    let found: Vec<String> = Proposals::of(&schema).suggestions(&schema).iter().map(short).collect();
+    assert_eq!(found, ["spec: type: awsS3=awsS3? GCS=gcs?"]);
 }
 
 #[test]
 fn a_field_and_its_source_are_alternatives_if_a_sentence_says_or() {
-    let rows: [([&str; 2], [&str; 2], &[&str]); 9] = [
+    let rows: [([&str; 2], [&str; 2], &[&str]); 10] = [
         (
             ["token", "tokenFile"],
             ["The token. Either `token` or `tokenFile` is required.", ""],
@@ -193,6 +225,7 @@ fn a_field_and_its_source_are_alternatives_if_a_sentence_says_or() {
         // Names of something else, several at once, and no such words.
         (["token", "user"], ["Either `token` or `user` is required.", ""], &[]),
         (["token", "tokenFile"], ["The token and/or tokenFile.", ""], &[]),
+        (["config", "configRef"], ["", "Both are merged, and this has precedence over config."], &[]),
         (["token", "tokenFile"], ["The token.", "The tokenFile has the token."], &[]),
     ];
     for (names, texts, want) in rows {
