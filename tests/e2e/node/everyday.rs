@@ -12,7 +12,7 @@ use fixtures::wait::eventually;
 fn five_commands_fail_without_the_presets_and_work_with_them_in_the_webhook() {
     let Some(release) = Release::installed(&json!({})) else { return };
     five_commands(&release, PresetsIn::Webhook, "webhook", || {
-        release.upgrade(&json!({"presets": {"strategies": true, "volumes": true}}));
+        release.upgrade(&json!({"presets": {"strategies": "enforce", "volumes": "enforce"}}));
     });
 }
 
