@@ -238,7 +238,7 @@ fn required_in(validation: &Value, place: &Place, named: &mut FieldsByPlace, dep
         }
     }
     for (name, field) in node.properties() {
-        if field.get("enum").is_some() {
+        if field.values().is_some() {
             named.entry(place.clone()).or_default().insert(name.to_owned());
         }
         required_in(field.0, &place.property(name), named, below);

@@ -17,10 +17,9 @@ const FILLERS: &str = "a an and any as both either field fields following of opt
 /// Words before the first name of a list.
 const VERBS: &str = "be can may must provided set should specified used";
 
-/// Words that say that a field is ignored otherwise, so that it may be set with every value.
-const IGNORED: &str = r"(?ix)
-    \bonly\ (?:be\ )?(?:considered|effective|enforced|honou?red|processed|relevant|respected|taken\ into\ account|takes\ effect)
-    | \b(?:considered|effective|enforced|honou?red|processed|relevant|respected|taken\ into\ account|takes\ effect)\ only";
+/// Words that say, beside *only*, that a field is ignored otherwise, so that it may be set with every value.
+const IGNORED: &str =
+    "considered|effective|enforced|honou?red|processed|relevant|respected|taken into account|takes effect";
 
 /// A field with a value, with which another one is incompatible.
 const VALUED: &str = r#"(?i)^ (?:an? |the )?[`'"]?[\w.]+[`'"]? (?:of|being|equal to|set to|with value) "#;
@@ -97,8 +96,9 @@ impl SentenceReader {
             [r"[.;:!?)]\s|[.;:!?)]$|\n\s*\n|\n\s*[-*]\s", r"(?:\w*\.)*([A-Za-z][A-Za-z0-9_-]*)|([^\sA-Za-z])"];
         let colon = r"(?i)(\b(?:exclusive with|following|one of|these|together with)\b[^.;:\n]*):";
         let start = format!(r"([^.,;:\s])\s*\n\s*({STARTS})");
+        let ignored = format!(r"(?i)\bonly (?:be )?(?:{IGNORED})|\b(?:{IGNORED}) only");
         let [colon, end, name, start, ignored, valued, alternatives] =
-            [colon, end, name, &start, IGNORED, VALUED, ALTERNATIVES].map(|pattern| Regex::new(pattern).ok());
+            [colon, end, name, &start, &ignored, VALUED, ALTERNATIVES].map(|pattern| Regex::new(pattern).ok());
         Some(Self {
             forms,
             colon: colon?,
@@ -123,12 +123,13 @@ impl SentenceReader {
             let text = self.start.replace_all(&text, "$1. $2");
             for sentence in self.end.split(&text) {
                 let sentence = &*sentence.split_whitespace().collect::<Vec<_>>().join(" ");
-                // `at least one` allows several, and a combination of fields is one alternative.
+                // It allows several.
                 let lower = sentence.to_lowercase();
                 if lower.contains("at least one") {
                     continue;
                 }
                 let described = DescribedField { field, sentence };
+                // A combination of fields is one alternative.
                 let is_combination = lower.contains("combination of");
                 let forms = self.forms.iter().filter(|it| (it.0 == SentenceForm::Combination) == is_combination);
                 let statements = forms.filter_map(|form| self.statement(node, &names, &described, form));

@@ -8,7 +8,7 @@ pub(super) enum SentenceForm {
     Group,
     /// The fields of the object with the description exclude each other.
     Whole,
-    /// The first field excludes those of the list.
+    /// The field of the first group excludes those of the second one.
     Combination,
     /// The fields before the words exclude each other.
     GroupBefore,
