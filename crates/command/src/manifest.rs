@@ -15,6 +15,7 @@ use clap::Args;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::ObjectIndex;
 use kube_unions_manifests::input::{STDIN, named};
+use kube_unions_manifests::misspelt::is_meant_for_kinds;
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, StdinLock};
 use std::path::{Path, PathBuf};
@@ -140,10 +141,10 @@ impl IndexedFiles {
         self.problems.append(&mut problems);
     }
 
-    /// Reads the documents that describe kinds.
+    /// Reads the documents that describe kinds, or are meant to.
     pub fn kinds(&mut self) -> Vec<Document> {
         let mut kinds = Vec::new();
-        self.each(ManifestRole::Kinds, |document| kinds.extend(Some(document).filter(Document::describes_kinds)));
+        self.each(ManifestRole::Kinds, |document| kinds.extend(Some(document).filter(is_meant_for_kinds)));
         kinds
     }
 }

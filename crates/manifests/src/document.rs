@@ -208,6 +208,13 @@ impl Problem {
     pub fn of_document(document: &Document, pointer: &str, message: String) -> Self {
         Self { file: document.file.clone(), position: document.position(pointer), message }
     }
+
+    /// Returns the problem of a document without `apiVersion` or `kind`.
+    pub fn of_untyped(document: &Document) -> Option<Self> {
+        let is_untyped = document.kind.is_none() || document.api_version.is_none();
+        let message = || "not an object: `apiVersion` or `kind` is missing".to_owned();
+        is_untyped.then(|| Self::of_document(document, "", message()))
+    }
 }
 
 impl ManifestFile {

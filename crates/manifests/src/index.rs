@@ -208,13 +208,13 @@ impl ObjectIndex {
     }
 
     fn classify(&mut self, extent: &mut Extent, document: &Document) {
-        let (describes, is_object) = (document.describes_kinds(), document.is_object());
+        let is_object = document.is_object();
         self.objects += usize::from(is_object);
         if is_object && document.kind.is_some() && self.kinds.len() < MOST_KINDS {
             self.kinds.insert(document.group_version_kind());
         }
         extent.has_objects |= is_object;
-        extent.has_kinds |= describes || misspelt::kind_of_declaration(document).is_some();
+        extent.has_kinds |= misspelt::is_meant_for_kinds(document);
     }
 
     /// Ends a list whose items are the extents from `first` on. Items without a type take that of the list.

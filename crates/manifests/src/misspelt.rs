@@ -33,6 +33,12 @@ pub fn kind_of_declaration(document: &Document) -> Option<String> {
     Some(format!("the kind `{wrong}` of `{own}` is not checked; did you mean `{kind}` of `{group}`?"))
 }
 
+/// Returns true for a document that [describes kinds](Document::describes_kinds), or whose kind is nearly that of one that does: an
+/// assembly has a problem for it.
+pub fn is_meant_for_kinds(document: &Document) -> bool {
+    document.describes_kinds() || kind_of_declaration(document).is_some()
+}
+
 /// Returns the known kind whose group or name is one letter off another kind.
 pub fn near_kind<'k>(other: &GroupKind, known: &'k BTreeSet<GroupKind>) -> Option<&'k GroupKind> {
     let kinds = known.iter().filter(|it| it.group == other.group).map(|it| &*it.kind);

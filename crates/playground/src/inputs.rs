@@ -3,7 +3,7 @@
 use crate::kinds::{KindKnowledge, PlaygroundKinds};
 use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::diagnostic::{self, Diagnostic};
-use kube_unions_manifests::misspelt::{KnownKinds, kind_of_declaration};
+use kube_unions_manifests::misspelt::{KnownKinds, is_meant_for_kinds};
 use kube_unions_manifests::{Document, ManifestFile, Problem, RenderedDocuments};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
@@ -158,11 +158,7 @@ impl PlaygroundInputs {
         let definitions = definitions(&question.definitions, &mut problems);
         let mut is_readable = definitions.is_some();
         let definitions = definitions.unwrap_or_default();
-        problems.extend(definitions.iter().filter_map(|document| {
-            let message = kind_of_declaration(document)?;
-            Some(PlaygroundProblem::of_document(InputName::Definitions, Severity::Error, document, "", message))
-        }));
-        if problems.is_empty() && !definitions.is_empty() && !definitions.iter().any(Document::describes_kinds) {
+        if problems.is_empty() && !definitions.is_empty() && !definitions.iter().any(is_meant_for_kinds) {
             let message = "nothing here describes a kind: paste a CustomResourceDefinition, or an OpenAPI document";
             problems.push(PlaygroundProblem::error(InputName::Definitions, message.to_owned()));
         }
@@ -226,9 +222,8 @@ fn rendered(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>)
     problems.extend(duplicates.map(|problem| PlaygroundProblem { severity: Severity::Warning.name(), ..problem }));
     let mut objects = Vec::new();
     for document in documents {
-        if document.kind.is_none() || document.api_version.is_none() {
-            let message = "not an object: `apiVersion` or `kind` is missing".to_owned();
-            problems.push(PlaygroundProblem::of_document(input, Severity::Error, &document, "", message));
+        if let Some(problem) = Problem::of_untyped(&document) {
+            problems.push(PlaygroundProblem::of(input, problem));
             others += 1;
         } else {
             objects.push(document);

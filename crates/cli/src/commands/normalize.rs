@@ -22,10 +22,10 @@ use kube_unions_core::catalog::Catalog;
 use kube_unions_core::field_path::AboutField;
 use kube_unions_core::near::nearest;
 use kube_unions_core::union::{Violation, ViolationKind};
-use kube_unions_manifests::IdentityField;
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject, own_edits};
+use kube_unions_manifests::{IdentityField, Problem};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -227,12 +227,10 @@ fn objects(paths: &[PathBuf]) -> anyhow::Result<Vec<Document>> {
     if documents.is_empty() {
         bail!("{}", manifest::empty(paths));
     }
-    for document in &documents {
-        if document.kind.is_none() || document.api_version.is_none() {
-            bail!("{} not an object: `apiVersion` or `kind` is missing", manifest::place(document, ""));
-        }
+    match documents.iter().find_map(Problem::of_untyped) {
+        Some(problem) => Err(problem.into()),
+        None => Ok(documents),
     }
-    Ok(documents)
 }
 
 type Identity<'d> = [IdentityField<'d>; 4];

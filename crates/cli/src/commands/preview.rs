@@ -39,7 +39,7 @@ use kube_unions_core::admission::Review;
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_manifests::counts::count;
-use kube_unions_manifests::misspelt::kind_of_declaration;
+use kube_unions_manifests::misspelt::is_meant_for_kinds;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -232,8 +232,7 @@ fn mixed_item(way: ApplyWay, document: &Document, item: &MixedItem) -> String {
 pub(super) fn describing(all: [&[Document]; 3]) -> Vec<Document> {
     let mut names = BTreeSet::new();
     let [from, renderings @ ..] = all;
-    let is_meant = |it: &&Document| it.describes_kinds() || kind_of_declaration(it).is_some();
-    let mut found: Vec<Document> = from.iter().filter(is_meant).cloned().collect();
+    let mut found: Vec<Document> = from.iter().filter(|it| is_meant_for_kinds(it)).cloned().collect();
     names.extend(found.iter().map(|document| (document.kind.clone(), document.name.clone())));
     for document in renderings.into_iter().flatten().filter(|it| it.is_definition() || it.is_declaration()) {
         if names.insert((document.kind.clone(), document.name.clone())) {

@@ -99,6 +99,15 @@ fn a_union_shows_the_settings_that_are_not_the_default() {
 }
 
 #[test]
+fn a_declaration_of_a_misspelt_kind_is_named_once() {
+    let definitions = "apiVersion: kube-unions.dev/v1alpha1\nkind: UnionDeclaratoin\nmetadata: {name: own}\n";
+    let answer = ask(definitions, "", "{apiVersion: example.com/v1, kind: Rollout, metadata: {name: a}}");
+    let problems = answer["problems"].as_array().unwrap().iter().filter(|it| it["input"] == "definitions");
+    let lines: Vec<_> = problems.map(|it| &it["line"]).collect();
+    assert_eq!(lines, [&json!(1)], "{answer:#}");
+}
+
+#[test]
 fn a_problem_has_the_line_of_its_input() {
     let misspelt = rollout().replace("x-kubernetes-unions:", "x-kubernetes-union:");
     let line = misspelt.lines().position(|line| line.contains("x-kubernetes-union:")).unwrap() + 1;

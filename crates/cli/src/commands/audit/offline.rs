@@ -84,9 +84,8 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         progress.inc(1);
         progress.set_message(document.file.display().to_string());
         // Without a name, it is a file of another sort: values, or the description of a chart.
-        if document.name.is_some() && (document.kind.is_none() || document.api_version.is_none()) {
-            let message = "not an object: `apiVersion` or `kind` is missing".to_owned();
-            auditor.problem(Problem::of_document(&document, "", message), Some(&progress));
+        if let Some(problem) = Problem::of_untyped(&document).filter(|_| document.name.is_some()) {
+            auditor.problem(problem, Some(&progress));
             continue;
         }
         let Some(entry) = entry_of(&assembly.catalog, &document) else {

@@ -78,11 +78,7 @@ impl TestedObject {
             Self::File(file) => single(file)?,
             Self::Inline(document) => document.clone(),
         };
-        if document.kind.is_none() || document.api_version.is_none() {
-            let message = "not an object: `apiVersion` or `kind` is missing".to_owned();
-            return Err(Problem::of_document(&document, "", message));
-        }
-        Ok(document)
+        Problem::of_untyped(&document).map_or(Ok(document), Err)
     }
 }
 
