@@ -28,10 +28,6 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         explains: |it| is_same_refusal(it, &[500]) && message(&it.real.body).contains("error in remove for path"),
     },
     Difference {
-        reason: "the real server has lost the managers of an object, and calls them before-first-apply",
-        explains: |it| is_same_refusal(it, &[409]) && message(&it.real.body).contains("before-first-apply"),
-    },
-    Difference {
         reason: "the words about a condition that fails are those of cel-go",
         explains: |it| is_same_refusal(it, &[403]) && message(&it.real.body).contains("resulted in error"),
     },
