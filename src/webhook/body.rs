@@ -4,7 +4,7 @@
 //! (`connections`) and waits for the memory that they free.
 
 use super::Timeouts;
-use super::budget::{Budget, Reserved};
+use super::budget::{Budget, Growth, Reserved};
 use super::connections::{Activity, Connection, Eviction};
 use super::refusal::RequestRefusal;
 use axum::body::{Body, HttpBody as _};
@@ -85,9 +85,8 @@ impl BodyReader {
                 // The client is not slow while the server does not read.
                 connection.mark(Activity::Busy);
                 let extended = async {
-                    let mut room = self.room(connection);
                     while arrived.extend(&data, expected).is_err() {
-                        room.wait().await?;
+                        self.room(connection, arrived.lacks()).await?;
                     }
                     Ok(())
                 };
@@ -107,44 +106,28 @@ impl BodyReader {
         timeout(self.timeouts.memory, wait).await.unwrap_or(Err(RequestRefusal::Budget))
     }
 
-    /// Returns a wait for memory that begins now.
-    pub(super) fn room<'a>(&'a self, connection: &'a Connection) -> Room<'a> {
-        Room { seen: self.budget.returns(), budget: &self.budget, connection }
-    }
-
-    /// Reads what the client still sends, and returns `refusal`.
-    pub(super) async fn refuse(&self, request: Request, refusal: RequestRefusal) -> RequestRefusal {
-        refuse(request, Instant::now() + self.timeouts.body, refusal).await
-    }
-}
-
-/// A wait for memory that other requests hold.
-#[derive(Debug)]
-pub(super) struct Room<'a> {
-    budget: &'a Budget,
-    connection: &'a Connection,
-    /// Returns of bytes to the budget that this wait has seen.
-    seen: u64,
-}
-
-impl Room<'_> {
-    /// Resolves when bytes have returned to the budget since the last call. Evicts slow transfers until then, the slowest
-    /// first. Fails if no transfer can be evicted: the other requests may need the bytes that this one holds.
-    pub(super) async fn wait(&mut self) -> Result<(), RequestRefusal> {
+    /// Resolves when the budget has what a request lacks. Evicts slow transfers until then, the slowest first. Fails if no transfer
+    /// can be evicted: the other requests may need the bytes that this one holds.
+    ///
+    /// That bytes have returned is not enough: a review without room returns those that it took, and would wait for itself.
+    pub(super) async fn room(&self, connection: &Connection, lacks: Growth) -> Result<(), RequestRefusal> {
         loop {
             let mut returned = pin!(self.budget.returned());
             returned.as_mut().enable();
-            let returns = self.budget.returns();
-            if self.seen != returns {
-                self.seen = returns;
+            if self.budget.has(lacks) {
                 return Ok(());
             }
-            match self.connection.table.evict_transfer() {
+            match connection.table.evict_transfer() {
                 Eviction::NotBefore(time) => drop(timeout_at(time, returned).await),
                 Eviction::Started => returned.await,
                 Eviction::Impossible => return Err(RequestRefusal::Budget),
             }
         }
+    }
+
+    /// Reads what the client still sends, and returns `refusal`.
+    pub(super) async fn refuse(&self, request: Request, refusal: RequestRefusal) -> RequestRefusal {
+        refuse(request, Instant::now() + self.timeouts.body, refusal).await
     }
 }
 

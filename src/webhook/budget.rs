@@ -13,7 +13,7 @@ use prometheus_client::metrics::MetricType;
 use std::cell::Cell;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -40,8 +40,6 @@ pub(super) struct Budget {
     /// Free bytes for the parts of requests beyond [`SMALL`].
     free_for_large: AtomicUsize,
     returned: Notify,
-    /// Number of times that bytes have returned.
-    returns: AtomicU64,
     kept: Mutex<Kept>,
 }
 
@@ -65,7 +63,6 @@ impl Budget {
             free: AtomicUsize::new(bytes),
             free_for_large: AtomicUsize::new(large),
             returned: Notify::new(),
-            returns: AtomicU64::new(0),
             kept: Mutex::default(),
         })
     }
@@ -81,37 +78,39 @@ impl Budget {
         self.returned.notified()
     }
 
-    /// Returns the number of times that bytes have returned.
-    pub(super) fn returns(&self) -> u64 {
-        self.returns.load(Ordering::SeqCst)
-    }
-
     /// Takes bytes. Frees the kept buffers if there are not enough.
-    fn take(&self, small: usize, large: usize) -> Result<(), Exhausted> {
-        let taken = self.try_take(small, large);
-        if taken.is_err() && self.free_kept() { self.try_take(small, large) } else { taken }
+    fn take(&self, bytes: Growth) -> Result<(), Exhausted> {
+        let taken = self.try_take(bytes);
+        if taken.is_err() && self.free_kept() { self.try_take(bytes) } else { taken }
     }
 
-    fn try_take(&self, small: usize, large: usize) -> Result<(), Exhausted> {
+    fn try_take(&self, Growth { small, large }: Growth) -> Result<(), Exhausted> {
         take(&self.free_for_large, large)?;
         take(&self.free, small + large).inspect_err(|_| give(&self.free_for_large, large))
     }
 
-    fn give(&self, small: usize, large: usize) {
+    /// Returns true if these bytes could be taken now. Frees the kept buffers if there are not enough.
+    pub(super) fn has(&self, Growth { small, large }: Growth) -> bool {
+        let has = || {
+            let (free, free_for_large) = (&self.free, &self.free_for_large);
+            free_for_large.load(Ordering::Relaxed) >= large && free.load(Ordering::Relaxed) >= small + large
+        };
+        has() || self.free_kept() && has()
+    }
+
+    fn give(&self, Growth { small, large }: Growth) {
         give(&self.free, small + large);
         give(&self.free_for_large, large);
-        self.returns.fetch_add(1, Ordering::SeqCst);
         self.returned.notify_waiters();
     }
 
     /// Keeps the buffer of a body whose reservation has ended, if it fits.
     fn keep(&self, mut buffer: Vec<u8>) {
         let capacity = buffer.capacity();
-        let (small, large) = parts(capacity);
         let mut kept = self.kept.lock();
         if !KEPT.contains(&capacity)
             || kept.bytes + capacity > self.bytes / KEPT_PART
-            || self.try_take(small, large).is_err()
+            || self.try_take(growth(0, capacity)).is_err()
         {
             return;
         }
@@ -140,8 +139,7 @@ impl Budget {
     }
 
     fn give_buffer(&self, buffer: &Vec<u8>) {
-        let (small, large) = parts(buffer.capacity());
-        self.give(small, large);
+        self.give(growth(0, buffer.capacity()));
     }
 }
 
@@ -192,13 +190,10 @@ impl Reservation {
     /// Changes the reservation to `bytes`. On an error it stays as it was.
     pub(super) fn resize(&self, bytes: usize) -> Result<(), Exhausted> {
         let held = self.bytes.get();
-        let (small, large) = parts(held);
-        let (new_small, new_large) = parts(bytes);
         if bytes > held {
-            let taken = self.budget.take(new_small - small, new_large - large);
-            taken.inspect_err(|_| self.refused.set(bytes))?;
+            self.budget.take(growth(held, bytes)).inspect_err(|_| self.refused.set(bytes))?;
         } else {
-            self.budget.give(small - new_small, large - new_large);
+            self.budget.give(growth(bytes, held));
         }
         self.bytes.set(bytes);
         Ok(())
@@ -207,13 +202,25 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let (small, large) = parts(self.bytes.get());
-        self.budget.give(small, large);
+        self.budget.give(growth(0, self.bytes.get()));
     }
 }
 
-fn parts(bytes: usize) -> (usize, usize) {
-    (bytes.min(SMALL), bytes.saturating_sub(SMALL))
+/// The bytes by which a reservation grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Growth {
+    /// From the whole budget.
+    small: usize,
+    /// From the part for large requests.
+    large: usize,
+}
+
+/// Returns the growth of a reservation; nothing if `to` is less than `from`.
+fn growth(from: usize, to: usize) -> Growth {
+    Growth {
+        small: to.min(SMALL).saturating_sub(from.min(SMALL)),
+        large: to.saturating_sub(SMALL).saturating_sub(from.saturating_sub(SMALL)),
+    }
 }
 
 /// A body as it arrives, or an answer, with its reservation.
@@ -252,6 +259,11 @@ impl Reserved {
     pub(super) fn never_fits(&self) -> Option<usize> {
         let most = self.reservation.budget.most;
         (self.reservation.refused.get() > most).then_some(most)
+    }
+
+    /// Returns the growth that the budget refused last.
+    pub(super) fn lacks(&self) -> Growth {
+        growth(self.reservation.bytes.get(), self.reservation.refused.get())
     }
 
     pub(super) fn len(&self) -> usize {

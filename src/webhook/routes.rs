@@ -184,13 +184,12 @@ impl Webhook {
         let repeated = async {
             // The semaphore is never closed.
             let _retry = self.retries.acquire().await.map_err(|_| RequestRefusal::Internal)?;
-            let mut room = self.bodies.room(connection);
             loop {
                 body = match self.attempt(&job, body).await? {
                     ReviewAttempt::Answered(answer) => return Ok(answer),
                     ReviewAttempt::NoRoom(body) => body,
                 };
-                room.wait().await?;
+                self.bodies.room(connection, body.lacks()).await?;
             }
         };
         // Bodies that are being read give up sooner, which frees memory for a review whose caller still waits.

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use wire::{Request, Running, SOON, Wire, padded_review, review, speaking, until};
+use wire::{Request, Running, Wire, padded_review, review, speaking, until};
 
 const MIB: usize = 1024 * 1024;
 
@@ -114,7 +114,7 @@ async fn a_body_of_seven_mebibytes_is_reviewed_and_one_byte_more_is_not() {
     for _ in 0..7 {
         wire.write(&chunk).await;
     }
-    wire.write(b"1\r\n \r\n").await;
+    wire.write(b"1\r\n \r\n0\r\n\r\n").await;
     assert_eq!(wire.answer().await.code, 413);
 }
 
@@ -346,8 +346,7 @@ async fn a_stopping_server_is_unready_and_keeps_serving() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_server_finishes_the_requests_in_flight() {
     let delay = Duration::from_millis(100);
-    let (mut server, mut begins) =
-        gated(|config| (config.shutdown_delay, config.timeouts.finish) = (delay, SOON)).await;
+    let (mut server, mut begins) = gated(|config| config.shutdown_delay = delay).await;
     let mut slow = server.sent(&Request::post("/mutate", padded_review("slow", MIB))).await;
     let gate = begins.recv().await.unwrap().go;
     // A connection without a request delays nothing.
@@ -406,12 +405,15 @@ async fn each_wait_for_a_client_has_a_timeout_of_its_own() {
 
     // None of the short timeouts applies between two requests.
     let short = Duration::from_secs(2);
-    let short = Timeouts { first_byte: short, header: short, body: short, write: short, ..Timeouts::default() };
-    let server = Running::with(|config| config.timeouts = short).await;
+    let server = Running::with(|config| {
+        let Timeouts { first_byte, header, body, write, .. } = &mut config.timeouts;
+        (*first_byte, *header, *body, *write) = (short, short, short, short);
+    })
+    .await;
     let mut wire = server.connect().await;
     for _ in 0..2 {
         assert_eq!(wire.exchange(&request).await.code, 200);
-        tokio::time::sleep(short.first_byte * 5 / 4).await;
+        tokio::time::sleep(short * 5 / 4).await;
     }
     // The API server keeps a connection for 90 seconds, even one that it never used.
     let Timeouts { first_byte, idle, .. } = Timeouts::default();

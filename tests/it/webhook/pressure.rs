@@ -3,9 +3,10 @@
 use super::wire::{Request, Running, SOON, Wire, padded_review, review, until};
 use super::{MIB, gated, open};
 use kube_unions_core::admission::{ReviewError, review_within};
-use kube_unions_webhook::webhook::{Config, Limits, Reviewer, Timeouts};
+use kube_unions_webhook::webhook::{Config, Limits, Reviewer};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::TcpSocket;
 
@@ -91,9 +92,7 @@ async fn the_slowest_body_is_evicted_with_429_when_bytes_run_out() {
 
 /// Sends honest requests beside bodies that stall.
 async fn stalled_bodies_cost_none(reviewer: Reviewer, honest: Request) {
-    // Requests wait for memory as long as the test does, so that a busy machine changes nothing.
-    let change = |config: &mut Config| (config.timeouts.memory, config.reviewer) = (SOON, reviewer);
-    let server = Running::with(change).await;
+    let server = Running::with(|config| config.reviewer = reviewer).await;
     let mut stalled = Vec::new();
     for _ in 0..92 {
         stalled.push(half_sent(&server, 7 * MIB, 43 * MIB / 92).await);
@@ -114,16 +113,43 @@ async fn ninety_two_stalled_bodies_of_43_mebibytes_cost_no_honest_review() {
     stalled_bodies_cost_none(Arc::new(review_within), honest).await;
 }
 
+/// Returns a reviewer that needs 1 MiB besides the body, takes it in two parts, and counts its attempts.
+fn needing_much_memory(attempts: &Arc<AtomicUsize>) -> Reviewer {
+    let attempts = Arc::clone(attempts);
+    Arc::new(move |catalog, phase, ratcheting, body, meter| {
+        attempts.fetch_add(1, Relaxed);
+        let charge = |bytes| meter.charge(bytes).map_err(ReviewError::Exhausted);
+        charge(1024)?;
+        let review = charge(MIB).and_then(|()| {
+            let review = review_within(catalog, phase, ratcheting, body, meter);
+            meter.release(MIB);
+            review
+        });
+        meter.release(1024);
+        review
+    })
+}
+
 /// The body is small, and the memory of its review is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn stalled_bodies_cost_no_small_review_that_needs_much_memory() {
-    let reviewer: Reviewer = Arc::new(|catalog, phase, ratcheting, body, meter| {
-        meter.charge(MIB).map_err(ReviewError::Exhausted)?;
-        let review = review_within(catalog, phase, ratcheting, body, meter);
-        meter.release(MIB);
-        review
-    });
+    let reviewer = needing_much_memory(&Arc::default());
     stalled_bodies_cost_none(reviewer, Request::post("/mutate", review("u"))).await;
+}
+
+/// Attack: a body stalls, and reviews that wait for its memory keep a thread busy with attempts in vain.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_is_tried_again_only_when_there_is_room() {
+    let attempts = Arc::default();
+    let limits = Limits { body: 2 * MIB, in_flight: 3 * MIB, ..Limits::default() };
+    let reviewer = needing_much_memory(&attempts);
+    let server = Running::with(|config| (config.limits, config.reviewer) = (limits, reviewer)).await;
+    let _stalled = half_sent(&server, 2 * MIB, 2 * MIB - 1).await;
+    until_held(&server, f64::ge, 2 * MIB - 1).await;
+    let answer = server.send(&Request::post("/mutate", review("u"))).await;
+    assert_eq!(answer.code, 200, "{answer:?}");
+    assert_eq!(evicted(&server, "webhook", "slow_body").await, Some(1.0));
+    assert_eq!(attempts.load(Relaxed), 3, "at once, before the wait, and after the eviction");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,8 +229,8 @@ async fn an_unread_answer_holds_its_bytes_and_is_evicted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_reads_a_little_now_and_then_is_cut_off() {
     let limits = Limits { body: 40 * MIB, in_flight: 40 * MIB, ..Limits::default() };
-    let timeouts = Timeouts { write: Duration::from_secs(1), ..Timeouts::default() };
-    let server = Running::with(|config| (config.limits, config.timeouts) = (limits, timeouts)).await;
+    let change = |config: &mut Config| (config.limits, config.timeouts.write) = (limits, Duration::from_secs(1));
+    let server = Running::with(change).await;
     let mut slow = answered(&server).await;
     let trickle = tokio::spawn(async move {
         let mut taken = 0;

@@ -4,7 +4,7 @@ use fixtures::reviews;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_webhook::telemetry::Metrics;
-use kube_unions_webhook::webhook::{Addresses, CertificateSource, Config, Inspector, Server, ServerState};
+use kube_unions_webhook::webhook::{Addresses, CertificateSource, Config, Inspector, Server, ServerState, Timeouts};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ALL_VERSIONS, ClientConfig, RootCertStore, SupportedProtocolVersion};
@@ -142,10 +142,22 @@ impl Nobody {
     }
 }
 
-/// Returns a configuration with free ports on loopback.
+/// Returns a configuration with free ports on loopback, and with timeouts that a busy machine never reaches. A test of a timeout
+/// sets it.
 pub(crate) fn config(certificate: CertificateSource) -> Config {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Config { webhook: any, ops: any, shutdown_delay: Duration::ZERO, ..Config::new(certificate) }
+    let never = Duration::from_hours(1);
+    let timeouts = Timeouts {
+        handshake: never,
+        first_byte: never,
+        header: never,
+        body: never,
+        idle: never,
+        write: never,
+        memory: never,
+        finish: never,
+    };
+    Config { webhook: any, ops: any, shutdown_delay: Duration::ZERO, timeouts, ..Config::new(certificate) }
 }
 
 /// Asks again until it holds.
