@@ -64,7 +64,16 @@ fn the_program_is_served_by_axum_and_links_no_crate_of_the_command_line() {
 /// Returns the names of the crates that a program of this workspace links on this machine, with all of its features.
 fn linked(program: &str) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--locked", "--offline", "--all-features", "--format-version", "1"])
+        .args([
+            "metadata",
+            "--locked",
+            "--offline",
+            "--all-features",
+            "--filter-platform",
+            "host-tuple",
+            "--format-version",
+            "1",
+        ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
