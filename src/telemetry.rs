@@ -32,7 +32,6 @@ pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.
 /// instead.
 const DEFAULT_FILTER: &str = "info,kube_client=off";
 
-/// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
     /// One JSON object for each line.

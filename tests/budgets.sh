@@ -19,18 +19,20 @@ code() {
     END { printf "%.0f\n", characters / 1000 }'
 }
 linked() {
-  "${CARGO:-cargo}" tree --locked --package "$1" --edges normal --prefix none | awk '{ print $1, $2 }' | sort -u | wc -l
+  "${CARGO:-cargo}" tree --locked --package kube-unions-webhook --edges normal --prefix none "$@" | awk '{ print $1, $2 }' | sort -u | wc -l
 }
 
-row() { printf '%-58s %7s  %s\n' "$1" "$2" "$3"; }
+row() { printf '%-76s %7s  %s\n' "$1" "$2" "$3"; }
 row "product" "today" "goal"
 row "webhook: src, api and core" "$(code src crates/api/src crates/core/src)" 700
 row "  core" "$(code crates/core/src)" ""
 row "policies" "$(code crates/policies/src)" 170
-row "authoring: cli, command, manifests, evidence, go, author, playground" "$(code crates/{cli,command,manifests,evidence,go,author,playground}/src)" 600
+row "authoring: cli, command, manifests, offline, evidence, go, author, playground" \
+  "$(code crates/{cli,command,manifests,offline,evidence,go,author,playground}/src)" 600
 row "patches: strategic, strategic-stdio" "$(code crates/{strategic,strategic-stdio}/src)" 170
 row "all" "$(code src crates/*/src)" 1640
-row "crates that kube-unions-webhook links, without features" "$(linked kube-unions-webhook)" 195
+row "crates that kube-unions-webhook links, without otlp" "$(linked)" 195
+row "  in the image" "$(linked --all-features)" ""
 binary=${CARGO_TARGET_DIR:-target}/image/usr/local/bin/kube-unions-webhook
 row "megabytes of kube-unions-webhook in the image" "$([ -f "$binary" ] && du --bytes "$binary" | awk '{ printf "%.1f", $1 / 1e6 }' || echo "not built")" 18
 row "words of CONTRIBUTING.md without its diagram" "$(sed '/^```mermaid$/,/^```$/d' CONTRIBUTING.md | wc -w)" 1200

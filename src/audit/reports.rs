@@ -134,7 +134,6 @@ fn problem(problems: &mut u64, line: impl Display) {
     output::error(line);
 }
 
-/// Returns a kind of reports.
 #[cfg(test)]
 fn kind_of_reports(group: &str, version: &str, kind: &str) -> kube_unions_api::DiscoveredResource {
     kube_unions_api::DiscoveredResource {

@@ -62,7 +62,6 @@ pub(crate) struct StepError {
     pub(super) is_answer: bool,
 }
 
-/// A request of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepRequest {
     Read,

@@ -43,10 +43,11 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
     let mut lacking = BTreeMap::new();
 
     // Read the declarations first, so that each CRD is compiled once.
-    state.declaration_heard(WatchChange::Listing);
-    let declared = each(client, UnionDeclaration::url_path(&(), None), |object| state.declaration_heard(object.into()));
+    state.observe_declaration(WatchChange::Listing);
+    let declared =
+        each(client, UnionDeclaration::url_path(&(), None), |object| state.observe_declaration(object.into()));
     match declared.await {
-        Ok(()) => state.declaration_heard(WatchChange::Listed),
+        Ok(()) => state.observe_declaration(WatchChange::Listed),
         Err(error) if error.code() == Some(404) => state.declarations_unavailable(true),
         Err(error) if error.code() == Some(403) => {
             lacking.insert("UnionDeclarations".to_owned(), error.to_string());
@@ -56,17 +57,17 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
     }
 
     // The services tell which CRDs count. Without them, CRDs of some groups do not.
-    state.service_heard(WatchChange::Listing);
-    let served = each(client, APIService::url_path(&(), None), |object| state.service_heard(object.into()));
+    state.observe_service(WatchChange::Listing);
+    let served = each(client, APIService::url_path(&(), None), |object| state.observe_service(object.into()));
     let mut refused = None;
     match served.await {
-        Ok(()) => state.service_heard(WatchChange::Listed),
+        Ok(()) => state.observe_service(WatchChange::Listed),
         Err(error) if error.code() == Some(404) => {}
         Err(error) if error.code() == Some(403) => refused = Some(error.to_string()),
         Err(error) => return Err(error),
     }
 
-    state.definition_heard(WatchChange::Listing);
+    state.observe_definition(WatchChange::Listing);
     let mut pages = Pages::at(client, CustomResourceDefinition::url_path(&(), None));
     while let Some(page) = pages.next().await? {
         for object in page.objects() {
@@ -77,12 +78,12 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
             {
                 lacking.insert("CRDs of groups that end in .k8s.io or .kubernetes.io".to_owned(), why);
             }
-            state.definition_heard(object.into());
+            state.observe_definition(object.into());
             read();
         }
         compile(&mut state).await;
     }
-    state.definition_heard(WatchChange::Listed);
+    state.observe_definition(WatchChange::Listed);
 
     while !state.is_settled() {
         let Some(fetch) = state.next_fetch() else { break };

@@ -33,7 +33,6 @@ pub(super) struct Services {
     pub(super) list: ListProgress,
 }
 
-/// Groups and versions.
 pub(super) type GroupVersions = BTreeSet<(Box<str>, Box<str>)>;
 
 impl Services {

@@ -59,7 +59,7 @@ impl ClusterState {
     }
 
     /// Takes in an event of the `APIService`s: CRDs in the groups that the API server serves from its own code do not count.
-    pub(super) fn service_heard(&mut self, change: WatchChange) {
+    pub(super) fn observe_service(&mut self, change: WatchChange) {
         self.services.observe(change);
         if self.services.list.is_in_progress {
             return;
@@ -73,7 +73,7 @@ impl ClusterState {
     }
 
     /// Takes in an event of the CRDs.
-    pub(super) fn definition_heard(&mut self, change: WatchChange) {
+    pub(super) fn observe_definition(&mut self, change: WatchChange) {
         let was_complete = self.definitions.is_complete;
         self.definitions.observe(&change);
         if self.definitions.is_complete && !was_complete {
@@ -94,7 +94,7 @@ impl ClusterState {
     }
 
     /// Takes in an event of the declarations.
-    pub(super) fn declaration_heard(&mut self, change: WatchChange) {
+    pub(super) fn observe_declaration(&mut self, change: WatchChange) {
         self.declarations.observe(&change);
         match change {
             WatchChange::Set { name, text } if !name.is_empty() => {
@@ -115,7 +115,7 @@ impl ClusterState {
     pub(super) fn declarations_unavailable(&mut self, none: bool) {
         let known: Vec<Box<str>> = self.publication.declarations().map(Box::from).collect();
         for name in known.into_iter().filter(|_| none) {
-            self.declaration_heard(WatchChange::Gone(name));
+            self.observe_declaration(WatchChange::Gone(name));
         }
         self.declarations.give_up();
     }

@@ -173,7 +173,7 @@ async fn sleep_until(time: Option<Instant>) {
 
 fn handle_definition(event: Watched, state: &mut ClusterState, link: &Link) {
     match event {
-        Ok(change) => state.definition_heard(change),
+        Ok(change) => state.observe_definition(change),
         Err(error) => {
             link.down(&error);
             // The API server may have been replaced.
@@ -190,7 +190,7 @@ fn handle_declaration(event: Watched, state: &mut ClusterState, failure: &mut Lo
             if ends && failure.is_over() {
                 tracing::info!("watching UnionDeclarations");
             }
-            state.declaration_heard(change);
+            state.observe_declaration(change);
         }
         Err(error) => declarations_failed(&error, state, failure),
     }
@@ -236,7 +236,7 @@ fn handle_service(event: Watched, state: &mut ClusterState, failure: &mut LogOnc
             if ends && failure.is_over() {
                 tracing::info!("watching the groups that the API server serves from its own code");
             }
-            state.service_heard(change);
+            state.observe_service(change);
         }
         Err(error) => {
             let reason = error.to_string();

@@ -71,7 +71,6 @@ pub type Announcer = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>
 /// A clock that may be wrong.
 #[derive(Clone)]
 pub struct Clock {
-    /// Returns the time.
     pub now: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     /// Returns what is wrong with this machine's own clock. Then the server is not ready.
     pub fault: Arc<dyn Fn() -> Option<String> + Send + Sync>,

@@ -139,7 +139,6 @@ enum ReviewAttempt {
 }
 
 impl Webhook {
-    /// Returns the response with an answer or a refusal.
     fn respond(&self, answer: Result<Reserved, RequestRefusal>) -> Response {
         match answer {
             Ok(json) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),

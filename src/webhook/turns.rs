@@ -12,7 +12,6 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// The turns.
 #[derive(Debug)]
 pub(super) struct Turns {
     free: Arc<Semaphore>,

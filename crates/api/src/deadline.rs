@@ -100,7 +100,6 @@ where
 }
 
 impl BodyBounds {
-    /// Returns the next frame of a body.
     async fn next<B>(&mut self, body: &mut B) -> Result<Option<Frame<Bytes>>, BoxError>
     where
         B: Body<Data = Bytes> + Unpin,

@@ -79,7 +79,6 @@ fn tag(variants: &[Map<String, Value>]) -> Option<String> {
     tags.next().cloned()
 }
 
-/// Returns the value of a tag.
 fn value<'v>(variant: &'v Map<String, Value>, tag: &str) -> Option<&'v str> {
     variant.get("properties")?.get(tag)?.get("const")?.as_str()
 }

@@ -102,7 +102,6 @@ mod tests {
         ("unknown-field.md", "the schemas of built-in kinds that commands know have unions alone"),
     ];
 
-    /// Returns the heading as the anchor of it.
     fn anchor(heading: &str) -> String {
         let kept = heading.chars().filter(|it| it.is_alphanumeric() || " -_".contains(*it));
         kept.map(|it| if it == ' ' { '-' } else { it.to_ascii_lowercase() }).collect()

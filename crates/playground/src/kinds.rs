@@ -82,7 +82,6 @@ impl PlaygroundKinds {
         entry.plan().unions().iter().all(|union| self.presets.is_never_enforced(entry.gvk(), union))
     }
 
-    /// Returns what is known of the kind of an object.
     pub(crate) fn knowledge(&self, object: &Document, known: &KnownKinds<'_>) -> KindKnowledge {
         let kind = object.group_version_kind();
         if self.entry(&kind).is_some() {

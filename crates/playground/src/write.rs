@@ -13,7 +13,6 @@ use kube_unions_manifests::{Document, ManifestFile, to_yaml};
 use serde_json::Value;
 use strategic_merge_patch::{ApplyEngines, ApplySides, KUBECTL, ServerSideError, json_merge};
 
-/// A write.
 pub(crate) struct Write {
     /// The object whose text the page shows and the webhook changes.
     pub(crate) shown: Document,

@@ -7,7 +7,6 @@
 
 use crate::cel::{is_name, text};
 
-/// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueType {
     Dyn,

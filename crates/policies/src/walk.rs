@@ -252,7 +252,6 @@ fn outer_key(key: &str) -> String {
     }
 }
 
-/// Returns the text of the key of an item.
 fn key_text(key: &ItemKey<'_>, item: &UserValue, typed: bool) -> String {
     match (typed, key.is_string) {
         (true, true) => item.field(key.name).text().to_owned(),

@@ -6,7 +6,6 @@ use serde_json::value::RawValue;
 use std::io::{Result as IoResult, Write};
 use strategic_merge_patch::{DocumentRole, PatchError};
 
-/// An error.
 #[derive(Serialize, Debug)]
 pub(crate) struct ErrorObject {
     code: i16,

@@ -21,7 +21,6 @@ struct DefineResult {
     warnings: Vec<String>,
 }
 
-/// Runs a request.
 pub(crate) fn run(request: &Request<'_>, schemas: &mut SchemaCache) -> Result<String, ErrorObject> {
     if request.jsonrpc != "2.0" {
         return Err(ErrorObject::new(FaultReason::InvalidRequest, "`jsonrpc` must be \"2.0\""));

@@ -83,7 +83,6 @@ pub(crate) struct MergeKeys {
     published: Option<Box<Self>>,
 }
 
-/// One merge key.
 #[derive(Debug, Clone)]
 pub(crate) struct MergeKey {
     pub(crate) name: Box<str>,

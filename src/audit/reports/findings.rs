@@ -32,7 +32,6 @@ pub struct CollectedFindings {
     room: usize,
 }
 
-/// Findings by namespace.
 pub(super) type ByNamespace = BTreeMap<Box<str>, NamespaceFindings>;
 
 /// The findings of one report.

@@ -167,7 +167,6 @@ pub struct ServeArgs {
     otlp_endpoint: Option<crate::telemetry::Endpoint>,
 }
 
-/// The format of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum LogFormatArg {
     /// One JSON object for each line.

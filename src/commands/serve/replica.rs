@@ -30,7 +30,6 @@ use tokio::sync::watch;
 pub enum CatalogSource {
     /// A cluster, and the clock of its API server.
     Cluster(Client, ServerClock),
-    /// Files.
     Files(Arc<Catalog>),
 }
 
@@ -39,7 +38,6 @@ pub type Task = (ServeTask, BoxFuture<'static, ()>);
 
 /// Everything of a replica but its sockets.
 pub struct Replica {
-    /// The state of the server.
     pub state: ServerState,
     /// The catalogs to put in force.
     pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,

@@ -61,7 +61,6 @@ struct FailedAttempts {
     is_refused: bool,
 }
 
-/// The progress of one kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct KindProgress {
     /// The time since when all objects are in sync.

@@ -249,7 +249,6 @@ impl Intent {
 }
 
 impl Registration {
-    /// Returns the namespaces that are exempt.
     fn exempt_namespaces(&self) -> impl Iterator<Item = &str> {
         let always = ["kube-system", &*self.service.namespace];
         self.excluded_namespaces.iter().map(String::as_str).chain(always)

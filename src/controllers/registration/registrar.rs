@@ -57,7 +57,6 @@ pub struct Signals {
     pub ready: Box<dyn Fn() -> bool + Send + Sync>,
     /// Clock by which certificates expire.
     pub clock: ServerClock,
-    /// Metrics of the registration.
     pub metrics: RegistrationMetrics,
 }
 

@@ -9,7 +9,6 @@ use std::collections::HashSet;
 /// The reason of every cause, as the API has it (`metav1.CauseType`).
 const INVALID: &str = "FieldValueInvalid";
 
-/// The result of an inspection.
 #[derive(Debug)]
 pub(super) enum InspectionResult {
     /// The findings with their effect. No finding allows the object.

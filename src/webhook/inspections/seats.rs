@@ -20,7 +20,6 @@ const WAIT: Duration = Duration::from_secs(1);
 /// Bytes for each entry of a `UnionDeclaration`, which becomes a value and then a part of a union.
 const ENTRY: usize = 512;
 
-/// The seats.
 #[derive(Debug)]
 pub(super) struct Seats {
     free: Arc<Semaphore>,

@@ -205,7 +205,6 @@ fn leaves(union: &Union) -> Vec<String> {
     tree::choices(union.choices().iter().map(|choice| ChoiceItem::of(choice, is_optional)))
 }
 
-/// Returns a kind with its unions in JSON.
 fn json_of(SelectedKind { entry, unions, .. }: &SelectedKind<'_>, entries: &[CatalogEntry]) -> Value {
     let GroupVersionKind { group, version, kind } = entry.gvk();
     let condition = condition(entry, entries);

@@ -33,9 +33,14 @@ pub(crate) enum OldCommand {
 
 /// Replaces `generate --from-crd` by `propose` in the arguments of the program.
 pub(crate) fn renamed(arguments: &mut Vec<OsString>) {
+    let is_flag = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
+    let values_of_flags = arguments.iter().map(|it| it == "--color");
+    let mut arguments_before = arguments.iter().skip(1).zip(values_of_flags);
+    let command = arguments_before.position(|(it, is_value)| !is_flag(it) && !is_value).map(|at| at + 1);
     let flag = arguments.iter().take_while(|it| *it != "--").position(|it| it == "--from-crd");
-    let command = arguments.get_mut(1).filter(|command| *command == "generate");
-    if let (Some(command), Some(flag)) = (command, flag) {
+    if let (Some(command), Some(flag)) = (command.and_then(|at| arguments.get_mut(at)), flag)
+        && *command == "generate"
+    {
         *command = "propose".into();
         arguments.remove(flag);
     }

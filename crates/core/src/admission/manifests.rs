@@ -196,7 +196,6 @@ impl<'a> ManifestSource<'a> {
     }
 }
 
-/// The text of a manifest.
 pub(super) struct ManifestText<'m> {
     text: String,
     /// False if only the fields are known.

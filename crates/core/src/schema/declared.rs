@@ -36,7 +36,6 @@ pub struct Untyped {
     pub(crate) object: Place,
     /// True if the schema need not describe the object and its fields.
     pub(crate) schemaless: bool,
-    /// The members.
     pub(crate) members: Box<[Box<str>]>,
     /// The discriminator, if there is one.
     pub(crate) discriminator: Option<Box<str>>,

@@ -29,7 +29,6 @@ use crate::meter::Buffer;
 use std::cmp::Ordering;
 use word::{ENTRY, ITEM, NONE, PartRun, RecordAt, index};
 
-/// The arena.
 #[derive(Debug)]
 pub(crate) struct Arena<'a> {
     text: &'a str,
@@ -44,7 +43,6 @@ pub(crate) struct NodeRef<'s> {
     pub(super) at: NodeAt,
 }
 
-/// An object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ObjectRef<'s> {
     arena: &'s Arena<'s>,

@@ -7,7 +7,6 @@ use crate::value::Value;
 use std::collections::BTreeMap;
 
 impl ApplyTypes {
-    /// Returns the fields that an object sets.
     pub(super) fn field_set(&self, object: Value<'_>) -> FieldSet {
         self.set_node(object, TypeRef::ROOT).children
     }

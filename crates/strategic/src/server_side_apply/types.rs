@@ -131,7 +131,6 @@ impl MapType {
         self.fields.contains_key(field)
     }
 
-    /// Returns the type of a field.
     pub(super) fn field(&self, name: &str) -> Option<TypeRef> {
         self.fields.get(name).copied().or(self.values)
     }

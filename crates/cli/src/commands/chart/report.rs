@@ -153,7 +153,6 @@ fn advice((fault, advice): &Advised<'_, '_>, is_chart: bool) -> Vec<String> {
     lines
 }
 
-/// Returns values with nulls as a line of YAML.
 pub(super) fn yaml_line(nulls: &[ValuesPath]) -> String {
     let value = null_values(nulls);
     let fields = value.as_object().into_iter().flatten().map(|(name, value)| format!("{name}: {}", flow(value)));

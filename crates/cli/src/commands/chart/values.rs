@@ -95,7 +95,6 @@ impl<'s> ValuesSearch<'s> {
     }
 }
 
-/// Returns values with nulls.
 pub(super) fn null_values<'p>(nulls: impl IntoIterator<Item = &'p ValuesPath>) -> Value {
     with_nulls(json!({}), nulls)
 }

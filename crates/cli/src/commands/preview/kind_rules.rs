@@ -139,7 +139,6 @@ impl Kinds {
         Ok(())
     }
 
-    /// Returns the kind of a catalog entry.
     pub(in crate::commands) fn kind<'k>(&'k self, entry: &'k CatalogEntry) -> anyhow::Result<PreviewedKind<'k>> {
         let rules = self.rules.get(entry.gvk()).context("its schema is not known")?;
         Ok(PreviewedKind { entry, kinds: self, rules })
@@ -265,7 +264,6 @@ impl<'k> PreviewedKind<'k> {
         schema?.get("type")?.as_str()
     }
 
-    /// Returns the union of a violation in an object.
     pub(in crate::commands) fn invalid_union(self, violation: &Violation, object: &Value) -> Option<InvalidUnion<'k>> {
         InvalidUnion::of(self.entry, violation, object)
     }

@@ -4,7 +4,6 @@ use super::word::{ENTRY, ITEM, NONE, NodeAt, ObjectCounts, RecordAt, RecordChain
 use super::{Arena, NodeRef, TextRange};
 use crate::meter::{Buffer, Exhausted, Meter};
 
-/// The size of an arena.
 #[derive(Clone, Copy)]
 pub(crate) struct ArenaSize {
     words: usize,

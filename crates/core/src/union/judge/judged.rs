@@ -135,7 +135,6 @@ impl JudgedUnion<'_> {
     }
 }
 
-/// Returns the names of members.
 fn names(union: &Union, members: MemberSet, meter: &dyn Meter) -> Result<Arc<[Arc<str>]>, Exhausted> {
     // The names are collected first and then moved into the `Arc`.
     meter.charge(usize::try_from(members.len()).unwrap_or_default().saturating_mul(4 * size_of::<Arc<str>>()))?;

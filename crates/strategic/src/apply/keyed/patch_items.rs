@@ -7,7 +7,6 @@ use crate::keys::{DEFAULT_KEY, KeySet, KeyTuple};
 use crate::value::{MapEntry, Value};
 use kube_unions_core::field_path::Segment;
 
-/// An item of a patch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PatchItem<'a> {
     /// The item without `$patchMergeKey`.

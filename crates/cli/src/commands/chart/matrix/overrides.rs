@@ -23,7 +23,6 @@ pub(super) struct NaiveOverride {
 }
 
 impl NaiveOverride {
-    /// Returns the values.
     pub(super) fn values(&self) -> Value {
         self.path.iter().rev().fold(Value::Object(self.fields.clone()), |inner, name| json!({ name: inner }))
     }

@@ -81,7 +81,6 @@ impl ReadDefinition<'_> {
     }
 }
 
-/// Returns a step to a union as a step in a schema.
 pub(crate) fn schema_step(step: &UnionStep<'_>) -> PlaceStep {
     match step {
         UnionStep::Field(name) => PlaceStep::Property((*name).into()),
