@@ -4,7 +4,7 @@
 
 pub use kube_unions_manifests::input::{empty, list};
 pub use kube_unions_manifests::{
-    Document, Edit, EditedFile, Format, ManifestFile, ManifestRole, Problem, RenderedDocuments, Stream, applied, edit,
+    Document, Edit, EditedFile, Format, ManifestFile, ManifestRole, Problem, RenderedFile, Stream, applied, edit,
     edited_value, pretty, to_yaml,
 };
 
@@ -52,6 +52,25 @@ impl ManifestFiles {
     }
 }
 
+/// The files that were read document by document, and the problems with the others.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    pub files: Vec<RenderedFile>,
+    pub problems: Vec<Problem>,
+}
+
+impl Rendered {
+    /// Returns the objects of all files.
+    pub fn documents(&self) -> Vec<Document> {
+        self.files.iter().flat_map(RenderedFile::documents).collect()
+    }
+
+    /// Returns the reasons why documents could not be read.
+    pub fn unread(&self) -> impl Iterator<Item = &Problem> {
+        self.files.iter().flat_map(|file| &file.unread)
+    }
+}
+
 /// Files whose objects are read one after the other, and the problems with the others.
 #[derive(Default)]
 pub struct IndexedFiles {
@@ -65,16 +84,10 @@ pub fn files(paths: &[PathBuf]) -> ManifestFiles {
     ManifestFiles { files, problems }
 }
 
-/// Reads files and folders, as [`files()`] does, each document on its own. They cannot be written back.
-pub fn rendering(paths: &[PathBuf]) -> RenderedDocuments {
-    let (files, problems) = each_file(paths, |path| Ok(RenderedDocuments::read(&named(path), bytes(path)?)));
-    let mut all = RenderedDocuments { problems, ..RenderedDocuments::default() };
-    for RenderedDocuments { documents, problems, duplicates } in files {
-        all.documents.extend(documents);
-        all.problems.extend(problems);
-        all.duplicates.extend(duplicates);
-    }
-    all
+/// Reads files and folders, as [`files()`] does, each document on its own.
+pub fn rendering(paths: &[PathBuf]) -> Rendered {
+    let (files, problems) = each_file(paths, |path| RenderedFile::read(&named(path), bytes(path)?));
+    Rendered { files, problems }
 }
 
 /// Finds the objects of files and folders, as [`files()`] does, and keeps their places.

@@ -140,9 +140,10 @@ pub(crate) fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, Problem> {
     }
 }
 
-/// Adds what to do about a text that is no manifest.
+/// Adds what to do about a text that is no manifest. The position is that in the text.
 pub(crate) fn advised(problem: Problem, text: &str) -> Problem {
-    match foreign::advice(&problem.file, text, &problem.message) {
+    let line = problem.position.and_then(|(line, _)| text.lines().nth(line.saturating_sub(1)));
+    match foreign::advice(&problem.file, text, line.unwrap_or_default(), &problem.message) {
         Some(advice) => Problem { message: format!("{}; {advice}", problem.message), ..problem },
         None => problem,
     }

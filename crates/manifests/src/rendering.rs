@@ -6,78 +6,120 @@ use crate::yaml;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The documents of a file that is not written back.
-#[derive(Debug, Default)]
-pub struct RenderedDocuments {
-    /// Those that could be read.
-    pub documents: Vec<Document>,
-    /// The problems of the others.
-    pub problems: Vec<Problem>,
+/// What to do about a document that is no YAML.
+const CORRECT: &str = "correct this document: the others are read without it";
+
+/// A file of which each document is read on its own.
+#[derive(Debug)]
+pub struct RenderedFile {
+    /// The whole text. A document that cannot be read is a section without an object.
+    pub file: ManifestFile,
+    /// The reasons why documents cannot be read.
+    pub unread: Vec<Problem>,
     /// Keys that an object has twice. The last one counts, as for kubectl and Helm.
     pub duplicates: Vec<Problem>,
 }
 
-impl RenderedDocuments {
+impl RenderedFile {
     /// Parses the content of a file or of standard input.
-    pub fn read(path: &Path, bytes: Vec<u8>) -> Self {
-        let text = match text_of(path, bytes) {
-            Ok(text) => text,
-            Err(problem) => return Self { problems: vec![problem], ..Self::default() },
-        };
+    ///
+    /// # Errors
+    /// The content is no text.
+    pub fn read(path: &Path, bytes: Vec<u8>) -> Result<Self, Problem> {
+        let text = text_of(path, bytes)?;
         let read = yaml::on_deep_stack(|| match ManifestFile::parse(path.to_owned(), &text) {
-            Ok(file) => Self { documents: file.documents(), ..Self::default() },
+            Ok(file) => Self { file, unread: Vec::new(), duplicates: Vec::new() },
             Err(problem) => Self::of_parts(path, &text, advised(problem, &text)),
         });
-        read.unwrap_or_else(|message| Self { problems: vec![Problem::of_file(path, message)], ..Self::default() })
+        read.map_err(|message| Problem::of_file(path, message))
+    }
+
+    /// Returns the objects of the documents that could be read.
+    pub fn documents(&self) -> Vec<Document> {
+        self.file.documents()
     }
 
     /// Reads the documents between lines of `---`, where kubectl and Helm cut a file, too. `problem` is that of the whole text. It stands if
     /// no part has one, or all have.
     fn of_parts(path: &Path, text: &str, problem: Problem) -> Self {
-        let mut read = Self::default();
-        let mut sections = Vec::new();
+        let file = ManifestFile { path: path.to_owned(), sections: Vec::new(), tail: String::new() };
+        let mut read = Self { file, unread: Vec::new(), duplicates: Vec::new() };
+        let mut is_any_read = false;
         let mut start = (1, 1);
         for part in parts(text) {
             let mut at = start;
             start = position_after(part, start);
             match yaml_documents(part) {
                 Ok(ranges) => {
-                    for document in ranges.into_iter().filter_map(|range| part.get(range)) {
-                        sections.extend(read.section(path, document, at));
+                    let mut end = 0;
+                    for range in ranges {
+                        end = range.end;
+                        let document = part.get(range).unwrap_or_default();
+                        is_any_read |= read.add_document(document, at);
                         at = position_after(document, at);
                     }
+                    let rest = part.get(end..).unwrap_or_default();
+                    read.file.sections.extend((!rest.is_empty()).then(|| without_object(rest, at)));
                 }
-                Err((position, message)) => read.problems.push(Problem::at(path, shift(position, at), message)),
+                Err(error) => read.add_unread(part, at, error),
             }
         }
-        if sections.is_empty() || (read.problems.is_empty() && read.duplicates.is_empty()) {
-            return Self { problems: vec![problem], ..Self::default() };
+        if !is_any_read || (read.unread.is_empty() && read.duplicates.is_empty()) {
+            read.file.sections = vec![without_object(text, (1, 1))];
+            read.unread = vec![problem];
+            read.duplicates = Vec::new();
         }
-        let file = ManifestFile { path: path.to_owned(), sections, tail: String::new() };
-        read.documents = file.documents();
         read
     }
 
-    fn section(&mut self, path: &Path, text: &str, start: (usize, usize)) -> Option<Arc<Section>> {
-        let problem = |error: yaml::YamlError, what: &str| {
-            let position = error.position.map_or(start, |position| shift(position, start));
-            Problem::at(path, position, format!("{}{what}", error.message))
-        };
+    /// Adds a document. Returns true if it could be read.
+    fn add_document(&mut self, text: &str, start: (usize, usize)) -> bool {
         let json = match yaml::to_json(text) {
             Err(error) if error.is_duplicate => {
-                self.duplicates.push(problem(error, ": the last one counts, as for kubectl and Helm"));
+                let position = error.position.map_or(start, |position| shift(position, start));
+                let message = format!("{}: the last one counts, as for kubectl and Helm", error.message);
+                self.duplicates.push(Problem::at(&self.file.path, position, message));
                 yaml::to_json_of_duplicates(text)
             }
             json => json,
         };
         match json {
-            Ok(json) => Some(Arc::new(Section::of_json(text, json, start))),
+            Ok(json) => {
+                self.file.sections.push(Arc::new(Section::of_json(text, json, start)));
+                true
+            }
             Err(error) => {
-                self.problems.push(problem(error, ""));
-                None
+                self.add_unread(text, start, (error.position.unwrap_or((1, 1)), error.message));
+                false
             }
         }
     }
+
+    /// Adds a text that cannot be read, and why. The error has the position in the text.
+    fn add_unread(&mut self, text: &str, start: (usize, usize), ((line, column), message): ((usize, usize), String)) {
+        let inner = Problem::at(&self.file.path, (line, column), message);
+        let plain = inner.message.clone();
+        let mut problem = advised(inner, text);
+        if problem.message == plain {
+            problem.message = format!("{plain}; {CORRECT}");
+        }
+        if let Some(template) = source(text) {
+            problem.message = format!("{template}: {}", problem.message);
+        }
+        problem.position = Some(shift((line, column), start));
+        self.unread.push(problem);
+        self.file.sections.push(without_object(text, start));
+    }
+}
+
+/// Returns the template that Helm rendered a document from.
+pub fn source(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| line.strip_prefix("# Source: ")).map(str::trim_end)
+}
+
+/// Returns a section that keeps a text, and has no object.
+fn without_object(text: &str, start: (usize, usize)) -> Arc<Section> {
+    Arc::new(Section::of_json(text, "null".to_owned(), start))
 }
 
 /// Cuts a text before each line that begins with `---`.
@@ -95,11 +137,18 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
+    fn file(name: &str, text: &str) -> RenderedFile {
+        let read = RenderedFile::read(Path::new(name), text.into()).unwrap();
+        let sections: String = read.file.sections.iter().map(|section| section.text.as_str()).collect();
+        assert_eq!(sections + &read.file.tail, text, "nothing is lost");
+        read
+    }
+
     fn read(text: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
-        let RenderedDocuments { documents, problems, duplicates } =
-            RenderedDocuments::read(Path::new("a.yaml"), text.into());
-        let lines = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect();
-        (documents.into_iter().map(|document| document.text).collect(), lines(problems), lines(duplicates))
+        let read = file("a.yaml", text);
+        let lines = |problems: &[Problem]| problems.iter().map(ToString::to_string).collect();
+        let documents = read.documents().into_iter().map(|document| document.text).collect();
+        (documents, lines(&read.unread), lines(&read.duplicates))
     }
 
     #[test]
@@ -116,7 +165,9 @@ mod tests {
     #[test]
     fn a_text_without_a_document_that_can_be_read_has_one_problem() {
         assert_eq!(read("a: [\n").1.len(), 1);
-        assert_eq!(read("\0").1, ["a.yaml:1:1: not text: it has a NUL character"]);
+        let no_text = |bytes: &[u8]| RenderedFile::read(Path::new("a.yaml"), bytes.to_vec()).unwrap_err().to_string();
+        assert_eq!(no_text(b"\0"), "a.yaml:1:1: not text: it has a NUL character");
+        assert_eq!(no_text(b"a: 1\n\xff"), "a.yaml:2:1: not text in UTF-8");
         let (documents, problems, _) = read("{\"a\": 1}\n{\"b\": \n");
         assert_eq!((documents.len(), problems.len()), (0, 1), "{problems:?}");
         assert_eq!(read(""), Default::default());
@@ -124,15 +175,43 @@ mod tests {
 
     #[test]
     fn a_fault_of_the_whole_text_is_never_lost() {
-        let read = |name: &str, text: &str| RenderedDocuments::read(Path::new(name), text.into());
         for (name, text) in [("a.json", "{a: 1}"), ("a.json", "{\"a\": 1,}"), ("a.yaml", "// c\n{\"a\": 1} x\n")] {
-            let read = read(name, text);
-            assert_eq!((read.documents.len(), read.problems.len()), (0, 1), "{text}: {read:?}");
+            let read = file(name, text);
+            assert_eq!((read.documents().len(), read.unread.len()), (0, 1), "{text}: {read:?}");
         }
         // Documents also end without a line of `---`.
-        let faults = read("a.yaml", "a: 1\n...\nb: {c: 1, c: 2}\n---\nd: @\n");
+        let faults = file("a.yaml", "a: 1\n...\nb: {c: 1, c: 2}\n---\nd: @\n");
         assert_eq!(faults.duplicates[0].position, Some((3, 11)));
-        assert_eq!((faults.documents.len(), faults.problems[0].position), (2, Some((5, 4))));
+        assert_eq!((faults.documents().len(), faults.unread[0].position), (2, Some((5, 4))));
+    }
+
+    #[test]
+    fn a_document_that_cannot_be_read_is_named_with_its_template_and_what_to_do() {
+        let of = |document: &str| {
+            let text = format!("---\na: 1\n---\n# Source: app/templates/b.yaml\n{document}\n---\nc: 1\n# the end\n");
+            let (documents, unread, _) = read(&text);
+            assert_eq!((documents.len(), unread.len()), (2, 1), "{document}: {unread:?}");
+            unread.into_iter().next().unwrap()
+        };
+        let (template, variable) = ("this is a template: render it first", "a variable is left over");
+        for (document, position, advice) in [
+            ("b: [", "6:1", CORRECT),
+            ("b: c: d", "5:5", CORRECT),
+            ("b:\n\tc: 1", "6:2", CORRECT),
+            ("b: *nobody", "5:4", CORRECT),
+            ("b: {{ .Values.b }}", "5:", template),
+            ("{{- if .Values.b }}\nb: 1\n{{- end }}", "5:", template),
+            ("b: {c: ${VAR}}", "5:", variable),
+            ("b: [${VAR}, ${OTHER:=d}]", "5:", variable),
+            ("b: {${VAR}: 1}", "5:", variable),
+        ] {
+            let line = of(document);
+            assert!(line.starts_with(&format!("a.yaml:{position}")), "{document}: {line}");
+            assert!(line.contains(": app/templates/b.yaml: ") && line.contains(advice), "{document}: {line}");
+            assert!(!line.contains('\n'), "{line}");
+        }
+        let script = of("b: |\n  echo ${HOME}\nc: [");
+        assert!(script.ends_with(CORRECT), "a variable elsewhere is not to blame: {script}");
     }
 
     #[test]

@@ -4,11 +4,13 @@
 mod built_in;
 mod help;
 mod invalid_union;
+mod left_over;
 mod preset_names;
 mod sentences;
 
 pub use built_in::{AddedUnions, BuiltInKinds, FILE, target_of};
 pub use help::HelpPage;
 pub use invalid_union::{InvalidUnion, UnionAddress, sets};
+pub use left_over::{LeftOver, each_at};
 pub use preset_names::PresetNames;
 pub use sentences::ServerSentence;

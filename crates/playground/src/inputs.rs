@@ -4,7 +4,7 @@ use crate::kinds::{KindKnowledge, PlaygroundKinds};
 use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::diagnostic::{self, Diagnostic};
 use kube_unions_manifests::misspelt::{KnownKinds, is_meant_for_kinds};
-use kube_unions_manifests::{Document, ManifestFile, Problem, RenderedDocuments};
+use kube_unions_manifests::{Document, ManifestFile, Problem, RenderedFile};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
@@ -214,8 +214,10 @@ fn rendered(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>)
     if is_too_long(input, text, problems) {
         return None;
     }
-    let RenderedDocuments { documents, problems: unread, duplicates } =
-        RenderedDocuments::read(Path::new(input.title()), text.as_bytes().to_vec());
+    let read = RenderedFile::read(Path::new(input.title()), text.as_bytes().to_vec());
+    let read = read.map_err(|problem| problems.push(PlaygroundProblem::of(input, problem))).ok()?;
+    let documents = read.documents();
+    let RenderedFile { unread, duplicates, .. } = read;
     let (is_readable, mut others) = (unread.is_empty() || !documents.is_empty(), unread.len());
     problems.extend(unread.into_iter().map(|problem| PlaygroundProblem::of(input, problem)));
     let duplicates = duplicates.into_iter().map(|problem| PlaygroundProblem::of(input, problem));

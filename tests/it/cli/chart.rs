@@ -65,6 +65,191 @@ fn text_that_a_terminal_does_not_show_as_it_is_stays_in_a_rendering() {
     assert_eq!((run.code, &*run.stdout), (0, &*fixed.replace('\n', "\r\n")), "{run:?}");
 }
 
+/// A rendering whose second document cannot be read.
+fn beside(document: &str) -> String {
+    format!("---\n{NEW}---\n# Source: app/templates/other.yaml\n{document}\n---\n# the end\n")
+}
+
+#[test]
+fn a_document_that_cannot_be_read_is_named_and_loses_no_other() {
+    let (template, variable) = ("render it first, for example with `helm template`", "with `flux envsubst`");
+    let of_other = ": app/templates/other.yaml: ";
+    let rows = [
+        ("a: [SECRET", of_other, "correct this document"),
+        ("a: 'SECRET", of_other, "correct this document"),
+        ("kind: {{ .Values.SECRET }}", of_other, template),
+        ("spec: {type: ${TYPE}, a: SECRET}", of_other, variable),
+        ("a: SECRET", "1: not an object: ", "`kind` is missing"),
+    ];
+    for (document, place, advice) in rows {
+        let rendering = beside(document);
+        let folder = Folder::new(&[("old.yaml", OLD), ("new.yaml", &rendering)]);
+        let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml"]);
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(run.stdout.contains("Deployment app: spec.strategy.rollingUpdate: error: refused"), "{run:?}");
+        let lines: Vec<&str> = run.stderr.lines().filter(|line| line.starts_with("error: new.yaml:")).collect();
+        let [line] = &lines[..] else { panic!("{run:?}") };
+        assert!(line.starts_with("error: new.yaml:1") && line.contains(place), "{document}: {line}");
+        assert!(line.contains(advice) && !line.contains("SECRET"), "{document}: {line}");
+        // A post-renderer that fails keeps Helm from every other document.
+        let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "--fix", "manifests"]);
+        let mended = rendering.replace("    rollingUpdate: {maxSurge: 1} # of the chart\n", "");
+        assert_eq!((run.code, &*run.stdout), (0, &*mended), "{run:?}");
+        let warnings: Vec<&str> = run.stderr.lines().filter(|line| line.starts_with("Warning: ")).collect();
+        assert_eq!(warnings, [line.replacen("error", "Warning", 1) + "; passed on as it is"], "{run:?}");
+    }
+}
+
+/// Objects with something left over, the field that the line about it names, and the advice.
+const LEFT_OVER: [(&str, &str, &str); 9] = [
+    (
+        "apps/v1, kind: Deployment, spec: {strategy: {type: \"${TYPE}\", rollingUpdate: {maxSurge: 1}}}",
+        "spec.strategy.type",
+        "flux",
+    ),
+    ("apps/v1, kind: Deployment, spec: {strategy: {type: '{{ .Values.type }}'}}", "spec.strategy.type", "helm"),
+    ("apps/v1, kind: Deployment, spec: {strategy: \"${STRATEGY}\"}", "spec.strategy", "flux"),
+    ("v1, kind: Service, spec: {type: 'Cluster${REST:=IP}', clusterIP: None}", "spec.type", "flux"),
+    ("v1, kind: Pod, spec: {volumes: [{name: a, emptyDir: {}, hostPath: '${P}'}]}", "spec.volumes[0].hostPath", "flux"),
+    (
+        "v1, kind: Pod, spec: {containers: [{name: a, livenessProbe: '{{ .p }}'}]}",
+        "spec.containers[0].livenessProbe",
+        "helm",
+    ),
+    (
+        "policy/v1, kind: PodDisruptionBudget, spec: {minAvailable: '${A}', maxUnavailable: 1}",
+        "spec.minAvailable",
+        "flux",
+    ),
+    (
+        "v1, kind: Pod, spec: {containers: [{name: a, env: [{name: A, value: '${V}', valueFrom: {}}]}]}",
+        "spec.containers[0].env[0].value",
+        "flux",
+    ),
+    (
+        "networking.k8s.io/v1, kind: Ingress, spec: {defaultBackend: {service: '${S}', resource: {}}}",
+        "spec.defaultBackend.service",
+        "flux",
+    ),
+];
+
+#[test]
+fn what_a_tool_was_to_replace_decides_nothing_and_keeps_no_other_from_it() {
+    for (object, field, tool) in LEFT_OVER {
+        let object = format!("{{metadata: {{name: left}}, apiVersion: {object}}}\n");
+        let (alone, both) = (object.clone(), format!("{object}---\n{NEW}"));
+        let folder = Folder::new(&[("old.yaml", OLD), ("alone.yaml", &alone), ("both.yaml", &both)]);
+        for command in ["chart", "preview"] {
+            let run = folder.run(&[command, "--old", "old.yaml", "--new", "alone.yaml"]);
+            assert_eq!((run.code, &*run.stdout), (2, ""), "{object}: {run:?}");
+            let lines: Vec<&str> = run.stderr.lines().filter(|line| line.starts_with("error: alone.yaml:1:")).collect();
+            let [line] = &lines[..] else { panic!("{command}, {object}: {run:?}") };
+            assert!(
+                line.contains(&format!("/left: {field}: undecided: ")) && line.contains(&format!("`{tool} ")),
+                "{line}"
+            );
+            assert!(!run.stderr.contains("every union is valid"), "{run:?}");
+            assert!(run.stderr.contains("1 union undecided"), "{run:?}");
+            let run = folder.run(&[command, "--old", "old.yaml", "--new", "both.yaml"]);
+            let found = "Deployment app: spec.strategy.rollingUpdate: error: refused";
+            assert_eq!((run.code, run.stdout.matches(found).count()), (2, 1), "{object}: {run:?}");
+        }
+        let run = folder.run(&["chart", "--old", "old.yaml", "--new", "both.yaml", "--fix", "manifests"]);
+        let mended = both.replace("    rollingUpdate: {maxSurge: 1} # of the chart\n", "");
+        assert_eq!((run.code, &*run.stdout), (0, &*mended), "{object}: {run:?}");
+        assert_eq!(run.stderr.matches("passed on as it is").count(), 1, "{object}: {run:?}");
+    }
+    // A text that has such a part and means it, and one with none.
+    for (object, code) in [
+        ("v1, kind: Pod, spec: {containers: [{name: a, env: [{name: A, value: 'a ${V}', valueFrom: {}}]}]}", 1),
+        ("v1, kind: Pod, spec: {containers: [{name: a, env: [{name: A, value: '${V}'}]}]}", 0),
+        ("v1, kind: Pod, spec: {containers: [{name: a, livenessProbe: {httpGet: {path: '${V}', port: 1}}}]}", 0),
+        ("v1, kind: ConfigMap, data: {a: '${V} {{ b }}'}", 0),
+    ] {
+        let folder = Folder::new(&[("new.yaml", &format!("{{metadata: {{name: left}}, apiVersion: {object}}}\n"))]);
+        let run = folder.run(&["chart", "--new", "new.yaml"]);
+        assert_eq!(run.code, code, "{object}: {run:?}");
+    }
+}
+
+#[test]
+fn a_union_with_something_left_over_keeps_its_members_when_another_one_is_mended() {
+    let probes = |more: &str| {
+        NEW.replace("type: Recreate", "type: \"${TYPE}\"")
+            + "  template:\n    spec:\n      containers:\n      - name: a\n        livenessProbe:\n          tcpSocket: {port: 1}\n"
+            + more
+    };
+    let (old, new) = (probes(""), probes("          exec: {command: [a]}\n"));
+    let folder = Folder::new(&[("old.yaml", &old.replace("${TYPE}", "RollingUpdate")), ("new.yaml", &new)]);
+    let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "--fix", "manifests"]);
+    assert_eq!((run.code, &*run.stdout), (0, &*new.replace("          tcpSocket: {port: 1}\n", "")), "{run:?}");
+}
+
+#[test]
+fn a_kind_that_is_left_over_is_no_other_kind() {
+    let new = format!("{NEW}---\napiVersion: apps/v1\nkind: ${{KIND}}\nmetadata: {{name: k}}\n");
+    let folder = Folder::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
+    for command in ["chart", "preview"] {
+        let run = folder.run(&[command, "--old", "old.yaml", "--new", "new.yaml"]);
+        assert_eq!((run.code, run.stderr.matches("of no kind: a variable is left over").count()), (2, 1), "{run:?}");
+    }
+}
+
+#[test]
+fn a_rendering_of_which_nothing_can_be_read_is_an_error_and_passed_on() {
+    for text in ["a: [\n", "---\na: [\n---\nb: {{ c }}\n", "{\"a\": 1", "- a\n"] {
+        let folder = Folder::new(&[("new.yaml", text)]);
+        for fix in [&[][..], &["--fix", "manifests"]] {
+            let run = folder.run(&[&["chart", "--new", "new.yaml"], fix].concat());
+            assert_eq!((run.code, &*run.stdout), (2, if fix.is_empty() { "" } else { text }), "{run:?}");
+            assert!(run.stderr.contains("error: new.yaml:"), "{run:?}");
+        }
+    }
+}
+
+#[test]
+fn several_files_are_one_stream_in_which_no_document_is_lost() {
+    let folder = Folder::new(&[
+        ("a.yaml", OLD.trim_end()),
+        ("b.yaml", "a: ["),
+        ("c.yaml", &OLD.replace("name: app", "name: c")),
+    ]);
+    let run = folder.run(&["chart", "--new", "a.yaml", "b.yaml", "c.yaml", "--fix", "manifests"]);
+    let stream = format!("{OLD}---\na: [\n---\n{}", OLD.replace("name: app", "name: c"));
+    assert_eq!((run.code, &*run.stdout), (0, &*stream), "{run:?}");
+}
+
+#[test]
+fn a_key_that_is_there_twice_counts_as_for_helm() {
+    let twice = NEW.replace("    type: Recreate\n", "    type: RollingUpdate\n    type: Recreate\n");
+    let folder = Folder::new(&[("old.yaml", OLD), ("new.yaml", &twice)]);
+    let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml"]);
+    assert_eq!((run.code, run.stdout.matches("error: refused").count()), (1, 1), "{run:?}");
+    assert!(run.stderr.contains("Warning: new.yaml:8:5: duplicate key `type`: the last one counts"), "{run:?}");
+}
+
+#[test]
+fn a_rendering_of_80_000_lines_is_judged_document_by_document() {
+    let rendering = |one: &str| {
+        (0..9_000)
+            .map(|at| format!("---\n{}", one.replace("name: app", &format!("name: app-{at}"))))
+            .collect::<String>()
+    };
+    let (old, mut new) = (rendering(OLD), rendering(NEW));
+    for at in 0..10 {
+        new.insert_str(0, &format!("---\n# Source: t/{at}.yaml\na: {{{{ .Values.a }}}}\n"));
+    }
+    assert!(new.lines().count() > 80_000);
+    let mended = new.replace("    rollingUpdate: {maxSurge: 1} # of the chart\n", "");
+    let folder = Folder::new(&[("old.yaml", &old), ("new.yaml", &new)]);
+    let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "--fix", "manifests"]);
+    assert_eq!((run.code, run.stdout == mended), (0, true));
+    assert_eq!(run.stderr.matches("passed on as it is").count(), 10);
+    assert!(run.stderr.contains(
+        "9,000 objects of kinds with unions: 9,000 invalid unions, 9,000 refused by the API server, 9,000 made valid"
+    ));
+}
+
 #[test]
 fn an_object_that_no_default_explains_is_judged_alone() {
     let unknown = NEW.replace("Recreate", "OnDelete");
@@ -128,7 +313,7 @@ fn whatever_helm_does_there_is_one_line_and_no_value() {
         (Some("kill -9 $$"), 2, "`helm template` failed: signal: 9"),
         (Some("echo 'a: {b: SECRET'"), 2, "the rendering:"),
         (Some("echo 'warning: SECRET' >/dev/null"), 0, "nothing to judge: no object of a kind with unions"),
-        (Some("echo '[SECRET]'"), 0, "nothing to judge"),
+        (Some("echo '[SECRET]'"), 2, "the rendering:1:1: not an object: `apiVersion` or `kind` is missing"),
     ];
     for ((script, code, words), more) in rows.into_iter().flat_map(|row| [(row, &[][..]), (row, &["--matrix"][..])]) {
         let run = with_helm(script, &[&["app", "--set", "password=SECRET"], more].concat());

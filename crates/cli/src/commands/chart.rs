@@ -18,15 +18,17 @@ use self::judge::{JudgedRendering, RenderedFault, judge};
 use self::matrix::{OverrideMatrix, matrix};
 use self::values::{ValuesAdvice, ValuesSearch, null_values};
 use super::preview::{ApiServerAnswer, ApplyWay, Kinds, ObjectKinds, describing};
-use crate::input::manifest::{self, Document, Edit, ManifestFile, edit, to_yaml};
+use crate::input::manifest::{self, Document, Edit, Format, RenderedFile, Stream, edit, to_yaml};
 use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::{Verdict, output};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use kube_unions_manifests::Section;
 use kube_unions_manifests::counts::{count, grouped};
 use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +46,8 @@ Whatever is said to help was tried: the chart was rendered with it. A null may n
 Exit codes:
   0  every union is valid; with --fix: afterwards
   1  a union is invalid; with --matrix: a member cannot be chosen; with --require also: there is nothing to judge
-  2  wrong usage, input that cannot be read, or helm fails
+  2  wrong usage, input that cannot be read, or helm fails; the rest was judged
+--fix manifests passes on a document that cannot be read or judged as it is, with a warning. It exits with 2 only if it can read none.
 
 Examples:
   kube-unions chart ./chart -f values.yaml
@@ -153,7 +156,7 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
     let chart = arguments.chart()?;
     let mut problems = Vec::new();
     let mut read = |paths: &[PathBuf]| {
-        let read = manifest::files(paths);
+        let read = manifest::rendering(paths);
         problems.extend(read.problems.iter().map(ToString::to_string));
         read.files
     };
@@ -164,17 +167,32 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
         None => (read(&arguments.old), read(&arguments.new)),
     };
     let from = read(&arguments.from);
-    let documents = |files: &[ManifestFile]| files.iter().flat_map(ManifestFile::documents).collect::<Vec<Document>>();
+    problems.extend(from.iter().flat_map(|file| &file.unread).map(ToString::to_string));
+    let duplicates = from.iter().chain(&old).chain(&new).flat_map(|file| &file.duplicates);
+    let duplicates: BTreeSet<String> = duplicates.map(ToString::to_string).collect();
+    let [unread_old, mut unread] = unread(&old, &new, chart.is_some());
+    let documents = |files: &[RenderedFile]| files.iter().flat_map(RenderedFile::documents).collect::<Vec<Document>>();
     let [from, defaults, rendered] = [&from, &old, &new].map(|files| documents(files));
     let objects = ObjectKinds::of(rendered.iter().chain(&defaults));
     let kinds = Kinds::read(describing([&from, &rendered, &defaults]), ApplyWay::Replace, &objects)?;
     problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
 
     if let Some(chart) = chart.as_ref().filter(|_| arguments.matrix) {
-        return run_matrix(arguments, &matrix(chart, &kinds, &rendered, &defaults)?, problems);
+        problems.extend(unread_old.into_iter().chain(unread));
+        let is_unread = rendered.is_empty() && !problems.is_empty();
+        let matrix = if is_unread { OverrideMatrix::default() } else { matrix(chart, &kinds, &rendered, &defaults)? };
+        return run_matrix(arguments, &matrix, problems);
     }
     let mut judged = judge(&kinds, &defaults, &rendered);
-    problems.append(&mut judged.problems);
+    unread.append(&mut judged.problems);
+    let passes_on = arguments.fix == Some(FixArg::Manifests) && judged.judged + judged.others > 0;
+    let warnings: Vec<String> = if passes_on {
+        let passed_on = unread.iter().map(|line| format!("{line}; passed on as it is"));
+        duplicates.into_iter().chain(unread_old).chain(passed_on).collect()
+    } else {
+        problems.extend(unread_old.into_iter().chain(unread));
+        duplicates.into_iter().collect()
+    };
     let mut search = match &chart {
         Some(chart) if judged.faults.iter().any(|fault| !fault.removed.is_empty()) => {
             Some(ValuesSearch::new(chart, &default_values(chart)?))
@@ -223,8 +241,17 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
             }
         }
     }
+    warnings.iter().for_each(output::warn);
     conclusion.problems.iter().for_each(output::error);
     conclusion.end()
+}
+
+/// Returns the reasons why documents of the old and the new rendering cannot be read, a line each. Of a chart, most stand in both, and count once.
+fn unread(old: &[RenderedFile], new: &[RenderedFile], is_chart: bool) -> [Vec<String>; 2] {
+    let [old, new] = [old, new].map(|files| files.iter().flat_map(|file| &file.unread));
+    let known: BTreeSet<&str> = new.clone().map(|problem| problem.message.as_str()).collect();
+    let of_old = old.filter(|problem| !is_chart || !known.contains(problem.message.as_str()));
+    [of_old.map(ToString::to_string).collect(), new.map(ToString::to_string).collect()]
 }
 
 fn run_matrix(
@@ -256,6 +283,13 @@ fn summary(judged: &JudgedRendering<'_>, fix: Option<FixArg>) -> String {
         return format!("no object was judged{others}");
     }
     let objects = count(judged.judged, "object");
+    let others = match judged.undecided {
+        0 => others,
+        undecided => format!(", {} undecided{others}", count(undecided, "union")),
+    };
+    if judged.faults.is_empty() && judged.undecided > 0 {
+        return format!("{objects} of kinds with unions: no invalid union{others}");
+    }
     if judged.faults.is_empty() {
         return format!("{objects} of kinds with unions: every union is valid{others}");
     }
@@ -270,19 +304,23 @@ fn summary(judged: &JudgedRendering<'_>, fix: Option<FixArg>) -> String {
 }
 
 /// Returns the renderings with the edits. All other bytes stay.
-fn mended(files: &[ManifestFile], judged: &JudgedRendering<'_>) -> anyhow::Result<String> {
-    let mut text = String::new();
-    for file in files {
+fn mended(files: &[RenderedFile], judged: &JudgedRendering<'_>) -> anyhow::Result<String> {
+    let edits: BTreeMap<*const Section, Vec<Edit>> =
+        judged.edits.iter().fold(BTreeMap::new(), |mut edits, (document, own)| {
+            edits.entry(Arc::as_ptr(&document.section)).or_default().extend(own.iter().cloned());
+            edits
+        });
+    let mut all = Stream::default();
+    for RenderedFile { file, .. } in files {
+        let mut text = String::new();
         for section in &file.sections {
-            let of_section = judged.edits.iter().filter(|(document, _)| Arc::ptr_eq(&document.section, section));
-            let edits: Vec<Edit> = of_section.flat_map(|(_, edits)| edits).cloned().collect();
-            if edits.is_empty() {
-                text.push_str(&section.text);
-            } else {
-                text.push_str(&edit(section, &edits)?.text);
+            match edits.get(&Arc::as_ptr(section)) {
+                Some(edits) => text.push_str(&edit(section, edits)?.text),
+                None => text.push_str(&section.text),
             }
         }
         text.push_str(&file.tail);
+        all.push(&text, file.sections.first().map_or(Format::Yaml, |section| section.format));
     }
-    Ok(text)
+    Ok(all.into_text())
 }

@@ -28,7 +28,7 @@ use self::prediction::PredictedFault;
 use self::renderings::Renderings;
 use self::trial::{ObjectRenderings, PreviewTrial};
 use crate::input::kinds::entry_of;
-use crate::input::manifest::{self, Document, line_about};
+use crate::input::manifest::{self, Document, Problem, line_about};
 use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::{Conclusion, kept_from};
@@ -40,10 +40,11 @@ use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_manifests::counts::count;
 use kube_unions_manifests::misspelt::is_meant_for_kinds;
+use kube_unions_offline::LeftOver;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use strategic_merge_patch::MixedItem;
+use strategic_merge_patch::{LAST_APPLIED, MixedItem};
 
 /// Arguments of `preview`.
 #[derive(Debug, Args)]
@@ -105,11 +106,13 @@ pub(crate) struct PreviewArgs {
 pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     let read = [&arguments.from, &arguments.new, &arguments.old, &arguments.live];
     let read = read.map(|paths| manifest::rendering(paths));
-    let mut problems: Vec<String> = read.iter().flat_map(|it| &it.problems).map(ToString::to_string).collect();
-    let duplicates: Vec<String> = read.iter().flat_map(|it| &it.duplicates).map(ToString::to_string).collect();
-    let [from, new, old, live] = read;
-    let is_old_read = old.problems.is_empty();
-    let [from, new, old, live] = [from, new, old, live].map(|it| it.documents);
+    let problems = read.iter().flat_map(|it| it.problems.iter().chain(it.unread()));
+    let mut problems: Vec<String> = problems.map(ToString::to_string).collect();
+    let files = read.iter().flat_map(|it| &it.files);
+    let duplicates: Vec<String> = files.flat_map(|it| &it.duplicates).map(ToString::to_string).collect();
+    let [_, _, old, _] = &read;
+    let is_old_read = old.problems.is_empty() && old.unread().next().is_none();
+    let [from, new, old, live] = read.each_ref().map(manifest::Rendered::documents);
     let objects = ObjectKinds::of([&new, &old, &live].into_iter().flatten());
     let of_new = new.iter().map(|document| document.group_version_kind().group_kind()).collect();
     let kinds = Kinds::read_for(describing([&from, &new, &old]), arguments.way, &objects, &of_new)?;
@@ -129,13 +132,16 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
         warnings.push(format!("{}: every object is created", manifest::empty(&arguments.old)));
     }
     let mut predicted: Vec<PredictedFault<'_>> = Vec::new();
-    let mut without_managers = 0;
+    let (mut without_managers, mut without_last_applied) = (0, 0);
     for (entry, documents) in pairs {
         let manager = arguments.field_manager.as_deref();
         let trial = kinds.kind(entry).and_then(|kind| PreviewTrial::new(kind, arguments.way, manager, documents));
-        match trial.and_then(|trial| Ok((trial.predict()?, trial))) {
-            Ok((unions, trial)) => {
+        match trial.and_then(|trial| Ok((trial.predict()?, trial.left_over()?, trial))) {
+            Ok((unions, left_over, trial)) => {
                 without_managers += usize::from(trial.lacks_managers());
+                without_last_applied += usize::from(trial.lacks_last_applied());
+                counts.left_over += left_over.len();
+                problems.extend(left_over.iter().map(|(document, it)| undecided(document, it)));
                 let message = |field: &FieldPath| format!("{field} becomes null; {OLD_EMPTY}");
                 warnings.extend(trial.nulled().iter().map(|field| line_about(documents.new, &message(field))));
                 let mixed = |item: &MixedItem| mixed_item(arguments.way, documents.new, item);
@@ -153,6 +159,11 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
         warnings.push(format!(
             "{objects} without field managers, so that everything stays: read with `--show-managed-fields`"
         ));
+    }
+    if without_last_applied > 0 {
+        let objects = count(without_last_applied, "live object");
+        let annotation = LAST_APPLIED.last().copied().unwrap_or_default();
+        warnings.push(format!("{objects} without the annotation `{annotation}`: `kubectl apply` removes nothing"));
     }
     for union in &predicted {
         *match union.enforcement {
@@ -211,6 +222,13 @@ pub fn with_built_in_defaults(object: &str) -> anyhow::Result<Value> {
     let entry = entry_of(&kinds.assembly.catalog, &document).context("no built-in kind with unions")?;
     let kind = kinds.kind(entry)?;
     kind.completed(kind.read(&document)?)
+}
+
+/// Returns the line about a union that cannot be judged.
+pub(super) fn undecided(document: &Document, left_over: &LeftOver<'_>) -> String {
+    let LeftOver { path, advice, .. } = left_over;
+    let message = format!("{}: {path}: undecided: {advice}", document.title());
+    Problem::of_document(document, &path.to_pointer(), message).to_string()
 }
 
 /// Returns the warning of an item that a client-side apply does not store as it is written.

@@ -22,7 +22,8 @@ pub enum Edit {
 }
 
 impl Edit {
-    pub(super) fn path(&self) -> &[String] {
+    /// Returns the path of the member.
+    pub fn path(&self) -> &[String] {
         match self {
             Self::Remove(path) | Self::Set(path, _) | Self::Items { path, .. } => path,
         }

@@ -24,8 +24,7 @@ pub struct FieldManager {
 }
 
 /// The annotation of `kubectl apply`.
-pub(crate) const LAST_APPLIED: &[&str] =
-    &["metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"];
+pub const LAST_APPLIED: &[&str] = &["metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"];
 
 /// The identity of a manager: its name, operation, version and subresource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

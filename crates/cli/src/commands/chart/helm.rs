@@ -1,9 +1,8 @@
 //! Renders a chart with the `helm` of the user. Its errors go to standard error as they are: a message of ours has no value.
 
-use crate::input::manifest;
 use anyhow::{Context, anyhow, bail};
 use kube_unions_command::connection::block_on;
-use kube_unions_manifests::ManifestFile;
+use kube_unions_manifests::RenderedFile;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -45,21 +44,21 @@ pub(super) struct HelmChart<'a> {
 
 impl HelmChart<'_> {
     /// Renders the chart with its defaults.
-    pub(super) fn with_defaults(&self) -> anyhow::Result<ManifestFile> {
+    pub(super) fn with_defaults(&self) -> anyhow::Result<RenderedFile> {
         self.rendered(&[], HelmInput::None)
     }
 
     /// Renders the chart with the values of the user.
-    pub(super) fn with_values(&self) -> anyhow::Result<ManifestFile> {
+    pub(super) fn with_values(&self) -> anyhow::Result<RenderedFile> {
         self.rendered(&self.values, HelmInput::None)
     }
 
     /// Renders the chart with one more file of values, which comes last. Values of flags win over those of files. `None`: the chart cannot be
     /// rendered with them.
-    pub(super) fn with_more_values(&self, more: &Value) -> anyhow::Result<Option<ManifestFile>> {
+    pub(super) fn with_more_values(&self, more: &Value) -> anyhow::Result<Option<RenderedFile>> {
         let values = [&*self.values, &["--values".into(), "-".into()]].concat();
         match self.printed(&values, HelmInput::Values(more)) {
-            Ok(printed) => Ok(manifest::file(Path::new(RENDERING), printed).ok()),
+            Ok(printed) => Ok(RenderedFile::read(Path::new(RENDERING), printed).ok()),
             Err(error) if error.is::<HelmRefusal>() => Ok(None),
             Err(error) => Err(error),
         }
@@ -82,8 +81,8 @@ impl HelmChart<'_> {
         pairs.filter(|(flag, _)| *flag == "--values").map(|(_, file)| Path::new(file))
     }
 
-    fn rendered(&self, values: &[OsString], input: HelmInput<'_>) -> anyhow::Result<ManifestFile> {
-        Ok(manifest::file(Path::new(RENDERING), self.printed(values, input)?)?)
+    fn rendered(&self, values: &[OsString], input: HelmInput<'_>) -> anyhow::Result<RenderedFile> {
+        Ok(RenderedFile::read(Path::new(RENDERING), self.printed(values, input)?)?)
     }
 
     fn printed(&self, values: &[OsString], input: HelmInput<'_>) -> anyhow::Result<Vec<u8>> {

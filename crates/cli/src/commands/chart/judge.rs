@@ -1,12 +1,13 @@
 //! Judges the objects of a rendering, and what the chart's defaults have in common with it.
 
 use super::values::UnwantedMembers;
-use crate::commands::preview::{ApiServerAnswer, Kinds, PreviewedKind};
+use crate::commands::preview::{ApiServerAnswer, Kinds, PreviewedKind, undecided};
 use crate::input::kinds::entry_of;
-use crate::input::manifest::{Document, Edit, applied, line_about};
-use kube_unions_core::field_path::pointer;
+use crate::input::manifest::{Document, Edit, Problem, applied, line_about};
+use kube_unions_core::field_path::{pointer, pointer_tokens};
+use kube_unions_manifests::left_over;
 use kube_unions_manifests::request::{edits_below, own_edits};
-use kube_unions_offline::{HelpPage, InvalidUnion};
+use kube_unions_offline::{HelpPage, InvalidUnion, LeftOver};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -51,6 +52,8 @@ pub(super) struct JudgedRendering<'d> {
     pub(super) judged: usize,
     /// Objects of other kinds.
     pub(super) others: usize,
+    /// Unions with something left over in place of a choice.
+    pub(super) undecided: usize,
     /// The reasons why objects could not be judged, a line each.
     pub(super) problems: Vec<String>,
 }
@@ -60,14 +63,25 @@ pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'
     let defaults: BTreeMap<_, &Document> = defaults.iter().rev().map(|it| (it.identity(), it)).collect();
     let mut judged = JudgedRendering::default();
     for document in rendered {
+        if let Some(problem) = Problem::of_untyped(document) {
+            judged.problems.push(problem.to_string());
+            continue;
+        }
+        let kind = [&document.kind, &document.api_version].into_iter().flatten();
+        if let Some(advice) = kind.filter_map(|text| left_over(text)).next() {
+            judged.problems.push(line_about(document, &format!("of no kind: {advice}")));
+            continue;
+        }
         let Some(entry) = entry_of(&kinds.assembly.catalog, document) else {
             judged.others += 1;
             continue;
         };
         let default = defaults.get(&document.identity()).copied();
         match kinds.kind(entry).and_then(|kind| faults_of(kind, default, document)) {
-            Ok((faults, edits)) => {
+            Ok(JudgedObject { faults, edits, left_over }) => {
                 judged.judged += 1;
+                judged.undecided += left_over.len();
+                judged.problems.extend(left_over);
                 judged.faults.extend(faults);
                 judged.edits.extend((!edits.is_empty()).then_some((document, edits)));
             }
@@ -77,21 +91,33 @@ pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'
     judged
 }
 
-/// Returns the faults of an object, and the edits that mend those which the defaults explain.
+/// The faults of an object.
+#[derive(Debug, Default)]
+struct JudgedObject<'d> {
+    faults: Vec<RenderedFault<'d>>,
+    /// The edits that mend those which the defaults explain.
+    edits: Vec<Edit>,
+    /// The unions that cannot be judged, a line each.
+    left_over: Vec<String>,
+}
+
+/// Judges an object of a kind with unions.
 fn faults_of<'d>(
     kind: PreviewedKind<'d>,
     default: Option<&Document>,
     document: &'d Document,
-) -> anyhow::Result<(Vec<RenderedFault<'d>>, Vec<Edit>)> {
+) -> anyhow::Result<JudgedObject<'d>> {
     let written: Value = kind.read(document)?;
     let completed = kind.completed(written.clone())?;
+    let left_over = kind.left_over(document, &completed)?;
+    let undecided = left_over.iter().map(|it| undecided(document, it)).collect();
     let invalid = kind.invalid(document, &completed)?;
     if invalid.is_empty() {
-        return Ok((Vec::new(), Vec::new()));
+        return Ok(JudgedObject { left_over: undecided, ..JudgedObject::default() });
     }
     let default = default.map(|default| kind.read(default).and_then(|default| kind.completed(default))).transpose()?;
     let (edits, mended) = match &default {
-        Some(default) => mended(kind, document, default, &completed)?,
+        Some(default) => mended(kind, document, [default, &completed], &left_over)?,
         None => (Vec::new(), completed.clone()),
     };
     let still = kind.invalid(document, &kind.completed(mended.clone())?)?;
@@ -118,16 +144,28 @@ fn faults_of<'d>(
             of_values: of_values.into_iter().map(str::to_owned).collect(),
         }
     };
-    Ok((invalid.iter().map(fault).collect(), if still.len() < invalid.len() { edits } else { Vec::new() }))
+    let edits = if still.len() < invalid.len() { edits } else { Vec::new() };
+    Ok(JudgedObject { faults: invalid.iter().map(fault).collect(), edits, left_over: undecided })
 }
 
-/// Returns the edits of normalisation, for an update from the chart's defaults, and the object afterwards.
+/// Returns the edits of normalisation, for an update from the chart's defaults, and the object afterwards. A union with something left over
+/// stays as it is.
 fn mended(
     kind: PreviewedKind<'_>,
     document: &Document,
-    default: &Value,
-    new: &Value,
+    [default, new]: [&Value; 2],
+    left_over: &[LeftOver<'_>],
 ) -> anyhow::Result<(Vec<Edit>, Value)> {
     let review = kind.review(document, Some(default), new, None)?;
-    Ok((own_edits(document, &review), applied(new.clone(), &edits_below(&[], &review))))
+    let base = pointer_tokens(&document.pointer).unwrap_or_default();
+    let kept: Vec<Vec<String>> = left_over.iter().map(|it| it.tokens(new)).collect();
+    let without = |mut edits: Vec<Edit>, base: &[String]| {
+        edits.retain(|edit| {
+            let path = edit.path().get(base.len()..).unwrap_or_default();
+            !kept.iter().any(|kept| path.starts_with(kept))
+        });
+        edits
+    };
+    let edits = without(own_edits(document, &review), &base);
+    Ok((edits, applied(new.clone(), &without(edits_below(&[], &review), &[]))))
 }

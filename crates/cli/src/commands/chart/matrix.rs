@@ -21,7 +21,7 @@ use super::defaults::values_of_files;
 use super::helm::{HelmChart, NOT_TRIED};
 use super::values::ValuesPath;
 use crate::commands::preview::Kinds;
-use crate::input::manifest::{Document, line_about};
+use crate::input::manifest::{Document, Problem, line_about};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -94,6 +94,10 @@ impl<'d> OverrideMatrix<'d> {
         let again: Vec<_> = again.iter().map(Document::identity).collect();
         let mut objects = BTreeMap::new();
         for document in rendered.iter().rev() {
+            if let Some(problem) = Problem::of_untyped(document) {
+                self.problems.push(problem.to_string());
+                continue;
+            }
             match judged(kinds, document) {
                 Ok(None) => {}
                 Ok(Some(_)) if !again.contains(&document.identity()) => {

@@ -13,6 +13,7 @@ use crate::report::output::{self, Paint};
 use crate::report::sarif::{ExplainedRule, FilePlace, SarifFinding, SarifRule};
 use kube_unions_command::json::present;
 use kube_unions_core::declaration::Severity;
+use kube_unions_manifests::source;
 use kube_unions_offline::HelpPage;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -47,7 +48,7 @@ pub(super) fn print(
     let json = || {
         let mut list = JsonList::begin("{\n  \"findings\": [".to_owned(), "  ");
         advised.iter().try_for_each(|fault| list.push(&json_of(fault, is_chart)))?;
-        let summary = json!({"judged": judged.judged, "invalid": judged.faults.len(), "otherKinds": judged.others,
+        let summary = json!({"judged": judged.judged, "invalid": judged.faults.len(), "undecided": judged.undecided, "otherKinds": judged.others,
             "problems": conclusion.problems});
         list.end(&format!(",\n  \"summary\": {summary}\n}}\n"));
         Ok(list.text)
@@ -72,9 +73,8 @@ fn rule_of(answer: &ApiServerAnswer) -> SarifRule {
 
 /// Returns the place of a field: in a rendering of a chart, its template.
 pub(super) fn place<'d>(document: &'d Document, pointer: &str, is_chart: bool) -> FilePlace<'d> {
-    let source = document.section.text.lines().find_map(|line| line.strip_prefix("# Source: "));
-    match source {
-        Some(template) if is_chart => FilePlace { file: Path::new(template.trim_end()), position: None },
+    match source(&document.section.text) {
+        Some(template) if is_chart => FilePlace { file: Path::new(template), position: None },
         _ => FilePlace { file: &document.file, position: document.position(pointer) },
     }
 }

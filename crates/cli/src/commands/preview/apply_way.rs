@@ -109,6 +109,11 @@ impl ApplyWay {
         Some(client)
     }
 
+    /// Returns true if the field managers of a live object tell what stays, or who owns it.
+    pub(in crate::commands) fn reads_managers(self) -> bool {
+        self.server_side().is_some() || self == Self::Csa
+    }
+
     /// Returns the object before the API server adds defaults. `manager` is the field manager.
     pub(in crate::commands) fn apply(
         self,

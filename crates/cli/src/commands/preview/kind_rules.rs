@@ -17,7 +17,7 @@ use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep, Violation};
 use kube_unions_evidence::{Combination, Decision, Evidence, EvidenceKind, TruthTable, UnionFields};
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
 use kube_unions_manifests::{BuiltInDefaults, BuiltinUnions};
-use kube_unions_offline::{AddedUnions, BuiltInKinds, InvalidUnion, PresetNames};
+use kube_unions_offline::{AddedUnions, BuiltInKinds, InvalidUnion, LeftOver, PresetNames};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,7 +148,7 @@ impl Kinds {
 impl KindRules {
     fn of_crd(kind: &str, version: &DefinitionVersion, written: Option<&Value>, way: ApplyWay) -> anyhow::Result<Self> {
         let applier = || ServerSideApply::for_resource(kind, &version.schema);
-        let server_side = way.server_side().map(|_| applier()).transpose()?;
+        let server_side = way.reads_managers().then(applier).transpose()?;
         Ok(Self {
             engines: ApplyEngines { strategic: None, server_side },
             schema: version.schema.clone(),
@@ -163,7 +163,7 @@ impl KindRules {
     fn of_built_in(openapi: &OpenApi, kind: &GroupVersionKind, way: ApplyWay) -> anyhow::Result<Option<Self>> {
         let Some(schema) = openapi.schema(kind)? else { return Ok(None) };
         let applier = || ServerSideApply::from_openapi(openapi, kind);
-        let server_side = way.server_side().map(|_| applier()).transpose()?;
+        let server_side = way.reads_managers().then(applier).transpose()?;
         let engines = ApplyEngines { strategic: Some(Patcher::from_openapi(openapi, kind)?), server_side };
         let (written, decisions) = (None, RefCell::default());
         Ok(Some(Self { engines, schema, status_subresource: true, written, has_transitions: false, decisions }))
@@ -230,12 +230,35 @@ impl<'k> PreviewedKind<'k> {
         Ok(object)
     }
 
-    /// Returns the unions that are invalid in an object, whatever their declarations do about them. `identity` is a document of the object.
+    /// Returns the unions that are invalid in an object, whatever their declarations do about them, but for those with something left over.
+    /// `identity` is a document of the object.
     pub(in crate::commands) fn invalid(
         self,
         identity: &Document,
         object: &Value,
     ) -> anyhow::Result<Vec<InvalidUnion<'k>>> {
+        let mut invalid = self.violated(identity, object)?;
+        let left_over = LeftOver::all(self.entry, object);
+        invalid.retain(|invalid| !left_over.iter().any(|it| it.is_of(invalid.union, &invalid.address)));
+        Ok(invalid)
+    }
+
+    /// Returns the variables and templates in an object because of which a union cannot be judged.
+    pub(in crate::commands) fn left_over(
+        self,
+        identity: &Document,
+        object: &Value,
+    ) -> anyhow::Result<Vec<LeftOver<'k>>> {
+        let mut left_over = LeftOver::all(self.entry, object);
+        if left_over.iter().any(|it| it.is_member) {
+            let violated = self.violated(identity, object)?;
+            let is_violated = |it: &LeftOver<'_>| violated.iter().any(|other| it.is_of(other.union, &other.address));
+            left_over.retain(|it| !it.is_member || is_violated(it));
+        }
+        Ok(left_over)
+    }
+
+    fn violated(self, identity: &Document, object: &Value) -> anyhow::Result<Vec<InvalidUnion<'k>>> {
         let new = identity.with_text(object.to_string());
         let created = ReviewedObject { kind: self.name(), new: &new, old: None, subresource: None, manifest: None };
         let review = created.review(&self.kinds.assembly.catalog, Phase::Validate, Ratcheting::Disabled)?;

@@ -15,7 +15,7 @@ pub(super) enum MemberOrigin {
     OldRendering,
     /// The API server added it to the old rendering.
     Default,
-    /// The live object has it, and the old rendering does not.
+    /// The live object has it, and the manifest that was applied last does not.
     LiveObject,
 }
 
@@ -24,7 +24,7 @@ pub(super) enum MemberOrigin {
 pub(super) struct LeftBehind {
     pub(super) member: String,
     pub(super) origin: MemberOrigin,
-    /// The field managers because of which a server-side apply leaves it.
+    /// The field managers that own it in the live object.
     pub(super) owners: Vec<FieldManager>,
 }
 
@@ -51,7 +51,7 @@ impl PreviewTrial<'_, '_> {
     }
 
     fn owners(&self, invalid: &InvalidUnion<'_>, member: &str, after: &Value) -> Vec<FieldManager> {
-        if self.way.server_side().is_none() || self.creates() {
+        if self.creates() {
             return Vec::new();
         }
         let mut without = after.clone();
@@ -59,7 +59,7 @@ impl PreviewTrial<'_, '_> {
         if let Some(fields) = without.pointer_mut(&at).and_then(Value::as_object_mut) {
             fields.remove(member);
         }
-        // The apply itself read the managers.
+        // A server-side apply read the managers. The other clients do not, so that a live object may lack them.
         self.kind.engines().owners(after, &without).unwrap_or_default()
     }
 }

@@ -83,7 +83,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         for one in self.invalid(&after)? {
             // The violation of one member names all that are set.
             let is_told = |first: &InvalidUnion<'_>| first.is_too_many() && one.is_too_many() && first.is_same(&one);
-            if !invalid.iter().any(is_told) {
+            if !invalid.iter().any(is_told) && !self.is_undecided(&one)? {
                 invalid.push(one);
             }
         }

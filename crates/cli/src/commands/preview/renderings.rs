@@ -8,6 +8,7 @@ use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::is_built_in_group;
+use kube_unions_manifests::left_over;
 use kube_unions_manifests::misspelt::KnownKinds;
 use serde::Serialize;
 use serde_json::Value;
@@ -81,6 +82,8 @@ pub(super) struct PreviewCounts {
     pub(super) stored: usize,
     /// Invalid unions of which it is not known whether they are refused.
     pub(super) undecided: usize,
+    /// Unions with a variable or a part of a template in place of a choice.
+    pub(super) left_over: usize,
     pub(super) only_in_old: usize,
     pub(super) without_unions: usize,
     pub(super) not_looked_at: usize,
@@ -172,6 +175,10 @@ impl<'d> Renderings<'d> {
                 self.problems.push(problem(format!("{}: {message}", document.title())));
                 continue;
             }
+            if let Some(advice) = left_over(kind) {
+                self.problems.push(problem(format!("{}: of no kind: {advice}", document.title())));
+                continue;
+            }
             let key = ObjectKey { group: document.group_version().0, kind, name, namespace };
             if let Some(first) = found.get(&key) {
                 let first = place(first, "");
@@ -211,6 +218,7 @@ impl PreviewCounts {
             (self.refused_changes, "change", "refused"),
             (self.stored, "union", "stored although invalid"),
             (self.undecided, "union", "perhaps refused"),
+            (self.left_over, "union", "undecided"),
         ];
         let faults = faults.iter().filter(|(number, ..)| *number > 0);
         let faults: Vec<String> =

@@ -145,6 +145,9 @@ fn reason(way: ApplyWay, union: &PredictedFault<'_>) -> Option<String> {
         let origin = match origin {
             MemberOrigin::OldRendering => "the old rendering sets it",
             MemberOrigin::Default => "it is a default of the API server",
+            MemberOrigin::LiveObject if way == ApplyWay::Csa => {
+                "the live object has it, and the last `kubectl apply` did not set it"
+            }
             MemberOrigin::LiveObject => "the live object has it, and the old rendering does not set it",
         };
         format!("`{member}` is left behind: {origin}{owners}")

@@ -12,10 +12,12 @@ use kube_unions_core::admission::{ApplyMethod, Review};
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::{LetThrough, Violation};
 use kube_unions_manifests::request::AppliedManifest;
-use kube_unions_offline::InvalidUnion;
+use kube_unions_offline::{InvalidUnion, LeftOver};
 use serde::Serialize;
 use serde_json::Value;
-use strategic_merge_patch::{ApplyEngines, ApplyError, ApplySides, MixedItem, ServerSideError, TypeFault};
+use strategic_merge_patch::{
+    ApplyEngines, ApplyError, ApplySides, LAST_APPLIED, MixedItem, ServerSideError, TypeFault,
+};
 
 /// The documents of one object.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +91,13 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         documents: ObjectRenderings<'d>,
     ) -> anyhow::Result<Self> {
         let new = Rendering::read(kind, documents.new)?;
-        let old = documents.old.map(|old| Rendering::read(kind, old)).transpose()?;
+        let old = match documents.live.filter(|_| way == ApplyWay::Csa) {
+            // kubectl does not know the old rendering.
+            Some(live) => last_applied(live),
+            None => documents.old.cloned(),
+        };
+        let old =
+            old.map(|old| Rendering::read(kind, &old)).transpose().context("the manifest that was applied last")?;
         let client = way.server_side();
         let applier = client.map_or("", |client| client.manager);
         let live = match (documents.live, &old) {
@@ -227,6 +235,31 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         self.kind.invalid(self.documents.new, object)
     }
 
+    /// Returns what is left over in the new rendering, and in the live object or in the old rendering that it is predicted from, with the
+    /// document that has it.
+    pub(super) fn left_over(&self) -> anyhow::Result<Vec<(&'d Document, LeftOver<'t>)>> {
+        let mut all = Vec::new();
+        let new = (Some(self.documents.new), Some(&self.new.completed));
+        let before = (self.documents.live.or(self.documents.old), self.live.as_ref());
+        for side in [new, before] {
+            let (Some(document), Some(object)) = side else { continue };
+            for found in self.kind.left_over(document, object)? {
+                // One line tells of both renderings.
+                if !all.iter().any(|(_, other): &(&Document, LeftOver<'_>)| other.path == found.path) {
+                    all.push((document, found));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns true if a union cannot be judged, because something is left over in the live object or in the old rendering.
+    pub(super) fn is_undecided(&self, invalid: &InvalidUnion<'_>) -> anyhow::Result<bool> {
+        let Some(live) = &self.live else { return Ok(false) };
+        let of_live = self.kind.left_over(self.documents.new, live)?;
+        Ok(of_live.iter().any(|it| it.is_of(invalid.union, &invalid.address)))
+    }
+
     /// Returns the answer of kube-unions to the apply.
     pub(super) fn review(&self, after: &Value) -> anyhow::Result<Review> {
         let text = self.new.written.to_string();
@@ -270,6 +303,11 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         self.way.server_side().is_some() && self.documents.live.is_some() && !self.live.as_ref().is_some_and(has)
     }
 
+    /// Returns true if kubectl removes nothing, because the live object does not tell what was applied last.
+    pub(super) fn lacks_last_applied(&self) -> bool {
+        self.way == ApplyWay::Csa && self.documents.live.is_some() && self.old.is_none()
+    }
+
     /// Returns what becomes of a union on a cluster with kube-unions, by its answer to the apply.
     pub(super) fn with_kube_unions(
         &self,
@@ -298,6 +336,11 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             None => WithKubeUnions::Mended,
         }
     }
+}
+
+/// Returns the manifest that `kubectl apply` applied last to a live object.
+fn last_applied(live: &Document) -> Option<Document> {
+    live.text_at(LAST_APPLIED).map(|manifest| live.with_text(manifest))
 }
 
 /// Returns the sides of an apply to the live object. Without an old rendering, the manifest itself is the last one that was applied, so that

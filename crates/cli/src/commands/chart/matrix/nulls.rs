@@ -5,7 +5,7 @@ use super::reached::{ChoiceOutcome, DefaultObject, ReachedUnion, RowKey, identit
 use crate::commands::chart::helm::HelmChart;
 use crate::commands::chart::values::{UnwantedMembers, ValuesAdvice, ValuesPath, ValuesSearch, with_nulls};
 use crate::commands::preview::Kinds;
-use crate::input::manifest::{Document, ManifestFile};
+use crate::input::manifest::{Document, RenderedFile};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr;
@@ -85,7 +85,7 @@ impl<'s, 'd> NullSearch<'s, 'd> {
     fn rendered(&mut self, values: Value) -> anyhow::Result<Option<&[Document]>> {
         if self.last.as_ref().is_none_or(|(last, _)| *last != values) {
             let file = self.chart.with_more_values(&values)?;
-            self.last = Some((values, file.as_ref().map(ManifestFile::documents)));
+            self.last = Some((values, file.as_ref().map(RenderedFile::documents)));
         }
         Ok(self.last.as_ref().and_then(|(_, documents)| documents.as_deref()))
     }

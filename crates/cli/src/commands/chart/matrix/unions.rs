@@ -3,7 +3,7 @@
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::{FieldPath, Segment};
 use kube_unions_core::union::{Part, Union, UnionStep};
-use kube_unions_offline::{UnionAddress, sets};
+use kube_unions_offline::{UnionAddress, each_at, sets};
 use serde_json::Value;
 
 /// A union of an object.
@@ -40,6 +40,9 @@ pub(super) fn unions_of<'c>(entry: &'c CatalogEntry, written: &Value, completed:
     let mut found = Vec::new();
     for place in entry.plan().places(Part::Main) {
         let mut add = |path: &FieldPath, object: &Value| {
+            if !object.is_object() {
+                return;
+            }
             let completed = completed.pointer(&path.to_pointer()).unwrap_or(object);
             found.extend(place.unions.iter().map(|union| {
                 let value = union.discriminator().and_then(|name| completed.get(name)).filter(|value| !value.is_null());
@@ -55,7 +58,7 @@ pub(super) fn unions_of<'c>(entry: &'c CatalogEntry, written: &Value, completed:
                 }
             }));
         };
-        walk(&place.steps, written, &FieldPath::root(), &mut add);
+        each_at(&place.steps, written, &FieldPath::root(), &mut add);
     }
     found
 }
@@ -63,35 +66,4 @@ pub(super) fn unions_of<'c>(entry: &'c CatalogEntry, written: &Value, completed:
 /// Returns the text of a scalar, as a discriminator has it.
 pub(super) fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn walk(steps: &[UnionStep<'_>], value: &Value, path: &FieldPath, found: &mut impl FnMut(&FieldPath, &Value)) {
-    let Some((step, rest)) = steps.split_first() else {
-        if value.is_object() {
-            found(path, value);
-        }
-        return;
-    };
-    let mut enter = |segment: Segment, value: &Value| {
-        let mut path = path.clone();
-        path.push(segment);
-        walk(rest, value, &path, found);
-    };
-    match step {
-        UnionStep::Field(name) => {
-            if let Some(value) = value.get(name) {
-                enter(Segment::Field((*name).into()), value);
-            }
-        }
-        UnionStep::Values => {
-            for (name, value) in value.as_object().into_iter().flatten() {
-                enter(Segment::Key(name.as_str().into()), value);
-            }
-        }
-        UnionStep::Items { .. } => {
-            for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-                enter(Segment::Index(index), item);
-            }
-        }
-    }
 }

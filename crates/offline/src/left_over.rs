@@ -1,0 +1,96 @@
+//! Finds variables and templates that a tool was to replace, where they are a choice of a union.
+
+use crate::invalid_union::UnionAddress;
+use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::field_path::{FieldPath, Segment};
+use kube_unions_core::union::{Part, Union, UnionStep};
+use kube_unions_manifests::{left_over, left_over_whole};
+use serde_json::Value;
+
+/// A variable or a template in place of the value of a discriminator, of a member, or of an object on the way to a union. The union cannot be
+/// judged.
+#[derive(Debug)]
+pub struct LeftOver<'c> {
+    /// Its field.
+    pub path: FieldPath,
+    /// What to do about it.
+    pub advice: &'static str,
+    /// True for a member, which matters only if the union is invalid with it.
+    pub is_member: bool,
+    union: &'c Union,
+    address: UnionAddress,
+}
+
+impl<'c> LeftOver<'c> {
+    /// Returns those of an object, in the order of its unions.
+    pub fn all(entry: &'c CatalogEntry, object: &Value) -> Vec<Self> {
+        let mut found: Vec<Self> = Vec::new();
+        for place in entry.plan().places(Part::Main) {
+            each_at(&place.steps, object, &FieldPath::root(), &mut |path, value| {
+                for union in place.unions {
+                    for (name, is_member, advice) in of_union(union, value) {
+                        let mut field = path.clone();
+                        name.into_iter().for_each(|name| field.push(Segment::Field(name.into())));
+                        let address = UnionAddress::of(path.segments(), &place.steps, object);
+                        found.push(Self { path: field, advice, is_member, union, address });
+                    }
+                }
+            });
+        }
+        // Several unions may be of one object.
+        found.dedup_by(|one, other| one.path == other.path && one.union.discriminator() == other.union.discriminator());
+        found
+    }
+
+    /// Returns true if it is a choice of this union.
+    pub fn is_of(&self, union: &Union, address: &UnionAddress) -> bool {
+        std::ptr::eq(self.union, union) && self.address == *address
+    }
+
+    /// Returns the path of the union's object.
+    pub fn tokens(&self, object: &Value) -> Vec<String> {
+        self.address.tokens(object)
+    }
+}
+
+/// Returns the fields of a union that are left over, true for members, and the advice. `None`: the value in place of its object.
+fn of_union<'u>(union: &'u Union, value: &Value) -> Vec<(Option<&'u str>, bool, &'static str)> {
+    if let Some(text) = value.as_str() {
+        return left_over_whole(text).map(|advice| (None, false, advice)).into_iter().collect();
+    }
+    let text = |name: &str| value.get(name).and_then(Value::as_str);
+    let discriminator = union.discriminator().and_then(|name| Some((Some(name), false, left_over(text(name)?)?)));
+    // A member may be a text that has such a part and means it.
+    let members = union.members().filter_map(|name| Some((Some(name), true, left_over_whole(text(name)?)?)));
+    discriminator.into_iter().chain(members).collect()
+}
+
+/// Calls a function with each value at the end of steps, and with each text on the way there.
+pub fn each_at(steps: &[UnionStep<'_>], value: &Value, path: &FieldPath, found: &mut impl FnMut(&FieldPath, &Value)) {
+    let Some((step, rest)) = steps.split_first().filter(|_| !value.is_string()) else {
+        found(path, value);
+        return;
+    };
+    let mut enter = |segment: Segment, value: &Value| {
+        let mut path = path.clone();
+        path.push(segment);
+        each_at(rest, value, &path, found);
+    };
+    match step {
+        UnionStep::Field(name) => {
+            if let Some(value) = value.get(name) {
+                enter(Segment::Field((*name).into()), value);
+            }
+        }
+        UnionStep::Values => {
+            for (name, value) in value.as_object().into_iter().flatten() {
+                enter(Segment::Key(name.as_str().into()), value);
+            }
+        }
+        UnionStep::Items { .. } => {
+            for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+                enter(Segment::Index(index), item);
+            }
+        }
+    }
+}
