@@ -192,6 +192,109 @@ fn a_client_that_begins_to_apply_server_side_is_predicted() {
     }
 }
 
+/// The kubectl commands that write the old rendering before a client-side apply of the new one, and what happens to the object afterwards. `helm`
+/// is Helm 3.
+const HISTORIES: [(&str, &[&str], &str); 8] = [
+    ("applied", &["apply", "-f", "-"], ""),
+    ("another", &["apply", "--field-manager=argocd-controller", "-f", "-"], ""),
+    ("created", &["create", "-f", "-"], ""),
+    ("annotated", &["create", "--save-config", "-f", "-"], ""),
+    ("serverside", &["apply", "--server-side", "-f", "-"], ""),
+    ("both", &["apply", "-f", "-"], "apply"),
+    ("forgotten", &["apply", "-f", "-"], "forget"),
+    ("helm", &[], ""),
+];
+
+#[test]
+fn a_client_side_apply_to_a_live_object_removes_what_the_annotation_tells() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let (objects, helm, workspace) = (Objects::of(cluster), Helm::new(cluster.kubeconfig()), Workspace::new("csa"));
+    let kubectl = &objects.kubectl;
+    let rule = json!([{"rule": "!(has(self.git) && has(self.bucket))", "message": "one of git and bucket"}]);
+    let crds = [crd("Feed", &json!([])), crd("Ruled", &rule)];
+    for crd in &crds {
+        kubectl.apply(&crd.to_string()).accepted();
+        let name = format!("crd/{}", crd["metadata"]["name"].as_str().unwrap());
+        kubectl.run(&["wait", "--for=condition=Established", &name]).accepted();
+    }
+    let mut all = Vec::new();
+    for (history, command, then) in HISTORIES {
+        for sort in ["feed", "ruled", "volume", "strategy"] {
+            let [old, new] = renderings(sort, &format!("csa-{sort}-{history}"));
+            let name = new["metadata"]["name"].as_str().unwrap().to_owned();
+            if command.is_empty() {
+                assert_eq!(helm.upgrade("helm", &name, std::slice::from_ref(&old)), None);
+            } else {
+                kubectl.run_with(command, &old.to_string()).accepted();
+            }
+            if then == "apply" {
+                // kubectl keeps the annotation up to date.
+                kubectl.run_with(&APPLY, &old.to_string()).accepted();
+            } else if then == "forget" {
+                let annotation = "kubectl.kubernetes.io/last-applied-configuration-";
+                kubectl.run(&["annotate", new["kind"].as_str().unwrap(), &name, annotation]).accepted();
+            }
+            all.push((sort, history, old, new));
+        }
+    }
+    let (old, new): (Vec<Value>, Vec<Value>) = all.iter().map(|it| (it.2.clone(), it.3.clone())).unzip();
+    let live = kubectl.run_with(&["get", "-f", "-", "-o", "json", "--show-managed-fields"], &items(&new)).accepted();
+    let live = live.json()["items"].as_array().unwrap().clone();
+    // The rendering that is said to be the old one counts for nothing.
+    let predicted = predict_client_side(&workspace, [&old, &new, &live, &crds]);
+    assert_eq!(predicted, predict_client_side(&workspace, [&new, &new, &live, &crds]));
+    let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (sort, history, _, new) in &all {
+        let name = new["metadata"]["name"].as_str().unwrap();
+        let applied = kubectl.run_with(&["apply", "-f", "-"], &new.to_string());
+        let stored =
+            kubectl.run_with(&["get", "-f", "-", "-o", "json"], &items([new])).accepted().json()["items"][0].clone();
+        let answer = match (applied.succeeded(), is_valid(sort, &stored)) {
+            (false, _) => "union-refused",
+            (true, true) => "valid",
+            (true, false) => "union-stored-invalid",
+        };
+        let finding = predicted.get(name);
+        let rule = finding.map_or("valid", |finding| finding["rule"].as_str().unwrap());
+        assert_eq!(rule, answer, "{name}: {applied:?} {finding:?} {stored}");
+        *seen.entry((history, answer)).or_default() += 1;
+        let owner = match *history {
+            "created" => Some("kubectl-create"),
+            "serverside" => Some("kubectl"),
+            "forgotten" => Some("kubectl-client-side-apply"),
+            "helm" => Some("helm"),
+            _ => None,
+        };
+        // The default of a strategy belongs to the manager that created the object by an update.
+        if let (Some(finding), Some(owner), "feed" | "ruled" | "volume") = (finding, owner, *sort) {
+            let managers = finding["leftBehind"][0]["managers"].as_array();
+            let names = managers.map(|all| all.iter().map(|it| it["name"].as_str().unwrap()).collect::<Vec<_>>());
+            assert_eq!(names, Some(vec![owner]), "{finding}");
+        }
+    }
+    say(&format!("{} client-side applies: {seen:?}", all.len()));
+    for wanted in [
+        ("applied", "valid"),
+        ("both", "valid"),
+        ("created", "union-refused"),
+        ("created", "union-stored-invalid"),
+        ("forgotten", "union-refused"),
+        ("helm", "union-refused"),
+    ] {
+        assert!(seen.contains_key(&wanted), "{wanted:?}: {seen:?}");
+    }
+}
+
+/// Returns the finding about each object.
+fn predict_client_side(workspace: &Workspace, files: [&[Value]; 4]) -> BTreeMap<String, Value> {
+    let found = predict(workspace, "csa", files);
+    let one = |(name, findings): (String, Vec<Value>)| {
+        let [finding] = &findings[..] else { panic!("{name}: {findings:?}") };
+        (name, finding.clone())
+    };
+    found.into_iter().map(one).collect()
+}
+
 #[test]
 fn items_with_the_same_keys_are_merged_as_predicted() {
     let Some(cluster) = Cluster::shared() else { return };

@@ -490,6 +490,56 @@ fn each_client_takes_over_what_it_takes_over() {
     }
 }
 
+/// A claim in place of the volume's source of the live object, which applies as kubectl does remove or leave.
+#[test]
+fn a_client_side_apply_removes_what_the_annotation_of_the_live_object_has() {
+    let pod = |volume: Value| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"template": {"spec":
+            {"volumes": [volume], "containers": [{"name": "a", "livenessProbe": {"exec": {"command": ["a"]}}}]}}}})
+    };
+    let probe = |mut object: Value, probe: Value| {
+        object["spec"]["template"]["spec"]["containers"][0]["livenessProbe"] = probe;
+        object
+    };
+    let old = pod(json!({"name": "data", "emptyDir": {}}));
+    let new = probe(old.clone(), json!({"httpGet": {"port": 80}}));
+    let annotated = |annotation: Option<String>| {
+        let mut live = old.clone();
+        live["metadata"]["managedFields"] = json!([{"manager": "somebody", "operation": "Update", "apiVersion": "apps/v1",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"a\"}":
+                {"f:livenessProbe": {"f:exec": {"f:command": {}}}}}}}}}}]);
+        if let Some(annotation) = annotation {
+            live["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": annotation});
+        }
+        live.to_string()
+    };
+    let without_probe = probe(old.clone(), Value::Null);
+    for (annotation, code, stays, words) in [
+        (Some(old.to_string()), 0, false, ""),
+        (Some(without_probe.to_string()), 1, true, ""),
+        (None, 1, true, "1 live object without the annotation `kubectl.kubernetes.io/last-applied-configuration`"),
+        (Some("{".to_owned()), 2, false, "cannot be predicted: the manifest that was applied last"),
+    ] {
+        let live = annotated(annotation);
+        let folder =
+            Folder::new(&[("old.json", &*old.to_string()), ("new.json", &new.to_string()), ("live.json", &live)]);
+        // The rendering that is said to be the old one counts for nothing.
+        for old in [&["--old", "old.json"][..], &["--old", "new.json"], &[]] {
+            let run = folder.run(&[&["preview", "--new", "new.json", "--live", "live.json"], old].concat());
+            assert_eq!(run.code, code, "{run:?}");
+            let reason = "`exec` is left behind: the live object has it, and the last `kubectl apply` did not set it; \
+                          the field manager `somebody` (Update) owns it";
+            assert_eq!(run.stdout.contains(reason), stays, "{run:?}");
+            assert!(run.stderr.contains(words), "{run:?}");
+            assert_eq!(run.stderr.contains("without the annotation"), words.contains("without"), "{run:?}");
+        }
+        // Helm does not read it.
+        let run =
+            folder.run(&["preview", "--old", "old.json", "--new", "new.json", "--live", "live.json", "--as", "helm"]);
+        assert_eq!(run.code, 0, "{run:?}");
+    }
+}
+
 #[test]
 fn a_live_object_without_field_managers_is_told() {
     let live = feed_of(&[]);
