@@ -153,7 +153,7 @@ e2e-go: go-example ## Run the example for controllers in Go on a real API server
 .PHONY: e2e-gitops
 e2e-gitops: build gitops ## Apply manifests as Flux, Argo CD and controllers do, on a real API server (needs Go)
 	@$(MAKE) -s assets >/dev/null
-	KUBE_UNIONS_E2E_GO=require $(CARGO) test --locked --all-features --test e2e -- gitops::
+	KUBE_UNIONS_E2E_GO=require $(CARGO) test --locked --all-features --test e2e -- gitops:: clients::a_gitops_tool
 
 .PHONY: e2e-kind
 e2e-kind: ## Run the end-to-end tests on a kind cluster with image and chart (needs docker, kind, kubectl, helm)

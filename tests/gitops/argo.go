@@ -10,8 +10,12 @@ import (
 	"github.com/argoproj/argo-cd/gitops-engine/v3/pkg/utils/tracing"
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/csaupgrade"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // argoManager is the field manager of Argo CD, for both sorts of apply.
@@ -83,6 +87,18 @@ func (w argoWay) apply(ctx context.Context, manifest *unstructured.Unstructured)
 		return errors.New(ofTemporaryFile.ReplaceAllString(err.Error(), ""))
 	}
 	return nil
+}
+
+// migrate takes over the fields of `kubectl apply` before a server-side apply, as Argo CD does with its default ClientSideApplyMigration.
+func (w argoWay) migrate(ctx context.Context, server client.Client, live *unstructured.Unstructured) error {
+	if !w.isServerSide {
+		return nil
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New("kubectl-client-side-apply"), argoManager)
+	if err != nil || patch == nil {
+		return err
+	}
+	return server.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch))
 }
 
 func (w argoWay) differences(ctx context.Context, manifest, live *unstructured.Unstructured) map[string]string {

@@ -37,6 +37,8 @@ type testCase struct {
 	Stored        map[string]any `json:"stored"`
 	StoredByApply map[string]any `json:"storedByApply"`
 	Manifest      map[string]any `json:"manifest"`
+	// Over is the only way that plays the case: it takes over an object that has the name of the manifest and is there already.
+	Over string `json:"over"`
 }
 
 // step is the result of a case in one way.
@@ -61,6 +63,11 @@ type way interface {
 	apply(ctx context.Context, manifest *unstructured.Unstructured) error
 	// differences returns what each diff of the tool still finds.
 	differences(ctx context.Context, manifest, live *unstructured.Unstructured) map[string]string
+}
+
+// migrating is a way that takes over the fields of another client before it applies.
+type migrating interface {
+	migrate(ctx context.Context, server client.Client, live *unstructured.Unstructured) error
 }
 
 func main() {
@@ -103,6 +110,9 @@ func run(ctx context.Context, arguments []string) error {
 	for _, way := range ways {
 		group.Go(func() error {
 			for number, testCase := range cases {
+				if testCase.Over != "" && testCase.Over != way.name() {
+					continue
+				}
 				step, err := play(ctx, server, way, number, testCase)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", way.name(), testCase.Case, err)
@@ -139,12 +149,25 @@ func read(input io.Reader) ([]testCase, error) {
 func play(ctx context.Context, server client.Client, way way, number int, testCase testCase) (*step, error) {
 	named := func(content map[string]any) *unstructured.Unstructured {
 		object := (&unstructured.Unstructured{Object: content}).DeepCopy()
+		if testCase.Over != "" {
+			return object
+		}
 		object.SetName(fmt.Sprintf("%s-%d", way.name(), number))
 		return object
 	}
 	manifest := named(testCase.Manifest)
 	played := &step{Way: way.name(), Case: testCase.Case}
-	if testCase.Stored != nil {
+	if testCase.Over != "" {
+		live, err := get(ctx, server, manifest)
+		if err != nil {
+			return nil, err
+		}
+		if migrating, ok := way.(migrating); ok {
+			if err := migrating.migrate(ctx, server, live); err != nil {
+				return nil, fmt.Errorf("cannot take over the fields: %w", err)
+			}
+		}
+	} else if testCase.Stored != nil {
 		if err := server.Create(ctx, named(testCase.Stored), client.FieldOwner("kubectl-create")); err != nil {
 			return nil, fmt.Errorf("cannot create the stored object: %w", err)
 		}

@@ -30,7 +30,9 @@ impl<'c> LeftOver<'c> {
                 for union in place.unions {
                     for (name, is_member, advice) in of_union(union, value) {
                         let mut field = path.clone();
-                        name.into_iter().for_each(|name| field.push(Segment::Field(name.into())));
+                        if let Some(name) = name {
+                            field.push(Segment::Field(name.into()));
+                        }
                         let address = UnionAddress::of(path.segments(), &place.steps, object);
                         found.push(Self { path: field, advice, is_member, union, address });
                     }

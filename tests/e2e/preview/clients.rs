@@ -1,13 +1,15 @@
 //! Objects that a client wrote in another way before: what the clients that apply server-side make of them, and the prediction.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::{Helm, items};
 use crate::builtin::Objects;
 use crate::support::cluster::{Cluster, say};
-use crate::support::process::Workspace;
+use crate::support::kubectl::{Kubectl, run};
+use crate::support::process::{Workspace, go_gitops};
 use crate::support::webhook::kube_unions;
 use fixtures::crds;
 
@@ -36,6 +38,18 @@ fn crd(kind: &str, rules: &Value) -> Value {
     let unions = r#"{"v1":{"/properties/spec":[{"fields-to-discriminateBy":{"git":"Git","bucket":"Bucket"}}]}}"#;
     crd["metadata"]["annotations"] = json!({"kube-unions.dev/unions": unions});
     crd
+}
+
+/// Installs the kinds without and with a rule, and returns their CRDs.
+fn feeds(kubectl: &Kubectl) -> [Value; 2] {
+    let rule = json!([{"rule": "!(has(self.git) && has(self.bucket))", "message": "one of git and bucket"}]);
+    let crds = [crd("Feed", &json!([])), crd("Ruled", &rule)];
+    for crd in &crds {
+        kubectl.apply(&crd.to_string()).accepted();
+        let name = format!("crd/{}", crd["metadata"]["name"].as_str().unwrap());
+        kubectl.run(&["wait", "--for=condition=Established", &name]).accepted();
+    }
+    crds
 }
 
 /// The old and the new rendering of an object of each sort.
@@ -80,7 +94,12 @@ fn predict(workspace: &Workspace, way: &str, files: [&[Value]; 4]) -> BTreeMap<S
         .map(|(name, objects)| workspace.write(&format!("{name}.json"), &items(objects)).to_str().unwrap().to_owned())
         .collect();
     let named = ["--old", "--new", "--live", "--from"].iter().zip(&paths).flat_map(|(flag, path)| [*flag, path]);
-    let manager = if way == "ssa" { "kubectl" } else { "helm" };
+    let manager = match way {
+        "flux" => "kustomize-controller",
+        "argocd-ssa" => "argocd-controller",
+        "helm4" => "helm",
+        _ => "kubectl",
+    };
     let arguments = ["preview", "--as", way, "--field-manager", manager, "-o", "json"];
     let arguments: Vec<&str> = arguments.into_iter().chain(named).collect();
     let report = kube_unions(&arguments, "").json();
@@ -97,13 +116,7 @@ fn a_client_that_begins_to_apply_server_side_is_predicted() {
     let Some(cluster) = Cluster::shared() else { return };
     let (objects, helm, workspace) = (Objects::of(cluster), Helm::new(cluster.kubeconfig()), Workspace::new("clients"));
     let kubectl = &objects.kubectl;
-    let rule = json!([{"rule": "!(has(self.git) && has(self.bucket))", "message": "one of git and bucket"}]);
-    let crds = [crd("Feed", &json!([])), crd("Ruled", &rule)];
-    for crd in &crds {
-        kubectl.apply(&crd.to_string()).accepted();
-        let name = format!("crd/{}", crd["metadata"]["name"].as_str().unwrap());
-        kubectl.run(&["wait", "--for=condition=Established", &name]).accepted();
-    }
+    let crds = feeds(kubectl);
     let mut all = Vec::new();
     for (writer, command) in WRITERS {
         for sort in ["feed", "ruled", "volume", "strategy"] {
@@ -192,6 +205,67 @@ fn a_client_that_begins_to_apply_server_side_is_predicted() {
     }
 }
 
+/// The ways of `preview` in which GitOps tools apply server-side, and those of `tests/gitops`.
+const GITOPS: [(&str, &str); 2] = [("flux", "flux"), ("argocd-ssa", "argo-server-side")];
+
+#[test]
+fn a_gitops_tool_that_takes_over_an_object_is_predicted() {
+    let Some(program) = go_gitops() else { return };
+    let Some(cluster) = Cluster::shared() else { return };
+    let (objects, helm, workspace) = (Objects::of(cluster), Helm::new(cluster.kubeconfig()), Workspace::new("gitops"));
+    let kubectl = &objects.kubectl;
+    let crds = feeds(kubectl);
+    let mut answers: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (way, over) in GITOPS {
+        let mut all = Vec::new();
+        for (writer, command) in WRITERS {
+            for sort in ["feed", "ruled", "volume", "strategy"] {
+                let [old, new] = renderings(sort, &format!("{way}-{sort}-{writer}")).map(|mut object| {
+                    object["metadata"]["namespace"] = json!("default");
+                    object
+                });
+                if command.is_empty() {
+                    let release = old["metadata"]["name"].as_str().unwrap();
+                    assert_eq!(helm.upgrade("helm", release, std::slice::from_ref(&old)), None);
+                } else {
+                    kubectl.run_with(command, &old.to_string()).accepted();
+                }
+                all.push((sort, old, new));
+            }
+        }
+        let (old, new): (Vec<Value>, Vec<Value>) = all.iter().map(|it| (it.1.clone(), it.2.clone())).unzip();
+        let live = kubectl.run_with(&["get", "-f", "-", "-o", "json", "--show-managed-fields"], &items(&new));
+        let live = live.accepted().json()["items"].as_array().unwrap().clone();
+        let predicted = predict(&workspace, way, [&old, &new, &live, &crds]);
+        let cases = all.iter().map(|(_, _, new)| {
+            json!({"case": new["metadata"]["name"], "over": over, "manifest": new}).to_string() + "\n"
+        });
+        let mut command = Command::new(&program);
+        command.arg(cluster.kubeconfig()).env("HOME", workspace.path()).env("TMPDIR", workspace.path());
+        let output = run(command, "gitops", &cases.collect::<String>()).accepted().stdout;
+        let steps: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(steps.len(), all.len());
+        for (step, (sort, _, new)) in steps.iter().zip(&all) {
+            let name = new["metadata"]["name"].as_str().unwrap();
+            assert_eq!((&step["case"], &step["way"]), (&json!(name), &json!(over)));
+            let answer = match (step["refusals"][0].is_null(), is_valid(sort, &step["object"])) {
+                (false, _) => "union-refused",
+                (true, true) => "valid",
+                (true, false) => "union-stored-invalid",
+            };
+            let findings = predicted.get(name);
+            let rule = findings.map_or("valid", |findings| findings[0]["rule"].as_str().unwrap());
+            assert_eq!(rule, answer, "{name}: {step} {findings:?}");
+            *answers.entry((way, answer)).or_default() += 1;
+        }
+    }
+    say(&format!("answers to GitOps tools: {answers:?}"));
+    for (way, _) in GITOPS {
+        let of = |answer| answers.get(&(way, answer)).is_some_and(|number| *number > 1);
+        assert!(of("valid") && of("union-refused"), "{way}: {answers:?}");
+    }
+}
+
 /// The kubectl commands that write the old rendering before a client-side apply of the new one, and what happens to the object afterwards. `helm`
 /// is Helm 3.
 const HISTORIES: [(&str, &[&str], &str); 8] = [
@@ -210,13 +284,7 @@ fn a_client_side_apply_to_a_live_object_removes_what_the_annotation_tells() {
     let Some(cluster) = Cluster::shared() else { return };
     let (objects, helm, workspace) = (Objects::of(cluster), Helm::new(cluster.kubeconfig()), Workspace::new("csa"));
     let kubectl = &objects.kubectl;
-    let rule = json!([{"rule": "!(has(self.git) && has(self.bucket))", "message": "one of git and bucket"}]);
-    let crds = [crd("Feed", &json!([])), crd("Ruled", &rule)];
-    for crd in &crds {
-        kubectl.apply(&crd.to_string()).accepted();
-        let name = format!("crd/{}", crd["metadata"]["name"].as_str().unwrap());
-        kubectl.run(&["wait", "--for=condition=Established", &name]).accepted();
-    }
+    let crds = feeds(kubectl);
     let mut all = Vec::new();
     for (history, command, then) in HISTORIES {
         for sort in ["feed", "ruled", "volume", "strategy"] {

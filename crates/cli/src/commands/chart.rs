@@ -187,8 +187,8 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
     unread.append(&mut judged.problems);
     let passes_on = arguments.fix == Some(FixArg::Manifests) && judged.judged + judged.others > 0;
     let warnings: Vec<String> = if passes_on {
-        let passed_on = unread.iter().map(|line| format!("{line}; passed on as it is"));
-        duplicates.into_iter().chain(unread_old).chain(passed_on).collect()
+        let lines = unread.iter().map(|line| format!("{line}; passed on as it is"));
+        duplicates.into_iter().chain(unread_old).chain(lines).collect()
     } else {
         problems.extend(unread_old.into_iter().chain(unread));
         duplicates.into_iter().collect()

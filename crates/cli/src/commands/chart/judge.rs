@@ -68,7 +68,7 @@ pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'
             continue;
         }
         let kind = [&document.kind, &document.api_version].into_iter().flatten();
-        if let Some(advice) = kind.filter_map(|text| left_over(text)).next() {
+        if let Some(advice) = kind.find_map(|text| left_over(text)) {
             judged.problems.push(line_about(document, &format!("of no kind: {advice}")));
             continue;
         }
