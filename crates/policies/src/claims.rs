@@ -4,8 +4,9 @@
 //! of a server-side apply, `earlier own` the one by the same field manager before, `updated` its updates, and `other` the manifests of other
 //! field managers. The claim of an object that is owned as a whole ends there, for example `own`, and stands for all of its members.
 //!
-//! CEL cannot read JSON, so the manifest of a client-side apply is known only as text. A request with the same text as before is an
-//! apply that is repeated, and a field counts as set by its manifest if the text has its name.
+//! CEL cannot read JSON, so the manifest of a client-side apply is known only as text. Fields of the object at the end of a path of fields are
+//! found in it: `"type":` is the claim of one, as it is in JSON. Elsewhere, a request with the same text as before is an apply that
+//! is repeated, and a field counts as set by its manifest if the text has its name.
 
 use crate::cel::{all, any, text};
 use crate::manifests::{REPEATED, SERVER_SIDE};
@@ -25,7 +26,7 @@ impl UnionObjects<'_> {
         // Names as JSON has them.
         let name = if self.members.needs_escapes() { "strings.quote(m) + \":\"" } else { "'\"' + m + '\":'" };
         let repeated = if self.repeats() { format!("{REPEATED}.contains({name})") } else { "false".to_owned() };
-        any(&[&self.claims("own", "m"), &repeated])
+        any(&[&self.claims("own", "m"), &self.is_in_text(name), &repeated])
     }
 
     /// Returns the variable with the members that are set and that the manifest of the request sets.
@@ -41,7 +42,8 @@ impl UnionObjects<'_> {
         if !self.repeats() {
             return format!("({own})");
         }
-        any(&[&own, &format!("{REPEATED}.contains({})", text(&format!("{}:", serde_json::Value::from(name))))])
+        let name = text(&format!("{}:", serde_json::Value::from(name)));
+        any(&[&own, &self.is_in_text(&name), &format!("{REPEATED}.contains({name})")])
     }
 
     /// Returns true if the manifest of the request sets the discriminator to a choice.
@@ -56,7 +58,17 @@ impl UnionObjects<'_> {
     /// Returns true if the field manager of the request has set the discriminator by an update. A client-side apply is an update itself.
     pub(crate) fn updates_value(&self) -> String {
         let updated = self.claims_value("updated");
-        if self.repeats() { format!("{updated} && {REPEATED} == \"\"") } else { updated }
+        if !self.repeats() {
+            return updated;
+        }
+        let has_no_text = match self.claims.as_ref().filter(|_| self.has_claims_of_text) {
+            None => "true".to_owned(),
+            Some(claims) if self.has_nested_claims => {
+                format!("!{claims}.exists(them, them.exists(it, it.startsWith('\"')))")
+            }
+            Some(claims) => format!("!{claims}.exists(it, it.startsWith('\"'))"),
+        };
+        all(&[&updated, &format!("{REPEATED} == \"\""), &has_no_text])
     }
 
     /// Returns true if the field manager of the request has set the discriminator by an update, and its manifest does not name it.
@@ -149,6 +161,10 @@ impl UnionObjects<'_> {
     fn claims_value(&self, by: &str) -> String {
         let name = self.members.union.discriminator().unwrap_or_default();
         self.is_in(&text(&format!("{by} f:{name}")))
+    }
+
+    fn is_in_text(&self, claim: &str) -> String {
+        if self.has_claims_of_text { self.is_in(claim) } else { "false".to_owned() }
     }
 
     fn is_in(&self, claim: &str) -> String {

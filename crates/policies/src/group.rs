@@ -244,7 +244,7 @@ impl<'p> Step<'p> {
         }
     }
 
-    fn field(&self) -> Option<&'p str> {
+    pub(crate) fn field(&self) -> Option<&'p str> {
         if let Self::Field(name) = self { Some(name) } else { None }
     }
 

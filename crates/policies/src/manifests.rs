@@ -1,11 +1,11 @@
 //! The variables of a policy with what manifests set, and the path to an object in them.
 
-use crate::cel::{text, texts};
+use crate::cel::{concat, text, texts};
 use crate::members::Algorithm;
 use crate::root::Purpose;
 use crate::target::{PolicyTarget, VersionScope};
 use crate::value::UserValue;
-use crate::variables::Variables;
+use crate::variables::{Variables, camel};
 use kube_unions_core::union::{ItemKey, Part, Union};
 
 /// The annotation of client-side apply.
@@ -17,11 +17,29 @@ const MERGED_UPDATES: &str = "ancient-changes";
 /// The variable with the field sets of the whole object, as an expression: a list of `{by, fields}`.
 pub(crate) const MANIFESTS: &str = "variables.manifests";
 
+/// The variable with the manifest of a client-side apply, as an expression. It is empty for another request.
+const APPLYING: &str = "variables.applying";
+
+/// The variable with a regular expression for fields of an object in JSON, as an expression.
+const FIELDS: &str = "variables.fields";
+
+/// The number of times that [`FIELD`] is put into itself, with all that is in it already.
+const DOUBLED: usize = 3;
+
+/// The number of objects inside one another of which [`FIELDS`] finds the end.
+const DEPTH: usize = 1 << DOUBLED;
+
 /// The variable with the manifest of a client-side apply that is repeated, as an expression.
 pub(crate) const REPEATED: &str = "variables.repeated";
 
 /// The variable that is true for a request that may be a server-side apply, as an expression.
 pub(crate) const SERVER_SIDE: &str = "variables.serverSide";
+
+/// The product of the lengths of a text and of the regular expressions for it: nine tenths of what an API server lets one expression cost.
+const BUDGET: usize = 36_000_000;
+
+/// The length of a text, in characters, for which a path is looked for.
+const SHORTEST: usize = 8_000;
 
 /// Explains a variable with claims.
 pub(crate) const COMMENT: &str = "the fields that manifests set in it, behind the word for whose they are";
@@ -136,9 +154,9 @@ pub(crate) fn add(
         "the manifest of a client-side apply, now and before",
     );
     variables.add(
-        "repeated",
+        "applying",
         &format!(
-            "variables.lastApplied[0] == variables.lastApplied[1] && !variables.manifests.exists(it, it.by == \"own\") &&\n    \
+            "!variables.manifests.exists(it, it.by == \"own\") &&\n    \
              (variables.manager == \"kubectl-client-side-apply\" || !variables.manager.startsWith(\"kubectl-\") &&\n    \
              object.?metadata.?managedFields.orValue([]).exists(entry,\n      \
              entry.manager == variables.manager && entry.operation == \"Update\" &&\n      \
@@ -146,8 +164,68 @@ pub(crate) fn add(
              ? variables.lastApplied[0] : \"\"",
             text(&format!("f:{LAST_APPLIED}"))
         ),
+        "that of the request, if it is such an apply",
+    );
+    variables.add(
+        "repeated",
+        &format!("{APPLYING} == variables.lastApplied[1] ? {APPLYING} : \"\""),
         "the same manifest, if the request applies it again",
     );
+    let twice = ".map(f, f.replace(\"@\", f))".repeat(DOUBLED);
+    variables.add(
+        "fields",
+        &format!("[{}]{twice}[0].replace(\"@\", \"\")", text(FIELD)),
+        "finds fields of an object in JSON: `@` stands for those of an object in it",
+    );
+}
+
+/// A regular expression for fields of an object in JSON, with `@` for those of an object in one of them. Brackets in texts end nothing.
+const FIELD: &str = r#"(?:[^{}"]|"(?:[^"\\]|\\.)*"|\{@\})*"#;
+
+/// Returns the variable with the claims of the text of a client-side apply on the object at the end of fields: `"git":` says that it sets
+/// `git`. `None`: the path [is not looked for](is_in_text).
+///
+/// It goes from the beginning of the text over whole texts and objects, so it never takes a part of a text, the key of a map or a field of another
+/// object for the one that it looks for. In an object that is deeper than [`DEPTH`], it finds less.
+pub(crate) fn of_text(names: &[&str], variables: &mut Variables) -> Option<String> {
+    let longest = longest_text(names);
+    if !is_in_text(names) {
+        return None;
+    }
+    let mut begin = vec![text(r"^\{")];
+    for name in names {
+        begin.extend([FIELDS.to_owned(), text(&format!(r"{}:\{{", quoted(name)))]);
+    }
+    let begin = concat(&begin);
+    let field = concat(&[text(r#""(?:[^"\\]|\\.)*":?(?:null)?|\{"#), FIELDS.to_owned(), text(r"\}")]);
+    let claims = format!(
+        "[({APPLYING}.size() > {longest} ? \"\" : {APPLYING}).find({begin})].filter(it, it != \"\").map(it,\n  \
+         {APPLYING}.substring(it.size()).find(\"^\" + {FIELDS})\n    \
+         .findAll({field}))[?0].orValue([])"
+    );
+    let word = names.last().copied().unwrap_or("object");
+    let comment = "the fields that the text of a client-side apply sets in it, in the words of JSON";
+    Some(variables.add(&camel(&[word, "text"]), &claims, comment))
+}
+
+/// Returns true if a path is short enough to be looked for in a text of a usual length.
+pub(crate) fn is_in_text(names: &[&str]) -> bool {
+    longest_text(names) >= SHORTEST
+}
+
+/// Returns the length of the longest text in which a path is looked for, in characters.
+fn longest_text(names: &[&str]) -> usize {
+    let of_fields = FIELD.len().saturating_mul(DEPTH);
+    let add = |sum: usize, name: &&str| sum.saturating_add(of_fields).saturating_add(name.len());
+    let length = names.iter().fold(of_fields.saturating_mul(2), add);
+    BUDGET.checked_div(length).unwrap_or_default() / 1000 * 1000
+}
+
+/// Returns a name as JSON has it, as a regular expression.
+fn quoted(name: &str) -> String {
+    let quoted = serde_json::Value::from(name).to_string();
+    let escaped = |it: char| if it.is_ascii_punctuation() && it != '"' { format!("\\{it}") } else { it.to_string() };
+    quoted.chars().map(escaped).collect()
 }
 
 /// Returns the condition of an `entry` that is of a version at which a write is judged by the same unions. The API server converts an

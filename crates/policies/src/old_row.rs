@@ -111,6 +111,11 @@ impl<'b, 'p> RowsBuilder<'b, 'p> {
         self.builders.iter().any(|it| it.group.owned_at.is_some())
     }
 
+    /// Returns true if the text of a client-side apply says what it sets in an object of a row.
+    pub(crate) fn has_claims_of_text(&self) -> bool {
+        self.builders.iter().any(ObjectsBuilder::has_claims_of_text)
+    }
+
     /// Returns the members whose names need escapes, if any do: then all names are escaped.
     pub(crate) fn members(&self) -> &'b Members<'p> {
         let mut all = self.builders.iter().map(|it| &it.members);
@@ -169,8 +174,8 @@ impl<'b, 'p> RowsBuilder<'b, 'p> {
                 let tag = self.several.then(|| format!("\"{}/\"", lists.len()));
                 let list = match side {
                     Side::Both => it.rows_of_both(steps, self.shared(it, steps), tag, variables),
-                    Side::OldList | Side::OldMap => it.rows_of(it.walk(&it.root.was, tag), steps, side),
-                    Side::Now(_) => it.rows_of(it.walk(&it.root.now, tag), steps, side),
+                    Side::OldList | Side::OldMap => it.rows_of(it.walk(&it.root.was, tag), steps, side, variables),
+                    Side::Now(_) => it.rows_of(it.walk(&it.root.now, tag), steps, side, variables),
                 };
                 lists.push(if self.several { variables.add(&camel(&[side.word(), name]), &list, "") } else { list });
             }

@@ -18,7 +18,7 @@
 //! Old objects are found as in the webhook: by field, by map key, and by the keys of list items. [`OldRow`] says how a row finds its own.
 
 use crate::cel::{concat, text};
-use crate::group::{PlaceGroup, PlacedUnion};
+use crate::group::{PlaceGroup, PlacedUnion, Step};
 use crate::manifests;
 use crate::members::{Algorithm, Members};
 use crate::old_row::{OldRow, RowsBuilder};
@@ -50,6 +50,8 @@ pub(crate) struct UnionObjects<'p> {
     pub(crate) claims: Option<String>,
     /// The claims of each manifest are a list of their own, because the API server cannot join lists.
     pub(crate) has_nested_claims: bool,
+    /// True if the text of a client-side apply may be among the claims.
+    pub(crate) has_claims_of_text: bool,
     /// True if field managers may own an object as a whole.
     pub(crate) owned_as_a_whole: bool,
     /// The path of the object: a pointer, or a path for people.
@@ -124,7 +126,9 @@ impl<'p> UnionObjects<'p> {
             walk.enter_field(name);
         }
         let has_nested_claims = !it.facts.list_functions;
-        let claims = it.claims(&walk, &now, has_nested_claims);
+        let steps: Vec<Step<'p>> = names.iter().map(|name| Step::Field(name)).collect();
+        let of_text = it.claims_of_text(&steps, &walk, variables);
+        let claims = it.claims(&walk, &now, has_nested_claims, of_text.as_deref());
         Self {
             members: it.members.clone(),
             set,
@@ -136,6 +140,7 @@ impl<'p> UnionObjects<'p> {
             old_value,
             claims: Some(variables.add(&camel(&[prefix, "claims"]), &claims, manifests::COMMENT)),
             has_nested_claims,
+            has_claims_of_text: of_text.is_some(),
             owned_as_a_whole: it.group.owned_at.is_some(),
             path: walk.path(),
             part: it.facts.part,
@@ -163,6 +168,7 @@ impl<'p> UnionObjects<'p> {
             old_value: old_row.field(&old, &value, "\"\""),
             claims: first.group.has_identity().then(|| format!("{item}.claims")),
             has_nested_claims: false,
+            has_claims_of_text: rows.has_claims_of_text(),
             owned_as_a_whole: rows.has_wholes(),
             path: format!("{item}.{}", first.path_field()),
             part: first.facts.part,

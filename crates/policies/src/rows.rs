@@ -1,6 +1,6 @@
 //! The rows of the places of a union, as expressions.
 
-use crate::cel;
+use crate::cel::{self, text};
 use crate::comprehension::row_of;
 use crate::group::{PlaceGroup, Step};
 use crate::manifests;
@@ -10,6 +10,9 @@ use crate::value::UserValue;
 use crate::variables::{Variables, camel};
 use crate::walk::RowWalk;
 use kube_unions_core::union::Part;
+
+/// Most fields that hold the same and of which each has a variable.
+const MOST_ALIKE: usize = 8;
 
 /// The facts about a policy that decide how its objects are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,14 +104,66 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         UserValue::optional(format!("{}[?0]", variables.add(&camel(words), &found, comment)))
     }
 
-    /// Returns the fields that manifests set in an object, which is at the end of a walk. `nested`: a list of lists.
-    pub(crate) fn claims(&self, walk: &RowWalk<'p>, object: &UserValue, nested: bool) -> String {
-        if self.group.owned_at.is_none() {
-            return manifests::of_fields(&walk.manifests, &walk.field_set(), nested);
+    /// Returns the fields that manifests set in an object, which is at the end of a walk. `nested`: a list of lists. `of_text`: what the text of
+    /// a client-side apply sets.
+    pub(crate) fn claims(&self, walk: &RowWalk<'p>, object: &UserValue, nested: bool, of_text: Option<&str>) -> String {
+        let claims = if self.group.owned_at.is_none() {
+            manifests::of_fields(&walk.manifests, &walk.field_set(), nested)
+        } else {
+            let named = self.members.union.discriminator().map(|name| (name, object.find(name).is_there()));
+            let named = named.as_ref().map(|(name, is_there)| (*name, &**is_there));
+            manifests::of_whole(&walk.manifests, &walk.field_set(), named, nested)
+        };
+        match of_text {
+            Some(of_text) if nested => format!("{claims} + [{of_text}]"),
+            Some(of_text) => format!("{claims} + {of_text}"),
+            None => claims,
         }
-        let named = self.members.union.discriminator().map(|name| (name, object.find(name).is_there()));
-        let named = named.as_ref().map(|(name, is_there)| (*name, &**is_there));
-        manifests::of_whole(&walk.manifests, &walk.field_set(), named, nested)
+    }
+
+    /// Returns what the text of a client-side apply sets in the object at the end of a walk along a path, as an expression. `None`: the path is
+    /// not one of fields from the object on, so that the text alone does not say what is there.
+    pub(crate) fn claims_of_text(
+        &self,
+        steps: &[Step<'p>],
+        walk: &RowWalk<'p>,
+        variables: &mut Variables,
+    ) -> Option<String> {
+        let mut all = self.paths_in_text(steps).into_iter().filter(|_| walk.begins_at_object()).map(|(name, path)| {
+            let claims = manifests::of_text(&path, variables)?;
+            Some(name.map_or(claims.clone(), |name| format!("{}: {claims}", text(name))))
+        });
+        let all: Vec<String> = all.by_ref().collect::<Option<_>>()?;
+        match walk.any_of() {
+            None => all.into_iter().next(),
+            Some(field) => (!all.is_empty()).then(|| format!("{{{}}}[?{field}].orValue([])", all.join(", "))),
+        }
+    }
+
+    /// Returns true if the text of a client-side apply says what it sets in an object.
+    pub(crate) fn has_claims_of_text(&self) -> bool {
+        let has = |steps: &Vec<Step<'p>>| !self.paths_in_text(steps).is_empty();
+        self.group.has_identity() && self.group.paths.iter().any(has)
+    }
+
+    /// Returns the fields to the places at the end of a path, each with its own one if there are several. Empty: the text does not tell them.
+    fn paths_in_text(&self, steps: &[Step<'p>]) -> Vec<(Option<&'p str>, Vec<&'p str>)> {
+        let mut paths = vec![(None, Vec::new())];
+        if self.root.path.is_some() || self.facts.part == Part::Status {
+            return Vec::new();
+        }
+        for step in steps {
+            match step {
+                Step::Field(name) => paths.iter_mut().for_each(|(_, path)| path.push(*name)),
+                Step::AnyOf(names) if paths.len() == 1 && names.len() <= MOST_ALIKE => {
+                    let (_, path) = paths.remove(0);
+                    paths.extend(names.iter().map(|name| (Some(*name), [&path[..], &[*name]].concat())));
+                }
+                Step::AnyOf(_) | Step::Items(_) | Step::Values => return Vec::new(),
+            }
+        }
+        paths.retain(|(_, path)| manifests::is_in_text(path));
+        paths
     }
 
     /// Returns the field of a row with the value of the discriminator.
@@ -137,7 +192,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         let Root { both, word, .. } = self.root;
         let root = UserValue::new(*word);
         let Some(outer) = outer else {
-            let rows = self.rows_of(self.walk(&root, tag), steps, Side::Both).replace('\n', "\n  ");
+            let rows = self.rows_of(self.walk(&root, tag), steps, Side::Both, variables).replace('\n', "\n  ");
             return format!("{both}.map({word},\n  {rows})");
         };
         let mut walk = self.walk(&root, None);
@@ -148,12 +203,18 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         let parent = walk.object();
         let walk = RowWalk::below(self.root, parent.text(), tag, self.facts.purpose);
         let rest = steps.get(outer.len()..).unwrap_or_default();
-        let rows = self.rows_of(walk, rest, Side::Both).replace('\n', "\n  ");
+        let rows = self.rows_of(walk, rest, Side::Both, variables).replace('\n', "\n  ");
         format!("{parents}.map(rows, rows.map({},\n  {rows}).flatten())", parent.text())
     }
 
     /// Returns the rows of the places at the end of a path.
-    pub(crate) fn rows_of(&self, mut walk: RowWalk<'p>, steps: &[Step<'p>], side: Side<'_>) -> String {
+    pub(crate) fn rows_of(
+        &self,
+        mut walk: RowWalk<'p>,
+        steps: &[Step<'p>],
+        side: Side<'_>,
+        variables: &mut Variables,
+    ) -> String {
         let mut comprehension = walk.descend(steps, side == Side::OldMap);
         let object = walk.object();
         comprehension.condition = if self.group.typed {
@@ -165,6 +226,8 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         let old = if let Side::Now(old) = side { old } else { None };
         let is_searched = old.is_none() && side != Side::OldMap;
         let value_field = self.value_field();
+        let has_claims = is_new && self.group.has_identity();
+        let of_text = has_claims.then(|| self.claims_of_text(steps, &walk, variables)).flatten();
         let fields = [
             is_new.then(|| (self.path_field(), walk.path())),
             is_searched.then(|| ("key", walk.key())),
@@ -172,7 +235,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
             Some(("set", self.members.set_in(&object))),
             (is_new && self.sees_nulls()).then(|| ("nonNull", self.members.non_null_in(&object))),
             old.map(|old| ("old", format!("{old}[?{}].orValue({{}})", walk.key()))),
-            (is_new && self.group.has_identity()).then(|| ("claims", self.claims(&walk, &object, false))),
+            has_claims.then(|| ("claims", self.claims(&walk, &object, false, of_text.as_deref()))),
         ];
         comprehension.of(&row_of(fields.into_iter().flatten(), comprehension.calls.len().saturating_sub(1)))
     }

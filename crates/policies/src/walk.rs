@@ -182,6 +182,16 @@ impl<'p> RowWalk<'p> {
         self.object = item;
     }
 
+    /// Returns true if the walk began at the object or at its root, and not at a row.
+    pub(crate) fn begins_at_object(&self) -> bool {
+        self.manifests == MANIFESTS
+    }
+
+    /// Returns the variable that names one of several fields.
+    pub(crate) fn any_of(&self) -> Option<&str> {
+        self.fields.iter().find_map(|field| if let FieldRef::AnyOf(name) = field { Some(&**name) } else { None })
+    }
+
     /// Returns the object at the end of the fields.
     pub(crate) fn object(&self) -> UserValue {
         self.fields.iter().fold(self.object.clone(), |object, field| match field {

@@ -139,6 +139,7 @@ impl Row {
             return None;
         }
         let of_list = self.answers.get(&format!("{} lists", of(enforcement, way))).filter(|_| replaces);
+        let of_fields = self.answers.get(&format!("{} fields", of(enforcement, way))).filter(|_| place.is_of_fields());
         let api_version = bare["apiVersion"].as_str().expect("an object has an API version");
         let case = Case {
             way,
@@ -150,7 +151,7 @@ impl Row {
             manifest: self.manifest.clone(),
             by_tool: false,
         };
-        let expected = *of_list.unwrap_or(&expected);
+        let expected = *of_list.or(of_fields).unwrap_or(&expected);
         Some(Cell { enforcement, about: String::new(), case, then: Value::Null, expected, says: None })
     }
 }

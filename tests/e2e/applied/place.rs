@@ -23,6 +23,11 @@ impl Place {
         self.pointer.split('/').nth(1).unwrap_or_default()
     }
 
+    /// Returns true if fields alone lead to the place: no items of a list, and no values of a map.
+    pub(super) fn is_of_fields(&self) -> bool {
+        self.pointer.split('/').all(|token| token != "0" && !token.ends_with("Values"))
+    }
+
     /// Returns the content of the place. `None`: the object does not have the place.
     pub(super) fn content(&self, object: &Value) -> Option<Value> {
         let mut content = object.pointer(&self.pointer)?.clone();

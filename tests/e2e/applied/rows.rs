@@ -129,7 +129,7 @@ pub(super) struct Row {
     pub(super) rules_then: Option<Value>,
     /// The answers for an enforcement and a way, for a way, for an enforcement, or for `all`. The first of these counts. Before these
     /// comes an enforcement and a way with `lists`, where `kubectl apply` replaces the item of a list as a whole: in lists of custom
-    /// resources, and for volumes.
+    /// resources, and for volumes. Then comes one with `fields`, where fields alone lead to the place.
     pub(super) answers: BTreeMap<String, Answer>,
     /// A part of each refusal, likewise.
     #[serde(default)]

@@ -91,6 +91,12 @@ pub(super) fn install(cluster: &AnyCluster) -> Vec<Case> {
 }
 
 impl Case {
+    /// Returns true if the manifest differs from the stored object in no item of a list.
+    pub(super) fn is_of_fields(&self) -> bool {
+        let (Stored::Created(stored) | Stored::Applied(stored)) = &self.stored;
+        differs_in_fields(stored, &self.manifest)
+    }
+
     /// Returns the line of the program's input.
     pub(super) fn to_json(&self) -> Value {
         let (field, stored) = match &self.stored {
@@ -135,6 +141,16 @@ fn cases_of_sample(kind: &Kind<'_>) -> Vec<Case> {
         }
     }
     cases
+}
+
+fn differs_in_fields(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            one.iter().all(|(name, field)| differs_in_fields(field, other.get(name).unwrap_or(&Value::Null)))
+        }
+        (Value::Array(_), Value::Array(_)) => one == other,
+        _ => true,
+    }
 }
 
 fn cases_of_row(row: &Row) -> [Case; 3] {
