@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use strategic_merge_patch::json_merge::two_way;
 
 use super::{APPLY, MERGE};
-use crate::builtin::wait_for_verdict;
+use crate::builtin::verdict;
 use crate::registration::{self, KINDS as CONFIGURATIONS, with_rights};
 use crate::support::background::in_parallel;
 use crate::support::client_side::{MANAGER, annotated};
@@ -23,7 +23,7 @@ use crate::support::kind::apply;
 use crate::support::webhook::Webhook;
 use fixtures::dice::Dice;
 use fixtures::kinds::GeneratedKind;
-use fixtures::wait::{SETTLED, eventually};
+use fixtures::wait::{SETTLED, eventually_none_left};
 use written::WrittenKind;
 
 const GROUP: &str = "random.untouched.example";
@@ -135,9 +135,13 @@ fn store_before(cluster: &Cluster, kinds: &[WrittenKind], lives: &[Life<'_>]) {
         let mut definition = kind.kind.definition.clone();
         definition["metadata"].as_object_mut().unwrap().remove("annotations");
         apply(cluster.client(), &definition);
-        let path = kind.collection(NAMESPACES[0]);
-        assert!(eventually(SETTLED, || cluster.client().get(&path).is_ok_and(|it| it.is_success())), "{path}");
     });
+    let mut unserved: Vec<String> = kinds.iter().map(|kind| kind.collection(NAMESPACES[0])).collect();
+    let all_are_served = eventually_none_left(SETTLED, || {
+        unserved.retain(|path| !cluster.client().get(path).is_ok_and(|answer| answer.is_success()));
+        unserved.len()
+    });
+    assert!(all_are_served, "not served: {unserved:?}");
     in_parallel(lives, |life| {
         for namespace in NAMESPACES {
             if let Some(first) = &life.first {
@@ -149,33 +153,40 @@ fn store_before(cluster: &Cluster, kinds: &[WrittenKind], lives: &[Life<'_>]) {
 
 /// Declares the unions, and waits until the entries name every kind.
 fn enforce(cluster: &Cluster, kinds: &[WrittenKind]) {
+    let name_of = |kind: &WrittenKind| format!("{}.{GROUP}", kind.plural);
     in_parallel(kinds, |kind| {
         apply(cluster.client(), &kind.kind.definition);
         for declaration in &kind.kind.declarations {
             let mut declaration = declaration.clone();
-            let name = format!("{}.{GROUP}", kind.plural);
-            declaration["metadata"]["name"] = json!(name);
+            declaration["metadata"]["name"] = json!(name_of(kind));
             apply(cluster.client(), &declaration);
-            let verdict = wait_for_verdict(cluster.client(), &name);
-            assert_eq!(verdict.status, "True", "{verdict:?}\n{declaration}");
         }
     });
-    let wanted: BTreeSet<&str> = kinds.iter().map(|kind| &*kind.plural).collect();
-    let are_registered = || {
-        CONFIGURATIONS.iter().all(|plural| {
+    let declared = kinds.iter().filter(|kind| !kind.kind.declarations.is_empty());
+    let mut unjudged: Vec<String> = declared.map(name_of).collect();
+    let all_are_judged = eventually_none_left(SETTLED, || {
+        unjudged.retain(|name| {
+            let verdict = verdict(cluster.client(), name);
+            verdict.inspect(|verdict| assert_eq!(verdict.status, "True", "{name}: {verdict:?}")).is_none()
+        });
+        unjudged.len()
+    });
+    assert!(all_are_judged, "without a verdict: {unjudged:?}\n{}", cluster.webhook.log());
+    let mut unregistered: Vec<&str> = kinds.iter().map(|kind| &*kind.plural).collect();
+    let all_are_registered = eventually_none_left(SETTLED, || {
+        let of = |plural: &&str| -> BTreeSet<String> {
             let stored = cluster.client().get(&registration::path(plural)).unwrap().body;
             let rules =
                 stored["webhooks"].as_array().into_iter().flatten().filter_map(|entry| entry["rules"].as_array());
-            let resources: BTreeSet<String> = rules
-                .flatten()
-                .filter(|rule| rule["apiGroups"] == json!([GROUP]))
-                .flat_map(|rule| rule["resources"].as_array().unwrap())
-                .map(|name| name.as_str().unwrap().split('/').next().unwrap().to_owned())
-                .collect();
-            wanted.iter().all(|plural| resources.contains(*plural))
-        })
-    };
-    assert!(eventually(SETTLED, are_registered), "{}", cluster.webhook.log());
+            let of_group = rules.flatten().filter(|rule| rule["apiGroups"] == json!([GROUP]));
+            let names = of_group.flat_map(|rule| rule["resources"].as_array().unwrap());
+            names.map(|name| name.as_str().unwrap().split('/').next().unwrap().to_owned()).collect()
+        };
+        let registered = CONFIGURATIONS.iter().map(of).reduce(|one, other| &one & &other).unwrap();
+        unregistered.retain(|plural| !registered.contains(*plural));
+        unregistered.len()
+    });
+    assert!(all_are_registered, "not registered: {unregistered:?}\n{}", cluster.webhook.log());
 }
 
 /// Waits until the API server knows the last configuration: it begins to enforce another kind, which is in it.
