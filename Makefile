@@ -382,6 +382,18 @@ bench-native: build ## Measure writes without unions, by policies and by the web
 	@$(MAKE) -s assets >/dev/null
 	$(CARGO) test --locked --all-features --test e2e -- --ignored --nocapture --test-threads=1 native::bench
 
+.PHONY: bench-outage
+bench-outage: build ## Print answer and seconds of each write of each kind while no replica answers, with conditions of entries and without
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_OUTAGE_SECONDS=1 \
+	  $(CARGO) test --locked --all-features --test e2e -- --nocapture untouched::outage
+
+.PHONY: bench-conditions
+bench-conditions: build ## Print the size of the configurations of KINDS kinds with unions, and time and CPU until an API server enforces a change of one
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_KINDS=$(or $(KINDS),500) \
+	  $(CARGO) test --locked --all-features --test e2e -- --ignored --nocapture --test-threads=1 untouched::compiled
+
 .PHONY: bench-generate
 bench-generate: build ## Print findings, time and memory of `generate` on the Go types of large projects (needs Go)
 	@mkdir -p target/trees

@@ -1,21 +1,21 @@
 //! Writes that touch no union are not sent: an outage of the webhook does not stop them, and an API server judges conditions as the tests
 //! of the crates do.
 
+mod compiled;
+mod controllers;
+mod outage;
 mod random;
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::builtin::{PRESETS, collection, path as object_path, wait_for_verdict};
 use crate::faults::{Effect, Proxy, Requests};
 use crate::registration::{self, KINDS, with_rights};
 use crate::support::cluster::{Cluster, say, some_or_all};
 use crate::support::control_plane::ControlPlane;
 use crate::support::http::Answer;
-use crate::support::kind::{Kind, apply};
-use fixtures::api_server::DECLARATIONS;
+use crate::support::kind::apply;
 use fixtures::crds::{crd, version};
 use fixtures::dice::Dice;
 use fixtures::kinds::GeneratedKind;
@@ -25,155 +25,6 @@ use fixtures::wait::{SETTLED, eventually};
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
-
-/// A write during an outage.
-struct Row {
-    title: &'static str,
-    method: &'static str,
-    /// What follows the path of the object.
-    suffix: &'static str,
-    content_type: &'static str,
-    body: Value,
-    /// The answer for a custom resource, and that for a Deployment, if the kind has such a write.
-    want: [Option<u16>; 2],
-}
-
-fn row(
-    title: &'static str,
-    (method, suffix): (&'static str, &'static str),
-    content_type: &'static str,
-    body: Value,
-    want: [Option<u16>; 2],
-) -> Row {
-    Row { title, method, suffix, content_type, body, want }
-}
-
-/// The writes of one object, in this order. A write that needs the webhook is refused with 500 if it may not be stored without.
-fn rows() -> Vec<Row> {
-    let both = [Some(200), Some(200)];
-    let image =
-        json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "example.com/app:2"}]}}}});
-    let bad = json!({"spec": {"strategy": {"type": "Recreate"}}});
-    vec![
-        row("a label", ("PATCH", ""), MERGE, json!({"metadata": {"labels": {"a": "b"}}}), both),
-        row("a finalizer goes", ("PATCH", ""), MERGE, json!({"metadata": {"finalizers": null}}), both),
-        row("a status", ("PATCH", "/status"), MERGE, json!({"status": {"observedGeneration": 7}}), both),
-        row("replicas", ("PATCH", ""), MERGE, json!({"spec": {"replicas": 2}}), both),
-        row("the scale", ("PATCH", "/scale"), MERGE, json!({"spec": {"replicas": 3}}), [None, Some(200)]),
-        row("an image", ("PATCH", ""), STRATEGIC, image, [None, Some(200)]),
-        row("a dry run of a label", ("PATCH", "?dryRun=All"), MERGE, json!({"metadata": {"labels": {"a": "c"}}}), both),
-        // A Deployment whose strategy is switched has members that the API server itself refuses.
-        row("a switch", ("PATCH", ""), MERGE, bad, [Some(500), Some(422)]),
-        row("a deletion", ("DELETE", ""), "application/json", json!({}), both),
-    ]
-}
-
-/// Returns the manifests of a custom resource and of a Deployment.
-fn manifests(rollouts: &Kind<'_>, name: &str) -> [Value; 2] {
-    let labels = json!({"app": name});
-    let containers = json!([{"name": "main", "image": "example.com/app:1",
-        "env": [{"name": "A", "value": "b"}], "readinessProbe": {"httpGet": {"port": 80}}}]);
-    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}});
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
-        "spec": {"strategy": strategy, "selector": {"matchLabels": labels},
-                 "template": {"metadata": {"labels": labels},
-                              "spec": {"containers": containers, "volumes": [{"name": "v", "emptyDir": {}}]}}},
-    });
-    [rollouts.object(name, &json!({"replicas": 1, "strategy": strategy})), deployment]
-}
-
-#[test]
-fn while_no_replica_answers_writes_that_touch_no_union_are_stored() {
-    let Some(mut cluster) = Cluster::registering(&with_rights(), &["--registration-delay=0s"]) else { return };
-    let group = cluster.install("rollout").group().to_owned();
-    let kubectl = cluster.control_plane.kubectl("untouched");
-    kubectl.run(&["apply", "-k", PRESETS]).accepted();
-    let list = cluster.client().get(DECLARATIONS).unwrap();
-    for declaration in list.body["items"].as_array().unwrap() {
-        let name = declaration["metadata"]["name"].as_str().unwrap();
-        assert_eq!(wait_for_verdict(cluster.client(), name).status, "True", "{name}");
-    }
-    let names = || {
-        let stored = cluster.control_plane.client().get(&registration::path(KINDS[0])).unwrap().body;
-        let names = stored["webhooks"].as_array().into_iter().flatten().map(|entry| entry["name"].to_string());
-        names.collect::<BTreeSet<String>>()
-    };
-    let rollouts_entry = format!("\"mutate.rollouts.{group}.kube-unions.dev\"");
-    let is_registered =
-        || names().contains(&rollouts_entry) && names().iter().any(|it| it.contains("deployments.apps"));
-    assert!(eventually(SETTLED, is_registered), "{:?}\n{}", names(), cluster.webhook.log());
-
-    for outage in ["dead", "stopped"] {
-        for name in ["held", "plain"] {
-            let rollouts = Kind::in_group(&cluster, "rollout", group.clone());
-            for mut manifest in manifests(&rollouts, &format!("{outage}-{name}")) {
-                if name == "held" {
-                    manifest["metadata"]["finalizers"] = json!(["samples.example/hold"]);
-                }
-                let applied = sent(&cluster.control_plane, "PATCH", &apply_path(&manifest), APPLY, &manifest);
-                assert!(applied.is_success(), "{applied:?}");
-            }
-        }
-        if outage == "dead" {
-            cluster.webhook.stop();
-        } else {
-            cluster.webhook.process().pause();
-        }
-        play(&cluster, &group, outage);
-        if outage == "dead" {
-            cluster.webhook.resume().unwrap();
-        } else {
-            cluster.webhook.process().go_on();
-        }
-        let rollouts = Kind::in_group(&cluster, "rollout", group.clone());
-        let bad = rollouts.object("bad", &json!({"strategy": {"type": "Canary"}}));
-        assert!(eventually(SETTLED, || rollouts.post_dry(&bad).is_ok_and(|answer| answer.status == 422)));
-    }
-}
-
-/// Plays the rows for an object of each kind, and applies and creates others.
-fn play(cluster: &Cluster, group: &str, outage: &str) {
-    let rollouts = Kind::in_group(cluster, "rollout", group.to_owned());
-    let plane = &cluster.control_plane;
-    let mut wrong = Vec::new();
-    let mut tell = |title: &str, kind: usize, want: u16, (answer, seconds): (Answer, f64)| {
-        let line =
-            format!("{outage}: {} {title}: {} in {seconds:.1} s", ["Rollout", "Deployment"][kind], answer.status);
-        say(&line);
-        if answer.status != want {
-            wrong.push(format!("{line}, and not {want}: {}", answer.body["message"]));
-        }
-    };
-    for (kind, manifest) in manifests(&rollouts, &format!("{outage}-plain")).into_iter().enumerate() {
-        // Applies: the same manifest, another field, another member.
-        let mut apply = |title: &str, manifest: &Value, want: u16| {
-            tell(title, kind, want, timed(plane, "PATCH", &apply_path(manifest), APPLY, manifest));
-        };
-        apply("an apply of the same manifest", &manifest, 200);
-        let mut other = manifest.clone();
-        other["spec"]["replicas"] = json!(4);
-        apply("an apply of another field", &other, 200);
-        let mut touches = other.clone();
-        touches["spec"]["strategy"]["rollingUpdate"] = json!({"maxSurge": 2});
-        // An API server does without the webhook for a built-in type.
-        apply("an apply that changes a member", &touches, [500, 200][kind]);
-        let mut new = manifest.clone();
-        new["metadata"]["name"] = json!(format!("{outage}-new"));
-        let created = timed(plane, "POST", &collection(&new), "application/json", &new);
-        tell("a create", kind, [500, 201][kind], created);
-    }
-    for (kind, manifest) in manifests(&rollouts, &format!("{outage}-held")).into_iter().enumerate() {
-        let path = object_path(&manifest);
-        for row in rows() {
-            let Some(want) = row.want[kind] else { continue };
-            let path = format!("{path}{}", row.suffix);
-            // Custom resources have no strategic merge patch.
-            tell(row.title, kind, want, timed(plane, row.method, &path, row.content_type, &row.body));
-        }
-    }
-    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), cluster.webhook.log());
-}
 
 /// The API server cannot compile a condition, and refuses the configuration for it.
 #[test]
@@ -207,19 +58,9 @@ fn a_condition_that_the_api_server_refuses_costs_the_condition_and_nothing_else(
     assert_eq!(rollouts.post_dry(&bad).unwrap().status, 422);
 }
 
-fn apply_path(object: &Value) -> String {
-    format!("{}?fieldManager=it&force=true", object_path(object))
-}
-
 #[track_caller]
 fn sent(plane: &ControlPlane, method: &str, path: &str, content_type: &str, body: &Value) -> Answer {
     plane.client().send(method, path, content_type, body.to_string().as_bytes()).expect("the API server answers")
-}
-
-#[track_caller]
-fn timed(plane: &ControlPlane, method: &str, path: &str, content_type: &str, body: &Value) -> (Answer, f64) {
-    let start = Instant::now();
-    (sent(plane, method, path, content_type, body), start.elapsed().as_secs_f64())
 }
 
 const GROUP: &str = "untouched.example";

@@ -196,8 +196,16 @@ impl ControlPlane {
             "--leader-elect=false".to_owned(),
             // It listens nowhere.
             "--secure-port=0".to_owned(),
+            // By default, it paces itself.
+            "--kube-api-qps=1000".to_owned(),
+            "--kube-api-burst=1000".to_owned(),
         ];
         Some(Process::start(&binary, &args, &[], &self.layout.file("kube-controller-manager.log")))
+    }
+
+    /// Returns the process id of the API server.
+    pub(crate) fn api_server_pid(&self) -> u32 {
+        self.api_server.pid()
     }
 
     /// Returns another client with all rights, with connections of its own.
