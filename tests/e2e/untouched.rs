@@ -58,6 +58,12 @@ fn a_condition_that_the_api_server_refuses_costs_the_condition_and_nothing_else(
     assert_eq!(rollouts.post_dry(&bad).unwrap().status, 422);
 }
 
+/// Returns the entries of a configuration for kinds. Those for declarations and definitions have conditions of their own.
+fn entries_of_kinds(configuration: &Value) -> impl Iterator<Item = &Value> + Clone {
+    let entries = configuration["webhooks"].as_array().into_iter().flatten();
+    entries.filter(|entry| !entry["name"].as_str().unwrap().starts_with("de"))
+}
+
 #[track_caller]
 fn sent(plane: &ControlPlane, method: &str, path: &str, content_type: &str, body: &Value) -> Answer {
     plane.client().send(method, path, content_type, body.to_string().as_bytes()).expect("the API server answers")

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{APPLY, MERGE, STRATEGIC};
+use super::{APPLY, MERGE, STRATEGIC, entries_of_kinds};
 use crate::builtin::{PRESETS, WITH_PRESETS, collection, path as path_of, wait_for_verdict};
 use crate::observability::AuditLog;
 use crate::registration::{self, KINDS, with_rights};
@@ -125,16 +125,12 @@ pub(super) fn wait_until_in_force(cluster: &Cluster, group: &str, with_condition
     let is_registered = || {
         KINDS.iter().all(|plural| {
             let stored = cluster.client().get(&registration::path(plural)).unwrap().body;
-            let entries = stored["webhooks"].as_array().cloned().unwrap_or_default();
-            let resources: BTreeSet<&str> = entries
-                .iter()
+            let resources: BTreeSet<&str> = entries_of_kinds(&stored)
                 .flat_map(|entry| entry["rules"].as_array().into_iter().flatten())
                 .flat_map(|rule| rule["resources"].as_array().into_iter().flatten())
                 .filter_map(Value::as_str)
                 .collect();
-            // The entries for declarations and definitions have conditions of their own.
-            let of_kinds = entries.iter().filter(|entry| !entry["name"].as_str().unwrap().starts_with("de"));
-            let is_skipping = of_kinds.into_iter().any(|entry| entry["matchConditions"].is_array());
+            let is_skipping = entries_of_kinds(&stored).any(|entry| entry["matchConditions"].is_array());
             ["rollouts", "deployments", "services"].iter().all(|it| resources.contains(it))
                 && is_skipping == with_conditions
         })
