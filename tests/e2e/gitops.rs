@@ -19,7 +19,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::cases::{Case, Expected, Stored, install};
-use crate::builtin::{BuiltIn, POLICIES};
+use crate::builtin::{BuiltIn, POLICIES, PRESETS};
+use crate::registration::with_rights;
 use crate::support::cluster::{AnyCluster, Cluster, say};
 use crate::support::kubectl::{Kubectl, run};
 use crate::support::process::{Workspace, go_gitops};
@@ -68,7 +69,24 @@ fn under_the_webhook_every_manifest_of_a_gitops_tool_settles() {
     let cluster = &built_in.cluster;
     let cases = install(cluster);
     built_in.switch_presets_on();
-    play(&program, &cluster.control_plane.admin_kubeconfig(), &built_in.kubectl, &cases, false);
+    play(&program, &cluster.control_plane.admin_kubeconfig(), &built_in.kubectl, &cases, false, || 0);
+}
+
+#[test]
+fn with_conditions_of_entries_fewer_writes_of_a_gitops_tool_are_reviewed_and_the_answers_are_the_same() {
+    let Some(program) = go_gitops() else { return };
+    let reviewed = ["--skip-untouched=true", "--skip-untouched=false"].map(|flag| {
+        let cluster = Cluster::registering(&with_rights(), &["--registration-delay=0s", flag])?;
+        let cases = install(&cluster);
+        let kubectl = cluster.control_plane.kubectl("gitops");
+        kubectl.run(&["apply", "-k", PRESETS]).accepted();
+        let reviews = || cluster.webhook.outcomes().values().sum();
+        let reviews = play(&program, &cluster.control_plane.admin_kubeconfig(), &kubectl, &cases, false, reviews);
+        say(&format!("{flag}: {reviews} reviews"));
+        Some(reviews)
+    });
+    let [Some(with), Some(without)] = reviewed else { return };
+    assert!(with > 0 && with < without, "{with} reviews with conditions, {without} without");
 }
 
 #[test]
@@ -84,11 +102,18 @@ fn under_policies_every_manifest_of_a_gitops_tool_settles() {
     let compile = ["compile", "--to=policies", &format!("--kubeconfig={}", kubeconfig.display())];
     kubectl.apply(&kube_unions(&compile, "").accepted().stdout).accepted();
     kubectl.run(&["apply", "-f", POLICIES]).accepted();
-    play(&program, &kubeconfig, &kubectl, &cases, true);
+    play(&program, &kubeconfig, &kubectl, &cases, true, || 0);
 }
 
-/// Plays the cases by the program, and judges each step.
-fn play(program: &Path, kubeconfig: &Path, kubectl: &Kubectl, cases: &[Case], by_policies: bool) {
+/// Plays the cases by the program, and judges each step. Returns the number of reviews meanwhile.
+fn play(
+    program: &Path,
+    kubeconfig: &Path,
+    kubectl: &Kubectl,
+    cases: &[Case],
+    by_policies: bool,
+    reviews: impl Fn() -> u64,
+) -> u64 {
     let fresh: Vec<Option<Value>> =
         cases.iter().enumerate().map(|(number, case)| wait_until_enforced(kubectl, number, case)).collect();
     let workspace = Workspace::new("gitops");
@@ -98,7 +123,9 @@ fn play(program: &Path, kubeconfig: &Path, kubectl: &Kubectl, cases: &[Case], by
     for case in cases {
         writeln!(input, "{}", case.to_json()).unwrap();
     }
+    let before = reviews();
     let output = run(command, "gitops", &input).accepted().stdout;
+    let reviewed = reviews() - before;
     let steps: Vec<Step> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(steps.len(), WAYS * cases.len(), "each case has a step for each way");
 
@@ -113,6 +140,7 @@ fn play(program: &Path, kubeconfig: &Path, kubectl: &Kubectl, cases: &[Case], by
     }
     say(&format!("{} steps, {} of them do not settle: {counts:?}", steps.len(), failures.len()));
     assert!(failures.is_empty(), "{} of {} steps:\n  {}", failures.len(), steps.len(), failures.join("\n  "));
+    reviewed
 }
 
 impl Step {
