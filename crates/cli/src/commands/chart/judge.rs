@@ -67,7 +67,7 @@ pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'
             judged.problems.push(problem.to_string());
             continue;
         }
-        let kind = [&document.kind, &document.api_version].into_iter().flatten();
+        let mut kind = [&document.kind, &document.api_version].into_iter().flatten();
         if let Some(advice) = kind.find_map(|text| left_over(text)) {
             judged.problems.push(line_about(document, &format!("of no kind: {advice}")));
             continue;
@@ -78,7 +78,7 @@ pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'
         };
         let default = defaults.get(&document.identity()).copied();
         match kinds.kind(entry).and_then(|kind| faults_of(kind, default, document)) {
-            Ok(JudgedObject { faults, edits, left_over }) => {
+            Ok(JudgedDocument { faults, edits, left_over }) => {
                 judged.judged += 1;
                 judged.undecided += left_over.len();
                 judged.problems.extend(left_over);
@@ -93,7 +93,7 @@ pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'
 
 /// The faults of an object.
 #[derive(Debug, Default)]
-struct JudgedObject<'d> {
+struct JudgedDocument<'d> {
     faults: Vec<RenderedFault<'d>>,
     /// The edits that mend those which the defaults explain.
     edits: Vec<Edit>,
@@ -106,14 +106,14 @@ fn faults_of<'d>(
     kind: PreviewedKind<'d>,
     default: Option<&Document>,
     document: &'d Document,
-) -> anyhow::Result<JudgedObject<'d>> {
+) -> anyhow::Result<JudgedDocument<'d>> {
     let written: Value = kind.read(document)?;
     let completed = kind.completed(written.clone())?;
     let left_over = kind.left_over(document, &completed)?;
     let undecided = left_over.iter().map(|it| undecided(document, it)).collect();
     let invalid = kind.invalid(document, &completed)?;
     if invalid.is_empty() {
-        return Ok(JudgedObject { left_over: undecided, ..JudgedObject::default() });
+        return Ok(JudgedDocument { left_over: undecided, ..JudgedDocument::default() });
     }
     let default = default.map(|default| kind.read(default).and_then(|default| kind.completed(default))).transpose()?;
     let (edits, mended) = match &default {
@@ -145,7 +145,7 @@ fn faults_of<'d>(
         }
     };
     let edits = if still.len() < invalid.len() { edits } else { Vec::new() };
-    Ok(JudgedObject { faults: invalid.iter().map(fault).collect(), edits, left_over: undecided })
+    Ok(JudgedDocument { faults: invalid.iter().map(fault).collect(), edits, left_over: undecided })
 }
 
 /// Returns the edits of normalisation, for an update from the chart's defaults, and the object afterwards. A union with something left over
