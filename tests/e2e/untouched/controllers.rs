@@ -127,7 +127,7 @@ fn reviews(cluster: &Cluster) -> u64 {
     of("apps") + of("")
 }
 
-/// Waits until each Deployment and each of its ReplicaSets has the pods of its last template, and says so in its status.
+/// Waits until each Deployment and each of its `ReplicaSets` has the pods of its last template, and says so in its status.
 fn wait_until_rolled_out(cluster: &Cluster, names: &[String]) {
     let is_observed = |object: &Value| object["status"]["observedGeneration"] == object["metadata"]["generation"];
     let has = |object: &Value, field: &str, count: &Value| {

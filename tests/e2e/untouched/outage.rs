@@ -224,16 +224,17 @@ impl Row {
     fn write(&self, title: &str, name: &str) -> Option<Write> {
         let merge = if self.is_built_in() { STRATEGIC } else { MERGE };
         let [held, manifest, new] = ["held", "applied", "new"].map(|word| self.named(&format!("{name}-{word}")));
-        let path = path_of(&held);
-        let patch = |suffix: &str, content_type, body| ("PATCH", format!("{path}{suffix}"), content_type, body, &held);
+        let place = path_of(&held);
+        let change =
+            |suffix: &str, content_type, body| ("PATCH", format!("{place}{suffix}"), content_type, body, &held);
         let own = self.writes.get(title).cloned();
         let label = |value: &str| json!({"metadata": {"labels": {"outage": value}}});
         let (method, path, content_type, body, object) = match title {
-            "a label" => patch("", MERGE, label("a")),
-            "a finalizer goes" => patch("", MERGE, json!({"metadata": {"finalizers": null}})),
-            "a dry run of a label" => patch("?dryRun=All", MERGE, label("b")),
-            "a status" => patch("/status", merge, own?),
-            "the scale" => patch("/scale", MERGE, own?),
+            "a label" => change("", MERGE, label("a")),
+            "a finalizer goes" => change("", MERGE, json!({"metadata": {"finalizers": null}})),
+            "a dry run of a label" => change("?dryRun=All", MERGE, label("b")),
+            "a status" => change("/status", merge, own?),
+            "the scale" => change("/scale", MERGE, own?),
             "an apply of the same manifest" => ("PATCH", applied(&manifest), APPLY, manifest.clone(), &manifest),
             "an apply of another field" => {
                 let mut changed = manifest.clone();
@@ -241,8 +242,8 @@ impl Row {
                 ("PATCH", applied(&manifest), APPLY, changed, &manifest)
             }
             "a create" => ("POST", collection(&new), "application/json", new.clone(), &new),
-            "a deletion" => ("DELETE", path, "application/json", json!({}), &held),
-            _ => patch("", merge, own?),
+            "a deletion" => ("DELETE", place, "application/json", json!({}), &held),
+            _ => change("", merge, own?),
         };
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         Some(Write { method, path, content_type, body, name })

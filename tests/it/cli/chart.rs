@@ -231,9 +231,8 @@ fn a_key_that_is_there_twice_counts_as_for_helm() {
 #[test]
 fn a_rendering_of_80_000_lines_is_judged_document_by_document() {
     let rendering = |one: &str| {
-        (0..9_000)
-            .map(|at| format!("---\n{}", one.replace("name: app", &format!("name: app-{at}"))))
-            .collect::<String>()
+        let named = |at: usize| ["---\n", &one.replace("name: app", &format!("name: app-{at}"))].concat();
+        (0..9_000).map(named).collect::<String>()
     };
     let (old, mut new) = (rendering(OLD), rendering(NEW));
     for at in 0..10 {
