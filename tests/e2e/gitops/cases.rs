@@ -91,10 +91,11 @@ pub(super) fn install(cluster: &AnyCluster) -> Vec<Case> {
 }
 
 impl Case {
-    /// Returns true if the manifest differs from the stored object in no item of a list.
-    pub(super) fn is_of_fields(&self) -> bool {
+    /// Returns true if the manifest differs from the stored object in an item of a list or in a value of a map.
+    pub(super) fn is_of_collection(&self) -> bool {
         let (Stored::Created(stored) | Stored::Applied(stored)) = &self.stored;
-        differs_in_fields(stored, &self.manifest)
+        // The steps of a Pipeline are a map.
+        self.manifest["kind"] == "Pipeline" || differs_in_lists(Some(stored), &self.manifest)
     }
 
     /// Returns the line of the program's input.
@@ -143,13 +144,13 @@ fn cases_of_sample(kind: &Kind<'_>) -> Vec<Case> {
     cases
 }
 
-fn differs_in_fields(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Object(one), Value::Object(other)) => {
-            one.iter().all(|(name, field)| differs_in_fields(field, other.get(name).unwrap_or(&Value::Null)))
+fn differs_in_lists(stored: Option<&Value>, manifest: &Value) -> bool {
+    match manifest {
+        Value::Object(fields) => {
+            fields.iter().any(|(name, field)| differs_in_lists(stored.and_then(|stored| stored.get(name)), field))
         }
-        (Value::Array(_), Value::Array(_)) => one == other,
-        _ => true,
+        Value::Array(_) => stored != Some(manifest),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
