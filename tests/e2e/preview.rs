@@ -113,6 +113,9 @@ fn items<'v>(objects: impl IntoIterator<Item = &'v Value>) -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": objects.into_iter().collect::<Vec<_>>()}).to_string()
 }
 
+/// The titles of upgrades of unions in lists.
+const IN_LISTS: [&str; 1] = ["deployment-handlers"];
+
 /// A cluster, and every upgrade that is applied to it.
 struct Upgrades {
     by: EnforcedBy,
@@ -191,9 +194,13 @@ impl Upgrades {
                 upgrade
             };
             let upgrades: Vec<Upgrade> = self.all.iter().enumerate().map(named).collect();
-            // Policies cannot read the manifest of a client-side apply.
-            let way = if by == EnforcedBy::Policies && way == "csa" { "helm" } else { way };
-            let predicted = predict(&self.workspace, way, &upgrades, &self.crds);
+            let mut predicted = predict(&self.workspace, way, &upgrades, &self.crds);
+            if by == EnforcedBy::Policies && way == "csa" {
+                // Policies find nothing in lists of the manifest of a first client-side apply, as if there were none.
+                let without_manifest = predict(&self.workspace, "helm", &upgrades, &self.crds);
+                let all = predicted.iter_mut().zip(without_manifest).zip(&upgrades);
+                all.filter(|(_, upgrade)| IN_LISTS.contains(&&*upgrade.title)).for_each(|((own, it), _)| *own = it);
+            }
             let said = self.apply(client, &format!("{client}-{by:?}").to_lowercase(), &upgrades);
             let get = ["get", "-f", "-", "-o", "json"];
             let held = self.objects.kubectl.run_with(&get, &items(upgrades.iter().map(|it| &it.new))).accepted().json();
