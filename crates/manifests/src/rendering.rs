@@ -195,7 +195,7 @@ mod tests {
         };
         let (template, variable) = ("this is a template: render it first", "a variable is left over");
         for (document, position, advice) in [
-            ("b: [", "6:1", CORRECT),
+            ("b: [", "5:4", CORRECT),
             ("b: c: d", "5:5", CORRECT),
             ("b:\n\tc: 1", "6:2", CORRECT),
             ("b: *nobody", "5:4", CORRECT),
