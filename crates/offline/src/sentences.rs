@@ -1,10 +1,10 @@
-//! The sentences in which the API server refuses two members of a union of a built-in kind.
+//! The sentences in which the API server refuses a union of a built-in kind.
 
 use crate::help::HelpPage;
 use crate::invalid_union::InvalidUnion;
-use kube_unions_core::union::UnionStep;
+use kube_unions_core::union::{UnionStep, ViolationKind};
 
-/// A sentence of the API server about a union of a preset that has a member too many.
+/// A sentence of the API server about a union of a preset that has a member too many, or lacks one.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerSentence {
     /// A part of its message.
@@ -34,17 +34,29 @@ const SENTENCES: [SentenceRow; 14] = [
     ("ingress-backends", "port", "cannot set both port name & port number", HelpPage::PORT),
 ];
 
+/// Sentences about a union that lacks the member of its discriminator. The API server says nothing of the only other one.
+const MISSING: [SentenceRow; 1] = [(
+    "horizontalpodautoscaler-metrics",
+    "",
+    "must populate information for the given metric source",
+    HelpPage::METRIC,
+)];
+
 impl ServerSentence {
     /// Returns the sentence about a union of a preset, if it is known.
     pub fn of(invalid: &InvalidUnion<'_>) -> Option<Self> {
-        let preset = invalid.union.declaration().filter(|_| invalid.has_too_many())?;
+        let preset = invalid.union.declaration()?;
         let field = invalid.steps.iter().rev().find_map(|step| match step {
             UnionStep::Field(name) => Some(*name),
             UnionStep::Items { .. } | UnionStep::Values => None,
         });
         let is_about =
             |(end, last, ..): &&SentenceRow| preset.ends_with(end) && (last.is_empty() || field == Some(*last));
-        SENTENCES.iter().find(is_about).map(|&(_, _, words, help)| Self { words, help })
+        let has_too_many = invalid.has_too_many();
+        let lacks_member = matches!(invalid.violation.kind, ViolationKind::MemberRequired { .. });
+        let missing = MISSING.iter().filter(|_| lacks_member || has_too_many && invalid.members.len() == 1);
+        let too_many = SENTENCES.iter().filter(|_| has_too_many);
+        missing.chain(too_many).find(is_about).map(|&(_, _, words, help)| Self { words, help })
     }
 }
 
@@ -54,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_page_about_a_sentence_has_it() {
-        for (_, _, words, help) in SENTENCES {
+        for (_, _, words, help) in SENTENCES.into_iter().chain(MISSING) {
             let page = help.read();
             assert!(page.contains(words), "{help} lacks: {words}");
         }

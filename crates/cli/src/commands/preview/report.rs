@@ -163,7 +163,7 @@ fn operation(manager: &FieldManager) -> &'static str {
 
 fn advice(way: ApplyWay, union: &PredictedFault<'_>, remedy: &Remedy) -> String {
     match remedy {
-        Remedy::KeepOne => "the new rendering alone is invalid: keep one of the members in it".to_owned(),
+        Remedy::KeepOne => "the new rendering alone is invalid: set the one member in it that fits".to_owned(),
         Remedy::Omit => "no null for it in the new rendering".to_owned(),
         Remedy::Null(members) => format!("{} in the new rendering", nulls(members.iter())),
         Remedy::Once(command) => format!("once, before the apply: {command}"),
