@@ -85,7 +85,7 @@ test: build ## Run every test, including those on a real API server (KUBE_UNIONS
 .PHONY: lint
 lint: ## Check formatting, lock files, clippy, licences, scripts and workflows (needs Go)
 	$(CARGO) fmt --all -- --check
-	for manifest in Cargo.toml site/bindgen/Cargo.toml tests/fuzz/Cargo.toml tests/users/*/Cargo.toml; do \
+	for manifest in Cargo.toml site/bindgen/Cargo.toml tests/fuzz/Cargo.toml tests/generators/*/Cargo.toml tests/users/*/Cargo.toml; do \
 	  $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest >/dev/null; \
 	done
 	$(CARGO) clippy --locked --workspace --all-features --all-targets -- -D warnings
@@ -290,6 +290,10 @@ msrv: ## Compile everything with the oldest Rust that Cargo.toml promises
 go-samples-check: ## Check the Go samples with `go vet`, and that their CRDs are up to date (needs Go)
 	cd tests/cases/go/fleet && go vet ./... && go vet -tags enterprise ./...
 	tests/cases/go/crds.sh --check
+
+.PHONY: generators
+generators: ## Check that controller-gen, kube-rs, fabric8, pydantic and zod still write the CRDs of tests/generators (needs Go, Maven, Python and Node.js)
+	tests/generators.sh $(GENERATORS)
 
 .PHONY: fuzz-check
 fuzz-check: ## Compile every fuzz target, without the fuzzer's instrumentation

@@ -42,7 +42,7 @@ macro_rules! followed {
 followed! {
     the_guide_can_be_followed:
         "docs/guide/authoring.md", "docs/guide/patching.md", "docs/guide/kustomize-and-helm.md", "docs/guide/playground.md",
-        "docs/guide/preview.md", "docs/guide/testing.md", "manifests/samples/README.md", "manifests/presets/README.md" by local::on_a_cluster;
+        "docs/guide/preview.md", "docs/guide/testing.md", "docs/guide/generators.md", "manifests/samples/README.md", "manifests/presets/README.md" by local::on_a_cluster;
     the_guide_without_a_webhook_can_be_followed:
         "manifests/policies/README.md", "docs/guide/without-a-webhook.md" by local::without_a_webhook;
     getting_started_and_declaring_can_be_followed:

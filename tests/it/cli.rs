@@ -10,6 +10,7 @@ mod compile;
 mod completion;
 mod full;
 mod generate;
+mod generators;
 mod hooks;
 mod hostile;
 mod in_place;

@@ -1,6 +1,6 @@
 //! Pages that need an API server with a webhook beside it, or without one, and no node.
 
-use super::page::Page;
+use super::page::{Page, REPOSITORY};
 use super::shell::Shell;
 use crate::native::Native;
 use crate::registration::with_rights;
@@ -8,10 +8,10 @@ use crate::support::cluster::Cluster;
 use crate::support::process::example;
 
 /// Follows pages on a cluster whose webhook registers itself. Returns false if that is skipped.
-pub(super) fn on_a_cluster(pages: &mut [Page; 8]) -> bool {
+pub(super) fn on_a_cluster(pages: &mut [Page; 9]) -> bool {
     let Some(cluster) = Cluster::registering(&with_rights(), &["--registration-delay=1s"]) else { return false };
     // Authoring audits the whole cluster, so it comes first. The presets change what built-in types do, so they come last.
-    let [authoring, patching, kustomize_and_helm, playground, preview, testing, samples, presets] = pages;
+    let [authoring, patching, kustomize_and_helm, playground, preview, testing, generators, samples, presets] = pages;
     let control_plane = &cluster.control_plane;
     let mut shell = Shell::new(control_plane);
     let run =
@@ -30,6 +30,10 @@ pub(super) fn on_a_cluster(pages: &mut [Page; 8]) -> bool {
     for page in [playground, preview, testing] {
         page.follow(&Shell::new(control_plane));
     }
+
+    let shell = Shell::new(control_plane);
+    shell.prepare(&format!("cp -r '{REPOSITORY}'/tests/generators/*/ ."));
+    generators.follow(&shell);
 
     let mut shell = Shell::new(control_plane);
     shell.replace("cargo run --package kube-unions-author --example rollout", program());

@@ -3,6 +3,7 @@
 //! It edits text, so comments, order and other documents stay as they are. It works as a Helm post-renderer and, because it
 //! edits the items of any list, as a KRM function of kustomize.
 
+use super::propose::ProposedContent;
 use crate::input::crd::EditableCrd;
 use crate::input::kinds::{self, BuiltinUnionsArg};
 use crate::input::manifest::{self, Document, EditedFile, ManifestFile, PathArgs, Stream};
@@ -15,7 +16,7 @@ use crate::report::difference;
 use crate::report::output::{self, Paint};
 use anyhow::bail;
 use clap::Args;
-use kube_unions_core::declaration::FaultKind;
+use kube_unions_core::declaration::{AnnotationContent, Definition, FaultKind};
 use kube_unions_manifests::counts::{count, grouped};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -36,6 +37,9 @@ Examples:
   helm install shop ./shop --post-renderer kube-unions \\
     --post-renderer-args annotate
 
+  # Declare the unions of the CRD that a generator wrote from its rules
+  kube-unions annotate --propose crd.yaml | kubectl apply -f -
+
   # Fail in CI if a CRD is not annotated
   kube-unions annotate --check config/crd/bases
 
@@ -50,6 +54,12 @@ pub(crate) struct AnnotateArgs {
     /// Print no manifests; exit with 1 if a CRD would change
     #[arg(long)]
     check: bool,
+    /// Also declare the unions that validations of a CRD enforce, as `propose` finds them
+    ///
+    /// An object that has a declaration already keeps it alone. What a rule keeps from changing is left out, because the unions of
+    /// an annotation are always normalised; so is what is in doubt.
+    #[arg(long)]
+    propose: bool,
     #[command(flatten)]
     require: RequireArg,
 }
@@ -73,6 +83,8 @@ struct AnnotateCounts {
     declarations: usize,
     /// The declarations that are moved.
     moved: usize,
+    /// The declarations that validations propose.
+    proposed: usize,
 }
 
 pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
@@ -88,7 +100,7 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
 
     let (mut stream, mut messages) = (Stream::default(), Messages::default());
     for file in &manifests.files {
-        let edited = annotate(file, arguments.check, &mut messages)?;
+        let edited = annotate(file, arguments.check, arguments.propose, &mut messages)?;
         stream.push(&edited.text, edited.format);
     }
     for line in messages.notices.iter().chain(&messages.errors) {
@@ -104,7 +116,10 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
         (errors.is_empty() && counts.declarations == 0).then(|| counts.found())
     };
     let moved = if arguments.check { "to move" } else { "moved" };
-    let summary = format!("{}, {} {moved}", counts.found(), grouped(counts.moved));
+    let mut summary = format!("{}, {} {moved}", counts.found(), grouped(counts.moved));
+    if arguments.propose {
+        summary.extend([format!(", {} proposed", grouped(counts.proposed))]);
+    }
     let nothing = nothing.map(|found| format!("nothing to annotate: {found}"));
     Conclusion::new(arguments.require, nothing, !errors.is_empty(), summary).end()
 }
@@ -119,11 +134,11 @@ impl AnnotateCounts {
 /// declarations are ignored.
 pub fn annotated(text: &str) -> anyhow::Result<String> {
     let file = manifest::file(Path::new("-"), text.as_bytes().to_vec())?;
-    Ok(annotate(&file, false, &mut Messages::default())?.text)
+    Ok(annotate(&file, false, false, &mut Messages::default())?.text)
 }
 
 /// Annotates the CRDs of a file.
-fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow::Result<EditedFile> {
+fn annotate(file: &ManifestFile, check: bool, propose: bool, messages: &mut Messages) -> anyhow::Result<EditedFile> {
     let edited = manifest::edit_crds(file, |document| {
         let crd = EditableCrd::read(document)?;
         messages.counts.definitions += 1;
@@ -135,7 +150,8 @@ fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow
                 return Ok(Vec::new());
             }
         };
-        if crd.extensions.is_empty() && misplaced.is_none() {
+        let proposed = if propose { messages.proposals(document, &crd)? } else { AnnotationContent::new() };
+        if crd.extensions.is_empty() && misplaced.is_none() && proposed.is_empty() {
             // Only `lint` is strict with the declarations of the annotation.
             messages.add(Diagnostic::of_misspellings(document));
             return Ok(Vec::new());
@@ -144,8 +160,11 @@ fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow
             misplaced.iter().flat_map(|(content, _)| content.values()).map(BTreeMap::len).sum::<usize>();
         messages.counts.declarations += misplaced_places;
         let (marked, removed) = misplaced.unzip();
-        let marked = marked.unwrap_or_default();
-        if removed.is_some() {
+        let mut marked = marked.unwrap_or_default();
+        for (version, places) in proposed {
+            marked.entry(version).or_default().extend(places);
+        }
+        if !marked.is_empty() {
             messages.add_diagnostics(&crd.annotated(&marked)?);
         } else {
             messages.add_diagnostics(document);
@@ -170,6 +189,22 @@ fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow
 }
 
 impl Messages {
+    /// Returns the unions that the validations of a CRD enforce and that nothing declares. Notes what is left out.
+    fn proposals(&mut self, document: &Document, crd: &EditableCrd<'_>) -> anyhow::Result<AnnotationContent> {
+        let ProposedContent { content, left_out } = match Definition::from_json(&document.text) {
+            Ok(definition) => ProposedContent::find(document, &definition, crd)?,
+            Err(error) => {
+                self.errors.push(manifest::line_about(document, &error.to_string()));
+                return Ok(AnnotationContent::new());
+            }
+        };
+        self.notices.extend(left_out.iter().map(|line| manifest::line_about(document, line)));
+        let proposed = content.values().map(BTreeMap::len).sum::<usize>();
+        self.counts.declarations += proposed;
+        self.counts.proposed += proposed;
+        Ok(content)
+    }
+
     /// Adds what `lint` reports about a CRD.
     fn add_diagnostics(&mut self, document: &Document) {
         let assembly = kinds::assemble(vec![document.clone()], BuiltinUnionsArg::Ignored);

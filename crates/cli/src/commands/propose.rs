@@ -1,9 +1,12 @@
 //! `propose`: proposes a `UnionDeclaration` of the unions that the validations of a CRD enforce.
 //!
 //! The result is printed and never applied. The crate `kube-unions-evidence` finds and confirms the unions. Text has their
-//! evidence as comments, which [`declarations`] writes.
+//! evidence as comments, which [`declarations`] writes. [`annotation`] has them as the annotation of their CRD, for `annotate`.
 
+mod annotation;
 mod declarations;
+
+pub(super) use self::annotation::ProposedContent;
 
 use crate::input::connection::ClusterArgs;
 use crate::input::crd;
