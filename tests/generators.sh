@@ -42,6 +42,7 @@ typescript() {
 }
 
 declare -A tools=([controller-gen]=go [fabric8]=mvn [kube-rs]=cargo [pydantic]=python3 [typescript]=npm)
+declare -A files=([controller-gen]=crd.yaml [fabric8]=crd.yaml [kube-rs]=crd.json [pydantic]=crd.json [typescript]=crd.json)
 
 # For the script itself.
 if [ "${1:-}" = --run ]; then
@@ -67,7 +68,7 @@ for name; do
     failed=yes
     continue
   fi
-  crd=$(echo "$name"/crd.*[nl])
+  crd=$name/${files[$name]}
   if [ "$write" = yes ]; then
     cp "$cache/$name.crd" "$crd"
   elif ! diff -u "$crd" "$cache/$name.crd"; then
