@@ -164,10 +164,10 @@ fn annotate(file: &ManifestFile, check: bool, propose: bool, messages: &mut Mess
         for (version, places) in proposed {
             marked.entry(version).or_default().extend(places);
         }
-        if !marked.is_empty() {
-            messages.add_diagnostics(&crd.annotated(&marked)?);
-        } else {
+        if marked.is_empty() {
             messages.add_diagnostics(document);
+        } else {
+            messages.add_diagnostics(&crd.annotated(&marked)?);
         }
         let (mut edits, problem) = crd.move_to_annotation(&marked)?;
         edits.extend(removed);
