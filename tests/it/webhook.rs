@@ -119,6 +119,20 @@ async fn a_body_of_seven_mebibytes_is_reviewed_and_one_byte_more_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_too_long_and_never_ends_is_refused() {
+    let server = Running::with(|config| {
+        (config.limits.body, config.timeouts.body) = (1024, Duration::from_secs(2));
+    })
+    .await;
+    let mut wire = server.connect().await;
+    let body = format!("800\r\n{}\r\n", " ".repeat(2048));
+    let head =
+        "POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    wire.write([head, &body].concat().as_bytes()).await;
+    assert_eq!(wire.answer().await.code, 413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn expect_100_continue_refuses_a_long_body_before_it_is_sent() {
     let server = Running::start().await;
     let mut wire = server.connect().await;
