@@ -38,7 +38,7 @@ pydantic() {
 
 typescript() {
   mkdir -p "$cache/typescript" && cp "$here"/typescript/{.npmrc,package.json,package-lock.json,crd.ts} "$cache/typescript"
-  (cd "$cache/typescript" && npm ci --silent >&2 && node_modules/.bin/tsx crd.ts)
+  (cd "$cache/typescript" && npm ci --silent --prefer-offline >&2 && node_modules/.bin/tsx crd.ts)
 }
 
 declare -A tools=([controller-gen]=go [fabric8]=mvn [kube-rs]=cargo [pydantic]=python3 [typescript]=npm)
