@@ -31,7 +31,7 @@ pub fn left_over(text: &str) -> Option<&'static str> {
     has("${", "}").then_some(VARIABLE)
 }
 
-/// Does the same for a text that is nothing else.
+/// Returns the advice of [`left_over`] for a text that is nothing but such a part.
 pub fn left_over_whole(text: &str) -> Option<&'static str> {
     let text = text.trim();
     let is = |start, end| text.starts_with(start) && text.ends_with(end);

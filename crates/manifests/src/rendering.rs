@@ -6,7 +6,7 @@ use crate::yaml;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What to do about a document that is no YAML.
+/// The advice for a document that is not valid YAML.
 const CORRECT: &str = "correct this document: the others are read without it";
 
 /// A file of which each document is read on its own.

@@ -1,9 +1,10 @@
 //! Finds variables and templates that a tool was to replace, where they are a choice of a union.
 
+use crate::each_at;
 use crate::invalid_union::UnionAddress;
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::{FieldPath, Segment};
-use kube_unions_core::union::{Part, Union, UnionStep};
+use kube_unions_core::union::{Part, Union};
 use kube_unions_manifests::{left_over, left_over_whole};
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use serde_json::Value;
 pub struct LeftOver<'c> {
     /// Its field.
     pub path: FieldPath,
-    /// What to do about it.
+    /// The advice of [`left_over`].
     pub advice: &'static str,
     /// True for a member, which matters only if the union is invalid with it.
     pub is_member: bool,
@@ -65,34 +66,4 @@ fn of_union<'u>(union: &'u Union, value: &Value) -> Vec<(Option<&'u str>, bool, 
     // A member may be a text that has such a part and means it.
     let members = union.members().filter_map(|name| Some((Some(name), true, left_over_whole(text(name)?)?)));
     discriminator.into_iter().chain(members).collect()
-}
-
-/// Calls a function with each value at the end of steps, and with each text on the way there.
-pub fn each_at(steps: &[UnionStep<'_>], value: &Value, path: &FieldPath, found: &mut impl FnMut(&FieldPath, &Value)) {
-    let Some((step, rest)) = steps.split_first().filter(|_| !value.is_string()) else {
-        found(path, value);
-        return;
-    };
-    let mut enter = |segment: Segment, value: &Value| {
-        let mut path = path.clone();
-        path.push(segment);
-        each_at(rest, value, &path, found);
-    };
-    match step {
-        UnionStep::Field(name) => {
-            if let Some(value) = value.get(name) {
-                enter(Segment::Field((*name).into()), value);
-            }
-        }
-        UnionStep::Values => {
-            for (name, value) in value.as_object().into_iter().flatten() {
-                enter(Segment::Key(name.as_str().into()), value);
-            }
-        }
-        UnionStep::Items { .. } => {
-            for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-                enter(Segment::Index(index), item);
-            }
-        }
-    }
 }
