@@ -244,7 +244,7 @@ impl<'p> Step<'p> {
         }
     }
 
-    pub(crate) fn field(&self) -> Option<&'p str> {
+    fn field(&self) -> Option<&'p str> {
         if let Self::Field(name) = self { Some(name) } else { None }
     }
 

@@ -6,10 +6,8 @@ use crate::root::Purpose;
 use crate::target::{PolicyTarget, VersionScope};
 use crate::value::UserValue;
 use crate::variables::{Variables, camel};
+use kube_unions_core::declaration::LAST_APPLIED;
 use kube_unions_core::union::{ItemKey, Part, Union};
-
-/// The annotation of client-side apply.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The field manager of the oldest updates, which the API server merges when there are many.
 const MERGED_UPDATES: &str = "ancient-changes";
@@ -38,7 +36,7 @@ pub(crate) const SERVER_SIDE: &str = "variables.serverSide";
 /// The product of the lengths of a text and of the regular expressions for it: nine tenths of what an API server lets one expression cost.
 const BUDGET: usize = 36_000_000;
 
-/// The length of a text, in characters, for which a path is looked for.
+/// The shortest limit of texts, in characters, with which a path is looked for.
 const SHORTEST: usize = 8_000;
 
 /// Explains a variable with claims.
@@ -171,10 +169,10 @@ pub(crate) fn add(
         &format!("{APPLYING} == variables.lastApplied[1] ? {APPLYING} : \"\""),
         "the same manifest, if the request applies it again",
     );
-    let twice = ".map(f, f.replace(\"@\", f))".repeat(DOUBLED);
+    let doubled = ".map(f, f.replace(\"@\", f))".repeat(DOUBLED);
     variables.add(
         "fields",
-        &format!("[{}]{twice}[0].replace(\"@\", \"\")", text(FIELD)),
+        &format!("[{}]{doubled}[0].replace(\"@\", \"\")", text(FIELD)),
         "finds fields of an object in JSON: `@` stands for those of an object in it",
     );
 }
@@ -183,15 +181,12 @@ pub(crate) fn add(
 const FIELD: &str = r#"(?:[^{}"]|"(?:[^"\\]|\\.)*"|\{@\})*"#;
 
 /// Returns the variable with the claims of the text of a client-side apply on the object at the end of fields: `"git":` says that it sets
-/// `git`. `None`: the path [is not looked for](is_in_text).
+/// `git`. `None`: the path is too long to be looked for in a text of a usual length.
 ///
 /// It goes from the beginning of the text over whole texts and objects, so it never takes a part of a text, the key of a map or a field of another
 /// object for the one that it looks for. In an object that is deeper than [`DEPTH`], it finds less.
 pub(crate) fn of_text(names: &[&str], variables: &mut Variables) -> Option<String> {
-    let longest = longest_text(names);
-    if !is_in_text(names) {
-        return None;
-    }
+    let longest = longest_text(names)?;
     let mut begin = vec![text(r"^\{")];
     for name in names {
         begin.extend([FIELDS.to_owned(), text(&format!(r"{}:\{{", quoted(name)))]);
@@ -208,17 +203,12 @@ pub(crate) fn of_text(names: &[&str], variables: &mut Variables) -> Option<Strin
     Some(variables.add(&camel(&[word, "text"]), &claims, comment))
 }
 
-/// Returns true if a path is short enough to be looked for in a text of a usual length.
-pub(crate) fn is_in_text(names: &[&str]) -> bool {
-    longest_text(names) >= SHORTEST
-}
-
-/// Returns the length of the longest text in which a path is looked for, in characters.
-fn longest_text(names: &[&str]) -> usize {
+/// Returns the length of the longest text in which a path is looked for, in characters. `None`: it is less than [`SHORTEST`].
+pub(crate) fn longest_text(names: &[&str]) -> Option<usize> {
     let of_fields = FIELD.len().saturating_mul(DEPTH);
     let add = |sum: usize, name: &&str| sum.saturating_add(of_fields).saturating_add(name.len());
     let length = names.iter().fold(of_fields.saturating_mul(2), add);
-    BUDGET.checked_div(length).unwrap_or_default() / 1000 * 1000
+    Some(BUDGET.checked_div(length)? / 1000 * 1000).filter(|longest| *longest >= SHORTEST)
 }
 
 /// Returns a name as JSON has it, as a regular expression.

@@ -129,11 +129,12 @@ impl<'p> ObjectsBuilder<'_, 'p> {
         walk: &RowWalk<'p>,
         variables: &mut Variables,
     ) -> Option<String> {
-        let mut all = self.paths_in_text(steps).into_iter().filter(|_| walk.begins_at_object()).map(|(name, path)| {
+        let paths = if walk.begins_at_object() { self.paths_in_text(steps) } else { Vec::new() };
+        let of_path = |(name, path): (Option<&str>, Vec<&str>)| {
             let claims = manifests::of_text(&path, variables)?;
-            Some(name.map_or(claims.clone(), |name| format!("{}: {claims}", text(name))))
-        });
-        let all: Vec<String> = all.by_ref().collect::<Option<_>>()?;
+            Some(if let Some(name) = name { format!("{}: {claims}", text(name)) } else { claims })
+        };
+        let all: Vec<String> = paths.into_iter().map(of_path).collect::<Option<_>>()?;
         match walk.any_of() {
             None => all.into_iter().next(),
             Some(field) => (!all.is_empty()).then(|| format!("{{{}}}[?{field}].orValue([])", all.join(", "))),
@@ -162,7 +163,7 @@ impl<'p> ObjectsBuilder<'_, 'p> {
                 Step::AnyOf(_) | Step::Items(_) | Step::Values => return Vec::new(),
             }
         }
-        paths.retain(|(_, path)| manifests::is_in_text(path));
+        paths.retain(|(_, path)| manifests::longest_text(path).is_some());
         paths
     }
 

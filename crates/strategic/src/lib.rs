@@ -31,7 +31,6 @@ pub use patcher::{Conflicts, Patcher, PatcherError, ThreeWay};
 pub use read::SyntaxError;
 pub use schema::{MergeRule, MergeStrategy, SchemaError};
 pub use server_side_apply::{
-    AppliedObject, ApplyError, FieldConflict, FieldManager, LAST_APPLIED, ManagedFieldsError, Managers,
-    ServerSideApply, TypeFault,
+    AppliedObject, ApplyError, FieldConflict, FieldManager, ManagedFieldsError, Managers, ServerSideApply, TypeFault,
 };
 pub use value::ValueKind;

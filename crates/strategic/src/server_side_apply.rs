@@ -15,7 +15,7 @@ mod types;
 pub use field_set::ManagedFieldsError;
 pub use ownership::{FieldManager, Managers};
 
-pub use ownership::LAST_APPLIED;
+pub(crate) use ownership::LAST_APPLIED;
 pub use types::TypeFault;
 
 use crate::document::JsonDocument;

@@ -37,6 +37,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use kube_unions_core::admission::Review;
 use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::declaration::LAST_APPLIED;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_manifests::counts::count;
 use kube_unions_manifests::misspelt::is_meant_for_kinds;
@@ -44,7 +45,7 @@ use kube_unions_offline::LeftOver;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use strategic_merge_patch::{LAST_APPLIED, MixedItem};
+use strategic_merge_patch::MixedItem;
 
 /// Arguments of `preview`.
 #[derive(Debug, Args)]
@@ -162,8 +163,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     }
     if without_last_applied > 0 {
         let objects = count(without_last_applied, "live object");
-        let annotation = LAST_APPLIED.last().copied().unwrap_or_default();
-        warnings.push(format!("{objects} without the annotation `{annotation}`: `kubectl apply` removes nothing"));
+        warnings.push(format!("{objects} without the annotation `{LAST_APPLIED}`: `kubectl apply` removes nothing"));
     }
     for union in &predicted {
         *match union.enforcement {

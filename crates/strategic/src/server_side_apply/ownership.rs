@@ -1,6 +1,7 @@
 //! Managers and the fields that they own: `metadata.managedFields`.
 
 use super::field_set::{FieldSet, ManagedFieldsError};
+use kube_unions_core::declaration;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -23,8 +24,8 @@ pub struct FieldManager {
     pub has_last_applied: bool,
 }
 
-/// The annotation of `kubectl apply`.
-pub const LAST_APPLIED: &[&str] = &["metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"];
+/// The path of the annotation of `kubectl apply`.
+pub(crate) const LAST_APPLIED: &[&str] = &["metadata", "annotations", declaration::LAST_APPLIED];
 
 /// The identity of a manager: its name, operation, version and subresource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

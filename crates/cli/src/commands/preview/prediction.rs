@@ -79,11 +79,12 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         if let Some(fault) = self.immutable(&after)? {
             return Ok(vec![fault]);
         }
+        let left_over = self.left_over_before()?;
         let mut invalid: Vec<InvalidUnion<'t>> = Vec::new();
         for one in self.invalid(&after)? {
             // The violation of one member names all that are set.
             let is_told = |first: &InvalidUnion<'_>| first.is_too_many() && one.is_too_many() && first.is_same(&one);
-            if !invalid.iter().any(is_told) && !self.is_undecided(&one)? {
+            if !invalid.iter().any(is_told) && !left_over.iter().any(|it| it.is_of(one.union, &one.address)) {
                 invalid.push(one);
             }
         }

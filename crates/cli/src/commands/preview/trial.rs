@@ -9,15 +9,14 @@ use super::transitions::RefusedChange;
 use crate::input::manifest::Document;
 use anyhow::Context;
 use kube_unions_core::admission::{ApplyMethod, Review};
+use kube_unions_core::declaration::LAST_APPLIED;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::{LetThrough, Violation};
 use kube_unions_manifests::request::AppliedManifest;
 use kube_unions_offline::{InvalidUnion, LeftOver};
 use serde::Serialize;
 use serde_json::Value;
-use strategic_merge_patch::{
-    ApplyEngines, ApplyError, ApplySides, LAST_APPLIED, MixedItem, ServerSideError, TypeFault,
-};
+use strategic_merge_patch::{ApplyEngines, ApplyError, ApplySides, MixedItem, ServerSideError, TypeFault};
 
 /// The documents of one object.
 #[derive(Debug, Clone, Copy)]
@@ -253,11 +252,9 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         Ok(all)
     }
 
-    /// Returns true if a union cannot be judged, because something is left over in the live object or in the old rendering.
-    pub(super) fn is_undecided(&self, invalid: &InvalidUnion<'_>) -> anyhow::Result<bool> {
-        let Some(live) = &self.live else { return Ok(false) };
-        let of_live = self.kind.left_over(self.documents.new, live)?;
-        Ok(of_live.iter().any(|it| it.is_of(invalid.union, &invalid.address)))
+    /// Returns what is left over in the live object or in the old rendering.
+    pub(super) fn left_over_before(&self) -> anyhow::Result<Vec<LeftOver<'t>>> {
+        self.live.as_ref().map_or(Ok(Vec::new()), |live| self.kind.left_over(self.documents.new, live))
     }
 
     /// Returns the answer of kube-unions to the apply.
@@ -340,7 +337,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
 
 /// Returns the manifest that `kubectl apply` applied last to a live object.
 fn last_applied(live: &Document) -> Option<Document> {
-    live.text_at(LAST_APPLIED).map(|manifest| live.with_text(manifest))
+    live.text_at(&["metadata", "annotations", LAST_APPLIED]).map(|manifest| live.with_text(manifest))
 }
 
 /// Returns the sides of an apply to the live object. Without an old rendering, the manifest itself is the last one that was applied, so that
