@@ -51,6 +51,15 @@ output is complete
 pub(crate) struct AnnotateArgs {
     #[command(flatten)]
     paths: PathArgs,
+    #[command(flatten)]
+    edits: AnnotateEdits,
+    #[command(flatten)]
+    require: RequireArg,
+}
+
+/// What becomes of a CRD.
+#[derive(Debug, Args, Clone, Copy, Default)]
+struct AnnotateEdits {
     /// Print no manifests; exit with 1 if a CRD would change
     #[arg(long)]
     check: bool,
@@ -60,8 +69,6 @@ pub(crate) struct AnnotateArgs {
     /// an annotation are always normalised; so is what is in doubt.
     #[arg(long)]
     propose: bool,
-    #[command(flatten)]
-    require: RequireArg,
 }
 
 /// Messages for standard error.
@@ -100,13 +107,13 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
 
     let (mut stream, mut messages) = (Stream::default(), Messages::default());
     for file in &manifests.files {
-        let edited = annotate(file, arguments.check, arguments.propose, &mut messages)?;
+        let edited = annotate(file, arguments.edits, &mut messages)?;
         stream.push(&edited.text, edited.format);
     }
     for line in messages.notices.iter().chain(&messages.errors) {
         output::note(line);
     }
-    if !arguments.check {
+    if !arguments.edits.check {
         output::print(stream.into_text())?;
     }
     let Messages { errors, counts, .. } = messages;
@@ -115,9 +122,9 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
     } else {
         (errors.is_empty() && counts.declarations == 0).then(|| counts.found())
     };
-    let moved = if arguments.check { "to move" } else { "moved" };
+    let moved = if arguments.edits.check { "to move" } else { "moved" };
     let mut summary = format!("{}, {} {moved}", counts.found(), grouped(counts.moved));
-    if arguments.propose {
+    if arguments.edits.propose {
         summary.extend([format!(", {} proposed", grouped(counts.proposed))]);
     }
     let nothing = nothing.map(|found| format!("nothing to annotate: {found}"));
@@ -134,11 +141,11 @@ impl AnnotateCounts {
 /// declarations are ignored.
 pub fn annotated(text: &str) -> anyhow::Result<String> {
     let file = manifest::file(Path::new("-"), text.as_bytes().to_vec())?;
-    Ok(annotate(&file, false, false, &mut Messages::default())?.text)
+    Ok(annotate(&file, AnnotateEdits::default(), &mut Messages::default())?.text)
 }
 
 /// Annotates the CRDs of a file.
-fn annotate(file: &ManifestFile, check: bool, propose: bool, messages: &mut Messages) -> anyhow::Result<EditedFile> {
+fn annotate(file: &ManifestFile, how: AnnotateEdits, messages: &mut Messages) -> anyhow::Result<EditedFile> {
     let edited = manifest::edit_crds(file, |document| {
         let crd = EditableCrd::read(document)?;
         messages.counts.definitions += 1;
@@ -150,7 +157,7 @@ fn annotate(file: &ManifestFile, check: bool, propose: bool, messages: &mut Mess
                 return Ok(Vec::new());
             }
         };
-        let proposed = if propose { messages.proposals(document, &crd)? } else { AnnotationContent::new() };
+        let proposed = if how.propose { messages.proposals(document, &crd)? } else { AnnotationContent::new() };
         if crd.extensions.is_empty() && misplaced.is_none() && proposed.is_empty() {
             // Only `lint` is strict with the declarations of the annotation.
             messages.add(Diagnostic::of_misspellings(document));
@@ -175,13 +182,13 @@ fn annotate(file: &ManifestFile, check: bool, propose: bool, messages: &mut Mess
         if !edits.is_empty() {
             messages.counts.moved += crd.extensions.len() + misplaced_places;
         }
-        if check && !edits.is_empty() {
+        if how.check && !edits.is_empty() {
             messages.changed.push(difference::would_change(document));
         }
         Ok(edits)
     })?;
     messages.notices.extend_from_slice(&edited.notices);
-    if check {
+    if how.check {
         messages.changed.extend(difference::of_edit(file, &edited));
     }
     messages.errors.append(&mut messages.changed);

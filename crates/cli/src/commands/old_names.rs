@@ -31,12 +31,11 @@ pub(crate) enum OldCommand {
     Man(ManArgs),
 }
 
-/// Replaces `generate --from-crd` by `propose` in the arguments of the program.
+/// Replaces `generate --from-crd` by `propose` in the arguments of the program. Flags of the program may come first.
 pub(crate) fn renamed(arguments: &mut Vec<OsString>) {
     let is_flag = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
-    let values_of_flags = arguments.iter().map(|it| it == "--color");
-    let mut arguments_before = arguments.iter().skip(1).zip(values_of_flags);
-    let command = arguments_before.position(|(it, is_value)| !is_flag(it) && !is_value).map(|at| at + 1);
+    let is_command = |pair: &[OsString]| matches!(pair, [before, it] if before != "--color" && !is_flag(it));
+    let command = arguments.windows(2).position(is_command).map(|before| before + 1);
     let flag = arguments.iter().take_while(|it| *it != "--").position(|it| it == "--from-crd");
     if let (Some(command), Some(flag)) = (command.and_then(|at| arguments.get_mut(at)), flag)
         && *command == "generate"

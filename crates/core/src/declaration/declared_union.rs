@@ -81,8 +81,12 @@ impl DeclaredMember {
 }
 
 impl DeclaredUnion {
-    /// Returns the place in the schema and the extension for it, or the message of a fault.
-    pub(super) fn graft(&self) -> Result<(Place, Value), String> {
+    /// Returns the place in the schema and the value of `x-kubernetes-unions` there: a list of one union, or a union on its
+    /// discriminator.
+    ///
+    /// # Errors
+    /// Returns the message of a fault.
+    pub fn graft(&self) -> Result<(Place, Value), String> {
         let object = Place::from_path(&self.path).map_err(|error| error.to_string())?;
         let own = (&self.field_members, &self.fields_to_discriminate_by, &self.discriminator);
         let (place, value) = match own {
@@ -97,13 +101,9 @@ impl DeclaredUnion {
                     .to_owned());
             }
             (Some(members), None, Some(discriminator)) => {
-                let selected = |DeclaredMember { name, optional, fields }: &DeclaredMember| match (name, fields) {
-                    (None, None) if *optional => json!({"optional": true}),
-                    (None, None) => Value::Null,
-                    (Some(name), None) => json!({"name": name, "optional": optional}),
-                    (None, Some(fields)) if !optional => json!({"fields": fields}),
-                    (_, Some(fields)) => json!({"name": name, "optional": optional, "fields": fields}),
-                };
+                // A value that selects no field is null there.
+                let selected =
+                    |one: &DeclaredMember| if *one == DeclaredMember::default() { Value::Null } else { json!(one) };
                 let members: Map<_, _> = members.iter().map(|(value, one)| (value.clone(), selected(one))).collect();
                 (object.property(discriminator), self.with_options(json!({"fieldMembers": members})))
             }

@@ -3,16 +3,16 @@
 use super::{VersionProposals, propose};
 use crate::input::crd::EditableCrd;
 use crate::input::manifest::Document;
-use kube_unions_core::declaration::{AnnotationContent, Definition};
-use kube_unions_core::schema::{Place, SelectedFields};
-use kube_unions_evidence::ProposedUnion;
-use serde_json::{Map, Value, json};
+use kube_unions_core::declaration::{AnnotationContent, DeclaredMember, DeclaredUnion, Definition};
+use kube_unions_core::schema::{Place, SelectedField};
+use kube_unions_evidence::{ProposedChoice, ProposedUnion};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The unions that the validations of a CRD enforce and that nothing declares.
 pub(in crate::commands) struct ProposedContent {
     pub(in crate::commands) content: AnnotationContent,
-    /// What validations enforce and the annotation does not declare, with the reason, a line each.
+    /// The validations that no union of the annotation says, with the reason, a line each.
     pub(in crate::commands) left_out: BTreeSet<String>,
 }
 
@@ -34,8 +34,8 @@ impl ProposedContent {
                 };
                 proposed.leave_out(&found, is_declared);
                 let places = proposed.content.entry(version.to_owned()).or_default();
-                let unions = found.proposals.unions.iter().filter(|it| !it.immutable && !is_declared(&it.path));
-                unions.for_each(|union| add(places, union));
+                let mut unions = found.proposals.unions.iter().filter(|it| !it.immutable && !is_declared(&it.path));
+                unions.try_for_each(|union| add(places, union))?;
             }
         }
         proposed.content.retain(|_, places| !places.is_empty());
@@ -89,38 +89,36 @@ fn declared_objects(crd: &EditableCrd<'_>) -> BTreeSet<(String, String)> {
 }
 
 /// Adds a union to the places of a version.
-fn add(places: &mut BTreeMap<String, Value>, union: &ProposedUnion) {
-    let Ok(object) = Place::from_path(&union.path) else { return };
-    let value = union_value(union);
-    if let Some(discriminator) = &union.discriminator {
-        places.insert(object.property(discriminator).to_pointer(), value);
-    } else if let Some(Value::Array(unions)) = places.get_mut(&object.to_pointer()) {
-        unions.push(value);
-    } else {
-        places.insert(object.to_pointer(), Value::Array(vec![value]));
+fn add(places: &mut BTreeMap<String, Value>, union: &ProposedUnion) -> anyhow::Result<()> {
+    let (place, value) = declared(union).graft().map_err(anyhow::Error::msg)?;
+    match (places.get_mut(&place.to_pointer()), value) {
+        (Some(Value::Array(unions)), Value::Array(more)) => unions.extend(more),
+        (_, value) => drop(places.insert(place.to_pointer(), value)),
     }
+    Ok(())
 }
 
-/// Returns a union as `x-kubernetes-unions` has it.
-fn union_value(union: &ProposedUnion) -> Value {
-    let mut value = Map::new();
-    if union.discriminator.is_some() {
-        let choice = union.choices.iter().map(|choice| {
-            let members = choice.members.iter().map(|member| (&*member.name, member.optional));
-            (choice.value.clone(), SelectedFields::to_value(members))
-        });
-        value.insert("fieldMembers".to_owned(), Value::Object(choice.collect()));
-    } else {
-        let fields = union.choices.iter().flat_map(|choice| {
-            choice.members.iter().map(|member| (member.name.clone(), Value::String(choice.value.clone())))
-        });
-        value.insert("fields-to-discriminateBy".to_owned(), Value::Object(fields.collect()));
+/// Returns a union as a declaration has it.
+fn declared(union: &ProposedUnion) -> DeclaredUnion {
+    let members = || union.choices.iter().flat_map(|choice| choice.members.iter().map(move |it| (choice, it)));
+    let of_choice = |choice: &ProposedChoice| match &*choice.members {
+        [one] => DeclaredMember { name: Some(one.name.clone()), optional: one.optional, fields: None },
+        [] => DeclaredMember::default(),
+        several => {
+            let fields = several.iter().map(|it| (it.name.clone(), SelectedField { optional: it.optional }));
+            DeclaredMember { fields: Some(fields.collect()), ..DeclaredMember::default() }
+        }
+    };
+    let has_discriminator = union.discriminator.is_some();
+    DeclaredUnion {
+        path: union.path.clone(),
+        discriminator: union.discriminator.clone(),
+        field_members: has_discriminator
+            .then(|| union.choices.iter().map(|choice| (choice.value.clone(), of_choice(choice))).collect()),
+        fields_to_discriminate_by: (!has_discriminator)
+            .then(|| members().map(|(choice, it)| (it.name.clone(), choice.value.clone())).collect()),
+        required: union.exactly_one,
+        empty_is_unset: union.empty_is_unset.iter().cloned().collect(),
+        ..DeclaredUnion::default()
     }
-    if union.exactly_one {
-        value.insert("required".to_owned(), true.into());
-    }
-    if !union.empty_is_unset.is_empty() {
-        value.insert("emptyIsUnset".to_owned(), json!(union.empty_is_unset));
-    }
-    Value::Object(value)
 }
