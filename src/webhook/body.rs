@@ -86,7 +86,7 @@ impl BodyReader {
                 connection.mark(Activity::Busy);
                 let extended = async {
                     while arrived.extend(&data, expected).is_err() {
-                        self.room(connection, arrived.lacks()).await?;
+                        self.until_room(connection, arrived.lacks()).await?;
                     }
                     Ok(())
                 };
@@ -110,7 +110,7 @@ impl BodyReader {
     /// can be evicted: the other requests may need the bytes that this one holds.
     ///
     /// That bytes have returned is not enough: a review without room returns those that it took, and would wait for itself.
-    pub(super) async fn room(&self, connection: &Connection, lacks: Growth) -> Result<(), RequestRefusal> {
+    pub(super) async fn until_room(&self, connection: &Connection, lacks: Growth) -> Result<(), RequestRefusal> {
         loop {
             let mut returned = pin!(self.budget.returned());
             returned.as_mut().enable();

@@ -188,7 +188,7 @@ impl Webhook {
                     ReviewAttempt::Answered(answer) => return Ok(answer),
                     ReviewAttempt::NoRoom(body) => body,
                 };
-                self.bodies.room(connection, body.lacks()).await?;
+                self.bodies.until_room(connection, body.lacks()).await?;
             }
         };
         // Bodies that are being read give up sooner, which frees memory for a review whose caller still waits.
