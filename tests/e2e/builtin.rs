@@ -115,11 +115,7 @@ impl BuiltIn {
     /// Applies every preset, and waits until all are accepted and the API server has been seen to ask the webhook.
     pub(crate) fn switch_presets_on(&self) {
         self.register();
-        self.kubectl.run(&["apply", "-k", PRESETS]).accepted();
-        for name in self.declarations() {
-            let accepted = wait_for_verdict(self.cluster.client(), &name);
-            assert_eq!(accepted.status, "True", "{name}: {accepted:?}");
-        }
+        apply_presets(&self.cluster);
         let probe = json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "probe", "namespace": "default"},
             "spec": {
@@ -140,10 +136,23 @@ impl BuiltIn {
 
     /// The names of all `UnionDeclaration`s.
     pub(crate) fn declarations(&self) -> Vec<String> {
-        let list = self.cluster.client().get(DECLARATIONS).expect("the API server answers");
-        let items = list.body["items"].as_array().expect("a list has items");
-        items.iter().map(|item| item["metadata"]["name"].as_str().expect("an object has a name").to_owned()).collect()
+        declarations(self.cluster.client())
     }
+}
+
+/// Applies the presets, and waits until the webhook of a cluster has accepted each.
+pub(crate) fn apply_presets(cluster: &Cluster) {
+    cluster.control_plane.kubectl("presets").run(&["apply", "-k", PRESETS]).accepted();
+    for name in declarations(cluster.client()) {
+        let accepted = wait_for_verdict(cluster.client(), &name);
+        assert_eq!(accepted.status, "True", "{name}: {accepted:?}");
+    }
+}
+
+fn declarations(client: &Client) -> Vec<String> {
+    let list = client.get(DECLARATIONS).expect("the API server answers");
+    let items = list.body["items"].as_array().expect("a list has items");
+    items.iter().map(|item| item["metadata"]["name"].as_str().expect("an object has a name").to_owned()).collect()
 }
 
 impl Deref for BuiltIn {

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::cases::{Case, Expected, Stored, install};
-use crate::builtin::{BuiltIn, POLICIES, PRESETS};
+use crate::builtin::{BuiltIn, POLICIES, apply_presets};
 use crate::registration::with_rights;
 use crate::support::cluster::{AnyCluster, Cluster, say};
 use crate::support::kubectl::{Kubectl, run};
@@ -77,7 +77,7 @@ fn under_the_webhook_every_manifest_of_a_gitops_tool_settles_and_with_conditions
 
     let Some(cluster) = Cluster::registering(&with_rights(), &["--registration-delay=0s"]) else { return };
     let cases = install(&cluster);
-    cluster.control_plane.kubectl("gitops").run(&["apply", "-k", PRESETS]).accepted();
+    apply_presets(&cluster);
     let with = count(&cluster, &cases);
     say(&format!("{without} reviews without conditions, {with} with"));
     assert!(with > 0 && with < without, "{without} reviews without conditions, {with} with");

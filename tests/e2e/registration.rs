@@ -170,7 +170,7 @@ fn rule(group: &str, version: &str, resources: &[&str], scope: &str) -> Value {
 }
 
 /// The flag for one entry of each class. `untouched` is about entries with conditions.
-const ALL_WRITES: &str = "--skip-untouched=false";
+pub(crate) const ALL_WRITES: &str = "--skip-untouched=false";
 
 /// Returns a whole entry.
 fn entry(cluster: &Cluster, name: &str, rules: &[Value], failure_policy: &str) -> Value {

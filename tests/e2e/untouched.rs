@@ -11,11 +11,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::faults::{Effect, Proxy, Requests};
-use crate::registration::{self, KINDS, with_rights};
+use crate::registration::{self, ALL_WRITES, KINDS, with_rights};
 use crate::support::cluster::{Cluster, say, some_or_all};
 use crate::support::control_plane::ControlPlane;
 use crate::support::http::Answer;
 use crate::support::kind::apply;
+use crate::support::webhook::Webhook;
 use fixtures::crds::{crd, version};
 use fixtures::dice::Dice;
 use fixtures::kinds::GeneratedKind;
@@ -62,6 +63,24 @@ fn a_condition_that_the_api_server_refuses_costs_the_condition_and_nothing_else(
 fn entries_of_kinds(configuration: &Value) -> impl Iterator<Item = &Value> + Clone {
     let entries = configuration["webhooks"].as_array().into_iter().flatten();
     entries.filter(|entry| !entry["name"].as_str().unwrap().starts_with("de"))
+}
+
+/// Returns each group and resource that entries for kinds name.
+fn resources_of_kinds(configuration: &Value) -> BTreeSet<(&str, &str)> {
+    fn texts<'r>(rule: &'r Value, field: &str) -> impl Iterator<Item = &'r str> + Clone {
+        rule[field].as_array().into_iter().flatten().filter_map(Value::as_str)
+    }
+    let rules = entries_of_kinds(configuration).flat_map(|entry| entry["rules"].as_array().into_iter().flatten());
+    let of_rule =
+        |rule| texts(rule, "apiGroups").flat_map(move |group| texts(rule, "resources").map(move |it| (group, it)));
+    rules.flat_map(of_rule).collect()
+}
+
+/// Starts the webhook of a cluster again, to register entries without conditions.
+fn send_all_writes(cluster: &mut Cluster, flags: &[&str]) {
+    cluster.webhook.stop();
+    let kubeconfig = cluster.control_plane.webhook_kubeconfig();
+    cluster.webhook = Webhook::registering(&kubeconfig, &[flags, &[ALL_WRITES]].concat()).unwrap();
 }
 
 #[track_caller]

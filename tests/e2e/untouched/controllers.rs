@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::STRATEGIC;
 use super::outage::wait_until_in_force;
-use crate::builtin::{PRESETS, wait_for_verdict};
+use super::{STRATEGIC, send_all_writes};
+use crate::builtin::apply_presets;
 use crate::registration::with_rights;
 use crate::support::background::in_parallel;
 use crate::support::cluster::{Cluster, say, some_or_all};
 use crate::support::http::Answer;
-use crate::support::webhook::Webhook;
-use fixtures::api_server::DECLARATIONS;
 use fixtures::wait::eventually_none_left;
 
 const CONTROLLERS: &str = "deployment-controller,replicaset-controller";
@@ -43,17 +41,10 @@ fn of_the_writes_of_a_rollout_only_those_that_create_are_sent() {
         return;
     };
     let group = cluster.install("rollout").group().to_owned();
-    cluster.control_plane.kubectl("controllers").run(&["apply", "-k", PRESETS]).accepted();
-    let list = cluster.client().get(DECLARATIONS).unwrap();
-    for declaration in list.body["items"].as_array().unwrap() {
-        let name = declaration["metadata"]["name"].as_str().unwrap();
-        assert_eq!(wait_for_verdict(cluster.client(), name).status, "True", "{name}");
-    }
+    apply_presets(&cluster);
     let [with, without] = [true, false].map(|with_conditions| {
         if !with_conditions {
-            cluster.webhook.stop();
-            let kubeconfig = cluster.control_plane.webhook_kubeconfig();
-            cluster.webhook = Webhook::registering(&kubeconfig, &[DELAY, "--skip-untouched=false"]).unwrap();
+            send_all_writes(&mut cluster, &[DELAY]);
         }
         wait_until_in_force(&cluster, &group, with_conditions);
         let rollout = Rollout::play(&cluster, if with_conditions { "with" } else { "without" });

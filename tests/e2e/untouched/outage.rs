@@ -1,4 +1,4 @@
-//! What an outage costs: the rows of `outage.yaml`, with all replicas dead and with all of them stopped, and with conditions and without.
+//! The costs of an outage: the rows of `outage.yaml`, with all replicas dead and with all of them stopped, and with conditions and without.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -8,15 +8,13 @@ use std::time::Instant;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{APPLY, MERGE, STRATEGIC, entries_of_kinds};
-use crate::builtin::{PRESETS, WITH_PRESETS, collection, path as path_of, wait_for_verdict};
+use super::{APPLY, MERGE, STRATEGIC, entries_of_kinds, resources_of_kinds, send_all_writes};
+use crate::builtin::{WITH_PRESETS, apply_presets, collection, path as path_of};
 use crate::observability::AuditLog;
 use crate::registration::{self, KINDS, with_rights};
 use crate::support::cluster::{Cluster, say};
 use crate::support::control_plane::ControlPlane;
 use crate::support::kind::Kind;
-use crate::support::webhook::Webhook;
-use fixtures::api_server::DECLARATIONS;
 use fixtures::files::parse;
 use fixtures::wait::{SETTLED, eventually};
 
@@ -80,21 +78,12 @@ fn while_no_replica_answers_writes_that_touch_no_union_are_stored() {
     let group = cluster.install("rollout").group().to_owned();
     let text = include_str!("outage.yaml").replace("GROUP", &group);
     let table: Table = parse("tests/e2e/untouched/outage.yaml", &text);
-    let kubectl = cluster.control_plane.kubectl("untouched");
-    kubectl.run(&["apply", "-k", PRESETS]).accepted();
-    let list = cluster.client().get(DECLARATIONS).unwrap();
-    for declaration in list.body["items"].as_array().unwrap() {
-        let name = declaration["metadata"]["name"].as_str().unwrap();
-        assert_eq!(wait_for_verdict(cluster.client(), name).status, "True", "{name}");
-    }
+    apply_presets(&cluster);
     table.has_each_kind_with_presets();
     let mut wrong = Vec::new();
     for with_conditions in [true, false] {
         if !with_conditions {
-            cluster.webhook.stop();
-            let kubeconfig = cluster.control_plane.webhook_kubeconfig();
-            let flags = [&FLAGS[..], &["--skip-untouched=false"]].concat();
-            cluster.webhook = Webhook::registering(&kubeconfig, &flags).unwrap();
+            send_all_writes(&mut cluster, &FLAGS);
         }
         for outage in [Outage::Dead, Outage::Stopped] {
             wait_until_in_force(&cluster, &group, with_conditions);
@@ -125,13 +114,9 @@ pub(super) fn wait_until_in_force(cluster: &Cluster, group: &str, with_condition
     let is_registered = || {
         KINDS.iter().all(|plural| {
             let stored = cluster.client().get(&registration::path(plural)).unwrap().body;
-            let resources: BTreeSet<&str> = entries_of_kinds(&stored)
-                .flat_map(|entry| entry["rules"].as_array().into_iter().flatten())
-                .flat_map(|rule| rule["resources"].as_array().into_iter().flatten())
-                .filter_map(Value::as_str)
-                .collect();
+            let resources = resources_of_kinds(&stored);
             let is_skipping = entries_of_kinds(&stored).any(|entry| entry["matchConditions"].is_array());
-            ["rollouts", "deployments", "services"].iter().all(|it| resources.contains(it))
+            [(group, "rollouts"), ("apps", "deployments"), ("", "services")].iter().all(|it| resources.contains(it))
                 && is_skipping == with_conditions
         })
     };

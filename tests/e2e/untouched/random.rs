@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 use strategic_merge_patch::json_merge::two_way;
 
-use super::{APPLY, MERGE};
+use super::{APPLY, MERGE, resources_of_kinds, send_all_writes};
 use crate::builtin::verdict;
 use crate::registration::{self, KINDS as CONFIGURATIONS, with_rights};
 use crate::support::background::in_parallel;
@@ -20,7 +20,6 @@ use crate::support::client_side::{MANAGER, annotated};
 use crate::support::cluster::{Cluster, say};
 use crate::support::http::{Answer, Client};
 use crate::support::kind::apply;
-use crate::support::webhook::Webhook;
 use fixtures::dice::Dice;
 use fixtures::kinds::GeneratedKind;
 use fixtures::wait::{SETTLED, eventually_none_left};
@@ -71,9 +70,7 @@ fn random_writes_have_the_same_answers_with_conditions_and_without() {
     let mut errors = Vec::new();
     let [with, without] = [0, 1].map(|phase: usize| {
         if phase == 1 {
-            cluster.webhook.stop();
-            let kubeconfig = cluster.control_plane.webhook_kubeconfig();
-            cluster.webhook = Webhook::registering(&kubeconfig, &[DELAY, "--skip-untouched=false"]).unwrap();
+            send_all_writes(&mut cluster, &[DELAY]);
         }
         wait_until_in_force(&cluster, phase == 0);
         let outcomes = play(&cluster, &lives, NAMESPACES[phase]);
@@ -176,11 +173,8 @@ fn enforce(cluster: &Cluster, kinds: &[WrittenKind]) {
     let all_are_registered = eventually_none_left(SETTLED, || {
         let of = |plural: &&str| -> BTreeSet<String> {
             let stored = cluster.client().get(&registration::path(plural)).unwrap().body;
-            let rules =
-                stored["webhooks"].as_array().into_iter().flatten().filter_map(|entry| entry["rules"].as_array());
-            let of_group = rules.flatten().filter(|rule| rule["apiGroups"] == json!([GROUP]));
-            let names = of_group.flat_map(|rule| rule["resources"].as_array().unwrap());
-            names.map(|name| name.as_str().unwrap().split('/').next().unwrap().to_owned()).collect()
+            let of_group = resources_of_kinds(&stored).into_iter().filter(|(group, _)| *group == GROUP);
+            of_group.map(|(_, name)| name.split('/').next().unwrap().to_owned()).collect()
         };
         let registered = CONFIGURATIONS.iter().map(of).reduce(|one, other| &one & &other).unwrap();
         unregistered.retain(|plural| !registered.contains(*plural));
