@@ -8,7 +8,7 @@ mod random;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::faults::{Effect, Proxy, Requests};
 use crate::registration::{self, ALL_WRITES, KINDS, with_rights};
@@ -17,11 +17,13 @@ use crate::support::control_plane::ControlPlane;
 use crate::support::http::Answer;
 use crate::support::kind::apply;
 use crate::support::webhook::Webhook;
-use fixtures::crds::{crd, version};
+use fixtures::api_server::DEFINITIONS;
+use fixtures::crds::{annotated, crd, version};
 use fixtures::dice::Dice;
 use fixtures::kinds::GeneratedKind;
 use fixtures::skips::{condition_of, is_sent};
 use fixtures::wait::{SETTLED, eventually};
+use kube_unions_policies::TouchCondition;
 
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
@@ -57,6 +59,35 @@ fn a_condition_that_the_api_server_refuses_costs_the_condition_and_nothing_else(
     assert!(told[0].contains("oparetion") && told[0].contains("mutate.rollouts."), "{log}");
     let bad = rollouts.object("bad", &json!({"strategy": {"type": "Canary"}}));
     assert_eq!(rollouts.post_dry(&bad).unwrap().status, 422);
+}
+
+/// A configuration that is missing is applied, which an API server reads as YAML.
+#[test]
+fn names_that_yaml_does_not_take_are_in_conditions_as_they_are() {
+    let Some(cluster) = Cluster::registering(&with_rights(), &["--registration-delay=0s"]) else { return };
+    let names = ["a\u{7f}b", "a\u{85}b", "a\u{2028}b", "\u{feff}\u{fffe}"];
+    let members: Map<String, Value> = names.iter().map(|it| ((*it).to_owned(), json!({"type": "string"}))).collect();
+    let spec = json!({"type": "object", "properties": members});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let fields: Map<String, Value> =
+        (0..).zip(names).map(|(number, it)| (it.to_owned(), json!(format!("V{number}")))).collect();
+    let unions = json!({"v1": {"/properties/spec": [{"fields-to-discriminateBy": fields}]}});
+    let crd = annotated(GROUP, "Named", &[version("v1", &schema)], &unions.to_string());
+    assert_eq!(cluster.client().post(DEFINITIONS, &crd).unwrap().status, 201);
+    let are_watched = || {
+        KINDS.iter().all(|plural| {
+            let stored = cluster.client().get(&registration::path(plural)).unwrap().body;
+            let conditions = entries_of_kinds(&stored).map(|entry| entry["matchConditions"][0]["expression"].clone());
+            let all: Vec<String> = conditions.map(|it| it.as_str().unwrap_or_default().to_owned()).collect();
+            names.iter().all(|name| all.iter().any(|condition| condition.contains(&format!("\"{name}\""))))
+        })
+    };
+    assert!(eventually(SETTLED, are_watched), "{}", cluster.webhook.log());
+    for plural in KINDS {
+        assert!(cluster.client().delete(&registration::path(plural)).unwrap().is_success());
+    }
+    assert!(eventually(SETTLED, are_watched), "{}", cluster.webhook.log());
+    assert_eq!(cluster.webhook.metric("kube_unions_registration_kinds{condition=\"refused\"}"), 0);
 }
 
 /// Returns the entries of a configuration for kinds. Those for declarations and definitions have conditions of their own.
@@ -187,35 +218,89 @@ fn an_api_server_judges_conditions_of_generated_kinds_as_the_tests_of_the_crates
     costs(&plane, &path);
 }
 
-/// The costliest condition that is compiled is within the budget of an API server.
+/// A schema of an item with so many parts, and the item that has all of them.
+type Shape = fn(usize) -> (Value, Value);
+
+/// Shapes of items whose lookups cost more than others.
+const SHAPES: [(&str, Shape); 5] = [
+    ("members", |count| union_of(&members("m", count))),
+    ("fields", |count| object_of(members("f", count).iter().map(|name| (name.clone(), union_of(&members("m", 2)))))),
+    ("trees", |count| object_of(members("f", count).iter().map(|name| (name.clone(), tree(3))))),
+    ("chains", |count| object_of(members("f", count).iter().map(|name| (name.clone(), chain(8, name))))),
+    ("deductions", |count| {
+        let (mut schema, mut item) = object_of(members("m", count).iter().map(|it| (it.clone(), text())));
+        let one = |name: &String| json!({"discriminator": format!("t{name}"), "fields-to-discriminateBy": {name: "A"}});
+        schema["x-kubernetes-unions"] = members("m", count).iter().map(one).collect();
+        for name in members("m", count) {
+            schema["properties"][format!("t{name}")] = text().0;
+            item[format!("t{name}")] = "A".into();
+        }
+        (schema, item)
+    }),
+];
+
+fn members(word: &str, count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{word}{number}")).collect()
+}
+
+fn text() -> (Value, Value) {
+    (json!({"type": "string"}), json!("x"))
+}
+
+fn object_of(fields: impl Iterator<Item = (String, (Value, Value))>) -> (Value, Value) {
+    let (schemas, values): (Map<String, Value>, Map<String, Value>) =
+        fields.map(|(name, (schema, value))| ((name.clone(), schema), (name, value))).unzip();
+    (json!({"type": "object", "properties": schemas}), values.into())
+}
+
+fn union_of(names: &[String]) -> (Value, Value) {
+    let (mut schema, item) = object_of(names.iter().map(|name| (name.clone(), text())));
+    let values: Map<String, Value> = names.iter().map(|name| (name.clone(), name.to_uppercase().into())).collect();
+    schema["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": values}]);
+    (schema, item)
+}
+
+/// Returns a tree of objects, each with the same two fields, whose leaves have a union.
+fn tree(depth: usize) -> (Value, Value) {
+    if depth == 0 {
+        return union_of(&members("m", 2));
+    }
+    object_of(["l", "r"].into_iter().map(|name| (name.to_owned(), tree(depth - 1))))
+}
+
+/// Returns objects in objects, of which the innermost has a union like no other.
+fn chain(depth: usize, word: &str) -> (Value, Value) {
+    if depth == 0 {
+        return union_of(&members(word, 2));
+    }
+    object_of([("next".to_owned(), chain(depth - 1, word))].into_iter())
+}
+
+/// The costliest condition that is compiled for each shape is within the budget of an API server.
 fn costs(plane: &ControlPlane, path: &str) {
-    let (list, member) = (|number: usize| format!("list{number}"), |number: usize| format!("member{number}"));
-    let properties = (0..8).map(|at| {
-        let members = (0..20).map(|number| (member(number), json!({"type": "object"})));
-        let values = (0..20).map(|number| (member(number), json!(format!("V{number}"))));
-        let item = json!({"type": "object", "properties": Value::Object(members.collect()),
-            "x-kubernetes-unions": [{"fields-to-discriminateBy": Value::Object(values.collect())}]});
-        (list(at), json!({"type": "array", "items": item}))
-    });
-    let schema = json!({"type": "object", "properties": Value::Object(properties.collect())});
-    let catalog = fixtures::reviews::catalog(&[&crd(GROUP, "Costly", &[version("v1", &schema)])]);
-    let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Costly"});
-    let condition = condition_of(&catalog, &object).unwrap();
-    assert!(condition.expression().contains("size() > 64"), "{}", condition.expression());
-    let item: Value = (0..20).map(|number| (member(number), json!({"a": 1}))).collect::<serde_json::Map<_, _>>().into();
-    let mut thing: Value =
-        (0..8).map(|at| (list(at), json!(vec![item.clone(); 64]))).collect::<serde_json::Map<_, _>>().into();
-    thing["apiVersion"] = format!("{GROUP}/v1").into();
-    thing["kind"] = "Thing".into();
-    thing["metadata"] = json!({"name": "costly", "namespace": "default", "labels": {"case": "costly"}});
-    assert_eq!(plane.client().post(path, &thing).unwrap().status, 201);
-    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": "costly"}, "webhooks": [entry(&"costly", condition.expression())]});
-    apply(plane.client(), &configuration);
-    let merged = |body: Value| sent(plane, "PATCH", &format!("{path}/costly?dryRun=All"), MERGE, &body);
-    assert!(eventually(SETTLED, || merged(json!({"list0": null})).status == 500), "it is in force");
-    let answer = merged(json!({"other": 1}));
-    assert!(answer.is_success(), "{answer:?}");
+    for (shape, make) in SHAPES {
+        let of = |count: usize| {
+            let (schema, item) = make(count);
+            let list = json!({"type": "array", "items": schema});
+            let schema = json!({"type": "object", "properties": {"list": list}});
+            let catalog = fixtures::reviews::catalog(&[&crd(GROUP, "Costly", &[version("v1", &schema)])]);
+            let condition = condition_of(&catalog, &json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Costly"}));
+            condition.filter(TouchCondition::looks_into_fields).map(|it| (count, it.expression().to_owned(), item))
+        };
+        let (count, condition, item) = (1..=128).map_while(of).last().unwrap();
+        assert!(condition.contains("size() > 64"), "{condition}");
+        say(&format!("{shape}: {count} parts, a condition of {} bytes", condition.len()));
+        let thing = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Thing", "list": vec![item; 64],
+            "metadata": {"name": shape, "namespace": "default", "labels": {"case": shape}}});
+        assert_eq!(plane.client().post(path, &thing).unwrap().status, 201);
+        let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": shape}, "webhooks": [entry(&shape, &condition)]});
+        apply(plane.client(), &configuration);
+        let merged = |body: Value| sent(plane, "PATCH", &format!("{path}/{shape}?dryRun=All"), MERGE, &body);
+        assert!(eventually(SETTLED, || merged(json!({"list": null})).status == 500), "{shape}: it is in force");
+        let answer = merged(json!({"other": 1}));
+        assert!(answer.is_success(), "{shape}: {answer:?}\n{condition}");
+    }
 }
 
 fn entry(case: &impl ToString, condition: &str) -> Value {

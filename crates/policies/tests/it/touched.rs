@@ -173,7 +173,7 @@ fn a_condition_is_bounded() {
     let list_of = |member: String| json!({"type": "array", "items": union_of(member)});
     assert_ne!(many(20, &union_of), coarse);
     assert_eq!(many(400, &union_of), coarse, "it would be too long");
-    assert_ne!(many(20, &list_of), coarse);
+    assert_ne!(many(10, &list_of), coarse);
     assert_eq!(many(100, &list_of), coarse, "it would cost too much");
     let lists = (0..100).map(|number| (format!("list-{number}"), json!({"type": "array", "items": deduced()})));
     let lists = condition(&thing(&Value::Object(lists.collect())));
