@@ -115,8 +115,23 @@ pub async fn write(
     media_type: &str,
     body: &Value,
 ) -> Result<Value, RequestError> {
-    let answer = exchange(client, method, path, Some((media_type, body.to_string()))).await?;
+    let text = if media_type == APPLY { as_yaml(body) } else { body.to_string() };
+    let answer = exchange(client, method, path, Some((media_type, text))).await?;
     Ok(serde_json::from_str(&answer.text)?)
+}
+
+/// Returns JSON that is YAML as well: without the characters that YAML refuses, or takes for the end of a line (YAML 1.1, sections 5.1 and 5.4).
+fn as_yaml(body: &Value) -> String {
+    let is_special =
+        |it: char| it.is_control() || matches!(it, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    body.to_string().chars().fold(String::new(), |mut text, it| {
+        if is_special(it) {
+            text.push_str(&format!("\\u{:04x}", u32::from(it)));
+        } else {
+            text.push(it);
+        }
+        text
+    })
 }
 
 /// Returns the text at a path.
@@ -194,6 +209,23 @@ fn warnings(headers: &HeaderMap) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn json_that_is_applied_has_no_character_that_yaml_does_not_take() {
+        for (name, want) in [
+            ("a\u{7f}", r"a\u007f"),
+            ("\u{85}b", r"\u0085b"),
+            ("\u{2028}\u{2029}", r"\u2028\u2029"),
+            ("\u{feff}é\u{fffe}\u{ffff}", r"\ufeffé\ufffe\uffff"),
+            ("\n\"😀", r#"\n\"😀"#),
+        ] {
+            let body = json!({name: [name]});
+            let text = as_yaml(&body);
+            assert_eq!(text, format!(r#"{{"{want}":["{want}"]}}"#));
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), body);
+        }
+    }
 
     #[test]
     fn warnings_are_unquoted_and_listed_once() {
