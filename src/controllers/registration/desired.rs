@@ -6,7 +6,7 @@
 //! out: another field manager could own an omitted field.
 
 use super::options::{EntryOptions, FailurePolicy, LabelSelector};
-use super::rules::{EntryRules, RegistrationRules, rule};
+use super::rules::{EntryConditions, EntryRules, RegistrationRules, rule};
 use super::stored::{
     BUILTIN, ConfigurationKind, ConfigurationPair, DECLARATIONS, DEFINITIONS, DOMAIN, MUTATE, NAME, VALIDATE,
     bundle_of, calls, entries, inspection_token, is_of_class, is_ours, name_of, ours,
@@ -249,6 +249,13 @@ impl Intent {
 }
 
 impl Registration {
+    /// Returns which conditions entries may have. `refused`: the expressions that an API server refuses. `pem`: the bytes of the CAs.
+    pub(super) fn conditions<'r>(&self, refused: &'r BTreeSet<String>, pem: usize) -> EntryConditions<'r> {
+        // Base64 has four bytes for three.
+        let namespaces = self.excluded_namespaces.iter().map(|name| name.len().saturating_add(3)).sum::<usize>();
+        self.entries.conditions(refused, pem.div_ceil(3).saturating_mul(4).saturating_add(namespaces))
+    }
+
     fn exempt_namespaces(&self) -> impl Iterator<Item = &str> {
         let always = ["kube-system", &*self.service.namespace];
         self.excluded_namespaces.iter().map(String::as_str).chain(always)
@@ -268,7 +275,7 @@ impl Registration {
         stored: &[Option<Value>; 2],
     ) -> [Option<Value>; 2] {
         let mut intent = Intent::empty(self.clone(), Trust::Agreed(ca.into()), fresh.clone());
-        intent.rules = Arc::new(RegistrationRules::of(catalog, self.entries.conditions(&BTreeSet::new())));
+        intent.rules = Arc::new(RegistrationRules::of(catalog, self.conditions(&BTreeSet::new(), ca.len())));
         (intent.inspects_declarations, intent.inspects_definitions) = (true, true);
         intent.owner = self.owner.clone().map(|name| Owner { name, uid: owner.to_owned() });
         intent.writes(stored, Some(ca))

@@ -8,7 +8,7 @@ use super::rules::EntryConditions;
 use super::stored::TOUCHES;
 use kube_unions_core::names::is_dns_subdomain;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
@@ -105,9 +105,14 @@ impl Default for EntryOptions {
 }
 
 impl EntryOptions {
-    /// Returns which conditions entries may have. An API server refuses some expressions.
-    pub(super) fn conditions<'r>(&self, refused: &'r BTreeSet<String>) -> EntryConditions<'r> {
-        if self.skips_untouched { EntryConditions::AllBut(refused) } else { EntryConditions::None }
+    /// Returns which conditions entries may have. `refused`: the expressions that an API server refuses. `others`: the bytes that an
+    /// entry has beside these settings and its rules.
+    pub(super) fn conditions<'r>(&self, refused: &'r BTreeSet<String>, others: usize) -> EntryConditions<'r> {
+        if !self.skips_untouched {
+            return EntryConditions::None;
+        }
+        let settings = json!([self.namespace_selector, self.object_selector, self.match_conditions.0]);
+        EntryConditions::AllBut { refused, repeated: others.saturating_add(settings.to_string().len()) }
     }
 
     /// Returns the seconds that the API server waits for an answer about a built-in type. A write that is allowed without an answer does

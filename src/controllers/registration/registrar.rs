@@ -78,8 +78,8 @@ pub(super) struct Registrar {
     signals: Signals,
     /// Token for inspections if none is stored.
     fresh: InspectionToken,
-    /// The rules of the catalog and of the coverage that were read last.
-    rules: Option<(Arc<Catalog>, Coverage, Arc<RegistrationRules>)>,
+    /// The rules of the catalog and of the coverage that were read last, for CAs of so many bytes.
+    rules: Option<(Arc<Catalog>, Coverage, usize, Arc<RegistrationRules>)>,
     /// Conditions that the API server has refused. Their entries go without.
     refused: BTreeSet<String>,
     /// Kinds whose exclusion was logged.
@@ -146,7 +146,7 @@ impl Registrar {
         }
         self.report(&stored);
         // Without an intent of its own, this replica leaves the configurations to replicas that have one.
-        let Some(mut intent) = self.intent().await? else { return Ok(Reconciled::in_sync(resync)) };
+        let Some(mut intent) = self.intent(&stored).await? else { return Ok(Reconciled::in_sync(resync)) };
         if let Trust::Agreed(pem) | Trust::Local(pem) = &intent.trust
             && ca_bundle(&**pem).is_empty()
         {
@@ -231,7 +231,7 @@ impl Registrar {
     }
 
     /// Returns the current intent; `None` until its inputs are known.
-    async fn intent(&mut self) -> Result<Option<Intent>, StepError> {
+    async fn intent(&mut self, stored: &ConfigurationPair) -> Result<Option<Intent>, StepError> {
         let Some(trust) = self.signals.trust.borrow().clone() else { return Ok(None) };
         let mut intent = Intent::empty(self.registration.clone(), trust, self.fresh.clone());
         if !intent.is_whole {
@@ -248,19 +248,20 @@ impl Registrar {
         if !self.namespace_ends && coverage != Coverage::Everything {
             intent.keeps_rules = coverage == Coverage::Unknown;
             (intent.inspects_declarations, intent.inspects_definitions) = (*self.signals.declarable.borrow(), true);
-            intent.rules = self.rules_of(catalog, coverage);
+            let pem = longest_bundle(&intent.trust, stored);
+            intent.rules = self.rules_of(catalog, coverage, pem);
         }
         Ok(Some(intent))
     }
 
-    fn rules_of(&mut self, catalog: Arc<Catalog>, coverage: Coverage) -> Arc<RegistrationRules> {
-        if let Some((known, covered, rules)) = &self.rules
+    fn rules_of(&mut self, catalog: Arc<Catalog>, coverage: Coverage, pem: usize) -> Arc<RegistrationRules> {
+        if let Some((known, covered, for_pem, rules)) = &self.rules
             && Arc::ptr_eq(known, &catalog)
-            && *covered == coverage
+            && (covered, *for_pem) == (&coverage, pem)
         {
             return Arc::clone(rules);
         }
-        let conditions = self.registration.entries.conditions(&self.refused);
+        let conditions = self.registration.conditions(&self.refused, pem);
         let rules = match &coverage {
             Coverage::Kinds(covered) if self.registration.enforcing => {
                 RegistrationRules::without(covered, &catalog, conditions)
@@ -274,7 +275,7 @@ impl Registrar {
             }
         }
         let rules = Arc::new(rules);
-        self.rules = Some((catalog, coverage, Arc::clone(&rules)));
+        self.rules = Some((catalog, coverage, pem, Arc::clone(&rules)));
         rules
     }
 
@@ -409,6 +410,16 @@ impl Registrar {
         publish(&self.signals.held, held.map_or(RegisteredBundle::Nothing, RegisteredBundle::Bundle));
         publish(&self.signals.inspection, stored.iter().flatten().find_map(inspection_token));
     }
+}
+
+/// Returns the bytes of the CAs that entries hold or are to hold, as PEM.
+fn longest_bundle(trust: &Trust, stored: &ConfigurationPair) -> usize {
+    let wanted = match trust {
+        Trust::Agreed(pem) | Trust::Local(pem) => pem.len(),
+        Trust::InjectedFrom(_) => 0,
+    };
+    let held = our_entries(stored).filter_map(|entry| entry.pointer("/clientConfig/caBundle")?.as_str());
+    held.map(|base64| base64.len() / 4 * 3).max().unwrap_or_default().max(wanted)
 }
 
 fn not_kept(kind: ConfigurationKind, differences: &[String]) -> StepError {

@@ -10,8 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most entries of a configuration with a condition of their own. The API server matches each write against every entry.
 pub(super) const MOST_ENTRIES: usize = 64;
 
-/// Most bytes of all conditions of a configuration.
-const MOST_CONDITION_BYTES: usize = 1 << 17;
+/// Most bytes of what all entries with a condition of their own repeat, CAs first of all. etcd stores at most 1.5 MiB, and rules take a part.
+const MOST_REPEATED_BYTES: usize = 1 << 19;
+
+/// The largest sum of the squares of the lengths of conditions, in bytes. An API server compiles a condition in a time that grows so: this is
+/// about two seconds of a CPU, which the next write of each kind waits for.
+const MOST_SQUARES: usize = 160 << 20;
 
 /// The bytes of a rule without group, versions and resource.
 const RULE: usize = 120;
@@ -99,8 +103,13 @@ impl KindCondition {
 pub(in crate::controllers::registration) enum EntryConditions<'r> {
     /// None: every write is sent.
     None,
-    /// All but these expressions, which an API server refuses.
-    AllBut(&'r BTreeSet<String>),
+    /// Those that an API server does not refuse.
+    AllBut {
+        /// The expressions that it refuses.
+        refused: &'r BTreeSet<String>,
+        /// The bytes that every entry repeats.
+        repeated: usize,
+    },
 }
 
 /// Group, versions and scope of a rule.
@@ -112,19 +121,21 @@ type Grouped<'c> = BTreeMap<RuleKey<'c>, BTreeSet<String>>;
 /// The room that is left for conditions.
 pub(super) struct ConditionRoom {
     entries: usize,
-    bytes: usize,
+    squares: usize,
 }
 
 impl ConditionRoom {
-    /// Returns the room of a configuration.
-    pub(super) fn whole() -> Self {
-        Self { entries: MOST_ENTRIES, bytes: MOST_CONDITION_BYTES }
+    /// Returns the room of a configuration whose entries repeat so many bytes.
+    pub(super) fn whole(repeated: usize) -> Self {
+        let fitting = MOST_REPEATED_BYTES.checked_div(repeated).unwrap_or(MOST_ENTRIES);
+        Self { entries: fitting.min(MOST_ENTRIES), squares: MOST_SQUARES }
     }
 
     fn take(&mut self, condition: &str) -> bool {
-        let left = self.entries.checked_sub(1).zip(self.bytes.checked_sub(condition.len()));
-        if let Some((entries, bytes)) = left {
-            *self = Self { entries, bytes };
+        let square = condition.len().saturating_mul(condition.len());
+        let left = self.entries.checked_sub(1).zip(self.squares.checked_sub(square));
+        if let Some((entries, squares)) = left {
+            *self = Self { entries, squares };
         }
         left.is_some()
     }
@@ -140,7 +151,11 @@ pub(super) struct EntryMaker<'r> {
 
 impl<'r> EntryMaker<'r> {
     pub(super) fn new(conditions: EntryConditions<'r>) -> Self {
-        Self { conditions, room: ConditionRoom::whole(), counts: BTreeMap::new() }
+        let repeated = match conditions {
+            EntryConditions::None => 0,
+            EntryConditions::AllBut { repeated, .. } => repeated,
+        };
+        Self { conditions, room: ConditionRoom::whole(repeated), counts: BTreeMap::new() }
     }
 
     /// Returns the entries for kinds of one class: first that of the kinds of which every write is sent.
@@ -201,15 +216,15 @@ impl<'r> EntryMaker<'r> {
     fn condition(&self, kind: &RegisteredKind<'_>) -> Result<TouchCondition, Sent> {
         match self.conditions {
             EntryConditions::None => Err(Sent::Off),
-            EntryConditions::AllBut(_) => self.permitted(TouchCondition::of(kind.plans.iter().copied())),
+            EntryConditions::AllBut { .. } => self.permitted(TouchCondition::of(kind.plans.iter().copied())),
         }
     }
 
     fn permitted(&self, condition: Result<TouchCondition, EveryWrite>) -> Result<TouchCondition, Sent> {
         let condition = condition.map_err(Sent::Needed)?;
         match self.conditions {
-            EntryConditions::AllBut(refused) if refused.contains(condition.expression()) => Err(Sent::Refused),
-            EntryConditions::AllBut(_) | EntryConditions::None => Ok(condition),
+            EntryConditions::AllBut { refused, .. } if refused.contains(condition.expression()) => Err(Sent::Refused),
+            EntryConditions::AllBut { .. } | EntryConditions::None => Ok(condition),
         }
     }
 }

@@ -225,7 +225,7 @@ fn with(definitions: impl IntoIterator<Item = Definition>, conditions: EntryCond
 
 /// Returns each entry as `label condition resources`.
 fn entries_of(definitions: impl IntoIterator<Item = Definition>) -> Vec<String> {
-    let found = with(definitions, EntryConditions::AllBut(&BTreeSet::new()));
+    let found = with(definitions, EntryConditions::AllBut { refused: &BTreeSet::new(), repeated: 0 });
     let one = |entry: &EntryRules| {
         let resources: Vec<&str> = entry.rules.iter().map(|rule| rule["resources"][0].as_str().unwrap()).collect();
         let (label, condition) = (entry.label.as_deref().unwrap_or("-"), entry.condition.as_deref().unwrap_or("-"));
@@ -235,25 +235,58 @@ fn entries_of(definitions: impl IntoIterator<Item = Definition>) -> Vec<String> 
     found.custom.iter().chain(&found.builtin).map(one).collect()
 }
 
+/// Returns a kind with a union at the root, whose members are `a` and these.
+fn at_root(kind: &str, members: &[String]) -> Definition {
+    let names = || ["a"].into_iter().chain(members.iter().map(String::as_str)).map(str::to_owned);
+    let properties: serde_json::Map<_, _> = names().map(|name| (name, json!({"type": "string"}))).collect();
+    let values: serde_json::Map<_, _> = names().map(|name| (name.clone(), name.to_uppercase().into())).collect();
+    let schema = json!({"type": "object", "properties": properties, "x-kubernetes-unions": [{"fields-to-discriminateBy": values}]});
+    let plural = format!("{}s", kind.to_lowercase());
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.g")},
+        "spec": {"group": "g", "names": {"kind": kind, "plural": plural}, "scope": "Namespaced",
+                 "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]},
+    });
+    Definition::from_json(&crd.to_string()).unwrap()
+}
+
+/// Returns kinds with different conditions, each with this number of members.
+fn different(count: usize, members: usize) -> Vec<Definition> {
+    let member = |kind: usize| move |number| format!("m{kind:02}{}", "x".repeat(number));
+    (0..count)
+        .map(|kind| at_root(&format!("Kind{kind:02}"), &(0..members).map(member(kind)).collect::<Vec<_>>()))
+        .collect()
+}
+
+/// Rows: members of each kind, bytes that each entry repeats, and the number of entries with a condition of their own.
+#[test]
+fn entries_with_conditions_are_bounded_by_what_they_repeat_and_what_they_take_to_compile() {
+    for (members, repeated, want) in [
+        (1, 0, MOST_ENTRIES),
+        (1, 4 << 10, MOST_ENTRIES),
+        (1, 64 << 10, 8),
+        (1, 300 << 10, 1),
+        (1, 1 << 20, 0),
+        (20, 0, MOST_ENTRIES),
+        (40, 0, 19),
+    ] {
+        let nothing = BTreeSet::new();
+        let found = with(different(70, members), EntryConditions::AllBut { refused: &nothing, repeated });
+        let own = found.custom.iter().filter(|entry| entry.label.as_deref().is_some_and(|it| it != OTHERS)).count();
+        assert_eq!(own, want, "{members} members, {repeated} bytes");
+        assert_eq!(found.kinds.len(), 70, "every kind is registered");
+    }
+}
+
 #[test]
 fn kinds_with_the_same_condition_share_an_entry_and_those_beyond_share_a_coarse_one() {
-    let at_root = |kind: &str, member: &str| {
-        let mut schema = json!({"type": "object", "properties": {"a": {"type": "string"}, member: {"type": "string"}}});
-        schema["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": {"a": "A", member: "B"}}]);
-        let plural = format!("{}s", kind.to_lowercase());
-        let crd = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.g")},
-            "spec": {"group": "g", "names": {"kind": kind, "plural": plural}, "scope": "Namespaced",
-                     "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]},
-        });
-        Definition::from_json(&crd.to_string()).unwrap()
-    };
     let changed = |fields: &[&str]| {
         let each = fields.iter().map(|field| format!("object.?{field} != oldObject.?{field}"));
         each.collect::<Vec<_>>().join(" || ")
     };
-    let found = entries_of([at_root("Fig", "c"), at_root("Apple", "b"), at_root("Pear", "b"), at_root("Builtin", "d")]);
+    let one = |kind: &str, member: &str| at_root(kind, &[member.to_owned()]);
+    let found = entries_of([one("Fig", "c"), one("Apple", "b"), one("Pear", "b"), one("Builtin", "d")]);
     assert_eq!(
         found,
         [
@@ -262,8 +295,7 @@ fn kinds_with_the_same_condition_share_an_entry_and_those_beyond_share_a_coarse_
             format!("figs.g: {}: figs", changed(&["a", "c"])),
         ]
     );
-    let many = (0..MOST_ENTRIES + 3).map(|number| at_root(&format!("Kind{number:02}"), &format!("m{number:02}")));
-    let found = entries_of(many.collect::<Vec<_>>());
+    let found = entries_of(different(MOST_ENTRIES + 3, 1));
     assert_eq!(found.len(), MOST_ENTRIES + 1);
     let rest = found.iter().find(|entry| entry.starts_with("others: ")).unwrap();
     assert_eq!(*rest, format!("others: {}: kind64s", changed(&["a", "m64", "m65", "m66"])));
@@ -292,10 +324,10 @@ fn kinds_are_counted_by_their_conditions_and_a_refused_condition_is_left_out() {
         all.into_iter().filter(|(_, kinds)| *kinds > 0).collect()
     };
     let nothing = BTreeSet::new();
-    let all = with(definitions(), EntryConditions::AllBut(&nothing));
+    let all = with(definitions(), EntryConditions::AllBut { refused: &nothing, repeated: 0 });
     let figs = all.custom.iter().find(|entry| entry.label.as_deref() == Some("figs.g")).unwrap();
     let refused = BTreeSet::from([figs.condition.clone().unwrap()]);
-    let without = with(definitions(), EntryConditions::AllBut(&refused));
+    let without = with(definitions(), EntryConditions::AllBut { refused: &refused, repeated: 0 });
     assert_eq!(counts(&all), [("unions", 3), ("audited", 1)]);
     assert_eq!(counts(&without), [("unions", 1), ("audited", 1), ("refused", 2)]);
     assert_eq!(counts(&with(definitions(), EntryConditions::None)), [("off", 4)]);
