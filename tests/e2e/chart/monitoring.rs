@@ -11,7 +11,8 @@ const RULES: &str = include_str!("../../../charts/kube-unions/rules/kube-unions.
 const DASHBOARD: &str = include_str!("../../../charts/kube-unions/dashboards/kube-unions.json");
 
 /// The metrics of API servers. `trial.rs` sees them on a real one.
-const OF_THE_API_SERVER: [&str; 4] = [
+const OF_THE_API_SERVER: [&str; 5] = [
+    "apiserver_admission_match_condition_evaluation_errors",
     "apiserver_admission_match_condition_exclusions",
     "apiserver_admission_webhook_admission_duration_seconds",
     "apiserver_admission_webhook_fail_open_count",

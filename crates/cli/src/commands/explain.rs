@@ -164,18 +164,19 @@ fn tree(SelectedKind { entry, unions, is_whole }: &SelectedKind<'_>, entries: &[
     let branches = unions.iter().map(branch);
     let root = output::line(&format!("{} {}", paint.strong(&gvk.kind), paint.faint(&gvk.api_version()))).into_owned();
     // It is about the kind, and not about one of its unions.
-    let sent = is_whole.then(|| format!("sent to the webhook: {}", sent(&condition(entry, entries))));
+    let sent = is_whole.then(|| format!("needs a review: {}", sent(&condition(entry, entries))));
     let sent = sent.map(|text| Tree::new(output::line(&paint.faint(&text)).into_owned()));
     Tree::new(root).with_leaves(branches.chain(sent)).to_string()
 }
 
-/// Returns the condition of the writes of a kind that an API server sends to the webhook. It is that of all versions.
+/// Returns the condition of the writes of a kind that need a review. It is that of all versions. An API server may send more: the entry of a
+/// kind can be one that others share.
 fn condition(entry: &CatalogEntry, entries: &[CatalogEntry]) -> Result<TouchCondition, EveryWrite> {
     let versions = entries.iter().filter(|other| other.gvk().group_kind() == entry.gvk().group_kind());
     TouchCondition::of(versions.map(|version| &**version.plan()))
 }
 
-/// Returns the writes that an API server sends to the webhook, in words.
+/// Returns the writes that need a review, in words.
 fn sent(condition: &Result<TouchCondition, EveryWrite>) -> String {
     match condition {
         Err(why) => format!("every write, because {why}"),
@@ -228,7 +229,7 @@ fn json_of(SelectedKind { entry, unions, .. }: &SelectedKind<'_>, entries: &[Cat
         })
     };
     let unions = unions.iter().map(union).collect::<Vec<_>>();
-    // The condition of a write that is sent to the webhook, in CEL; null if every write is.
+    // The condition of a write that needs a review, in CEL; null if every write does.
     let expression = condition.as_ref().ok().map(TouchCondition::expression);
     let sent = sent(&condition);
     json!({"group": group, "version": version, "kind": kind, "condition": expression, "sent": sent, "unions": unions})
