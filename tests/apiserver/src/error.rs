@@ -158,7 +158,12 @@ impl ApiError {
 
     /// The object breaks rules. `kind` may be a resource instead, as in some answers of the API server.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let lines: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.field, error.message)).collect();
+        let mut lines: Vec<String> = Vec::new();
+        for line in errors.iter().map(|error| format!("{}: {}", error.field, error.message)) {
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
         let all = match lines.as_slice() {
             [] => String::new(),
             [line] => line.clone(),

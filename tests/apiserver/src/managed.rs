@@ -51,10 +51,20 @@ pub(crate) fn update(target: &Target, old: Option<&Value>, object: &mut Value, o
     let sent = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     // A list with one empty item removes all.
     let is_reset = sent.is_some_and(|all| all.iter().all(|it| it.as_object().is_some_and(Map::is_empty)));
+    // A write of the whole object may name its managers.
+    let is_whole = target.subresource.is_empty();
+    let named = if is_whole { entries_of(object) } else { Vec::new() };
     let mut entries = match old {
-        Some(old) if !is_reset => entries_of(old),
-        Some(_) | None => Vec::new(),
+        _ if is_whole && is_reset => Vec::new(),
+        _ if named.iter().any(|entry| !entry.manager.is_empty()) => named,
+        Some(old) => entries_of(old),
+        None => Vec::new(),
     };
+    // Whoever has removed all managers does not want them.
+    if old.is_some() && entries.is_empty() {
+        write(entries, object);
+        return;
+    }
     let of = FieldType::root(&target.resource);
     let mut difference = Difference::default();
     compare(&of, Some(old.unwrap_or(&json!({}))), Some(object), &mut Vec::new(), &mut difference);
@@ -110,6 +120,9 @@ pub(crate) fn apply(
     let set: FieldSet = whole.iter().filter(is_kept).cloned().collect();
     let mut object = merge(&of, old, &applied);
     let mut entries = entries_of(old);
+    if entries.is_empty() {
+        entries.extend(before_first_apply(target, old, time));
+    }
     let is_same = |entry: &ManagedEntry| {
         entry.is_apply && entry.manager == options.field_manager && entry.subresource == target.subresource
     };
@@ -152,6 +165,26 @@ pub(crate) fn apply(
     }
     write(entries, &mut object);
     Ok(object)
+}
+
+/// Returns the manager of the fields of an object that has none. `None`: it has no fields.
+fn before_first_apply(target: &Target, old: &Value, time: &Value) -> Option<ManagedEntry> {
+    let of = FieldType::root(&target.resource);
+    let mut difference = Difference::default();
+    compare(&of, Some(&json!({})), Some(old), &mut Vec::new(), &mut difference);
+    strip(target, &mut difference);
+    // An object always has these, so an empty one is nobody's.
+    for field in ["spec", "status"].into_iter().filter(|field| old.get(*field) == Some(&json!({}))) {
+        difference.changed.remove(&vec![format!("f:{field}")]);
+    }
+    (!difference.changed.is_empty()).then(|| ManagedEntry {
+        manager: "before-first-apply".to_owned(),
+        is_apply: false,
+        api_version: target.resource.api_version(),
+        subresource: target.subresource.clone(),
+        time: time.clone(),
+        fields: difference.changed,
+    })
 }
 
 /// Returns the name of a manager in a message.

@@ -53,8 +53,10 @@ impl Instance {
     /// Returns a list of objects.
     pub(crate) async fn list(&self, target: &Target, query: &Query) -> Result<Answer, ApiError> {
         let resource = &target.resource;
+        let [labels, fields] = ["labelSelector", "fieldSelector"].map(|name| query.text(name));
+        Selection::check(labels, fields)?;
         check_list_options(query)?;
-        let selection = Selection::parse(resource, query.text("labelSelector"), query.text("fieldSelector"))?;
+        let selection = Selection::parse(resource, labels, fields)?;
         let limit = query.number("limit")?.unwrap_or_default();
         let token = query.text("continue");
         let mut start = String::new();
@@ -104,7 +106,9 @@ impl Instance {
 
     fn page(&self, target: &Target, selection: &Selection, revision: u64, start: &str, limit: u64) -> Value {
         let resource = &target.resource;
-        let selected = selection.namespace().filter(|_| resource.namespaced && target.namespace.is_empty());
+        // A list that continues is not narrowed by its fields.
+        let begins = start.is_empty();
+        let selected = selection.namespace().filter(|_| begins && resource.namespaced && target.namespace.is_empty());
         let namespace = selected.unwrap_or(&target.namespace);
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -116,7 +120,7 @@ impl Instance {
             state.storage.page(&resource.collection(), revision, (&prefix, &start), limit, is_selected);
         drop(state);
         let is_in_one_place = !resource.namespaced || !namespace.is_empty();
-        let remaining = if is_in_one_place && selection.is_single() { 0 } else { remaining };
+        let remaining = if begins && is_in_one_place && selection.is_single() { 0 } else { remaining };
         let mut metadata = Map::new();
         if resource.custom.is_some() {
             metadata.insert("continue".to_owned(), "".into());

@@ -34,6 +34,13 @@ struct FieldRequirement {
 }
 
 impl Selection {
+    /// Checks the syntax alone, which comes before everything else about a list.
+    pub(crate) fn check(labels: &str, fields: &str) -> Result<(), ApiError> {
+        parse_labels(labels).map_err(ApiError::bad_request)?;
+        parse_fields(fields).map_err(ApiError::bad_request)?;
+        Ok(())
+    }
+
     pub(crate) fn parse(resource: &ResourceInfo, labels: &str, fields: &str) -> Result<Self, ApiError> {
         let labels = parse_labels(labels).map_err(ApiError::bad_request)?;
         let requirements = parse_fields(fields).map_err(ApiError::bad_request)?;

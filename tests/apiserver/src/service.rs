@@ -28,6 +28,10 @@ pub(crate) fn allocate(state: &State, service: &mut Value) {
     if spec.get("clusterIPs").is_none() {
         set_or_remove(spec, "clusterIPs", Some(json!([address])));
     }
+    set_families(spec);
+}
+
+fn set_families(spec: &mut Value) {
     for (field, value) in [("ipFamilies", json!(["IPv4"])), ("ipFamilyPolicy", json!("SingleStack"))] {
         if spec.get(field).is_none() {
             set_or_remove(spec, field, Some(value));
@@ -43,5 +47,8 @@ pub(crate) fn keep_allocated(service: &mut Value, old: &Value) {
         if spec.get(field).is_none() && stored.is_some() {
             set_or_remove(spec, field, stored);
         }
+    }
+    if spec.get("type").and_then(Value::as_str) != Some("ExternalName") {
+        set_families(spec);
     }
 }

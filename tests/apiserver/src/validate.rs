@@ -13,10 +13,6 @@ and end with an alphanumeric character (e.g. 'example.com', regex used for valid
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with \
 an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
-character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
-'[a-z]([-a-z0-9]*[a-z0-9])?')";
-
 /// Returns what is wrong with a new object.
 pub(crate) fn new_object(resource: &ResourceInfo, object: &Value) -> Vec<FieldError> {
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -31,6 +27,17 @@ pub(crate) fn new_object(resource: &ResourceInfo, object: &Value) -> Vec<FieldEr
 
 /// Returns what is wrong with a changed object.
 pub(crate) fn changed_object(resource: &ResourceInfo, object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = changed_metadata(object, old);
+    // The registry checks metadata, and so does each kind.
+    errors.extend(changed_metadata(object, old));
+    if let Some(BuiltinKind::Secret | BuiltinKind::ConfigMap) = resource.builtin {
+        errors.extend(immutable_data(resource, object, old));
+    }
+    errors.extend(content(resource, object));
+    errors
+}
+
+fn changed_metadata(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for field in ["name", "uid"] {
         let pointer = format!("/metadata/{field}");
@@ -51,10 +58,6 @@ pub(crate) fn changed_object(resource: &ResourceInfo, object: &Value, old: &Valu
             errors.push(FieldError::forbidden("metadata.finalizers", &message));
         }
     }
-    if let Some(BuiltinKind::Secret | BuiltinKind::ConfigMap) = resource.builtin {
-        errors.extend(immutable_data(resource, object, old));
-    }
-    errors.extend(content(resource, object));
     errors
 }
 
@@ -139,11 +142,7 @@ fn definition(object: &Value) -> Vec<FieldError> {
 fn name_fault(resource: &ResourceInfo, name: &str) -> Option<&'static str> {
     match resource.builtin {
         Some(BuiltinKind::ClusterRole) => path_segment_fault(name),
-        Some(BuiltinKind::Namespace) => (!is_label(name)).then_some(LABEL),
-        Some(BuiltinKind::Service) => {
-            let is_alphabetic = name.starts_with(|first: char| first.is_ascii_lowercase());
-            (!is_label(name) || !is_alphabetic).then_some(LABEL_1035)
-        }
+        Some(BuiltinKind::Namespace | BuiltinKind::Service) => (!is_label(name)).then_some(LABEL),
         Some(_) | None => (!is_subdomain(name)).then_some(SUBDOMAIN),
     }
 }

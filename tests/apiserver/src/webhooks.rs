@@ -375,6 +375,8 @@ fn patched(
     json_patch::patch(&mut patched, &patch).map_err(ApiError::internal)?;
     let resource = &write.target.resource;
     set_or_remove(&mut patched, "apiVersion", Some(resource.api_version().into()));
+    // It is converted to the kind of the request, whatever it said before.
+    set_or_remove(&mut patched, "kind", Some(resource.kind.clone().into()));
     let decoded = kinds::decode(resource, patched).map_err(ApiError::internal)?;
     Ok(Some(decoded.object))
 }

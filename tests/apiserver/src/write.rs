@@ -139,10 +139,6 @@ impl Instance {
         }
         let has_version = object.pointer("/metadata/resourceVersion").is_some();
         object = self.admit(&target, Operation::Create, (object, None), options).await?;
-        if has_version {
-            let message = "resourceVersion should not be set on objects to be created";
-            return Err(ApiError::new(500, "", message));
-        }
         self.name_new(&mut target, &mut object);
         kinds::prepare_create(resource, &mut object);
         let mut errors = validate::new_object(resource, &object);
@@ -151,6 +147,10 @@ impl Instance {
             return Err(ApiError::invalid(&resource.group, &resource.kind, &target.name, &errors));
         }
         self.validate(&target, Operation::Create, (&object, None), options).await?;
+        if has_version {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(ApiError::new(500, "", message));
+        }
         self.store_new(&target, object, options)
     }
 
@@ -185,7 +185,9 @@ impl Instance {
             return Err(ApiError::already_exists(&target.resource, &target.name, is_ending));
         }
         match target.resource.builtin {
-            Some(BuiltinKind::Service) => crate::service::allocate(&state, &mut object),
+            Some(BuiltinKind::Service) if target.subresource.is_empty() => {
+                crate::service::allocate(&state, &mut object)
+            }
             Some(BuiltinKind::ApiService) if object.pointer("/spec/service").is_none() => {
                 let time = state.timestamp(now);
                 let condition = ["Available", "True", "Local", "Local APIServices are always available"];
@@ -249,7 +251,7 @@ impl Instance {
         options: &WriteOptions,
     ) -> Result<Answer, ApiError> {
         let mut object = match change {
-            Change::Replace(body) if target.subresource.is_empty() && target.resource.allows_create_on_update() => {
+            Change::Replace(body) if creates_by_replacement(target) => {
                 check_uid(target, change, &json!({}), options)?;
                 let mut object = decoded(target, body.clone(), options)?;
                 metadata(&mut object).remove("resourceVersion");
@@ -347,7 +349,7 @@ fn prepare_update(target: &Target, object: &mut Value, old: &Value) {
     {
         metadata.insert("uid".to_owned(), uid.clone());
     }
-    if target.resource.builtin == Some(BuiltinKind::Service) {
+    if target.resource.builtin == Some(BuiltinKind::Service) && target.subresource.is_empty() {
         crate::service::keep_allocated(object, old);
     }
 }
@@ -439,7 +441,15 @@ fn check_name(target: &Target, object: &Value) -> Result<(), ApiError> {
 
 /// Returns true if an apply creates the object. That of a status creates none, with one exception.
 fn creates_by_apply(target: &Target) -> bool {
-    target.subresource.is_empty() || target.resource.builtin == Some(BuiltinKind::ValidatingAdmissionPolicy)
+    let creates_by_status =
+        matches!(target.resource.builtin, Some(BuiltinKind::ValidatingAdmissionPolicy | BuiltinKind::Service));
+    target.subresource.is_empty() || creates_by_status
+}
+
+/// Returns true if a replacement creates an object that is missing: of a Service its status does, too.
+fn creates_by_replacement(target: &Target) -> bool {
+    let is_whole = target.subresource.is_empty() || target.resource.builtin == Some(BuiltinKind::Service);
+    is_whole && target.resource.allows_create_on_update()
 }
 
 /// Compares the UID that a replacement names with the stored one.
