@@ -1,5 +1,7 @@
 //! The ordering rules of the registration: each row is one step of a replica against an API server that the test plays.
 
+mod search;
+
 use super::super::EntryOptions;
 use super::super::stored::{TOUCHES, ours};
 use super::*;
@@ -29,17 +31,22 @@ static CERTIFICATES: LazyLock<BTreeMap<&str, String>> = LazyLock::new(|| {
 struct FakeServer {
     stored: BTreeMap<String, Value>,
     written: Vec<Value>,
+    /// The number of changes.
+    changes: usize,
     /// The `ClusterRole` that owns the configurations exists.
     has_owner: bool,
     /// Another writer adds an entry before the first write arrives.
     is_raced: bool,
     /// Our conditions are refused.
     refuses: bool,
+    /// A write of an object that has changed since it was read is stored, as no API server does.
+    forgets_versions: bool,
 }
 
 impl FakeServer {
     fn put(&mut self, path: &str, mut object: Value) -> Value {
-        object["metadata"]["resourceVersion"] = self.written.len().to_string().into();
+        self.changes += 1;
+        object["metadata"]["resourceVersion"] = self.changes.to_string().into();
         self.stored.insert(path.to_owned(), object.clone());
         object
     }
@@ -65,16 +72,16 @@ impl FakeServer {
             self.put(&path, changed);
             return call.fail(409, "Conflict", "the object has been modified");
         }
-        assert_eq!(
-            call.method == Method::PUT,
-            stored.is_some(),
-            "a stored object is replaced, a missing one is applied"
-        );
+        if call.method == Method::PUT && stored.is_none() {
+            return call.not_found();
+        }
         if let Some(status) = refusal(&object).filter(|_| self.refuses) {
             return call.answer(422, &status);
         }
         let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
-        assert_eq!(version(&object), stored.as_ref().map(version).unwrap_or_default(), "bound to what was read");
+        if !self.forgets_versions && version(&object) != stored.as_ref().map(version).unwrap_or_default() {
+            return call.fail(409, "Conflict", "the object has been modified");
+        }
         call.answer(200, &self.put(&path, object));
     }
 }
@@ -134,19 +141,30 @@ fn base64(text: &str) -> String {
     ::base64::prelude::BASE64_STANDARD.encode(text)
 }
 
-fn catalog() -> Arc<Catalog> {
+/// Returns the plural of a kind with unions.
+fn plural(kind: &str) -> String {
+    format!("{}s", kind.to_lowercase())
+}
+
+fn catalog(kinds: &[&str]) -> Arc<Catalog> {
+    let mut builder = Builder::new();
+    for kind in kinds {
+        builder.apply(Definition::from_json(&definition(kind).to_string()).unwrap());
+    }
+    Arc::new(builder.build())
+}
+
+fn definition(kind: &str) -> Value {
     let unions = json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
     let text = json!({"type": "string"});
     let spec = json!({"type": "object", "properties": {"a": text, "b": text}, "x-kubernetes-unions": unions});
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.g"},
-        "spec": {"group": "g", "names": {"kind": "Thing", "plural": "things"}, "scope": "Namespaced",
+    let plural = plural(kind);
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": format!("{plural}.g")},
+        "spec": {"group": "g", "names": {"kind": kind, "plural": plural}, "scope": "Namespaced",
                  "versions": [{"name": "v1", "schema": schema}]},
-    });
-    let mut builder = Builder::new();
-    builder.apply(Definition::from_json(&crd.to_string()).unwrap());
-    Arc::new(builder.build())
+    })
 }
 
 /// The inputs of a step.
@@ -175,7 +193,7 @@ impl Given {
         Self {
             registering: Registering::Everything,
             trust: Some(agreed("new")),
-            catalog: Some(catalog()),
+            catalog: Some(catalog(&["Thing"])),
             coverage: Coverage::none(),
             is_ready: true,
             delay: Duration::ZERO,
@@ -202,32 +220,18 @@ impl Given {
             let server = Arc::clone(&server);
             in_process(move |call| server.lock().unwrap().answer(call))
         };
-        let is_ready = self.is_ready;
-        let signals = Signals {
-            catalogs: watch::channel(self.catalog).1,
-            declarable: watch::channel(false).1,
-            trust: watch::channel(self.trust).1,
-            coverage: watch::channel(self.coverage).1,
-            registered: watch::channel(RegisteredKinds::default()).0,
-            held: watch::channel(RegisteredBundle::default()).0,
-            inspection: watch::Sender::new(None),
-            ready: Box::new(move || is_ready),
-            clock: ServerClock::default(),
-            metrics: Metrics::new().registration,
-        };
+        let (is_ready, namespace_ends) = (self.is_ready, self.namespace_ends);
         let registration = Registration {
             registering: self.registering,
-            service: "kube-unions/kube-unions".parse().unwrap(),
             entries: EntryOptions { skips_untouched: self.skips, ..EntryOptions::default() },
-            owner: Some("kube-unions".to_owned()),
-            excluded_namespaces: Vec::new(),
-            enforcing: true,
-            delay: self.delay,
+            ..registration(self.delay)
         };
+        let catalogs = watch::channel(self.catalog).1;
+        let signals = signals(catalogs, self.trust, self.coverage, Box::new(move || is_ready));
         let client = Client::new(service, "default");
         let fresh = InspectionToken::from_random([7; 16]);
         let mut registrar = Registrar::new(client, registration, signals, fresh);
-        if self.namespace_ends {
+        if namespace_ends {
             registrar.observe(RegistrationEvent::NamespaceEnds);
         }
         let mut written = None;
@@ -237,6 +241,39 @@ impl Given {
         }
         let server = server.lock().unwrap();
         (paths.map(|path| server.stored.get(&path).map(entries)), server.written.clone())
+    }
+}
+
+fn signals(
+    catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+    trust: Option<Trust>,
+    coverage: Coverage,
+    ready: Box<dyn Fn() -> bool + Send + Sync>,
+) -> Signals {
+    Signals {
+        catalogs,
+        declarable: watch::channel(false).1,
+        trust: watch::channel(trust).1,
+        coverage: watch::channel(coverage).1,
+        registered: watch::channel(RegisteredKinds::default()).0,
+        held: watch::channel(RegisteredBundle::default()).0,
+        inspection: watch::Sender::new(None),
+        ready,
+        clock: ServerClock::default(),
+        metrics: Metrics::new().registration,
+    }
+}
+
+/// Returns the settings of a replica that registers everything.
+fn registration(delay: Duration) -> Registration {
+    Registration {
+        registering: Registering::Everything,
+        service: "kube-unions/kube-unions".parse().unwrap(),
+        entries: EntryOptions { skips_untouched: false, ..EntryOptions::default() },
+        owner: Some("kube-unions".to_owned()),
+        excluded_namespaces: Vec::new(),
+        enforcing: true,
+        delay,
     }
 }
 
