@@ -185,6 +185,10 @@ simulate: ## Run replicas on a simulated API server, once for each of SEEDS seed
 simulate-faults: ## Put faults of the past back one by one, and print the seed with which the simulation finds each
 	tests/simulation/faults.sh
 
+.PHONY: mutants
+mutants: ## Change the code of each ROOM in one place at a time, and print the changes that no fast test catches (needs cargo-mutants); SHARD=0/20 takes a part
+	tests/mutants.sh $(ROOM)
+
 .PHONY: player
 player: ## Send PLAYER_REQUESTS random requests to the simulated and to a real API server, from a random seed
 	@$(MAKE) -s assets >/dev/null

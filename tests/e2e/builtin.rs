@@ -133,11 +133,6 @@ impl BuiltIn {
         });
         assert!(reached, "reviews of Deployments never reached the webhook:\n{}", self.cluster.webhook.log());
     }
-
-    /// The names of all `UnionDeclaration`s.
-    pub(crate) fn declarations(&self) -> Vec<String> {
-        declarations(self.cluster.client())
-    }
 }
 
 /// Applies the presets, and waits until the webhook of a cluster has accepted each.
@@ -149,6 +144,7 @@ pub(crate) fn apply_presets(cluster: &Cluster) {
     }
 }
 
+/// Returns the names of all `UnionDeclaration`s.
 fn declarations(client: &Client) -> Vec<String> {
     let list = client.get(DECLARATIONS).expect("the API server answers");
     let items = list.body["items"].as_array().expect("a list has items");
