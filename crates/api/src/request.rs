@@ -124,14 +124,8 @@ pub async fn write(
 fn as_yaml(body: &Value) -> String {
     let is_special =
         |it: char| it.is_control() || matches!(it, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
-    body.to_string().chars().fold(String::new(), |mut text, it| {
-        if is_special(it) {
-            text.push_str(&format!("\\u{:04x}", u32::from(it)));
-        } else {
-            text.push(it);
-        }
-        text
-    })
+    let escaped = |it: char| if is_special(it) { format!("\\u{:04x}", u32::from(it)) } else { it.to_string() };
+    body.to_string().chars().map(escaped).collect()
 }
 
 /// Returns the text at a path.

@@ -186,7 +186,7 @@ impl Instance {
         }
         match target.resource.builtin {
             Some(BuiltinKind::Service) if target.subresource.is_empty() => {
-                crate::service::allocate(&state, &mut object)
+                crate::service::allocate(&state, &mut object);
             }
             Some(BuiltinKind::ApiService) if object.pointer("/spec/service").is_none() => {
                 let time = state.timestamp(now);

@@ -28,6 +28,7 @@ static CERTIFICATES: LazyLock<BTreeMap<&str, String>> = LazyLock::new(|| {
 
 /// The two configurations, by path, and every write.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "any combination of them can happen")]
 struct FakeServer {
     stored: BTreeMap<String, Value>,
     written: Vec<Value>,
