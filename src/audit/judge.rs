@@ -7,6 +7,7 @@ use kube_unions_core::admission::StoredObject;
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::union::{Capped, Violation};
 use kube_unions_manifests::counts::count;
 
 /// An object that was judged.
@@ -30,6 +31,17 @@ impl<'o> JudgedObject<'o> {
                 Err(format!("{} `{namespace}{slash}{name}`: cannot be judged: {error}", title(kind)))
             }
         }
+    }
+
+    /// Returns all violations, whatever their declarations do about them.
+    pub fn violations(&self) -> impl Iterator<Item = &Violation> {
+        let stored = &self.stored;
+        [stored.violations(), stored.warnings(), stored.observed()].into_iter().flat_map(Capped::kept)
+    }
+
+    /// Forgets the violations that do not fit, and the changes of fields that do not.
+    pub fn retain(&mut self, violation: impl Fn(&Violation) -> bool, field: impl Fn(&FieldPath) -> bool) {
+        self.stored.retain(violation, |change| field(&change.path));
     }
 
     /// Counts the object.

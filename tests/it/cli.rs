@@ -25,6 +25,7 @@ mod secrets;
 mod sessions;
 pub(crate) mod terminal;
 mod test;
+mod unjudged;
 mod verify;
 
 use clap::CommandFactory;

@@ -4,8 +4,8 @@
 
 pub use kube_unions_manifests::input::{empty, list};
 pub use kube_unions_manifests::{
-    Document, Edit, EditedFile, Format, ManifestFile, ManifestRole, Problem, RenderedFile, Stream, applied, edit,
-    edited_value, pretty, to_yaml,
+    Document, Edit, EditedFile, Format, ManifestFile, ManifestRole, Problem, RenderedFile, Section, Stream, applied,
+    edit, edit_in_place, edited_value, pretty, to_yaml,
 };
 
 use crate::files::{self, Rereadable, StagedFile};
@@ -71,26 +71,31 @@ impl Rendered {
     }
 }
 
-/// Files whose objects are read one after the other, and the problems with the others.
+/// Files whose objects are read one after the other, and the problems with the others. What is wrong with a single document is in
+/// [`IndexedFiles::unread`] and [`IndexedFiles::duplicates`].
 #[derive(Default)]
 pub struct IndexedFiles {
     files: Vec<(Rereadable, ObjectIndex)>,
     pub problems: Vec<Problem>,
 }
 
-/// Reads files and folders, and standard input for `-`. A folder without manifests is a problem, an empty file is not.
+/// Reads files and folders, as [`rendering()`] does. A document that cannot be read, or has a key twice, is a problem. The others of
+/// its file are read.
 pub fn files(paths: &[PathBuf]) -> ManifestFiles {
-    let (files, problems) = each_file(paths, |path| bytes(path).and_then(|bytes| file(path, bytes)));
-    ManifestFiles { files, problems }
+    let Rendered { files, mut problems } = rendering(paths);
+    let of_documents = files.iter().flat_map(|file| file.unread.iter().chain(&file.duplicates));
+    problems.extend(of_documents.cloned());
+    ManifestFiles { files: files.into_iter().map(|rendered| rendered.file).collect(), problems }
 }
 
-/// Reads files and folders, as [`files()`] does, each document on its own.
+/// Reads files and folders, and standard input for `-`, each document on its own. A folder without manifests is a problem, an empty file
+/// is not.
 pub fn rendering(paths: &[PathBuf]) -> Rendered {
     let (files, problems) = each_file(paths, |path| RenderedFile::read(&named(path), bytes(path)?));
     Rendered { files, problems }
 }
 
-/// Finds the objects of files and folders, as [`files()`] does, and keeps their places.
+/// Finds the objects of files and folders, as [`rendering()`] does, and keeps their places.
 pub fn index(paths: &[PathBuf]) -> IndexedFiles {
     let (files, problems) = each_file(paths, |path| {
         let mut content = input(path, Rereadable::of, |stdin| Rereadable::of_pipe(stdin))?;
@@ -119,6 +124,21 @@ fn each_file<T>(paths: &[PathBuf], mut read: impl FnMut(&Path) -> Result<T, Prob
 }
 
 impl IndexedFiles {
+    /// Returns the reasons why documents could not be read.
+    pub fn unread(&self) -> impl Iterator<Item = &Problem> {
+        self.files.iter().flat_map(|(_, index)| &index.unread)
+    }
+
+    /// Returns the keys that an object has twice. The last one counts.
+    pub fn duplicates(&self) -> impl Iterator<Item = &Problem> {
+        self.files.iter().flat_map(|(_, index)| &index.duplicates)
+    }
+
+    /// Returns the problems with files and with documents, where a key that is there twice is one.
+    pub fn all_problems(&self) -> Vec<Problem> {
+        self.problems.iter().chain(self.unread()).chain(self.duplicates()).cloned().collect()
+    }
+
     /// Returns the number of documents that describe no kinds.
     pub fn objects(&self) -> usize {
         self.files.iter().map(|(_, index)| index.objects()).sum()

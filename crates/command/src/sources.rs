@@ -51,7 +51,7 @@ impl SourceArgs {
     pub fn assembly(&self) -> anyhow::Result<Assembly> {
         let mut files = manifest::index(&self.from);
         let kinds = files.kinds();
-        manifest::fail_on(&files.problems)?;
+        manifest::fail_on(&files.all_problems())?;
         let mut assembly = assemble(kinds, self.builtin_unions);
         assembly.documents += files.objects();
         manifest::fail_on(&assembly.problems)?;

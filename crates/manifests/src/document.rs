@@ -2,6 +2,7 @@
 
 use crate::crd_maker::MadeCrd;
 use crate::file::{ManifestFile, Problem, Section};
+use crate::foreign::left_over;
 use kube_unions_core::field_path::{self, pointer_tokens};
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;
@@ -215,12 +216,26 @@ impl Problem {
         let message = || "not an object: `apiVersion` or `kind` is missing".to_owned();
         is_untyped.then(|| Self::of_document(document, "", message()))
     }
+
+    /// Returns the problem of a document whose kind a tool was to fill in.
+    pub fn of_left_over_kind(document: &Document) -> Option<Self> {
+        let fields = [("/kind", &document.kind), ("/apiVersion", &document.api_version)];
+        fields.into_iter().find_map(|(pointer, text)| {
+            let advice = left_over(text.as_deref()?)?;
+            Some(Self::of_document(document, pointer, format!("{}: of no kind: {advice}", document.title())))
+        })
+    }
 }
 
 impl ManifestFile {
     /// Returns the documents of the file, with the items of lists.
     pub fn documents(&self) -> Vec<Document> {
-        self.sections.iter().flat_map(|section| Document::all_in(&self.path, section, None)).collect()
+        self.sections.iter().flat_map(|section| self.documents_of(section)).collect()
+    }
+
+    /// Returns the documents of a section.
+    pub fn documents_of(&self, section: &Arc<Section>) -> Vec<Document> {
+        Document::all_in(&self.path, section, None)
     }
 }
 

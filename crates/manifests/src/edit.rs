@@ -1,7 +1,8 @@
 //! Edits documents and keeps the rest of their text as the author wrote it: comments, order, quotes, indentation.
 //!
 //! An edit changes the text and, separately, the value. The new text is used only if it parses to the new value. Otherwise, for
-//! example if anchors or merge keys are in the way, the document is rewritten from the value. [`splices`] edits the text.
+//! example if anchors or merge keys are in the way, the document is rewritten from the value, below the comments at its head, or the
+//! caller leaves it. [`splices`] edits the text.
 
 mod change;
 mod splices;
@@ -11,7 +12,7 @@ pub use self::change::Edit;
 use self::splices::edit_text;
 use crate::document::Document;
 use crate::file::{Format, ManifestFile, Problem, Section};
-use crate::stream::starts_explicitly;
+use crate::syntax::Tree;
 use crate::yaml::{self, WriteError};
 use kube_unions_core::declaration::ANNOTATION;
 use kube_unions_core::schema::EXTENSION;
@@ -23,7 +24,7 @@ use std::ops::Range;
 pub struct EditedDocument {
     /// The new text.
     pub text: String,
-    /// The document was rewritten from its value, without comments.
+    /// The document was rewritten from its value, without the comments in it.
     pub rewritten: bool,
 }
 
@@ -94,7 +95,7 @@ pub fn edit_crds<E: From<EditError>>(
         if rewritten {
             let path = file.path.display();
             let notice = format!(
-                "{path}: rewrote a document without its comments, because anchors or merge keys refer to the edited part"
+                "{path}: rewrote a document without the comments in it, because anchors or merge keys refer to the edited part"
             );
             edited.notices.push(notice);
         }
@@ -127,11 +128,21 @@ impl EditedFile {
 /// Makes the edits in order. Each member may be named once.
 pub fn edit(section: &Section, edits: &[Edit]) -> Result<EditedDocument, EditError> {
     let value = edited_value(section, edits)?;
-    let edited = section.tree().and_then(|tree| edit_text(&section.text, tree, edits));
-    if let Some(text) = edited.filter(|text| parses_to(text, section.format, &value)) {
-        return Ok(EditedDocument { text, rewritten: false });
+    match text_of(section, edits, &value) {
+        Some(text) => Ok(EditedDocument { text, rewritten: false }),
+        None => Ok(EditedDocument { text: rewrite(section, &value)?, rewritten: true }),
     }
-    Ok(EditedDocument { text: rewrite(section, &value)?, rewritten: true })
+}
+
+/// Makes the edits in the text. `None` if another part of the document would change: anchors and merge keys share texts.
+pub fn edit_in_place(section: &Section, edits: &[Edit]) -> Option<String> {
+    text_of(section, edits, &edited_value(section, edits).ok()?)
+}
+
+/// Returns the text with the edits, if it has this value.
+fn text_of(section: &Section, edits: &[Edit], value: &Value) -> Option<String> {
+    let edited = edit_text(&section.text, section.tree()?, edits)?;
+    parses_to(&edited, section.format, value).then_some(edited)
 }
 
 /// Returns the value of the document after the edits.
@@ -151,7 +162,7 @@ pub fn applied(mut value: Value, edits: &[Edit]) -> Value {
 fn parses_to(text: &str, format: Format, value: &Value) -> bool {
     let json = match format {
         Format::Json => Ok(text.to_owned()),
-        Format::Yaml => yaml::to_json(text),
+        Format::Yaml => yaml::to_json_with_duplicate(text).map(|(json, _)| json),
     };
     json.is_ok_and(|json| serde_json::from_str::<Value>(&json).is_ok_and(|parsed| parsed == *value))
 }
@@ -163,11 +174,20 @@ fn rewrite(section: &Section, value: &Value) -> Result<String, WriteError> {
     Ok(match section.format {
         Format::Json => format!("{before}{}", serde_json::to_string_pretty(value)?),
         Format::Yaml => {
-            let marker = if starts_explicitly(&section.text) { "---\n" } else { "" };
             let end = if section.text.ends_with("...") { "..." } else { "" };
-            format!("{marker}{}{end}", yaml::from_value(value)?)
+            format!("{}{}{end}", head(section), yaml::from_value(value)?)
         }
     })
+}
+
+/// Returns the lines above the value of a YAML document.
+fn head(section: &Section) -> String {
+    let start = section.tree().map_or(0, Tree::start);
+    let above = section.text.get(..start).unwrap_or_default();
+    let (lines, own) = above.split_at(above.rfind('\n').map_or(0, |newline| newline + 1));
+    // The value may be on the line of its `---`.
+    let marker = if own.trim_start_matches('\u{feff}').starts_with("---") { "---\n" } else { "" };
+    format!("{lines}{marker}")
 }
 
 #[cfg(test)]
@@ -344,6 +364,72 @@ mod tests {
             &[items("/l", &[1], json!([3]))],
             "{\n  \"l\": [\n    2,\n    3\n  ]\n}",
         );
+    }
+
+    /// The last of several entries with one name counts, so all of them go.
+    #[test]
+    fn a_key_that_is_there_twice_is_removed_as_often_and_replaced_where_it_counts() {
+        let before = "# head\na:\n  x: 1 # first\n  # of w\n  w: 2\n  x: 3 # last\nb: {k: 1, l: 2, k: 3}\nc: 1\nc: 2\n";
+        let removed = before.replace("  x: 1 # first\n", "").replace("  x: 3 # last\n", "");
+        for (edits, after) in [
+            (&[remove("/a/x")][..], removed),
+            (&[remove("/b/k")], before.replace("{k: 1, l: 2, k: 3}", "{l: 2}")),
+            (&[set("/a/x", 4)], before.replace("x: 3", "x: 4")),
+            (&[remove("/a/w")], before.replace("  w: 2\n", "")),
+            (&[set("/d", 5)], format!("{before}d: 5\n")),
+        ] {
+            let (section, _) = Section::parse_with_duplicate(before, Format::Yaml, (1, 1)).unwrap();
+            assert_eq!(edit_in_place(&section, edits).as_ref(), Some(&after), "{edits:?}");
+            let edited = edit(&section, edits).unwrap();
+            assert_eq!((edited.text, edited.rewritten), (after, false));
+        }
+    }
+
+    #[test]
+    fn a_text_that_another_place_shares_is_not_edited_in_place_and_its_head_is_never_lost() {
+        for (before, edited, possible) in [
+            // The anchor goes, and an alias needs it.
+            ("# Source: a\na: {x: &x 1}\nb: *x\n", "/a/x", false),
+            // Nothing needs it.
+            ("# Source: a\na: {x: &x 1}\nb: 1\n", "/a/x", true),
+            // The alias goes.
+            ("# Source: a\na: {x: &x 1}\nb: *x\n", "/b", true),
+            // The member is that of an anchor, or of a merge key.
+            ("# Source: a\na: &a {x: 1}\nb: *a\n", "/b/x", false),
+            ("# Source: a\na: &a {x: 1}\nb: {<<: *a, w: 1}\n", "/b/x", false),
+            ("# Source: a\na: &a {x: 1}\nb: {<<: *a, x: 2}\n", "/b/x", false),
+            ("# Source: a\na: &a {x: 1}\nb: {<<: *a, w: 1}\n", "/b/w", true),
+            ("# Source: a\na: &a {x: 1}\nb: {<<: *a, w: 1}\n", "/a/x", false),
+            // Anchors elsewhere are in no way.
+            ("# Source: a\na: &a {x: 1}\nb: {<<: *a}\nc: *a\nd: {x: 1}\n", "/d/x", true),
+        ] {
+            let section = Section::parse(before, Format::Yaml, (1, 1)).unwrap();
+            let edits = [remove(edited)];
+            assert_eq!(edit_in_place(&section, &edits).is_some(), possible, "{before} {edited}");
+            let EditedDocument { text, rewritten } = edit(&section, &edits).unwrap();
+            assert_eq!(rewritten, !possible);
+            assert!(text.starts_with("# Source: a\na:"), "{text}");
+            let value = edited_value(&section, &edits).unwrap();
+            assert_eq!(serde_json::from_str::<Value>(&yaml::to_json(&text).unwrap()).unwrap(), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_above_a_rewritten_document_stays() {
+        for (head, kept) in [
+            ("# one\n---\n# two\n\n", "# one\n---\n# two\n\n"),
+            ("--- # beside\n", "--- # beside\n"),
+            ("# one\n--- ", "# one\n---\n"),
+            ("--- ", "---\n"),
+            ("", ""),
+            ("  ", ""),
+            ("%YAML 1.2\n---\n", "%YAML 1.2\n---\n"),
+        ] {
+            let (text, rewritten) =
+                edited(&format!("{head}{{a: &a {{x: 1}}, b: *a}}\n"), Format::Yaml, &[remove("/b/x")]);
+            assert!(rewritten);
+            assert_eq!(text, format!("{kept}a:\n  x: 1\nb: {{}}\n"), "{head}");
+        }
     }
 
     #[test]

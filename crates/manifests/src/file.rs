@@ -32,6 +32,8 @@ pub struct Section {
     /// The position of the text in its file, counted from 1.
     pub(crate) line: usize,
     pub(crate) column: usize,
+    /// True for a text that cannot be read. It has no object.
+    pub is_unread: bool,
     tree: OnceLock<Option<Tree>>,
 }
 
@@ -150,21 +152,35 @@ pub(crate) fn advised(problem: Problem, text: &str) -> Problem {
 }
 
 impl Section {
-    /// Returns a document whose JSON is known.
-    pub(crate) fn of_json(text: &str, json: String, (line, column): (usize, usize)) -> Self {
-        Self { text: text.to_owned(), format: Format::Yaml, json: Some(json), line, column, tree: OnceLock::new() }
+    pub(super) fn parse(text: &str, format: Format, start: (usize, usize)) -> Result<Self, Located> {
+        let (section, duplicate) = Self::parse_with_duplicate(text, format, start)?;
+        duplicate.map_or(Ok(section), Err)
     }
 
-    pub(super) fn parse(text: &str, format: Format, start: (usize, usize)) -> Result<Self, Located> {
-        let json =
-            match format {
-                Format::Json => None,
-                Format::Yaml => Some(yaml::to_json(text).map_err(|error| {
-                    (error.position.map_or(start, |position| shift(position, start)), error.message)
-                })?),
-            };
+    /// Parses a text, and returns the first key that an object has twice. The last one counts.
+    pub(crate) fn parse_with_duplicate(
+        text: &str,
+        format: Format,
+        start: (usize, usize),
+    ) -> Result<(Self, Option<Located>), Located> {
+        let located =
+            |error: yaml::YamlError| (error.position.map_or(start, |position| shift(position, start)), error.message);
+        let (json, duplicate) = match format {
+            Format::Json => (None, None),
+            Format::Yaml => {
+                let (json, duplicate) = yaml::to_json_with_duplicate(text).map_err(located)?;
+                (Some(json), duplicate.map(located))
+            }
+        };
         let (line, column) = start;
-        Ok(Self { text: text.to_owned(), format, json, line, column, tree: OnceLock::new() })
+        let text = text.to_owned();
+        Ok((Self { text, format, json, line, column, is_unread: false, tree: OnceLock::new() }, duplicate))
+    }
+
+    /// Returns a section that keeps a text without an object.
+    pub(crate) fn without_object(text: &str, (line, column): (usize, usize), is_unread: bool) -> Self {
+        let (text, json) = (text.to_owned(), Some("null".to_owned()));
+        Self { text, format: Format::Yaml, json, line, column, is_unread, tree: OnceLock::new() }
     }
 
     /// Returns the document as JSON text.

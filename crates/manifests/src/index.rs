@@ -5,7 +5,7 @@
 //! caller asks for. Neither holds more than one object, or one document that is no list.
 //!
 //! [`json`] cuts a JSON text at its values, and a list at its items. [`yaml`] cuts a YAML text at its documents, and a list at its
-//! items. A file that these cannot cut is read as a whole by [`ManifestFile`], whose errors are those of every file.
+//! items. A file that these cannot cut is read as a whole by [`RenderedFile`], so that a document that cannot be read loses no other.
 
 mod json;
 #[cfg(test)]
@@ -13,9 +13,10 @@ mod tests;
 mod yaml;
 
 use crate::document::{Document, ObjectHead};
-use crate::file::{Format, ManifestFile, Problem, Section};
+use crate::file::{Format, Problem, Section};
 use crate::input::LARGEST;
 use crate::misspelt;
+use crate::rendering::RenderedFile;
 use crate::yaml::on_deep_stack;
 use kube_unions_core::names::GroupVersionKind;
 use std::collections::{BTreeSet, VecDeque};
@@ -43,6 +44,10 @@ pub struct ObjectIndex {
     objects: usize,
     /// The kinds of the objects.
     kinds: BTreeSet<GroupVersionKind>,
+    /// The reasons why documents cannot be read.
+    pub unread: Vec<Problem>,
+    /// Keys that an object has twice. The last one counts, as for kubectl and Helm.
+    pub duplicates: Vec<Problem>,
 }
 
 /// The role of a document.
@@ -98,7 +103,7 @@ impl ObjectIndex {
     /// Reads a file from its beginning to its end.
     ///
     /// # Errors
-    /// The first text that is neither YAML nor JSON, with its position, or the reason why it cannot be read.
+    /// The content is no text, or cannot be read.
     pub fn read(path: PathBuf, mut source: impl Read + Seek + Send) -> Result<Self, Problem> {
         let name = path.clone();
         let read = on_deep_stack(|| match Self::cut(path.clone(), &mut source) {
@@ -109,7 +114,8 @@ impl ObjectIndex {
     }
 
     fn new(path: PathBuf, format: Format) -> Self {
-        Self { path, format, extents: Vec::new(), lists: Vec::new(), objects: 0, kinds: BTreeSet::new() }
+        let (extents, lists, kinds) = (Vec::new(), Vec::new(), BTreeSet::new());
+        Self { path, format, extents, lists, objects: 0, kinds, unread: Vec::new(), duplicates: Vec::new() }
     }
 
     fn cut(path: PathBuf, source: &mut (impl Read + Seek)) -> Result<Self, Uncut> {
@@ -141,9 +147,9 @@ impl ObjectIndex {
             if bytes.len() as u64 > LARGEST { Err(too_long()) } else { Ok(()) }
         });
         read.map_err(|error| Problem::of_file(&path, format!("cannot be read: {error}")))?;
-        let file = ManifestFile::read(path, bytes)?;
+        let RenderedFile { file, unread, duplicates } = RenderedFile::read(&path, bytes)?;
         let format = file.sections.first().map_or(Format::Yaml, |section| section.format);
-        let mut index = Self::new(file.path.clone(), format);
+        let mut index = Self { unread, duplicates, ..Self::new(path, format) };
         let mut offset = 0;
         for section in &file.sections {
             index.add_section(section, offset);
@@ -252,7 +258,8 @@ impl ObjectIndex {
         let read = read.and_then(|_| source.take(extent.length.into()).read_to_string(&mut text));
         read.map_err(|error| Problem::of_file(&self.path, format!("cannot be read: {error}")))?;
         let changed = |_| Problem::of_file(&self.path, "changed while it was read".to_owned());
-        Section::parse(&text, self.format, (line, column)).map(Arc::new).map_err(changed)
+        let read = Section::parse_with_duplicate(&text, self.format, (line, column));
+        read.map(|(section, _)| Arc::new(section)).map_err(changed)
     }
 }
 

@@ -33,7 +33,7 @@ pub use built_in_groups::is_built_in_group;
 pub use builtin_defaults::BuiltInDefaults;
 pub use crd_maker::{CrdMaker, MadeCrd};
 pub use document::{Document, IdentityField};
-pub use edit::{Edit, EditError, EditedDocument, EditedFile, applied, edit, edit_crds, edited_value};
+pub use edit::{Edit, EditError, EditedDocument, EditedFile, applied, edit, edit_crds, edit_in_place, edited_value};
 pub use file::{Format, ManifestFile, Problem, Section};
 pub use foreign::{left_over, left_over_whole};
 pub use index::{IndexedDocuments, ManifestRole, ObjectIndex};

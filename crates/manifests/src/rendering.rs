@@ -1,13 +1,15 @@
 //! Reads a rendering document by document, so that one that cannot be read loses no other.
 
 use crate::document::Document;
-use crate::file::{ManifestFile, Problem, Section, advised, position_after, shift, text_of, yaml_documents};
+use crate::file::{
+    Format, Located, ManifestFile, Problem, Section, advised, position_after, shift, text_of, yaml_documents,
+};
 use crate::yaml;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The advice for a document that is not valid YAML.
-const CORRECT: &str = "correct this document: the others are read without it";
+const CORRECT: &str = "correct this document";
 
 /// A file of which each document is read on its own.
 #[derive(Debug)]
@@ -59,13 +61,14 @@ impl RenderedFile {
                         at = position_after(document, at);
                     }
                     let rest = part.get(end..).unwrap_or_default();
-                    read.file.sections.extend((!rest.is_empty()).then(|| without_object(rest, at)));
+                    let rest = (!rest.is_empty()).then(|| Section::without_object(rest, at, false));
+                    read.file.sections.extend(rest.map(Arc::new));
                 }
-                Err(error) => read.add_unread(part, at, error),
+                Err((inside, message)) => read.add_unread(part, at, (shift(inside, at), message)),
             }
         }
         if !is_any_read || (read.unread.is_empty() && read.duplicates.is_empty()) {
-            read.file.sections = vec![without_object(text, (1, 1))];
+            read.file.sections = vec![Arc::new(Section::without_object(text, (1, 1), true))];
             read.unread = vec![problem];
             read.duplicates = Vec::new();
         }
@@ -74,52 +77,42 @@ impl RenderedFile {
 
     /// Adds a document. Returns true if it could be read.
     fn add_document(&mut self, text: &str, start: (usize, usize)) -> bool {
-        let json = match yaml::to_json(text) {
-            Err(error) if error.is_duplicate => {
-                let position = error.position.map_or(start, |position| shift(position, start));
-                let message = format!("{}: the last one counts, as for kubectl and Helm", error.message);
-                self.duplicates.push(Problem::at(&self.file.path, position, message));
-                yaml::to_json_of_duplicates(text)
-            }
-            json => json,
-        };
-        match json {
-            Ok(json) => {
-                self.file.sections.push(Arc::new(Section::of_json(text, json, start)));
+        match Section::parse_with_duplicate(text, Format::Yaml, start) {
+            Ok((section, duplicate)) => {
+                self.duplicates.extend(duplicate.map(|(position, message)| {
+                    let message = format!("{message}: the last one counts, as for kubectl and Helm");
+                    Problem::at(&self.file.path, position, message)
+                }));
+                self.file.sections.push(Arc::new(section));
                 true
             }
             Err(error) => {
-                self.add_unread(text, start, (error.position.unwrap_or((1, 1)), error.message));
+                self.add_unread(text, start, error);
                 false
             }
         }
     }
 
-    /// Adds a text that cannot be read, and why. The error has the position in the text.
-    fn add_unread(&mut self, text: &str, start: (usize, usize), ((line, column), message): ((usize, usize), String)) {
-        let inner = Problem::at(&self.file.path, (line, column), message);
-        let plain = inner.message.clone();
-        let mut problem = advised(inner, text);
+    /// Adds a text that cannot be read, and why.
+    fn add_unread(&mut self, text: &str, start: (usize, usize), (position, plain): Located) {
+        // The advice depends on the line in the text.
+        let inside = (position.0.saturating_sub(start.0) + 1, position.1);
+        let mut problem = advised(Problem::at(&self.file.path, inside, plain.clone()), text);
         if problem.message == plain {
             problem.message = format!("{plain}; {CORRECT}");
         }
         if let Some(template) = source(text) {
             problem.message = format!("{template}: {}", problem.message);
         }
-        problem.position = Some(shift((line, column), start));
+        problem.position = Some(position);
         self.unread.push(problem);
-        self.file.sections.push(without_object(text, start));
+        self.file.sections.push(Arc::new(Section::without_object(text, start, true)));
     }
 }
 
 /// Returns the template that Helm rendered a document from.
 pub fn source(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("# Source: ")).map(str::trim_end)
-}
-
-/// Returns a section that keeps a text, and has no object.
-fn without_object(text: &str, start: (usize, usize)) -> Arc<Section> {
-    Arc::new(Section::of_json(text, "null".to_owned(), start))
 }
 
 /// Cuts a text before each line that begins with `---`.

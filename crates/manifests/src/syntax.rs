@@ -116,12 +116,24 @@ impl Tree {
         matches!(self.node(id), Some(SyntaxNode { shape: Shape::Mapping { .. }, .. }))
     }
 
-    /// Returns the index and the entry of a member.
+    /// Returns the index and the entry of a member. Of several with this name, the last one counts.
     pub(super) fn entry(&self, mapping: SyntaxNodeId, name: &str) -> Option<(usize, MappingEntry)> {
-        let Shape::Mapping { entries, .. } = &self.node(mapping)?.shape else { return None };
-        let named = |entry: &MappingEntry| matches!(self.node(entry.key), Some(SyntaxNode { shape: Shape::Scalar { text, .. }, .. }) if text == name);
-        let (index, entry) = entries.iter().enumerate().find(|(_, entry)| named(entry))?;
-        Some((index, *entry))
+        self.entries(mapping, name).last()
+    }
+
+    /// Returns the entries with a name: more than one if the name is there twice.
+    pub(super) fn entries(&self, mapping: SyntaxNodeId, name: &str) -> impl Iterator<Item = (usize, MappingEntry)> {
+        let entries = match self.node(mapping).map(|node| &node.shape) {
+            Some(Shape::Mapping { entries, .. }) => &**entries,
+            _ => &[],
+        };
+        let is_named = move |entry: &MappingEntry| matches!(self.node(entry.key), Some(SyntaxNode { shape: Shape::Scalar { text, .. }, .. }) if text == name);
+        entries.iter().copied().enumerate().filter(move |(_, entry)| is_named(entry))
+    }
+
+    /// Returns the first byte of the root's value.
+    pub(super) fn start(&self) -> usize {
+        self.node(ROOT).map_or(0, |root| root.span.start)
     }
 
     fn child(&self, id: SyntaxNodeId, token: &str) -> Option<SyntaxNodeId> {

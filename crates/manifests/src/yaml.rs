@@ -55,14 +55,19 @@ pub(super) fn to_json(yaml: &str) -> Result<String, YamlError> {
         .unwrap_or_else(|message| Err(YamlError::of_text(message)))
 }
 
-/// Returns the JSON of a text with one YAML document. Of duplicate keys, the last one counts.
-pub(super) fn to_json_of_duplicates(yaml: &str) -> Result<String, YamlError> {
+/// Returns the JSON of a text with one YAML document, and the first key that an object has twice. The last one counts.
+pub(super) fn to_json_with_duplicate(yaml: &str) -> Result<(String, Option<YamlError>), YamlError> {
+    let duplicate = match to_json(yaml) {
+        Err(error) if error.is_duplicate => error,
+        json => return Ok((json?, None)),
+    };
     on_deep_stack(|| {
         let json = transcode(yaml, DuplicateKeyPolicy::LastWins)?;
         let value = serde_json::from_str::<serde_json::Value>(&json);
         value.map(|value| value.to_string()).map_err(|error| YamlError::of_text(error.to_string()))
     })
     .unwrap_or_else(|message| Err(YamlError::of_text(message)))
+    .map(|json| (json, Some(duplicate)))
 }
 
 #[cfg(not(target_family = "wasm"))]

@@ -3,7 +3,9 @@
 //! `built_in/kinds.json` is an OpenAPI document with the kinds of the presets, cut down to what unions, patches and names need. It
 //! says of which version of Kubernetes it is. A description or declaration of an input takes precedence.
 
+use kube_unions_core::declaration::OpenApi;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
+use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_manifests::{BuiltinUnions, Document, ManifestFile, Problem};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,9 +95,15 @@ impl BuiltInKinds {
         self.document.text_at(&["info", "version"]).unwrap_or_default()
     }
 
-    /// Returns true for a kind with presets.
-    pub fn knows(&self, kind: &GroupKind) -> bool {
-        self.presets.values().any(|preset| target(&preset.spec) == *kind)
+    /// Returns true if one of the kinds has presets, or was meant to be a kind that has.
+    pub fn knows_any(&self, kinds: &BTreeSet<GroupVersionKind>) -> bool {
+        let known: BTreeSet<GroupKind> = self.presets.values().map(|preset| target(&preset.spec)).collect();
+        let is_near = |openapi: OpenApi| {
+            let known = KnownKinds::new(openapi.kinds());
+            kinds.iter().any(|kind| known.near(kind).is_some())
+        };
+        kinds.iter().any(|kind| known.contains(&kind.group_kind()))
+            || OpenApi::parse(&self.document.text).is_ok_and(is_near)
     }
 
     /// Returns true for a preset, also one that an input has.

@@ -1,10 +1,10 @@
-//! Finds variables and templates that a tool was to replace, where they are a choice of a union.
+//! Finds variables and templates that a tool was to replace, where they are a choice of a union. Such a union cannot be judged.
 
 use crate::each_at;
-use crate::invalid_union::UnionAddress;
+use crate::invalid_union::{InvalidUnion, UnionAddress};
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::{FieldPath, Segment};
-use kube_unions_core::union::{Part, Union};
+use kube_unions_core::union::{Part, Union, Violation};
 use kube_unions_manifests::{left_over, left_over_whole};
 use serde_json::Value;
 
@@ -45,6 +45,12 @@ impl<'c> LeftOver<'c> {
         found
     }
 
+    /// Returns those that keep a union from being judged. A member does so only if its union is among the invalid ones.
+    pub fn deciding(mut all: Vec<Self>, invalid: &[InvalidUnion<'_>]) -> Vec<Self> {
+        all.retain(|it| !it.is_member || invalid.iter().any(|other| it.is_of(other.union, &other.address)));
+        all
+    }
+
     /// Returns true if it is a choice of this union.
     pub fn is_of(&self, union: &Union, address: &UnionAddress) -> bool {
         std::ptr::eq(self.union, union) && self.address == *address
@@ -53,6 +59,39 @@ impl<'c> LeftOver<'c> {
     /// Returns the path of the union's object.
     pub fn tokens(&self, object: &Value) -> Vec<String> {
         self.address.tokens(object)
+    }
+}
+
+/// The unions of an object that cannot be judged.
+#[derive(Debug)]
+pub struct UndecidedUnions<'c> {
+    entry: &'c CatalogEntry,
+    object: Value,
+    /// The reasons, in the order of the unions.
+    pub left_over: Vec<LeftOver<'c>>,
+}
+
+impl<'c> UndecidedUnions<'c> {
+    /// Returns those of an object, as JSON text with defaults, that has these violations.
+    pub fn of<'v>(entry: &'c CatalogEntry, text: &str, violations: impl Iterator<Item = &'v Violation>) -> Self {
+        let may_have = ["${", "{{"].iter().any(|start| text.contains(start));
+        let object = if may_have { serde_json::from_str(text).unwrap_or_default() } else { Value::Null };
+        let all = LeftOver::all(entry, &object);
+        let invalid = |violation| InvalidUnion::of(entry, violation, &object);
+        let invalid: Vec<_> = if all.is_empty() { Vec::new() } else { violations.filter_map(invalid).collect() };
+        Self { left_over: LeftOver::deciding(all, &invalid), entry, object }
+    }
+
+    /// Returns true for a violation of one of them.
+    pub fn has(&self, violation: &Violation) -> bool {
+        let invalid = || InvalidUnion::of(self.entry, violation, &self.object);
+        !self.left_over.is_empty()
+            && invalid().is_some_and(|it| self.left_over.iter().any(|left| left.is_of(it.union, &it.address)))
+    }
+
+    /// Returns true for the path of a field in the object of one of them.
+    pub fn has_field(&self, path: &[String]) -> bool {
+        self.left_over.iter().any(|it| path.starts_with(&it.tokens(&self.object)))
     }
 }
 

@@ -12,7 +12,7 @@ mod steps;
 pub use built_in::{AddedUnions, BuiltInKinds, FILE, target_of};
 pub use help::HelpPage;
 pub use invalid_union::{InvalidUnion, UnionAddress, sets};
-pub use left_over::LeftOver;
+pub use left_over::{LeftOver, UndecidedUnions};
 pub use preset_names::PresetNames;
 pub use sentences::ServerSentence;
 pub use steps::each_at;

@@ -99,8 +99,8 @@ impl PlaygroundKinds {
                 "{of} has no unions in force, so nothing is judged; declare them in a UnionDeclaration{propose}"
             ));
         }
-        match known.meant(object) {
-            Some(meant) => KindKnowledge::Unknown(format!("{of} is not known; did you mean {meant}?")),
+        match known.advice(object) {
+            Some(advice) => KindKnowledge::Unknown(format!("{of} is not known; {advice}")),
             None if is_built_in_group(&kind.group) => KindKnowledge::NoUnions(format!("no union of {of} is known")),
             None => KindKnowledge::Unknown(format!("{of} is not among the definitions; paste its CRD")),
         }

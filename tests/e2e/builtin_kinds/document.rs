@@ -3,6 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fixtures::files::assert_generated;
+use kube_unions_core::declaration::OpenApi;
+use kube_unions_core::names::GroupKind;
+use kube_unions_manifests::is_built_in_group;
+use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_policies::KubernetesVersion;
 use serde_json::{Map, Value, json};
 
@@ -206,4 +210,34 @@ fn the_document_of_built_in_kinds_is_cut_out_of_those_of_the_server() {
 #[test]
 fn the_document_of_built_in_kinds_is_small() {
     assert!(EMBEDDED.len() <= MOST_BYTES, "{} bytes", EMBEDDED.len());
+}
+
+/// A kind that a server has is no misspelt one. A version of a kind with unions is embedded, has none, or is no release.
+#[test]
+fn no_kind_of_a_server_is_taken_for_another_one() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let get = |path: &str| cluster.client().get(path).unwrap().body;
+    let groups = get("/apis");
+    let versions = groups["groups"].as_array().unwrap().iter().flat_map(|group| group["versions"].as_array().unwrap());
+    let versions = versions.map(|version| version["groupVersion"].as_str().unwrap().split_once('/').unwrap());
+    let embedded = OpenApi::parse(EMBEDDED).unwrap();
+    let known = KnownKinds::new(embedded.kinds());
+    let mut kinds = 0;
+    for (group, version) in versions.chain([("", "v1")]) {
+        let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        let resources = get(&path);
+        for resource in resources["resources"].as_array().unwrap() {
+            let is_subresource = resource["name"].as_str().unwrap().contains('/');
+            let kind = GroupKind::new(group, resource["kind"].as_str().unwrap()).at(version);
+            if is_subresource || !is_built_in_group(group) {
+                continue;
+            }
+            kinds += 1;
+            let meant = known.near(&kind);
+            let is_no_release = version.contains("alpha") || version.contains("beta");
+            let is_right = meant.is_none_or(|meant| is_no_release && meant.kind.group_kind() == kind.group_kind());
+            assert!(is_right, "{kind:?} is taken for {meant:?}");
+        }
+    }
+    assert!(kinds > 50, "{kinds}");
 }

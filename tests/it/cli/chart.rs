@@ -4,7 +4,7 @@ use super::{Folder, Run, binary};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-const OLD: &str = "\
+pub(super) const OLD: &str = "\
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: app}
@@ -12,7 +12,7 @@ spec:
   strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}
 ";
 
-const NEW: &str = "\
+pub(super) const NEW: &str = "\
 # Source: app/templates/deployment.yaml
 apiVersion: apps/v1
 kind: Deployment
@@ -66,7 +66,7 @@ fn text_that_a_terminal_does_not_show_as_it_is_stays_in_a_rendering() {
 }
 
 /// A rendering whose second document cannot be read.
-fn beside(document: &str) -> String {
+pub(super) fn beside(document: &str) -> String {
     format!("---\n{NEW}---\n# Source: app/templates/other.yaml\n{document}\n---\n# the end\n")
 }
 
@@ -101,7 +101,7 @@ fn a_document_that_cannot_be_read_is_named_and_loses_no_other() {
 }
 
 /// Objects with something left over, the field that the line about it names, and the advice.
-const LEFT_OVER: [(&str, &str, &str); 9] = [
+pub(super) const LEFT_OVER: [(&str, &str, &str); 9] = [
     (
         "apps/v1, kind: Deployment, spec: {strategy: {type: \"${TYPE}\", rollingUpdate: {maxSurge: 1}}}",
         "spec.strategy.type",
@@ -347,4 +347,121 @@ fn whatever_helm_does_there_is_one_line_and_no_value() {
     let run = with_helm(Some("true"), &["app", "-f", "-"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.stderr.contains("-f cannot be `-`"), "{run:?}");
+}
+
+/// Renderings that share texts or have a key twice, what stands in the repaired one instead, and the fields that are left to the user.
+const SHARED: [(&str, &str, &[(&str, &str)], &[&str]); 7] = [
+    (
+        "a key that is there twice",
+        "# Source: a\nspec: # of spec\n  minAvailable: 1 # first\n  # of max\n  maxUnavailable: 2\n  minAvailable: 3 # last\n",
+        &[("  minAvailable: 1 # first\n", ""), ("  minAvailable: 3 # last\n", "")],
+        &[],
+    ),
+    (
+        "another key that is there twice",
+        "# Source: a\nspec: {minAvailable: 1, maxUnavailable: 2}\nstatus: {a: 1, a: 2} # twice\n",
+        &[("minAvailable: 1, ", "")],
+        &[],
+    ),
+    (
+        "an anchor that nothing else has",
+        "# Source: a\nspec:\n  minAvailable: &min 1\n  maxUnavailable: 2 # stays\n",
+        &[("  minAvailable: &min 1\n", "")],
+        &[],
+    ),
+    (
+        "an alias of an anchor elsewhere",
+        "# Source: a\nstatus: {a: &min 1} # stays\nspec:\n  minAvailable: *min\n  maxUnavailable: 2\n",
+        &[("  minAvailable: *min\n", "")],
+        &[],
+    ),
+    (
+        "an anchor that another place shares",
+        "# Source: a\nspec:\n  minAvailable: &min 1 # stays\n  maxUnavailable: 2\nstatus: {a: *min}\n",
+        &[],
+        &["spec.minAvailable"],
+    ),
+    (
+        "a merge key",
+        "# Source: a\nstatus: &shared {minAvailable: 1} # stays\nspec:\n  <<: *shared\n  maxUnavailable: 2\n",
+        &[],
+        &["spec.minAvailable"],
+    ),
+    (
+        "a merge key of something else",
+        "# Source: a\nstatus: &shared {selector: {}} # stays\nspec:\n  <<: *shared\n  minAvailable: 1\n  maxUnavailable: 2\n",
+        &[("  minAvailable: 1\n", "")],
+        &[],
+    ),
+];
+
+#[test]
+fn texts_that_other_places_share_are_edited_in_place_or_left_to_the_user() {
+    let head = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: p}\n";
+    for (what, text, edits, by_hand) in SHARED {
+        let new = text.replacen("# Source: a\n", &format!("# Source: a\n{head}"), 1);
+        let folder = Folder::new(&[("old.yaml", &format!("{head}spec: {{minAvailable: 1}}\n")), ("new.yaml", &new)]);
+        let mended = edits.iter().fold(new.clone(), |text, (before, after)| text.replace(before, after));
+        let code = i32::from(!by_hand.is_empty());
+        let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "--fix", "manifests"]);
+        assert_eq!((run.code, &*run.stdout), (code, &*mended), "{what}: {run:?}");
+        for fix in [&[][..], &["--fix", "manifests"]] {
+            let run = folder.run(&[&["chart", "--old", "old.yaml", "--new", "new.yaml"], fix].concat());
+            let all = format!("{}{}", run.stdout, run.stderr);
+            let helps =
+                if by_hand.is_empty() { "helps: --fix manifests" } else { "helps: remove `minAvailable` by hand: " };
+            assert_eq!(all.matches(helps).count(), 1, "{what}: {run:?}");
+            assert!(by_hand.iter().all(|field| all.contains(field)), "{what}: {run:?}");
+        }
+        assert_eq!(run.stderr.contains("1 made valid"), by_hand.is_empty(), "{what}: {run:?}");
+    }
+}
+
+#[test]
+fn a_union_that_is_left_to_the_user_keeps_no_other_of_its_document_from_being_mended() {
+    let shared = NEW.replace("rollingUpdate: {", "rollingUpdate: &shared {")
+        + "  template:\n    metadata: {annotations: *shared} # as above\n    spec:\n      volumes:\n      - name: a\n        emptyDir: {}\n";
+    let old = shared.replace("type: Recreate", "type: RollingUpdate");
+    let new = format!("{shared}        hostPath: {{path: /x}}\n");
+    let folder = Folder::new(&[("old.yaml", &old), ("new.yaml", &new)]);
+    let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "--fix", "manifests"]);
+    assert_eq!((run.code, &*run.stdout), (1, &*new.replace("        emptyDir: {}\n", "")), "{run:?}");
+    assert!(run.stderr.contains("helps: remove `rollingUpdate` by hand: "), "{run:?}");
+    assert!(run.stderr.contains("2 invalid unions, 2 refused by the API server, 1 made valid"), "{run:?}");
+    let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "-o", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let by_hand = report["findings"].as_array().unwrap().iter().map(|finding| finding["byHand"] == true);
+    assert_eq!(by_hand.filter(|it| *it).count(), 1, "{report}");
+}
+
+/// Edits of the items of a list are made together, and an alias of the one in the other is edited with its anchor.
+#[test]
+fn items_of_a_list_are_mended_in_one_text() {
+    let item = |name: &str, members: &str| {
+        format!(
+            "- apiVersion: policy/v1\n  kind: PodDisruptionBudget\n  metadata: {{name: {name}}}\n  spec: {members}\n"
+        )
+    };
+    let list = |specs: [&str; 2]| {
+        format!("apiVersion: v1\nkind: List\nitems: # both\n{}{}", item("p", specs[0]), item("q", specs[1]))
+    };
+    let old = list(["{minAvailable: 1}", "{minAvailable: 1}"]);
+    for (specs, mended, code) in [
+        (["{minAvailable: 1, maxUnavailable: 2}"; 2], ["{maxUnavailable: 2}"; 2], 0),
+        (["&s {minAvailable: 1, maxUnavailable: 2}", "*s"], ["&s {maxUnavailable: 2}", "*s"], 0),
+        (
+            ["{minAvailable: &m 1, maxUnavailable: 2}", "{minAvailable: *m, maxUnavailable: 2}"],
+            ["{maxUnavailable: 2}"; 2],
+            0,
+        ),
+        (
+            ["{minAvailable: &m 1, maxUnavailable: 2}", "{minAvailable: 3, maxUnavailable: *m}"],
+            ["{minAvailable: &m 1, maxUnavailable: 2}", "{maxUnavailable: *m}"],
+            1,
+        ),
+    ] {
+        let folder = Folder::new(&[("old.yaml", &old), ("new.yaml", &list(specs))]);
+        let run = folder.run(&["chart", "--old", "old.yaml", "--new", "new.yaml", "--fix", "manifests"]);
+        assert_eq!((run.code, &*run.stdout), (code, &*list(mended)), "{run:?}");
+    }
 }

@@ -18,17 +18,16 @@ use self::judge::{JudgedRendering, RenderedFault, judge};
 use self::matrix::{OverrideMatrix, matrix};
 use self::values::{ValuesAdvice, ValuesSearch, null_values};
 use super::preview::{ApiServerAnswer, ApplyWay, Kinds, ObjectKinds, describing};
-use crate::input::manifest::{self, Document, Edit, Format, RenderedFile, Stream, edit, to_yaml};
+use crate::input::manifest::{self, Document, Format, RenderedFile, Stream, to_yaml};
 use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::{Verdict, output};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use kube_unions_manifests::Section;
 use kube_unions_manifests::counts::{count, grouped};
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -218,7 +217,7 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
         || format!("nothing to judge: no object of a kind with unions; {} of other kinds", grouped(judged.others));
     let is_left = match arguments.fix {
         None => !judged.faults.is_empty(),
-        Some(FixArg::Manifests) => judged.faults.iter().any(|fault| fault.removed.is_empty()),
+        Some(FixArg::Manifests) => !judged.faults.iter().all(RenderedFault::is_mended),
         Some(FixArg::Values) => !advised.iter().all(|(_, advice)| matches!(advice, Some(ValuesAdvice::Nulls(_)))),
     };
     let failure = kept_from(problems.len(), "judged");
@@ -230,7 +229,7 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
         Some(fix) => {
             report::note(&advised, chart.is_some());
             match fix {
-                FixArg::Manifests => output::print(mended(&new, &judged)?)?,
+                FixArg::Manifests => output::print(mended(&new, &judged))?,
                 FixArg::Values => {
                     let nulls = advised.iter().filter_map(|(_, advice)| match advice {
                         Some(ValuesAdvice::Nulls(nulls)) => Some(nulls),
@@ -293,7 +292,7 @@ fn summary(judged: &JudgedRendering<'_>, fix: Option<FixArg>) -> String {
     if judged.faults.is_empty() {
         return format!("{objects} of kinds with unions: every union is valid{others}");
     }
-    let mended = judged.faults.iter().filter(|fault| !fault.removed.is_empty()).count();
+    let mended = judged.faults.iter().filter(|fault| fault.is_mended()).count();
     let mended = match fix {
         Some(FixArg::Manifests) => format!(", {} made valid", grouped(mended)),
         _ => String::new(),
@@ -304,23 +303,15 @@ fn summary(judged: &JudgedRendering<'_>, fix: Option<FixArg>) -> String {
 }
 
 /// Returns the renderings with the edits. All other bytes stay.
-fn mended(files: &[RenderedFile], judged: &JudgedRendering<'_>) -> anyhow::Result<String> {
-    let edits: BTreeMap<*const Section, Vec<Edit>> =
-        judged.edits.iter().fold(BTreeMap::new(), |mut edits, (document, own)| {
-            edits.entry(Arc::as_ptr(&document.section)).or_default().extend(own.iter().cloned());
-            edits
-        });
+fn mended(files: &[RenderedFile], judged: &JudgedRendering<'_>) -> String {
     let mut all = Stream::default();
     for RenderedFile { file, .. } in files {
         let mut text = String::new();
         for section in &file.sections {
-            match edits.get(&Arc::as_ptr(section)) {
-                Some(edits) => text.push_str(&edit(section, edits)?.text),
-                None => text.push_str(&section.text),
-            }
+            text.push_str(judged.texts.get(&Arc::as_ptr(section)).unwrap_or(&section.text));
         }
         text.push_str(&file.tail);
         all.push(&text, file.sections.first().map_or(Format::Yaml, |section| section.format));
     }
-    Ok(all.into_text())
+    all.into_text()
 }

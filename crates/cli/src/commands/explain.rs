@@ -8,6 +8,7 @@ use crate::input::manifest;
 use crate::input::more_paths::take_more_paths;
 use crate::input::values::{ReportFormat, only};
 use crate::report::Verdict;
+use crate::report::conclusion::kept_from;
 use crate::report::json_list;
 use crate::report::output::{self, Paint};
 use crate::report::tree::{self, ChoiceItem};
@@ -66,12 +67,16 @@ pub(super) fn run(mut arguments: ExplainArgs) -> anyhow::Result<Verdict> {
         bail!("`{one}` and `{another}`: explain shows one kind at a time, or all");
     }
     let arguments = &arguments;
+    let mut unread = 0;
     let read = if arguments.sources.from.is_empty() {
         on_cluster(arguments).map(|catalog| (catalog, "with unions on the cluster".to_owned()))
     } else {
         arguments.cluster.refuse_beside_files()?;
-        let named = BTreeSet::new();
-        let catalog = SourceFiles::read(&arguments.sources)?.assemble(arguments.presets, &named)?.catalog;
+        let sources = SourceFiles::read(&arguments.sources)?;
+        let problems = sources.unread.clone();
+        let catalog = sources.assemble(arguments.presets, &BTreeSet::new())?.catalog;
+        problems.iter().for_each(output::error);
+        unread = problems.len();
         Ok((catalog, format!("with unions in {}", manifest::list(&arguments.sources.from))))
     };
     let shown = read.and_then(|(catalog, place)| match catalog.entries() {
@@ -90,12 +95,12 @@ pub(super) fn run(mut arguments: ExplainArgs) -> anyhow::Result<Verdict> {
             (None, Err(error)) => return Err(error),
             (None, Ok(_)) => {
                 output::note(NO_UNIONS);
-                return Ok(Verdict::Rejected);
+                return kept_from(unread, "explained").map_or(Ok(Verdict::Rejected), Err);
             }
         },
     };
     output::print_text(text)?;
-    Ok(Verdict::Accepted)
+    kept_from(unread, "explained").map_or(Ok(Verdict::Accepted), Err)
 }
 
 impl ExplainArgs {

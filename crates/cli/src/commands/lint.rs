@@ -79,10 +79,11 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let mut files = manifest::index(&paths);
     let mut diagnostics = Vec::new();
     let Checked { assembly, older, passed_over } = check(arguments, &mut files, &mut diagnostics);
-    diagnostics.extend(files.problems.iter().chain(&older.problems).map(Diagnostic::of_problem));
+    let problems = files.all_problems();
+    diagnostics.extend(problems.iter().chain(&older.problems).map(Diagnostic::of_problem));
     let compared = older.compare(&assembly, &mut diagnostics);
     diagnostics.sort();
-    let unread = files.problems.len() + assembly.problems.len() + older.problems.len();
+    let unread = problems.len() + assembly.problems.len() + older.problems.len();
     // A file that cannot be read may have what is missing.
     let missing = if unread > 0 || arguments.partial { None } else { assembly.missing(&paths) };
     let missing = missing.or_else(|| compared.as_ref().err().filter(|_| unread == 0).cloned());
@@ -92,7 +93,7 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
     let is_hint = |diagnostic: &Diagnostic| diagnostic.rule == FaultKind::UndeclaredUnion;
     let is_nothing = diagnostics.iter().all(is_hint) && assembly.union_count() == 0 && missing.is_none();
-    let unread_files = files.problems.iter().chain(&assembly.problems).chain(&older.problems);
+    let unread_files = problems.iter().chain(&assembly.problems).chain(&older.problems);
     let problems = unread_files.map(ToString::to_string).chain(missing.clone()).collect();
     let passed_over = counts::passed_over(passed_over);
     let nothing = is_nothing.then(|| format!("nothing to check: {}{passed_over}", assembly.summary()));

@@ -7,28 +7,31 @@
 pub(super) mod review;
 
 use self::review::ReviewPhase;
+use super::preview;
 use crate::input::builtin::{PresetsArg, SourceFiles, UnknownUnions};
-use crate::input::kinds::{SourceArgs, entry_of};
-use crate::input::manifest::{self, Document, Edit, Format, Stream};
+use crate::input::kinds::{Assembly, SourceArgs, entry_of};
+use crate::input::manifest::{self, Document, Edit, Format, RenderedFile, Section, Stream};
 use crate::input::require::RequireArg;
 use crate::input::values::RatchetingArg;
 use crate::report::Verdict;
-use crate::report::conclusion::Conclusion;
+use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::output::{self, Paint};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use kube_unions_core::admission::{ApplyMethod, Phase, Ratcheting, Review, ReviewOutcome};
-use kube_unions_core::catalog::Catalog;
-use kube_unions_core::field_path::AboutField;
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_core::field_path::{AboutField, FieldPath, Segment, pointer_tokens};
 use kube_unions_core::near::nearest;
 use kube_unions_core::union::{Violation, ViolationKind};
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject, own_edits};
 use kube_unions_manifests::{IdentityField, Problem};
+use kube_unions_offline::UndecidedUnions;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -42,7 +45,7 @@ With -o review, -f is an AdmissionReview in JSON or YAML, which has the objects 
 Exit codes:
   0  every object is allowed
   1  an object is denied, or with --require: no object is of a kind with unions
-  2  wrong usage, or input that cannot be read or answered
+  2  wrong usage, or input that cannot be read or answered; the rest was judged
 
 Examples:
   kube-unions normalize -f deployment.yaml
@@ -139,63 +142,209 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         None => None,
     };
     let sources = SourceFiles::read(sources)?;
-    let old = match &arguments.old {
-        Some(path) => objects(std::slice::from_ref(path))?,
-        None => Vec::new(),
+    let mut problems: Vec<String> = sources.unread.iter().map(ToString::to_string).collect();
+    let given = || -> anyhow::Result<[GivenObjects; 2]> {
+        let old = arguments.old.as_ref().map(|path| GivenObjects::read(std::slice::from_ref(path))).transpose()?;
+        Ok([old.unwrap_or_default(), GivenObjects::read(&arguments.filename)?])
     };
-    let new = match objects(&arguments.filename) {
-        Ok(new) => new,
+    let [old, new] = match given() {
+        Ok(given) => given,
         // A fault of the sources comes first.
         Err(error) => return Err(sources.assemble(*presets, &BTreeSet::new()).err().unwrap_or(error)),
     };
-    let kinds = sources.assemble(*presets, &new.iter().map(Document::group_version_kind).collect())?;
-    print_exceptions(&kinds.catalog, &new);
+    let kinds = sources.assemble(*presets, &new.documents.iter().map(Document::group_version_kind).collect())?;
+    problems.extend(old.problems.iter().chain(&new.problems).map(ToString::to_string));
+    print_exceptions(&kinds.catalog, &new.documents);
     // Objects whose kind is almost one that the files describe.
     let mut known = KnownKinds::new(kinds.kinds());
-    new.iter().filter_map(|object| known.warning(object)).for_each(output::warn);
+    let near: Vec<String> = new.documents.iter().filter_map(|object| known.warning(object)).collect();
+    old.duplicates.iter().chain(&new.duplicates).for_each(output::warn);
+    near.iter().for_each(output::warn);
     // The first of several old objects with one identity counts.
-    let old: BTreeMap<Identity<'_>, &Document> = old.iter().rev().map(|old| (old.identity(), old)).collect();
-    print_unused(&old, &new, &arguments.filename);
-    let (mut stream, mut counts, mut unknown) =
-        (Stream::default(), NormalizeCounts::default(), UnknownUnions::new(&kinds));
-    for document in &new {
-        let old = old.get(&document.identity()).copied();
-        let answered = || -> anyhow::Result<Review> {
-            let old = old.map(|old| kinds.completed_document(old)).transpose()?;
-            let (kind, new) = (document.group_version_kind(), kinds.completed_document(document)?);
-            let manifest = arguments.applied.map(|way| AppliedManifest::Given(&document.text, way.into()));
-            let object = ReviewedObject { kind: &kind, new: &new, old: old.as_ref(), subresource: None, manifest };
-            let review = object.review(&kinds.catalog, Phase::Both, arguments.ratcheting.into())?;
-            if arguments.applied.is_none() && review.outcome() == ReviewOutcome::Patched {
-                let manifest = Some(AppliedManifest::Given(&document.text, ApplyMethod::ClientSide));
-                let applied = ReviewedObject { manifest, ..object };
-                print_contradictions(document, &applied.review(&kinds.catalog, Phase::Both, Ratcheting::Enabled)?);
-            }
-            Ok(review)
-        };
-        let review = answered().with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
-        print_answer(document, &review);
-        if entry_of(&kinds.catalog, document).is_some() {
-            counts.judged += 1;
-        } else {
-            counts.others += 1;
-            unknown.add(document);
-        }
-        if review.outcome() == ReviewOutcome::Denied {
-            counts.rejected += 1;
-            continue;
-        }
-        let edits = own_edits(document, &review);
-        counts.changed += usize::from(!edits.is_empty());
-        let (text, format) = normalized(document, &edits, format)?;
-        stream.push(&text, format);
+    let of_old: BTreeMap<Identity<'_>, &Document> =
+        old.documents.iter().rev().map(|old| (old.identity(), old)).collect();
+    print_unused(&of_old, &new.documents, &arguments.filename);
+    let (stream, counts, unknown) = (Stream::default(), NormalizeCounts::default(), UnknownUnions::new(&kinds));
+    let mut run = NormalizeRun {
+        arguments,
+        kinds: &kinds,
+        known,
+        format,
+        unread_files: &new.unread_files,
+        stream,
+        counts,
+        unknown,
+        problems,
+    };
+    for file in new.unread_files.iter().filter(|_| format == Some(Format::Json)) {
+        output::warn(format_args!("{}: not printed: what cannot be read has no JSON", file.display()));
     }
+    let mut unread = new.unread.iter().peekable();
+    for (index, document) in new.documents.iter().enumerate() {
+        while let Some((_, section)) = unread.next_if(|(before, _)| *before <= index) {
+            run.pass_on(section);
+        }
+        run.add(document, of_old.get(&document.identity()).copied())?;
+    }
+    unread.for_each(|(_, section)| run.pass_on(section));
+    let NormalizeRun { mut stream, counts, unknown, problems, .. } = run;
     stream.end_line();
     output::print(stream.into_text())?;
     unknown.print();
     let others = || format!("nothing to normalise: {} of kinds without unions", count(counts.others, "object"));
-    let nothing = (counts.judged == 0 && counts.rejected == 0).then(others);
-    Conclusion::new(arguments.require, nothing, counts.rejected > 0, counts.summary()).end()
+    let is_nothing = counts.judged == 0 && counts.rejected == 0 && problems.is_empty();
+    let failure = kept_from(problems.len(), "judged");
+    let conclusion = Conclusion::new(arguments.require, is_nothing.then(others), counts.rejected > 0, counts.summary());
+    let conclusion = conclusion.beside(problems, failure);
+    conclusion.problems.iter().for_each(output::error);
+    conclusion.end()
+}
+
+/// The objects of files, and what is between them.
+#[derive(Default)]
+struct GivenObjects {
+    documents: Vec<Document>,
+    /// The texts that cannot be read, each with the number of documents before it.
+    unread: Vec<(usize, Arc<Section>)>,
+    /// The files that have such texts.
+    unread_files: BTreeSet<PathBuf>,
+    problems: Vec<Problem>,
+    duplicates: Vec<Problem>,
+}
+
+impl GivenObjects {
+    /// Reads files of objects. Fails if there is none.
+    fn read(paths: &[PathBuf]) -> anyhow::Result<Self> {
+        let read = manifest::rendering(paths);
+        manifest::fail_on(&read.problems)?;
+        let mut given = Self::default();
+        for RenderedFile { file, unread, duplicates } in read.files {
+            for section in &file.sections {
+                if section.is_unread {
+                    given.unread.push((given.documents.len(), Arc::clone(section)));
+                }
+                given.documents.extend(file.documents_of(section));
+            }
+            given.unread_files.extend(unread.iter().map(|problem| problem.file.clone()));
+            given.problems.extend(unread);
+            given.duplicates.extend(duplicates);
+        }
+        let untyped: Vec<Problem> = given.documents.iter().filter_map(Problem::of_untyped).collect();
+        if untyped.len() == given.documents.len() {
+            given.problems.extend(untyped);
+            manifest::fail_on(&given.problems)?;
+            bail!("{}", manifest::empty(paths));
+        }
+        given.problems.extend(untyped);
+        Ok(given)
+    }
+}
+
+/// The state of a run.
+struct NormalizeRun<'n> {
+    arguments: &'n NormalizeArgs,
+    kinds: &'n Assembly,
+    known: KnownKinds<'n>,
+    format: Option<Format>,
+    unread_files: &'n BTreeSet<PathBuf>,
+    stream: Stream,
+    counts: NormalizeCounts,
+    unknown: UnknownUnions<'n>,
+    /// The reasons why objects are not judged, a line each.
+    problems: Vec<String>,
+}
+
+impl NormalizeRun<'_> {
+    /// Prints a text that cannot be read as it is, unless all is to be JSON.
+    fn pass_on(&mut self, section: &Section) {
+        if self.format != Some(Format::Json) {
+            self.stream.push(&section.text, section.format);
+        }
+    }
+
+    /// Judges an object and prints it. One that cannot be judged is printed as it is.
+    fn add(&mut self, document: &Document, old: Option<&Document>) -> anyhow::Result<()> {
+        let Some(entry) = entry_of(&self.kinds.catalog, document) else {
+            match self.known.problem(document, |_| true) {
+                Some(problem) => self.problems.push(problem.to_string()),
+                // The problem of a document without a type is known.
+                None if Problem::of_untyped(document).is_some() => {}
+                None => {
+                    self.counts.others += 1;
+                    self.unknown.add(document);
+                }
+            }
+            return self.print(document, &[]);
+        };
+        let (review, undecided) = match self.answered(entry, document, old) {
+            Ok(answered) => answered,
+            Err(error) => {
+                self.problems.push(manifest::line_about(document, &format!("cannot be judged: {error:#}")));
+                return self.print(document, &[]);
+            }
+        };
+        self.problems.extend(undecided.left_over.iter().map(|it| preview::undecided(document, it)));
+        print_answer(document, &review, Some(&undecided));
+        self.counts.judged += 1;
+        if is_denied(&review, &undecided) {
+            self.counts.rejected += 1;
+            return Ok(());
+        }
+        let base = pointer_tokens(&document.pointer).unwrap_or_default();
+        let mut edits = own_edits(document, &review);
+        edits.retain(|edit| !undecided.has_field(edit.path().get(base.len()..).unwrap_or_default()));
+        self.counts.changed += usize::from(!edits.is_empty());
+        self.print(document, &edits)
+    }
+
+    /// Returns the answer to the write of an object, and the unions that it does not decide. They alone deny nothing.
+    fn answered<'e>(
+        &self,
+        entry: &'e CatalogEntry,
+        document: &Document,
+        old: Option<&Document>,
+    ) -> anyhow::Result<(Review, UndecidedUnions<'e>)> {
+        let (kinds, catalog) = (self.kinds, &self.kinds.catalog);
+        let old = old.map(|old| kinds.completed_document(old)).transpose()?;
+        let new = kinds.completed_document(document)?;
+        let manifest = self.arguments.applied.map(|way| AppliedManifest::Given(&document.text, way.into()));
+        let object = ReviewedObject { kind: entry.gvk(), new: &new, old: old.as_ref(), subresource: None, manifest };
+        let mut review = object.review(catalog, Phase::Both, self.arguments.ratcheting.into())?;
+        let undecided = UndecidedUnions::of(entry, &new.text, violations(&review));
+        if review.outcome() == ReviewOutcome::Denied && !is_denied(&review, &undecided) {
+            // A denial has no changes.
+            review = object.review(catalog, Phase::Mutate, self.arguments.ratcheting.into())?;
+        }
+        if self.arguments.applied.is_none() && review.outcome() == ReviewOutcome::Patched {
+            let manifest = Some(AppliedManifest::Given(&document.text, ApplyMethod::ClientSide));
+            let applied = ReviewedObject { manifest, ..object }.review(catalog, Phase::Both, Ratcheting::Enabled)?;
+            print_contradictions(document, &applied, &undecided);
+        }
+        Ok((review, undecided))
+    }
+
+    /// Prints an object. With `-o json`, a file is printed as a whole or not at all.
+    fn print(&mut self, document: &Document, edits: &[Edit]) -> anyhow::Result<()> {
+        if self.format == Some(Format::Json) && self.unread_files.contains(&document.file) {
+            return Ok(());
+        }
+        let (text, format) = normalized(document, edits, self.format)?;
+        self.stream.push(&text, format);
+        Ok(())
+    }
+}
+
+/// Returns true if an answer denies the object for a union that it decides.
+fn is_denied(review: &Review, undecided: &UndecidedUnions<'_>) -> bool {
+    let denying = review.violations();
+    let is_undecided = denying.left_out() == 0 && denying.kept().iter().all(|violation| undecided.has(violation));
+    review.outcome() == ReviewOutcome::Denied && !is_undecided
+}
+
+/// Returns the violations of an answer, whatever it does about them.
+fn violations(review: &Review) -> impl Iterator<Item = &Violation> {
+    let let_through = review.let_through().kept().iter().map(|(violation, _)| violation);
+    review.violations().kept().iter().chain(let_through).chain(review.observed().kept())
 }
 
 impl NormalizeCounts {
@@ -212,24 +361,13 @@ impl NormalizeCounts {
 }
 
 /// Notes that a manifest which is normalised contradicts itself, so that an apply of it is refused or changes nothing.
-fn print_contradictions(document: &Document, applied: &Review) {
+fn print_contradictions(document: &Document, applied: &Review, undecided: &UndecidedUnions<'_>) {
     let let_through = applied.let_through().kept().iter().map(|(violation, _)| violation);
     let contradictions = applied.violations().kept().iter().chain(let_through);
-    for violation in contradictions.filter(|violation| violation.kind.is_about_manifest()) {
+    let is_meant = |it: &&Violation| it.kind.is_about_manifest() && !undecided.has(it);
+    for violation in contradictions.filter(is_meant) {
         let place = manifest::place(document, &violation.path.to_pointer());
         output::hint(format_args!("{place} an apply of this file is judged otherwise (--applied): {violation}"));
-    }
-}
-
-/// Reads files of objects.
-fn objects(paths: &[PathBuf]) -> anyhow::Result<Vec<Document>> {
-    let documents = manifest::read(paths)?;
-    if documents.is_empty() {
-        bail!("{}", manifest::empty(paths));
-    }
-    match documents.iter().find_map(Problem::of_untyped) {
-        Some(problem) => Err(problem.into()),
-        None => Ok(documents),
     }
 }
 
@@ -280,8 +418,12 @@ fn guess(violation: &Violation) -> Option<String> {
     Some(format!("; did you mean `{near}`?"))
 }
 
-pub(super) fn print_warnings(review: &Review) {
-    for warning in review.warnings() {
+pub(super) fn print_warnings(review: &Review, undecided: Option<&UndecidedUnions<'_>>) {
+    let changes = review.changes().filter(|change| has_field(undecided, &change.path)).map(|it| it.to_string());
+    let tolerated = review.let_through().kept().iter().map(|(violation, _)| violation);
+    let undecided = tolerated.filter(|it| has(undecided, it)).map(ToString::to_string);
+    let left_out: Vec<String> = changes.chain(undecided).collect();
+    for warning in review.warnings().iter().filter(|warning| !left_out.iter().any(|it| warning.starts_with(it))) {
         let mut tolerated = review.let_through().kept().iter().map(|(violation, _)| violation);
         let about = tolerated.find(|violation| warning.starts_with(&violation.to_string()));
         let guess = about.and_then(guess).unwrap_or_default();
@@ -289,11 +431,22 @@ pub(super) fn print_warnings(review: &Review) {
     }
 }
 
-/// Prints warnings, violations that the audit log would have, and the denial in kubectl's words.
-pub(super) fn print_answer(document: &Document, review: &Review) {
-    print_warnings(review);
+/// Returns true for a violation of a union that cannot be judged.
+fn has(undecided: Option<&UndecidedUnions<'_>>, violation: &Violation) -> bool {
+    undecided.is_some_and(|undecided| undecided.has(violation))
+}
+
+/// Returns true for a field of a union that cannot be judged.
+fn has_field(undecided: Option<&UndecidedUnions<'_>>, path: &FieldPath) -> bool {
+    let tokens = || path.segments().iter().map(Segment::to_token).collect::<Vec<_>>();
+    undecided.is_some_and(|undecided| undecided.has_field(&tokens()))
+}
+
+/// Prints warnings, violations that the audit log would have, and the denial in kubectl's words. Unions that cannot be judged are left out.
+pub(super) fn print_answer(document: &Document, review: &Review, undecided: Option<&UndecidedUnions<'_>>) {
+    print_warnings(review, undecided);
     let paint = Paint::of(&std::io::stderr());
-    for violation in review.observed().kept() {
+    for violation in review.observed().kept().iter().filter(|it| !has(undecided, it)) {
         let guess = guess(violation).unwrap_or_default();
         output::note(format_args!("{} {violation}{guess}", paint.faint("Audit:")));
     }
@@ -307,7 +460,10 @@ pub(super) fn print_answer(document: &Document, review: &Review) {
         let guess = guesses.get(path).map(String::as_str).unwrap_or_default();
         format!("{}{guess}", AboutField { path, text: &text })
     };
-    let causes: Vec<String> = review.causes().map(cause).collect();
+    // The last cause may count those that are not listed.
+    let is_undecided = review.violations().kept().iter().map(|it| has(undecided, it)).chain(std::iter::repeat(false));
+    let causes = review.causes().zip(is_undecided).filter(|(_, is_undecided)| !is_undecided);
+    let causes: Vec<String> = causes.map(|(it, _)| cause(it)).collect();
     match causes.as_slice() {
         [] => {}
         [cause] => output::note(format_args!("The {kind} \"{name}\" is invalid: {cause}")),

@@ -201,9 +201,9 @@ fn apply(arguments: &ApplyArgs) -> anyhow::Result<Verdict> {
         output::warn(warning);
     }
     match (&result.document, &result.review) {
-        (_, Some(review)) if *no_validate => normalize::print_warnings(review),
+        (_, Some(review)) if *no_validate => normalize::print_warnings(review, None),
         (Some(document), Some(review)) => {
-            normalize::print_answer(document, review);
+            normalize::print_answer(document, review, None);
             if review.outcome() == ReviewOutcome::Denied {
                 return Ok(Verdict::Rejected);
             }

@@ -2,7 +2,7 @@
 //! built-in kind.
 
 use super::kinds::{self, Assembly, SourceArgs};
-use super::manifest::{self, Document};
+use super::manifest::{self, Document, Problem};
 use crate::report::output;
 use anyhow::bail;
 use clap::Args;
@@ -41,8 +41,7 @@ pub(crate) fn assemble(
     let declares = given.iter().any(declares) && !given.iter().any(Document::is_openapi);
     let documents = if declares || named.iter().any(|kind| is_built_in_group(&kind.group)) {
         let built_in = BuiltInKinds::read()?;
-        let knows = declares || named.iter().any(|kind| built_in.knows(&kind.group_kind()));
-        if knows { built_in.enforced(given, Some(named), added) } else { given }
+        if declares || built_in.knows_any(named) { built_in.enforced(given, Some(named), added) } else { given }
     } else {
         given
     };
@@ -56,6 +55,8 @@ pub(crate) struct SourceFiles<'s> {
     sources: &'s SourceArgs,
     kinds: Vec<Document>,
     objects: usize,
+    /// The reasons why documents cannot be read. The others count.
+    pub(crate) unread: Vec<Problem>,
 }
 
 impl<'s> SourceFiles<'s> {
@@ -64,12 +65,14 @@ impl<'s> SourceFiles<'s> {
         let mut files = manifest::index(&sources.from);
         let kinds = files.kinds();
         manifest::fail_on(&files.problems)?;
-        Ok(Self { sources, kinds, objects: files.objects() })
+        files.duplicates().for_each(output::warn);
+        let unread = files.unread().cloned().collect();
+        Ok(Self { sources, kinds, objects: files.objects(), unread })
     }
 
     /// Compiles them, see [`assemble`]. Fails without files if no object is of a built-in kind.
     pub(crate) fn assemble(self, presets: PresetsArg, named: &BTreeSet<GroupVersionKind>) -> anyhow::Result<Assembly> {
-        let Self { sources, kinds, objects } = self;
+        let Self { sources, kinds, objects, unread } = self;
         if sources.from.is_empty() && !named.is_empty() && !named.iter().any(|kind| is_built_in_group(&kind.group)) {
             bail!("nothing declares unions of {}: give --from with the CRD", kinds::asked::list(named.iter()));
         }
@@ -82,7 +85,11 @@ impl<'s> SourceFiles<'s> {
         manifest::fail_on(&assembly.problems)?;
         assembly.without_effect().iter().for_each(output::hint);
         match assembly.missing(&sources.from).filter(|_| !sources.from.is_empty()) {
-            Some(missing) => bail!(missing),
+            Some(missing) => {
+                // It may be in a document that cannot be read.
+                manifest::fail_on(&unread)?;
+                bail!(missing)
+            }
             None => Ok(assembly),
         }
     }

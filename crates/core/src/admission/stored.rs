@@ -82,6 +82,15 @@ impl StoredObject {
         self.repaired
     }
 
+    /// Forgets the violations and the changes that do not fit.
+    pub fn retain(&mut self, violation: impl Fn(&Violation) -> bool, change: impl Fn(&Change) -> bool) {
+        for violations in [&mut self.violations, &mut self.warnings, &mut self.observed] {
+            violations.retain(&violation);
+        }
+        self.changes.retain(change);
+        self.repaired &= !self.violations.is_empty();
+    }
+
     fn add(&mut self, entry: &CatalogEntry, part: Part, object: &Projection<'_>) -> Result<(), StoredObjectError> {
         let judge = |old, rules| {
             let objects = Objects { new: object.root(), old, manifests: None };

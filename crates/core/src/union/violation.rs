@@ -46,6 +46,11 @@ impl<T> Capped<T> {
         self.leave_out(other.left_out);
     }
 
+    /// Forgets the kept items that do not fit.
+    pub(crate) fn retain(&mut self, fits: impl FnMut(&T) -> bool) {
+        self.kept.retain(fits);
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.kept.len() >= MOST_VIOLATIONS
     }

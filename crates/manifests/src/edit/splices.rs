@@ -44,16 +44,16 @@ impl TextEditor<'_> {
             // Behind an alias, only an equal edit of the anchor has an effect.
             let Some(mapping) = self.tree.find(parents).filter(|id| self.tree.is_mapping(*id)) else { continue };
             let entry = self.tree.entry(mapping, name);
+            let all = self.tree.entries(mapping, name).map(|(index, _)| index);
             let changes = mappings.entry(mapping).or_default();
             match (edit, entry) {
-                (Edit::Remove(_), Some((index, _))) => changes.removed.push(index),
-                (Edit::Remove(_), None) => {}
+                (Edit::Remove(_), _) => changes.removed.extend(all),
                 (Edit::Set(_, value), Some((index, _))) => {
                     changes.replaced.insert(index, NewValue::Any(value));
                 }
                 (Edit::Set(_, value), None) => changes.added.push((name, NewValue::Any(value))),
                 (Edit::Items { kept, added, .. }, Some((index, entry))) => match (&kept[..], &added[..]) {
-                    ([], []) => changes.removed.push(index),
+                    ([], []) => changes.removed.extend(all),
                     ([], added) => {
                         changes.replaced.insert(index, NewValue::Items(added));
                     }

@@ -2,11 +2,12 @@
 
 use super::{Extent, ManifestRole, ObjectIndex};
 use crate::document::Document;
-use crate::file::ManifestFile;
+use crate::file::Problem;
+use crate::rendering::RenderedFile;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::io::Cursor;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An object as messages show it, and the places of its values.
 type Shown = (String, [Option<String>; 4], bool, Vec<Option<(usize, usize)>>);
@@ -22,7 +23,7 @@ fn shown(document: &Document) -> Shown {
 /// Compares both ways of reading. Returns the number of lists that were cut.
 #[track_caller]
 fn same(path: &str, text: &str) -> usize {
-    let whole = ManifestFile::read(PathBuf::from(path), text.as_bytes().to_vec());
+    let whole = RenderedFile::read(Path::new(path), text.as_bytes().to_vec());
     let index = ObjectIndex::read(PathBuf::from(path), Cursor::new(text.to_owned()));
     let (whole, index) = match (&whole, index) {
         (Ok(whole), Ok(index)) => (whole, index),
@@ -32,6 +33,8 @@ fn same(path: &str, text: &str) -> usize {
         }
         (whole, index) => panic!("{whole:?} as a whole, and {index:?} in parts"),
     };
+    let lines = |problems: &[Problem]| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!((lines(&index.unread), lines(&index.duplicates)), (lines(&whole.unread), lines(&whole.duplicates)));
     let documents = whole.documents();
     for role in [ManifestRole::Kinds, ManifestRole::Objects] {
         let is_wanted = |document: &Document| match role {
@@ -177,7 +180,7 @@ fn json_is_cut_at_its_values_and_lists_at_their_items() {
 }
 
 #[test]
-fn a_fault_is_told_as_that_of_the_whole_file() {
+fn a_fault_is_told_as_by_a_reader_of_the_whole_file() {
     for text in [
         r#"{"kind":"List","items":[{"kind":"A"},]}"#,
         r#"{"kind":"List","items":[{"kind":"A"} {"kind":"B"}]}"#,
@@ -197,12 +200,21 @@ fn a_fault_is_told_as_that_of_the_whole_file() {
         "kind: AList\nitems:\n- kind: B\n- {{ .Values.item }}\n# A comment that is long enough.\n",
         "kind: AList\nitems:\n- kind: \"B\n---\nkind: C\n",
         "a: 1\n---\nb: [\n---\nc: 1\n",
+        "# ü\na: 1\n---\nb: {{ .c }}\n---\nkind: C\nspec: {a: 1, b: ü, a: 2}\n...\n%YAML 1.2\n---\nkind: D\n---\n- @\n# the end\n",
+        "kind: AList\nitems:\n- kind: B\n---\na: [\n---\nkind: AList\nitems:\n- kind: B\n  spec: {a: 1, a: 2}\n- kind: C\n",
+        "{\"kind\":\"A\"}\n---\n{\"kind\": ${B}}\n",
+        "kind: A\nspec: {a: 1, a: 2}\n",
         "a: 1\n--- {\n",
         "a: 1\n\0",
     ] {
         same("a.yaml", text);
         same("a.json", text);
     }
+    let text = "kind: A\n---\nb: [\n---\nkind: C\nmetadata: {name: c, name: d}\n";
+    let index = ObjectIndex::read(PathBuf::from("a.yaml"), Cursor::new(text.to_owned())).unwrap();
+    let names = index.documents(Cursor::new(text.to_owned()), ManifestRole::Objects).map(|it| it.unwrap().title());
+    assert_eq!(names.collect::<Vec<_>>(), ["A/?", "C/d"]);
+    assert_eq!((index.objects(), index.unread.len(), index.duplicates.len()), (2, 1, 1));
     let garbage = ObjectIndex::read(PathBuf::from("a"), Cursor::new(b"a: 1\nb: \xff".to_vec())).unwrap_err();
     assert_eq!(garbage.to_string(), "a:2:4: not text in UTF-8");
 }

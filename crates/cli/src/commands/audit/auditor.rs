@@ -33,21 +33,18 @@ impl Auditor {
         Self { report, require, tally: Tally::default(), problems: Vec::new(), problem_count: 0 }
     }
 
-    /// Audits an object of a kind. `locate` returns the place of a field in a file.
-    pub(super) fn audit<'o>(
+    /// Judges an object of a kind. `None`: it cannot be judged, which is a problem.
+    pub(super) fn judge<'o>(&mut self, entry: &'o CatalogEntry, object: ListedObject<'o>) -> Option<JudgedObject<'o>> {
+        self.tally.objects += 1;
+        JudgedObject::judge(entry, object).map_err(|problem| self.problem(problem, None)).ok()
+    }
+
+    /// Reports the findings about an object. `locate` returns the place of a field in a file.
+    pub(super) fn add<'o>(
         &mut self,
-        entry: &'o CatalogEntry,
-        object: ListedObject<'o>,
+        judged: &JudgedObject<'o>,
         locate: impl Fn(&FieldPath) -> Option<FilePlace<'o>>,
     ) -> anyhow::Result<()> {
-        self.tally.objects += 1;
-        let judged = match JudgedObject::judge(entry, object) {
-            Ok(judged) => judged,
-            Err(problem) => {
-                self.problem(problem, None);
-                return Ok(());
-            }
-        };
         judged.count(&mut self.tally);
         for finding in judged.findings() {
             let (field, location) = (finding.path.to_string(), locate(&finding.path));

@@ -134,7 +134,9 @@ impl KindListing<'_> {
                 auditor.report.flush(Some(progress))?;
                 return Ok(false);
             }
-            auditor.audit(self.kind.entry, object, |_| None)?;
+            if let Some(judged) = auditor.judge(self.kind.entry, object) {
+                auditor.add(&judged, |_| None)?;
+            }
             auditor.report.flush_if_full(progress)?;
             self.done += 1;
             progress.inc(1);

@@ -6,7 +6,7 @@
 use super::AuditArgs;
 use super::auditor::Auditor;
 use super::report::AuditReport;
-use crate::commands::explain;
+use crate::commands::{explain, preview};
 use crate::input::builtin::{self, UnknownUnions};
 use crate::input::kinds::{self, entry_of};
 use crate::input::manifest::{self, Document, ManifestRole, Problem};
@@ -17,10 +17,12 @@ use anyhow::bail;
 use kube_unions_api::ListedObject;
 use kube_unions_command::signals::StopFlag;
 use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::field_path::{FieldPath, Segment};
+use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::counts::grouped;
 use kube_unions_manifests::is_built_in_group;
 use kube_unions_manifests::misspelt::KnownKinds;
-use kube_unions_offline::AddedUnions;
+use kube_unions_offline::{AddedUnions, UndecidedUnions};
 use kube_unions_webhook::audit::kinds::warn_of_faults;
 use std::collections::BTreeSet;
 
@@ -34,11 +36,14 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let mut assembly = builtin::assemble(kinds, &named, added)?;
     let total = files.objects();
     assembly.documents += total;
-    let problems: Vec<_> = files.problems.iter().chain(&assembly.problems).cloned().collect();
+    let problems: Vec<_> = files.problems.iter().chain(files.unread()).chain(&assembly.problems).cloned().collect();
+    let duplicates: Vec<_> = files.duplicates().cloned().collect();
     if assembly.catalog.entries().is_empty() {
-        manifest::fail_on(&problems)?;
         // Objects of built-in kinds alone are no mistake.
         let is_mistake = named.iter().any(|kind| !is_built_in_group(&kind.group)) || named.is_empty();
+        if is_mistake {
+            manifest::fail_on(&problems)?;
+        }
         match assembly.missing(&paths) {
             Some(missing) if is_mistake => bail!(missing),
             None if is_mistake => bail!(explain::NO_UNIONS),
@@ -89,6 +94,14 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
             continue;
         }
         let Some(entry) = entry_of(&assembly.catalog, &document) else {
+            let is_asked = |meant: &GroupVersionKind| {
+                let mut asked = kinds.iter().map(|kind| kind.gvk().group_kind());
+                arguments.kinds.is_empty() || asked.any(|asked| asked == meant.group_kind())
+            };
+            if let Some(problem) = known.problem(&document, is_asked) {
+                auditor.problem(problem, Some(&progress));
+                continue;
+            }
             passed_over += 1;
             near_misses.extend(known.warning(&document));
             unknown.add(&document);
@@ -105,16 +118,26 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
             };
             let (namespace, name) = (document.namespace.as_deref(), document.name.as_deref());
             let (namespace, name) = (namespace.unwrap_or_default(), name.unwrap_or_default());
-            auditor.audit(entry, ListedObject { text: &text, namespace, name }, |field| {
+            let Some(mut judged) = auditor.judge(entry, ListedObject { text: &text, namespace, name }) else {
+                continue;
+            };
+            let undecided = UndecidedUnions::of(entry, &text, judged.violations());
+            for left_over in &undecided.left_over {
+                auditor.problem(preview::undecided(&document, left_over), Some(&progress));
+            }
+            let is_undecided = |field: &FieldPath| {
+                undecided.has_field(&field.segments().iter().map(Segment::to_token).collect::<Vec<_>>())
+            };
+            judged.retain(|violation| !undecided.has(violation), |field| !is_undecided(field));
+            auditor.add(&judged, |field| {
                 Some(FilePlace { file: &document.file, position: document.position(&field.to_pointer()) })
             })?;
             auditor.report.flush_if_full(&progress)?;
         }
     }
     drop(progress);
-    for warning in near_misses {
-        output::warn(warning);
-    }
+    duplicates.iter().for_each(output::warn);
+    near_misses.iter().for_each(output::warn);
     unknown.print();
     auditor.tally.kinds = seen.len() as u64;
     auditor.tally.passed_over = Some(passed_over);

@@ -3,13 +3,14 @@
 use super::values::UnwantedMembers;
 use crate::commands::preview::{ApiServerAnswer, Kinds, PreviewedKind, undecided};
 use crate::input::kinds::entry_of;
-use crate::input::manifest::{Document, Edit, Problem, applied, line_about};
+use crate::input::manifest::{Document, Edit, Problem, Section, applied, edit_in_place, line_about};
 use kube_unions_core::field_path::{pointer, pointer_tokens};
-use kube_unions_manifests::left_over;
+use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_manifests::request::{edits_below, own_edits};
 use kube_unions_offline::{HelpPage, InvalidUnion, LeftOver};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// An invalid union of a rendered object.
 #[derive(Debug)]
@@ -32,9 +33,27 @@ pub(super) struct RenderedFault<'d> {
     pub(super) sets_value: bool,
     /// The members that normalisation removes. Empty: it does not make the union valid.
     pub(super) removed: Vec<String>,
+    /// True if they cannot be removed from the text: an anchor or a merge key shares it with another place.
+    pub(super) by_hand: bool,
 }
 
+/// Most objects of a document that are edited one after the other, if they cannot all be edited.
+const MOST_TRIED: usize = 100;
+
 impl RenderedFault<'_> {
+    /// Returns true if `--fix manifests` makes the union valid.
+    pub(super) fn is_mended(&self) -> bool {
+        !self.removed.is_empty() && !self.by_hand
+    }
+
+    /// Returns true if an edit removes one of the members.
+    fn is_edited_by(&self, edit: &Edit) -> bool {
+        let [document, union] =
+            [&self.document.pointer, &self.pointer].map(|it| pointer_tokens(it).unwrap_or_default());
+        let object = [document, union].concat();
+        edit.path().split_last().is_some_and(|(name, parents)| parents == object && self.removed.contains(name))
+    }
+
     /// Returns what a null in the values has to remove.
     pub(super) fn unwanted(&self) -> UnwantedMembers<'_> {
         let members = self.removed.iter().map(String::as_str).collect();
@@ -42,12 +61,12 @@ impl RenderedFault<'_> {
     }
 }
 
-/// The faults of a rendering, and the edits that mend them.
+/// The faults of a rendering, and the texts that mend them.
 #[derive(Debug, Default)]
 pub(super) struct JudgedRendering<'d> {
     pub(super) faults: Vec<RenderedFault<'d>>,
-    /// The documents that normalisation changes.
-    pub(super) edits: Vec<(&'d Document, Vec<Edit>)>,
+    /// The texts of the sections that normalisation changes.
+    pub(super) texts: BTreeMap<*const Section, String>,
     /// Objects of kinds with unions.
     pub(super) judged: usize,
     /// Objects of other kinds.
@@ -61,34 +80,73 @@ pub(super) struct JudgedRendering<'d> {
 /// Judges each object as its create. `defaults` are the objects of the chart's defaults.
 pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'d [Document]) -> JudgedRendering<'d> {
     let defaults: BTreeMap<_, &Document> = defaults.iter().rev().map(|it| (it.identity(), it)).collect();
-    let mut judged = JudgedRendering::default();
+    let (mut judged, mut known) = (JudgedRendering::default(), KnownKinds::new(kinds.assembly.kinds()));
+    let mut edits: BTreeMap<*const Section, (&Section, Vec<Edit>)> = BTreeMap::new();
     for document in rendered {
         if let Some(problem) = Problem::of_untyped(document) {
             judged.problems.push(problem.to_string());
             continue;
         }
-        let mut kind = [&document.kind, &document.api_version].into_iter().flatten();
-        if let Some(advice) = kind.find_map(|text| left_over(text)) {
-            judged.problems.push(line_about(document, &format!("of no kind: {advice}")));
-            continue;
-        }
         let Some(entry) = entry_of(&kinds.assembly.catalog, document) else {
-            judged.others += 1;
+            match known.problem(document, |_| true) {
+                Some(problem) => judged.problems.push(problem.to_string()),
+                None => judged.others += 1,
+            }
             continue;
         };
         let default = defaults.get(&document.identity()).copied();
         match kinds.kind(entry).and_then(|kind| faults_of(kind, default, document)) {
-            Ok(JudgedDocument { faults, edits, left_over }) => {
+            Ok(JudgedDocument { faults, edits: own, left_over }) => {
                 judged.judged += 1;
                 judged.undecided += left_over.len();
                 judged.problems.extend(left_over);
                 judged.faults.extend(faults);
-                judged.edits.extend((!edits.is_empty()).then_some((document, edits)));
+                if !own.is_empty() {
+                    let section = &document.section;
+                    edits.entry(Arc::as_ptr(section)).or_insert_with(|| (section, Vec::new())).1.extend(own);
+                }
             }
             Err(error) => judged.problems.push(line_about(document, &format!("cannot be judged: {error:#}"))),
         }
     }
+    for (section, edits) in edits.into_values() {
+        judged.edit(section, &edits);
+    }
     judged
+}
+
+impl JudgedRendering<'_> {
+    /// Makes the edits of a section in its text. What cannot be removed there is left to the user.
+    fn edit(&mut self, section: &Section, edits: &[Edit]) {
+        let (text, impossible) = edited_text(section, edits);
+        self.texts.extend(text.map(|text| (std::ptr::from_ref(section), text)));
+        if !impossible.is_empty() {
+            for fault in self.faults.iter_mut().filter(|fault| std::ptr::eq(&*fault.document.section, section)) {
+                fault.by_hand = impossible.iter().any(|edit| fault.is_edited_by(edit));
+            }
+        }
+    }
+}
+
+/// Makes edits in the text of a section. Returns the text if it changes, and the edits that cannot be made. Those of one object belong
+/// together.
+fn edited_text<'e>(section: &Section, edits: &'e [Edit]) -> (Option<String>, Vec<&'e Edit>) {
+    if let Some(text) = edit_in_place(section, edits) {
+        return (Some(text), Vec::new());
+    }
+    let mut objects: BTreeMap<&[String], Vec<&Edit>> = BTreeMap::new();
+    for edit in edits {
+        objects.entry(edit.path().split_last().map_or(&[], |(_, parents)| parents)).or_default().push(edit);
+    }
+    let (mut text, mut made, mut impossible) = (None, Vec::new(), Vec::new());
+    for (tried, edits) in objects.into_values().enumerate() {
+        let more: Vec<Edit> = made.iter().chain(edits.iter().copied()).cloned().collect();
+        match (tried < MOST_TRIED).then(|| edit_in_place(section, &more)).flatten() {
+            Some(edited) => (text, made) = (Some(edited), more),
+            None => impossible.extend(edits),
+        }
+    }
+    (text, impossible)
 }
 
 /// The faults of an object.
@@ -142,6 +200,7 @@ fn faults_of<'d>(
             removed: removed.map(|name| (*name).to_owned()).collect(),
             of_chart: of_chart.into_iter().map(str::to_owned).collect(),
             of_values: of_values.into_iter().map(str::to_owned).collect(),
+            by_hand: false,
         }
     };
     let edits = if still.len() < invalid.len() { edits } else { Vec::new() };

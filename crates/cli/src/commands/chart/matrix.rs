@@ -22,6 +22,7 @@ use super::helm::{HelmChart, NOT_TRIED};
 use super::values::ValuesPath;
 use crate::commands::preview::Kinds;
 use crate::input::manifest::{Document, Problem, line_about};
+use kube_unions_manifests::misspelt::KnownKinds;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -92,14 +93,14 @@ impl<'d> OverrideMatrix<'d> {
     /// Returns the objects that every rendering has, and counts their unions.
     fn objects(&mut self, kinds: &'d Kinds, rendered: &'d [Document], again: &[Document]) -> DefaultObjects<'d> {
         let again: Vec<_> = again.iter().map(Document::identity).collect();
-        let mut objects = BTreeMap::new();
+        let (mut objects, mut known) = (BTreeMap::new(), KnownKinds::new(kinds.assembly.kinds()));
         for document in rendered.iter().rev() {
             if let Some(problem) = Problem::of_untyped(document) {
                 self.problems.push(problem.to_string());
                 continue;
             }
             match judged(kinds, document) {
-                Ok(None) => {}
+                Ok(None) => self.problems.extend(known.problem(document, |_| true).map(|it| it.to_string())),
                 Ok(Some(_)) if !again.contains(&document.identity()) => {
                     let why =
                         "has another name in each rendering, so it cannot be found again: give its name in the values";

@@ -147,6 +147,10 @@ fn advice((fault, advice): &Advised<'_, '_>, is_chart: bool) -> Vec<String> {
     if fault.removed.is_empty() {
         let is_choice = fault.of_chart.len() + fault.of_values.len() > 1;
         lines.extend(is_choice.then(|| "helps: keep one of the members".to_owned()));
+    } else if fault.by_hand {
+        let members: Vec<String> = fault.removed.iter().map(|member| format!("`{member}`")).collect();
+        let why = "an anchor or a merge key shares its text with another place, so the document is kept";
+        lines.push(format!("helps: remove {} by hand: {why}", members.join(" and ")));
     } else if !is_chart || !matches!(advice, Some(ValuesAdvice::Nulls(_))) {
         lines.push("helps: --fix manifests".to_owned());
     }
@@ -185,6 +189,7 @@ fn json_of(advised: &Advised<'_, '_>, is_chart: bool) -> Value {
         "fromChart": fault.of_chart,
         "fromValues": fault.of_values,
         "removed": fault.removed,
+        "byHand": fault.by_hand.then_some(true),
         "values": nulls,
         "helps": advice(advised, is_chart),
         "file": place.file.display().to_string(),

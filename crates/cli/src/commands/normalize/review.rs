@@ -32,6 +32,7 @@ pub(in crate::commands) fn run(
     ratcheting: RatchetingArg,
 ) -> anyhow::Result<Verdict> {
     let sources = SourceFiles::read(sources)?;
+    manifest::fail_on(&sources.unread)?;
     let phase = match phase {
         None => Phase::Both,
         Some(ReviewPhase::Mutate) => Phase::Mutate,

@@ -249,13 +249,9 @@ impl<'k> PreviewedKind<'k> {
         identity: &Document,
         object: &Value,
     ) -> anyhow::Result<Vec<LeftOver<'k>>> {
-        let mut left_over = LeftOver::all(self.entry, object);
-        if left_over.iter().any(|it| it.is_member) {
-            let violated = self.violated(identity, object)?;
-            let is_violated = |it: &LeftOver<'_>| violated.iter().any(|other| it.is_of(other.union, &other.address));
-            left_over.retain(|it| !it.is_member || is_violated(it));
-        }
-        Ok(left_over)
+        let all = LeftOver::all(self.entry, object);
+        let violated = if all.iter().any(|it| it.is_member) { self.violated(identity, object)? } else { Vec::new() };
+        Ok(LeftOver::deciding(all, &violated))
     }
 
     fn violated(self, identity: &Document, object: &Value) -> anyhow::Result<Vec<InvalidUnion<'k>>> {

@@ -8,7 +8,6 @@ use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::is_built_in_group;
-use kube_unions_manifests::left_over;
 use kube_unions_manifests::misspelt::KnownKinds;
 use serde::Serialize;
 use serde_json::Value;
@@ -113,6 +112,10 @@ impl<'d> Renderings<'d> {
         for (key, document) in new {
             let before = earlier.remove(&key);
             let Some(entry) = entry_of(&kinds.assembly.catalog, document) else {
+                if let Some(problem) = known.problem(document, |_| true) {
+                    renderings.problems.push(problem.to_string());
+                    continue;
+                }
                 let own = document.group_version_kind();
                 if kinds.assembly.kinds().any(|it| *it == own) || is_built_in_group(key.group) {
                     renderings.counts.without_unions += 1;
@@ -175,8 +178,8 @@ impl<'d> Renderings<'d> {
                 self.problems.push(problem(format!("{}: {message}", document.title())));
                 continue;
             }
-            if let Some(advice) = left_over(kind) {
-                self.problems.push(problem(format!("{}: of no kind: {advice}", document.title())));
+            if let Some(of_no_kind) = Problem::of_left_over_kind(document) {
+                self.problems.push(of_no_kind.to_string());
                 continue;
             }
             let key = ObjectKey { group: document.group_version().0, kind, name, namespace };

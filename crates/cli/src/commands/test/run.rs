@@ -201,8 +201,7 @@ fn without_union(write: &TestedWrite, new: &Document, kinds: &Assembly) -> Optio
             Part::Status => format!("`{kind}` of `{api_version}` has no union in `status`, or no status subresource"),
         },
         None => {
-            let near = KnownKinds::new(kinds.kinds()).meant(new);
-            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            let near = KnownKinds::new(kinds.kinds()).advice(new).map(|near| format!("; {near}")).unwrap_or_default();
             let has_errors = kinds.catalog.errors() > 0;
             let faults = if has_errors { "; `kube-unions lint` shows the faults of the declarations" } else { "" };
             format!("`{kind}` of `{api_version}` has no union here{near}{faults}")
