@@ -198,6 +198,14 @@ impl Document {
         serde_json::from_str(value).ok()
     }
 
+    /// Returns the start of the name that the API server generates for an object without a name.
+    pub fn generate_name(&self) -> Option<String> {
+        if self.name.as_ref().is_some_and(|name| !name.is_empty()) {
+            return None;
+        }
+        self.text_at(&["metadata", "generateName"]).filter(|start| !start.is_empty())
+    }
+
     /// Returns its name in messages, for example `Rollout/web`.
     pub fn title(&self) -> String {
         format!("{}/{}", self.kind.as_deref().unwrap_or("?"), self.name.as_deref().unwrap_or("?"))

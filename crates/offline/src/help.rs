@@ -31,6 +31,7 @@ impl HelpPage {
     pub const CLEARED: Self = Self("reference/messages.md#warnings-of-allowed-writes");
     pub const DENIALS: Self = Self("reference/messages.md#denials");
     pub const GENERATE: Self = Self("reference/findings.md#generate");
+    pub const HOOKS: Self = Self("guide/preview.md#hooks");
     pub const JUDGED: Self = Self("guide/preview.md#what-is-judged");
     pub const LINT: Self = Self("reference/findings.md#lint");
     pub const MATRIX: Self = Self("guide/kustomize-and-helm.md#values-that-contradict-a-chart");
@@ -58,7 +59,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     impl HelpPage {
-        const ALL: [Self; 23] = [
+        const ALL: [Self; 24] = [
             Self::ERRORS,
             Self::BACKEND,
             Self::BUDGET,
@@ -79,6 +80,7 @@ mod tests {
             Self::CLEARED,
             Self::DENIALS,
             Self::GENERATE,
+            Self::HOOKS,
             Self::JUDGED,
             Self::LINT,
             Self::MATRIX,

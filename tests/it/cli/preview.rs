@@ -4,11 +4,12 @@ use super::{Folder, yaml};
 use fixtures::crds;
 use kube_unions_core::schema::Schema;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use strategic_merge_patch::{Conflicts, Managers, ServerSideApply};
 
 const INCIDENTS: &str = include_str!("../../e2e/preview/incidents.yaml");
 const MANAGERS: &str = include_str!("../../e2e/preview/managers.yaml");
+const HOOKS: &str = include_str!("../../e2e/preview/hooks.yaml");
 
 /// All incidents are in one rendering, in which their objects differ.
 #[test]
@@ -132,11 +133,230 @@ fn each_client_is_a_name_of_its_way() {
         ("argocd-ssa", "argocd-ssa"),
         ("helm4", "helm4"),
         ("kubectl", "csa"),
-        ("argocd", "csa"),
+        ("argocd", "argocd"),
         ("helm3", "helm"),
     ] {
         let report = folder.run(&["preview", "--new", "new.yaml", "--as", client, "-o", "json"]).code(0).json();
         assert_eq!(report["as"], way, "{client}");
+    }
+}
+
+/// The ways of the columns in the rows of hooks.
+const HOOK_WAYS: [(&str, &[&str]); 4] = [
+    ("helm", &["helm"]),
+    ("helm4", &["helm4"]),
+    ("argocd", &["argocd", "argocd-ssa"]),
+    ("csa", &["csa", "ssa", "flux", "merge", "replace"]),
+];
+
+/// Returns the rule and the message of the finding about an object with this fate. `None`: there is none.
+fn finding_of(fate: &str, is_valid: bool) -> Option<(&'static str, &'static str)> {
+    let too_many = "Forbidden: at most one of `configMap`, `emptyDir` may be set";
+    match (fate, is_valid) {
+        ("created", true) | ("idle", _) => None,
+        ("created", false) => Some(("union-refused", too_many)),
+        ("immutable", _) => Some(("immutable-refused", "Invalid value: field is immutable")),
+        ("exists", _) => Some(("object-refused", "already exists")),
+        ("imported", _) => Some(("object-refused", "exists and cannot be imported into the current release")),
+        _ => panic!("{fate}"),
+    }
+}
+
+/// All rows are in one rendering.
+#[test]
+fn a_hook_is_a_create_for_the_clients_that_know_hooks() {
+    let rows = yaml(HOOKS);
+    let (jobs, rows) = rows.as_array().unwrap().split_first().unwrap();
+    let rendering = |side: &str, annotations: &str| {
+        let job = |(number, row): (usize, &Value)| {
+            let mut job = jobs[side].clone();
+            job["metadata"] = json!({"name": format!("row{number}"), "annotations": row.get(annotations)?});
+            Some(job.to_string())
+        };
+        rows.iter().enumerate().filter_map(job).collect::<Vec<_>>().join("\n---\n")
+    };
+    let files = [
+        ("old.yaml", rendering("old", "old")),
+        ("new.yaml", rendering("new", "new")),
+        ("invalid.yaml", rendering("invalid", "new")),
+    ];
+    let folder = Folder::new(&files.each_ref().map(|(name, text)| (*name, &**text)));
+    let mut fates: BTreeSet<(&str, String)> = BTreeSet::new();
+    let mut judge = |column: &'static str, way: &str, old: &[&str], fate_of: &dyn Fn(&Value) -> Option<String>| {
+        for (file, is_valid) in [("new.yaml", true), ("invalid.yaml", false)] {
+            let run = folder.run(&[&["preview", "--new", file, "--as", way, "-o", "json"], old].concat());
+            let report = run.json();
+            let mut idle = 0;
+            for (number, row) in rows.iter().enumerate() {
+                let Some(fate) = fate_of(row) else { continue };
+                let name = format!("row{number}");
+                let all = report["findings"].as_array().unwrap().iter().filter(|finding| finding["name"] == *name);
+                let all =
+                    all.map(|it| (it["rule"].as_str().unwrap(), it["message"].as_str().unwrap())).collect::<Vec<_>>();
+                let wanted = finding_of(&fate, is_valid);
+                let what = format!("{}, {column}, {way}, {file}", row["title"]);
+                assert_eq!(all, wanted.into_iter().collect::<Vec<_>>(), "{what}: {run:?}");
+                idle += usize::from(fate == "idle");
+                fates.insert((column, fate));
+            }
+            if old.is_empty() {
+                continue;
+            }
+            assert_eq!(report["summary"]["notLookedAt"], json!(idle), "{column}, {way}, {file}: {run:?}");
+            let said = format!("{idle} hooks not looked at: ");
+            assert_eq!(run.stderr.matches(&said).count(), usize::from(idle > 0), "{column}, {way}: {run:?}");
+        }
+    };
+    let text = |fate: &Value| fate.as_str().map(str::to_owned);
+    for (column, ways) in HOOK_WAYS {
+        ways.iter().for_each(|way| judge(column, way, &["--old", "old.yaml"], &|row| text(&row["by"][column])));
+    }
+    ["helm", "helm4"].iter().for_each(|way| judge("install", way, &[], &|row| text(&row["install"])));
+    for wanted in
+        [("helm", "exists"), ("helm", "imported"), ("argocd", "idle"), ("csa", "created"), ("install", "idle")]
+    {
+        assert!(fates.contains(&(wanted.0, wanted.1.to_owned())), "{wanted:?}: {fates:?}");
+    }
+}
+
+/// What is live is not what the old rendering tells.
+#[test]
+fn a_live_object_tells_whether_a_hook_is_left() {
+    let job = |policy: &str, image: &str| {
+        let annotations = json!({"helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-delete-policy": policy});
+        let container = json!({"name": "a", "image": image});
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a", "annotations": annotations},
+            "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}})
+        .to_string()
+    };
+    let rows = [
+        ("it stays, and is live", "hook-failed", "hook-failed", true, "object-refused"),
+        ("it stays, and somebody deleted it", "hook-failed", "hook-failed", false, ""),
+        ("it was deleted, and is live", "hook-succeeded", "hook-succeeded", true, "object-refused"),
+        ("it is deleted before", "hook-failed", "before-hook-creation", true, ""),
+    ];
+    for (what, old, new, is_live, rule) in rows {
+        let (old, new) = (job(old, "a:1"), job(new, "a:2"));
+        let live = if is_live { old.clone() } else { deployments(&[("another", "{}")]) };
+        let folder = Folder::new(&[("old.yaml", &*old), ("new.yaml", &new), ("live.yaml", &live)]);
+        let files = ["preview", "--old", "old.yaml", "--new", "new.yaml", "--live", "live.yaml", "--as", "helm"];
+        let report = folder.run(&[&files[..], &["-o", "json"]].concat()).code(i32::from(!rule.is_empty())).json();
+        let rules: Vec<&Value> = report["findings"].as_array().unwrap().iter().map(|it| &it["rule"]).collect();
+        let wanted: Vec<Value> =
+            Some(rule).filter(|rule| !rule.is_empty()).into_iter().map(|rule| json!(rule)).collect();
+        assert_eq!(rules, wanted.iter().collect::<Vec<_>>(), "{what}: {report}");
+    }
+}
+
+/// A chart has a hook of one name for each event, and perhaps an object of that name.
+#[test]
+fn hooks_of_one_name_are_judged_each() {
+    let hook = |event: &str| format!("a, annotations: {{helm.sh/hook: {event}}}");
+    let rendering = |strategies: [&str; 3]| {
+        let [first, second, object] = strategies;
+        deployments(&[(&hook("pre-install"), first), (&hook("pre-upgrade"), second), ("a", object)])
+    };
+    let old = rendering(["{}", "{}", "{}"]);
+    let rows = [
+        ("the hook that runs", ["{}", BOTH, "{}"], "helm", 1, [1, 1, 1]),
+        ("the hook that does not run", [BOTH, "{}", "{}"], "helm", 0, [1, 1, 1]),
+        ("the object", ["{}", "{}", BOTH], "helm4", 1, [1, 1, 1]),
+        ("all", [BOTH, BOTH, BOTH], "helm4", 2, [1, 1, 1]),
+        ("the last of all", [BOTH, BOTH, "{}"], "argocd", 0, [1, 0, 2]),
+        ("the last of all", ["{}", "{}", BOTH], "argocd-ssa", 1, [1, 0, 2]),
+    ];
+    for (what, new, way, refused, [compared, hooks, not_looked_at]) in rows {
+        let folder = Folder::new(&[("old.yaml", &*old), ("new.yaml", &*rendering(new))]);
+        let run = folder.run(&["preview", "--old", "old.yaml", "--new", "new.yaml", "--as", way, "-o", "json"]);
+        let summary = &run.json()["summary"];
+        let counts = json!({"compared": compared, "hooks": hooks, "notLookedAt": not_looked_at, "refused": refused, "onlyInOld": 0});
+        for (name, number) in counts.as_object().unwrap() {
+            assert_eq!(&summary[name], number, "{what}, {way}: {name}: {run:?}");
+        }
+        assert_eq!(run.code, i32::from(refused > 0), "{what}, {way}: {run:?}");
+    }
+}
+
+#[test]
+fn a_name_that_is_to_be_generated_is_refused_by_the_clients_that_do_not_create() {
+    let generated = |annotations: &str, strategy: &str| {
+        let object = deployments(&[("NAMED", strategy)]);
+        object.replace(
+            "metadata: {name: NAMED}",
+            &format!("metadata: {{generateName: web-, annotations: {annotations}}}"),
+        )
+    };
+    let apply = "cannot use generate name with apply";
+    let rows = [
+        ("csa", "{}", Some(apply)),
+        ("ssa", "{}", Some(apply)),
+        ("argocd", "{}", Some(apply)),
+        ("argocd-ssa", "{}", Some(apply)),
+        ("argocd", "{argocd.argoproj.io/hook: PreSync}", None),
+        ("argocd-ssa", "{helm.sh/hook: pre-upgrade}", None),
+        ("flux", "{}", Some("missing metadata.name in object")),
+        ("merge", "{}", Some("resource name may not be empty")),
+        ("replace", "{}", Some("resource name may not be empty")),
+        ("helm", "{}", Some("resource name may not be empty")),
+        ("helm", "{helm.sh/hook: pre-upgrade}", Some("resource name may not be empty")),
+        (
+            "helm",
+            "{helm.sh/hook: pre-upgrade, helm.sh/hook-delete-policy: hook-succeeded}",
+            Some("resource name may not be empty"),
+        ),
+        ("helm", "{helm.sh/hook: pre-upgrade, helm.sh/hook-delete-policy: hook-failed}", None),
+        (
+            "helm4",
+            "{helm.sh/hook: pre-upgrade, helm.sh/hook-delete-policy: hook-failed}",
+            Some("resource name may not be empty"),
+        ),
+        ("csa", "{helm.sh/hook: pre-upgrade}", Some(apply)),
+    ];
+    let rest = deployments(&[("rest", BOTH)]);
+    let old = deployments(&[("rest", "{}"), ("gone", "{}")]);
+    for (way, annotations, words) in rows {
+        for strategy in ["{}", BOTH] {
+            let what = format!("{way}, {annotations}, {strategy}");
+            let folder = Folder::new(&[
+                ("old.yaml", &*old),
+                ("new.yaml", &format!("{}---\n{rest}", generated(annotations, strategy))),
+            ]);
+            let run =
+                folder.run(&["preview", "--old", "old.yaml", "--new", "new.yaml", "--as", way, "-o", "json"]).code(1);
+            let report = run.json();
+            assert_eq!(report["summary"]["problems"], json!([]), "{what}: {run:?}");
+            assert_eq!(report["summary"]["onlyInOld"], 1, "{what}: {run:?}");
+            let (of_rest, of_generated): (Vec<&Value>, Vec<&Value>) =
+                report["findings"].as_array().unwrap().iter().partition(|it| it["name"] == "rest");
+            assert_eq!(of_rest.len(), 1, "{what}: {run:?}");
+            let found: Vec<_> = of_generated.iter().map(|it| (&it["rule"], &it["generateName"], &it["line"])).collect();
+            let rule = if words.is_some() { "object-refused" } else { "union-refused" };
+            let wanted = (&json!(rule), &json!("web-"));
+            let is_found = words.is_some() || strategy == BOTH;
+            assert_eq!(
+                found.iter().map(|it| (it.0, it.1)).collect::<Vec<_>>(),
+                vec![wanted; usize::from(is_found)],
+                "{what}: {run:?}"
+            );
+            if let Some(words) = words {
+                assert_eq!(
+                    (&of_generated[0]["message"], &of_generated[0]["field"]),
+                    (&json!(words), &json!("metadata.generateName")),
+                    "{what}"
+                );
+            }
+        }
+    }
+    let neither = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '', generateName: ''}\n";
+    for (text, code, said) in [
+        (neither.to_owned(), 2, "`metadata.name` is missing"),
+        (deployments(&[("a, generateName: b", "{}")]), 0, "1 object only in the new rendering: every union is valid"),
+        (generated("{}", "{}"), 1, "1 object only in the new rendering: 1 object refused"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n".to_owned(), 0, "1 of kinds without unions"),
+    ] {
+        let folder = Folder::new(&[("new.yaml", &*text)]);
+        let run = folder.run(&["preview", "--new", "new.yaml"]).code(code);
+        assert!(run.stderr.contains(said), "{text}: {run:?}");
     }
 }
 
@@ -171,7 +391,7 @@ fn a_document_that_cannot_be_read_loses_no_other_and_nothing_that_was_not_judged
     let good = deployments(&[("a", "{}"), ("b", "{type: Recreate}")]);
     let twice = good.replace("{name: a}", "{name: a, name: b, name: a}");
     let hooks =
-        deployments(&[("a, annotations: {helm.sh/hook: x}", "{}"), ("a, annotations: {helm.sh/hook: y}", "{}")]);
+        deployments(&[("a, annotations: {helm.sh/hook: x}", "{}"), ("a, annotations: {helm.sh/hook: z}", "{}")]);
     let rows = [
         ("a fault", format!("{good}---\na: [\n"), 2, 2, "new.yaml:11:"),
         ("a key twice", twice, 0, 2, "duplicate key `name`: the last one counts"),

@@ -1,6 +1,6 @@
 //! `preview`: predicts which unions an apply of a new rendering leaves invalid, without a cluster.
 //!
-//! [`renderings`] pairs the objects, and [`report`] prints. In between, [`prediction`] makes the apply: [`apply_way`] has what the
+//! [`renderings`] pairs the objects, by [`hooks`] those that a client always creates, and [`report`] prints. In between, [`prediction`] makes the apply: [`apply_way`] has what the
 //! client does, [`kind_rules`] what the API server does to the kind and the unions that are invalid afterwards, [`server_words`] what it says about them,
 //! and [`immutable`] and [`transitions`] the changes that it refuses.
 //! [`remedies`] makes the apply again, each time with one change.
@@ -8,6 +8,7 @@
 mod apply_way;
 mod declared_kinds;
 mod duplicates;
+mod hooks;
 mod immutable;
 mod kind_rules;
 mod left_behind;
@@ -126,8 +127,8 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     if new.is_empty() && problems.is_empty() {
         bail!("{}", manifest::empty(&arguments.new));
     }
-    let Renderings { pairs, mut counts, problems: unfit, mut warnings } =
-        Renderings::pair(&kinds, [&old, &new, &live], arguments.namespace.as_deref());
+    let Renderings { pairs, mut counts, problems: unfit, mut warnings, .. } =
+        Renderings::pair(&kinds, arguments.way, [&old, &new, &live], arguments.namespace.as_deref());
     problems.extend(unfit);
     if old.is_empty() && is_old_read && !arguments.old.is_empty() {
         warnings.push(format!("{}: every object is created", manifest::empty(&arguments.old)));
@@ -151,7 +152,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
             }
             Err(error) => {
                 problems.push(line_about(documents.new, &format!("cannot be predicted: {error:#}")));
-                *counts.judged(documents.old.is_some()) -= 1;
+                *counts.judged(&documents) -= 1;
             }
         }
     }
@@ -169,12 +170,13 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
         *match union.enforcement {
             ApiServerAnswer::Refused => &mut counts.refused,
             ApiServerAnswer::RefusedNull => &mut counts.refused_nulls,
+            ApiServerAnswer::RefusedObject => &mut counts.refused_objects,
             ApiServerAnswer::Immutable => &mut counts.refused_changes,
             ApiServerAnswer::Stored => &mut counts.stored,
             ApiServerAnswer::Unknown(_) => &mut counts.undecided,
         } += 1;
     }
-    let is_nothing = counts.compared + counts.only_in_new == 0 && problems.is_empty();
+    let is_nothing = counts.compared + counts.only_in_new + counts.hooks == 0 && problems.is_empty();
     let none =
         || format!("nothing to preview: no object of a kind with unions in the new rendering{}", counts.not_judged());
     let failure = kept_from(problems.len(), "judged");
@@ -207,7 +209,7 @@ pub fn predicted_applies(
         let trial = PreviewTrial::new(kinds.kind(entry)?, ApplyWay::Ssa, Some(manager), documents);
         trial.and_then(|trial| trial.written_with_kube_unions())
     };
-    let pairs = Renderings::pair(&kinds, [&old, &new, &live], None).pairs.into_iter();
+    let pairs = Renderings::pair(&kinds, ApplyWay::Ssa, [&old, &new, &live], None).pairs.into_iter();
     Ok(pairs.map(|pair| (pair.1.new.name.clone().unwrap_or_default(), predicted(pair))).collect())
 }
 

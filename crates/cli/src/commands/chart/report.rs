@@ -103,7 +103,10 @@ fn text(advised: &Advised<'_, '_>, is_chart: bool, paint: Paint) -> String {
 
 fn message(fault: &RenderedFault<'_>) -> String {
     match &fault.answer {
-        ApiServerAnswer::Refused | ApiServerAnswer::RefusedNull | ApiServerAnswer::Immutable => {
+        ApiServerAnswer::Refused
+        | ApiServerAnswer::RefusedNull
+        | ApiServerAnswer::RefusedObject
+        | ApiServerAnswer::Immutable => {
             format!("refused: {}", fault.violation)
         }
         ApiServerAnswer::Stored => format!("stored, and nothing refuses it: {}", fault.violation),

@@ -1,5 +1,6 @@
 //! The ways in which clients apply a rendering.
 
+use super::hooks::{Hook, HookClient};
 use clap::ValueEnum;
 use serde_json::Value;
 use strategic_merge_patch::json_merge::{merge, two_way};
@@ -17,10 +18,12 @@ pub(in crate::commands) enum ApplyWay {
     ArgocdSsa,
     /// Server-side apply by Helm 4: releases that it installed, and others with `--server-side=true`
     Helm4,
-    /// Client-side apply: `kubectl apply`, and Argo CD by default. Also `kubectl`, `argocd`
+    /// Client-side apply: `kubectl apply`. Also `kubectl`
     #[default]
-    #[value(aliases = ["kubectl", "argocd"])]
+    #[value(alias = "kubectl")]
     Csa,
+    /// Client-side apply by Argo CD, its default
+    Argocd,
     /// The three-way merge of Helm 3, and of Helm 4 for releases that Helm 3 installed. Also `helm3`
     #[value(alias = "helm3")]
     Helm,
@@ -59,7 +62,7 @@ impl ApplyWay {
     pub(in crate::commands) fn words(self) -> &'static str {
         match self {
             Self::Ssa | Self::Flux | Self::ArgocdSsa | Self::Helm4 => "server-side apply",
-            Self::Csa => "client-side apply",
+            Self::Csa | Self::Argocd => "client-side apply",
             Self::Helm => "Helm 3",
             Self::Merge => "a merge patch",
             Self::Replace => "a replace",
@@ -104,14 +107,46 @@ impl ApplyWay {
                 takes_later: |_| false,
                 is_tried: false,
             },
-            Self::Csa | Self::Helm | Self::Merge | Self::Replace => return None,
+            Self::Csa | Self::Argocd | Self::Helm | Self::Merge | Self::Replace => return None,
         };
         Some(client)
     }
 
+    /// Returns true for a client-side apply as kubectl does it.
+    pub(in crate::commands) fn is_client_side_apply(self) -> bool {
+        matches!(self, Self::Csa | Self::Argocd)
+    }
+
+    /// Returns the client that knows hooks. `upgrades` is false for the first install.
+    pub(super) fn hook_client(self, upgrades: bool) -> Option<HookClient> {
+        match self {
+            Self::Helm | Self::Helm4 if upgrades => Some(HookClient::HelmUpgrade),
+            Self::Helm | Self::Helm4 => Some(HookClient::HelmInstall),
+            Self::Argocd | Self::ArgocdSsa => Some(HookClient::ArgoCd),
+            Self::Ssa | Self::Flux | Self::Csa | Self::Merge | Self::Replace => None,
+        }
+    }
+
+    /// Returns what the client says about an object whose name is to be generated. `None`: it creates the object.
+    pub(super) fn refused_generated_name(self, hook: Option<Hook>) -> Option<&'static str> {
+        let is_refused = match self {
+            Self::Argocd | Self::ArgocdSsa => hook.is_none(),
+            // Helm deletes by the name that the manifest has.
+            Self::Helm => hook.is_none_or(|hook| hook.deletes_before || hook.deletes_after),
+            Self::Ssa | Self::Flux | Self::Helm4 | Self::Csa | Self::Merge | Self::Replace => true,
+        };
+        let words = match self {
+            Self::Ssa | Self::Csa | Self::Argocd | Self::ArgocdSsa => "cannot use generate name with apply",
+            // kustomize, which builds every Kustomization.
+            Self::Flux => "missing metadata.name in object",
+            Self::Helm4 | Self::Helm | Self::Merge | Self::Replace => "resource name may not be empty",
+        };
+        is_refused.then_some(words)
+    }
+
     /// Returns true if the field managers of a live object tell what stays, or who owns it.
     pub(in crate::commands) fn reads_managers(self) -> bool {
-        self.server_side().is_some() || self == Self::Csa
+        self.server_side().is_some() || self.is_client_side_apply()
     }
 
     /// Returns the object before the API server adds defaults. `manager` is the field manager.
@@ -131,7 +166,7 @@ impl ApplyWay {
             Self::Ssa | Self::Flux | Self::ArgocdSsa | Self::Helm4 => engines.server_side(apply, manager)?,
             // Helm does not read the live object of a custom resource.
             Self::Helm if engines.strategic.is_none() => merged(&two_way(old, new)),
-            Self::Csa | Self::Helm => engines.client_side(apply)?,
+            Self::Csa | Self::Argocd | Self::Helm => engines.client_side(apply)?,
             Self::Merge => merged(new),
             Self::Replace => new.clone(),
         })

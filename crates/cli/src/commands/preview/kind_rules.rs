@@ -28,6 +28,8 @@ use strategic_merge_patch::{ApplyEngines, Patcher, ServerSideApply};
 pub(in crate::commands) enum ApiServerAnswer {
     /// It refuses the object.
     Refused,
+    /// The client refuses the object by its name, or the API server because the object exists. Neither judges anything else.
+    RefusedObject,
     /// It refuses a null of the object, and judges nothing else.
     RefusedNull,
     /// It refuses the update of what never changes.

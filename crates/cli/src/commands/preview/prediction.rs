@@ -1,5 +1,6 @@
 //! Predicts what becomes of one object: the unions that are invalid afterwards, and the nulls for which it is refused.
 
+use super::hooks::ObjectRefusal;
 use super::kind_rules::ApiServerAnswer;
 use super::left_behind::LeftBehind;
 use super::nulls::OLD_EMPTY;
@@ -34,6 +35,8 @@ pub(super) struct PredictedFault<'d> {
     pub(super) is_proposed: bool,
     /// True if the apply creates the object.
     pub(super) creates: bool,
+    /// True for a hook that the client runs.
+    pub(super) is_hook: bool,
     /// True if the old object is invalid in the same way.
     pub(super) already: bool,
     pub(super) with_kube_unions: WithKubeUnions,
@@ -61,6 +64,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             note: None,
             is_proposed: false,
             creates: self.creates(),
+            is_hook: self.documents.is_hook,
             already: false,
             with_kube_unions: WithKubeUnions::Refused,
             remedies: Vec::new(),
@@ -69,6 +73,9 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
 
     /// Returns the unions that are invalid after the apply. If the schema refuses nulls, the API server judges nothing else.
     pub(super) fn predict(&self) -> anyhow::Result<Vec<PredictedFault<'d>>> {
+        if let Some(refusal) = self.documents.refusal {
+            return Ok(vec![self.refused_object(refusal)]);
+        }
         if let Some(path) = self.duplicate() {
             return Ok(vec![self.refused_duplicate(&path)]);
         }
@@ -141,6 +148,15 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             }
         }));
         Ok(faults)
+    }
+
+    /// Returns the refusal of an object by the client.
+    fn refused_object(&self, refusal: ObjectRefusal) -> PredictedFault<'d> {
+        let [field, pointer, violation, advice] = refusal.words(self.documents.new).map(str::to_owned);
+        PredictedFault {
+            note: Some(advice),
+            ..self.refusal(pointer, field, violation, ApiServerAnswer::RefusedObject, HelpPage::HOOKS)
+        }
     }
 
     /// Returns the refusal of a server-side apply whose manifest has two items with the same keys.

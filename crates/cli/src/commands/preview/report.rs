@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use strategic_merge_patch::FieldManager;
 
 /// The rules of findings.
-const RULES: [ExplainedRule; 5] = [
+const RULES: [ExplainedRule; 6] = [
     (
         (
             "union-refused",
@@ -53,13 +53,22 @@ const RULES: [ExplainedRule; 5] = [
         ),
         HelpPage::IMMUTABLE,
     ),
+    (
+        (
+            "object-refused",
+            Severity::Error,
+            "The client refuses the object, because it has no name, or because an object of its name is there that it does not update.",
+        ),
+        HelpPage::HOOKS,
+    ),
 ];
 
 fn rule_of(enforcement: &ApiServerAnswer) -> SarifRule {
-    let [refused, stored, undecided, null, immutable] = RULES.map(|(rule, _)| rule);
+    let [refused, stored, undecided, null, immutable, object] = RULES.map(|(rule, _)| rule);
     match enforcement {
         ApiServerAnswer::Refused => refused,
         ApiServerAnswer::RefusedNull => null,
+        ApiServerAnswer::RefusedObject => object,
         ApiServerAnswer::Immutable => immutable,
         ApiServerAnswer::Stored => stored,
         ApiServerAnswer::Unknown(_) => undecided,
@@ -95,12 +104,11 @@ fn place<'p>(union: &PredictedFault<'p>) -> FilePlace<'p> {
 
 /// Returns the object as messages name it.
 fn title(union: &PredictedFault<'_>) -> String {
-    let namespace = union.document.namespace.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
-    format!(
-        "{} {namespace}{}",
-        union.document.kind.as_deref().unwrap_or("?"),
-        union.document.name.as_deref().unwrap_or("?")
-    )
+    let document = union.document;
+    let namespace = document.namespace.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
+    let generated = || document.generate_name().map(|start| format!("{start}…"));
+    let name = document.name.clone().or_else(generated);
+    format!("{} {namespace}{}", document.kind.as_deref().unwrap_or("?"), name.as_deref().unwrap_or("?"))
 }
 
 fn text(way: ApplyWay, union: &PredictedFault<'_>, paint: Paint) -> String {
@@ -120,9 +128,10 @@ fn message(union: &PredictedFault<'_>) -> String {
     let violation = &union.violation;
     match &union.enforcement {
         ApiServerAnswer::Refused if union.already => format!("refused, as the old object is: {violation}"),
-        ApiServerAnswer::Refused | ApiServerAnswer::RefusedNull | ApiServerAnswer::Immutable => {
-            format!("refused: {violation}")
-        }
+        ApiServerAnswer::Refused
+        | ApiServerAnswer::RefusedNull
+        | ApiServerAnswer::RefusedObject
+        | ApiServerAnswer::Immutable => format!("refused: {violation}"),
         ApiServerAnswer::Stored => format!("stored, and nothing refuses it: {violation}"),
         ApiServerAnswer::Unknown(why) => format!("perhaps refused: {violation}; {why}"),
     }
@@ -130,10 +139,14 @@ fn message(union: &PredictedFault<'_>) -> String {
 
 /// Returns why the members are there.
 fn reason(way: ApplyWay, union: &PredictedFault<'_>) -> Option<String> {
+    if union.enforcement == ApiServerAnswer::RefusedObject {
+        return None;
+    }
     if union.creates {
+        let why = if union.is_hook { "the object is a hook" } else { "only the new rendering has the object" };
         let defaults: Vec<String> =
             union.left_behind.iter().map(|it| format!("; `{}` is a default of the API server", it.member)).collect();
-        return Some(format!("only the new rendering has the object: it is created{}", defaults.concat()));
+        return Some(format!("{why}: it is created{}", defaults.concat()));
     }
     let left_behind = union.left_behind.iter().map(|LeftBehind { member, origin, owners }| {
         let owners: Vec<String> = owners.iter().map(|it| format!("`{}` ({})", it.name, operation(it))).collect();
@@ -145,7 +158,7 @@ fn reason(way: ApplyWay, union: &PredictedFault<'_>) -> Option<String> {
         let origin = match origin {
             MemberOrigin::OldRendering => "the old rendering sets it",
             MemberOrigin::Default => "it is a default of the API server",
-            MemberOrigin::LiveObject if way == ApplyWay::Csa => {
+            MemberOrigin::LiveObject if way.is_client_side_apply() => {
                 "the live object has it, and the last `kubectl apply` did not set it"
             }
             MemberOrigin::LiveObject => "the live object has it, and the old rendering does not set it",
@@ -221,11 +234,13 @@ fn json_of(way: ApplyWay, union: &PredictedFault<'_>) -> Value {
         "kind": union.document.kind,
         "namespace": union.document.namespace,
         "name": union.document.name,
+        "generateName": union.document.generate_name(),
         "field": union.field,
         "message": union.violation,
         "helpUri": union.help.to_string(),
         "leftBehind": left_behind.collect::<Vec<Value>>(),
         "creates": union.creates,
+        "hook": union.is_hook.then_some(true),
         "note": union.note,
         "proposed": union.is_proposed.then_some(true),
         "oldObjectIsInvalid": union.already,

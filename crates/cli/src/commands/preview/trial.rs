@@ -2,6 +2,7 @@
 
 use super::apply_way::ApplyWay;
 use super::duplicates;
+use super::hooks::ObjectRefusal;
 use super::kind_rules::{ApiServerAnswer, PreviewedKind};
 use super::nulls::{nulled, removed_nulls};
 use super::rendered_object::Rendering;
@@ -26,6 +27,10 @@ pub(super) struct ObjectRenderings<'d> {
     pub(super) new: &'d Document,
     /// The object as a cluster has it. `None`: predict it from the old rendering.
     pub(super) live: Option<&'d Document>,
+    /// True for a hook that the client runs.
+    pub(super) is_hook: bool,
+    /// Set if the client refuses the object before its unions matter.
+    pub(super) refusal: Option<ObjectRefusal>,
 }
 
 /// The result of the same apply on a cluster with kube-unions.
@@ -90,7 +95,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         documents: ObjectRenderings<'d>,
     ) -> anyhow::Result<Self> {
         let new = Rendering::read(kind, documents.new)?;
-        let old = match documents.live.filter(|_| way == ApplyWay::Csa) {
+        let old = match documents.live.filter(|_| way.is_client_side_apply()) {
             // kubectl does not know the old rendering.
             Some(live) => last_applied(live),
             None => documents.old.cloned(),
@@ -185,7 +190,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
 
     /// Returns the sides of a strategic merge patch without the items that it merges into another of the same keys.
     fn without_duplicates(&self, way: ApplyWay, sides: ApplySides<'_>) -> Option<[Value; 3]> {
-        let is_strategic = matches!(way, ApplyWay::Csa | ApplyWay::Helm) && self.kind.is_built_in();
+        let is_strategic = (way == ApplyWay::Helm || way.is_client_side_apply()) && self.kind.is_built_in();
         let ApplySides { old, new, live } = sides;
         is_strategic.then(|| duplicates::merged(&self.kind.places(), [old, new, live])).flatten()
     }
@@ -198,7 +203,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
 
     /// Returns the items of the new rendering that the apply does not store as they are written.
     pub(super) fn mixed_items(&self) -> Vec<MixedItem> {
-        let is_strategic = matches!(self.way, ApplyWay::Csa | ApplyWay::Helm);
+        let is_strategic = self.way == ApplyWay::Helm || self.way.is_client_side_apply();
         let patcher = self.kind.engines().strategic.as_ref().filter(|_| is_strategic);
         let (Some(patcher), Some(live)) = (patcher, &self.live) else { return Vec::new() };
         patcher.mixed_items(sides(self.old.as_ref(), &self.new.written, live))
@@ -260,7 +265,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     /// Returns the answer of kube-unions to the apply.
     pub(super) fn review(&self, after: &Value) -> anyhow::Result<Review> {
         let text = self.new.written.to_string();
-        let manifest = if self.way == ApplyWay::Csa {
+        let manifest = if self.way.is_client_side_apply() {
             Some(AppliedManifest::Given(&text, ApplyMethod::ClientSide))
         } else if self.way.server_side().is_none() {
             None
@@ -302,7 +307,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
 
     /// Returns true if kubectl removes nothing, because the live object does not tell what was applied last.
     pub(super) fn lacks_last_applied(&self) -> bool {
-        self.way == ApplyWay::Csa && self.documents.live.is_some() && self.old.is_none()
+        self.way.is_client_side_apply() && self.documents.live.is_some() && self.old.is_none()
     }
 
     /// Returns what becomes of a union on a cluster with kube-unions, by its answer to the apply.
