@@ -10,6 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// The begin of the reason why a text that is not CEL cannot be read. Other reasons are limits.
+pub(crate) const NOT_CEL: &str = "the rule is not CEL";
+
 /// The standard library of CEL, the rules that were parsed already, and the steps that are left.
 pub(crate) struct CelEnv {
     pub(crate) library: Arc<Env>,
@@ -81,9 +84,9 @@ fn parse(text: &str, env: &Env) -> Result<IdedExpr, String> {
             let first = errors.errors.first();
             let message =
                 first.map_or_else(String::new, |error| format!("{}:{}: {}", error.pos.0, error.pos.1, error.msg));
-            return Err(format!("the rule is not CEL: {message}"));
+            return Err(format!("{NOT_CEL}: {message}"));
         }
-        None => return Err("the rule is not CEL".to_owned()),
+        None => return Err(NOT_CEL.to_owned()),
     };
     if is_deep(&expression) {
         return Err(format!("the rule is nested deeper than {DEEPEST_EXPRESSION} levels"));

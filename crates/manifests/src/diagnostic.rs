@@ -4,7 +4,7 @@ use crate::assembly::Assembly;
 use crate::crd;
 use crate::document::Document;
 use crate::file::Problem;
-use crate::refused_schema::faults as schema_faults;
+use crate::refused_schema::{SchemaFault, faults as schema_faults};
 use kube_unions_core::declaration::{ANNOTATION, FaultKind, FaultOfVersions, Severity, Source};
 use kube_unions_core::field_path::pointer;
 use kube_unions_core::near::nearest;
@@ -131,13 +131,18 @@ impl Diagnostic {
         found
     }
 
-    /// Describes what an API server refuses in the schemas of a CRD. Versions with the same fault have one diagnostic.
-    pub fn of_refused_schemas(document: &Document, crd: &Value) -> Vec<Self> {
+    /// Describes what an API server refuses in the schemas of a CRD, and what somebody else finds in a schema. Versions with the same fault
+    /// have one diagnostic.
+    pub fn of_refused_schemas(
+        document: &Document,
+        crd: &Value,
+        others: impl Fn(&Value) -> Vec<SchemaFault>,
+    ) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         let mut more = 0_usize;
         for (index, version, schema) in crd::schemas(crd) {
             let has_status = crd.pointer(&format!("/spec/versions/{index}/subresources/status")).is_some();
-            for fault in schema_faults(schema, has_status) {
+            for fault in schema_faults(schema, has_status).into_iter().chain(others(schema)) {
                 let path = place(fault.tokens.get(..fault.depth).unwrap_or_default()).to_string();
                 let known = all.iter_mut().find(|it| (&it.path, &it.message) == (&path, &fault.message));
                 if let Some(known) = known {

@@ -5,6 +5,8 @@
 mod fault;
 mod keywords;
 mod parts;
+mod rule;
+mod taken;
 
 pub use self::fault::SchemaFault;
 
@@ -14,6 +16,7 @@ use self::keywords::{
     text,
 };
 use self::parts::misfit;
+use self::taken::OF_SCHEMAS;
 use serde_json::Value;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -71,7 +74,10 @@ impl RefusalReader {
             self.refuse(&[], "`type: array` without `items`", "describe the items");
         }
         if let Some(items) = node.get("items").filter(|items| items.is_object()) {
+            let is_in_list = self.is_in_list;
+            self.is_in_list |= text(node, "x-kubernetes-list-type") != "map";
             self.at(&["items"], |this| this.field(items, FieldRole::Item, no_defaults));
+            self.is_in_list = is_in_list;
         }
         if let Some(values) = node.get("additionalProperties").filter(|it| !it.is_null()) {
             if is_object {
@@ -161,6 +167,7 @@ impl RefusalReader {
 
     /// Reads the keywords that are refused in every node.
     fn anywhere(&mut self, node: &Value) {
+        self.takes(node, &OF_SCHEMAS);
         for (keyword, refused, remedy) in NOWHERE {
             if node.get(keyword).is_some_and(|value| refused.is(value)) {
                 self.refuse(&[keyword], &format!("`{keyword}`"), remedy);
@@ -230,9 +237,7 @@ impl RefusalReader {
             }
         }
         self.list_keys(node);
-        for (index, rule) in list(node, "x-kubernetes-validations").iter().enumerate() {
-            self.at(&["x-kubernetes-validations", &index.to_string()], |this| this.rule(rule));
-        }
+        self.rules(node);
     }
 
     /// Reads `apiVersion`, `kind` or `metadata` of the root or of an embedded resource.

@@ -25,6 +25,8 @@ impl SchemaFault {
 pub(super) struct RefusalReader {
     /// The way to the current node.
     tokens: Vec<String>,
+    /// True inside of a list whose items have no keys, so that no item has an old one.
+    pub(super) is_in_list: bool,
     pub(super) found: Vec<SchemaFault>,
 }
 

@@ -63,7 +63,7 @@ pub(super) const NOT_BESIDE_STATUS: [&str; 12] = [
 ];
 
 /// Keywords that `metadata` of the root must not have.
-pub(super) const NOT_OF_METADATA: [&str; 14] = [
+pub(super) const NOT_OF_METADATA: [&str; 15] = [
     "additionalProperties",
     "allOf",
     "anyOf",
@@ -78,6 +78,7 @@ pub(super) const NOT_OF_METADATA: [&str; 14] = [
     "title",
     "x-kubernetes-map-type",
     "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
 ];
 
 impl Refused {

@@ -1,4 +1,4 @@
-//! The parts of a node that have rules of their own: the keys of a list, the rules in CEL, and the default.
+//! The parts of a node that have rules of their own: the keys of a list, and the default.
 
 use super::fault::RefusalReader;
 use super::keywords::{REMOVE, flag, list, text};
@@ -71,30 +71,6 @@ impl RefusalReader {
             }
         }
     }
-
-    pub(super) fn rule(&mut self, rule: &Value) {
-        let [expression, message, computed] = ["rule", "message", "messageExpression"].map(|name| text(rule, name));
-        let is_blank = |text: &str| !text.is_empty() && text.trim().is_empty();
-        let has_lines = |text: &str| text.trim().contains(['\n', '\r']);
-        if expression.trim().is_empty() {
-            self.refuse(&[], "a rule without a text", "add `rule`");
-        } else if is_blank(message) {
-            self.refuse(&["message"], "a blank message", "write a message, or remove it");
-        } else if has_lines(message) {
-            self.refuse(&["message"], "a message of several lines", "write it in one line");
-        } else if has_lines(expression) && message.is_empty() {
-            self.refuse(&["rule"], "a rule of several lines without a message", "add `message`");
-        }
-        if is_blank(computed) {
-            self.refuse(&["messageExpression"], "a blank `messageExpression`", "write it, or remove it");
-        }
-        let reason = text(rule, "reason");
-        let reasons = ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];
-        if !reason.is_empty() && !reasons.contains(&reason) {
-            let remedy = format!("use one of `{}`", reasons.join("`, `"));
-            self.refuse(&["reason"], "this reason", &remedy);
-        }
-    }
 }
 
 /// Returns the reason why a value is no value of a schema, as far as its types, values and fields tell.
@@ -116,11 +92,36 @@ pub(super) fn misfit(node: &Value, value: &Value) -> Option<String> {
     if !is_listed {
         return Some("its `enum` lacks".to_owned());
     }
+    if let Some(keyword) = broken_bound(node, value) {
+        return Some(format!("breaks its `{keyword}`"));
+    }
     match value {
         Value::Array(items) => items.iter().find_map(|item| misfit(node.get("items")?, item)),
         Value::Object(fields) => misfit_of_fields(node, fields),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
+}
+
+/// Returns the bound of a schema that a value breaks.
+fn broken_bound(node: &Value, value: &Value) -> Option<&'static str> {
+    let (measure, least, most) = match value {
+        Value::Number(number) => (number.as_f64()?, "minimum", "maximum"),
+        Value::String(text) => (length(text.chars().count())?, "minLength", "maxLength"),
+        Value::Array(items) => (length(items.len())?, "minItems", "maxItems"),
+        Value::Object(fields) => (length(fields.len())?, "minProperties", "maxProperties"),
+        Value::Null | Value::Bool(_) => return None,
+    };
+    let bound = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
+    let is_number = value.is_number();
+    let [no_least, no_most] = ["exclusiveMinimum", "exclusiveMaximum"].map(|keyword| is_number && flag(node, keyword));
+    if bound(least).is_some_and(|least| measure < least || (no_least && measure <= least)) {
+        return Some(least);
+    }
+    bound(most).is_some_and(|most| measure > most || (no_most && measure >= most)).then_some(most)
+}
+
+fn length(count: usize) -> Option<f64> {
+    u32::try_from(count).ok().map(f64::from)
 }
 
 fn misfit_of_fields(node: &Value, fields: &Map<String, Value>) -> Option<String> {

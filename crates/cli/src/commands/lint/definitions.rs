@@ -6,6 +6,8 @@ use crate::input::manifest::Problem;
 use crate::report::diagnostic::Diagnostic;
 use kube_unions_core::declaration::FaultKind;
 use kube_unions_core::schema::EXTENSION;
+use kube_unions_evidence::RefusedExpression;
+use kube_unions_manifests::SchemaFault;
 use kube_unions_manifests::crd::{keywords, schemas};
 use serde_json::Value;
 
@@ -13,10 +15,20 @@ use serde_json::Value;
 pub(super) fn diagnostics(assembly: &Assembly, definitions: &[ReadDefinition<'_>]) -> Vec<Diagnostic> {
     let written = definitions.iter().filter(|definition| definition.document.made.is_none());
     let found = written.flat_map(|definition| {
-        let refused = Diagnostic::of_refused_schemas(definition.document, &definition.crd);
+        let refused = Diagnostic::of_refused_schemas(definition.document, &definition.crd, expressions);
         refused.into_iter().chain(undeclared(assembly, definition))
     });
     found.collect()
+}
+
+/// Returns the expressions of a schema that an API server refuses.
+fn expressions(schema: &Value) -> Vec<SchemaFault> {
+    let faults = RefusedExpression::find(schema).into_iter().map(|it| SchemaFault {
+        depth: it.node.len(),
+        tokens: it.node.into_iter().chain(it.expression).collect(),
+        message: it.message,
+    });
+    faults.collect()
 }
 
 /// Returns a note for a CRD whose validations make a choice, and for which nothing declares a union.
