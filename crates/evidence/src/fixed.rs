@@ -49,7 +49,7 @@ impl Proposals {
     }
 
     /// Returns true if all fields of a group are in one union or doubt.
-    fn knows(&self, path: &str, fields: &[String]) -> bool {
+    pub(crate) fn knows(&self, path: &str, fields: &[String]) -> bool {
         let of_unions =
             self.unions.iter().filter(|it| it.path == path).map(|it| it.discriminator.iter().chain(&it.members));
         let mut of_unions = of_unions.map(Iterator::collect::<BTreeSet<_>>);

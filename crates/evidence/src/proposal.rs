@@ -4,12 +4,14 @@
 //! pair of members is rejected together, and each member alone is not. A group that is not confirmed is a doubt. So is one with a
 //! member that every object has: [`fixed`](crate::fixed) finds these.
 
-use crate::answer::ProposedUnion;
+use crate::answer::{ProposedUnion, UnionFields};
 use crate::candidates::{self, CandidateFields};
+use crate::decision::OtherMembers;
 use crate::env::CelEnv;
 use crate::exclusions::Exclusions;
 use crate::limits::MOST_PROPOSALS;
-use crate::table::{with_names, with_stack};
+use crate::node::SchemaNode;
+use crate::table::{TableRow, with_names, with_stack};
 use crate::transition::ComparingRule;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -53,6 +55,7 @@ impl Proposals {
             found.examine(candidate);
         }
         found.examine_fixed(&schema, &candidates, &env);
+        found.examine_choices(&candidates);
         found.complete &= !env.is_exhausted();
         found
     }
@@ -95,6 +98,33 @@ impl Proposals {
                 self.doubt(candidate, union.discriminator.into_iter().chain(union.members).collect(), why);
             } else {
                 self.propose(candidate, union);
+            }
+        }
+    }
+
+    /// Doubts the fields of which each part of `oneOf` requires another one, if an object may have two of them all the same.
+    fn examine_choices(&mut self, candidates: &[CandidateFields<'_>]) {
+        for candidate in candidates {
+            let node = candidate.object.node;
+            let parts: Vec<SchemaNode<'_>> = node.list("oneOf").iter().map(SchemaNode).collect();
+            let is_own = |name: &&str| {
+                let is_free = candidate.fields.iter().any(|field| field == name) && !node.always_has(name);
+                is_free && parts.iter().filter(|part| part.requires(name)).count() == 1
+            };
+            let own: Option<Vec<&str>> = parts.iter().map(|part| part.required().find(is_own)).collect();
+            let Some(fields) = own.filter(|fields| fields.len() > 1) else { continue };
+            let union = UnionFields::of_members(&fields);
+            let Some(table) = candidate.table(&union, OtherMembers::Absent) else { continue };
+            let is_pair = |row: &&TableRow| row.combination.members.len() == 2 && row.is_allowed();
+            let Some(row) = table.rows().iter().find(is_pair) else { continue };
+            let pair: Vec<String> = row.combination.members.iter().map(|field| format!("`{field}`")).collect();
+            let pair = pair.join(" and ");
+            if !self.knows(&candidate.object.place.to_string(), &union.members) {
+                self.doubt(
+                    candidate,
+                    union.members,
+                    format!("`oneOf` allows {pair} together; let each part refuse the others"),
+                );
             }
         }
     }
