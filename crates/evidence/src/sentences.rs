@@ -49,11 +49,16 @@ const SOURCES: [&str; 12] = [
 /// Words of a sentence about a field and its source.
 const ALTERNATIVES: &str = r"(?i)\b(?:or|either|instead|alternatively|precedence|ignored)\b";
 
+/// Words of sentences about fields that are used together.
+const MERGED: [&str; 2] = ["and/or", "merge"];
+
 /// A statement of a sentence about fields, by their positions in the schema.
 #[derive(Debug)]
 pub(crate) enum Statement {
     /// Each field of one set excludes each other field of the other set.
     Excludes(BTreeSet<usize>, BTreeSet<usize>),
+    /// Each field of the first set is used in place of each field of the second one.
+    Precedes(BTreeSet<usize>, BTreeSet<usize>),
     Together(BTreeSet<usize>),
     /// Only these values of a discriminator select the field.
     Selects {
@@ -182,6 +187,16 @@ impl SentenceReader {
                 let members: BTreeSet<usize> = members.into_iter().map(|(position, _)| position).collect();
                 is_whole.then(|| Statement::Excludes(members.clone(), members))
             }
+            SentenceForm::Precedence => {
+                let own = || field.into_iter().collect::<BTreeSet<usize>>();
+                let first = self.listed(names, before, field, true);
+                // Both are used, or the words have another object than a field.
+                if MERGED.iter().any(|words| sentence.contains(words)) || (first.is_empty() && inside.is_none()) {
+                    return None;
+                }
+                let second = if inside.is_some() { self.listed(names, behind, field, false) } else { own() };
+                Some(Statement::Precedes(if first.is_empty() { own() } else { first }, second))
+            }
             SentenceForm::Together => Some(Statement::Together(fields().into_iter().chain(field).collect())),
             SentenceForm::Only | SentenceForm::Except => {
                 let discriminator = position(names, inside?)?;
@@ -211,12 +226,13 @@ impl SentenceReader {
     /// as an alternative.
     fn alternatives(&self, names: &[&str], &DescribedField { field, sentence }: &DescribedField<'_>) -> Vec<Statement> {
         let own = field.and_then(|field| Some((field, *names.get(field)?)));
-        let are_both = ["and/or", "merge"].iter().any(|words| sentence.contains(words));
+        let are_both = MERGED.iter().any(|words| sentence.contains(words));
         let Some((field, own)) = own.filter(|_| self.alternatives.is_match(sentence) && !are_both) else {
             return Vec::new();
         };
         let words = self.words(sentence);
-        let others = names.iter().enumerate().filter(|(_, other)| words.contains(*other) && is_source(own, other));
+        let is_named = |other: &str| words.iter().any(|word| word.eq_ignore_ascii_case(other));
+        let others = names.iter().enumerate().filter(|(_, other)| is_source(own, other) && is_named(other));
         others.map(|(other, _)| Statement::Excludes(BTreeSet::from([field]), BTreeSet::from([other]))).collect()
     }
 

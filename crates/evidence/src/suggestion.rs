@@ -63,6 +63,9 @@ impl VisitedObject<'_> {
                 about.push((ones | others, evidence));
             }
         }
+        for (one, other) in self.precedence(statements, &mut about) {
+            graph.add(one, other);
+        }
         about.retain(|(fields, _)| fields.len() > 1);
         // A sentence may leave out that the fields of its list exclude each other.
         let mut whole = graph.clone();
@@ -96,6 +99,38 @@ impl VisitedObject<'_> {
             is_free.then(|| self.suggested(None, ProposedChoice::of_groups(groups), evidence))
         });
         unions.collect()
+    }
+
+    /// Returns the pairs of fields of which one is used in place of the other one, also by way of a third one. Lists and maps may be
+    /// merged.
+    fn precedence<'t>(
+        &self,
+        statements: &'t Statements,
+        about: &mut Vec<(BTreeSet<usize>, &'t Evidence)>,
+    ) -> BTreeSet<(usize, usize)> {
+        let is_collection = |at: usize| {
+            let field = self.node.properties().nth(at).map(|(_, field)| field);
+            field.is_some_and(|field| field.type_name() == Some("array") || field.map_values().is_some())
+        };
+        let mut pairs = BTreeSet::new();
+        for (statement, evidence) in statements {
+            let Statement::Precedes(ones, others) = statement else { continue };
+            let of_sentence = ones.iter().flat_map(|one| others.iter().map(move |other| (*one, *other)));
+            let of_sentence = of_sentence.filter(|(one, other)| one != other);
+            pairs.extend(of_sentence.filter(|(one, other)| !(is_collection(*one) && is_collection(*other))));
+            about.push((ones | others, evidence));
+        }
+        // Each pass leads over twice as many fields.
+        for _ in 0..usize::BITS {
+            let behind = |it: usize| pairs.range((it, 0)..=(it, usize::MAX)).map(|(_, other)| *other);
+            let over = pairs.iter().flat_map(|(one, other)| behind(*other).map(move |last| (*one, last)));
+            let more: Vec<(usize, usize)> = over.filter(|pair| pair.0 != pair.1 && !pairs.contains(pair)).collect();
+            if more.is_empty() {
+                break;
+            }
+            pairs.extend(more);
+        }
+        pairs
     }
 
     /// Returns the unions whose discriminator selects fields: its values are their names, or descriptions state the values.

@@ -18,11 +18,13 @@ pub(super) enum SentenceForm {
     Only,
     /// All values but those behind the words select it.
     Except,
+    /// The fields before the words are used in place of those behind them. The field with the description is on the side without a name.
+    Precedence,
 }
 
 /// The forms of sentences. A list of fields is behind the words, or where the words have a group. The words in capitals are
 /// [`PARTS`].
-pub(super) const FORMS: [(SentenceForm, &str); 31] = [
+pub(super) const FORMS: [(SentenceForm, &str); 32] = [
     (SentenceForm::Others, r"mutually[ -]exclusive (?:\w+ )?(?:with|to|of)\b"),
     (SentenceForm::Others, r"\bexclusive (?:with|of)\b"),
     (SentenceForm::Others, r"(?:incompatible|not compatible|\bconflicts) with\b"),
@@ -81,6 +83,7 @@ pub(super) const FORMS: [(SentenceForm, &str); 31] = [
         r#"\bonly (?:be )?(?:allowed|applicable|available|supported|used|valid) (?:for|with) (?:the )?[`'"]?(\w+)[`'"]?(?: of)?\b"#,
     ),
     (SentenceForm::Except, r"NOT be SET (?:if|when) (?:the )?IS"),
+    (SentenceForm::Precedence, r"\b(?:takes|has) (?:the )?precedence\b( over\b)?"),
 ];
 
 /// The parts of the patterns of [`FORMS`]: a prohibition, a duty, participles, and a discriminator, with what is between it and a

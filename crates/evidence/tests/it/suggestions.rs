@@ -19,7 +19,7 @@ fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
 
 #[test]
 fn sentences_that_exclude_fields_suggest_unions() {
-    let rows: [([&str; 4], &[&str]); 61] = [
+    let rows: [([&str; 4], &[&str]); 73] = [
         (["The first. Mutually exclusive with b.", "", "", ""], &["spec: a b"]),
         (["This field is mutually exclusive\nwith the `b` field.", "", "", ""], &["spec: a b"]),
         (["Cannot be set together with B", "", "", ""], &["spec: a b"]),
@@ -64,6 +64,19 @@ fn sentences_that_exclude_fields_suggest_unions() {
         // A sentence on one side names the others, and leaves out that they exclude each other.
         (["Mutually exclusive with b and c.", "Mutually exclusive with a.", "", ""], &["spec: a b+c"]),
         (["Cannot be set together with b, c or d.", "Cannot be set together with a or c.", "", ""], &["spec: a b c d"]),
+        // Of fields that are set together, one is used.
+        (["The first, takes precedence over b.", "", "", ""], &["spec: a b"]),
+        (["", "If set, it takes precedence over the `a` field.", "", ""], &["spec: a b"]),
+        (["`b` takes precedence over this field.", "", "", ""], &["spec: a b"]),
+        (["If `b` is also defined, `b` takes precedence.", "", "", ""], &["spec: a b"]),
+        (["B takes precedence over A, so use one or the other.", "", "", ""], &["spec: a b"]),
+        (["It has precedence over spec.b and spec.c combinations.", "", "", ""], &["spec: a b+c"]),
+        (["Takes precedence over b.", "Takes precedence over c.", "", ""], &["spec: a b c"]),
+        (["It takes precedence over the values set in b.", "", "", ""], &[]),
+        (["The one of a class takes precedence.", "", "", ""], &[]),
+        (["Labels defined by b and c take precedence over this field.", "", "", ""], &[]),
+        (["It is merged with b, and takes precedence over b.", "", "", ""], &[]),
+        (["Takes precedence over the default.", "", "", ""], &[]),
         // Fields that go together are a group.
         (["Mutually exclusive with b and c.", "", "", ""], &["spec: a b+c"]),
         (["Mutually exclusive with b.", "", "b and c must be set together.", ""], &["spec: a b+c"]),
@@ -203,7 +216,7 @@ fn an_enum_of_names_of_fields_suggests_a_union() {
 
 #[test]
 fn a_field_and_its_source_are_alternatives_if_a_sentence_says_or() {
-    let rows: [([&str; 2], [&str; 2], &[&str]); 10] = [
+    let rows: [([&str; 2], [&str; 2], &[&str]); 12] = [
         (
             ["token", "tokenFile"],
             ["The token. Either `token` or `tokenFile` is required.", ""],
@@ -222,6 +235,9 @@ fn a_field_and_its_source_are_alternatives_if_a_sentence_says_or() {
             ["Is ignored if passwordSecretRef is set.", ""],
             &["spec: password passwordSecretRef"],
         ),
+        // The names of Go.
+        (["value", "valueFrom"], ["Note: Either Value or ValueFrom is required.", ""], &["spec: value valueFrom"]),
+        (["key", "keySecretRef"], ["", "If Key is empty, KeySecretRef is used instead."], &["spec: key keySecretRef"]),
         // Names of something else, several at once, and no such words.
         (["token", "user"], ["Either `token` or `user` is required.", ""], &[]),
         (["token", "tokenFile"], ["The token and/or tokenFile.", ""], &[]),
