@@ -154,6 +154,7 @@ impl Instance {
 /// An applied configuration names its kind, and has no managed fields.
 fn check_applied(target: &Target, configuration: &mut Value) -> Result<(), ApiError> {
     crate::write::check_kind(&target.resource, configuration)?;
+    crate::write::check_admitted_kind(&target.resource, configuration)?;
     let managed = configuration.pointer("/metadata/managedFields").and_then(Value::as_array);
     if managed.is_some_and(|managed| !managed.is_empty()) {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));

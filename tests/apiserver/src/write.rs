@@ -141,6 +141,7 @@ impl Instance {
         object = self.admit(&target, Operation::Create, (object, None), options).await?;
         self.name_new(&mut target, &mut object);
         kinds::prepare_create(resource, &mut object);
+        check_admitted_kind(resource, &object)?;
         let mut errors = validate::new_object(resource, &object);
         errors.extend(self.condition_errors(resource, &object));
         if !errors.is_empty() {
@@ -234,6 +235,7 @@ impl Instance {
         object = self.admit(target, operation, (object, Some(&old)), options).await?;
         check_version(target, &mut object, stored.revision, &old)?;
         prepare_update(target, &mut object, &old);
+        check_admitted_kind(resource, &object)?;
         let mut errors = validate::changed_object(resource, &object, &old);
         errors.extend(self.condition_errors(resource, &object));
         if !errors.is_empty() {
@@ -354,7 +356,17 @@ fn prepare_update(target: &Target, object: &mut Value, old: &Value) {
     }
 }
 
-/// Checks `apiVersion` and `kind`, which default to those of the resource.
+/// Checks the kind of a custom resource, which admission may have changed.
+pub(crate) fn check_admitted_kind(resource: &ResourceInfo, object: &Value) -> Result<(), ApiError> {
+    let kind = text_at(object, "/kind");
+    if resource.custom.is_none() || kind == resource.kind {
+        return Ok(());
+    }
+    let error = FieldError::invalid("kind", &kind.into(), format!("must be {}", resource.kind));
+    Err(ApiError::invalid(&resource.group, kind, text_at(object, "/metadata/name"), &[error]))
+}
+
+/// Checks `apiVersion` and `kind`. Those of a built-in kind default to those of the resource.
 pub(crate) fn check_kind(resource: &ResourceInfo, body: &mut Value) -> Result<(), ApiError> {
     let wanted = resource.api_version();
     let Some(fields) = body.as_object_mut() else {
@@ -387,19 +399,16 @@ pub(crate) fn check_kind(resource: &ResourceInfo, body: &mut Value) -> Result<()
             "the API version in the data ({version}) does not match the expected API version ({wanted})"
         )));
     }
-    if is_custom && kind != resource.kind {
-        let name = fields.get("metadata").and_then(|metadata| metadata.get("name")?.as_str()).unwrap_or_default();
-        let error = FieldError::invalid("kind", &kind.clone().into(), format!("must be {}", resource.kind));
-        return Err(ApiError::invalid(&resource.group, &kind, name, &[error]));
-    }
-    if !kind.is_empty() && kind != resource.kind {
+    if !is_custom && !kind.is_empty() && kind != resource.kind {
         return Err(ApiError::bad_request(format!(
             "{kind} in version \"{}\" cannot be handled as a {}: no kind \"{kind}\" is registered",
             resource.version, resource.kind
         )));
     }
     fields.insert("apiVersion".to_owned(), wanted.into());
-    fields.insert("kind".to_owned(), resource.kind.clone().into());
+    if !is_custom {
+        fields.insert("kind".to_owned(), resource.kind.clone().into());
+    }
     fields.entry("metadata").or_insert_with(|| json!({}));
     Ok(())
 }
