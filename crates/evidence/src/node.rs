@@ -54,6 +54,11 @@ impl<'s> SchemaNode<'s> {
         self.property(name).or(self.map_values())
     }
 
+    /// Returns true for a list or a map, whose contents may be merged with those of another one.
+    pub(crate) fn is_collection(self) -> bool {
+        self.type_name() == Some("array") || self.map_values().is_some()
+    }
+
     pub(crate) fn items(self) -> Option<SchemaNode<'s>> {
         self.get("items").map(SchemaNode)
     }

@@ -138,7 +138,7 @@ impl SentenceReader {
                 let is_combination = lower.contains("combination of");
                 let forms = self.forms.iter().filter(|it| (it.0 == SentenceForm::Combination) == is_combination);
                 let statements = forms.filter_map(|form| self.statement(node, &names, &described, form));
-                let others = if is_combination { Vec::new() } else { self.alternatives(&names, &described) };
+                let others = if is_combination { Vec::new() } else { self.alternatives(node, &names, &described) };
                 let statements = statements.chain(others);
                 found.extend(statements.map(|statement| {
                     (statement, Evidence::stated(EvidenceKind::Description, place.to_pointer(), sentence))
@@ -224,7 +224,12 @@ impl SentenceReader {
 
     /// Returns statements about a field and the fields that say where to find its value: a sentence of one of them names another one
     /// as an alternative.
-    fn alternatives(&self, names: &[&str], &DescribedField { field, sentence }: &DescribedField<'_>) -> Vec<Statement> {
+    fn alternatives(
+        &self,
+        node: SchemaNode<'_>,
+        names: &[&str],
+        &DescribedField { field, sentence }: &DescribedField<'_>,
+    ) -> Vec<Statement> {
         let own = field.and_then(|field| Some((field, *names.get(field)?)));
         let are_both = MERGED.iter().any(|words| sentence.contains(words));
         let Some((field, own)) = own.filter(|_| self.alternatives.is_match(sentence) && !are_both) else {
@@ -232,7 +237,10 @@ impl SentenceReader {
         };
         let words = self.words(sentence);
         let is_named = |other: &str| words.iter().any(|word| word.eq_ignore_ascii_case(other));
-        let others = names.iter().enumerate().filter(|(_, other)| is_source(own, other) && is_named(other));
+        let is_collection = |name: &str| node.property(name).is_some_and(SchemaNode::is_collection);
+        let are_apart = |other: &str| !(is_collection(own) && is_collection(other)) && !is_resolved(own, other);
+        let others = names.iter().enumerate();
+        let others = others.filter(|(_, other)| is_source(own, other) && is_named(other) && are_apart(other));
         others.map(|(other, _)| Statement::Excludes(BTreeSet::from([field]), BTreeSet::from([other]))).collect()
     }
 
@@ -277,6 +285,12 @@ fn is_source(one: &str, other: &str) -> bool {
     let stems =
         |name: &str| SOURCES.iter().filter_map(|end| name.strip_suffix(end).map(str::to_owned)).collect::<Vec<_>>();
     of(one, other) || of(other, one) || stems(one).iter().any(|stem| !stem.is_empty() && stems(other).contains(stem))
+}
+
+/// Returns true for a reference and a selector. A controller writes the reference to what the selector selects.
+fn is_resolved(one: &str, other: &str) -> bool {
+    let are = |reference: &str, selector: &str| reference.ends_with("Ref") && selector.ends_with("Selector");
+    are(one, other) || are(other, one)
 }
 
 /// Returns the position of a name, whatever its case if there is none in this case.

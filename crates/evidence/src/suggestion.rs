@@ -108,10 +108,7 @@ impl VisitedObject<'_> {
         statements: &'t Statements,
         about: &mut Vec<(BTreeSet<usize>, &'t Evidence)>,
     ) -> BTreeSet<(usize, usize)> {
-        let is_collection = |at: usize| {
-            let field = self.node.properties().nth(at).map(|(_, field)| field);
-            field.is_some_and(|field| field.type_name() == Some("array") || field.map_values().is_some())
-        };
+        let is_collection = |at: usize| self.node.properties().nth(at).is_some_and(|(_, field)| field.is_collection());
         let mut pairs = BTreeSet::new();
         for (statement, evidence) in statements {
             let Statement::Precedes(ones, others) = statement else { continue };

@@ -216,7 +216,7 @@ fn an_enum_of_names_of_fields_suggests_a_union() {
 
 #[test]
 fn a_field_and_its_source_are_alternatives_if_a_sentence_says_or() {
-    let rows: [([&str; 2], [&str; 2], &[&str]); 12] = [
+    let rows: [([&str; 2], [&str; 2], &[&str]); 14] = [
         (
             ["token", "tokenFile"],
             ["The token. Either `token` or `tokenFile` is required.", ""],
@@ -243,6 +243,8 @@ fn a_field_and_its_source_are_alternatives_if_a_sentence_says_or() {
         (["token", "tokenFile"], ["The token and/or tokenFile.", ""], &[]),
         (["config", "configRef"], ["", "Both are merged, and this has precedence over config."], &[]),
         (["token", "tokenFile"], ["The token.", "The tokenFile has the token."], &[]),
+        (["itemRef", "itemSelector"], ["", "Is ignored if ItemRef is set."], &[]),
+        (["itemRef", "itemSelector"], ["", "The selector, ignored if itemRef is set."], &[]),
     ];
     for (names, texts, want) in rows {
         let fields = names.into_iter().zip(texts);
@@ -252,6 +254,12 @@ fn a_field_and_its_source_are_alternatives_if_a_sentence_says_or() {
         let found: Vec<String> = Proposals::of(&schema).suggestions(&schema).iter().map(short).collect();
         assert_eq!(found, want, "{names:?} {texts:?}");
     }
+    // Lists are merged.
+    let list = |text: &str| json!({"type": "array", "items": {"type": "object"}, "description": text});
+    let spec = json!({"type": "object", "properties": {
+        "env": list("The variables."), "envFrom": list("Those of an Env take precedence.")}});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    assert_eq!(Proposals::of(&schema).suggestions(&schema), []);
 }
 
 #[test]
