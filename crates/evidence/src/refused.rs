@@ -181,8 +181,8 @@ impl RuleExpression<'_> {
         if selection.variable != "self" {
             return None;
         }
-        let fields = selection.names().into_iter();
-        let node = fields.fold(Some(self.node), |node, name| node?.property(&unescape(name)?))?;
+        let mut fields = selection.names().into_iter();
+        let node = fields.try_fold(self.node, |node, name| node.property(&unescape(name)?))?;
         match node.type_name()? {
             "string" if node.text("format").is_none() => Some(STRING),
             "integer" => Some(INTEGER),

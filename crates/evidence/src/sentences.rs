@@ -238,9 +238,9 @@ impl SentenceReader {
         let words = self.words(sentence);
         let is_named = |other: &str| words.iter().any(|word| word.eq_ignore_ascii_case(other));
         let is_collection = |name: &str| node.property(name).is_some_and(SchemaNode::is_collection);
-        let are_apart = |other: &str| !(is_collection(own) && is_collection(other)) && !is_resolved(own, other);
+        let are_one = |other: &str| is_resolved(own, other) || (is_collection(own) && is_collection(other));
         let others = names.iter().enumerate();
-        let others = others.filter(|(_, other)| is_source(own, other) && is_named(other) && are_apart(other));
+        let others = others.filter(|(_, other)| is_source(own, other) && is_named(other) && !are_one(other));
         others.map(|(other, _)| Statement::Excludes(BTreeSet::from([field]), BTreeSet::from([other]))).collect()
     }
 
