@@ -69,6 +69,9 @@ impl AuditRule {
     const TOO_MANY_MEMBERS: Self =
         Self::invalid("too-many-members", "Several members are set, and no discriminator selects one of them.");
     const CHOICE_REQUIRED: Self = Self::invalid("choice-required", "No member is set, and the union requires one.");
+    /// Only files are judged by it: an API server stores no such object.
+    pub const REFUSED: Self =
+        Self::invalid("refused", "The API server refuses a value of a wrong type, or a field beside another.");
     pub const MORE_VIOLATIONS: Self =
         Self::invalid("more-violations", "The object has more violations than an audit lists.");
     pub const WOULD_WARN: Self = Self {
@@ -88,13 +91,14 @@ impl AuditRule {
     };
 
     /// Every rule.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::UNKNOWN_VALUE,
         Self::DISCRIMINATOR_REQUIRED,
         Self::MEMBER_REQUIRED,
         Self::MEMBER_NOT_SELECTED,
         Self::TOO_MANY_MEMBERS,
         Self::CHOICE_REQUIRED,
+        Self::REFUSED,
         Self::MORE_VIOLATIONS,
         Self::WOULD_WARN,
         Self::WOULD_AUDIT,

@@ -44,6 +44,17 @@ impl<'o> JudgedObject<'o> {
         self.stored.retain(violation, |change| field(&change.path));
     }
 
+    /// Returns the violations that make the object invalid, as many as are kept.
+    pub fn denied(&self) -> &[Violation] {
+        self.stored.violations().kept()
+    }
+
+    /// Returns a finding about a field that the API server refuses.
+    pub fn refused(&self, path: FieldPath, message: String) -> ObjectFinding<'o> {
+        let Self { kind, namespace, name, .. } = *self;
+        ObjectFinding { rule: AuditRule::REFUSED, kind, namespace, name, path, message, repaired: false }
+    }
+
     /// Counts the object.
     pub fn count(&self, tally: &mut Tally) {
         let stored = &self.stored;

@@ -14,7 +14,7 @@ use crate::support::version::Feature;
 use fixtures::wait::{SETTLED, eventually};
 
 /// The path of the pod's spec in each kind that has one.
-const POD_SPECS: [(&str, &str, &str); 9] = [
+pub(crate) const POD_SPECS: [(&str, &str, &str); 9] = [
     ("v1", "Pod", "spec"),
     ("v1", "PodTemplate", "template.spec"),
     ("v1", "ReplicationController", "spec.template.spec"),
@@ -231,7 +231,7 @@ pub(crate) fn is_validated(kind: &str) -> bool {
 }
 
 /// Returns an object of a kind that has a pod's spec, with these fields in the spec.
-fn with_pod_spec(api_version: &str, kind: &str, at: &str, name: &str, part: &Value) -> Value {
+pub(crate) fn with_pod_spec(api_version: &str, kind: &str, at: &str, name: &str, part: &Value) -> Value {
     let mut spec = json!({"containers": [{"name": "main", "image": "example.com/app:1"}]});
     if matches!(kind, "CronJob" | "Job") {
         spec["restartPolicy"] = json!("Never");

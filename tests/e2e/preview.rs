@@ -70,7 +70,7 @@ pub(crate) fn predict(workspace: &Workspace, way: &str, upgrades: &[Upgrade], fr
 }
 
 /// Returns the predictions for the new objects after the rendering `old`. Without one, they are created.
-fn predict_after(
+pub(crate) fn predict_after(
     workspace: &Workspace,
     way: &str,
     old: Option<&str>,
@@ -385,7 +385,7 @@ fn rename(object: &mut Value, name: &str) {
 }
 
 /// Sets a value. Makes the objects on the way.
-fn set(object: &mut Value, pointer: &str, value: Value) {
+pub(crate) fn set(object: &mut Value, pointer: &str, value: Value) {
     let mut at = object;
     for token in pointer.split('/').skip(1) {
         at = match token.parse::<usize>() {

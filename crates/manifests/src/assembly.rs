@@ -213,6 +213,11 @@ impl Assembly {
         Ok(document.with_text(self.completed(document)?.into_owned()))
     }
 
+    /// Returns the schema of a built-in type with unions.
+    pub fn built_in_schema(&self, kind: &GroupVersionKind) -> Option<&Schema> {
+        self.built_in.get(kind)
+    }
+
     /// Returns the documents that are CRDs.
     pub fn definitions(&self) -> impl Iterator<Item = &Document> {
         self.definitions.values()

@@ -42,6 +42,19 @@ const DEFAULTED: [(&str, &str); 3] = [
     ("statefulset-strategy", "RollingUpdate"),
 ];
 
+/// The unions without which the API server refuses their object: the end of the names of their declarations, and of their paths.
+///
+/// The presets do not say so, because a later version of Kubernetes may have a member that they do not know. An object with that member alone
+/// would seem to lack one.
+const REQUIRED: [(&str, &str); 6] = [
+    ("-env", ".valueFrom"),
+    ("-handlers", ""),
+    ("-profiles", ""),
+    ("horizontalpodautoscaler-metrics", ""),
+    ("ingress-backends", ""),
+    ("persistentvolume-source", ""),
+];
+
 /// The field that says what a declaration does about a violation.
 const ACTIONS: &str = "validationActions";
 
@@ -63,10 +76,11 @@ pub struct BuiltInKinds {
 
 #[derive(Debug)]
 struct BuiltInPreset {
+    /// The declaration, with what [`REQUIRED`] adds.
     document: Document,
     /// True if kube-unions never enforces it on a cluster.
     is_offline: bool,
-    /// The spec of the declaration, without its actions.
+    /// The spec of the declaration as it is published, without its actions.
     spec: Map<String, Value>,
 }
 
@@ -84,7 +98,7 @@ impl BuiltInKinds {
         for (text, is_offline) in PRESETS.map(|text| (text, false)).into_iter().chain([(OFFLINE, true)]) {
             for document in parse(text)? {
                 let (name, spec) = (document.name.clone().unwrap_or_default(), declared(&document));
-                presets.insert(name, BuiltInPreset { document, is_offline, spec });
+                presets.insert(name, BuiltInPreset { document: requiring(&document), is_offline, spec });
             }
         }
         Ok(Self { document, presets })
@@ -108,9 +122,13 @@ impl BuiltInKinds {
 
     /// Returns true for a preset, also one that an input has.
     pub fn is_preset(&self, document: &Document) -> bool {
-        let name = document.name.as_deref().filter(|_| document.is_declaration());
-        let preset = name.and_then(|name| self.presets.get(name));
-        preset.is_some_and(|preset| declared(document) == preset.spec)
+        self.preset(document).is_some()
+    }
+
+    fn preset(&self, document: &Document) -> Option<&BuiltInPreset> {
+        let name = document.name.as_deref().filter(|_| document.is_declaration())?;
+        let (preset, spec) = (self.presets.get(name)?, declared(document));
+        (spec == preset.spec || spec == declared(&preset.document)).then_some(preset)
     }
 
     /// Returns the names of the declarations that kube-unions never enforces on a cluster.
@@ -153,7 +171,10 @@ impl BuiltInKinds {
         added: AddedUnions,
     ) -> Vec<Document> {
         given.extend(self.beside(&given, named, added));
-        let enforced = |document| if self.is_preset(&document) { denying(&document) } else { document };
+        let enforced = |document| match self.preset(&document) {
+            Some(preset) => denying(&document.with_text(preset.document.text.clone())),
+            None => document,
+        };
         given.into_iter().map(enforced).collect()
     }
 
@@ -177,6 +198,21 @@ fn declared(declaration: &Document) -> Map<String, Value> {
     let mut spec = object.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
     spec.shift_remove(ACTIONS);
     spec
+}
+
+/// Returns a declaration with the unions of [`REQUIRED`] as required.
+fn requiring(declaration: &Document) -> Document {
+    let Ok(mut object) = serde_json::from_str::<Value>(&declaration.text) else { return declaration.clone() };
+    let name = declaration.name.as_deref().unwrap_or_default();
+    let is_required = |union: &Map<String, Value>| {
+        let path = union.get("path").and_then(Value::as_str).unwrap_or_default();
+        REQUIRED.iter().any(|(of_names, of_paths)| name.ends_with(of_names) && path.ends_with(of_paths))
+    };
+    let unions = object.pointer_mut("/spec/unions").and_then(Value::as_array_mut);
+    for union in unions.into_iter().flatten().filter_map(Value::as_object_mut).filter(|union| is_required(union)) {
+        union.insert("required".to_owned(), true.into());
+    }
+    declaration.with_text(object.to_string())
 }
 
 /// Returns a declaration that denies what violates it.

@@ -11,6 +11,7 @@ impl HelpPage {
     pub const ERRORS: Self = Self("errors/index.md");
     pub const BACKEND: Self = Self("errors/backend.md");
     pub const BUDGET: Self = Self("errors/budget.md");
+    pub const DECODE: Self = Self("errors/decode.md");
     pub const EXACTLY_ONE: Self = Self("errors/exactly-one.md");
     pub const HANDLER: Self = Self("errors/handler.md");
     pub const IMMUTABLE: Self = Self("errors/immutable.md");
@@ -23,6 +24,7 @@ impl HelpPage {
     pub const PORT: Self = Self("errors/port.md");
     pub const PROFILE: Self = Self("errors/profile.md");
     pub const RECREATE: Self = Self("errors/recreate.md");
+    pub const SERVICE: Self = Self("errors/service.md");
     pub const VALUE_FROM: Self = Self("errors/value-from.md");
     pub const VOLUME: Self = Self("errors/volume.md");
 
@@ -59,10 +61,11 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     impl HelpPage {
-        const ALL: [Self; 24] = [
+        const ALL: [Self; 26] = [
             Self::ERRORS,
             Self::BACKEND,
             Self::BUDGET,
+            Self::DECODE,
             Self::EXACTLY_ONE,
             Self::HANDLER,
             Self::IMMUTABLE,
@@ -74,6 +77,7 @@ mod tests {
             Self::PORT,
             Self::PROFILE,
             Self::RECREATE,
+            Self::SERVICE,
             Self::VALUE_FROM,
             Self::VOLUME,
             Self::AGAINST,

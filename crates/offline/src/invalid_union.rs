@@ -2,7 +2,9 @@
 
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::Segment;
-use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep, Violation, ViolationKind, is_empty_value};
+use kube_unions_core::union::{
+    Part, SelectedMember, Union, UnionPlace, UnionStep, Violation, ViolationKind, is_empty_value,
+};
 use serde_json::{Map, Value};
 
 /// A union that is invalid in an object.
@@ -94,11 +96,34 @@ impl<'c> InvalidUnion<'c> {
         }
     }
 
+    /// Returns true if the union has no member, or no value of its discriminator, although it must.
+    pub fn lacks_choice(&self) -> bool {
+        matches!(
+            self.violation.kind,
+            ViolationKind::OneRequired { .. }
+                | ViolationKind::ChoiceRequired { .. }
+                | ViolationKind::DiscriminatorRequired { .. }
+        )
+    }
+
+    /// Returns true if the discriminator selects a member that must be set and is not.
+    pub fn lacks_selected(&self) -> bool {
+        let is_lacking =
+            |member: &SelectedMember| !member.is_optional() && !self.members.iter().any(|set| *set == member.name());
+        let mut choices = self.union.choices().iter();
+        let chosen = choices.find(|choice| self.value.as_deref() == Some(choice.value()));
+        chosen.is_some_and(|chosen| chosen.members().iter().any(is_lacking))
+    }
+
     /// Returns true if the violation may be due to a member. A member that the discriminator does not select is blamed alone.
     pub fn blames(&self, member: &str) -> bool {
-        let blamed = self.violation.path.segments().get(self.steps.len());
         !matches!(self.violation.kind, ViolationKind::NotSelected { .. })
-            || blamed.is_none_or(|blamed| blamed.to_token() == member)
+            || self.blamed().is_none_or(|blamed| blamed == member)
+    }
+
+    /// Returns the field of the union that the violation is about. `None`: its object.
+    pub fn blamed(&self) -> Option<String> {
+        self.violation.path.segments().get(self.steps.len()).map(Segment::to_token)
     }
 }
 

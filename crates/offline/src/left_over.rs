@@ -89,6 +89,11 @@ impl<'c> UndecidedUnions<'c> {
             && invalid().is_some_and(|it| self.left_over.iter().any(|left| left.is_of(it.union, &it.address)))
     }
 
+    /// Returns true for a field in the object of one of them.
+    pub fn has_path(&self, path: &FieldPath) -> bool {
+        !self.left_over.is_empty() && self.has_field(&path.segments().iter().map(Segment::to_token).collect::<Vec<_>>())
+    }
+
     /// Returns true for the path of a field in the object of one of them.
     pub fn has_field(&self, path: &[String]) -> bool {
         self.left_over.iter().any(|it| path.starts_with(&it.tokens(&self.object)))

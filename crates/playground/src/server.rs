@@ -10,7 +10,7 @@ use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::union::{Part, UnionStep, Violation};
 use kube_unions_manifests::Document;
 use kube_unions_manifests::request::ReviewedObject;
-use kube_unions_offline::{HelpPage, InvalidUnion, ServerSentence};
+use kube_unions_offline::{HelpPage, InvalidUnion, ServerSentence, refused_fields};
 use serde_json::Value;
 use strategic_merge_patch::{ApplyError, KUBECTL, ServerSideError, TypeFault};
 
@@ -61,6 +61,14 @@ pub(crate) fn judge(
         };
         found.push((outcome, cause));
         seen.extend(invalid);
+    }
+    let old: Option<Value> = write.old.as_ref().and_then(|old| serde_json::from_str(&old.text).ok());
+    let schema = kinds.all.built_in_schema(entry.gvk());
+    let refused = schema.map(|schema| refused_fields(entry, schema, old.as_ref(), &object));
+    for field in refused.into_iter().flatten() {
+        let place = write.place(&places, &field.path);
+        let (path, help) = (field.path.to_string(), Some(field.help.page()));
+        found.push((PlaygroundOutcome::Denied, ShownCause { path, message: field.words, place, help }));
     }
     verdict.outcome = found.iter().map(|(outcome, _)| *outcome).max().unwrap_or(PlaygroundOutcome::Allowed);
     // A violation that is no reason for the answer is not told.

@@ -74,7 +74,7 @@ pub(super) fn run(mut arguments: ExplainArgs) -> anyhow::Result<Verdict> {
         arguments.cluster.refuse_beside_files()?;
         let sources = SourceFiles::read(&arguments.sources)?;
         let problems = sources.unread.clone();
-        let catalog = sources.assemble(arguments.presets, &BTreeSet::new())?.catalog;
+        let catalog = sources.assemble(arguments.presets, &BTreeSet::new())?.assembly.catalog;
         problems.iter().for_each(output::error);
         unread = problems.len();
         Ok((catalog, format!("with unions in {}", manifest::list(&arguments.sources.from))))

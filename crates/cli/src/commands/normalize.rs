@@ -4,29 +4,32 @@
 //! it keeps its comments and the order of its fields, and an object that needs no change is printed byte for byte. [`review`] answers an
 //! admission review as it is.
 
+mod messages;
 pub(super) mod review;
 
+pub(super) use self::messages::{print_answer, print_warnings};
+
+use self::messages::{Identity, print_contradictions, print_exceptions, print_unused};
 use self::review::ReviewPhase;
 use super::preview;
-use crate::input::builtin::{PresetsArg, SourceFiles, UnknownUnions};
-use crate::input::kinds::{Assembly, SourceArgs, entry_of};
+use crate::input::builtin::{OfflineKinds, PresetsArg, ServerWords, SourceFiles, UnknownUnions};
+use crate::input::kinds::{SourceArgs, entry_of};
 use crate::input::manifest::{self, Document, Edit, Format, RenderedFile, Section, Stream};
 use crate::input::require::RequireArg;
 use crate::input::values::RatchetingArg;
 use crate::report::Verdict;
 use crate::report::conclusion::{Conclusion, kept_from};
-use crate::report::output::{self, Paint};
+use crate::report::output;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use kube_unions_core::admission::{ApplyMethod, Phase, Ratcheting, Review, ReviewOutcome};
-use kube_unions_core::catalog::{Catalog, CatalogEntry};
-use kube_unions_core::field_path::{AboutField, FieldPath, Segment, pointer_tokens};
-use kube_unions_core::near::nearest;
-use kube_unions_core::union::{Violation, ViolationKind};
+use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::field_path::pointer_tokens;
+use kube_unions_core::union::Violation;
+use kube_unions_manifests::Problem;
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject, own_edits};
-use kube_unions_manifests::{IdentityField, Problem};
 use kube_unions_offline::UndecidedUnions;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,7 +155,8 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         // A fault of the sources comes first.
         Err(error) => return Err(sources.assemble(*presets, &BTreeSet::new()).err().unwrap_or(error)),
     };
-    let kinds = sources.assemble(*presets, &new.documents.iter().map(Document::group_version_kind).collect())?;
+    let offline = sources.assemble(*presets, &new.documents.iter().map(Document::group_version_kind).collect())?;
+    let kinds = &offline.assembly;
     problems.extend(old.problems.iter().chain(&new.problems).map(ToString::to_string));
     print_exceptions(&kinds.catalog, &new.documents);
     // Objects whose kind is almost one that the files describe.
@@ -164,10 +168,10 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     let of_old: BTreeMap<Identity<'_>, &Document> =
         old.documents.iter().rev().map(|old| (old.identity(), old)).collect();
     print_unused(&of_old, &new.documents, &arguments.filename);
-    let (stream, counts, unknown) = (Stream::default(), NormalizeCounts::default(), UnknownUnions::new(&kinds));
+    let (stream, counts, unknown) = (Stream::default(), NormalizeCounts::default(), UnknownUnions::new(kinds));
     let mut run = NormalizeRun {
         arguments,
-        kinds: &kinds,
+        offline: &offline,
         known,
         format,
         unread_files: &new.unread_files,
@@ -243,7 +247,7 @@ impl GivenObjects {
 /// The state of a run.
 struct NormalizeRun<'n> {
     arguments: &'n NormalizeArgs,
-    kinds: &'n Assembly,
+    offline: &'n OfflineKinds,
     known: KnownKinds<'n>,
     format: Option<Format>,
     unread_files: &'n BTreeSet<PathBuf>,
@@ -264,7 +268,7 @@ impl NormalizeRun<'_> {
 
     /// Judges an object and prints it. One that cannot be judged is printed as it is.
     fn add(&mut self, document: &Document, old: Option<&Document>) -> anyhow::Result<()> {
-        let Some(entry) = entry_of(&self.kinds.catalog, document) else {
+        let Some(entry) = entry_of(&self.offline.assembly.catalog, document) else {
             match self.known.problem(document, |_| true) {
                 Some(problem) => self.problems.push(problem.to_string()),
                 // The problem of a document without a type is known.
@@ -276,7 +280,7 @@ impl NormalizeRun<'_> {
             }
             return self.print(document, &[]);
         };
-        let (review, undecided) = match self.answered(entry, document, old) {
+        let (review, undecided, words) = match self.answered(entry, document, old) {
             Ok(answered) => answered,
             Err(error) => {
                 self.problems.push(manifest::line_about(document, &format!("cannot be judged: {error:#}")));
@@ -284,9 +288,9 @@ impl NormalizeRun<'_> {
             }
         };
         self.problems.extend(undecided.left_over.iter().map(|it| preview::undecided(document, it)));
-        print_answer(document, &review, Some(&undecided));
+        print_answer(document, &review, &words, Some(&undecided));
         self.counts.judged += 1;
-        if is_denied(&review, &undecided) {
+        if review.outcome() == ReviewOutcome::Denied {
             self.counts.rejected += 1;
             return Ok(());
         }
@@ -297,14 +301,15 @@ impl NormalizeRun<'_> {
         self.print(document, &edits)
     }
 
-    /// Returns the answer to the write of an object, and the unions that it does not decide. They alone deny nothing.
+    /// Returns the answer to the write of an object, the unions that it does not decide, which alone deny nothing, and the API server's words.
     fn answered<'e>(
         &self,
         entry: &'e CatalogEntry,
         document: &Document,
         old: Option<&Document>,
-    ) -> anyhow::Result<(Review, UndecidedUnions<'e>)> {
-        let (kinds, catalog) = (self.kinds, &self.kinds.catalog);
+    ) -> anyhow::Result<(Review, UndecidedUnions<'e>, ServerWords)> {
+        let kinds = &self.offline.assembly;
+        let catalog = &kinds.catalog;
         let old = old.map(|old| kinds.completed_document(old)).transpose()?;
         let new = kinds.completed_document(document)?;
         let manifest = self.arguments.applied.map(|way| AppliedManifest::Given(&document.text, way.into()));
@@ -320,7 +325,8 @@ impl NormalizeRun<'_> {
             let applied = ReviewedObject { manifest, ..object }.review(catalog, Phase::Both, Ratcheting::Enabled)?;
             print_contradictions(document, &applied, &undecided);
         }
-        Ok((review, undecided))
+        let (review, words) = self.offline.with_refusals(review, old.as_ref(), &new, Some(&undecided));
+        Ok((review, undecided, words))
     }
 
     /// Prints an object. With `-o json`, a file is printed as a whole or not at all.
@@ -357,122 +363,6 @@ impl NormalizeCounts {
         };
         let (judged, changed, rejected) = (count(judged, "object"), grouped(changed), grouped(rejected));
         format!("{judged}: {changed} changed, {rejected} rejected{others}")
-    }
-}
-
-/// Notes that a manifest which is normalised contradicts itself, so that an apply of it is refused or changes nothing.
-fn print_contradictions(document: &Document, applied: &Review, undecided: &UndecidedUnions<'_>) {
-    let let_through = applied.let_through().kept().iter().map(|(violation, _)| violation);
-    let contradictions = applied.violations().kept().iter().chain(let_through);
-    let is_meant = |it: &&Violation| it.kind.is_about_manifest() && !undecided.has(it);
-    for violation in contradictions.filter(is_meant) {
-        let place = manifest::place(document, &violation.path.to_pointer());
-        output::hint(format_args!("{place} an apply of this file is judged otherwise (--applied): {violation}"));
-    }
-}
-
-type Identity<'d> = [IdentityField<'d>; 4];
-
-/// Warns of an old object that none of the new ones replaces, and counts the others.
-fn print_unused(old: &BTreeMap<Identity<'_>, &Document>, new: &[Document], new_paths: &[PathBuf]) {
-    let written: BTreeSet<Identity<'_>> = new.iter().map(Document::identity).collect();
-    let mut unused = old.iter().filter(|(identity, _)| !written.contains(*identity)).map(|(_, old)| old);
-    let Some(old) = unused.next() else { return };
-    let others = match unused.count() {
-        0 => String::new(),
-        some => format!("; {} more like it", grouped(some)),
-    };
-    output::warn(format_args!(
-        "{} not used: no object in {} has this apiVersion, kind, namespace and name{others}",
-        manifest::place(old, ""),
-        manifest::list(new_paths),
-    ));
-}
-
-/// Names the unions of these objects that are never normalised, once for each kind and declaration.
-fn print_exceptions(catalog: &Catalog, objects: &[Document]) {
-    let mut entries = BTreeMap::new();
-    for object in objects {
-        entries.extend(entry_of(catalog, object).map(|entry| (entry.gvk(), entry)));
-    }
-    for (kind, entry) in entries {
-        let mut places: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
-        for union in entry.plan().unions().iter().filter(|union| !union.is_normalized()) {
-            places.entry(union.declaration().unwrap_or_default()).or_default().insert(union.path());
-        }
-        for (declaration, paths) in places {
-            let paths: Vec<_> = paths.into_iter().map(|path| if path.is_empty() { "the root" } else { path }).collect();
-            output::hint(format_args!(
-                "{}: nothing is changed at {}: `{declaration}` has `normalization: Disabled`",
-                kind.group_kind(),
-                paths.join(", "),
-            ));
-        }
-    }
-}
-
-/// Returns the question for a value that is almost a declared one, else nothing.
-fn guess(violation: &Violation) -> Option<String> {
-    let ViolationKind::UnknownValue { value, supported } = &violation.kind else { return None };
-    let near = nearest(value, supported.iter().map(AsRef::as_ref))?;
-    Some(format!("; did you mean `{near}`?"))
-}
-
-pub(super) fn print_warnings(review: &Review, undecided: Option<&UndecidedUnions<'_>>) {
-    let changes = review.changes().filter(|change| has_field(undecided, &change.path)).map(|it| it.to_string());
-    let tolerated = review.let_through().kept().iter().map(|(violation, _)| violation);
-    let undecided = tolerated.filter(|it| has(undecided, it)).map(ToString::to_string);
-    let left_out: Vec<String> = changes.chain(undecided).collect();
-    for warning in review.warnings().iter().filter(|warning| !left_out.iter().any(|it| warning.starts_with(it))) {
-        let mut tolerated = review.let_through().kept().iter().map(|(violation, _)| violation);
-        let about = tolerated.find(|violation| warning.starts_with(&violation.to_string()));
-        let guess = about.and_then(guess).unwrap_or_default();
-        output::warn(format_args!("{warning}{guess}"));
-    }
-}
-
-/// Returns true for a violation of a union that cannot be judged.
-fn has(undecided: Option<&UndecidedUnions<'_>>, violation: &Violation) -> bool {
-    undecided.is_some_and(|undecided| undecided.has(violation))
-}
-
-/// Returns true for a field of a union that cannot be judged.
-fn has_field(undecided: Option<&UndecidedUnions<'_>>, path: &FieldPath) -> bool {
-    let tokens = || path.segments().iter().map(Segment::to_token).collect::<Vec<_>>();
-    undecided.is_some_and(|undecided| undecided.has_field(&tokens()))
-}
-
-/// Prints warnings, violations that the audit log would have, and the denial in kubectl's words. Unions that cannot be judged are left out.
-pub(super) fn print_answer(document: &Document, review: &Review, undecided: Option<&UndecidedUnions<'_>>) {
-    print_warnings(review, undecided);
-    let paint = Paint::of(&std::io::stderr());
-    for violation in review.observed().kept().iter().filter(|it| !has(undecided, it)) {
-        let guess = guess(violation).unwrap_or_default();
-        output::note(format_args!("{} {violation}{guess}", paint.faint("Audit:")));
-    }
-    if review.observed().left_out() > 0 {
-        output::note(format_args!("{} and {} more violations", paint.faint("Audit:"), review.observed().left_out()));
-    }
-    let (kind, name) = (document.kind.as_deref().unwrap_or_default(), document.name.as_deref().unwrap_or_default());
-    let guesses: BTreeMap<String, String> =
-        review.violations().kept().iter().filter_map(|it| Some((it.path.to_string(), guess(it)?))).collect();
-    let cause = |(path, text): (&str, &str)| {
-        let guess = guesses.get(path).map(String::as_str).unwrap_or_default();
-        format!("{}{guess}", AboutField { path, text: &text })
-    };
-    // The last cause may count those that are not listed.
-    let is_undecided = review.violations().kept().iter().map(|it| has(undecided, it)).chain(std::iter::repeat(false));
-    let causes = review.causes().zip(is_undecided).filter(|(_, is_undecided)| !is_undecided);
-    let causes: Vec<String> = causes.map(|(it, _)| cause(it)).collect();
-    match causes.as_slice() {
-        [] => {}
-        [cause] => output::note(format_args!("The {kind} \"{name}\" is invalid: {cause}")),
-        several => {
-            output::note(format_args!("The {kind} \"{name}\" is invalid: "));
-            for cause in several {
-                output::note(format_args!("* {cause}"));
-            }
-        }
     }
 }
 

@@ -203,7 +203,7 @@ fn apply(arguments: &ApplyArgs) -> anyhow::Result<Verdict> {
     match (&result.document, &result.review) {
         (_, Some(review)) if *no_validate => normalize::print_warnings(review, None),
         (Some(document), Some(review)) => {
-            normalize::print_answer(document, review, None);
+            normalize::print_answer(document, review, &result.words, None);
             if review.outcome() == ReviewOutcome::Denied {
                 return Ok(Verdict::Rejected);
             }

@@ -9,6 +9,7 @@ use super::request::{AdmissionRequest, Operation};
 use super::response::{AdmissionResponse, Annotations, Denial, DenialCause, LONGEST_CAUSE, Listing, Warnings};
 use crate::field_path::{AboutField, Printable, cut};
 use crate::meter::{Exhausted, Meter, Unmetered, render};
+use crate::names::GroupVersionKind;
 use crate::union::{Capped, Change, ChangeReason, Judgement, LetThrough, Violation};
 
 /// Bytes that every review takes in addition to its body.
@@ -149,6 +150,18 @@ impl Review {
         let judgement = Judgement { changes: Vec::new(), ..judgement };
         let (outcome, denial) = (ReviewOutcome::Denied, Some(denial));
         Ok(Self { outcome, judgement, denial, annotations, ..Self::allow(request) })
+    }
+
+    /// Denies a request also for causes that are no violations of unions, and patches nothing. Without causes, nothing changes.
+    pub fn refused(mut self, kind: &GroupVersionKind, name: &str, causes: Vec<DenialCause>) -> Self {
+        if causes.is_empty() {
+            return self;
+        }
+        let own = self.denial.take().map(Denial::into_causes).unwrap_or_default();
+        let causes = own.into_iter().chain(causes);
+        let denial = Denial::new(&kind.group, &kind.kind, cut(name, LONGEST_NAME).to_owned(), causes);
+        self.judgement.changes.clear();
+        Self { outcome: ReviewOutcome::Denied, warnings: Vec::new(), denial: Some(denial), ..self }
     }
 
     /// Returns the `AdmissionReview` to send.

@@ -218,8 +218,9 @@ impl Resolver<'_> {
 impl Schema {
     /// Adds the attributes of another description of the same node that this one lacks.
     fn adopt(&mut self, other: Self) {
-        let Self { type_name, properties, additional_properties, items, required, values, default, .. } = other;
+        let Self { type_name, format, properties, additional_properties, items, required, values, default, .. } = other;
         self.type_name = self.type_name.take().or(type_name);
+        self.format = self.format.take().or(format);
         for (name, property) in properties {
             self.properties.entry(name).or_insert(property);
         }

@@ -2,6 +2,7 @@
 
 use super::report::AuditReport;
 use super::rules::PlacedFinding;
+use crate::input::builtin;
 use crate::input::require::RequireArg;
 use crate::report::conclusion::{Conclusion, kept_from};
 use crate::report::sarif::FilePlace;
@@ -10,8 +11,11 @@ use indicatif::ProgressBar;
 use kube_unions_api::ListedObject;
 use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::FieldPath;
+use kube_unions_offline::{HelpPage, RefusedField, ServerSentence};
+use kube_unions_webhook::audit::finding::{Impact, ObjectFinding};
 use kube_unions_webhook::audit::judge::JudgedObject;
 use kube_unions_webhook::audit::tally::Tally;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 /// An audit in progress.
@@ -23,6 +27,13 @@ pub(super) struct Auditor {
     problems: Vec<String>,
     /// The number of all problems.
     problem_count: usize,
+}
+
+/// What an API server says about an object: its refusals, and its sentences about the fields of violations.
+#[derive(Debug, Default)]
+pub(super) struct ServerAnswer {
+    pub(super) refused: Vec<RefusedField>,
+    pub(super) sentences: BTreeMap<FieldPath, ServerSentence>,
 }
 
 /// Most problems that the report repeats at its end.
@@ -39,16 +50,29 @@ impl Auditor {
         JudgedObject::judge(entry, object).map_err(|problem| self.problem(problem, None)).ok()
     }
 
-    /// Reports the findings about an object. `locate` returns the place of a field in a file.
+    /// Reports the findings about an object. `locate` returns the place of a field in a file. `answer` is what an API server says about the object
+    /// and its violations.
     pub(super) fn add<'o>(
         &mut self,
         judged: &JudgedObject<'o>,
         locate: impl Fn(&FieldPath) -> Option<FilePlace<'o>>,
+        answer: ServerAnswer,
     ) -> anyhow::Result<()> {
         judged.count(&mut self.tally);
-        for finding in judged.findings() {
+        let ServerAnswer { refused, sentences } = answer;
+        self.tally.invalid += u64::from(judged.denied().is_empty() && !refused.is_empty());
+        let mut add = |finding: ObjectFinding<'o>, words: Option<(&str, HelpPage)>| {
+            let said = words.filter(|_| finding.rule.impact == Impact::Invalid);
+            let said = said.map(|(words, help)| (builtin::said(words), help));
             let (field, location) = (finding.path.to_string(), locate(&finding.path));
-            self.report.add(&PlacedFinding { finding, field, location })?;
+            self.report.add(&PlacedFinding { finding, field, location, said })
+        };
+        for finding in judged.findings() {
+            let sentence = sentences.get(&finding.path);
+            add(finding, sentence.map(|sentence| (sentence.words, sentence.help)))?;
+        }
+        for field in refused {
+            add(judged.refused(field.path, field.message), Some((&field.words, field.help)))?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Audits the objects of a cluster by the unions that the webhook would know there.
 
 use super::AuditArgs;
-use super::auditor::Auditor;
+use super::auditor::{Auditor, ServerAnswer};
 use super::report::AuditReport;
 use crate::input::connection::block_on;
 use crate::input::kinds;
@@ -135,7 +135,7 @@ impl KindListing<'_> {
                 return Ok(false);
             }
             if let Some(judged) = auditor.judge(self.kind.entry, object) {
-                auditor.add(&judged, |_| None)?;
+                auditor.add(&judged, |_| None, ServerAnswer::default())?;
             }
             auditor.report.flush_if_full(progress)?;
             self.done += 1;

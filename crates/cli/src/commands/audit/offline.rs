@@ -4,7 +4,7 @@
 //! judged: a CRD may be in the last of them. Objects are read once more then, one after the other.
 
 use super::AuditArgs;
-use super::auditor::Auditor;
+use super::auditor::{Auditor, ServerAnswer};
 use super::report::AuditReport;
 use crate::commands::{explain, preview};
 use crate::input::builtin::{self, UnknownUnions};
@@ -17,13 +17,14 @@ use anyhow::bail;
 use kube_unions_api::ListedObject;
 use kube_unions_command::signals::StopFlag;
 use kube_unions_core::catalog::CatalogEntry;
-use kube_unions_core::field_path::{FieldPath, Segment};
+use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::counts::grouped;
 use kube_unions_manifests::is_built_in_group;
 use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_offline::{AddedUnions, UndecidedUnions};
 use kube_unions_webhook::audit::kinds::warn_of_faults;
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Audits every object of the files.
@@ -33,9 +34,10 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let added =
         AddedUnions { published: arguments.sources.builtin_unions.into(), presets: arguments.presets.are_used() };
     let (kinds, named) = (files.kinds(), files.object_kinds());
-    let mut assembly = builtin::assemble(kinds, &named, added)?;
+    let mut offline = builtin::assemble(kinds, &named, added)?;
     let total = files.objects();
-    assembly.documents += total;
+    offline.assembly.documents += total;
+    let assembly = &offline.assembly;
     let problems: Vec<_> = files.problems.iter().chain(files.unread()).chain(&assembly.problems).cloned().collect();
     let duplicates: Vec<_> = files.duplicates().cloned().collect();
     if assembly.catalog.entries().is_empty() {
@@ -71,7 +73,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let (mut done, mut passed_over) = (0, 0);
     let mut interrupted = None;
     let (mut known, mut near_misses) = (KnownKinds::new(assembly.kinds()), Vec::new());
-    let mut unknown = UnknownUnions::new(&assembly);
+    let mut unknown = UnknownUnions::new(assembly);
     for document in files.documents(ManifestRole::Objects) {
         let document = match document {
             Ok(document) if !document.is_object() => continue,
@@ -125,13 +127,17 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
             for left_over in &undecided.left_over {
                 auditor.problem(preview::undecided(&document, left_over), Some(&progress));
             }
-            let is_undecided = |field: &FieldPath| {
-                undecided.has_field(&field.segments().iter().map(Segment::to_token).collect::<Vec<_>>())
-            };
-            judged.retain(|violation| !undecided.has(violation), |field| !is_undecided(field));
-            auditor.add(&judged, |field| {
+            judged.retain(|violation| !undecided.has(violation), |field| !undecided.has_path(field));
+            let locate = |field: &FieldPath| {
                 Some(FilePlace { file: &document.file, position: document.position(&field.to_pointer()) })
-            })?;
+            };
+            let object: Value = serde_json::from_str(&text).unwrap_or_default();
+            let mut refused = offline.refused_fields(entry.gvk(), None, &object);
+            refused.retain(|field| !undecided.has_path(&field.path));
+            let completed = document.with_text(text.to_string());
+            let sentences = offline.sentences(&completed, judged.denied(), &refused);
+            let sentences = sentences.map(|(path, sentence)| (path.clone(), sentence)).collect();
+            auditor.add(&judged, locate, ServerAnswer { refused, sentences })?;
             auditor.report.flush_if_full(&progress)?;
         }
     }

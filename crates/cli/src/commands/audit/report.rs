@@ -3,7 +3,7 @@
 mod table;
 
 use super::AuditFormat;
-use super::rules::{PlacedFinding, explained, help};
+use super::rules::{PlacedFinding, explained};
 use crate::report::conclusion::Conclusion;
 use crate::report::json_list::JsonList;
 use crate::report::output;
@@ -100,7 +100,8 @@ impl AuditReport {
 }
 
 fn json_of(finding: &PlacedFinding<'_>) -> Value {
-    let PlacedFinding { finding, field, location } = finding;
+    let help = finding.help();
+    let PlacedFinding { finding, field, location, said } = finding;
     let ObjectFinding { rule, kind, namespace, name, message, repaired, .. } = finding;
     let (line, column) = location.and_then(|location| location.position).unzip();
     present(json!({
@@ -113,7 +114,8 @@ fn json_of(finding: &PlacedFinding<'_>) -> Value {
         "rule": rule.id,
         "field": field,
         "message": message,
-        "helpUri": help(*rule).to_string(),
+        "note": said.as_ref().map(|(said, _)| said),
+        "helpUri": help.to_string(),
         "mendedByNextWrite": (rule.impact == Impact::Invalid).then_some(repaired),
         "file": location.map(|location| location.file.display().to_string()),
         "line": line,

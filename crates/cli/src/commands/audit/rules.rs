@@ -11,6 +11,8 @@ pub(super) struct PlacedFinding<'f> {
     /// The path of the field, empty for the whole object.
     pub(super) field: String,
     pub(super) location: Option<FilePlace<'f>>,
+    /// A sentence with the words of the API server, and the page about them.
+    pub(super) said: Option<(String, HelpPage)>,
 }
 
 /// Returns a rule as SARIF has it.
@@ -19,7 +21,7 @@ pub(super) fn explained(rule: AuditRule) -> ExplainedRule {
 }
 
 /// Returns the page with the message of the webhook.
-pub(super) fn help(rule: AuditRule) -> HelpPage {
+fn help(rule: AuditRule) -> HelpPage {
     match rule.impact {
         Impact::WouldChange => HelpPage::CLEARED,
         Impact::Invalid | Impact::WouldWarn | Impact::WouldAudit => HelpPage::DENIALS,
@@ -27,12 +29,27 @@ pub(super) fn help(rule: AuditRule) -> HelpPage {
 }
 
 impl<'f> PlacedFinding<'f> {
+    /// Returns the message, with the words of the API server.
+    pub(super) fn sentence(&self) -> String {
+        let said = self.said.as_ref().map(|(said, _)| format!("; {said}")).unwrap_or_default();
+        format!("{}{said}", self.finding.sentence())
+    }
+
+    /// Returns the page about the words of the API server, or else about those of kube-unions.
+    pub(super) fn help(&self) -> HelpPage {
+        self.said.as_ref().map_or_else(|| help(self.finding.rule), |(_, help)| *help)
+    }
+
     pub(super) fn sarif(&self) -> SarifFinding<'f> {
-        let Self { finding, field, location } = self;
+        let Self { finding, field, location, said } = self;
         let ObjectFinding { rule, kind, namespace, name, .. } = finding;
         let slash = if namespace.is_empty() { "" } else { "/" };
         let object = format!("{} {namespace}{slash}{name}", title(kind));
         let full = if field.is_empty() { object } else { format!("{object}: {field}") };
-        SarifFinding::new(rule.id, rule.impact.row().1, field, full, finding.sentence(), *location)
+        let help = said.as_ref().map(|(_, help)| *help);
+        SarifFinding {
+            help,
+            ..SarifFinding::new(rule.id, rule.impact.row().1, field, full, self.sentence(), *location)
+        }
     }
 }

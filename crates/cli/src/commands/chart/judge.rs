@@ -7,7 +7,7 @@ use crate::input::manifest::{Document, Edit, Problem, Section, applied, edit_in_
 use kube_unions_core::field_path::{pointer, pointer_tokens};
 use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_manifests::request::{edits_below, own_edits};
-use kube_unions_offline::{HelpPage, InvalidUnion, LeftOver};
+use kube_unions_offline::{HelpPage, InvalidUnion, LeftOver, RefusedField};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub(super) struct RenderedFault<'d> {
     pub(super) field: String,
     pub(super) violation: String,
     pub(super) answer: ApiServerAnswer,
+    /// A part of the message of the API server.
+    pub(super) words: Option<String>,
     pub(super) help: HelpPage,
     /// The JSON Pointer of the field.
     pub(super) field_pointer: String,
@@ -40,7 +42,26 @@ pub(super) struct RenderedFault<'d> {
 /// Most objects of a document that are edited one after the other, if they cannot all be edited.
 const MOST_TRIED: usize = 100;
 
-impl RenderedFault<'_> {
+impl<'d> RenderedFault<'d> {
+    /// Returns what the API server refuses beside the unions. No edit mends it.
+    fn of_field(document: &'d Document, refused: RefusedField) -> Self {
+        Self {
+            document,
+            field: refused.path.to_string(),
+            field_pointer: refused.path.to_pointer(),
+            violation: refused.message,
+            answer: ApiServerAnswer::Refused,
+            words: Some(refused.words),
+            help: refused.help,
+            pointer: refused.path.to_pointer(),
+            of_chart: Vec::new(),
+            of_values: Vec::new(),
+            sets_value: false,
+            removed: Vec::new(),
+            by_hand: false,
+        }
+    }
+
     /// Returns true if `--fix manifests` makes the union valid.
     pub(super) fn is_mended(&self) -> bool {
         !self.removed.is_empty() && !self.by_hand
@@ -169,9 +190,13 @@ fn faults_of<'d>(
     let completed = kind.completed(written.clone())?;
     let left_over = kind.left_over(document, &completed)?;
     let undecided = left_over.iter().map(|it| undecided(document, it)).collect();
-    let invalid = kind.invalid(document, &completed)?;
+    let fields = kind.refused_fields(None, &completed);
+    // The API server decodes no such object, so it judges nothing else.
+    let is_decoded = !fields.iter().any(RefusedField::is_of_wrong_type);
+    let invalid = if is_decoded { kind.invalid(document, &completed)? } else { Vec::new() };
+    let refused = fields.into_iter().map(|field| RenderedFault::of_field(document, field));
     if invalid.is_empty() {
-        return Ok(JudgedDocument { left_over: undecided, ..JudgedDocument::default() });
+        return Ok(JudgedDocument { faults: refused.collect(), left_over: undecided, ..JudgedDocument::default() });
     }
     let default = default.map(|default| kind.read(default).and_then(|default| kind.completed(default))).transpose()?;
     let (edits, mended) = match &default {
@@ -194,6 +219,7 @@ fn faults_of<'d>(
             field_pointer: invalid.violation.path.to_pointer(),
             violation: invalid.violation.message(),
             answer: kind.enforcement(invalid),
+            words: kind.server_words(invalid).map(str::to_owned),
             help: kind.help(invalid),
             pointer: pointer(invalid.address.tokens(&completed)),
             sets_value: before.is_some() && value(before) != value(invalid.address.find(&completed)),
@@ -204,7 +230,7 @@ fn faults_of<'d>(
         }
     };
     let edits = if still.len() < invalid.len() { edits } else { Vec::new() };
-    Ok(JudgedDocument { faults: invalid.iter().map(fault).collect(), edits, left_over: undecided })
+    Ok(JudgedDocument { faults: invalid.iter().map(fault).chain(refused).collect(), edits, left_over: undecided })
 }
 
 /// Returns the edits of normalisation, for an update from the chart's defaults, and the object afterwards. A union with something left over

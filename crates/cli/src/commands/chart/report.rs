@@ -3,6 +3,7 @@
 use super::judge::{JudgedRendering, RenderedFault};
 use super::values::{ValuesAdvice, ValuesPath, null_values};
 use crate::commands::preview::ApiServerAnswer;
+use crate::input::builtin::said;
 use crate::input::manifest::Document;
 use crate::input::values::FindingsFormat;
 use crate::report::conclusion::Conclusion;
@@ -97,6 +98,7 @@ fn text(advised: &Advised<'_, '_>, is_chart: bool, paint: Paint) -> String {
         message(fault)
     )];
     lines.extend(reason(fault, is_chart));
+    lines.extend(server_words(fault));
     lines.extend(advice(advised, is_chart));
     output::line(&lines.join("\n  ")).into_owned()
 }
@@ -112,6 +114,11 @@ fn message(fault: &RenderedFault<'_>) -> String {
         ApiServerAnswer::Stored => format!("stored, and nothing refuses it: {}", fault.violation),
         ApiServerAnswer::Unknown(why) => format!("perhaps refused: {}; {why}", fault.violation),
     }
+}
+
+/// Returns the words of the API server.
+fn server_words(fault: &RenderedFault<'_>) -> Option<String> {
+    fault.words.as_deref().map(said)
 }
 
 /// Returns where the members come from.
@@ -188,6 +195,7 @@ fn json_of(advised: &Advised<'_, '_>, is_chart: bool) -> Value {
         "name": fault.document.name,
         "field": fault.field,
         "message": fault.violation,
+        "note": server_words(fault),
         "helpUri": fault.help.to_string(),
         "fromChart": fault.of_chart,
         "fromValues": fault.of_values,
@@ -204,7 +212,8 @@ fn json_of(advised: &Advised<'_, '_>, is_chart: bool) -> Value {
 fn result<'d>(advised: &Advised<'_, 'd>, is_chart: bool) -> SarifFinding<'d> {
     let (fault, _) = advised;
     let (rule, level, _) = rule_of(&fault.answer);
-    let more = reason(fault, is_chart).into_iter().chain(advice(advised, is_chart)).map(|line| format!(". {line}"));
+    let more = reason(fault, is_chart).into_iter().chain(server_words(fault)).chain(advice(advised, is_chart));
+    let more = more.map(|line| format!(". {line}"));
     let message = [message(fault)].into_iter().chain(more).collect();
     let full = format!("{}: {}", title(fault.document), fault.field);
     let place = place(fault.document, &fault.field_pointer, is_chart);

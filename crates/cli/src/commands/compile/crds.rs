@@ -24,6 +24,7 @@ use kube_unions_core::names::{GroupKind, GroupVersionKind, is_dns_label, is_dns_
 use kube_unions_core::union::Plan;
 use kube_unions_manifests::CrdMaker;
 use kube_unions_manifests::counts::count;
+use kube_unions_offline::add_to_json_schema;
 use kube_unions_policies::{
     PolicyOptions, Refusal, RefusalReason, RulesTarget, SchemaEdit, compile_rules, json_schema,
 };
@@ -326,6 +327,7 @@ impl JsonSchemas<'_> {
             let target = RulesTarget { gvk: &gvk, plan: entry.plan(), schema: &schema };
             let (mut document, refusals) = json_schema(&target, self.options);
             open(&mut document);
+            add_to_json_schema(&gvk, &mut document);
             self.refusals.extend(refusals);
             self.files.insert(name, (gvk, document));
         }

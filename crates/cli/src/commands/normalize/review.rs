@@ -11,7 +11,9 @@ use clap::ValueEnum;
 use kube_unions_core::admission::{self, Phase, ReviewOutcome};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::is_built_in_group;
+use kube_unions_offline::RefusedField;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -43,30 +45,49 @@ pub(in crate::commands) fn run(
         // A fault of the sources comes first.
         Err(error) => return Err(sources.assemble(presets, &BTreeSet::new()).err().unwrap_or(error)),
     };
-    let asked = serde_json::from_slice::<AskedReview>(&body).map(|review| review.request.kind);
-    let catalog = sources.assemble(presets, &asked.iter().cloned().collect())?.catalog;
-    if let Some(kind) = asked.iter().find(|kind| is_built_in_group(&kind.group))
+    let asked = serde_json::from_slice::<AskedReview>(&body).map(|review| review.request).ok();
+    let kind = asked.as_ref().map(|asked| &asked.kind);
+    let offline = sources.assemble(presets, &kind.into_iter().cloned().collect())?;
+    let catalog = &offline.assembly.catalog;
+    if let Some(kind) = kind.filter(|kind| is_built_in_group(&kind.group))
         && catalog.lookup(&kind.group, &kind.version, &kind.kind).is_none()
     {
         output::hint(format_args!("no union is known of {}: the object is not judged", list(std::iter::once(kind))));
     }
-    let review = admission::review(&catalog, phase, ratcheting.into(), &body)
+    let mut review = admission::review(catalog, phase, ratcheting.into(), &body)
         .with_context(|| format!("{} cannot be answered", manifest::list(&[path.to_owned()])))?;
+    // The API server validates the object after its mutation, and a subresource by other rules.
+    if let Some(asked) =
+        asked.filter(|asked| phase != Phase::Mutate && asked.sub_resource.as_deref().is_none_or(str::is_empty))
+    {
+        let refused = offline.refused_fields(&asked.kind, asked.old_object.as_ref(), &asked.object);
+        review = review.refused(
+            &asked.kind,
+            asked.name.as_deref().unwrap_or_default(),
+            refused.iter().map(RefusedField::cause).collect(),
+        );
+    }
     let mut answer = review.to_json();
     answer.push(b'\n');
     output::print(answer)?;
     Ok(Verdict::rejected_if(review.outcome() == ReviewOutcome::Denied))
 }
 
-/// The part of a review that tells its kind.
+/// The part of a review that tells its objects.
 #[derive(Deserialize)]
 struct AskedReview {
     request: AskedRequest,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct AskedRequest {
     kind: GroupVersionKind,
+    name: Option<String>,
+    sub_resource: Option<String>,
+    #[serde(default)]
+    object: Value,
+    old_object: Option<Value>,
 }
 
 /// Reads the body of the request: JSON byte for byte, faults included; YAML as JSON.

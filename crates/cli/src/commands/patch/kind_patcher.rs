@@ -1,6 +1,7 @@
 //! Patches the objects of one kind. The webhook's code clears and judges their unions. Reads the objects and patches, also from
 //! `--patch` and `--patch-file`, and locates errors in their files.
 
+use crate::input::builtin::ServerWords;
 use crate::input::manifest::{self, Document, Problem};
 use crate::report::{Verdict, output};
 use anyhow::bail;
@@ -15,6 +16,7 @@ use kube_unions_core::schema::Schema;
 use kube_unions_manifests::BuiltInDefaults;
 use kube_unions_manifests::is_built_in_group;
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject, own_edits};
+use kube_unions_offline::{RefusedField, refused_fields};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,8 @@ pub(super) struct PatchedObject {
     pub(super) document: Option<Document>,
     /// The answer of the webhook's code. `None`: the kind has no unions.
     pub(super) review: Option<Review>,
+    /// The words of the API server about what no union refuses.
+    pub(super) words: ServerWords,
     /// Effects of the patch that its author may not expect, a line each.
     pub(super) warnings: Vec<String>,
 }
@@ -78,11 +82,11 @@ impl KindPatcher {
         let warnings =
             self.engine.emptied(original.text(), patch.text()).map_err(fail)?.iter().filter_map(emptied).collect();
         if self.unions.union_count() == 0 {
-            return Ok(PatchedObject { text, document: None, review: None, warnings });
+            return Ok(PatchedObject { text, document: None, review: None, words: ServerWords::new(), warnings });
         }
         let new = PatchInput::of(Path::new("the patched object"), text.clone().into_bytes())?;
         let Some(new) = new.into_document() else {
-            return Ok(PatchedObject { text, document: None, review: None, warnings });
+            return Ok(PatchedObject { text, document: None, review: None, words: ServerWords::new(), warnings });
         };
         let old = original.document().map(|old| self.completed(old)).transpose()?;
         let completed = self.completed(&new)?;
@@ -91,10 +95,27 @@ impl KindPatcher {
         let object = ReviewedObject { kind: &self.kind, new: &completed, old: old.as_deref(), subresource, manifest };
         // An API server refuses an invalid object of a built-in kind even if its union stays as it was.
         let ratcheting = if self.is_built_in() { Ratcheting::Disabled } else { Ratcheting::Enabled };
-        let review = object.review(&self.unions, phase, ratcheting)?;
+        let mut words = ServerWords::new();
+        let mut review = object.review(&self.unions, phase, ratcheting)?;
+        if phase != Phase::Mutate && subresource.is_none() {
+            let name = new.name.as_deref().unwrap_or_default();
+            let refused = self.refused_fields(old.as_deref(), &completed)?;
+            words.extend(refused.iter().map(|field| (field.path.to_string(), field.words.clone())));
+            review = review.refused(&self.kind, name, refused.iter().map(RefusedField::cause).collect());
+        }
         let edits = own_edits(&new, &review);
         let text = if edits.is_empty() { text } else { manifest::edit(&new.section, &edits)?.text };
-        Ok(PatchedObject { text, document: Some(new), review: Some(review), warnings })
+        Ok(PatchedObject { text, document: Some(new), review: Some(review), words, warnings })
+    }
+
+    /// Returns what the API server refuses of an object beside its unions.
+    fn refused_fields(&self, old: Option<&Document>, new: &Document) -> anyhow::Result<Vec<RefusedField>> {
+        let GroupVersionKind { group, version, kind } = &self.kind;
+        let Some((entry, schema)) = self.unions.lookup(group, version, kind).zip(self.schema.as_ref()) else {
+            return Ok(Vec::new());
+        };
+        let old = old.map(|old| serde_json::from_str(&old.text)).transpose()?;
+        Ok(refused_fields(entry, schema, old.as_ref(), &serde_json::from_str(&new.text)?))
     }
 
     /// Returns true for a kind with a Go type in the API server.

@@ -17,7 +17,9 @@ use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep, Violation};
 use kube_unions_evidence::{Combination, Decision, Evidence, EvidenceKind, TruthTable, UnionFields};
 use kube_unions_manifests::request::{AppliedManifest, ReviewedObject};
 use kube_unions_manifests::{BuiltInDefaults, BuiltinUnions};
-use kube_unions_offline::{AddedUnions, BuiltInKinds, InvalidUnion, LeftOver, PresetNames};
+use kube_unions_offline::{
+    AddedUnions, BuiltInKinds, InvalidUnion, LeftOver, PresetNames, RefusedField, refused_fields, wrong_types,
+};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -266,6 +268,16 @@ impl<'k> PreviewedKind<'k> {
         all.sort();
         all.dedup();
         Ok(all.into_iter().filter_map(|violation| self.invalid_union(violation, object)).collect())
+    }
+
+    /// Returns the values of a wrong type in an object of a built-in kind, which the API server does not decode.
+    pub(in crate::commands) fn wrong_types(self, object: &Value) -> Vec<RefusedField> {
+        if self.is_built_in() { wrong_types(self.entry, self.schema(), object) } else { Vec::new() }
+    }
+
+    /// Returns what the API server refuses of an object of a built-in kind beside its unions.
+    pub(in crate::commands) fn refused_fields(self, old: Option<&Value>, new: &Value) -> Vec<RefusedField> {
+        if self.is_built_in() { refused_fields(self.entry, self.schema(), old, new) } else { Vec::new() }
     }
 
     /// Returns true if kube-unions never enforces a union on a cluster.

@@ -6,11 +6,12 @@ use super::left_behind::LeftBehind;
 use super::nulls::OLD_EMPTY;
 use super::remedies::Remedy;
 use super::trial::{AttemptedApply, PreviewTrial, RefusedNulls, WithKubeUnions};
+use crate::input::builtin::said;
 use crate::input::manifest::{Document, applied};
 use kube_unions_core::admission::ReviewOutcome;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_manifests::request::edits_below;
-use kube_unions_offline::{HelpPage, InvalidUnion};
+use kube_unions_offline::{HelpPage, InvalidUnion, RefusedField};
 
 /// The note about items with the same keys.
 const MERGED: &str =
@@ -71,10 +72,28 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         }
     }
 
-    /// Returns the unions that are invalid after the apply. If the schema refuses nulls, the API server judges nothing else.
+    /// Returns what the API server refuses beside the unions, at its place in the new rendering. Nothing helps but another manifest.
+    fn refused_field(&self, refused: RefusedField) -> PredictedFault<'d> {
+        let RefusedField { path, message, words, words_to_apply, help, .. } = refused;
+        let words = if self.way.server_side().is_some() { words_to_apply } else { words };
+        let whole = path.to_pointer();
+        let is_written = self.new.written.pointer(&whole).is_some();
+        let pointer = if is_written { whole } else { self.new.null_pointer(&path).0 };
+        PredictedFault {
+            note: Some(said(&words)),
+            ..self.refusal(pointer, path.to_string(), message, ApiServerAnswer::Refused, help)
+        }
+    }
+
+    /// Returns the unions that are invalid after the apply, and the fields that the API server refuses. It judges nothing but types if one is
+    /// wrong. If the schema refuses nulls, the API server judges nothing else.
     pub(super) fn predict(&self) -> anyhow::Result<Vec<PredictedFault<'d>>> {
         if let Some(refusal) = self.documents.refusal {
             return Ok(vec![self.refused_object(refusal)]);
+        }
+        let wrong_types = self.kind.wrong_types(&self.new.written);
+        if !wrong_types.is_empty() {
+            return Ok(wrong_types.into_iter().map(|field| self.refused_field(field)).collect());
         }
         if let Some(path) = self.duplicate() {
             return Ok(vec![self.refused_duplicate(&path)]);
@@ -96,8 +115,10 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             }
         }
         let refused = self.refused_transitions(&after);
+        let fields = self.kind.refused_fields(self.live.as_ref(), &after);
+        let refused_fields = fields.into_iter().map(|field| self.refused_field(field));
         if invalid.is_empty() && refused.is_empty() {
-            return Ok(Vec::new());
+            return Ok(refused_fields.collect());
         }
         let before = self.live.as_ref().map_or(Ok(Vec::new()), |live| self.invalid(live))?;
         let review = self.review(&after)?;
@@ -117,7 +138,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
                 otherwise @ (WithKubeUnions::Refused | WithKubeUnions::Stored) => otherwise,
             };
             let is_mended = with_kube_unions == WithKubeUnions::Mended && still_refused.is_empty() && !is_merged;
-            let words = self.kind.server_words(invalid).map(|words| format!("the API server says: {words}"));
+            let words = self.kind.server_words(invalid).map(said);
             let merged = is_merged.then(|| MERGED.to_owned());
             let (field, violation) = (invalid.violation.path.to_string(), invalid.violation.message());
             PredictedFault {
@@ -136,7 +157,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
                 )
             }
         };
-        let mut faults: Vec<_> = invalid.iter().map(predicted).collect();
+        let mut faults: Vec<_> = invalid.iter().map(predicted).chain(refused_fields).collect();
         let remedies = self.remedies_of_change(!is_denied && still_refused.is_empty());
         faults.extend(refused.into_iter().map(|change| {
             let (pointer, _) = self.new.null_pointer(&change.field);

@@ -8,8 +8,8 @@ use kube_unions_offline::{HelpPage, InvalidUnion, ServerSentence};
 const EXCLUDING: [&str; 4] = ["oneOf", "anyOf", "allOf", "not"];
 
 impl PreviewedKind<'_> {
-    /// Returns the sentence about a union that has a member too many, if it is known.
-    pub(super) fn server_words(self, invalid: &InvalidUnion<'_>) -> Option<&'static str> {
+    /// Returns the sentence about an invalid union, if it is known.
+    pub(in crate::commands) fn server_words(self, invalid: &InvalidUnion<'_>) -> Option<&'static str> {
         self.sentence(invalid).map(|sentence| sentence.words)
     }
 

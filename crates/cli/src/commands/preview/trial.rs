@@ -230,6 +230,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
     fn may_be_refused(&self, after: &Value) -> anyhow::Result<bool> {
         let is_stored = |invalid: &InvalidUnion<'_>| self.kind.enforcement(invalid) == ApiServerAnswer::Stored;
         Ok(self.changes_immutable_part(after)
+            || !self.kind.refused_fields(self.live.as_ref(), after).is_empty()
             || !self.refused_transitions(after).is_empty()
             || !self.invalid(after)?.iter().all(is_stored))
     }

@@ -3,7 +3,7 @@
 
 use super::find::{self, FoundSuites};
 use super::suite::{self, CauseManifest, Suite, SuiteTest, TestedObject, TestedWrite, Want, single};
-use crate::input::builtin::{self, PresetsArg};
+use crate::input::builtin::{self, OfflineKinds, PresetsArg};
 use crate::input::kinds::Assembly;
 use crate::input::manifest::{self, Document, Problem};
 use crate::input::values::Subresource;
@@ -86,10 +86,10 @@ impl SuitesRun {
 
 impl SuiteRun {
     fn of(suite: Suite, presets: PresetsArg) -> Self {
-        let (kinds, problems) = unions(&suite, presets);
+        let (offline, problems) = unions(&suite, presets);
         let result = |test: &SuiteTest| {
             let write = test.write.as_ref().map_err(String::clone)?;
-            judge(write, &kinds).map_err(|problem| problem.to_string())
+            judge(write, &offline).map_err(|problem| problem.to_string())
         };
         let results = if problems.is_empty() { suite.tests.iter().map(result).collect() } else { Vec::new() };
         Self { suite, problems, results }
@@ -102,22 +102,23 @@ impl SuiteRun {
 }
 
 /// Reads the unions of a suite.
-fn unions(suite: &Suite, presets: PresetsArg) -> (Assembly, Vec<Problem>) {
+fn unions(suite: &Suite, presets: PresetsArg) -> (OfflineKinds, Vec<Problem>) {
     let objects = suite.tests.iter().filter_map(|test| test.write.as_ref().ok()).map(|write| write.new.read());
     let named: BTreeSet<GroupVersionKind> =
         objects.filter_map(|object| Some(object.ok()?.group_version_kind())).collect();
     if suite.from.is_empty() && !named.iter().any(|kind| is_built_in_group(&kind.group)) {
         let message = "nothing beside the tests declares unions: add the CRD or UnionDeclaration, or write a suite file \
                        whose `from` names it";
-        return (Assembly::default(), vec![Problem::of_file(&suite.file, message.to_owned())]);
+        return (OfflineKinds::default(), vec![Problem::of_file(&suite.file, message.to_owned())]);
     }
     let read = manifest::files(&suite.from);
     let documents = read.documents().collect();
     let added = AddedUnions { published: suite.builtin_unions.into(), presets: presets.are_used() };
-    let (assembly, failure) = match builtin::assemble(documents, &named, added) {
-        Ok(assembly) => (assembly, None),
-        Err(error) => (Assembly::default(), Some(Problem::of_file(&suite.file, error.to_string()))),
+    let (offline, failure) = match builtin::assemble(documents, &named, added) {
+        Ok(offline) => (offline, None),
+        Err(error) => (OfflineKinds::default(), Some(Problem::of_file(&suite.file, error.to_string()))),
     };
+    let assembly = &offline.assembly;
     let mut problems = read.problems;
     problems.extend(failure);
     problems.extend(assembly.problems.iter().cloned());
@@ -125,7 +126,7 @@ fn unions(suite: &Suite, presets: PresetsArg) -> (Assembly, Vec<Problem>) {
         let missing = assembly.missing_beside(&suite.from, "`builtinUnions: OpenAPI`");
         problems.extend(missing.map(|missing| Problem::of_file(&suite.file, missing)));
     }
-    (assembly, problems)
+    (offline, problems)
 }
 
 /// The answer was not the expected one.
@@ -138,7 +139,8 @@ pub(super) struct Failure {
 }
 
 /// Judges a write with the unions of an assembly. `None`: the answer is the expected one.
-pub(super) fn judge(write: &TestedWrite, kinds: &Assembly) -> Result<Option<Failure>, Problem> {
+pub(super) fn judge(write: &TestedWrite, offline: &OfflineKinds) -> Result<Option<Failure>, Problem> {
+    let kinds = &offline.assembly;
     let new = write.new.read()?;
     let old = write.old.as_ref().map(TestedObject::read).transpose()?;
     if let Some(old) = &old {
@@ -156,6 +158,11 @@ pub(super) fn judge(write: &TestedWrite, kinds: &Assembly) -> Result<Option<Fail
     let review = object
         .review(&kinds.catalog, Phase::Both, write.ratcheting)
         .map_err(|error| Problem::of_document(&new, "", error.to_string()))?;
+    let review = if subresource.is_some() {
+        review
+    } else {
+        offline.with_refusals(review, old.as_ref(), &completed_new, None).0
+    };
     let answer = ReviewedWrite { review: &review, new: &completed_new, kinds };
     match &write.want {
         Want::Accepted { warnings } => answer.is_object(&completed_new, Some(warnings), "accepted unchanged"),

@@ -92,6 +92,10 @@ impl Denial {
         &self.message
     }
 
+    pub(in crate::admission) fn into_causes(self) -> Vec<DenialCause> {
+        self.details.causes
+    }
+
     /// Returns the causes, one for each field.
     pub fn causes(&self) -> &[DenialCause] {
         &self.details.causes

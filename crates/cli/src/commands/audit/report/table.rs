@@ -56,7 +56,7 @@ impl Table {
     }
 
     pub(super) fn add(&mut self, placed: &PlacedFinding<'_>) {
-        let PlacedFinding { finding, field, location } = placed;
+        let PlacedFinding { finding, field, location, .. } = placed;
         let shown = |text: &str| Printable::new(text, LONGEST_NAME).to_string();
         let place = self.in_files.then(|| location.as_ref().map(ToString::to_string).unwrap_or_default());
         let cells: Vec<String> = place
@@ -67,7 +67,7 @@ impl Table {
                 shown(finding.name),
                 finding.rule.impact.words().to_owned(),
                 field.clone(),
-                finding.sentence(),
+                placed.sentence(),
             ])
             .map(|cell| output::line(&cell).into_owned())
             .collect();

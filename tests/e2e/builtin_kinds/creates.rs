@@ -1,0 +1,97 @@
+//! Creates of built-in kinds that a chart renders wrong, and their valid neighbours: `preview` and `audit` predict the answer of a real API
+//! server, in its words.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+use crate::builtin::{Objects, collection};
+use crate::presets::list;
+use crate::preview::{Predicted, Upgrade, predict_after, set};
+use crate::support::cluster::say;
+use crate::support::http::Answer;
+use crate::support::process::Workspace;
+use crate::support::webhook::kube_unions;
+
+/// Returns the creates of the rows, each with a name of its own.
+fn creates() -> Vec<Upgrade> {
+    let rows = list(include_str!("creates.yaml"));
+    let of_row = |row: &Value| -> Vec<Upgrade> {
+        let (object, at) = (&row["object"], row["at"].as_str().unwrap());
+        let of_value = |value: &Value| {
+            let mut new = object.clone();
+            set(&mut new, at, value.clone());
+            Upgrade { title: format!("{} {at}: {value}", object["kind"]), old: Value::Null, new }
+        };
+        row["values"].as_array().unwrap().iter().map(of_value).collect()
+    };
+    let mut creates: Vec<Upgrade> = rows.iter().flat_map(of_row).collect();
+    for (number, create) in creates.iter_mut().enumerate() {
+        create.new["metadata"]["name"] = json!(format!("create-{number}"));
+    }
+    creates
+}
+
+/// Returns the answer to a create by a client that posts, or that applies server-side.
+fn answer(objects: &Objects, way: &str, object: &Value) -> Answer {
+    let at = collection(object);
+    if way == "ssa" {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let path = format!("{at}/{name}?fieldManager=kubectl&dryRun=All");
+        return objects.send("PATCH", &path, "application/apply-patch+yaml", object);
+    }
+    objects.send("POST", &format!("{at}?dryRun=All"), "application/json", object)
+}
+
+#[test]
+fn preview_predicts_every_create_of_a_built_in_kind_in_the_words_of_the_server() {
+    let Some(objects) = Objects::without_presets() else { return };
+    let (workspace, creates) = (Workspace::new("built-in-creates"), creates());
+    let (mut faults, mut refused, mut told) = (Vec::new(), 0, 0);
+    for way in ["csa", "ssa", "helm"] {
+        for (create, predicted) in creates.iter().zip(predict_after(&workspace, way, None, &creates, &[])) {
+            let Predicted { rule, words, .. } = predicted;
+            let answer = answer(&objects, way, &create.new);
+            let said = answer.body["message"].as_str().unwrap_or_default();
+            refused += usize::from(!answer.is_success());
+            told += usize::from(words.is_some());
+            let is_right =
+                answer.is_success() == rule.is_none() && words.as_ref().is_none_or(|words| said.contains(words));
+            if !is_right {
+                faults.push(format!("{way}: {}: {rule:?}, {words:?}, {}: {said}", create.title, answer.status));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}:\n{}", faults.len(), faults.join("\n"));
+    say(&format!("{} creates by each of three ways, refused: {refused}, in these words: {told}", creates.len()));
+    assert!(refused > creates.len() && refused < 3 * creates.len(), "{refused} of {}", creates.len());
+    assert!(told * 10 > refused * 9, "{told} of {refused}");
+}
+
+#[test]
+fn audit_and_chart_have_the_verdict_and_the_words_of_the_server_on_every_create() {
+    let Some(objects) = Objects::without_presets() else { return };
+    let (workspace, creates) = (Workspace::new("built-in-audits"), creates());
+    let items: Vec<&Value> = creates.iter().map(|create| &create.new).collect();
+    let file =
+        workspace.write("creates.json", &json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string());
+    let file = file.to_str().unwrap();
+    for arguments in [["audit", "-o", "json", "-f", file], ["chart", "-o", "json", "--new", file]] {
+        let report = kube_unions(&arguments, "").json();
+        let mut notes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for finding in report["findings"].as_array().unwrap() {
+            let note = finding["note"].as_str().and_then(|note| note.strip_prefix("the API server says: "));
+            notes.entry(finding["name"].as_str().unwrap()).or_default().extend(note);
+        }
+        for create in &creates {
+            let answer = answer(&objects, "csa", &create.new);
+            let said = answer.body["message"].as_str().unwrap_or_default();
+            let own = notes.get(create.new["metadata"]["name"].as_str().unwrap());
+            assert_eq!(own.is_none(), answer.is_success(), "{arguments:?} {}: {said}", create.title);
+            assert!(
+                own.is_none_or(|notes| notes.iter().all(|note| said.contains(note))),
+                "{}: {own:?}: {said}",
+                create.title
+            );
+        }
+    }
+}
