@@ -80,12 +80,13 @@ pub struct IndexedFiles {
 }
 
 /// Reads files and folders, as [`rendering()`] does. A document that cannot be read, or has a key twice, is a problem. The others of
-/// its file are read.
+/// its file are read. A file of which nothing can be read is left out.
 pub fn files(paths: &[PathBuf]) -> ManifestFiles {
     let Rendered { files, mut problems } = rendering(paths);
     let of_documents = files.iter().flat_map(|file| file.unread.iter().chain(&file.duplicates));
     problems.extend(of_documents.cloned());
-    ManifestFiles { files: files.into_iter().map(|rendered| rendered.file).collect(), problems }
+    let is_read = |file: &ManifestFile| file.sections.is_empty() || !file.sections.iter().all(|it| it.is_unread);
+    ManifestFiles { files: files.into_iter().map(|rendered| rendered.file).filter(is_read).collect(), problems }
 }
 
 /// Reads files and folders, and standard input for `-`, each document on its own. A folder without manifests is a problem, an empty file

@@ -119,6 +119,16 @@ fn what_describes_kinds_is_read_document_by_document() {
             assert!(all.lines().any(|line| line.contains(place) && line.contains(advice)), "{command:?}: {run:?}");
         }
     }
+    // The last key counts, and the command is not green.
+    folder.write(
+        "faulty.yaml",
+        CRD.replacen("kind: CustomResourceDefinition\n", "kind: A\nkind: CustomResourceDefinition\n", 1),
+    );
+    for command in [&["explain"][..], &["normalize", "-f", "new.yaml"]] {
+        let run = folder.run(&[command, &["--from", "faulty.yaml"]].concat()).code(2);
+        assert_eq!(run.stderr.matches("error: faulty.yaml:").count(), 1, "{run:?}");
+        assert!(format!("{}{}", run.stdout, run.stderr).contains("git"), "{run:?}");
+    }
     // An edited file is written as a whole or not at all.
     for command in ["annotate", "compile --to cel"] {
         let arguments: Vec<&str> =

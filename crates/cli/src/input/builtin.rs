@@ -136,7 +136,7 @@ pub(crate) struct SourceFiles<'s> {
     sources: &'s SourceArgs,
     kinds: Vec<Document>,
     objects: usize,
-    /// The reasons why documents cannot be read. The others count.
+    /// The reasons why documents cannot be read, and keys that are there twice. The other documents count.
     pub(crate) unread: Vec<Problem>,
 }
 
@@ -146,8 +146,7 @@ impl<'s> SourceFiles<'s> {
         let mut files = manifest::index(&sources.from);
         let kinds = files.kinds();
         manifest::fail_on(&files.problems)?;
-        files.duplicates().for_each(output::warn);
-        let unread = files.unread().cloned().collect();
+        let unread = files.unread().chain(files.duplicates()).cloned().collect();
         Ok(Self { sources, kinds, objects: files.objects(), unread })
     }
 
