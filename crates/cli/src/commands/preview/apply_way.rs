@@ -1,6 +1,6 @@
 //! The ways in which clients apply a rendering.
 
-use super::hooks::{Hook, HookClient};
+use super::hooks::{Hook, HookClient, NO_NAME, ObjectRefusal};
 use clap::ValueEnum;
 use serde_json::Value;
 use strategic_merge_patch::json_merge::{merge, two_way};
@@ -127,21 +127,20 @@ impl ApplyWay {
         }
     }
 
-    /// Returns what the client says about an object whose name is to be generated. `None`: it creates the object.
-    pub(super) fn refused_generated_name(self, hook: Option<Hook>) -> Option<&'static str> {
-        let is_refused = match self {
-            Self::Argocd | Self::ArgocdSsa => hook.is_none(),
+    /// Returns what the client does about an object whose name is to be generated. `None`: it creates the object.
+    pub(super) fn refused_generated_name(self, hook: Option<Hook>) -> Option<ObjectRefusal> {
+        let refused = match (self, hook) {
+            (Self::Argocd | Self::ArgocdSsa, Some(_)) => return None,
             // Helm deletes by the name that the manifest has.
-            Self::Helm => hook.is_none_or(|hook| hook.deletes_before || hook.deletes_after),
-            Self::Ssa | Self::Flux | Self::Helm4 | Self::Csa | Self::Merge | Self::Replace => true,
-        };
-        let words = match self {
-            Self::Ssa | Self::Csa | Self::Argocd | Self::ArgocdSsa => "cannot use generate name with apply",
+            (Self::Helm, Some(hook)) if !hook.deletes_before => {
+                return hook.deletes_after.then_some(ObjectRefusal::NotDeleted);
+            }
+            (Self::Ssa | Self::Csa | Self::Argocd | Self::ArgocdSsa, _) => "cannot use generate name with apply",
             // kustomize, which builds every Kustomization.
-            Self::Flux => "missing metadata.name in object",
-            Self::Helm4 | Self::Helm | Self::Merge | Self::Replace => "resource name may not be empty",
+            (Self::Flux, _) => "missing metadata.name in object",
+            (Self::Helm4 | Self::Helm | Self::Merge | Self::Replace, _) => NO_NAME,
         };
-        is_refused.then_some(words)
+        Some(ObjectRefusal::GeneratedName(refused))
     }
 
     /// Returns true if the field managers of a live object tell what stays, or who owns it.

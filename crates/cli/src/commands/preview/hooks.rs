@@ -36,11 +36,16 @@ pub(super) struct Hook {
 pub(super) enum ObjectRefusal {
     /// Only a create generates a name. Has the words of the client.
     GeneratedName(&'static str),
+    /// Helm creates a hook whose name is generated, and cannot delete it.
+    NotDeleted,
     /// Helm creates a hook beside the object of its name.
     AlreadyExists,
     /// Helm takes no hook over as an object of the release.
     NotImported,
 }
+
+/// The words of client-go about a request that needs a name.
+pub(super) const NO_NAME: &str = "resource name may not be empty";
 
 /// The events of Helm. It ignores a manifest with another one.
 const HELM_EVENTS: [&str; 10] = [
@@ -89,6 +94,11 @@ impl HookClient {
 }
 
 impl ObjectRefusal {
+    /// Returns true if the API server first judges the create of the object.
+    pub(super) fn is_after_a_create(self) -> bool {
+        matches!(self, Self::AlreadyExists | Self::NotDeleted)
+    }
+
     /// Returns the field, its JSON Pointer in the document, what the client says, and what to do.
     pub(super) fn words(self, document: &Document) -> [&'static str; 4] {
         match self {
@@ -97,6 +107,12 @@ impl ObjectRefusal {
                 "/metadata/generateName",
                 words,
                 "only a create generates a name: set `metadata.name`, or use `kubectl create`",
+            ],
+            Self::NotDeleted => [
+                "metadata.generateName",
+                "/metadata/generateName",
+                NO_NAME,
+                "Helm creates the hook and cannot delete it: set `metadata.name`, or no policy but `hook-failed`",
             ],
             Self::AlreadyExists => {
                 let advice = if document.is_definition() {

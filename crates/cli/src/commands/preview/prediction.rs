@@ -85,12 +85,20 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
         }
     }
 
+    /// Returns why the client refuses the object, or the unions that are invalid after the apply.
+    pub(super) fn predict(&self) -> anyhow::Result<Vec<PredictedFault<'d>>> {
+        let Some(refusal) = self.documents.refusal else { return self.invalid_after() };
+        let mut faults = if refusal.is_after_a_create() { self.invalid_after()? } else { Vec::new() };
+        faults.retain(|it| matches!(it.enforcement, ApiServerAnswer::Refused | ApiServerAnswer::RefusedNull));
+        if faults.is_empty() {
+            faults.push(self.refused_object(refusal));
+        }
+        Ok(faults)
+    }
+
     /// Returns the unions that are invalid after the apply, and the fields that the API server refuses. It judges nothing but types if one is
     /// wrong. If the schema refuses nulls, the API server judges nothing else.
-    pub(super) fn predict(&self) -> anyhow::Result<Vec<PredictedFault<'d>>> {
-        if let Some(refusal) = self.documents.refusal {
-            return Ok(vec![self.refused_object(refusal)]);
-        }
+    fn invalid_after(&self) -> anyhow::Result<Vec<PredictedFault<'d>>> {
         let wrong_types = self.kind.wrong_types(&self.new.written);
         if !wrong_types.is_empty() {
             return Ok(wrong_types.into_iter().map(|field| self.refused_field(field)).collect());

@@ -112,8 +112,7 @@ fn of_hook<'d>(
     let is_there = if live.is_empty() { old.is_some() } else { held.is_some() };
     let created = ObjectRenderings { old: None, new: document, live: None, is_hook: true, refusal: None };
     if key.name.is_empty() {
-        let refusal = way.refused_generated_name(Some(hook)).map(ObjectRefusal::GeneratedName);
-        ObjectRenderings { refusal, ..created }
+        ObjectRenderings { refusal: way.refused_generated_name(Some(hook)), ..created }
     } else if hook.deletes_before || !is_there {
         created
     } else if way == ApplyWay::Helm {
@@ -219,7 +218,7 @@ impl<'d> Renderings<'d> {
         }
         for document in &new.unnamed {
             let Some(entry) = renderings.entry(kinds, &mut known, document) else { continue };
-            let refusal = way.refused_generated_name(None).map(ObjectRefusal::GeneratedName);
+            let refusal = way.refused_generated_name(None);
             renderings.push(entry, ObjectRenderings { old: None, new: document, live: None, is_hook: false, refusal });
         }
         let has_unions = |document: &Document| entry_of(&kinds.assembly.catalog, document).is_some();
