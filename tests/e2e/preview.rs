@@ -1,6 +1,7 @@
 //! `preview` against a real API server: each prediction equals its answer, without kube-unions, and with its webhook or its policies.
 
 mod clients;
+mod hooks;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,9 @@ const GROUP: &str = "preview.example.com";
 /// The clients that apply renderings, and the way of `preview` that predicts each.
 const CLIENTS: [(&str, &str); 6] =
     [("ssa", "ssa"), ("csa", "csa"), ("merge", "merge"), ("replace", "replace"), ("helm", "helm"), ("helm4", "ssa")];
+
+/// Whether the old and the new rendering of an object have its namespace. A chart may begin to write it, or cease.
+const NAMESPACES: [[bool; 2]; 4] = [[false, true], [true, false], [false, false], [true, true]];
 
 /// The label of objects in a new rendering.
 const NEW: &str = "preview.example.com/new";
@@ -182,13 +186,17 @@ impl Upgrades {
         let by = self.by;
         let (mut refused, mut failures): (BTreeMap<_, usize>, Vec<_>) = (BTreeMap::new(), Vec::new());
         let mut told = 0;
-        for &(client, way) in self.clients() {
+        for (turn, &(client, way)) in self.clients().iter().enumerate() {
             let named = |(number, upgrade): (usize, &Upgrade)| {
                 let mut upgrade = upgrade.clone();
                 let name = format!("{}-{number}-{client}", upgrade.old["metadata"]["name"].as_str().unwrap());
                 let name = format!("{name}-{by:?}").to_lowercase();
-                for object in [&mut upgrade.old, &mut upgrade.new] {
+                let namespaces = NAMESPACES[(number + turn) % NAMESPACES.len()];
+                for (object, has_namespace) in [&mut upgrade.old, &mut upgrade.new].into_iter().zip(namespaces) {
                     rename(object, &name);
+                    if has_namespace && collection_of(object).contains("/namespaces/") {
+                        object["metadata"]["namespace"] = json!("default");
+                    }
                 }
                 upgrade.new["metadata"]["labels"][NEW] = json!("");
                 upgrade

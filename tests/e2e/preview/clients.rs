@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
@@ -40,8 +41,10 @@ fn crd(kind: &str, rules: &Value) -> Value {
     crd
 }
 
-/// Installs the kinds without and with a rule, and returns their CRDs.
+/// Installs the kinds without and with a rule, and returns their CRDs. Two clients that create one CRD at the same time fail.
 fn feeds(kubectl: &Kubectl) -> [Value; 2] {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let rule = json!([{"rule": "!(has(self.git) && has(self.bucket))", "message": "one of git and bucket"}]);
     let crds = [crd("Feed", &json!([])), crd("Ruled", &rule)];
     for crd in &crds {
