@@ -9,6 +9,8 @@ use crate::support::kind::parse;
 
 const RULES: &str = include_str!("../../../charts/kube-unions/rules/kube-unions.yaml");
 const DASHBOARD: &str = include_str!("../../../charts/kube-unions/dashboards/kube-unions.json");
+/// The page with the configuration by which kube-state-metrics makes metrics of reports.
+const OPERATING: &str = include_str!("../../../docs/guide/operating.md");
 
 /// The metrics of API servers. `trial.rs` sees them on a real one.
 const OF_THE_API_SERVER: [&str; 5] = [
@@ -18,13 +20,17 @@ const OF_THE_API_SERVER: [&str; 5] = [
     "apiserver_admission_webhook_fail_open_count",
     "apiserver_admission_webhook_rejection_count",
 ];
+/// The metrics that Policy Reporter makes of reports.
+const OF_POLICY_REPORTER: [&str; 2] = ["cluster_policy_report_result", "policy_report_result"];
 
 #[test]
-fn each_metric_that_is_asked_for_is_one_of_the_webhooks_or_of_an_api_servers() {
+fn each_metric_that_is_asked_for_is_one_of_the_webhooks_of_an_api_servers_or_of_reports() {
     let Some(cluster) = Cluster::shared() else { return };
     let metrics = cluster.webhook.ops().get("/metrics").unwrap();
     let families = metrics.text().lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-    let known: BTreeSet<&str> = families.chain(OF_THE_API_SERVER).collect();
+    let of_kube_state_metrics = of_kube_state_metrics();
+    let of_reports = of_kube_state_metrics.iter().map(String::as_str).chain(OF_POLICY_REPORTER);
+    let known: BTreeSet<&str> = families.chain(OF_THE_API_SERVER).chain(of_reports).collect();
     for expression in alerts().iter().map(|alert| text(alert, "expr")).chain(queries()) {
         let metrics = metrics_in(&expression);
         assert!(!metrics.is_empty(), "no metric in {expression}");
@@ -80,6 +86,19 @@ fn the_dashboard_has_panels_that_do_not_overlap_and_say_what_they_show() {
     }
 }
 
+/// The metrics of the configuration on the page.
+fn of_kube_state_metrics() -> Vec<String> {
+    let mut blocks = OPERATING.split("```yaml\n").filter_map(|block| block.split("```").next());
+    let block = blocks.find(|block| block.starts_with("kind: CustomResourceStateMetrics\n")).unwrap();
+    let config = parse(block);
+    let of_resource = |resource: &Value| -> Vec<String> {
+        let prefix = text(resource, "metricNamePrefix");
+        let metrics = resource["metrics"].as_array().unwrap();
+        metrics.iter().map(|metric| format!("{prefix}_{}", text(metric, "name"))).collect()
+    };
+    config["spec"]["resources"].as_array().unwrap().iter().flat_map(of_resource).collect()
+}
+
 fn alerts() -> Vec<Value> {
     let groups = parse(RULES)["groups"].clone();
     groups.as_array().unwrap().iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
@@ -100,5 +119,6 @@ fn text(object: &Value, field: &str) -> String {
 fn metrics_in(expression: &str) -> Vec<String> {
     let unquoted: String = expression.split('"').step_by(2).collect::<Vec<_>>().join(" ");
     let words = unquoted.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words.filter(|word| word.starts_with("kube_unions_") || word.starts_with("apiserver_")).map(str::to_owned).collect()
+    let of_metrics = ["apiserver_", "cluster_policy_report_", "kube_unions_", "policy_report_"];
+    words.filter(|word| of_metrics.iter().any(|start| word.starts_with(start))).map(str::to_owned).collect()
 }
