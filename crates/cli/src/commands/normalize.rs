@@ -290,7 +290,7 @@ impl NormalizeRun<'_> {
         self.problems.extend(undecided.left_over.iter().map(|it| preview::undecided(document, it)));
         print_answer(document, &review, &words, Some(&undecided));
         self.counts.judged += 1;
-        if review.outcome() == ReviewOutcome::Denied {
+        if is_denied(&review, &undecided) {
             self.counts.rejected += 1;
             return Ok(());
         }
@@ -340,10 +340,12 @@ impl NormalizeRun<'_> {
     }
 }
 
-/// Returns true if an answer denies the object for a union that it decides.
+/// Returns true if an answer denies the object for something that it decides.
 fn is_denied(review: &Review, undecided: &UndecidedUnions<'_>) -> bool {
-    let denying = review.violations();
-    let is_undecided = denying.left_out() == 0 && denying.kept().iter().all(|violation| undecided.has(violation));
+    let denying = review.violations().kept();
+    // Other causes count violations that are not listed, or are about fields that the API server refuses.
+    let has_others = review.causes().count() > denying.len();
+    let is_undecided = !has_others && denying.iter().all(|violation| undecided.has(violation));
     review.outcome() == ReviewOutcome::Denied && !is_undecided
 }
 
