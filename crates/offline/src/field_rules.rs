@@ -95,18 +95,23 @@ pub fn add_to_json_schema(kind: &GroupVersionKind, schema: &mut Value) {
 impl FieldRule {
     fn refused_fields(&self, old: Option<&Value>, new: &Value) -> Vec<RefusedField> {
         let (Some(spec), old) = (new.get("spec"), old.and_then(|old| old.get("spec"))) else { return Vec::new() };
-        let fits = |(name, values): &(&str, &[&str])| {
-            let value = spec.get(name).filter(|value| !is_unset(value));
-            value.map_or(values.contains(&""), |value| value.as_str().is_some_and(|value| values.contains(&value)))
-        };
         let found = self.values(spec);
-        let before = old.map(|old| self.values(old)).unwrap_or_default();
-        let is_before = |value: &Value| before.iter().any(|(_, before)| *before == value);
-        let is_left = self.is_cleared && found.iter().all(|(_, value)| is_before(value));
-        if is_left || !self.when.iter().all(fits) {
+        let is_left = |old: &Value| {
+            let before = self.values(old);
+            !self.fits(old) && found.iter().all(|(_, value)| before.iter().any(|(_, before)| before == value))
+        };
+        if !self.fits(spec) || self.is_cleared && old.is_some_and(is_left) {
             return Vec::new();
         }
         found.into_iter().map(|(path, _)| self.refused(path)).collect()
+    }
+
+    /// Returns true if the other fields of a `spec` have the values of the rule.
+    fn fits(&self, spec: &Value) -> bool {
+        self.when.iter().all(|(name, values)| {
+            let value = spec.get(name).filter(|value| !is_unset(value));
+            value.map_or(values.contains(&""), |value| value.as_str().is_some_and(|value| values.contains(&value)))
+        })
     }
 
     fn refused(&self, path: FieldPath) -> RefusedField {
@@ -229,8 +234,9 @@ mod tests {
             |port| json!({"type": "NodePort", "ports": [{"nodePort": 30080}, {"nodePort": port}], "clusterIP": "None"});
         let new = json!({"type": "ClusterIP", "ports": [{"nodePort": 30081}]});
         assert_eq!(refused(Some(old(30081)), new.clone()), [""; 0]);
-        assert_eq!(refused(Some(old(30082)), new).len(), 1);
+        assert_eq!(refused(Some(old(30082)), new.clone()).len(), 1);
         let headless = json!({"type": "NodePort", "clusterIP": "None"});
         assert_eq!(refused(Some(old(30081)), headless).len(), 1, "this field is not cleared");
+        assert_eq!(refused(Some(new.clone()), new).len(), 1, "no API server has stored the old object");
     }
 }

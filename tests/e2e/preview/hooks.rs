@@ -111,8 +111,8 @@ impl Clients {
         let status = json!({"startTime": start, "completionTime": end, "succeeded": 1, "conditions": conditions});
         for job in all["items"].as_array().into_iter().flatten().filter(|job| job["status"]["conditions"].is_null()) {
             let path = format!("{jobs}/{}/status", job["metadata"]["name"].as_str().unwrap());
-            let patch = json!({"status": status});
-            let answer = self.objects.send("PATCH", &path, "application/merge-patch+json", &patch);
+            let completed = json!({"status": status});
+            let answer = self.objects.send("PATCH", &path, "application/merge-patch+json", &completed);
             // Helm may have deleted it.
             assert!([200, 404].contains(&answer.status), "{answer:?}");
         }
@@ -224,7 +224,9 @@ fn helm_runs_hooks_as_predicted() {
     let failures = failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
     let mut fates: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    cases.iter().for_each(|case| *fates.entry((case.tool, &*case.fate)).or_default() += 1);
+    for case in &cases {
+        *fates.entry((case.tool, &*case.fate)).or_default() += 1;
+    }
     say(&format!("{} hooks by Helm: {fates:?}", cases.len()));
     for fate in ["created", "immutable", "imported", "idle"] {
         assert!(["helm", "helm4"].iter().all(|tool| fates.contains_key(&(*tool, fate))), "{fate}: {fates:?}");

@@ -210,9 +210,13 @@ fn a_hook_is_a_create_for_the_clients_that_know_hooks() {
     };
     let text = |fate: &Value| fate.as_str().map(str::to_owned);
     for (column, ways) in HOOK_WAYS {
-        ways.iter().for_each(|way| judge(column, way, &["--old", "old.yaml"], &|row| text(&row["by"][column])));
+        for way in ways {
+            judge(column, way, &["--old", "old.yaml"], &|row| text(&row["by"][column]));
+        }
     }
-    ["helm", "helm4"].iter().for_each(|way| judge("install", way, &[], &|row| text(&row["install"])));
+    for way in ["helm", "helm4"] {
+        judge("install", way, &[], &|row| text(&row["install"]));
+    }
     for wanted in
         [("helm", "exists"), ("helm", "imported"), ("argocd", "idle"), ("csa", "created"), ("install", "idle")]
     {

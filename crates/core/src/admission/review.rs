@@ -153,6 +153,7 @@ impl Review {
     }
 
     /// Denies a request also for causes that are no violations of unions, and patches nothing. Without causes, nothing changes.
+    #[must_use]
     pub fn refused(mut self, kind: &GroupVersionKind, name: &str, causes: Vec<DenialCause>) -> Self {
         if causes.is_empty() {
             return self;

@@ -142,7 +142,11 @@ impl JudgedRendering<'_> {
         let (text, impossible) = edited_text(section, edits);
         self.texts.extend(text.map(|text| (std::ptr::from_ref(section), text)));
         if !impossible.is_empty() {
-            for fault in self.faults.iter_mut().filter(|fault| std::ptr::eq(&*fault.document.section, section)) {
+            for fault in self
+                .faults
+                .iter_mut()
+                .filter(|fault| Arc::as_ptr(&fault.document.section) == std::ptr::from_ref(section))
+            {
                 fault.by_hand = impossible.iter().any(|edit| fault.is_edited_by(edit));
             }
         }

@@ -132,8 +132,8 @@ impl ApplyWay {
         let refused = match (self, hook) {
             (Self::Argocd | Self::ArgocdSsa, Some(_)) => return None,
             // Helm deletes by the name that the manifest has.
-            (Self::Helm, Some(hook)) if !hook.deletes_before => {
-                return hook.deletes_after.then_some(ObjectRefusal::NotDeleted);
+            (Self::Helm, Some(hook)) if !hook.deletes.before => {
+                return hook.deletes.after.then_some(ObjectRefusal::NotDeleted);
             }
             (Self::Ssa | Self::Csa | Self::Argocd | Self::ArgocdSsa, _) => "cannot use generate name with apply",
             // kustomize, which builds every Kustomization.

@@ -23,12 +23,18 @@ pub(super) struct Hook {
     pub(super) runs: bool,
     /// True if the client ran it when it first applied the rendering.
     pub(super) has_run: bool,
-    /// True if the client deletes the object of its name before it runs.
-    pub(super) deletes_before: bool,
-    /// True if the client deletes the object once the hook has succeeded.
-    pub(super) deletes_after: bool,
     /// True if an object of the old rendering that is no hook is still there when it runs.
     pub(super) meets_objects: bool,
+    pub(super) deletes: HookDeletions,
+}
+
+/// When a client deletes the object of a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HookDeletions {
+    /// True if it does before it runs the hook.
+    pub(super) before: bool,
+    /// True if it does once the hook has succeeded.
+    pub(super) after: bool,
 }
 
 /// The reason for which a client refuses an object, whatever its unions are.
@@ -148,9 +154,11 @@ fn helm_hook(document: &Document, before: &[&str], after: &[&str]) -> Option<Hoo
     Some(Hook {
         runs: runs_at(before) || runs_at(after),
         has_run: runs_at(&["pre-install", "post-install"]),
-        deletes_before: is_deleted && (policies.is_none() || has_policy("before-hook-creation")),
-        deletes_after: is_deleted && has_policy("hook-succeeded"),
         meets_objects: runs_at(before),
+        deletes: HookDeletions {
+            before: is_deleted && (policies.is_none() || has_policy("before-hook-creation")),
+            after: is_deleted && has_policy("hook-succeeded"),
+        },
     })
 }
 
@@ -173,9 +181,11 @@ fn argo_hook(document: &Document) -> Option<Hook> {
     Some(Hook {
         runs,
         has_run: runs,
-        deletes_before: has_policy("BeforeHookCreation", "before-hook-creation") || !has_another,
-        deletes_after,
         meets_objects: true,
+        deletes: HookDeletions {
+            before: has_policy("BeforeHookCreation", "before-hook-creation") || !has_another,
+            after: deletes_after,
+        },
     })
 }
 

@@ -17,6 +17,15 @@ use kube_unions_offline::{HelpPage, InvalidUnion, RefusedField};
 const MERGED: &str =
     "the new rendering has items with the same keys: a patch merges what changes into the first of them";
 
+/// The reason for which an apply creates an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Creation {
+    /// Only the new rendering has it.
+    New,
+    /// It is a hook.
+    Hook,
+}
+
 /// A union that the apply leaves invalid, or a null or a change that the API server refuses.
 #[derive(Debug)]
 pub(super) struct PredictedFault<'d> {
@@ -34,10 +43,8 @@ pub(super) struct PredictedFault<'d> {
     pub(super) note: Option<String>,
     /// True if nothing declares the union.
     pub(super) is_proposed: bool,
-    /// True if the apply creates the object.
-    pub(super) creates: bool,
-    /// True for a hook that the client runs.
-    pub(super) is_hook: bool,
+    /// `None`: the apply updates the object.
+    pub(super) creation: Option<Creation>,
     /// True if the old object is invalid in the same way.
     pub(super) already: bool,
     pub(super) with_kube_unions: WithKubeUnions,
@@ -64,8 +71,7 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             left_behind: Vec::new(),
             note: None,
             is_proposed: false,
-            creates: self.creates(),
-            is_hook: self.documents.is_hook,
+            creation: self.creation(),
             already: false,
             with_kube_unions: WithKubeUnions::Refused,
             remedies: Vec::new(),
@@ -177,6 +183,11 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
             }
         }));
         Ok(faults)
+    }
+
+    fn creation(&self) -> Option<Creation> {
+        let creation = if self.documents.is_hook { Creation::Hook } else { Creation::New };
+        self.creates().then_some(creation)
     }
 
     /// Returns the refusal of an object by the client.

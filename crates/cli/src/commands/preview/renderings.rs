@@ -91,7 +91,7 @@ impl<'d> RenderedObjects<'d> {
     /// Returns the hooks that are still there after a write that ran them.
     fn left_hooks(&self) -> Documents<'d> {
         let all = self.hooks.iter().flat_map(|(key, hooks)| hooks.iter().map(|it| (*key, it)));
-        let left = all.filter(|(_, (_, hook))| hook.has_run && !hook.deletes_after);
+        let left = all.filter(|(_, (_, hook))| hook.has_run && !hook.deletes.after);
         left.map(|(key, (document, _))| (key, *document)).collect()
     }
 
@@ -113,7 +113,7 @@ fn of_hook<'d>(
     let created = ObjectRenderings { old: None, new: document, live: None, is_hook: true, refusal: None };
     if key.name.is_empty() {
         ObjectRenderings { refusal: way.refused_generated_name(Some(hook)), ..created }
-    } else if hook.deletes_before || !is_there {
+    } else if hook.deletes.before || !is_there {
         created
     } else if way == ApplyWay::Helm {
         ObjectRenderings { refusal: Some(ObjectRefusal::AlreadyExists), ..created }

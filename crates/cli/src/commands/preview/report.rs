@@ -3,7 +3,7 @@
 use super::apply_way::ApplyWay;
 use super::kind_rules::ApiServerAnswer;
 use super::left_behind::{LeftBehind, MemberOrigin};
-use super::prediction::PredictedFault;
+use super::prediction::{Creation, PredictedFault};
 use super::remedies::Remedy;
 use super::renderings::PreviewCounts;
 use crate::input::values::FindingsFormat;
@@ -142,8 +142,11 @@ fn reason(way: ApplyWay, union: &PredictedFault<'_>) -> Option<String> {
     if union.enforcement == ApiServerAnswer::RefusedObject {
         return None;
     }
-    if union.creates {
-        let why = if union.is_hook { "the object is a hook" } else { "only the new rendering has the object" };
+    if let Some(creation) = union.creation {
+        let why = match creation {
+            Creation::New => "only the new rendering has the object",
+            Creation::Hook => "the object is a hook",
+        };
         let defaults: Vec<String> =
             union.left_behind.iter().map(|it| format!("; `{}` is a default of the API server", it.member)).collect();
         return Some(format!("{why}: it is created{}", defaults.concat()));
@@ -239,8 +242,8 @@ fn json_of(way: ApplyWay, union: &PredictedFault<'_>) -> Value {
         "message": union.violation,
         "helpUri": union.help.to_string(),
         "leftBehind": left_behind.collect::<Vec<Value>>(),
-        "creates": union.creates,
-        "hook": union.is_hook.then_some(true),
+        "creates": union.creation.is_some(),
+        "hook": (union.creation == Some(Creation::Hook)).then_some(true),
         "note": union.note,
         "proposed": union.is_proposed.then_some(true),
         "oldObjectIsInvalid": union.already,
