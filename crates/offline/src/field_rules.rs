@@ -143,11 +143,11 @@ impl FieldRule {
             let inside = |(path, value): (FieldPath, &'v Value)| {
                 let then =
                     move |segment: Segment| path.segments().iter().cloned().chain([segment]).collect::<FieldPath>();
-                let items: Vec<(FieldPath, &'v Value)> = match value {
-                    Value::Array(items) if *step == "*" => {
+                let items: Vec<(FieldPath, &'v Value)> = match value.as_array().filter(|_| *step == "*") {
+                    Some(items) => {
                         items.iter().enumerate().map(|(index, item)| (then(Segment::Index(index)), item)).collect()
                     }
-                    value => {
+                    None => {
                         value.get(step).map(|value| (then(Segment::Field((*step).into())), value)).into_iter().collect()
                     }
                 };

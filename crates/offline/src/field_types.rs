@@ -162,17 +162,16 @@ impl<'v> TypedValue<'v> {
         let (Some(is), Some(wanted)) = (JsonType::of(self.value), JsonType::wanted(self.schema)) else { return };
         if !wanted.takes(is) {
             // A tool is to replace the text, perhaps by a value of the type.
-            if !self.value.as_str().is_some_and(|text| left_over(text).is_some()) {
+            if self.value.as_str().is_none_or(|text| left_over(text).is_none()) {
                 found.push(refused(&self.path, is, wanted, self.is_keyed));
             }
             return;
         }
-        match steps.split_first() {
-            Some((step, rest)) => self.behind(step).iter().for_each(|inner| inner.check(rest, unions, found)),
-            None => {
-                let fields = unions.iter().flat_map(|union| union.discriminator().into_iter().chain(union.members()));
-                fields.filter_map(|name| self.field(name)).for_each(|field| field.check(&[], &[], found));
-            }
+        if let Some((step, rest)) = steps.split_first() {
+            self.behind(step).iter().for_each(|inner| inner.check(rest, unions, found));
+        } else {
+            let fields = unions.iter().flat_map(|union| union.discriminator().into_iter().chain(union.members()));
+            fields.filter_map(|name| self.field(name)).for_each(|field| field.check(&[], &[], found));
         }
     }
 }

@@ -349,8 +349,11 @@ fn whatever_helm_does_there_is_one_line_and_no_value() {
     assert!(run.stderr.contains("-f cannot be `-`"), "{run:?}");
 }
 
-/// Renderings that share texts or have a key twice, what stands in the repaired one instead, and the fields that are left to the user.
-const SHARED: [(&str, &str, &[(&str, &str)], &[&str]); 7] = [
+/// A title, a rendering, what stands in the repaired one instead, and the fields that are left to the user.
+type SharedText = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
+
+/// Renderings that share texts or have a key twice.
+const SHARED: [SharedText; 7] = [
     (
         "a key that is there twice",
         "# Source: a\nspec: # of spec\n  minAvailable: 1 # first\n  # of max\n  maxUnavailable: 2\n  minAvailable: 3 # last\n",

@@ -7,13 +7,14 @@ use super::AuditArgs;
 use super::auditor::{Auditor, ServerAnswer};
 use super::report::AuditReport;
 use crate::commands::{explain, preview};
-use crate::input::builtin::{self, UnknownUnions};
+use crate::input::builtin::{self, OfflineKinds, UnknownUnions};
 use crate::input::kinds::{self, entry_of};
 use crate::input::manifest::{self, Document, ManifestRole, Problem};
 use crate::report::progress;
 use crate::report::sarif::FilePlace;
 use crate::report::{Verdict, output};
 use anyhow::bail;
+use indicatif::ProgressBar;
 use kube_unions_api::ListedObject;
 use kube_unions_command::signals::StopFlag;
 use kube_unions_core::catalog::CatalogEntry;
@@ -111,34 +112,12 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         };
         if kinds.iter().any(|kind| kind.gvk() == entry.gvk()) && is_within(arguments, entry, &document) {
             seen.insert(entry.gvk().group_kind());
-            let text = match assembly.completed(&document) {
-                Ok(text) => text,
+            match assembly.completed(&document) {
+                Ok(text) => audit(&mut auditor, (&offline, entry), &document, &text, &progress)?,
                 Err(error) => {
                     auditor.problem(format_args!("{}: {}: {error}", document.file.display(), document.title()), None);
-                    continue;
                 }
-            };
-            let (namespace, name) = (document.namespace.as_deref(), document.name.as_deref());
-            let (namespace, name) = (namespace.unwrap_or_default(), name.unwrap_or_default());
-            let Some(mut judged) = auditor.judge(entry, ListedObject { text: &text, namespace, name }) else {
-                continue;
-            };
-            let undecided = UndecidedUnions::of(entry, &text, judged.violations());
-            for left_over in &undecided.left_over {
-                auditor.problem(preview::undecided(&document, left_over), Some(&progress));
             }
-            judged.retain(|violation| !undecided.has(violation), |field| !undecided.has_path(field));
-            let locate = |field: &FieldPath| {
-                Some(FilePlace { file: &document.file, position: document.position(&field.to_pointer()) })
-            };
-            let object: Value = serde_json::from_str(&text).unwrap_or_default();
-            let mut refused = offline.refused_fields(entry.gvk(), None, &object);
-            refused.retain(|field| !undecided.has_path(&field.path));
-            let completed = document.with_text(text.to_string());
-            let sentences = offline.sentences(&completed, judged.denied(), &refused);
-            let sentences = sentences.map(|(path, sentence)| (path.clone(), sentence)).collect();
-            auditor.add(&judged, locate, ServerAnswer { refused, sentences })?;
-            auditor.report.flush_if_full(&progress)?;
         }
     }
     drop(progress);
@@ -148,6 +127,33 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     auditor.tally.kinds = seen.len() as u64;
     auditor.tally.passed_over = Some(passed_over);
     auditor.finish(interrupted)
+}
+
+/// Audits an object of a kind, whose text with defaults is given. A union with something left over has no findings.
+fn audit(
+    auditor: &mut Auditor,
+    (offline, entry): (&OfflineKinds, &CatalogEntry),
+    document: &Document,
+    text: &str,
+    progress: &ProgressBar,
+) -> anyhow::Result<()> {
+    let [namespace, name] = [&document.namespace, &document.name].map(|it| it.as_deref().unwrap_or_default());
+    let Some(mut judged) = auditor.judge(entry, ListedObject { text, namespace, name }) else { return Ok(()) };
+    let undecided = UndecidedUnions::of(entry, text, judged.violations());
+    for left_over in &undecided.left_over {
+        auditor.problem(preview::undecided(document, left_over), Some(progress));
+    }
+    judged.retain(|violation| !undecided.has(violation), |field| !undecided.has_path(field));
+    let locate =
+        |field: &FieldPath| Some(FilePlace { file: &document.file, position: document.position(&field.to_pointer()) });
+    let object: Value = serde_json::from_str(text).unwrap_or_default();
+    let mut refused = offline.refused_fields(entry.gvk(), None, &object);
+    refused.retain(|field| !undecided.has_path(&field.path));
+    let completed = document.with_text(text.to_owned());
+    let sentences = offline.sentences(&completed, judged.denied(), &refused);
+    let sentences = sentences.map(|(path, sentence)| (path.clone(), sentence)).collect();
+    auditor.add(&judged, locate, ServerAnswer { refused, sentences })?;
+    auditor.report.flush_if_full(progress)
 }
 
 /// Returns true if an object is in the namespace that the user asks for. An object that names no namespace would be created there.
