@@ -42,8 +42,7 @@ for room in "$@"; do
   cp "$out/caught.txt" "$target/$room/caught.txt"
   deadlines=$(wc -l <"$out/timeout.txt")
   if [[ -s $out/missed.txt ]]; then
-    again=()
-    while IFS= read -r change; do again+=(--re "$(sed 's/[][\.*^$+?(){}|]/\\&/g' <<<"${change#*: }")"); done <"$out/missed.txt"
+    mapfile -t again < <(sed 's/^[^:]*: //; s/[][\\.*^$+?(){}|]/\\&/g; s/^/--re=/' "$out/missed.txt")
     mutate "$others" all "${again[@]}"
   fi
   sort --output "$target/$room/survived.txt" "$out/missed.txt"
