@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use fixtures::wait::eventually;
+use fixtures::wait::{SETTLED, eventually};
 
 /// `$@` is the server, `OPEN_FILES` what `ulimit` is told for it. Its output goes to the watchdog's stderr, which is a log file; stdout only carries its pid.
 const WATCHDOG: &str = r#"
@@ -116,6 +116,12 @@ impl Process {
     /// Sends SIGSTOP: it hangs, and its connections stay open.
     pub(crate) fn pause(&mut self) {
         self.signal("STOP");
+        let stat = format!("/proc/{}/stat", self.pid());
+        let has_stopped = || {
+            let stat = fs::read_to_string(&stat).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+        };
+        assert!(eventually(SETTLED, has_stopped), "it never stops");
     }
 
     /// Ends a pause.
