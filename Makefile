@@ -80,7 +80,7 @@ test e2e slowest: export RUST_TEST_THREADS ?= $(shell expr 3 '*' "$$(getconf _NP
 .PHONY: test
 test: build ## Run every test, including those on a real API server (KUBE_UNIONS_E2E=skip leaves these out), but `make loss` and `make player`
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null; fi
-	$(CARGO) test --locked --workspace --all-features -- --skip loss:: --skip simulated::
+	$(CARGO) test --locked --workspace --all-features --no-fail-fast -- --skip loss:: --skip simulated::
 
 .PHONY: lint
 lint: ## Check formatting, lock files, clippy, licences, scripts and workflows (needs Go)

@@ -68,10 +68,10 @@ fn invalid_objects_fail_tolerated_ones_warn_and_changes_are_no_findings() {
     let (cluster, namespaces) = all.take();
     assert!(namespaces.is_empty());
     let report = written("", &cluster[""]);
-    assert_eq!(report["summary"], json!({"pass": 0, "fail": 7, "warn": 2, "error": 1, "skip": 0}));
+    assert_eq!(report["summary"], json!({"pass": 0, "fail": 8, "warn": 2, "error": 1, "skip": 0}));
     assert_eq!(report["metadata"]["namespace"], Value::Null);
     assert_eq!(
-        report["results"][6],
+        report["results"][7],
         json!({
             "source": "kube-unions", "policy": "unions", "rule": "more-violations", "result": "fail", "severity": "medium",
             "message": "Forbidden: no",
