@@ -268,7 +268,8 @@ impl ObjectHead {
         let head = Self {
             api_version: string(&object, "apiVersion"),
             name: string(&metadata, "name"),
-            namespace: string(&metadata, "namespace"),
+            // An empty one is none to every client.
+            namespace: string(&metadata, "namespace").filter(|namespace| !namespace.is_empty()),
             openapi: kind.is_none() && is_openapi(&object),
             kind,
         };

@@ -24,7 +24,7 @@ fn every_incident_is_predicted_for_every_way() {
         let files = ["preview", "--old", "old.yaml", "--new", "new.yaml", "--from", "crds.yaml"];
         let run = folder.run(&[&files[..], &["--as", way, "-o", "json"]].concat());
         let report = run.json();
-        assert_eq!(report["summary"]["compared"], incidents.len(), "{way}");
+        assert_eq!(report["summary"]["compared"], incidents.len(), "{way}: {}", run.stderr);
         let mut predicted = 0;
         for incident in incidents {
             let title = format!("{}, {way}", incident["incident"]);
@@ -376,6 +376,10 @@ fn an_object_without_a_namespace_is_that_of_its_name_in_another_rendering() {
         ("b", "b, namespace: shop", &["--namespace", "shop"], 1),
         ("b", "b, namespace: shop", &["--namespace", "desk"], 0),
         ("b, namespace: desk", "b, namespace: shop", &[], 0),
+        // An empty one is none.
+        ("b", "b, namespace: ''", &[], 1),
+        ("b, namespace: shop", "b, namespace: ''", &["--namespace", "shop"], 1),
+        ("b, namespace: ''", "b, namespace: shop", &["--namespace", "desk"], 0),
     ];
     for (old, new, options, compared) in rows {
         let (old, new) = (deployments(&[(old, "{}")]), deployments(&[(new, "{type: Recreate}")]));
@@ -384,6 +388,7 @@ fn an_object_without_a_namespace_is_that_of_its_name_in_another_rendering() {
         let run = folder.run(&[&files[..], options].concat());
         assert_eq!(run.json()["summary"]["compared"], compared, "{old}{new}{options:?}: {run:?}");
         assert_eq!(run.code, compared, "{run:?}");
+        assert!(!run.stdout.contains("-n  ") && !run.stdout.contains("\"namespace\":\"\""), "{run:?}");
     }
     // Two objects of one name are no longer that without a namespace, unless the option says which.
     let (old, new) =
