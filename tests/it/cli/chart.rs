@@ -303,6 +303,74 @@ fn two_renderings_tell_no_values() {
     assert!(run.stderr.contains("--fix values takes a chart"), "{run:?}");
 }
 
+/// Rows: what the chart renders with the values of a user, what it renders with a null as well, and the null that helps.
+#[test]
+fn a_null_is_found_for_an_object_that_the_defaults_do_not_render() {
+    let probe = |members: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  containers:\n  - name: a\n    livenessProbe:\n{members}"
+        )
+    };
+    let [exec, http, tcp] =
+        ["      exec: {command: [SECRET]}\n", "      httpGet: {port: 1}\n", "      tcpSocket: {port: 1}\n"];
+    let service = |policy: &str| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: s}}\nspec:\n{policy}  type: ClusterIP\n  ports: [{{port: 1}}]\n"
+        )
+    };
+    let both = probe(&format!("{exec}{http}"));
+    let all = probe(&format!("{exec}{http}{tcp}"));
+    let deployment = NEW.replace("    rollingUpdate: {maxSurge: 1} # of the chart\n", "");
+    let rows = [
+        (NEW.to_owned(), deployment, Some("strategy: {rollingUpdate: null}")),
+        (both.clone(), probe(exec), Some("probe: {httpGet: null}")),
+        (service("  externalTrafficPolicy: Local\n"), service(""), Some("service: {externalTrafficPolicy: null}")),
+        // The template has the member, and which of three is meant is not known.
+        (both.clone(), both, None),
+        (all.clone(), all, None),
+        (probe(exec), probe(exec), None),
+    ];
+    let values = "{strategy: {rollingUpdate: {maxSurge: 1}}, probe: {httpGet: {port: 1}}, service: {externalTrafficPolicy: Local}}";
+    let disabled = "printf 'apiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: c}\\n'";
+    // A chart may require values that it has no defaults for.
+    for (otherwise, warned) in [(disabled, 0), ("echo 'Error: an image is required' >&2; exit 1", 1)] {
+        for (rendered, with_null, help) in &rows {
+            let script = format!(
+                "case \"$*\" in\n*'--values -'*) cat <<'END'\n{with_null}END\n;;\n'show values'*) echo '{values}' ;;\n\
+                 *--set*) cat <<'END'\n{rendered}END\n;;\n*) {otherwise} ;;\nesac"
+            );
+            let given = ["app", "--set", "image=SECRET"];
+            let is_valid = help.is_none() && !rendered.contains("httpGet");
+            let run = with_helm(Some(&script), &given);
+            assert_eq!((run.code, run.stdout.is_empty()), (i32::from(!is_valid), is_valid), "{run:?}");
+            let helps: Vec<&str> = run.stdout.lines().filter(|line| line.contains("helps: `")).collect();
+            let wanted: Vec<String> = help.iter().map(|help| format!("  helps: `{help}` in the values")).collect();
+            assert_eq!(helps, wanted, "{run:?}");
+            let warning = "Warning: the chart cannot be rendered with its defaults alone";
+            assert_eq!(run.stderr.matches(warning).count(), warned, "{run:?}");
+            assert!(!format!("{}{}", run.stdout, run.stderr).contains("SECRET"), "{run:?}");
+
+            let left = i32::from(!is_valid && help.is_none());
+            let run = with_helm(Some(&script), &[&given[..], &["--fix", "values"]].concat());
+            assert_eq!((run.code, run.stdout != "{}\n"), (left, help.is_some()), "{run:?}");
+            let run = with_helm(Some(&script), &[&given[..], &["--fix", "manifests"]].concat());
+            assert_eq!((run.code, &run.stdout), (left, with_null), "{run:?}");
+        }
+    }
+    // Values with which it does not render, either.
+    let run = with_helm(Some("echo 'Error: an image is required' >&2; exit 1"), &["app", "--set", "a=b"]);
+    assert_eq!((run.code, run.stderr.matches("an image is required").count()), (2, 1), "{run:?}");
+}
+
+#[test]
+fn files_of_values_may_be_a_list() {
+    let script = format!("case \"$*\" in\n'show values'*) echo '{{}}' ;;\n*) cat <<'END'\n{OLD}END\n;;\nesac");
+    let one = with_helm(Some(&script), &["app", "-f", "values.yaml", "-f", "values.yaml", "--matrix"]);
+    let list = with_helm(Some(&script), &["app", "-f", "values.yaml,values.yaml", "--matrix"]);
+    assert_eq!((one.code, &one.stdout, &one.stderr), (0, &list.stdout, &list.stderr), "{list:?}");
+    assert_eq!(list.code, 0, "{list:?}");
+}
+
 /// Rows: a helm, the exit code, and a part of standard error.
 #[test]
 fn whatever_helm_does_there_is_one_line_and_no_value() {

@@ -110,6 +110,10 @@ pub(crate) struct ChartArgs {
     flags: Vec<OsString>,
 }
 
+/// The warning about a chart whose defaults alone cannot be rendered.
+const NO_DEFAULTS: &str = "the chart cannot be rendered with its defaults alone, so it is not known what comes from it; \
+     give the values that it requires behind `--`, for example `-- --set KEY=VALUE`";
+
 /// The output of `--fix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FixArg {
@@ -162,11 +166,16 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
     let (old, new) = match &chart {
         // Two renderings with the same values tell what is random in them, which cannot be compared.
         Some(chart) if arguments.matrix => (vec![chart.with_values()?], vec![chart.with_values()?]),
-        Some(chart) => (vec![chart.with_defaults()?], vec![chart.with_values()?]),
+        Some(chart) => {
+            let new = vec![chart.with_values()?];
+            (chart.with_defaults()?.into_iter().collect(), new)
+        }
         None => (read(&arguments.old), read(&arguments.new)),
     };
     let from = read(&arguments.from);
     problems.extend(from.iter().flat_map(|file| &file.unread).map(ToString::to_string));
+    // A chart may require values that it has no defaults for.
+    let lacks_defaults = chart.is_some() && old.is_empty();
     let duplicates = from.iter().chain(&old).chain(&new).flat_map(|file| &file.duplicates);
     let duplicates: BTreeSet<String> = duplicates.map(ToString::to_string).collect();
     let [unread_old, mut unread] = unread(&old, &new, chart.is_some());
@@ -185,32 +194,36 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
     let mut judged = judge(&kinds, &defaults, &rendered);
     unread.append(&mut judged.problems);
     let passes_on = arguments.fix == Some(FixArg::Manifests) && judged.judged + judged.others > 0;
-    let warnings: Vec<String> = if passes_on {
+    let mut warnings: Vec<String> = if passes_on {
         let lines = unread.iter().map(|line| format!("{line}; passed on as it is"));
         duplicates.into_iter().chain(unread_old).chain(lines).collect()
     } else {
         problems.extend(unread_old.into_iter().chain(unread));
         duplicates.into_iter().collect()
     };
+    if lacks_defaults {
+        warnings.push(NO_DEFAULTS.to_owned());
+    }
+    let is_searched = |fault: &RenderedFault<'_>| !(fault.removed.is_empty() && fault.untold.is_empty());
     let mut search = match &chart {
-        Some(chart) if judged.faults.iter().any(|fault| !fault.removed.is_empty()) => {
-            Some(ValuesSearch::new(chart, &default_values(chart)?))
-        }
+        Some(chart) if judged.faults.iter().any(is_searched) => Some(ValuesSearch::new(chart, &default_values(chart)?)),
         _ => None,
     };
-    let mut advised: Vec<(&RenderedFault<'_>, Option<ValuesAdvice>)> = Vec::new();
-    for fault in &judged.faults {
-        let search_of_fault = search.as_ref().filter(|_| !fault.removed.is_empty());
-        let advice = search_of_fault
-            .map(|search| search.advice(&fault.unwanted(), &json!({})))
-            .transpose()
-            .unwrap_or_else(|error| {
-                problems.push(format!("{error:#}: {NOT_TRIED}"));
-                search = None;
-                None
-            });
-        advised.push((fault, advice));
-    }
+    let advice = judged.advise(|fault| {
+        let advice = if fault.removed.is_empty() {
+            search.as_ref()?.null_for_one(&fault.unwanted(&fault.untold))
+        } else {
+            let advice = search.as_ref()?.advice(&fault.unwanted(&fault.removed), &json!({}));
+            advice.map(|advice| Some((advice, None)))
+        };
+        advice.unwrap_or_else(|error| {
+            problems.push(format!("{error:#}: {NOT_TRIED}"));
+            search = None;
+            None
+        })
+    });
+    judged.mend();
+    let advised: Vec<(&RenderedFault<'_>, Option<ValuesAdvice>)> = judged.faults.iter().zip(advice).collect();
 
     let is_nothing = judged.judged == 0 && problems.is_empty();
     let nothing =

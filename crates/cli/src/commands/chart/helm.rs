@@ -43,9 +43,12 @@ pub(super) struct HelmChart<'a> {
 }
 
 impl HelmChart<'_> {
-    /// Renders the chart with its defaults.
-    pub(super) fn with_defaults(&self) -> anyhow::Result<RenderedFile> {
-        self.rendered(&[], HelmInput::None)
+    /// Renders the chart with its defaults. `None`: it cannot be rendered with them.
+    pub(super) fn with_defaults(&self) -> anyhow::Result<Option<RenderedFile>> {
+        match self.rendered(&[], HelmInput::None) {
+            Err(error) if error.is::<HelmRefusal>() => Ok(None),
+            rendered => rendered.map(Some),
+        }
     }
 
     /// Renders the chart with the values of the user.
@@ -78,7 +81,12 @@ impl HelmChart<'_> {
     /// Returns the files of values that the user gives.
     pub(super) fn values_files(&self) -> impl Iterator<Item = &Path> {
         let pairs = self.values.iter().zip(self.values.iter().skip(1)).step_by(2);
-        pairs.filter(|(flag, _)| *flag == "--values").map(|(_, file)| Path::new(file))
+        let files = pairs.filter(|(flag, _)| *flag == "--values").map(|(_, files)| files);
+        // Helm splits a list.
+        files.flat_map(|files| match files.to_str() {
+            Some(files) => files.split(',').map(Path::new).collect(),
+            None => vec![Path::new(files)],
+        })
     }
 
     fn rendered(&self, values: &[OsString], input: HelmInput<'_>) -> anyhow::Result<RenderedFile> {

@@ -33,8 +33,10 @@ pub(super) struct RenderedFault<'d> {
     pub(super) of_values: Vec<String>,
     /// True if the values set another value of the discriminator.
     pub(super) sets_value: bool,
-    /// The members that normalisation removes. Empty: it does not make the union valid.
+    /// The members that normalisation removes, or the one that a null in the values does. Empty: neither makes the union valid.
     pub(super) removed: Vec<String>,
+    /// At most two members of which a null in the values may remove one, where normalisation does not make the union valid.
+    pub(super) untold: Vec<String>,
     /// True if they cannot be removed from the text: an anchor or a merge key shares it with another place.
     pub(super) by_hand: bool,
 }
@@ -43,8 +45,11 @@ pub(super) struct RenderedFault<'d> {
 const MOST_TRIED: usize = 100;
 
 impl<'d> RenderedFault<'d> {
-    /// Returns what the API server refuses beside the unions. No edit mends it.
+    /// Returns what the API server refuses beside the unions.
     fn of_field(document: &'d Document, refused: RefusedField) -> Self {
+        let is_of_wrong_type = refused.is_of_wrong_type();
+        let mut tokens = pointer_tokens(&refused.path.to_pointer()).unwrap_or_default();
+        let untold = tokens.pop().filter(|_| !is_of_wrong_type);
         Self {
             document,
             field: refused.path.to_string(),
@@ -53,11 +58,12 @@ impl<'d> RenderedFault<'d> {
             answer: ApiServerAnswer::Refused,
             words: Some(refused.words),
             help: refused.help,
-            pointer: refused.path.to_pointer(),
+            pointer: pointer(tokens.iter().map(String::as_str)),
             of_chart: Vec::new(),
             of_values: Vec::new(),
             sets_value: false,
             removed: Vec::new(),
+            untold: untold.into_iter().collect(),
             by_hand: false,
         }
     }
@@ -75,9 +81,9 @@ impl<'d> RenderedFault<'d> {
         edit.path().split_last().is_some_and(|(name, parents)| parents == object && self.removed.contains(name))
     }
 
-    /// Returns what a null in the values has to remove.
-    pub(super) fn unwanted(&self) -> UnwantedMembers<'_> {
-        let members = self.removed.iter().map(String::as_str).collect();
+    /// Returns members that a null in the values has to remove.
+    pub(super) fn unwanted<'m>(&'m self, members: &'m [String]) -> UnwantedMembers<'m> {
+        let members = members.iter().map(String::as_str).collect();
         UnwantedMembers { document: self.document, pointer: &self.pointer, members, place: &[] }
     }
 }
@@ -96,13 +102,14 @@ pub(super) struct JudgedRendering<'d> {
     pub(super) undecided: usize,
     /// The reasons why objects could not be judged, a line each.
     pub(super) problems: Vec<String>,
+    /// The edits that make unions valid, by section.
+    edits: BTreeMap<*const Section, (&'d Section, Vec<Edit>)>,
 }
 
 /// Judges each object as its create. `defaults` are the objects of the chart's defaults.
 pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'d [Document]) -> JudgedRendering<'d> {
     let defaults: BTreeMap<_, &Document> = defaults.iter().rev().map(|it| (it.identity(), it)).collect();
     let (mut judged, mut known) = (JudgedRendering::default(), KnownKinds::new(kinds.assembly.kinds()));
-    let mut edits: BTreeMap<*const Section, (&Section, Vec<Edit>)> = BTreeMap::new();
     for document in rendered {
         if let Some(problem) = Problem::of_untyped(document) {
             judged.problems.push(problem.to_string());
@@ -123,20 +130,50 @@ pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'
                 judged.problems.extend(left_over);
                 judged.faults.extend(faults);
                 if !own.is_empty() {
-                    let section = &document.section;
-                    edits.entry(Arc::as_ptr(section)).or_insert_with(|| (section, Vec::new())).1.extend(own);
+                    judged.edits_of(document).extend(own);
                 }
             }
             Err(error) => judged.problems.push(line_about(document, &format!("cannot be judged: {error:#}"))),
         }
     }
-    for (section, edits) in edits.into_values() {
-        judged.edit(section, &edits);
-    }
     judged
 }
 
-impl JudgedRendering<'_> {
+impl<'d> JudgedRendering<'d> {
+    /// Looks for nulls in the values that make the unions valid. `advice` returns what helps, and the member that a null removes of those that
+    /// no default tells.
+    pub(super) fn advise<A>(
+        &mut self,
+        mut advice: impl FnMut(&RenderedFault<'d>) -> Option<(A, Option<String>)>,
+    ) -> Vec<Option<A>> {
+        let mut all = Vec::new();
+        let mut faults = std::mem::take(&mut self.faults);
+        for fault in &mut faults {
+            let (advice, removed) = advice(fault).unzip();
+            if let Some(member) = removed.flatten() {
+                let tokens = [pointer_tokens(&fault.pointer).unwrap_or_default(), vec![member.clone()]].concat();
+                let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+                self.edits_of(fault.document).push(Edit::Remove(fault.document.path_in_text(&tokens)));
+                fault.removed = vec![member];
+            }
+            all.push(advice);
+        }
+        self.faults = faults;
+        all
+    }
+
+    /// Makes the edits.
+    pub(super) fn mend(&mut self) {
+        for (section, edits) in std::mem::take(&mut self.edits).into_values() {
+            self.edit(section, &edits);
+        }
+    }
+
+    fn edits_of(&mut self, document: &'d Document) -> &mut Vec<Edit> {
+        let section = &document.section;
+        &mut self.edits.entry(Arc::as_ptr(section)).or_insert_with(|| (section, Vec::new())).1
+    }
+
     /// Makes the edits of a section in its text. What cannot be removed there is left to the user.
     fn edit(&mut self, section: &Section, edits: &[Edit]) {
         let (text, impossible) = edited_text(section, edits);
@@ -216,6 +253,9 @@ fn faults_of<'d>(
         let is_mended = !still.iter().any(|other| other.is_same(invalid));
         let removed =
             invalid.members.iter().filter(|name| is_mended && after.is_none_or(|after| after.get(**name).is_none()));
+        let removed: Vec<String> = removed.map(|name| (*name).to_owned()).collect();
+        let is_told = !removed.is_empty() || invalid.members.len() > 2;
+        let untold = of_chart.iter().chain(&of_values).filter(|_| !is_told).map(|name| (*name).to_owned()).collect();
         let value = |object: Option<&Value>| Some(object?.get(invalid.union.discriminator()?)?.clone());
         RenderedFault {
             document,
@@ -227,7 +267,8 @@ fn faults_of<'d>(
             help: kind.help(invalid),
             pointer: pointer(invalid.address.tokens(&completed)),
             sets_value: before.is_some() && value(before) != value(invalid.address.find(&completed)),
-            removed: removed.map(|name| (*name).to_owned()).collect(),
+            removed,
+            untold,
             of_chart: of_chart.into_iter().map(str::to_owned).collect(),
             of_values: of_values.into_iter().map(str::to_owned).collect(),
             by_hand: false,

@@ -73,6 +73,20 @@ impl<'s> ValuesSearch<'s> {
         Ok(ValuesAdvice::Nulls(nulls))
     }
 
+    /// Returns the null that removes one of the members, and its name. `None`: there is none.
+    pub(super) fn null_for_one(
+        &self,
+        members: &UnwantedMembers<'_>,
+    ) -> anyhow::Result<Option<(ValuesAdvice, Option<String>)>> {
+        for member in &members.members {
+            let advice = self.advice(&UnwantedMembers { members: vec![*member], ..*members }, &json!({}))?;
+            if matches!(advice, ValuesAdvice::Nulls(_)) {
+                return Ok(Some((advice, Some((*member).to_owned()))));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns true if the chart renders the member with these values as well. A chart that cannot be rendered with them has it.
     fn has(&self, values: &Value, unwanted: &UnwantedMembers<'_>, member: &str) -> anyhow::Result<bool> {
         let Some(file) = self.chart.with_more_values(values)? else { return Ok(true) };
