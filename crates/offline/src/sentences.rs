@@ -18,7 +18,7 @@ pub struct ServerSentence {
 type SentenceRow = (&'static str, &'static str, &'static str, HelpPage);
 
 /// Sentences about a union that has a member too many.
-const TOO_MANY: [SentenceRow; 26] = [
+const TOO_MANY: [SentenceRow; 28] = [
     ("deployment-strategy", "", "may not be specified when strategy `type` is 'Recreate'", HelpPage::RECREATE),
     ("statefulset-strategy", "", "only allowed for updateStrategy 'RollingUpdate'", HelpPage::ON_DELETE),
     ("persistentvolume-source", "", "may not specify more than 1 volume type", HelpPage::VOLUME),
@@ -32,6 +32,18 @@ const TOO_MANY: [SentenceRow; 26] = [
     ("-profiles", "seccompProfile", "can only be set when seccomp type is Localhost", HelpPage::PROFILE),
     ("-profiles", "appArmorProfile", "can only be set when AppArmor type is Localhost", HelpPage::PROFILE),
     ("horizontalpodautoscaler-metrics", "", "must populate the given metric source only", HelpPage::METRIC),
+    (
+        "horizontalpodautoscaler-targets",
+        "",
+        "may not set both a target raw value and a target utilization",
+        HelpPage::METRIC,
+    ),
+    (
+        "horizontalpodautoscaler-external",
+        "",
+        "may not set both a target value for metric and a per-pod target",
+        HelpPage::METRIC,
+    ),
     ("poddisruptionbudget-threshold", "", "minAvailable and maxUnavailable cannot be both set", HelpPage::BUDGET),
     ("ingress-backends", "defaultBackend", "cannot set both resource and service backends", HelpPage::BACKEND),
     ("ingress-backends", "backend", "cannot set both resource and service backends", HelpPage::BACKEND),
@@ -61,7 +73,7 @@ const MISSING: [SentenceRow; 4] = [
 ];
 
 /// Sentences about a union that lacks every member, or its discriminator.
-const NO_CHOICE: [SentenceRow; 11] = [
+const NO_CHOICE: [SentenceRow; 13] = [
     ("persistentvolume-source", "", "must specify a volume type", HelpPage::VOLUME),
     ("-handlers", "", "must specify a handler type", HelpPage::HANDLER),
     ("-env", "valueFrom", "must specify one of: `fieldRef`, `resourceFieldRef`", HelpPage::VALUE_FROM),
@@ -70,6 +82,18 @@ const NO_CHOICE: [SentenceRow; 11] = [
     ("-profiles", "seccompProfile", "type is required when seccompProfile is set", HelpPage::PROFILE),
     ("-profiles", "appArmorProfile", "type is required when appArmorProfile is set", HelpPage::PROFILE),
     ("horizontalpodautoscaler-metrics", "", "must specify a metric source type", HelpPage::METRIC),
+    (
+        "horizontalpodautoscaler-targets",
+        "",
+        "must set either a target raw value or a target utilization",
+        HelpPage::METRIC,
+    ),
+    (
+        "horizontalpodautoscaler-external",
+        "",
+        "must set either a target value for metric or a per-pod target",
+        HelpPage::METRIC,
+    ),
     ("ingress-backends", "defaultBackend", "resource or service backend is required", HelpPage::BACKEND),
     ("ingress-backends", "backend", "resource or service backend is required", HelpPage::BACKEND),
     ("ingress-backends", "port", "port name or number is required", HelpPage::PORT),
