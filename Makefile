@@ -212,6 +212,10 @@ editor: build ## Check that yaml-language-server names the right field of a unio
 	@$(MAKE) -s assets >/dev/null
 	KUBE_UNIONS_KUBECONFORM=$(TARGET)/editor/kubeconform $(CARGO) test --locked --all-features --test e2e -- builtin_kinds::schemas
 
+.PHONY: monitoring
+monitoring: ## Evaluate each alert and each panel of the dashboard (needs jq, and promtool or Go)
+	tests/monitoring.sh
+
 .PHONY: shells
 shells: ## Install the shells whose completion is tested: zsh, fish and elvish (needs Debian or Ubuntu, and root)
 	@[ "$$(command -v zsh fish elvish | wc -l)" = 3 ] || \

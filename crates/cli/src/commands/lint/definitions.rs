@@ -49,7 +49,7 @@ fn undeclared(assembly: &Assembly, definition: &ReadDefinition<'_>) -> Option<Di
     let at = format!("/spec/versions/{index}/schema/openAPIV3Schema{}", kube_unions_core::field_path::pointer(tokens));
     let message = format!(
         "`{keyword}` of required fields is a choice, and no union is declared; `kube-unions propose {}` tells \
-         which unions the validations enforce",
+         which unions the validations enforce, and `kube-unions annotate --propose` declares them in the CRD",
         document.file.display()
     );
     let problem = Problem::of_document(document, &at, message);
