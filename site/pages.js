@@ -16,9 +16,18 @@ for (const block of document.querySelectorAll(".table-wrapper, .picture, pre > c
   if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
 }
 
-// A search is for all words. A pasted line of a log has names of its own, which no page has: then it is for any of its words.
+// A search is for all words. A pasted line of a log has names of its own, which no page has: then it is for any of its words, and a title
+// whose words are in the line comes first, but for a name or number among them. Words of the rest, such as `Invalid value: ""`, may be common.
 const search = elasticlunr.Index.prototype.search;
 elasticlunr.Index.prototype.search = function (words, options) {
   const found = search.call(this, words, options);
-  return found.length > 0 ? found : search.call(this, words, { ...options, bool: "OR" });
+  if (found.length > 0) return found;
+  const tokens = (text) => this.pipeline.run(elasticlunr.tokenizer(text));
+  const asked = new Set(tokens(words));
+  const said = ({ doc }) => {
+    const title = tokens(doc.title);
+    const common = title.filter((word) => asked.has(word)).length;
+    return title.length > 1 && common >= title.length * 0.75 ? common : 0;
+  };
+  return search.call(this, words, { ...options, bool: "OR" }).sort((one, other) => said(other) - said(one));
 };
