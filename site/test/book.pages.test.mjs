@@ -193,6 +193,15 @@ test("search finds pages with all words, and not with any", async () => {
   await page.context().close();
 });
 
+test("search of nonsense finds nothing, and a search goes on", async () => {
+  const { page, faults } = await open(PAGES.home);
+  await page.locator("#mdbook-search-toggle").click();
+  for (const nonsense of ["qwzx vbnm", "{{ <qwzx> & \\ }}", "[[((", "zz".repeat(5_000)]) assert.deepEqual(await search(page, nonsense), [], nonsense);
+  assert.ok((await search(page, "conflict")).length > 0);
+  assert.deepEqual(faults, []);
+  await page.context().close();
+});
+
 test("search finds what a platform team looks for", async () => {
   const { page, faults } = await open(PAGES.home);
   await page.locator("#mdbook-search-toggle").click();
