@@ -45,7 +45,9 @@ fn custom(resource: &ResourceInfo, mut object: Value, unknown: &mut Vec<String>)
     if let Some(custom) = &resource.custom {
         let schema = custom.version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_default();
         let keeps_all = custom.definition.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true));
-        if !keeps_all {
+        // The schema is of one kind: an object of another one is refused later, whole.
+        let is_of_kind = object.get("kind").and_then(Value::as_str) == Some(&resource.kind);
+        if is_of_kind && !keeps_all {
             schema::prune(&schema, &mut object, unknown);
         }
     }

@@ -8,6 +8,7 @@ use crate::kinds;
 use crate::resource::ResourceInfo;
 use crate::write::{Target, WriteOptions, metadata};
 use serde_json::{Map, Value, json};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// Paths of fields. An element is `f:name`, `k:{…}` or `v:…`.
@@ -25,11 +26,36 @@ struct ManagedEntry {
 }
 
 /// The difference of two objects.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Difference {
     /// Fields that were added or have another value.
     changed: FieldSet,
     removed: FieldSet,
+}
+
+/// A change as managers see it. A write ignores the fields that its subresource does not write, but only in its own version of the kind:
+/// managers of other versions lose them.
+#[derive(Debug)]
+struct SeenChange {
+    api_version: String,
+    own: Difference,
+    of_other_versions: Difference,
+}
+
+impl SeenChange {
+    fn new(target: &Target, old: &Value, new: &Value) -> Self {
+        let of = FieldType::root(&target.resource);
+        let mut own = Difference::default();
+        compare(&of, Some(old), Some(new), &mut Vec::new(), &mut own);
+        own.retain(is_tracked);
+        let of_other_versions = own.clone();
+        own.retain(|path| is_managed(&target.resource, &target.subresource, path));
+        Self { api_version: target.resource.api_version(), own, of_other_versions }
+    }
+
+    fn seen_by(&self, entry: &ManagedEntry) -> &Difference {
+        if entry.api_version == self.api_version { &self.own } else { &self.of_other_versions }
+    }
 }
 
 /// Fields of metadata that nobody manages.
@@ -65,10 +91,7 @@ pub(crate) fn update(target: &Target, old: Option<&Value>, object: &mut Value, o
         write(entries, object);
         return;
     }
-    let of = FieldType::root(&target.resource);
-    let mut difference = Difference::default();
-    compare(&of, Some(old.unwrap_or(&json!({}))), Some(object), &mut Vec::new(), &mut difference);
-    strip(target, &mut difference);
+    let change = SeenChange::new(target, old.unwrap_or(&json!({})), object);
     let is_same = |entry: &ManagedEntry| {
         !entry.is_apply
             && entry.manager == options.field_manager
@@ -76,15 +99,17 @@ pub(crate) fn update(target: &Target, old: Option<&Value>, object: &mut Value, o
             && entry.subresource == target.subresource
     };
     for entry in &mut entries {
-        entry.fields.retain(|path| !is_under_any(path, &difference.removed));
+        let seen = change.seen_by(entry);
+        entry.fields.retain(|path| !is_under_any(path, &seen.removed));
         if !is_same(entry) {
-            entry.fields.retain(|path| !difference.changed.contains(path));
+            entry.fields.retain(|path| !seen.changed.contains(path));
         }
     }
-    if !difference.changed.is_empty() {
+    let changed = change.own.changed;
+    if !changed.is_empty() {
         match entries.iter_mut().find(|entry| is_same(entry)) {
             Some(entry) => {
-                entry.fields.extend(difference.changed);
+                entry.fields.extend(changed);
                 entry.time = time.clone();
             }
             None => entries.push(ManagedEntry {
@@ -93,7 +118,7 @@ pub(crate) fn update(target: &Target, old: Option<&Value>, object: &mut Value, o
                 api_version: target.resource.api_version(),
                 subresource: target.subresource.clone(),
                 time: time.clone(),
-                fields: difference.changed,
+                fields: changed,
             }),
         }
     }
@@ -136,20 +161,19 @@ pub(crate) fn apply(
             }
         }
     }
-    let mut difference = Difference::default();
-    compare(&of, Some(old), Some(&object), &mut Vec::new(), &mut difference);
-    strip(target, &mut difference);
+    let change = SeenChange::new(target, old, &object);
     let mut conflicts = Vec::new();
     for entry in &mut entries {
-        let taken: Vec<Vec<String>> = entry.fields.intersection(&difference.changed).cloned().collect();
+        let seen = change.seen_by(entry);
+        let taken: Vec<Vec<String>> = entry.fields.intersection(&seen.changed).cloned().collect();
         for path in taken {
             entry.fields.remove(&path);
             conflicts.push((title(entry), path));
         }
-        entry.fields.retain(|path| !is_under_any(path, &difference.removed));
+        entry.fields.retain(|path| !is_under_any(path, &seen.removed));
     }
     if !force && !conflicts.is_empty() {
-        return Err(conflict(&conflicts));
+        return Err(conflict(conflicts));
     }
     let is_unchanged = before.as_ref().is_some_and(|before| before.fields == set);
     let time = before.take().filter(|_| is_unchanged).map_or_else(|| time.clone(), |before| before.time);
@@ -169,10 +193,7 @@ pub(crate) fn apply(
 
 /// Returns the manager of the fields of an object that has none. `None`: it has no fields.
 fn before_first_apply(target: &Target, old: &Value, time: &Value) -> Option<ManagedEntry> {
-    let of = FieldType::root(&target.resource);
-    let mut difference = Difference::default();
-    compare(&of, Some(&json!({})), Some(old), &mut Vec::new(), &mut difference);
-    strip(target, &mut difference);
+    let mut difference = SeenChange::new(target, &json!({}), old).own;
     // An object always has these, so an empty one is nobody's.
     for field in ["spec", "status"].into_iter().filter(|field| old.get(*field) == Some(&json!({}))) {
         difference.changed.remove(&vec![format!("f:{field}")]);
@@ -202,10 +223,9 @@ fn title(entry: &ManagedEntry) -> String {
     }
 }
 
-fn conflict(conflicts: &[(String, Vec<String>)]) -> ApiError {
-    let mut all: Vec<(String, String)> =
-        conflicts.iter().map(|(manager, path)| (manager.clone(), readable(path))).collect();
-    all.sort();
+fn conflict(mut conflicts: Vec<(String, Vec<String>)>) -> ApiError {
+    conflicts.sort_by(|(one, path), (two, other)| one.cmp(two).then_with(|| in_order_of_a_set(path, other)));
+    let all: Vec<(String, String)> = conflicts.into_iter().map(|(manager, path)| (manager, readable(&path))).collect();
     let causes: Vec<Value> = all
         .iter()
         .map(|(manager, field)| {
@@ -233,6 +253,13 @@ fn conflict(conflicts: &[(String, Vec<String>)]) -> ApiError {
         }
     };
     ApiError::new(409, "Conflict", message).with_details(json!({"causes": causes}))
+}
+
+/// Compares paths in the order in which Go's `fieldpath.Set` iterates: at each level, the paths that end there come first.
+fn in_order_of_a_set(one: &[String], two: &[String]) -> Ordering {
+    let shared = one.iter().zip(two).take_while(|(one, two)| one == two).count();
+    let goes_on = |path: &[String]| path.len() > shared + 1;
+    goes_on(one).cmp(&goes_on(two)).then_with(|| one.cmp(two))
 }
 
 /// Returns a path as messages have it: `.spec.ports[port=80].name`.
@@ -344,18 +371,30 @@ fn is_under_any(path: &[String], of: &FieldSet) -> bool {
     (1..=path.len()).any(|end| path.get(..end).is_some_and(|start| of.contains(start)))
 }
 
-fn strip(target: &Target, difference: &mut Difference) {
-    let is_managed = |path: &Vec<String>| is_managed(&target.resource, &target.subresource, path);
-    difference.changed.retain(is_managed);
-    difference.removed.retain(is_managed);
+impl Difference {
+    fn retain(&mut self, is_kept: impl Fn(&[String]) -> bool) {
+        self.changed.retain(|path| is_kept(path));
+        self.removed.retain(|path| is_kept(path));
+    }
+}
+
+fn names(path: &[String]) -> Vec<&str> {
+    path.iter().map(|element| element.strip_prefix("f:").unwrap_or(element)).collect()
+}
+
+/// Returns true if a field can have a manager.
+fn is_tracked(path: &[String]) -> bool {
+    match names(path).as_slice() {
+        ["apiVersion" | "kind" | "metadata"] => false,
+        ["metadata", field, ..] => !STRIPPED.contains(field),
+        [..] => true,
+    }
 }
 
 /// Returns true if a write of a subresource can manage a field.
 fn is_managed(resource: &ResourceInfo, subresource: &str, path: &[String]) -> bool {
-    let names: Vec<&str> = path.iter().map(|element| element.strip_prefix("f:").unwrap_or(element)).collect();
-    match names.as_slice() {
-        ["apiVersion" | "kind" | "metadata"] => false,
-        ["metadata", field, ..] if STRIPPED.contains(field) => false,
+    match names(path).as_slice() {
+        [..] if !is_tracked(path) => false,
         ["metadata", field, ..] if subresource == "status" => {
             resource.builtin.is_some_and(|kind| !kinds::kept_by_status(kind).contains(field))
         }

@@ -40,9 +40,16 @@ pub(super) struct Answer {
     pub(super) code: u16,
     pub(super) body: Value,
     pub(super) warnings: Vec<String>,
+    /// The managers of the object that was answered.
+    managers: Value,
 }
 
 impl Answer {
+    fn new(code: u16, body: Value, warnings: Vec<String>) -> Self {
+        let managers = body.pointer("/metadata/managedFields").cloned().unwrap_or_default();
+        Self { code, body, warnings, managers }
+    }
+
     fn text(&self, pointer: &str) -> Option<String> {
         self.body.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
     }
@@ -109,7 +116,7 @@ impl Simulated {
             let warnings = response.headers().get_all("warning").iter();
             let warnings = warnings.map(|it| warning_text(it.to_str().unwrap())).collect();
             let text = response.into_body().collect().await.unwrap().to_bytes();
-            Answer { code, body: read(str::from_utf8(&text).unwrap()), warnings }
+            Answer::new(code, read(str::from_utf8(&text).unwrap()), warnings)
         })
     }
 }
@@ -231,7 +238,7 @@ impl Player {
             let body =
                 if request.wait == Wait::None { normal(&answer.body) } else { normal(&without_versions(&answer.body)) };
             let warnings = answer.warnings.iter().map(|it| super::normal::words(it)).collect();
-            Answer { code: answer.code, body, warnings }
+            Answer { body, warnings, ..answer }
         });
         self.versions.align(&real.body, &mut simulated.body);
         let (wait, key) = (request.wait.clone(), request.key.clone());
@@ -410,7 +417,7 @@ fn send_real(client: &Client, request: &Request, path: &str, body: Option<&Value
     let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
     let answer = client.send(request.method, path, request.media_type, &body).unwrap_or_else(|error| panic!("{error}"));
     let body = answer.body.as_str().map_or_else(|| answer.body.clone(), read);
-    Answer { code: answer.status, body, warnings: answer.warnings }
+    Answer::new(answer.status, body, answer.warnings)
 }
 
 fn without_versions(body: &Value) -> Value {
@@ -445,16 +452,18 @@ fn described(exchange: &Exchange, number: u64) -> (String, String) {
     );
     let shorten = |value: &Value| value.to_string().chars().take(1500).collect::<String>();
     let example = format!(
-        "request {number}: {} {} {:?}\n  at {places:?}\n  real {} {:?} {}\n  simulated {} {:?} {}\n",
+        "request {number}: {} {} {:?}\n  at {places:?}\n  real {} {:?} {}\n    {}\n  simulated {} {:?} {}\n    {}\n",
         request.method,
         request.path,
         request.body,
         real.code,
         real.warnings,
         shorten(&real.body),
+        shorten(&real.managers),
         simulated.code,
         simulated.warnings,
         shorten(&simulated.body),
+        shorten(&simulated.managers),
     );
     (kind, example)
 }
