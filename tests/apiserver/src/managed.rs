@@ -33,8 +33,8 @@ struct Difference {
     removed: FieldSet,
 }
 
-/// A change as managers see it. A write ignores the fields that its subresource does not write, but only in its own version of the kind:
-/// managers of other versions lose them.
+/// A change as managers see it. A write ignores the fields that its subresource does not write. A write of the whole object ignores them
+/// only in its own version of the kind: managers of other versions lose them.
 #[derive(Debug)]
 struct SeenChange {
     api_version: String,
@@ -48,8 +48,9 @@ impl SeenChange {
         let mut own = Difference::default();
         compare(&of, Some(old), Some(new), &mut Vec::new(), &mut own);
         own.retain(is_tracked);
-        let of_other_versions = own.clone();
+        let whole = own.clone();
         own.retain(|path| is_managed(&target.resource, &target.subresource, path));
+        let of_other_versions = if target.subresource == "status" { own.clone() } else { whole };
         Self { api_version: target.resource.api_version(), own, of_other_versions }
     }
 

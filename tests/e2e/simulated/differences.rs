@@ -28,10 +28,27 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         explains: |it| is_same_refusal(it, &[500]) && message(&it.real.body).contains("error in remove for path"),
     },
     Difference {
+        reason: "which manager of another version loses a field that a write of the status ignores follows the order of Go's maps",
+        explains: |it| {
+            let is_of_status = it.request.path.contains("/widgets/") && it.request.path.contains("/status");
+            is_of_status && [&it.real, &it.simulated].iter().all(|answer| answer.code == 200) && differs_by_version(it)
+        },
+    },
+    Difference {
         reason: "the words about a condition that fails are those of cel-go",
         explains: |it| is_same_refusal(it, &[403]) && message(&it.real.body).contains("resulted in error"),
     },
 ];
+
+/// Returns true if only one side has written something, which is no difference of the object.
+fn differs_by_version(it: &Exchange) -> bool {
+    let without_version = |body: &Value| {
+        let mut body = body.clone();
+        body["metadata"]["resourceVersion"] = Value::Null;
+        body
+    };
+    it.real.warnings == it.simulated.warnings && without_version(&it.real.body) == without_version(&it.simulated.body)
+}
 
 /// Returns true if both refuse with this code and the same reason.
 fn is_same_refusal(it: &Exchange, codes: &[u16]) -> bool {
