@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crate::support::control_plane::ControlPlane;
@@ -164,7 +165,8 @@ fn objects(client: &Client, collections: &[(String, bool)]) -> Option<BTreeMap<S
         let mut list = client.get(collection).ok().filter(Answer::is_success)?.body;
         for object in list["items"].as_array_mut()?.iter_mut().map(Value::take) {
             let (folder, plural) = collection.rsplit_once('/')?;
-            let name = object["metadata"]["name"].as_str()?;
+            // A name of RBAC may have any character.
+            let name = utf8_percent_encode(object["metadata"]["name"].as_str()?, NON_ALPHANUMERIC);
             let path = match object["metadata"]["namespace"].as_str().filter(|_| *is_namespaced) {
                 Some(namespace) => format!("{folder}/namespaces/{namespace}/{plural}/{name}"),
                 None => format!("{collection}/{name}"),
