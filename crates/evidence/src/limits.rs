@@ -56,3 +56,6 @@ pub const MOST_FAILURES_TRIED: usize = 256;
 
 /// Most sample objects that are tried for one combination.
 pub const MOST_SAMPLES: usize = 96;
+
+/// Most fields of a member, and most other fields, that are tried one by one to find an object for which a rule fails.
+pub const MOST_FIELDS_TRIED: usize = 8;

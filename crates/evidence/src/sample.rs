@@ -4,7 +4,7 @@ use crate::answer::UnionFields;
 use crate::combination::{Combination, UnsetValue};
 use crate::env::{CelEnv, Parsed};
 use crate::facts::{Fact, KnownField};
-use crate::limits::{DEEPEST_SCHEMA, MOST_SAMPLES};
+use crate::limits::{DEEPEST_SCHEMA, MOST_FIELDS_TRIED, MOST_SAMPLES};
 use crate::node::SchemaNode;
 use crate::outcome::Outcomes;
 use crate::place::PlaceValidations;
@@ -30,13 +30,13 @@ enum SampledContent {
     Smallest,
     /// `false`, `0`, `""`, `{}` or `[]`, where the schema accepts it and it counts as set.
     Empty,
-    /// A list or an object with something in it.
-    NotEmpty,
+    /// A list with an item, or an object with the field at this position of its schema.
+    NotEmpty(usize),
 }
 
 impl SampledContent {
-    /// All contents, in the order in which they are tried.
-    const ALL: [Self; 3] = [Self::Smallest, Self::Empty, Self::NotEmpty];
+    /// The contents with which a rule may accept an object, in the order in which they are tried.
+    const ALL: [Self; 3] = [Self::Smallest, Self::Empty, Self::NotEmpty(0)];
 }
 
 /// A validation of a value that a sample has to pass.
@@ -74,16 +74,37 @@ impl<'s> Sampler<'s> {
         combination: &Combination,
     ) -> Option<(Value, usize)> {
         let node = place.node();
-        for content in SampledContent::ALL {
-            let Ok(object) = self.object_with(node, union, combination, content, Self::fits) else { continue };
-            let stored = with_defaults(node, &object, 0);
+        let fails = |object: &Value| {
+            let stored = with_defaults(node, object, 0);
             let field = |name: &str| stored.get(name).cloned().map_or(KnownField::Absent, KnownField::Value);
             let fields = node.properties().map(|(name, _)| (Cow::Borrowed(name), field(name))).collect();
-            if let Some(rule) = place.judge(fields).iter().position(Outcomes::is_error) {
-                return Some((object, rule));
-            }
+            place.judge(fields).iter().position(Outcomes::is_error)
+        };
+        let fields_of = |member: &String| node.property(member).map_or(0, |member| member.properties().count());
+        let most = combination.members.iter().map(fields_of).max().unwrap_or_default().clamp(1, MOST_FIELDS_TRIED);
+        let contents = [SampledContent::Smallest, SampledContent::Empty].into_iter();
+        let contents = contents.chain((0..most).map(SampledContent::NotEmpty));
+        let objects = contents.filter_map(|it| self.object_with(node, union, combination, it, Self::fits).ok());
+        let objects: Vec<Value> = objects.collect();
+        if let Some(found) = objects.iter().find_map(|object| Some((object.clone(), fails(object)?))) {
+            return Some(found);
         }
-        None
+        // A rule may fail only beside another field.
+        let is_other = |name: &&str| !union.fields().any(|field| field == *name) && !place.about(name).is_empty();
+        let others = node.properties().map(|(name, _)| name).filter(is_other).take(MOST_FIELDS_TRIED);
+        let mut pairs = others.flat_map(|name| objects.iter().map(move |object| (name, object)));
+        pairs.find_map(|(name, object)| {
+            let object = self.with_field(node, object, name)?;
+            fails(&object).map(|rule| (object, rule))
+        })
+    }
+
+    /// Returns the object with one more field, if it lacks it and then fits.
+    fn with_field(&mut self, node: SchemaNode<'s>, object: &Value, name: &str) -> Option<Value> {
+        let mut object = object.clone();
+        let fields = object.as_object_mut().filter(|fields| !fields.contains_key(name))?;
+        fields.insert(name.to_owned(), self.value(node.property(name), 1));
+        self.fits(node, &object, 0).then_some(object)
     }
 
     /// Returns true if the API server stores a value as it is.
@@ -108,8 +129,8 @@ impl<'s> Sampler<'s> {
             let field = node.property(member);
             let counts_if_empty = !union.empty_is_unset.contains(member);
             let value = match (self.value(field, 1), content) {
-                (value, SampledContent::NotEmpty) => self.not_empty(field, value),
-                (value, _) if !counts_if_empty => self.not_empty(field, value),
+                (value, SampledContent::NotEmpty(position)) => self.not_empty(field, value, position),
+                (value, _) if !counts_if_empty => self.not_empty(field, value, 0),
                 (value, SampledContent::Empty) => self.emptied(field, value),
                 (value, SampledContent::Smallest) => value,
             };
@@ -147,15 +168,15 @@ impl<'s> Sampler<'s> {
         if self.accepts(node, &empty, 1) { empty } else { value }
     }
 
-    /// Returns a value with one item or field, if it has none.
-    fn not_empty(&mut self, node: Option<SchemaNode<'s>>, value: Value) -> Value {
+    /// Returns a value with one item or field, if it has none. A position beyond the last field is the first one.
+    fn not_empty(&mut self, node: Option<SchemaNode<'s>>, value: Value, position: usize) -> Value {
         let Some(node) = node else { return value };
         if value.as_array().is_some_and(Vec::is_empty) {
             return json!([self.value(node.items(), 2)]);
         }
         if value.as_object().is_some_and(Map::is_empty) {
-            let first = node.properties().next();
-            let (name, field) = first.map_or(("x", node.map_values()), |(name, field)| (name, Some(field)));
+            let chosen = node.properties().nth(position).or_else(|| node.properties().next());
+            let (name, field) = chosen.map_or(("x", node.map_values()), |(name, field)| (name, Some(field)));
             return json!({name: self.value(field, 2)});
         }
         value

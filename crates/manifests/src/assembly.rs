@@ -203,7 +203,7 @@ impl Assembly {
         let Some((schema, mut object)) = parsed else { return Ok(Cow::Borrowed(&document.text)) };
         schema.complete(&mut object)?;
         if let (Some(_), Some(defaults)) = (built_in, &self.built_in_defaults) {
-            defaults.add(&kind.group_kind(), &mut object);
+            defaults.add(&kind.group_kind(), schema, &mut object);
         }
         Ok(Cow::Owned(object.to_string()))
     }

@@ -2,8 +2,9 @@
 
 use kube_unions_core::field_path;
 use kube_unions_core::names::GroupKind;
+use kube_unions_core::schema::Schema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 const TABLE: &str = include_str!("builtin_defaults.yaml");
@@ -53,13 +54,26 @@ impl BuiltInDefaults {
         serde_saphyr::from_str(TABLE).map_err(|error| error.to_string())
     }
 
-    /// Adds the defaults of a kind to an object.
-    pub fn add(&self, kind: &GroupKind, object: &mut Value) {
+    /// Adds the defaults of a kind to an object of its schema.
+    pub fn add(&self, kind: &GroupKind, schema: &Schema, object: &mut Value) {
+        fill_items(schema, object);
         for (base, DefaultsOfKinds { defaults, .. }) in self.of(kind) {
             for rule in defaults {
                 at(object, base, &mut |part| at(part, &rule.at, &mut |object| rule.add(object)));
             }
         }
+    }
+
+    /// Returns the objects of a kind that are never missing, because their fields are no pointers in Go: the path of the object around each, and
+    /// its name.
+    pub fn never_missing(&self, kind: &GroupKind) -> impl Iterator<Item = (String, &str)> {
+        self.of(kind).flat_map(|(base, DefaultsOfKinds { defaults, .. })| {
+            let objects = defaults.iter().flat_map(|rule| rule.set.iter().map(|(name, value)| (&rule.at, name, value)));
+            objects.filter(|(.., value)| **value == json!({})).map(move |(at, name, _)| {
+                let steps: Vec<&str> = [base, at].into_iter().filter(|path| !path.is_empty()).collect();
+                (steps.join("."), name.as_str())
+            })
+        })
     }
 
     /// Removes from the new object of an update what the API server clears itself.
@@ -96,11 +110,43 @@ impl ClearedFields {
 impl DefaultRule {
     fn add(&self, object: &mut Value) {
         let Some(fields) = object.as_object_mut() else { return };
-        let is_met = self.when.iter().all(|(name, value)| fields.get(name).unwrap_or(&Value::Null) == value)
+        let is = |name: &String, value: &Value| match fields.get(name) {
+            found if value.is_null() => found.is_none_or(is_unset),
+            found => found == Some(value),
+        };
+        let is_met = self.when.iter().all(|(name, value)| is(name, value))
             && self.only.as_ref().is_none_or(|only| fields.keys().all(|name| only.contains(name)));
         if is_met {
             fill(fields, &self.set);
         }
+    }
+}
+
+/// Returns true for a value after which a text in Go is as empty as without it.
+fn is_unset(value: &Value) -> bool {
+    value.is_null() || value == ""
+}
+
+/// Makes the nulls in lists of objects empty objects, as Go's decoder does.
+fn fill_items(schema: &Schema, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if let Some(schema) = schema.properties.get(name.as_str()).or(schema.additional_properties.as_deref()) {
+                    fill_items(schema, value);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(schema) = &schema.items else { return };
+            for item in items {
+                if item.is_null() && schema.type_name.as_deref() == Some("object") {
+                    *item = json!({});
+                }
+                fill_items(schema, item);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -109,10 +155,8 @@ fn fill(fields: &mut Map<String, Value>, defaults: &Map<String, Value>) {
     for (name, default) in defaults {
         match (fields.get_mut(name), default) {
             (Some(Value::Object(inner)), Value::Object(defaults)) => fill(inner, defaults),
-            (None | Some(Value::Null), _) => {
-                fields.insert(name.clone(), default.clone());
-            }
-            (Some(_), _) => {}
+            (Some(found), _) if !found.is_null() && !(default.is_string() && is_unset(found)) => {}
+            (Some(_) | None, _) => drop(fields.insert(name.clone(), default.clone())),
         }
     }
 }
@@ -165,8 +209,12 @@ mod tests {
     #[test]
     fn defaults_are_added_where_their_object_is_and_nothing_else_is_set() {
         let table = BuiltInDefaults::read().unwrap();
+        let objects = json!({"properties": {"spec": {"properties": {
+            "volumes": {"type": "array", "items": {"type": "object"}}, "names": {"type": "array", "items": {"type": "string"}},
+        }}}});
+        let schema: Schema = serde_json::from_value(objects).unwrap();
         let completed = |kind: &str, group: &str, mut object: Value| {
-            table.add(&GroupKind::new(group, kind), &mut object);
+            table.add(&GroupKind::new(group, kind), &schema, &mut object);
             object
         };
         let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": 1}});
@@ -183,13 +231,24 @@ mod tests {
                 json!({"updateStrategy": {"type": "RollingUpdate"}}),
                 json!({"updateStrategy": {"type": "RollingUpdate"}}),
             ),
+            (
+                "Deployment",
+                json!({"strategy": {"type": "", "rollingUpdate": {"maxSurge": 1}}}),
+                json!({"strategy": rolling}),
+            ),
+            (
+                "StatefulSet",
+                json!({"updateStrategy": {"type": ""}}),
+                json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}}),
+            ),
             ("Other", json!({}), json!({})),
+            ("Other", json!({"names": [null], "other": [null]}), json!({"names": [null], "other": [null]})),
         ] {
             assert_eq!(completed(kind, "apps", json!({"spec": given})), json!({"spec": want}));
         }
-        let volumes = json!([{"name": "a"}, {"name": "b", "configMap": {}}, {"name": "c", "nfs": {}}]);
+        let volumes = json!([{"name": "a"}, {"name": "b", "configMap": {}}, {"name": "c", "nfs": {}}, null]);
         let pod = completed("Pod", "", json!({"spec": {"volumes": volumes}}));
-        let want = json!([{"name": "a", "emptyDir": {}}, {"name": "b", "configMap": {"defaultMode": 420}}, {"name": "c", "nfs": {}}]);
+        let want = json!([{"name": "a", "emptyDir": {}}, {"name": "b", "configMap": {"defaultMode": 420}}, {"name": "c", "nfs": {}}, {"emptyDir": {}}]);
         assert_eq!(pod["spec"]["volumes"], want);
     }
 }

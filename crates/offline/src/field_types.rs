@@ -25,13 +25,18 @@ pub fn wrong_types(entry: &CatalogEntry, schema: &Schema, object: &Value) -> Vec
 
 /// Returns a field with a value of one type in place of another.
 fn refused(path: &FieldPath, found: JsonType, wanted: JsonType, is_keyed: bool) -> RefusedField {
-    let words = |into: &str| format!("cannot unmarshal {} into Go {into}", found.word());
+    // The API server also says the number.
+    let words = |into: &str| match found {
+        JsonType::Fraction => "cannot unmarshal number".to_owned(),
+        _ => format!("cannot unmarshal {} into Go {into}", found.word()),
+    };
     RefusedField {
         path: path.clone(),
         message: format!("Invalid value: expected {}, got {}", wanted.noun(), found.noun()),
         words: words("struct field"),
         words_to_apply: match wanted.word_to_apply() {
             _ if is_keyed => "associative list with keys may not have non-map elements".to_owned(),
+            Some(_) if found == JsonType::Fraction && wanted == JsonType::Number => "cannot convert float64".to_owned(),
             Some(word) => format!("expected {word}, got"),
             None => words("value"),
         },
@@ -46,7 +51,9 @@ enum JsonType {
     Object,
     List,
     Text,
+    /// An integer: no union of a built-in kind has another number.
     Number,
+    Fraction,
     Boolean,
     /// A number or a text.
     NumberOrText,
@@ -58,6 +65,7 @@ impl JsonType {
         Some(match value {
             Value::Null => return None,
             Value::Bool(_) => Self::Boolean,
+            Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() != 0.0) => Self::Fraction,
             Value::Number(_) => Self::Number,
             Value::String(_) => Self::Text,
             Value::Array(_) => Self::List,
@@ -90,6 +98,7 @@ impl JsonType {
             Self::List => "a list",
             Self::Text => "a string",
             Self::Number => "a number",
+            Self::Fraction => "a fraction",
             Self::Boolean => "a boolean",
             Self::NumberOrText => "a number or a string",
         }
@@ -101,7 +110,7 @@ impl JsonType {
             Self::Object => "object",
             Self::List => "array",
             Self::Text => "string",
-            Self::Number | Self::NumberOrText => "number",
+            Self::Number | Self::Fraction | Self::NumberOrText => "number",
             Self::Boolean => "bool",
         }
     }
@@ -112,7 +121,7 @@ impl JsonType {
             Self::Object => Some("map"),
             Self::List => Some("list"),
             Self::Text => Some("string"),
-            Self::Number => Some("numeric (int or float)"),
+            Self::Number | Self::Fraction => Some("numeric (int or float)"),
             Self::Boolean => Some("boolean"),
             Self::NumberOrText => None,
         }
@@ -222,7 +231,9 @@ mod tests {
         let kinds = kinds();
         let pod = json!({"containers": [null, {"livenessProbe": "${PROBE}", "env": null, "envFrom": "{{ .Values.envFrom }}"}], "volumes": "${A}"});
         assert_eq!(found(&kinds, ["", "v1", "Pod"], &pod), [""; 0]);
-        for (value, number) in [(json!(1), 0), (json!("50%"), 0), (json!(true), 1), (json!([1]), 1)] {
+        for (value, number) in
+            [(json!(1), 0), (json!("50%"), 0), (json!(true), 1), (json!([1]), 1), (json!(2.0), 0), (json!(0.5), 1)]
+        {
             let budget = json!({"minAvailable": value});
             assert_eq!(found(&kinds, ["policy", "v1", "PodDisruptionBudget"], &budget).len(), number, "{value}");
         }

@@ -128,7 +128,12 @@ fn built_in(arguments: &ExplainArgs) -> anyhow::Result<Option<String>> {
     let (built_in, published) = (BuiltInKinds::read()?, BuiltinUnionsArg::Ignored);
     let added = AddedUnions { published: published.into(), presets: arguments.presets.are_used() };
     let catalog = kinds::assemble(built_in.enforced(Vec::new(), None, added), published).catalog;
-    let shown = arguments.shown(catalog.entries(), "with unions among the built-in kinds").ok();
+    let shown = match arguments.shown(catalog.entries(), "with unions among the built-in kinds") {
+        Ok(shown) => Some(shown),
+        Err(error) if error.is::<kinds::asked::UnknownKind>() => None,
+        // The kind is known, and has no union at the path.
+        Err(error) => return Err(error),
+    };
     if shown.is_some() {
         let version = built_in.version();
         output::hint(format_args!("`{asked}` as Kubernetes {version} has it, with the unions of the presets"));

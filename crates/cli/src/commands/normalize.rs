@@ -314,11 +314,12 @@ impl NormalizeRun<'_> {
         let new = kinds.completed_document(document)?;
         let manifest = self.arguments.applied.map(|way| AppliedManifest::Given(&document.text, way.into()));
         let object = ReviewedObject { kind: entry.gvk(), new: &new, old: old.as_ref(), subresource: None, manifest };
-        let mut review = object.review(catalog, Phase::Both, self.arguments.ratcheting.into())?;
+        let ratcheting = self.offline.ratcheting(entry.gvk(), self.arguments.ratcheting.into());
+        let mut review = object.review(catalog, Phase::Both, ratcheting)?;
         let undecided = UndecidedUnions::of(entry, &new.text, violations(&review));
         if review.outcome() == ReviewOutcome::Denied && !is_denied(&review, &undecided) {
             // A denial has no changes.
-            review = object.review(catalog, Phase::Mutate, self.arguments.ratcheting.into())?;
+            review = object.review(catalog, Phase::Mutate, ratcheting)?;
         }
         if self.arguments.applied.is_none() && review.outcome() == ReviewOutcome::Patched {
             let manifest = Some(AppliedManifest::Given(&document.text, ApplyMethod::ClientSide));

@@ -138,7 +138,7 @@ fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     given.push((DocumentRole::Modified, &modified));
     let patcher = schema.patcher(given.iter().rev().filter_map(|(_, object)| object.document()))?;
     let made = match &current {
-        None => patcher.engine.create_two_way(original.text(), modified.text()),
+        None => patcher.engine.create_two_way(original.text(), modified.text()).and_then(of_one_object(&original)),
         Some(current) => patcher.engine.create_three_way(&ThreeWay {
             original: original.text(),
             modified: modified.text(),
@@ -162,6 +162,19 @@ fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
         }
         Err(error @ (PatchError::Conflict { .. } | PatchError::Precondition { .. })) => Ok(kind_patcher::reject(error)),
         Err(error) => Err(kind_patcher::faulty(&error, &given)),
+    }
+}
+
+/// Returns a check that a patch changes no field that identifies the object, as the engine checks a three-way patch.
+fn of_one_object(original: &PatchInput) -> impl FnOnce(String) -> Result<String, PatchError> {
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    let original = parsed(original.text());
+    move |text| {
+        let patch = parsed(&text);
+        let fields = [("apiVersion", "/apiVersion"), ("kind", "/kind"), ("metadata.name", "/metadata/name")];
+        let is_in = |object: &Value, pointer: &str| object.pointer(pointer).is_some();
+        let changed = fields.into_iter().find(|(_, pointer)| is_in(&original, pointer) && is_in(&patch, pointer));
+        changed.map_or(Ok(text), |(field, _)| Err(PatchError::Precondition { field }))
     }
 }
 

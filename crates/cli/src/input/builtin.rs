@@ -6,7 +6,8 @@ use super::manifest::{self, Document, Problem};
 use crate::report::output;
 use anyhow::bail;
 use clap::Args;
-use kube_unions_core::admission::Review;
+use kube_unions_core::admission::{Ratcheting, Review};
+use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::Violation;
@@ -60,6 +61,15 @@ impl OfflineKinds {
         let entry = self.assembly.catalog.lookup(&kind.group, &kind.version, &kind.kind);
         let schema = self.assembly.built_in_schema(kind);
         entry.zip(schema).map_or_else(Vec::new, |(entry, schema)| refused_fields(entry, schema, old, new))
+    }
+
+    /// Returns the ratcheting of the writes of a kind. The API server refuses what violates a preset even if the union stays as it was.
+    pub(crate) fn ratcheting(&self, kind: &GroupVersionKind, wanted: Ratcheting) -> Ratcheting {
+        let entry = self.assembly.catalog.lookup(&kind.group, &kind.version, &kind.kind);
+        let is_refused = |entry: &CatalogEntry| {
+            is_built_in_group(&kind.group) && entry.plan().unions().iter().all(|union| self.presets.is_refusing(union))
+        };
+        if entry.is_some_and(is_refused) { Ratcheting::Disabled } else { wanted }
     }
 
     /// Returns a review that also denies what the API server refuses, and the words of the API server about its causes.

@@ -152,13 +152,17 @@ impl Review {
         Ok(Self { outcome, judgement, denial, annotations, ..Self::allow(request) })
     }
 
-    /// Denies a request also for causes that are no violations of unions, and patches nothing. Without causes, nothing changes.
+    /// Denies a request also for causes that are no violations of unions, and patches nothing. Without causes, nothing changes. Of a field with
+    /// such a cause, no violation is told.
     #[must_use]
     pub fn refused(mut self, kind: &GroupVersionKind, name: &str, causes: Vec<DenialCause>) -> Self {
         if causes.is_empty() {
             return self;
         }
         let own = self.denial.take().map(Denial::into_causes).unwrap_or_default();
+        let is_told = |field: &str| causes.iter().any(|cause| cause.field == field);
+        let own: Vec<DenialCause> = own.into_iter().filter(|own| !is_told(&own.field)).collect();
+        self.judgement.violations.retain(|violation| !is_told(&violation.path.to_string()));
         let causes = own.into_iter().chain(causes);
         let denial = Denial::new(&kind.group, &kind.kind, cut(name, LONGEST_NAME).to_owned(), causes);
         self.judgement.changes.clear();
@@ -250,6 +254,11 @@ impl Review {
     pub fn causes(&self) -> impl Iterator<Item = (&str, &str)> {
         let causes = self.denial.iter().flat_map(Denial::causes);
         causes.map(|cause| (&*cause.field, &*cause.message))
+    }
+
+    /// Returns the reason of each cause of a denial, a `metav1.CauseType`.
+    pub fn reasons(&self) -> impl Iterator<Item = &'static str> {
+        self.denial.iter().flat_map(Denial::causes).map(|cause| cause.reason)
     }
 
     /// Returns the paths of a denial, for the log.

@@ -143,12 +143,14 @@ fn audit(
     for left_over in &undecided.left_over {
         auditor.problem(preview::undecided(document, left_over), Some(progress));
     }
-    judged.retain(|violation| !undecided.has(violation), |field| !undecided.has_path(field));
     let locate =
         |field: &FieldPath| Some(FilePlace { file: &document.file, position: document.position(&field.to_pointer()) });
     let object: Value = serde_json::from_str(text).unwrap_or_default();
     let mut refused = offline.refused_fields(entry.gvk(), None, &object);
     refused.retain(|field| !undecided.has_path(&field.path));
+    let is_told = |field: &FieldPath| refused.iter().any(|it| it.path == *field);
+    judged
+        .retain(|violation| !undecided.has(violation) && !is_told(&violation.path), |field| !undecided.has_path(field));
     let completed = document.with_text(text.to_owned());
     let sentences = offline.sentences(&completed, judged.denied(), &refused);
     let sentences = sentences.map(|(path, sentence)| (path.clone(), sentence)).collect();

@@ -54,12 +54,14 @@ pub(in crate::commands) fn run(
     {
         output::hint(format_args!("no union is known of {}: the object is not judged", list(std::iter::once(kind))));
     }
-    let mut review = admission::review(catalog, phase, ratcheting.into(), &body)
-        .with_context(|| format!("{} cannot be answered", manifest::list(&[path.to_owned()])))?;
     // The API server validates the object after its mutation, and a subresource by other rules.
-    if let Some(asked) =
-        asked.filter(|asked| phase != Phase::Mutate && asked.sub_resource.as_deref().is_none_or(str::is_empty))
-    {
+    let is_whole = |asked: &AskedRequest| asked.sub_resource.as_deref().is_none_or(str::is_empty);
+    let whole = asked.filter(|asked| phase != Phase::Mutate && is_whole(asked));
+    let ratcheting = ratcheting.into();
+    let ratcheting = whole.as_ref().map_or(ratcheting, |asked| offline.ratcheting(&asked.kind, ratcheting));
+    let mut review = admission::review(catalog, phase, ratcheting, &body)
+        .with_context(|| format!("{} cannot be answered", manifest::list(&[path.to_owned()])))?;
+    if let Some(asked) = whole {
         let refused = offline.refused_fields(&asked.kind, asked.old_object.as_ref(), &asked.object);
         review = review.refused(
             &asked.kind,

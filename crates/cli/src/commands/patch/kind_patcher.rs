@@ -129,7 +129,7 @@ impl KindPatcher {
         schema.complete(&mut object)?;
         if is_built_in_group(&self.kind.group) {
             let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
-            defaults.add(&self.kind.group_kind(), &mut object);
+            defaults.add(&self.kind.group_kind(), schema, &mut object);
         }
         Ok(Cow::Owned(document.with_text(object.to_string())))
     }

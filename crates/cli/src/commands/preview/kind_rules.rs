@@ -220,7 +220,7 @@ impl<'k> PreviewedKind<'k> {
     pub(in crate::commands) fn completed(self, mut object: Value) -> anyhow::Result<Value> {
         self.rules.schema.complete(&mut object)?;
         if self.is_built_in() {
-            self.kinds.defaults.add(&self.name().group_kind(), &mut object);
+            self.kinds.defaults.add(&self.name().group_kind(), &self.rules.schema, &mut object);
         }
         Ok(object)
     }

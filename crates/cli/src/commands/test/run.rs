@@ -155,8 +155,9 @@ pub(super) fn judge(write: &TestedWrite, offline: &OfflineKinds) -> Result<Optio
     let kind = new.group_version_kind();
     let subresource = write.subresource.map(Subresource::name);
     let object = ReviewedObject { kind: &kind, new: &completed_new, old: old.as_ref(), subresource, manifest: None };
+    let ratcheting = if subresource.is_some() { write.ratcheting } else { offline.ratcheting(&kind, write.ratcheting) };
     let review = object
-        .review(&kinds.catalog, Phase::Both, write.ratcheting)
+        .review(&kinds.catalog, Phase::Both, ratcheting)
         .map_err(|error| Problem::of_document(&new, "", error.to_string()))?;
     let review = if subresource.is_some() {
         review
@@ -293,15 +294,12 @@ impl ReviewedWrite<'_> {
     }
 
     fn causes(&self) -> Vec<CauseManifest> {
-        // The last cause may count the rest, and is no violation.
-        let reasons = self.review.violations().kept().iter().map(|violation| Some(violation.reason().to_owned()));
-        let reasons = reasons.chain(std::iter::repeat(None));
-        let cause = |((field, message), reason): ((&str, &str), _)| CauseManifest {
+        let cause = |((field, message), reason): ((&str, &str), &str)| CauseManifest {
             field: field.to_owned(),
-            reason,
+            reason: Some(reason.to_owned()),
             message: Some(message.to_owned()),
         };
-        self.review.causes().zip(reasons).map(cause).collect()
+        self.review.causes().zip(self.review.reasons()).map(cause).collect()
     }
 }
 

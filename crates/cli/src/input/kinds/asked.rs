@@ -62,7 +62,10 @@ fn all_positions(all: &[KindNames<'_>], asked: &[String], place: &str) -> Result
 
 /// Names the kinds that there are, and the one that was probably meant. `place` is for example "with unions in `crds/`".
 fn unknown(all: &[KindNames<'_>], asked: &str, place: &str) -> UnknownKind {
-    let known = listed(all.iter().map(|it| title(it.group, it.version, it.kind)));
+    let known = match all {
+        [] => "none".to_owned(),
+        all => listed(all.iter().map(|it| title(it.group, it.version, it.kind))),
+    };
     let near = KindNames::suggest(all, asked).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     UnknownKind(format!("no kind `{asked}` {place}; there are: {known}{near}"))
 }

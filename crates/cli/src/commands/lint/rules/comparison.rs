@@ -113,14 +113,18 @@ impl<'s> ComparedUnion<'s> {
             evidence: table.evidence().to_vec(),
             samples_without_proof: 0,
         };
-        if !comparison.has_rules() && table.rows().iter().all(|row| row.failure.is_none()) {
-            comparison.verdicts.insert(RuleVerdict::NoRules);
-            return comparison;
-        }
+        let has_rules = comparison.has_rules();
         for row in table.rows() {
-            comparison.compare(subject, &fields, &table, row);
+            let is_valid = || matches!(judge(subject, &fields, &row.combination), UnionVerdict::Valid);
+            // Rules about something else are not too weak, but one may fail.
+            if has_rules || (row.failure.is_some() && is_valid()) {
+                comparison.compare(subject, &fields, &table, row);
+            }
         }
-        if !table.is_complete() {
+        if !has_rules {
+            comparison.verdicts.insert(RuleVerdict::NoRules);
+        }
+        if has_rules && !table.is_complete() {
             comparison.undecided.insert("the union has too many members or rules to try every combination".to_owned());
         }
         let disagreements = comparison.disagreements.iter().map(|it| it.verdict);
@@ -146,7 +150,7 @@ impl<'s> ComparedUnion<'s> {
             (UnionVerdict::Normalized, _) => {}
             (UnionVerdict::Valid, Decision::Allowed) => {
                 if let Some(RuleFailure { object, rule }) = failure
-                    && self.is_news(RuleVerdict::TooStrong, combination, &[*rule])
+                    && self.is_news(RuleVerdict::TooStrong, combination, (&[*rule], true))
                 {
                     let found = RuleDisagreement::new(RuleVerdict::TooStrong, combination, object.clone());
                     self.disagreements.push(RuleDisagreement { rejected_by: vec![*rule], fails: true, ..found });
@@ -172,7 +176,7 @@ impl<'s> ComparedUnion<'s> {
             }
             (UnionVerdict::Invalid(violation), Decision::Allowed) => {
                 if self.samples_without_proof >= MOST_DISAGREEMENTS
-                    || !self.is_news(RuleVerdict::TooWeak, combination, &[])
+                    || !self.is_news(RuleVerdict::TooWeak, combination, (&[], false))
                 {
                     return;
                 }
@@ -206,7 +210,7 @@ impl<'s> ComparedUnion<'s> {
         combination: &Combination,
         (by, fails): (&[usize], &[usize]),
     ) {
-        if self.is_news(verdict, combination, by)
+        if self.is_news(verdict, combination, (by, by == fails))
             && let Some(sample) = TruthTable::sample(subject.schema, &subject.place, fields, combination)
         {
             let found = RuleDisagreement::new(verdict, combination, sample.object);
@@ -215,12 +219,13 @@ impl<'s> ComparedUnion<'s> {
     }
 
     /// Returns true if a disagreement is worth reporting: no smaller combination of the same value disagrees in the same way, by one of the
-    /// same rules. Notes the value if the same fields disagree with another value.
-    fn is_news(&mut self, verdict: RuleVerdict, combination: &Combination, by: &[usize]) -> bool {
+    /// same rules. A rejection is not the same as a failure. Notes the value if the same fields disagree with another value.
+    fn is_news(&mut self, verdict: RuleVerdict, combination: &Combination, (by, fails): (&[usize], bool)) -> bool {
         let mut alike = 0_usize;
         for known in self.disagreements.iter_mut().filter(|known| known.verdict == verdict) {
             alike = alike.saturating_add(1);
-            if !by.is_empty() && known.rejected_by.iter().all(|rule| !by.contains(rule)) {
+            let is_other = !by.is_empty() && known.rejected_by.iter().all(|rule| !by.contains(rule));
+            if is_other || (fails && !known.fails) {
                 continue;
             }
             let Combination { value, members, unset } = &known.combination;
