@@ -61,7 +61,7 @@ fn every_command_has_the_verdict_of_the_server_on_built_in_kinds() {
             faults.push(format!("compile, explain {object}: {}, {explained:?}", schema.stderr));
         }
     }
-    let wanted = if Feature::ResourceClaims.is_served() { (101, 60) } else { (91, 56) };
+    let wanted = if Feature::ResourceClaims.is_served() { (136, 77) } else { (126, 73) };
     assert_eq!((known, refused), wanted, "{faults:#?}");
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
 }

@@ -14,6 +14,7 @@ use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::revision::RevisedKind;
 use kube_unions_core::schema::{DefaultsError, EXTENSION, Schema};
 use kube_unions_core::workspace::Workspace;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -194,18 +195,27 @@ impl Assembly {
     /// and so does a text that cannot be parsed.
     pub fn completed<'d>(&self, document: &'d Document) -> Result<Cow<'d, str>, DefaultsError> {
         let kind = document.group_version_kind();
+        let object = self.completed_schema(&kind).and_then(|_| serde_json::from_str(&document.text).ok());
+        let Some(mut object) = object else { return Ok(Cow::Borrowed(&document.text)) };
+        self.complete(&kind, &mut object)?;
+        Ok(Cow::Owned(object.to_string()))
+    }
+
+    /// Completes an object of a kind as [`Self::completed`] does.
+    pub fn complete(&self, kind: &GroupVersionKind, object: &mut Value) -> Result<(), DefaultsError> {
+        let Some(schema) = self.completed_schema(kind) else { return Ok(()) };
+        schema.complete(object)?;
+        if let (true, Some(defaults)) = (self.built_in.contains_key(kind), &self.built_in_defaults) {
+            defaults.add(&kind.group_kind(), schema, object);
+        }
+        Ok(())
+    }
+
+    fn completed_schema(&self, kind: &GroupVersionKind) -> Option<&Schema> {
         let definition = self.workspace.definition(&kind.group_kind());
         let mut versions = definition.into_iter().flat_map(Definition::versions);
         let version = versions.find(|version| version.served && version.name == kind.version);
-        let built_in = self.built_in.get(&kind);
-        let schema = version.map(|version| &version.schema).or(built_in);
-        let parsed = schema.and_then(|schema| Some((schema, serde_json::from_str(&document.text).ok()?)));
-        let Some((schema, mut object)) = parsed else { return Ok(Cow::Borrowed(&document.text)) };
-        schema.complete(&mut object)?;
-        if let (Some(_), Some(defaults)) = (built_in, &self.built_in_defaults) {
-            defaults.add(&kind.group_kind(), schema, &mut object);
-        }
-        Ok(Cow::Owned(object.to_string()))
+        version.map(|version| &version.schema).or_else(|| self.built_in.get(kind))
     }
 
     /// Returns a document whose text is that of [`Self::completed`].

@@ -62,6 +62,16 @@ pub(in crate::commands) fn run(
     let mut review = admission::review(catalog, phase, ratcheting, &body)
         .with_context(|| format!("{} cannot be answered", manifest::list(&[path.to_owned()])))?;
     if let Some(asked) = whole {
+        // The API server sends an object of a built-in kind complete. One that was written by hand may not be.
+        let mut completed = asked.object.clone();
+        if is_built_in_group(&asked.kind.group) {
+            offline.assembly.complete(&asked.kind, &mut completed)?;
+        }
+        if review.outcome() != ReviewOutcome::Denied && completed != asked.object {
+            let mut body: Value = serde_json::from_slice(&body)?;
+            body["request"]["object"] = completed;
+            review = admission::review(catalog, phase, ratcheting, body.to_string().as_bytes())?;
+        }
         let refused = offline.refused_fields(&asked.kind, asked.old_object.as_ref(), &asked.object);
         review = review.refused(
             &asked.kind,
