@@ -363,6 +363,27 @@ fn a_null_is_found_for_an_object_that_the_defaults_do_not_render() {
 }
 
 #[test]
+fn a_name_that_yaml_reads_as_something_else_is_quoted_in_the_advice() {
+    let fixed = NEW.replace("    rollingUpdate: {maxSurge: 1} # of the chart\n", "");
+    for (name, key) in [
+        ("on", "\"on\""),
+        ("N", "\"N\""),
+        ("8080", "\"8080\""),
+        ("a, b: c", "\"a, b: c\""),
+        ("web.site/x-1", "web.site/x-1"),
+        ("grüße", "grüße"),
+    ] {
+        let script = format!(
+            "case \"$*\" in\n*'--values -'*) cat <<'END'\n{fixed}END\n;;\n'show values'*) echo '{{\"{name}\": {{rollingUpdate: 1}}}}' ;;\n\
+             *--set*) cat <<'END'\n{NEW}END\n;;\n*) cat <<'END'\n{OLD}END\n;;\nesac"
+        );
+        let run = with_helm(Some(&script), &["app", "--set", "a=b"]);
+        let help = format!("helps: `{key}: {{rollingUpdate: null}}` in the values");
+        assert_eq!((run.code, run.stdout.matches(&help).count()), (1, 1), "{name}: {run:?}");
+    }
+}
+
+#[test]
 fn files_of_values_may_be_a_list() {
     let script = format!("case \"$*\" in\n'show values'*) echo '{{}}' ;;\n*) cat <<'END'\n{OLD}END\n;;\nesac");
     let one = with_helm(Some(&script), &["app", "-f", "values.yaml", "-f", "values.yaml", "--matrix"]);

@@ -168,15 +168,25 @@ fn advice((fault, advice): &Advised<'_, '_>, is_chart: bool) -> Vec<String> {
 }
 
 pub(super) fn yaml_line(nulls: &[ValuesPath]) -> String {
-    let value = null_values(nulls);
-    let fields = value.as_object().into_iter().flatten().map(|(name, value)| format!("{name}: {}", flow(value)));
-    fields.collect::<Vec<_>>().join(", ")
+    fields(&null_values(nulls))
 }
 
 fn flow(value: &Value) -> String {
-    let Some(fields) = value.as_object() else { return value.to_string() };
-    let fields = fields.iter().map(|(name, value)| format!("{name}: {}", flow(value)));
-    format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+    if value.is_object() { format!("{{{}}}", fields(value)) } else { value.to_string() }
+}
+
+fn fields(value: &Value) -> String {
+    let fields = value.as_object().into_iter().flatten();
+    fields.map(|(name, value)| format!("{}: {}", key(name), flow(value))).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns a name as a key of YAML, in quotes if YAML 1.1 reads something else.
+fn key(name: &str) -> String {
+    let is_word = name.starts_with(|it: char| it.is_alphabetic() || it == '_')
+        && name.chars().all(|it| it.is_alphanumeric() || "_-./".contains(it));
+    let is_other = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+    let is_plain = is_word && !is_other.contains(&&*name.to_lowercase());
+    if is_plain { name.to_owned() } else { Value::from(name).to_string() }
 }
 
 fn json_of(advised: &Advised<'_, '_>, is_chart: bool) -> Value {
