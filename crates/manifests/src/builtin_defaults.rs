@@ -155,7 +155,7 @@ fn fill(fields: &mut Map<String, Value>, defaults: &Map<String, Value>) {
     for (name, default) in defaults {
         match (fields.get_mut(name), default) {
             (Some(Value::Object(inner)), Value::Object(defaults)) => fill(inner, defaults),
-            (Some(found), _) if !found.is_null() && !(default.is_string() && is_unset(found)) => {}
+            (Some(found), _) if !(found.is_null() || default.is_string() && is_unset(found)) => {}
             (Some(_) | None, _) => drop(fields.insert(name.clone(), default.clone())),
         }
     }

@@ -26,9 +26,11 @@ pub fn wrong_types(entry: &CatalogEntry, schema: &Schema, object: &Value) -> Vec
 /// Returns a field with a value of one type in place of another.
 fn refused(path: &FieldPath, found: JsonType, wanted: JsonType, is_keyed: bool) -> RefusedField {
     // The API server also says the number.
-    let words = |into: &str| match found {
-        JsonType::Fraction => "cannot unmarshal number".to_owned(),
-        _ => format!("cannot unmarshal {} into Go {into}", found.word()),
+    let words = |into: &str| {
+        if found == JsonType::Fraction {
+            return "cannot unmarshal number".to_owned();
+        }
+        format!("cannot unmarshal {} into Go {into}", found.word())
     };
     RefusedField {
         path: path.clone(),

@@ -15,10 +15,11 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 impl Instance {
-    /// Deletes an object.
+    /// Deletes an object. Admission is asked about the other target, which has no name if a collection is deleted.
     pub(crate) async fn delete(
         &self,
         target: &Target,
+        asked: &Target,
         sent: &Value,
         options: &WriteOptions,
     ) -> Result<Answer, ApiError> {
@@ -33,8 +34,8 @@ impl Instance {
             if resource.builtin == Some(BuiltinKind::Namespace) && immortal.contains(&&*target.name) {
                 return Err(ApiError::forbidden(resource, &target.name, "this namespace may not be deleted"));
             }
-            self.admit(target, Operation::Delete, (Value::Null, Some(&old)), options).await?;
-            self.validate(target, Operation::Delete, (&Value::Null, Some(&old)), options).await?;
+            self.admit(asked, Operation::Delete, (Value::Null, Some(&old)), options).await?;
+            self.validate(asked, Operation::Delete, (&Value::Null, Some(&old)), options).await?;
             if let Attempt::Done(answer) = self.store_deletion(target, sent, old, stored.revision, options) {
                 return Ok(answer);
             }

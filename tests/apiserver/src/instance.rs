@@ -222,7 +222,7 @@ impl Instance {
             (&Method::PATCH, false) => self.patch(target, request).await?,
             (&Method::DELETE, false) if target.subresource.is_empty() => {
                 let (sent, options) = self.delete_options(request)?;
-                self.delete(target, &sent, &options).await?
+                self.delete(target, target, &sent, &options).await?
             }
             (&Method::DELETE, true) => {
                 let (sent, options) = self.delete_options(request)?;
@@ -318,7 +318,7 @@ impl Instance {
         let names: Vec<String> = names.map(|item| crate::write::text_at(item, "/metadata/name").to_owned()).collect();
         for name in names {
             let one = Target { name, ..target.clone() };
-            match self.delete(&one, sent, options).await {
+            match self.delete(&one, target, sent, options).await {
                 Err(error) if error.code != 404 => return Err(error),
                 Ok(_) | Err(_) => {}
             }

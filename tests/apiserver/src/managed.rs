@@ -25,6 +25,14 @@ struct ManagedEntry {
     fields: FieldSet,
 }
 
+impl ManagedEntry {
+    /// Returns what tells an entry from others, in the order in which the API server sorts managers.
+    fn identifier(&self) -> (&str, bool, &str, &str, &str) {
+        let time = if self.is_apply { "" } else { self.time.as_str().unwrap_or_default() };
+        (&self.manager, !self.is_apply, &self.api_version, time, &self.subresource)
+    }
+}
+
 /// The difference of two objects.
 #[derive(Debug, Default, Clone)]
 struct Difference {
@@ -169,7 +177,7 @@ pub(crate) fn apply(
         let taken: Vec<Vec<String>> = entry.fields.intersection(&seen.changed).cloned().collect();
         for path in taken {
             entry.fields.remove(&path);
-            conflicts.push((title(entry), path));
+            conflicts.push((entry.clone(), path));
         }
         entry.fields.retain(|path| !is_under_any(path, &seen.removed));
     }
@@ -224,9 +232,11 @@ fn title(entry: &ManagedEntry) -> String {
     }
 }
 
-fn conflict(mut conflicts: Vec<(String, Vec<String>)>) -> ApiError {
-    conflicts.sort_by(|(one, path), (two, other)| one.cmp(two).then_with(|| in_order_of_a_set(path, other)));
-    let all: Vec<(String, String)> = conflicts.into_iter().map(|(manager, path)| (manager, readable(&path))).collect();
+fn conflict(mut conflicts: Vec<(ManagedEntry, Vec<String>)>) -> ApiError {
+    conflicts.sort_by(|(one, path), (two, other)| {
+        one.identifier().cmp(&two.identifier()).then_with(|| in_order_of_a_set(path, other))
+    });
+    let all: Vec<(String, String)> = conflicts.iter().map(|(entry, path)| (title(entry), readable(path))).collect();
     let causes: Vec<Value> = all
         .iter()
         .map(|(manager, field)| {

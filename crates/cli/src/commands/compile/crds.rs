@@ -332,7 +332,9 @@ impl JsonSchemas<'_> {
                     field.insert("nullable".to_owned(), true.into());
                     // `nullable` is about `type`.
                     let types = field.get_mut("oneOf").and_then(Value::as_array_mut);
-                    types.into_iter().for_each(|types| types.push(json!({"type": "null"})));
+                    if let Some(types) = types {
+                        types.push(json!({"type": "null"}));
+                    }
                 }
             });
             let target = RulesTarget { gvk: &gvk, plan: entry.plan(), schema: &schema };

@@ -69,7 +69,9 @@ pub(in crate::commands) fn run(
         }
         if review.outcome() != ReviewOutcome::Denied && completed != asked.object {
             let mut body: Value = serde_json::from_slice(&body)?;
-            body["request"]["object"] = completed;
+            if let Some(object) = body.pointer_mut("/request/object") {
+                *object = completed;
+            }
             review = admission::review(catalog, phase, ratcheting, body.to_string().as_bytes())?;
         }
         let refused = offline.refused_fields(&asked.kind, asked.old_object.as_ref(), &asked.object);

@@ -139,7 +139,7 @@ fn unset_zeros(value: &mut Value) {
             fields.retain(|name, value| {
                 let is_zero = *value == json!(false) || *value == json!(0) || *value == json!({});
                 let is_nothing = value.is_null() || *value == json!("") || *value == json!([]);
-                !is_nothing && !(is_zero && ZERO_IS_UNSET.contains(&name.as_str()))
+                !(is_nothing || is_zero && ZERO_IS_UNSET.contains(&name.as_str()))
             });
         }
         Value::Array(items) => items.iter_mut().for_each(unset_zeros),
