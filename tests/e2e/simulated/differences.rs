@@ -35,6 +35,13 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
+        reason: "validating webhooks are asked at once, and the first refusal to arrive is the answer",
+        explains: |it| {
+            let entries = [&it.real, &it.simulated].map(|answer| validating_entry(message(&answer.body)));
+            entries.iter().all(Option::is_some) && entries[0] != entries[1]
+        },
+    },
+    Difference {
         reason: "the words about a condition that fails are those of cel-go",
         explains: |it| is_same_refusal(it, &[403]) && message(&it.real.body).contains("resulted in error"),
     },
@@ -55,6 +62,11 @@ fn is_same_refusal(it: &Exchange, codes: &[u16]) -> bool {
     it.real.code == it.simulated.code
         && codes.contains(&it.real.code)
         && it.real.body.get("reason") == it.simulated.body.get("reason")
+}
+
+/// Returns the number of the validating webhook that a message names.
+fn validating_entry(message: &str) -> Option<&str> {
+    Some(message.split_once("\"validating-")?.1.split('.').next().unwrap_or_default())
 }
 
 fn message(body: &Value) -> &str {

@@ -569,8 +569,9 @@ fn configuration(dice: &mut Dice, webhook: &TableWebhook, count: u64) -> Request
 
 fn entry(dice: &mut Dice, webhook: &TableWebhook, is_mutating: bool, number: usize) -> Value {
     let word = *dice.pick(&WORDS);
+    let kind = if is_mutating { "mutating" } else { "validating" };
     let mut entry = json!({
-        "name": format!("entry-{number}.player.example"), "clientConfig": webhook.address(word),
+        "name": format!("{kind}-{number}.player.example"), "clientConfig": webhook.address(word),
         "sideEffects": *dice.pick(&["None", "None", "NoneOnDryRun"]), "admissionReviewVersions": ["v1"],
         "rules": [{
             "operations": if dice.chance(50) { json!(["*"]) } else { json!(["CREATE", "UPDATE"]) },
