@@ -138,7 +138,10 @@ fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     given.push((DocumentRole::Modified, &modified));
     let patcher = schema.patcher(given.iter().rev().filter_map(|(_, object)| object.document()))?;
     let made = match &current {
-        None => patcher.engine.create_two_way(original.text(), modified.text()).and_then(of_one_object(&original)),
+        None => patcher.engine.create_two_way(original.text(), modified.text()).and_then(|patch| {
+            let changed = changed_identity(&original, &modified);
+            changed.map_or(Ok(patch), |field| Err(PatchError::Precondition { field }))
+        }),
         Some(current) => patcher.engine.create_three_way(&ThreeWay {
             original: original.text(),
             modified: modified.text(),
@@ -165,17 +168,12 @@ fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     }
 }
 
-/// Returns a check that a patch changes no field that identifies the object, as the engine checks a three-way patch.
-fn of_one_object(original: &PatchInput) -> impl FnOnce(String) -> Result<String, PatchError> {
-    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-    let original = parsed(original.text());
-    move |text| {
-        let patch = parsed(&text);
-        let fields = [("apiVersion", "/apiVersion"), ("kind", "/kind"), ("metadata.name", "/metadata/name")];
-        let is_in = |object: &Value, pointer: &str| object.pointer(pointer).is_some();
-        let changed = fields.into_iter().find(|(_, pointer)| is_in(&original, pointer) && is_in(&patch, pointer));
-        changed.map_or(Ok(text), |(field, _)| Err(PatchError::Precondition { field }))
-    }
+/// Returns the first field that identifies an object and that differs in the modified one. The engine checks three-way patches itself, and both
+/// leave the namespace to the API server.
+fn changed_identity(original: &PatchInput, modified: &PatchInput) -> Option<&'static str> {
+    let (original, modified) = (original.document()?.identity(), modified.document()?.identity());
+    let mut fields = original.into_iter().zip(modified).filter(|(field, _)| field.name != "metadata.namespace");
+    fields.find(|(old, new)| old.value.is_some() && old != new).map(|(field, _)| field.name)
 }
 
 /// Adds the lists that a patch replaces, because several of their items have the same merge key.
