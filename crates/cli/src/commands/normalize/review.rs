@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use kube_unions_core::admission::{self, Phase, ReviewOutcome};
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_manifests::is_built_in_group;
+use kube_unions_manifests::{Assembly, is_built_in_group};
 use kube_unions_offline::RefusedField;
 use serde::Deserialize;
 use serde_json::Value;
@@ -54,6 +54,10 @@ pub(in crate::commands) fn run(
     {
         output::hint(format_args!("no union is known of {}: the object is not judged", list(std::iter::once(kind))));
     }
+    let body = match &asked {
+        Some(asked) if is_built_in_group(&asked.kind.group) => completed(body, asked, &offline.assembly)?,
+        Some(_) | None => body,
+    };
     // The API server validates the object after its mutation, and a subresource by other rules.
     let is_whole = |asked: &AskedRequest| asked.sub_resource.as_deref().is_none_or(str::is_empty);
     let whole = asked.filter(|asked| phase != Phase::Mutate && is_whole(asked));
@@ -62,18 +66,6 @@ pub(in crate::commands) fn run(
     let mut review = admission::review(catalog, phase, ratcheting, &body)
         .with_context(|| format!("{} cannot be answered", manifest::list(&[path.to_owned()])))?;
     if let Some(asked) = whole {
-        // The API server sends an object of a built-in kind complete. One that was written by hand may not be.
-        let mut completed = asked.object.clone();
-        if is_built_in_group(&asked.kind.group) {
-            offline.assembly.complete(&asked.kind, &mut completed)?;
-        }
-        if review.outcome() != ReviewOutcome::Denied && completed != asked.object {
-            let mut body: Value = serde_json::from_slice(&body)?;
-            if let Some(object) = body.pointer_mut("/request/object") {
-                *object = completed;
-            }
-            review = admission::review(catalog, phase, ratcheting, body.to_string().as_bytes())?;
-        }
         let refused = offline.refused_fields(&asked.kind, asked.old_object.as_ref(), &asked.object);
         review = review.refused(
             &asked.kind,
@@ -102,6 +94,20 @@ struct AskedRequest {
     #[serde(default)]
     object: Value,
     old_object: Option<Value>,
+}
+
+/// Completes the object of a review that was written by hand. An API server sends an object that is complete, which stays byte for byte.
+fn completed(body: Vec<u8>, asked: &AskedRequest, assembly: &Assembly) -> anyhow::Result<Vec<u8>> {
+    let mut object = asked.object.clone();
+    assembly.complete(&asked.kind, &mut object)?;
+    if object == asked.object {
+        return Ok(body);
+    }
+    let mut review: Value = serde_json::from_slice(&body)?;
+    if let Some(sent) = review.pointer_mut("/request/object") {
+        *sent = object;
+    }
+    Ok(review.to_string().into_bytes())
 }
 
 /// Reads the body of the request: JSON byte for byte, faults included; YAML as JSON.
