@@ -5,6 +5,8 @@
 //! with unions or with our rules. The crate `kube-unions-policies` has the rules. JSON schemas have the names that kubeconform and the
 //! catalogues of schemas use: `example.com/widget_v1.json`.
 
+mod built_in_schemas;
+
 pub(super) use crate::commands::explain::NO_UNIONS;
 
 use super::arguments::CompileArgs;
@@ -15,20 +17,20 @@ use crate::input::manifest::{self, Document, Edit, EditedFile, ManifestFile, Str
 use crate::report::difference;
 use crate::report::{Verdict, json_list, output};
 use anyhow::{Context, bail};
+use built_in_schemas::BuiltInSchemas;
 use kube::Client;
 use kube_unions_command::files::StagedFile;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::{AnnotationContent, LAST_APPLIED};
 use kube_unions_core::field_path::pointer_tokens;
 use kube_unions_core::names::{GroupKind, GroupVersionKind, is_dns_label, is_dns_subdomain};
-use kube_unions_core::union::{Plan, Union};
+use kube_unions_core::union::Plan;
+use kube_unions_manifests::CrdMaker;
 use kube_unions_manifests::counts::count;
-use kube_unions_manifests::{BuiltInDefaults, CrdMaker};
-use kube_unions_offline::add_to_json_schema;
 use kube_unions_policies::{
     PolicyOptions, Refusal, RefusalReason, RulesTarget, SchemaEdit, compile_rules, json_schema,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
@@ -313,7 +315,7 @@ impl JsonSchemas<'_> {
     /// Adds the kinds with unions of an OpenAPI document. The first document with a kind counts.
     fn add_built_in(&mut self, openapi: &Value) -> anyhow::Result<()> {
         let Some(components) = openapi.pointer("/components/schemas") else { return Ok(()) };
-        let defaults = BuiltInDefaults::read().map_err(anyhow::Error::msg)?;
+        let built_in = BuiltInSchemas::new(components, self.options)?;
         for schema in components.as_object().into_iter().flat_map(Map::values) {
             let Some([gvk]) = schema.get(KIND_OF_SCHEMA).and_then(Value::as_array).map(Vec::as_slice) else { continue };
             let gvk: GroupVersionKind = serde_json::from_value(gvk.clone())?;
@@ -324,34 +326,7 @@ impl JsonSchemas<'_> {
             if self.files.contains_key(&name) {
                 continue;
             }
-            let mut schema = resolved(schema, components, &[]);
-            let choices: BTreeSet<&str> = entry.plan().unions().iter().filter_map(Union::discriminator).collect();
-            // A null is a missing field. The values of a nullable choice would not be known to editors.
-            each_field(&mut schema, &mut |name, field| {
-                if !choices.contains(name) {
-                    field.insert("nullable".to_owned(), true.into());
-                    // `nullable` is about `type`.
-                    let types = field.get_mut("oneOf").and_then(Value::as_array_mut);
-                    if let Some(types) = types {
-                        types.push(json!({"type": "null"}));
-                    }
-                }
-            });
-            let target = RulesTarget { gvk: &gvk, plan: entry.plan(), schema: &schema };
-            let (mut document, refusals) = json_schema(&target, self.options);
-            open(&mut document);
-            each_field(&mut document, &mut |name, field| {
-                if choices.contains(name) {
-                    take_null(field);
-                }
-                // The rules of a union are about objects.
-                let rules = field.get_mut("allOf").and_then(Value::as_array_mut).into_iter().flatten();
-                for condition in rules.filter_map(|rule| rule.get_mut("if")?.as_object_mut()) {
-                    condition.insert("type".to_owned(), "object".into());
-                }
-            });
-            require_unions(&mut document, &defaults, entry);
-            add_to_json_schema(&gvk, &mut document);
+            let (document, refusals) = built_in.schema(entry, schema);
             self.refusals.extend(refusals);
             self.files.insert(name, (gvk, document));
         }
@@ -377,94 +352,6 @@ impl JsonSchemas<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Calls `act` for the schema of each field.
-fn each_field(schema: &mut Value, act: &mut dyn FnMut(&str, &mut Map<String, Value>)) {
-    let Value::Object(keywords) = schema else { return };
-    for (name, field) in keywords.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-        field.as_object_mut().into_iter().for_each(|field| act(name, field));
-        each_field(field, act);
-    }
-    for keyword in ["items", "additionalProperties"] {
-        keywords.get_mut(keyword).into_iter().for_each(|schema| each_field(schema, act));
-    }
-}
-
-/// Lets the JSON schema of a text accept null.
-fn take_null(field: &mut Map<String, Value>) {
-    if field.get("type") == Some(&"string".into()) {
-        field.insert("type".to_owned(), vec!["string", "null"].into());
-        field.get_mut("enum").and_then(Value::as_array_mut).into_iter().for_each(|values| values.push(Value::Null));
-    }
-}
-
-/// Requires the objects of unions without which the API server refuses an object: those that are never missing for it, and lack a choice.
-fn require_unions(document: &mut Value, defaults: &BuiltInDefaults, entry: &CatalogEntry) {
-    for (around, name) in defaults.never_missing(&entry.gvk().group_kind()) {
-        let mut steps = around.split('.').filter(|step| !step.is_empty());
-        let path = steps.clone().chain([name]).collect::<Vec<_>>().join(".");
-        if !entry.plan().unions().iter().any(|union| union.is_required() && union.path() == path) {
-            continue;
-        }
-        let object = steps.try_fold(&mut *document, |schema, step| {
-            let (name, is_list) = step.strip_suffix("[*]").map_or((step, false), |name| (name, true));
-            let field = schema.get_mut("properties")?.get_mut(name)?;
-            if is_list { field.get_mut("items") } else { Some(field) }
-        });
-        let Some(object) = object.and_then(Value::as_object_mut) else { continue };
-        if let Some(field) = object.get_mut("properties").and_then(|fields| fields.get_mut(name)) {
-            // A null is a missing field.
-            field["type"] = "object".into();
-        }
-        if let Some(required) = object.entry("required").or_insert_with(|| json!([])).as_array_mut() {
-            required.push(name.into());
-        }
-    }
-}
-
-/// Lets a schema accept fields that it does not describe: the document of built-in kinds may lack some.
-fn open(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            if fields.get("additionalProperties") == Some(&Value::Bool(false)) {
-                fields.shift_remove("additionalProperties");
-            }
-            fields.values_mut().for_each(open);
-        }
-        Value::Array(items) => items.iter_mut().for_each(open),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// Returns the schema of a component with the schemas that it refers to in their places. A type that contains itself is followed once.
-fn resolved(schema: &Value, components: &Value, around: &[&str]) -> Value {
-    let with = |schema: &Value| resolved(schema, components, around);
-    match schema {
-        Value::Object(fields) => {
-            let reference = fields.get("$ref").and_then(Value::as_str).and_then(|it| it.rsplit('/').next());
-            let mut all: Map<String, Value> = Map::new();
-            if let Some(name) = reference.filter(|name| !around.contains(name))
-                && let Some(target) = components.get(name)
-                && let Value::Object(target) = resolved(target, components, &[around, &[name]].concat())
-            {
-                all = target;
-            }
-            all.extend(
-                fields.iter().filter(|(name, _)| *name != "$ref").map(|(name, inner)| (name.clone(), with(inner))),
-            );
-            if let Some(Value::Array(parts)) = all.get("allOf")
-                && let [Value::Object(part)] = &**parts
-            {
-                let part = part.clone();
-                all.shift_remove("allOf");
-                all.extend(part);
-            }
-            all.into()
-        }
-        Value::Array(items) => items.iter().map(with).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
     }
 }
 
