@@ -204,14 +204,14 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
     if lacks_defaults {
         warnings.push(NO_DEFAULTS.to_owned());
     }
-    let is_searched = |fault: &RenderedFault<'_>| !(fault.removed.is_empty() && fault.untold.is_empty());
+    let is_searched = |fault: &RenderedFault<'_>| !(fault.removed.is_empty() && fault.removable.is_empty());
     let mut search = match &chart {
         Some(chart) if judged.faults.iter().any(is_searched) => Some(ValuesSearch::new(chart, &default_values(chart)?)),
         _ => None,
     };
     let advice = judged.advise(|fault| {
         let advice = if fault.removed.is_empty() {
-            search.as_ref()?.null_for_one(&fault.unwanted(&fault.untold))
+            search.as_ref()?.null_for_one(&fault.unwanted(&fault.removable))
         } else {
             let advice = search.as_ref()?.advice(&fault.unwanted(&fault.removed), &json!({}));
             advice.map(|advice| Some((advice, None)))

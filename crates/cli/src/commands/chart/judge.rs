@@ -1,6 +1,6 @@
 //! Judges the objects of a rendering, and what the chart's defaults have in common with it.
 
-use super::values::UnwantedMembers;
+use super::values::{UnwantedMembers, ValuesAdvice};
 use crate::commands::preview::{ApiServerAnswer, Kinds, PreviewedKind, undecided};
 use crate::input::kinds::entry_of;
 use crate::input::manifest::{Document, Edit, Problem, Section, applied, edit_in_place, line_about};
@@ -35,8 +35,8 @@ pub(super) struct RenderedFault<'d> {
     pub(super) sets_value: bool,
     /// The members that normalisation removes, or the one that a null in the values does. Empty: neither makes the union valid.
     pub(super) removed: Vec<String>,
-    /// At most two members of which a null in the values may remove one, where normalisation does not make the union valid.
-    pub(super) untold: Vec<String>,
+    /// The members of which a null in the values may remove one, if normalisation removes none: two at most.
+    pub(super) removable: Vec<String>,
     /// True if they cannot be removed from the text: an anchor or a merge key shares it with another place.
     pub(super) by_hand: bool,
 }
@@ -49,7 +49,7 @@ impl<'d> RenderedFault<'d> {
     fn of_field(document: &'d Document, refused: RefusedField) -> Self {
         let is_of_wrong_type = refused.is_of_wrong_type();
         let mut tokens = pointer_tokens(&refused.path.to_pointer()).unwrap_or_default();
-        let untold = tokens.pop().filter(|_| !is_of_wrong_type);
+        let removable = tokens.pop().filter(|_| !is_of_wrong_type);
         Self {
             document,
             field: refused.path.to_string(),
@@ -63,7 +63,7 @@ impl<'d> RenderedFault<'d> {
             of_values: Vec::new(),
             sets_value: false,
             removed: Vec::new(),
-            untold: untold.into_iter().collect(),
+            removable: removable.into_iter().collect(),
             by_hand: false,
         }
     }
@@ -140,12 +140,11 @@ pub(super) fn judge<'d>(kinds: &'d Kinds, defaults: &'d [Document], rendered: &'
 }
 
 impl<'d> JudgedRendering<'d> {
-    /// Looks for nulls in the values that make the unions valid. `advice` returns what helps, and the member that a null removes of those that
-    /// no default tells.
-    pub(super) fn advise<A>(
+    /// Returns the advice about each fault. `advice` also returns the removable member that a null in the values removes.
+    pub(super) fn advise(
         &mut self,
-        mut advice: impl FnMut(&RenderedFault<'d>) -> Option<(A, Option<String>)>,
-    ) -> Vec<Option<A>> {
+        mut advice: impl FnMut(&RenderedFault<'d>) -> Option<(ValuesAdvice, Option<String>)>,
+    ) -> Vec<Option<ValuesAdvice>> {
         let mut all = Vec::new();
         let mut faults = std::mem::take(&mut self.faults);
         for fault in &mut faults {
@@ -254,8 +253,9 @@ fn faults_of<'d>(
         let removed =
             invalid.members.iter().filter(|name| is_mended && after.is_none_or(|after| after.get(**name).is_none()));
         let removed: Vec<String> = removed.map(|name| (*name).to_owned()).collect();
-        let is_told = !removed.is_empty() || invalid.members.len() > 2;
-        let untold = of_chart.iter().chain(&of_values).filter(|_| !is_told).map(|name| (*name).to_owned()).collect();
+        let is_settled = !removed.is_empty() || invalid.members.len() > 2;
+        let removable =
+            of_chart.iter().chain(&of_values).filter(|_| !is_settled).map(|name| (*name).to_owned()).collect();
         let value = |object: Option<&Value>| Some(object?.get(invalid.union.discriminator()?)?.clone());
         RenderedFault {
             document,
@@ -268,7 +268,7 @@ fn faults_of<'d>(
             pointer: pointer(invalid.address.tokens(&completed)),
             sets_value: before.is_some() && value(before) != value(invalid.address.find(&completed)),
             removed,
-            untold,
+            removable,
             of_chart: of_chart.into_iter().map(str::to_owned).collect(),
             of_values: of_values.into_iter().map(str::to_owned).collect(),
             by_hand: false,
