@@ -286,7 +286,7 @@ impl<'k> Life<'k> {
     }
 }
 
-/// How a refusal begins of a server-side apply that the schema does not allow.
+/// The first words of the refusal of a server-side apply that does not fit the schema.
 const UNTYPED_PATCH: &str = "failed to create typed patch object";
 
 impl Outcome {
@@ -298,7 +298,7 @@ impl Outcome {
             // The API server lists the errors of a schema in another order each time. An entry with a condition has another name.
             let message = body["message"].as_str().unwrap_or_default();
             let message = message.split_once("\" denied the request").map_or(message, |(_, rest)| rest);
-            // Of the fields that a typed patch has wrong, the API server names those that it met first, in no order.
+            // The API server names the wrong fields of a typed patch that it met first, and meets them in no order.
             let message = if message.starts_with(UNTYPED_PATCH) { UNTYPED_PATCH } else { message };
             let mut causes: Vec<String> =
                 body["details"]["causes"].as_array().into_iter().flatten().map(Value::to_string).collect();

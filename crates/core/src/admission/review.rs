@@ -152,8 +152,8 @@ impl Review {
         Ok(Self { outcome, judgement, denial, annotations, ..Self::allow(request) })
     }
 
-    /// Denies a request also for causes that are no violations of unions, and patches nothing. Without causes, nothing changes. Of a field with
-    /// such a cause, no violation is told.
+    /// Denies a request also for causes that are no violations of unions, and patches nothing. Without causes, nothing changes. Such a cause
+    /// replaces the violations of its field.
     #[must_use]
     pub fn refused(mut self, kind: &GroupVersionKind, name: &str, causes: Vec<DenialCause>) -> Self {
         if causes.is_empty() {
