@@ -412,7 +412,7 @@ bench-generate: build ## Print findings, time and memory of `generate` on the Go
 	reports="$$PWD/target/trees" && cd tests/trees && go run . $(KUBE_UNIONS_BIN) "$$reports"
 
 .PHONY: bench-preview
-bench-preview: build ## Print time and memory of `preview` for 1,000 and 10,000 objects
+bench-preview: build ## Print the time of a start, and time and memory of `preview` for 1,000 and 10,000 objects
 	tests/preview.sh
 
 .PHONY: charts

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Prints time and memory of `preview` for Deployments of which every union, or none, is valid after the upgrade. Needs GNU time.
+# Prints the mean time of a start, beside that of a program that does nothing, and time and memory of `preview` for Deployments of which every
+# union, or none, is valid after the upgrade. Needs GNU time.
 set -euo pipefail
 
 : "${KUBE_UNIONS_BIN:?set it to the program}"
@@ -11,6 +12,18 @@ deployments() {
   seq "$1" | sed "s/.*/{apiVersion: apps\/v1, kind: Deployment, metadata: {name: web-&}, spec: {$2, selector: {matchLabels: {app: web}}, \
 template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: example.com\/web:1}]}}}}\n---/"
 }
+
+# start COMMAND...    the mean of fifty runs
+start() {
+  local begin=${EPOCHREALTIME/[.,]/} run
+  for ((run = 0; run < 50; run++)); do "$@" >/dev/null 2>&1; done
+  printf '%8d us  %s\n' $(((${EPOCHREALTIME/[.,]/} - begin) / 50)) "${*/#"$folder/"/}"
+}
+
+deployments 1 "replicas: 1" >"$folder/one.yaml"
+start env true
+start "$KUBE_UNIONS_BIN" version
+start "$KUBE_UNIONS_BIN" preview --old "$folder/one.yaml" --new "$folder/one.yaml"
 
 for number in 1000 10000; do
   deployments "$number" "replicas: 1" >"$folder/old.yaml"

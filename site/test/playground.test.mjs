@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { deflateRawSync } from "node:zlib";
+import { deflateRawSync, gzipSync } from "node:zlib";
 import { answered, answers, browser, findings, paste, photograph, site, textOf } from "./browser.mjs";
 
 const { context, playground } = browser();
@@ -30,6 +30,13 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: example.com/web:1}]}
 `;
+
+test("the engine is at most 1 MB compressed", async () => {
+  const engine = await readFile(join(site, "playground/engine_bg.wasm"));
+  const bytes = gzipSync(engine, { level: 9 }).length;
+  console.log(`the engine: ${engine.length} bytes, ${bytes} compressed`);
+  assert.ok(bytes <= 1_000_000, `${bytes} bytes`);
+});
 
 test("a sample shows every result, and nothing is loaded from elsewhere", async () => {
   const { page, faults, origin } = await playground({ fragment: TO_CANARY });
