@@ -193,6 +193,19 @@ impl Drop for Workspace {
     }
 }
 
+/// Returns the CPU that a process has used.
+pub(crate) fn seconds_of_cpu(pid: u32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process runs");
+    let fields: Vec<&str> = stat.rsplit_once(") ").expect("the name is in parentheses").1.split(' ').collect();
+    // Its own time and the kernel's, in hundredths of a second.
+    [fields[11], fields[12]]
+        .map(|ticks| ticks.parse::<u32>().expect("a number"))
+        .into_iter()
+        .map(f64::from)
+        .sum::<f64>()
+        / 100.0
+}
+
 /// Waits until `ready` holds; gives up early when one of the servers it depends on has ended.
 pub(crate) fn wait_until_ready(
     what: &str,

@@ -271,7 +271,7 @@ impl Endpoint {
     }
 
     /// The two configurations, both of this name, that send there what the rules say.
-    fn registration_of(&self, name: &str, rules: &[Value], failure_policy: &str) -> Value {
+    pub(crate) fn registration_of(&self, name: &str, rules: &[Value], failure_policy: &str) -> Value {
         let configuration = |kind: &str, path: &str, more: Value| {
             let mut webhook = json!({
                 "name": format!("{path}.{name}"),

@@ -2,8 +2,8 @@
 //! changes. `make bench-conditions` prints them. Nothing is asserted about them.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::time::Instant;
-use std::{env, fs};
 
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use crate::registration::{self, KINDS as CONFIGURATIONS, with_rights};
 use crate::support::background::in_parallel;
 use crate::support::cluster::{Cluster, say};
 use crate::support::kind::apply;
+use crate::support::process::seconds_of_cpu;
 use fixtures::crds::{annotated, version};
 use fixtures::wait::{SETTLED, eventually, eventually_none_left};
 
@@ -108,17 +109,4 @@ fn definition(number: usize, with_more: bool) -> Value {
         unions["/properties/spec/properties/more"] = union;
     }
     annotated(GROUP, &format!("Kind{number}"), &[version("v1", &schema)], &json!({"v1": unions}).to_string())
-}
-
-/// Returns the CPU that a process has used.
-fn seconds_of_cpu(pid: u32) -> f64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process runs");
-    let fields: Vec<&str> = stat.rsplit_once(") ").expect("the name is in parentheses").1.split(' ').collect();
-    // Its own time and the kernel's, in hundredths of a second.
-    [fields[11], fields[12]]
-        .map(|ticks| ticks.parse::<u32>().expect("a number"))
-        .into_iter()
-        .map(f64::from)
-        .sum::<f64>()
-        / 100.0
 }
