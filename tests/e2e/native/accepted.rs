@@ -17,7 +17,7 @@ use fixtures::kinds::{GeneratedKind, KINDS};
 const GROUP: &str = "accepted.example";
 
 /// Kinds of which the policies are sent, unless all are.
-const SOME: usize = 500;
+const SOME: usize = 150;
 
 #[test]
 fn an_api_server_accepts_every_policy_of_generated_kinds() {

@@ -289,7 +289,7 @@ fn summary(judged: &JudgedRendering<'_>, fix: Option<FixArg>) -> String {
     let others = if judged.others == 0 {
         String::new()
     } else {
-        format!("; {} of other kinds were not judged", grouped(judged.others))
+        format!("; {} of other kinds not judged", count(judged.others, "object"))
     };
     if judged.judged == 0 {
         return format!("no object was judged{others}");
