@@ -16,18 +16,28 @@ for (const block of document.querySelectorAll(".table-wrapper, .picture, pre > c
   if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
 }
 
-// A search is for all words. A pasted line of a log has names of its own, which no page has: then it is for any of its words, and a title
-// whose words are in the line comes first, but for a name or number among them. Words of the rest, such as `Invalid value: ""`, may be common.
+// A search is for pages with all words. A pasted line of a log has names of its own, which no page has, so its phrases of three words tell its
+// page: a heading with half of its phrases in the line comes first. If no page has all words, pages with any of them follow, by their phrases.
+const phrases = (text) => {
+  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  return new Set(words.slice(2).map((_, at) => words.slice(at, at + 3).join(" ")));
+};
 const search = elasticlunr.Index.prototype.search;
-elasticlunr.Index.prototype.search = function (words, options) {
-  const found = search.call(this, words, options);
-  if (found.length > 0) return found;
-  const tokens = (text) => this.pipeline.run(elasticlunr.tokenizer(text));
-  const asked = new Set(tokens(words));
-  const said = ({ doc }) => {
-    const title = tokens(doc.title);
-    const common = title.filter((word) => asked.has(word)).length;
-    return title.length > 1 && common >= title.length * 0.75 ? common : 0;
+elasticlunr.Index.prototype.search = function (line, options) {
+  const asked = phrases(line);
+  const common = (text) => [...phrases(text)].filter((phrase) => asked.has(phrase)).length;
+  const heading = ({ title }) => {
+    const found = common(title);
+    return found * 2 >= phrases(title).size ? found : 0;
   };
-  return search.call(this, words, { ...options, bool: "OR" }).sort((one, other) => said(other) - said(one));
+  const sorted = (pages, rank) => {
+    const ranks = new Map(pages.map((page) => [page, rank(page.doc)]));
+    return pages.sort((one, other) => ranks.get(other) - ranks.get(one));
+  };
+  const all = search.call(this, line, options);
+  if (asked.size === 0) return all.length > 0 ? all : search.call(this, line, { ...options, bool: "OR" });
+  const any = sorted(search.call(this, line, { ...options, bool: "OR" }), ({ body }) => common(body));
+  const first = sorted(any.filter(({ doc }) => heading(doc) > 0), heading);
+  const found = new Set(first.map(({ ref }) => ref));
+  return [...first, ...(all.length > 0 ? all : any).filter(({ ref }) => !found.has(ref))];
 };

@@ -120,7 +120,7 @@ test("the page of questions answers twenty, each in five lines", async () => {
   await page.context().close();
 });
 
-/** Lines as Kubernetes 1.36 and kubectl print them about objects of one's own, with the page of each. */
+/** Lines as Kubernetes, kubectl and other tools print them about objects of one's own, also several of them, with the page of each. */
 const LINES = /** @type {const} */ ([
   ["The Deployment \"billing\" is invalid: spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'", "recreate"],
   ['The StatefulSet "db" is invalid: spec.template.spec.containers[0].readinessProbe.httpGet: Forbidden: may not specify more than 1 handler type', "handler"],
@@ -138,6 +138,34 @@ const LINES = /** @type {const} */ ([
   ['Error from server (BadRequest): error when creating "crd.yaml": CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: strict decoding error: unknown field "spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.source.x-kubernetes-unions"', "unknown-field"],
   ['The Job "migrate" is invalid: spec.template: Invalid value: {"Spec":{"Volumes":[{"Name":"scratch","HostPath":null,"EmptyDir":null,"ConfigMap":{"Name":"c"}}],"RestartPolicy":"Never"}}: field is immutable', "immutable"],
   ['The Service "web" is invalid: spec.ports[0].nodePort: Forbidden: may not be used when `type` is \'ClusterIP\'', "service"],
+  ["Error: UPGRADE FAILED: cannot patch \"web\" with kind Deployment: Deployment.apps \"web\" is invalid: spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'", "recreate"],
+  ["Error: UPGRADE FAILED: conflict occurred while applying object default/web apps/v1, Kind=Deployment: Apply failed with 1 conflict: conflict with \"kubectl-client-side-apply\" using apps/v1: .spec.replicas", "conflict"],
+  ["Error: INSTALLATION FAILED: 1 error occurred:\n\t* Service \"web\" is invalid: spec.loadBalancerClass: Forbidden: may only be used when `type` is 'LoadBalancer'\n\n", "service"],
+  ["one or more objects failed to apply, reason: error when patching \"/dev/shm/1937562\": Deployment.apps \"web\" is invalid: spec.template.spec.containers[0].livenessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type. Retrying attempt #5 at 10:42PM.", "handler"],
+  ["one or more objects failed to apply, reason: Deployment.apps \"web\" is invalid: spec.template.spec.containers[0].env[2].valueFrom: Invalid value: \"\": may not have more than one field specified at a time", "value-from"],
+  ["Deployment/shop/web dry-run failed (Invalid): Deployment.apps \"web\" is invalid: [spec.template.spec.volumes[0].configMap: Forbidden: may not specify more than 1 volume type, spec.template.spec.volumes[1].secret: Forbidden: may not specify more than 1 volume type]", "volume"],
+  ["╷\n│ Error: Failed to update deployment: Deployment.apps \"web\" is invalid: spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'\n│ \n│   with kubernetes_deployment.web,\n│   on main.tf line 1, in resource \"kubernetes_deployment\" \"web\":\n╵", "recreate"],
+  ["    error: resource default/web was not successfully created by the Kubernetes API server : Server-side apply patch failed: Apply failed with 1 conflict: conflict with \"kubectl-client-side-apply\" using apps/v1: .spec.replicas", "conflict"],
+  ["cannot compose resources: cannot apply composed resource \"bucket\": failed to create typed patch object (/bucket-x7k; s3.aws.upbound.io/v1beta1, Kind=Bucket): .spec.forProvider.versioning: field not declared in schema", "unknown-field"],
+  ["cannot compose resources: cannot apply composed resource \"config\": failed to create typed patch object (default/config; v1, Kind=ConfigMap): .data.port: expected string, got &value.valueUnstructured{Value:8080}", "decode"],
+  ["The Deployment \"web\" is invalid: \n* spec.template.spec.containers[0].env[0].valueFrom: Invalid value: \"\": may not be specified when `value` is not empty\n* spec.template.spec.containers[0].env[1].valueFrom: Invalid value: \"\": may not be specified when `value` is not empty", "value-from"],
+  ["Error from server (Invalid): error when applying patch:\n{\"spec\":{\"strategy\":{\"type\":\"Recreate\"}}}\nto:\nResource: \"apps/v1, Resource=deployments\", GroupVersionKind: \"apps/v1, Kind=Deployment\"\nName: \"web\", Namespace: \"default\"\nfor: \"web.yaml\": error when patching \"web.yaml\": Deployment.apps \"web\" is invalid: spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'", "recreate"],
+  ["error: Apply failed with 1 conflict: conflict with \"kubectl-client-side-apply\" using apps/v1: .spec.template.spec.containers[name=\"web\"].image\nPlease review the fields above--they currently have other managers. Here\nare the ways you can resolve this warning:\n* If you intend to manage all of these fields, please re-run the apply\n  command with the `--force-conflicts` flag.", "conflict"],
+  ["Error from server: failed to create typed patch object (default/web; apps/v1, Kind=Deployment): errors:\n  .spec.template.spec.containers[name=\"web\"].livenessProbes: field not declared in schema\n  .spec.strategies: field not declared in schema", "unknown-field"],
+  ["The CustomResourceDefinition \"stores.example.com\" is invalid: \n* spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of 1.4x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)\n* spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema", "rule-cost"],
+  ["The Store \"a\" is invalid: \n* spec.s3: Invalid value: \"null\": spec.s3 in body must be of type object: \"null\"\n* <nil>: Invalid value: \"null\": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation", "null"],
+  ["The PersistentVolume \"data\" is invalid: spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n  core.PersistentVolumeSource{\n- \tHostPath: &core.HostPathVolumeSource{Path: \"/a\"},\n", "immutable"],
+  ["The Pod \"web\" is invalid: spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`", "immutable"],
+  ["error: error validating \"web.yaml\": error validating data: ValidationError(Deployment.spec.strategy): invalid type for io.k8s.api.apps.v1.DeploymentStrategy: got \"string\", expected \"map\"; if you choose to ignore these errors, turn validation off with --validate=false", "decode"],
+  ["Error from server (BadRequest): error when creating \"deploy.yaml\": Deployment in version \"v1\" cannot be handled as a Deployment: json: cannot unmarshal number into Go struct field EnvVar.spec.template.spec.containers.env.value of type string", "decode"],
+  ["W1130 12:00:00.000000       1 warnings.go:70] unknown field \"spec.versions[0].schema.openAPIV3Schema.properties.spec.x-kubernetes-unions\"", "unknown-field"],
+  ["The HTTPRoute \"x\" is invalid: spec.rules[0].filters[0]: Invalid value: \"object\": exactly one of the fields in [requestMirror urlRewrite] must be set", "exactly-one"],
+  ["GitRepository.source.toolkit.fluxcd.io \"x\" is invalid: spec.ref: Invalid value: at most one of the fields in [branch tag] may be set", "exactly-one"],
+  ["The SecretStore \"aws\" is invalid: spec.provider: Too many: 2: must have at most 1 items", "one-of"],
+  ["StatefulSet.apps \"db\" is invalid: spec.updateStrategy.rollingUpdate: Invalid value: apps.RollingUpdateStatefulSetStrategy{Partition:0, MaxUnavailable:(*intstr.IntOrString)(nil)}: only allowed for updateStrategy 'RollingUpdate'", "on-delete"],
+  ["{\"level\":\"error\",\"ts\":\"2026-01-01T00:00:00Z\",\"msg\":\"Reconciler error\",\"controller\":\"web\",\"error\":\"Deployment.apps \\\"web\\\" is invalid: spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'\"}", "recreate"],
+  ["The Deployment “web” is invalid: spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy ‘type’ is ‘Recreate’", "recreate"],
+  ["rollingUpdate may not be specified when strategy type is Recreate helm", "recreate"],
 ]);
 
 /** Returns the sentences of errors, each with its page: the titles of the summary, and headings below them. */
@@ -170,7 +198,8 @@ test("search finds the page of each sentence first, also in a line with other na
   await page.locator("#mdbook-search-toggle").click();
   const all = await sentences();
   assert.ok(all.length >= 27, `only ${all.length} sentences`);
-  const lines = LINES.map(([said, name]) => ({ said, page: `errors/${name}` }));
+  // A browser pastes several lines as one.
+  const lines = LINES.map(([said, name]) => ({ said: said.replaceAll("\n", "").trim(), page: `errors/${name}` }));
   const named = all.map(({ said, page }) => ({ said: `The CronJob "report" is invalid: spec.jobs[0]: Invalid value: "": ${said}`, page }));
   const wrong = [];
   for (const { said, page: wanted } of [...all, ...named, ...lines]) {
