@@ -100,7 +100,9 @@ impl Column {
         let (by_the_same_tool, manifest) = match head {
             "the same tool created it" | "without the null" => (true, "new.yaml"),
             "another tool created it" => (false, "new.yaml"),
-            _ if head.starts_with("with `") && head.ends_with(": null`") => (true, "null.yaml"),
+            _ if head.starts_with("with `") && head.trim_end_matches(", the same tool").ends_with(": null`") => {
+                (true, "null.yaml")
+            }
             _ => return None,
         };
         Some(Self { by_the_same_tool, manifest })
