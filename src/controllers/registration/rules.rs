@@ -83,7 +83,8 @@ impl RegistrationRules {
         }
         rules.excluded.sort();
         let mut maker = EntryMaker::new(conditions);
-        [rules.custom, rules.builtin] = [custom, builtin].map(|kinds| maker.entries(kinds));
+        // Built-in kinds have few conditions and most writes, so they come first.
+        [rules.builtin, rules.custom] = [builtin, custom].map(|kinds| maker.entries(kinds));
         rules.conditions = maker.counts;
         rules
     }

@@ -176,8 +176,12 @@ impl<'r> EntryMaker<'r> {
             }
         }
         let mut alike: Vec<_> = alike.into_values().collect();
-        // Most kinds first: with the conditions for which there is room, the fewest writes are sent in vain.
-        alike.sort_by_key(|(_, kinds)| (Reverse(kinds.len()), kinds.first().map(|kind| kind.gvk)));
+        // With the conditions for which there is room, the fewest writes are sent in vain: those that no coarse one replaces come first, and
+        // then those of most kinds.
+        alike.sort_by_key(|(condition, kinds)| {
+            (condition.fields().is_some(), Reverse(kinds.len()), kinds.first().map(|kind| kind.gvk))
+        });
+        let is_in_bounds = |fields: &BTreeSet<String>| TouchCondition::of_fields(fields.clone()).is_some();
         let mut own = Vec::new();
         let (mut others, mut fields) = (Vec::new(), BTreeSet::new());
         for (condition, kinds) in alike {
@@ -186,8 +190,9 @@ impl<'r> EntryMaker<'r> {
                 let looks_into = condition.looks_into_fields();
                 self.count(if looks_into { KindCondition::Unions } else { KindCondition::Fields }, kinds.len());
                 own.push(EntryRules::of(Some(label), Some(condition.expression().to_owned()), kinds));
-            } else if let Some(of_kinds) = condition.fields() {
-                fields.extend(of_kinds.iter().cloned());
+            } else if let Some(with_its_own) = condition.fields().map(|its_own| &fields | its_own).filter(is_in_bounds)
+            {
+                fields = with_its_own;
                 others.extend(kinds);
             } else {
                 self.count(KindCondition::None(Sent::Needed(EveryWrite::TooMany)), kinds.len());

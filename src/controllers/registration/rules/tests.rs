@@ -240,7 +240,11 @@ fn at_root(kind: &str, members: &[String]) -> Definition {
     let names = || ["a"].into_iter().chain(members.iter().map(String::as_str)).map(str::to_owned);
     let properties: serde_json::Map<_, _> = names().map(|name| (name, json!({"type": "string"}))).collect();
     let values: serde_json::Map<_, _> = names().map(|name| (name.clone(), name.to_uppercase().into())).collect();
-    let schema = json!({"type": "object", "properties": properties, "x-kubernetes-unions": [{"fields-to-discriminateBy": values}]});
+    let union = json!({"fields-to-discriminateBy": values});
+    of_schema(kind, &json!({"type": "object", "properties": properties, "x-kubernetes-unions": [union]}))
+}
+
+fn of_schema(kind: &str, schema: &Value) -> Definition {
     let plural = format!("{}s", kind.to_lowercase());
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -299,6 +303,38 @@ fn kinds_with_the_same_condition_share_an_entry_and_those_beyond_share_a_coarse_
     assert_eq!(found.len(), MOST_ENTRIES + 1);
     let rest = found.iter().find(|entry| entry.starts_with("others: ")).unwrap();
     assert_eq!(*rest, format!("others: {}: kind64s", changed(&["a", "m64", "m65", "m66"])));
+}
+
+#[test]
+fn built_in_kinds_and_those_without_a_coarse_condition_come_before_others() {
+    let deduced = |kind: &str| {
+        let text = json!({"type": "string"});
+        let union = json!({"discriminator": "type", "fields-to-discriminateBy": {"a": "A", "b": "B"}});
+        of_schema(
+            kind,
+            &json!({"type": "object", "properties": {"type": text, "a": text, "b": text}, "x-kubernetes-unions": [union]}),
+        )
+    };
+    let deployments = builtin("apps", "Deployment", Some("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"));
+    let nothing = BTreeSet::new();
+    let definitions = different(MOST_ENTRIES, 1).into_iter().chain([deduced("Zebra"), deployments]);
+    let found = with(definitions, EntryConditions::AllBut { refused: &nothing, repeated: 0 });
+    let labels = |entries: &[EntryRules]| -> Vec<String> { entries.iter().filter_map(|it| it.label.clone()).collect() };
+    assert_eq!(labels(&found.builtin), ["deployments.apps"]);
+    let custom = labels(&found.custom);
+    assert!(custom.contains(&"zebras.g".to_owned()) && custom.contains(&OTHERS.to_owned()), "{custom:?}");
+    assert_eq!(custom.len(), MOST_ENTRIES);
+}
+
+#[test]
+fn the_coarse_condition_has_as_many_kinds_as_it_can_compare_fields() {
+    let found = entries_of(different(MOST_ENTRIES + 70, 1));
+    let parts = |label: &str| {
+        let entry = found.iter().find(|entry| entry.starts_with(&format!("{label}: "))).unwrap();
+        (entry.matches("object.?a ").count(), entry.matches("object.?m").count())
+    };
+    // `a` and 63 others; the kinds beyond share the entry without a condition.
+    assert_eq!((parts(OTHERS), parts("-")), ((1, 63), (0, 0)));
 }
 
 /// Rows: a condition that the API server refuses, and the number of kinds by their conditions.
