@@ -78,9 +78,9 @@ build: ## Build both programs, target/release/kube-unions and target/release/kub
 test e2e slowest: export RUST_TEST_THREADS ?= $(shell expr 3 '*' "$$(getconf _NPROCESSORS_ONLN)")
 
 .PHONY: test
-test: build ## Run every test, including those on a real API server (KUBE_UNIONS_E2E=skip leaves these out), but `make loss` and `make player`
+test: build ## Run every test, including those on a real API server (KUBE_UNIONS_E2E=skip leaves these out), but `make loss`
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null; fi
-	$(CARGO) test --locked --workspace --all-features --no-fail-fast -- --skip loss:: --skip simulated::
+	$(CARGO) test --locked --workspace --all-features --no-fail-fast -- --skip loss::
 
 .PHONY: lint
 lint: ## Check formatting, lock files, clippy, licences, scripts and workflows (needs Go)
@@ -178,8 +178,9 @@ untouched: ## Make UNTOUCHED_WRITES random writes with conditions of entries and
 	  $(CARGO) test --locked --all-features --test e2e -- --nocapture untouched::random
 
 .PHONY: simulate
-simulate: ## Run replicas on a simulated API server, once for each of SEEDS seeds; FROM=1 is the first
-	$(CARGO) run --locked --release --package kube-unions-simulation --bin simulate -- --seeds $(or $(SEEDS),1000) --from $(or $(FROM),1)
+simulate: ## Run replicas on a simulated API server, once for each of SEEDS seeds, and a hundred times for the first; FROM=1 is the first
+	$(CARGO) run --locked --release --package kube-unions-simulation --bin simulate -- \
+	  --seeds $(or $(SEEDS),1000) --from $(or $(FROM),1) --again 100
 
 .PHONY: simulate-faults
 simulate-faults: ## Put faults of the past back one by one, and print the seed with which the simulation finds each

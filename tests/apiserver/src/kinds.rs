@@ -334,6 +334,37 @@ fn default_deployment(object: &mut Value) {
     }
 }
 
+/// Returns an object of a kind in which nothing is set. The fields of built-in kinds that are no pointers in Go are there all the same.
+pub(crate) fn empty(resource: &ResourceInfo) -> Value {
+    match resource.builtin {
+        Some(BuiltinKind::Namespace | BuiltinKind::ApiService | BuiltinKind::ValidatingAdmissionPolicy) => {
+            json!({"spec": {}, "status": {}})
+        }
+        Some(BuiltinKind::Service) => json!({"spec": {}, "status": {"loadBalancer": {}}}),
+        Some(BuiltinKind::Deployment) => {
+            json!({"spec": {"strategy": {}, "template": {"metadata": {}, "spec": {}}}, "status": {}})
+        }
+        Some(BuiltinKind::CustomResourceDefinition) => {
+            json!({"spec": {"names": {}}, "status": {"acceptedNames": {"plural": "", "kind": ""}}})
+        }
+        Some(
+            BuiltinKind::Lease
+            | BuiltinKind::MutatingAdmissionPolicy
+            | BuiltinKind::MutatingAdmissionPolicyBinding
+            | BuiltinKind::ValidatingAdmissionPolicyBinding,
+        ) => json!({"spec": {}}),
+        Some(
+            BuiltinKind::Secret
+            | BuiltinKind::ConfigMap
+            | BuiltinKind::ServiceAccount
+            | BuiltinKind::ClusterRole
+            | BuiltinKind::MutatingWebhookConfiguration
+            | BuiltinKind::ValidatingWebhookConfiguration,
+        )
+        | None => json!({}),
+    }
+}
+
 /// Prepares a new object: what the client may not set, and the first generation.
 pub(crate) fn prepare_create(resource: &ResourceInfo, object: &mut Value) {
     let Some(kind) = resource.builtin else {

@@ -26,10 +26,18 @@ struct ManagedEntry {
 }
 
 impl ManagedEntry {
-    /// Returns what tells an entry from others, in the order in which the API server sorts managers.
-    fn identifier(&self) -> (&str, bool, &str, &str, &str) {
-        let time = if self.is_apply { "" } else { self.time.as_str().unwrap_or_default() };
-        (&self.manager, !self.is_apply, &self.api_version, time, &self.subresource)
+    /// Returns what tells an entry from others, in the notation by which the API server sorts managers.
+    fn identifier(&self) -> String {
+        let operation = if self.is_apply { "Apply" } else { "Update" };
+        let mut identifier = json!({"manager": self.manager, "operation": operation});
+        // An apply is the same manager at every version.
+        if !self.is_apply {
+            kinds::set_or_remove(&mut identifier, "apiVersion", Some(self.api_version.clone().into()));
+        }
+        if !self.subresource.is_empty() {
+            kinds::set_or_remove(&mut identifier, "subresource", Some(self.subresource.clone().into()));
+        }
+        identifier.to_string()
     }
 }
 
@@ -100,7 +108,7 @@ pub(crate) fn update(target: &Target, old: Option<&Value>, object: &mut Value, o
         write(entries, object);
         return;
     }
-    let change = SeenChange::new(target, old.unwrap_or(&json!({})), object);
+    let change = SeenChange::new(target, old.unwrap_or(&kinds::empty(&target.resource)), object);
     let is_same = |entry: &ManagedEntry| {
         !entry.is_apply
             && entry.manager == options.field_manager
@@ -202,11 +210,7 @@ pub(crate) fn apply(
 
 /// Returns the manager of the fields of an object that has none. `None`: it has no fields.
 fn before_first_apply(target: &Target, old: &Value, time: &Value) -> Option<ManagedEntry> {
-    let mut difference = SeenChange::new(target, &json!({}), old).own;
-    // An object always has these, so an empty one is nobody's.
-    for field in ["spec", "status"].into_iter().filter(|field| old.get(*field) == Some(&json!({}))) {
-        difference.changed.remove(&vec![format!("f:{field}")]);
-    }
+    let difference = SeenChange::new(target, &kinds::empty(&target.resource), old).own;
     (!difference.changed.is_empty()).then(|| ManagedEntry {
         manager: "before-first-apply".to_owned(),
         is_apply: false,
