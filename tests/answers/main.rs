@@ -20,6 +20,38 @@ struct AnswerTable {
     #[serde(default)]
     files: BTreeMap<String, String>,
     rows: Vec<AnswerRow>,
+    #[serde(default)]
+    products: Vec<AnswerProduct>,
+}
+
+/// A row for each of several commands about each of several files.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct AnswerProduct {
+    /// The texts of `in.yaml`, by their names.
+    inputs: BTreeMap<String, String>,
+    runs: Vec<String>,
+    code: i32,
+    says: Vec<String>,
+    #[serde(default)]
+    silent: Vec<String>,
+    held_against: AnsweredBy,
+}
+
+impl AnswerProduct {
+    fn rows(&self) -> impl Iterator<Item = AnswerRow> {
+        let runs = self.runs.iter().flat_map(|run| self.inputs.iter().map(move |input| (run, input)));
+        runs.map(|(run, (name, text))| AnswerRow {
+            name: format!("{run}: {name}"),
+            files: BTreeMap::from([("in.yaml".to_owned(), text.clone())]),
+            run: run.clone(),
+            stdin: String::new(),
+            code: self.code,
+            says: self.says.clone(),
+            silent: self.silent.clone(),
+            held_against: self.held_against,
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -42,7 +74,7 @@ struct AnswerRow {
 }
 
 /// The program or text that a row was held against.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 enum AnsweredBy {
     #[serde(rename = "API server")]
     ApiServer,
@@ -90,7 +122,7 @@ fn main() {
         let table: AnswerTable = parse(&path, &text);
         assert!(!table.rows.is_empty(), "{path} has no rows");
         let common = Arc::new(table.files);
-        for row in table.rows {
+        for row in table.products.iter().flat_map(AnswerProduct::rows).chain(table.rows) {
             let common = Arc::clone(&common);
             trials.push(Trial::test(format!("{path}: {}", row.name), move || row.holds(&common)));
         }

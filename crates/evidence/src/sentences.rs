@@ -15,7 +15,7 @@ const FILLERS: &str = "a an and any as both either field fields following of opt
     the well with";
 
 /// Words before the first name of a list.
-const VERBS: &str = "be can may must provided set should specified used";
+const VERBS: &str = "be can may must provided reference return set should specified used";
 
 /// Words that say, beside *only*, that a field is ignored otherwise, so that it may be set with every value.
 const IGNORED: &str =
@@ -59,6 +59,8 @@ pub(crate) enum Statement {
     Excludes(BTreeSet<usize>, BTreeSet<usize>),
     /// Each field of the first set is used in place of each field of the second one.
     Precedes(BTreeSet<usize>, BTreeSet<usize>),
+    /// The field excludes the others of which this is stated with the same name.
+    Member(String, usize),
     Together(BTreeSet<usize>),
     /// Only these values of a discriminator select the field.
     Selects {
@@ -170,8 +172,24 @@ impl SentenceReader {
             // `either ... must` requires one.
             SentenceForm::Group | SentenceForm::GroupBefore if requires_one(sentence) => None,
             SentenceForm::Group | SentenceForm::GroupBefore => {
-                let group = fields();
+                let mut group = fields();
+                // `X and Y formatting are` is about X and Y.
+                if let Some((list, _)) = before.trim_end().rsplit_once(' ').filter(|_| is_before && group.len() < 2) {
+                    group = self.listed(names, list, field, true);
+                }
                 Some(Statement::Excludes(group.clone(), group))
+            }
+            SentenceForm::Structs if requires_one(sentence) => None,
+            SentenceForm::Structs => {
+                let group = fields();
+                let is_struct = |(_, field): (&str, SchemaNode<'_>)| field.type_name() == Some("object");
+                let are_structs = group.iter().all(|at| node.properties().nth(*at).is_some_and(is_struct));
+                are_structs.then(|| Statement::Excludes(group.clone(), group))
+            }
+            // The name of a field is that of the other one.
+            SentenceForm::Member => {
+                let name = inside.filter(|name| position(names, name).is_none())?;
+                Some(Statement::Member(name.to_lowercase(), field?))
             }
             SentenceForm::Combination => {
                 let parts = found.get(2)?.as_str();
@@ -272,9 +290,13 @@ impl SentenceReader {
     }
 }
 
-/// Returns true for `either ... must`, which may allow both, unless it says that it does not. What must be either is one of them.
+/// Returns true for `either ... must`, which may allow both, unless it says that it does not, and for `either or both`. What must be either
+/// is one of them.
 fn requires_one(sentence: &str) -> bool {
     let sentence = sentence.to_lowercase();
+    if sentence.contains("or both") {
+        return true;
+    }
     let allows_one = ["not both", "must be either"].iter().any(|words| sentence.contains(words));
     sentence.contains("either") && sentence.contains("must") && !allows_one
 }
@@ -293,8 +315,10 @@ fn is_resolved(one: &str, other: &str) -> bool {
     are(one, other) || are(other, one)
 }
 
-/// Returns the position of a name, whatever its case if there is none in this case.
+/// Returns the position of a name, whatever its case and underscores if there is none with these.
 fn position(names: &[&str], word: &str) -> Option<usize> {
     let exact = names.iter().position(|name| *name == word);
-    exact.or_else(|| names.iter().position(|name| name.eq_ignore_ascii_case(word)))
+    let plain = word.replace('_', "");
+    let is_alike = |name: &&str| name.eq_ignore_ascii_case(word) || name.eq_ignore_ascii_case(&plain);
+    exact.or_else(|| names.iter().position(is_alike))
 }

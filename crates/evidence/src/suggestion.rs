@@ -63,6 +63,17 @@ impl VisitedObject<'_> {
                 about.push((ones | others, evidence));
             }
         }
+        for (statement, evidence) in statements {
+            let Statement::Member(group, field) = statement else { continue };
+            let is_of_group =
+                |it: &&(Statement, Evidence)| matches!(&it.0, Statement::Member(name, _) if name == group);
+            let members = statements.iter().filter(is_of_group);
+            let members: BTreeSet<usize> = members
+                .filter_map(|(it, _)| if let Statement::Member(_, at) = it { Some(*at) } else { None })
+                .collect();
+            members.iter().filter(|other| *other != field).for_each(|other| graph.add(*field, *other));
+            about.push((members, evidence));
+        }
         for (one, other) in self.precedence(statements, &mut about) {
             graph.add(one, other);
         }

@@ -17,6 +17,7 @@ pub mod input;
 mod layout;
 mod made;
 pub mod misspelt;
+mod misspelt_fields;
 mod parts;
 mod refused_schema;
 mod rendering;

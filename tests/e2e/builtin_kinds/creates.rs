@@ -95,3 +95,66 @@ fn audit_and_chart_have_the_verdict_and_the_words_of_the_server_on_every_create(
         }
     }
 }
+
+/// Writes a field of an object in small letters: the one at a position among those that have others. Returns false without such a field.
+fn misspell(value: &mut Value, position: &mut usize) -> bool {
+    match value {
+        Value::Array(items) => items.iter_mut().any(|item| misspell(item, position)),
+        Value::Object(fields) => {
+            let is_written = |name: &&String| name.contains(char::is_uppercase);
+            for name in fields.keys().filter(is_written).cloned().collect::<Vec<_>>() {
+                if *position == 0 {
+                    let value = fields.remove(&name).unwrap();
+                    fields.insert(name.to_lowercase(), value);
+                    return true;
+                }
+                *position -= 1;
+            }
+            fields.values_mut().any(|field| misspell(field, position))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+#[test]
+fn misspelt_fields_are_those_that_the_server_does_not_know() {
+    let Some(objects) = Objects::without_presets() else { return };
+    let workspace = Workspace::new("built-in-fields");
+    let mut misspelt: Vec<Value> = creates().into_iter().map(|create| create.new).collect();
+    for (number, object) in misspelt.iter_mut().enumerate() {
+        let fields = (0..).take_while(|at| misspell(&mut object["spec"].clone(), &mut { *at })).count();
+        // Every third object stays as it is.
+        if number % 3 > 0 && fields > 0 {
+            assert!(misspell(&mut object["spec"], &mut (number % fields)));
+        }
+    }
+    let file =
+        workspace.write("fields.json", &json!({"apiVersion": "v1", "kind": "List", "items": misspelt}).to_string());
+    let told = kube_unions(&["audit", "-f", file.to_str().unwrap()], "").stderr;
+    let (mut faults, mut unknown, mut known) = (Vec::new(), 0, 0);
+    for object in &misspelt {
+        let path = format!("{}?dryRun=All&fieldValidation=Strict", collection(object));
+        let answer = objects.send("POST", &path, "application/json", object);
+        let said = answer.body["message"].as_str().unwrap_or_default();
+        // Another fault may keep the object from being decoded.
+        if said.contains("cannot unmarshal") {
+            continue;
+        }
+        let of_server: Vec<&str> =
+            said.split("unknown field \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let title = format!(
+            "{}/{}: unknown field `",
+            object["kind"].as_str().unwrap(),
+            object["metadata"]["name"].as_str().unwrap()
+        );
+        let own: Vec<&str> = told.split(&title).skip(1).filter_map(|rest| rest.split('`').next()).collect();
+        unknown += of_server.len();
+        known += usize::from(of_server.is_empty());
+        if own != of_server {
+            faults.push(format!("{title}{own:?}: {said}"));
+        }
+    }
+    assert!(faults.is_empty(), "{}:\n{}", faults.len(), faults.join("\n"));
+    say(&format!("{unknown} misspelt fields are told, and {known} objects have none"));
+    assert!(unknown > 100 && known > 50, "{unknown}, {known}");
+}

@@ -17,7 +17,7 @@ use self::helm::{HelmChart, NOT_TRIED};
 use self::judge::{JudgedRendering, RenderedFault, judge};
 use self::matrix::{OverrideMatrix, matrix};
 use self::values::{ValuesAdvice, ValuesSearch, null_values};
-use super::preview::{ApiServerAnswer, ApplyWay, Kinds, ObjectKinds, describing};
+use super::preview::{ApiServerAnswer, ApplyWay, Kinds, ObjectKinds, describing, nothing_described};
 use crate::input::manifest::{self, Document, Format, RenderedFile, Stream, to_yaml};
 use crate::input::require::RequireArg;
 use crate::input::values::FindingsFormat;
@@ -184,6 +184,7 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
     let objects = ObjectKinds::of(rendered.iter().chain(&defaults));
     let kinds = Kinds::read(describing([&from, &rendered, &defaults]), ApplyWay::Replace, &objects)?;
     problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
+    problems.extend(nothing_described(&arguments.from, &from, problems.is_empty()));
 
     if let Some(chart) = chart.as_ref().filter(|_| arguments.matrix) {
         problems.extend(unread_old.into_iter().chain(unread));
@@ -201,6 +202,7 @@ pub(super) fn run(arguments: &ChartArgs) -> anyhow::Result<Verdict> {
         problems.extend(unread_old.into_iter().chain(unread));
         duplicates.into_iter().collect()
     };
+    warnings.extend(rendered.iter().flat_map(|it| kinds.assembly.misspelt_fields(it)));
     if lacks_defaults {
         warnings.push(NO_DEFAULTS.to_owned());
     }

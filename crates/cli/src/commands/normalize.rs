@@ -161,7 +161,8 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     print_exceptions(&kinds.catalog, &new.documents);
     // Objects whose kind is almost one that the files describe.
     let mut known = KnownKinds::new(kinds.kinds());
-    let near: Vec<String> = new.documents.iter().filter_map(|object| known.warning(object)).collect();
+    let near = |object| known.warning(object).into_iter().chain(kinds.misspelt_fields(object));
+    let near: Vec<String> = new.documents.iter().flat_map(near).collect();
     old.duplicates.iter().chain(&new.duplicates).for_each(output::warn);
     near.iter().for_each(output::warn);
     // The first of several old objects with one identity counts.

@@ -133,6 +133,7 @@ fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     // A patch between them would delete the whole object.
     modified.present("modified object")?;
     let current = current.as_deref().map(PatchInput::read).transpose()?;
+    current.as_ref().map(|current| current.present("current object")).transpose()?;
     let mut given: Vec<GivenInput<'_>> = vec![(DocumentRole::Original, &original)];
     given.extend(current.iter().map(|current| (DocumentRole::Current, current)));
     given.push((DocumentRole::Modified, &modified));
@@ -200,6 +201,7 @@ fn find_replaced_lists(patch: &Value, steps: &mut Vec<Segment>, found: &mut Vec<
 fn apply(arguments: &ApplyArgs) -> anyhow::Result<Verdict> {
     let ApplyArgs { schema, filename, change, no_validate, output } = arguments;
     let (original, patch) = (PatchInput::read(filename)?, change.read()?);
+    original.present("object")?;
     let documents = || [&original, &patch].into_iter().filter_map(PatchInput::document);
     let rules = schema.patcher(documents())?;
     let phase = if *no_validate { Phase::Mutate } else { Phase::Both };

@@ -119,6 +119,7 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     let of_new = new.iter().map(|document| document.group_version_kind().group_kind()).collect();
     let kinds = Kinds::read_for(describing([&from, &new, &old]), arguments.way, &objects, &of_new)?;
     problems.extend(kinds.assembly.problems.iter().map(ToString::to_string));
+    problems.extend(nothing_described(&arguments.from, &from, problems.is_empty()));
     let faults = kinds.assembly.catalog.errors();
     if faults > 0 {
         let them = if faults == 1 { "it" } else { "them" };
@@ -133,11 +134,15 @@ pub(super) fn run(arguments: &PreviewArgs) -> anyhow::Result<Verdict> {
     if old.is_empty() && is_old_read && !arguments.old.is_empty() {
         warnings.push(format!("{}: every object is created", manifest::empty(&arguments.old)));
     }
+    if live.is_empty() && problems.is_empty() && !arguments.live.is_empty() {
+        warnings.push(format!("{}: predicted from the old rendering", manifest::empty(&arguments.live)));
+    }
     let mut predicted: Vec<PredictedFault<'_>> = Vec::new();
     let (mut without_managers, mut without_last_applied) = (0, 0);
     for (entry, documents) in pairs {
         let manager = arguments.field_manager.as_deref();
         let trial = kinds.kind(entry).and_then(|kind| PreviewTrial::new(kind, arguments.way, manager, documents));
+        warnings.extend(kinds.assembly.misspelt_fields(documents.new));
         match trial.and_then(|trial| Ok((trial.predict()?, trial.left_over()?, trial))) {
             Ok((unions, left_over, trial)) => {
                 without_managers += usize::from(trial.lacks_managers());
@@ -246,6 +251,17 @@ fn mixed_item(way: ApplyWay, document: &Document, item: &MixedItem) -> String {
     format!(
         "{place} {name}: {path}: {effect}: the API server merges the list by `{key}` alone; server-side apply does not mix them up"
     )
+}
+
+/// Returns the problem of the files of `--from`, if there are any and nothing in them is about kinds. `is_read` tells whether all of them could be
+/// read.
+pub(super) fn nothing_described(paths: &[PathBuf], from: &[Document], is_read: bool) -> Option<String> {
+    let is_missing = is_read && !paths.is_empty() && !from.iter().any(is_meant_for_kinds);
+    let why = || match from {
+        [] => manifest::empty(paths),
+        _ => format!("no CustomResourceDefinition in {}, and no UnionDeclaration", manifest::list(paths)),
+    };
+    is_missing.then(why)
 }
 
 /// Returns the documents that describe kinds. The first of several with one name counts.

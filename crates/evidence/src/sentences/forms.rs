@@ -10,8 +10,12 @@ pub(super) enum SentenceForm {
     Whole,
     /// The field of the first group excludes those of the second one.
     Combination,
+    /// The fields behind the words exclude each other, if all are structs.
+    Structs,
     /// The fields before the words exclude each other.
     GroupBefore,
+    /// The field with the description is in a group whose name the words have. Its fields exclude each other.
+    Member,
     /// The field with the description and those before the words are set together.
     Together,
     /// The values behind the words select the field with the description.
@@ -24,13 +28,14 @@ pub(super) enum SentenceForm {
 
 /// The forms of sentences. A list of fields is behind the words, or where the words have a group. The words in capitals are
 /// [`PARTS`].
-pub(super) const FORMS: [(SentenceForm, &str); 32] = [
+pub(super) const FORMS: [(SentenceForm, &str); 34] = [
     (SentenceForm::Others, r"mutually[ -]exclusive (?:\w+ )?(?:with|to|of)\b"),
     (SentenceForm::Others, r"\bexclusive (?:with|of)\b"),
     (SentenceForm::Others, r"(?:incompatible|not compatible|\bconflicts) with\b"),
     (SentenceForm::Others, r"\balternative (?:to|for)\b"),
     (SentenceForm::Others, r"(?:can|may) be SET (?:instead|in place) of\b"),
     (SentenceForm::Others, r"\bone[ -]of (?:the )?fields? with\b"),
+    (SentenceForm::Member, r"\bone[ -]of (?:the )?fields? (?:of|with) (\w+)"),
     (
         SentenceForm::Others,
         r"NOT be (?:SET|combined)(?: together| along| alongside| in combination| in conjunction| simultaneously)? with\b",
@@ -53,6 +58,7 @@ pub(super) const FORMS: [(SentenceForm, &str); 32] = [
     (SentenceForm::Group, r"\bmust be either\b"),
     (SentenceForm::Group, r"^one of (.*?) (?:MUST|can|may) be SET"),
     (SentenceForm::Group, r"\beither (.*?) (?:can|may) be SET"),
+    (SentenceForm::Structs, r"\beither\b"),
     (
         SentenceForm::Group,
         r"\bone of (.*?) (?:is|are|must be) \w+,? (?:but|and) (?:they|these|both) are mutually[ -]exclusive\b",

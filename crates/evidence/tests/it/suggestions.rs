@@ -19,7 +19,7 @@ fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
 
 #[test]
 fn sentences_that_exclude_fields_suggest_unions() {
-    let rows: [([&str; 4], &[&str]); 73] = [
+    let rows: [([&str; 4], &[&str]); 79] = [
         (["The first. Mutually exclusive with b.", "", "", ""], &["spec: a b"]),
         (["This field is mutually exclusive\nwith the `b` field.", "", "", ""], &["spec: a b"]),
         (["Cannot be set together with B", "", "", ""], &["spec: a b"]),
@@ -102,6 +102,14 @@ fn sentences_that_exclude_fields_suggest_unions() {
         (["Cannot be specified on the same rule as b or c.", "", "", ""], &["spec: a b+c"]),
         (["", "", "", "Must be either a or b."], &["spec: a b"]),
         (["The names of the\ngroups\nMutually exclusive with b", "", "", ""], &["spec: a b"]),
+        (["", "", "", "a and b formatting are mutually exclusive."], &["spec: a b"]),
+        // A group has a name that is no field.
+        (["This field is one of the fields with valueFrom", "", "One of field with ValueFrom.", ""], &["spec: a c"]),
+        (["This field is one of the fields with valueFrom", "", "One of the fields of other", ""], &[]),
+        (["One of the fields of the form.", "", "", ""], &[]),
+        // What is not a struct may be set beside others.
+        (["", "", "", "A reference to either an a or a b resource."], &[]),
+        (["", "", "", "Either or both of a and b can be set."], &[]),
         // A chain, several that are allowed, other words, and what is not a sibling.
         (["Mutually exclusive with b.", "Mutually exclusive with c.", "", "Only one of c, d."], &[]),
         (["", "", "", "At least one of a, b must be set, at most one of a or b."], &[]),

@@ -112,6 +112,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         };
         if kinds.iter().any(|kind| kind.gvk() == entry.gvk()) && is_within(arguments, entry, &document) {
             seen.insert(entry.gvk().group_kind());
+            near_misses.extend(assembly.misspelt_fields(&document));
             match assembly.completed(&document) {
                 Ok(text) => audit(&mut auditor, (&offline, entry), &document, &text, &progress)?,
                 Err(error) => {
