@@ -5,7 +5,7 @@
 use clap::Parser;
 use serde_json::json;
 use simulation::schedule::events;
-use simulation::sweep::sweep;
+use simulation::sweep::{hashes, sweep};
 use simulation::world;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -24,6 +24,10 @@ struct Arguments {
     /// Stop after this many seeds have failed
     #[arg(long, default_value_t = 3)]
     failures: usize,
+
+    /// Run the first seed this many times as well, and fail if its trace is not always the same
+    #[arg(long, default_value_t = 0)]
+    again: u64,
 
     /// Print what happens with the first seed, and run no other
     #[arg(long)]
@@ -45,5 +49,9 @@ fn main() -> ExitCode {
     }
     let (failed, seconds) = (swept.failures.len(), began.elapsed().as_secs());
     println!("{} seeds in {seconds} s: {failed} failed, {} were idle", swept.seeds, swept.idle);
-    ExitCode::from(u8::from(failed > 0))
+    let traces = hashes(arguments.from, arguments.again).len();
+    if arguments.again > 0 {
+        println!("seed {}: {} runs, traces: {traces}", arguments.from, arguments.again);
+    }
+    ExitCode::from(u8::from(failed > 0 || traces > 1))
 }

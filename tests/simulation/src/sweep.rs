@@ -4,6 +4,7 @@ use crate::invariants::Fault;
 use crate::schedule::{Event, events};
 use crate::world;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -49,12 +50,28 @@ pub fn sweep(seeds: Range<u64>, most_failures: usize) -> Sweep {
             swept.failures.extend(failure);
         }
     };
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(work);
+    on_all_processors(work);
+    swept.into_inner()
+}
+
+/// Runs a seed many times, and returns the hashes of its traces: one, unless something random does not follow from the seed.
+pub fn hashes(seed: u64, runs: u64) -> BTreeSet<u64> {
+    let (begun, hashes) = (AtomicU64::new(0), Mutex::new(BTreeSet::new()));
+    on_all_processors(|| {
+        while begun.fetch_add(1, Ordering::Relaxed) < runs {
+            let hash = world::run(seed, &events(seed), false).hash;
+            hashes.lock().insert(hash);
         }
     });
-    swept.into_inner()
+    hashes.into_inner()
+}
+
+fn on_all_processors(work: impl Fn() + Sync) {
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(&work);
+        }
+    });
 }
 
 /// Returns the fewest events with which a seed still fails: groups of events are dropped, then single ones.
