@@ -1,5 +1,5 @@
-//! Finds fields of objects of built-in kinds that their schema lacks and that resemble one which the object does not set. Clients that check
-//! fields refuse them, and others lose them in silence.
+//! Finds fields of objects of built-in kinds that their schema lacks, and that resemble one which the object does not set. Clients that
+//! check fields refuse them, and others lose them in silence.
 
 use crate::assembly::Assembly;
 use crate::document::Document;

@@ -19,7 +19,7 @@ fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
 
 #[test]
 fn sentences_that_exclude_fields_suggest_unions() {
-    let rows: [([&str; 4], &[&str]); 79] = [
+    let rows: [([&str; 4], &[&str]); 80] = [
         (["The first. Mutually exclusive with b.", "", "", ""], &["spec: a b"]),
         (["This field is mutually exclusive\nwith the `b` field.", "", "", ""], &["spec: a b"]),
         (["Cannot be set together with B", "", "", ""], &["spec: a b"]),
@@ -107,8 +107,9 @@ fn sentences_that_exclude_fields_suggest_unions() {
         (["This field is one of the fields with valueFrom", "", "One of field with ValueFrom.", ""], &["spec: a c"]),
         (["This field is one of the fields with valueFrom", "", "One of the fields of other", ""], &[]),
         (["One of the fields of the form.", "", "", ""], &[]),
-        // What is not a struct may be set beside others.
-        (["", "", "", "A reference to either an a or a b resource."], &[]),
+        // Structs of which one is meant.
+        (["", "", "", "A reference to either b or c."], &["spec: b c"]),
+        (["Either b or an other one.", "", "", ""], &[]),
         (["", "", "", "Either or both of a and b can be set."], &[]),
         // A chain, several that are allowed, other words, and what is not a sibling.
         (["Mutually exclusive with b.", "Mutually exclusive with c.", "", "Only one of c, d."], &[]),
