@@ -75,7 +75,7 @@ test("typing changes the verdict, and a cause leads to its line", async () => {
 
 test("a switch is refused today, and stored with kube-unions", async () => {
   const { page, faults } = await playground();
-  const today = "Denied: Deployment \"web\" is invalid: spec.strategy.rollingUpdate: may not be specified when strategy `type` is 'Recreate'";
+  const today = "Denied: Deployment \"web\" is invalid: spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'";
   assert.deepEqual([await page.textContent("#today"), await page.getAttribute("#today-bar", "class")], [today, "denied"]);
   assert.match((await page.textContent("#verdict")) ?? "", /^Allowed: no union forbids this update/);
   // The lines below say the same.

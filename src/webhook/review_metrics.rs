@@ -10,6 +10,9 @@ const OPERATIONS: [&str; 5] = ["CREATE", "UPDATE", "DELETE", "CONNECT", OTHER];
 const PHASES: [&str; 2] = ["mutate", "validate"];
 const OUTCOMES: [&str; 5] = ["allowed", "patched", "warned", "denied", "unreadable"];
 
+/// The operation, phase and outcome of a write that is denied. Only the phase `validate` denies, and no union forbids a deletion.
+const DENIED_WRITES: [[&str; 3]; 2] = [["CREATE", "validate", "denied"], ["UPDATE", "validate", "denied"]];
+
 /// The operation of a body that cannot be read, and the group and kind of a review that the catalog does not know.
 pub(super) const OTHER: &str = "other";
 
@@ -102,11 +105,12 @@ impl KindCounters {
         self.audited.load(Ordering::Relaxed)
     }
 
-    /// Returns the labels and the value of each counter that is not zero.
+    /// Returns the labels and the value of each counter that is not zero, and of denied writes: Prometheus sees no increase in a series that
+    /// begins with 1, so the first denial of a kind needs a zero before it.
     pub(super) fn series(&self) -> impl Iterator<Item = ([(&'static str, &str); 5], u64)> {
-        OPERATIONS.iter().zip(&self.cells).flat_map(move |(operation, phases)| {
-            PHASES.iter().zip(phases).flat_map(move |(phase, outcomes)| {
-                OUTCOMES.iter().zip(outcomes).filter_map(move |(outcome, cell)| {
+        OPERATIONS.iter().zip(&self.cells).flat_map(move |(&operation, phases)| {
+            PHASES.iter().zip(phases).flat_map(move |(&phase, outcomes)| {
+                OUTCOMES.iter().zip(outcomes).filter_map(move |(&outcome, cell)| {
                     let labels = [
                         ("group", &*self.group),
                         ("kind", &*self.kind),
@@ -115,7 +119,8 @@ impl KindCounters {
                         ("outcome", outcome),
                     ];
                     let count = cell.load(Ordering::Relaxed);
-                    (count > 0).then_some((labels, count))
+                    let is_denied_write = DENIED_WRITES.contains(&[operation, phase, outcome]);
+                    (count > 0 || is_denied_write).then_some((labels, count))
                 })
             })
         })

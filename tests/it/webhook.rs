@@ -244,9 +244,15 @@ async fn the_counters_of_a_kind_survive_a_new_catalog_and_go_with_the_kind() {
         until(async || server.metric(unions).await == Some(count)).await;
         assert_eq!(server.send(&request).await.code, 200);
         assert_eq!(server.metric(series).await, Some(count));
+        // Prometheus counts the first denial from a zero.
+        for operation in ["CREATE", "UPDATE"] {
+            let denied = series.replace("CREATE", operation).replace("allowed", "denied");
+            assert_eq!(server.metric(&denied).await, Some(0.0), "{denied}");
+        }
     }
     server.catalogs.send_replace(Some(Arc::default()));
     until(async || server.metric(series).await.is_none()).await;
+    assert_eq!(server.metric(&series.replace("allowed", "denied")).await, None);
     assert_eq!(server.metric(unions).await, None);
 }
 

@@ -2,6 +2,7 @@
 
 use crate::help::HelpPage;
 use crate::refused_field::RefusedField;
+use crate::sentences::words_of;
 use kube_unions_core::field_path::{FieldPath, Segment};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::is_empty_value;
@@ -21,8 +22,8 @@ struct FieldRule {
     when: &'static [(&'static str, &'static [&'static str])],
     /// True if the API server clears the field of an update that does not change it.
     is_cleared: bool,
-    /// A part of the message of the API server.
-    words: &'static str,
+    /// The message of the API server, behind the path. `…` stands for a value.
+    line: &'static str,
 }
 
 /// `ValidateService` of Kubernetes 1.36. An end-to-end test tries every field with every type.
@@ -33,7 +34,7 @@ static RULES: [FieldRule; 5] = [
         value: "",
         when: &[("type", &["", "ClusterIP"]), ("externalIPs", &[""])],
         is_cleared: true,
-        words: "may only be set for externally-accessible services",
+        line: "Invalid value: …: may only be set for externally-accessible services",
     },
     FieldRule {
         kind: "Service",
@@ -41,7 +42,7 @@ static RULES: [FieldRule; 5] = [
         value: "",
         when: &[("type", &["LoadBalancer"]), ("externalTrafficPolicy", &["", "Cluster"])],
         is_cleared: true,
-        words: "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
+        line: "Invalid value: …: may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
     },
     FieldRule {
         kind: "Service",
@@ -49,7 +50,7 @@ static RULES: [FieldRule; 5] = [
         value: "",
         when: &[("type", &["", "ClusterIP"])],
         is_cleared: true,
-        words: "may not be used when `type` is 'ClusterIP'",
+        line: "Forbidden: may not be used when `type` is 'ClusterIP'",
     },
     FieldRule {
         kind: "Service",
@@ -57,7 +58,7 @@ static RULES: [FieldRule; 5] = [
         value: "None",
         when: &[("type", &["NodePort"])],
         is_cleared: false,
-        words: "may not be set to 'None' for NodePort services",
+        line: "Invalid value: …: may not be set to 'None' for NodePort services",
     },
     FieldRule {
         kind: "Service",
@@ -65,7 +66,7 @@ static RULES: [FieldRule; 5] = [
         value: "None",
         when: &[("type", &["LoadBalancer"])],
         is_cleared: false,
-        words: "may not be set to 'None' for LoadBalancer services",
+        line: "Invalid value: …: may not be set to 'None' for LoadBalancer services",
     },
 ];
 
@@ -118,8 +119,9 @@ impl FieldRule {
         RefusedField {
             path,
             message: self.message(),
-            words: self.words.to_owned(),
-            words_to_apply: self.words.to_owned(),
+            line: self.line.to_owned(),
+            words: words_of(self.line).to_owned(),
+            words_to_apply: words_of(self.line).to_owned(),
             help: HelpPage::SERVICE,
             reason: "FieldValueForbidden",
         }

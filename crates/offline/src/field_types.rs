@@ -35,6 +35,7 @@ fn refused(path: &FieldPath, found: JsonType, wanted: JsonType, is_keyed: bool) 
     RefusedField {
         path: path.clone(),
         message: format!("Invalid value: expected {}, got {}", wanted.noun(), found.noun()),
+        line: format!("json: {}", words("struct field")),
         words: words("struct field"),
         words_to_apply: match wanted.word_to_apply() {
             _ if is_keyed => "associative list with keys may not have non-map elements".to_owned(),

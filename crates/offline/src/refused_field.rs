@@ -10,7 +10,9 @@ pub struct RefusedField {
     pub path: FieldPath,
     /// The fault, in the words of kube-unions.
     pub message: String,
-    /// A part of the message of the API server.
+    /// The message of the API server, behind the path or the name of the object. `…` stands for a value, and the end may be missing.
+    pub line: String,
+    /// The message without the sort of the error.
     pub words: String,
     /// The same of its message to a server-side apply.
     pub words_to_apply: String,

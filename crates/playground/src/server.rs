@@ -7,12 +7,13 @@ use crate::verdict::{PlaygroundOutcome, ReviewVerdict, ShownCause};
 use crate::write::Write;
 use kube_unions_core::admission::{Phase, Ratcheting};
 use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::{Part, UnionStep, Violation};
 use kube_unions_manifests::Document;
 use kube_unions_manifests::request::ReviewedObject;
 use kube_unions_offline::{HelpPage, InvalidUnion, ServerSentence, refused_fields};
 use serde_json::Value;
-use strategic_merge_patch::{ApplyError, KUBECTL, ServerSideError, TypeFault};
+use strategic_merge_patch::{ApplyError, KUBECTL, ServerSideError, TypeFault, ValueKind};
 
 /// The reason why the answer about a custom resource is not known.
 const OWN_RULES: &str = "a rule of the CRD is about it, which `kube-unions preview` evaluates";
@@ -47,8 +48,8 @@ pub(crate) fn judge(
         let (outcome, message, help) = match &invalid {
             Some(invalid) if kinds.presets.is_refusing(invalid.union) => {
                 let sentence = ServerSentence::of(invalid);
-                let words = sentence.map(|sentence| sentence.words.to_owned());
-                (PlaygroundOutcome::Denied, words, sentence.map(|sentence| sentence.help))
+                let line = sentence.map(|sentence| line_at(&violation.path, sentence.line).to_owned());
+                (PlaygroundOutcome::Denied, line, sentence.map(|sentence| sentence.help))
             }
             Some(invalid) => of_resource(described, invalid, &object),
             None => (PlaygroundOutcome::Undecided, None, None),
@@ -68,7 +69,7 @@ pub(crate) fn judge(
     for field in refused.into_iter().flatten() {
         let place = write.place(&places, &field.path);
         let (path, help) = (field.path.to_string(), Some(field.help.page()));
-        found.push((PlaygroundOutcome::Denied, ShownCause { path, message: field.words, place, help }));
+        found.push((PlaygroundOutcome::Denied, ShownCause { path, message: field.line, place, help }));
     }
     verdict.outcome = found.iter().map(|(outcome, _)| *outcome).max().unwrap_or(PlaygroundOutcome::Allowed);
     // A violation that is no reason for the answer is not told.
@@ -104,12 +105,38 @@ fn misfit(described: &DescribedKind, entry: &CatalogEntry, object: &Value) -> Op
             if matches!(fault, TypeFault::Duplicate(_)) {
                 return None;
             }
-            let is_unknown = matches!(fault, TypeFault::UnknownField);
-            let message = if is_unknown { format!("unknown field \"{path}\"") } else { fault.to_string() };
-            Some(ShownCause { path, message, place: None, help: None })
+            let (message, help) = match &fault {
+                TypeFault::WrongType { found, .. } | TypeFault::Item { found, .. } => {
+                    (format!("{}; {fault}", line_of_type(*found)), Some(HelpPage::DECODE.page()))
+                }
+                fault if matches!(fault, TypeFault::UnknownField) => {
+                    (format!("strict decoding error: unknown field \"{path}\""), None)
+                }
+                fault => (fault.to_string(), None),
+            };
+            Some(ShownCause { path, message, place: None, help })
         }
         Err(ServerSideError::Apply(_) | ServerSideError::Managers(_) | ServerSideError::NoEngine) | Ok(_) => None,
     }
+}
+
+/// Returns the message of the API server about a value that it cannot decode.
+fn line_of_type(found: ValueKind) -> String {
+    let words = [
+        (ValueKind::Boolean, "bool"),
+        (ValueKind::String, "string"),
+        (ValueKind::List, "array"),
+        (ValueKind::Object, "object"),
+    ];
+    let word = words.iter().find(|(kind, _)| *kind == found).map(|(_, word)| word);
+    // The message about a number may have the number.
+    let number = || "json: cannot unmarshal number".to_owned();
+    word.map_or_else(number, |word| format!("json: cannot unmarshal {word} into Go struct field"))
+}
+
+/// Returns a message of the API server without the path, which may be in it.
+fn line_at<'l>(path: &FieldPath, line: &'l str) -> &'l str {
+    line.strip_prefix(&*path.to_string()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(line)
 }
 
 /// Returns the answer about a union of a custom resource, with the words and the page if they are those of the API server.

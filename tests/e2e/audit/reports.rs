@@ -305,6 +305,33 @@ fn what_cannot_be_listed_or_written_is_a_line_and_the_rest_is_done() {
     assert_eq!((cluster.report("denied"), cluster.report("ending")), (None, None));
 }
 
+#[test]
+fn a_report_lists_a_thousand_findings_and_counts_the_others() {
+    let Some(audited_cluster) = Audited::start() else { return };
+    let cluster = &audited_cluster;
+    for kind in ["Report", "ClusterReport"] {
+        cluster.serve_reports("openreports.io", "v1alpha1", kind);
+    }
+    let kubeconfig = cluster.grant(&[PLAIN, WIDE, HIDDEN]);
+    cluster.create_namespaces(&["many"]);
+    let client = cluster.control_plane.client();
+    for number in 0..1_003 {
+        let object = json!({
+            "apiVersion": format!("{PLAIN}/v1"), "kind": "Source", "metadata": {"name": format!("s-{number}")},
+            "spec": broken_source(),
+        });
+        let answer = client.post(&format!("/apis/{PLAIN}/v1/namespaces/many/sources"), &object).unwrap();
+        assert!(answer.is_success(), "{}", answer.body);
+    }
+    let found = "audited 1,003 objects of 3 kinds: 1,003 invalid, none that normalisation would change";
+    audited_at_last(&kubeconfig, &format!("{found}; 1 report written, 0 deleted, 0 unchanged"));
+    let report = cluster.report("many").unwrap();
+    assert_eq!(report["summary"], json!({"pass": 0, "fail": 1_003, "warn": 0, "error": 0, "skip": 3}));
+    let results = report["results"].as_array().unwrap();
+    assert_eq!((results.len(), &results[1_000]["rule"]), (1_001, &json!("more-findings")));
+    audited(&kubeconfig, &format!("{found}; 0 reports written, 0 deleted, 1 unchanged"));
+}
+
 /// Has the API server refuse every report in a namespace, and waits until it does.
 fn deny_reports(cluster: &Audited, namespace: &str) {
     let policy = json!({

@@ -1,5 +1,5 @@
-//! Creates of built-in kinds that a chart renders wrong, and their valid neighbours: `preview` and `audit` predict the answer of a real API
-//! server, in its words.
+//! Creates of built-in kinds that a chart renders wrong, and their valid neighbours: `preview`, `audit` and the playground predict the answer of
+//! a real API server, in its words.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -157,4 +157,37 @@ fn misspelt_fields_are_those_that_the_server_does_not_know() {
     assert!(faults.is_empty(), "{}:\n{}", faults.len(), faults.join("\n"));
     say(&format!("{unknown} misspelt fields are told, and {known} objects have none"));
     assert!(unknown > 100 && known > 50, "{unknown}, {known}");
+}
+
+/// True if a message of the API server has a line of the playground: `…` stands for a value, and an explanation may follow.
+fn has_line(said: &str, line: &str) -> bool {
+    let line = line.split_once("; ").map_or(line, |(line, _)| line);
+    let Some((sort, words)) = line.split_once("…") else { return said.contains(line) };
+    said.match_indices(sort).any(|(at, _)| said[at + sort.len()..].contains(words))
+}
+
+#[test]
+fn the_playground_has_the_verdict_and_the_lines_of_the_server_on_every_create() {
+    let Some(objects) = Objects::without_presets() else { return };
+    let (mut faults, mut denied, mut told) = (Vec::new(), 0, 0);
+    for create in creates() {
+        let answer = answer(&objects, "csa", &create.new);
+        let said = answer.body["message"].as_str().unwrap_or_default();
+        let question = json!({"definitions": "", "old": "", "new": create.new.to_string(), "way": "replace"});
+        let shown: Value = serde_json::from_str(&kube_unions_playground::answer(&question.to_string())).unwrap();
+        let today = &shown["today"];
+        let lines = today["causes"].as_array().unwrap().iter().map(|cause| cause["message"].as_str().unwrap());
+        // The words of kube-unions name fields in backticks where no sentence is known.
+        let is_own = |line: &&str| line.contains("one of `");
+        let (own, lines): (Vec<&str>, Vec<&str>) = lines.partition(is_own);
+        let outcome = if answer.is_success() { "allowed" } else { "denied" };
+        if today["outcome"] != outcome || lines.iter().any(|line| !has_line(said, line)) {
+            faults.push(format!("{}: {}: {}: {said}", create.title, answer.status, today["headline"]));
+        }
+        denied += usize::from(!answer.is_success());
+        told += usize::from(!answer.is_success() && own.is_empty());
+    }
+    assert!(faults.is_empty(), "{}:\n{}", faults.len(), faults.join("\n"));
+    say(&format!("{denied} creates are denied, {told} of them with the lines of the API server"));
+    assert!(told * 10 > denied * 9, "{told} of {denied}");
 }
