@@ -40,8 +40,8 @@ struct AnswerProduct {
 
 impl AnswerProduct {
     fn rows(&self) -> impl Iterator<Item = AnswerRow> {
-        let runs = self.runs.iter().flat_map(|run| self.inputs.iter().map(move |input| (run, input)));
-        runs.map(|(run, (name, text))| AnswerRow {
+        let runs = self.runs.iter().flat_map(move |run| self.inputs.iter().map(move |input| (run, input)));
+        runs.map(move |(run, (name, text))| AnswerRow {
             name: format!("{run}: {name}"),
             files: BTreeMap::from([("in.yaml".to_owned(), text.clone())]),
             run: run.clone(),
