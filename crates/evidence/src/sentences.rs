@@ -170,7 +170,7 @@ impl SentenceReader {
             SentenceForm::Others if self.valued.is_match(listed) => None,
             SentenceForm::Others => Some(Statement::Excludes(BTreeSet::from([field?]), fields())),
             // `either ... must` requires one.
-            SentenceForm::Group | SentenceForm::GroupBefore if requires_one(sentence) => None,
+            SentenceForm::Group | SentenceForm::GroupBefore | SentenceForm::Structs if requires_one(sentence) => None,
             SentenceForm::Group | SentenceForm::GroupBefore => {
                 let mut group = fields();
                 // `X and Y formatting are` is about X and Y.
@@ -179,7 +179,6 @@ impl SentenceReader {
                 }
                 Some(Statement::Excludes(group.clone(), group))
             }
-            SentenceForm::Structs if requires_one(sentence) => None,
             SentenceForm::Structs => {
                 let group = fields();
                 let is_struct = |(_, field): (&str, SchemaNode<'_>)| field.type_name() == Some("object");

@@ -105,14 +105,12 @@ fn misfit(described: &DescribedKind, entry: &CatalogEntry, object: &Value) -> Op
             if matches!(fault, TypeFault::Duplicate(_)) {
                 return None;
             }
-            let (message, help) = match &fault {
-                TypeFault::WrongType { found, .. } | TypeFault::Item { found, .. } => {
-                    (format!("{}; {fault}", line_of_type(*found)), Some(HelpPage::DECODE.page()))
-                }
-                fault if matches!(fault, TypeFault::UnknownField) => {
-                    (format!("strict decoding error: unknown field \"{path}\""), None)
-                }
-                fault => (fault.to_string(), None),
+            let (message, help) = if let TypeFault::WrongType { found, .. } | TypeFault::Item { found, .. } = &fault {
+                (format!("{}; {fault}", line_of_type(*found)), Some(HelpPage::DECODE.page()))
+            } else if matches!(fault, TypeFault::UnknownField) {
+                (format!("strict decoding error: unknown field \"{path}\""), None)
+            } else {
+                (fault.to_string(), None)
             };
             Some(ShownCause { path, message, place: None, help })
         }

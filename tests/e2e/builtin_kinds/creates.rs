@@ -122,7 +122,7 @@ fn misspelt_fields_are_those_that_the_server_does_not_know() {
     let workspace = Workspace::new("built-in-fields");
     let mut misspelt: Vec<Value> = creates().into_iter().map(|create| create.new).collect();
     for (number, object) in misspelt.iter_mut().enumerate() {
-        let fields = (0..).take_while(|at| misspell(&mut object["spec"].clone(), &mut { *at })).count();
+        let fields = (0..1_000).take_while(|at| misspell(&mut object["spec"].clone(), &mut { *at })).count();
         // Every third object stays as it is.
         if number % 3 > 0 && fields > 0 {
             assert!(misspell(&mut object["spec"], &mut (number % fields)));

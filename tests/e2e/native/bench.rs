@@ -133,7 +133,8 @@ fn in_turns(cluster: &Cluster, about: &str, ways: &[Way], write: impl Fn(usize, 
     let row = |(mut taken, way): (Taken, &Way)| {
         taken.latencies.sort();
         let median = taken.latencies[WRITES / 2].as_secs_f64() * 1e3;
-        let [of_server, of_webhook] = taken.cpu.map(|seconds| seconds * 1e3 / WRITES as f64);
+        let [of_server, of_webhook] =
+            taken.cpu.map(|seconds| seconds * 1e3 / f64::from(u32::try_from(WRITES).expect("not that many")));
         let factor = median / *plain.get_or_insert(median);
         let way = way.name();
         format!("| {about} | {way} | {median:.1} | {factor:.1} | {of_server:.1} | {of_webhook:.2} |\n")
