@@ -109,10 +109,8 @@ fn misfit(described: &DescribedKind, entry: &CatalogEntry, object: &Value) -> Op
                 TypeFault::WrongType { found, .. } | TypeFault::Item { found, .. } => {
                     (format!("{}; {fault}", line_of_type(*found)), Some(HelpPage::DECODE.page()))
                 }
-                fault if matches!(fault, TypeFault::UnknownField) => {
-                    (format!("strict decoding error: unknown field \"{path}\""), None)
-                }
-                fault => (fault.to_string(), None),
+                TypeFault::UnknownField => (format!("strict decoding error: unknown field \"{path}\""), None),
+                TypeFault::NoKeys(_) | TypeFault::KeyType { .. } | _ => (fault.to_string(), None),
             };
             Some(ShownCause { path, message, place: None, help })
         }
