@@ -1,8 +1,9 @@
 //! Lists a resource, and watches it from there, for ever.
 //!
 //! A watch is short, and renewed from the last version. An API server sends a bookmark before it ends one. So a watch without
-//! an event or bookmark comes from a server that does not follow this history: a connection that is half open, a proxy in
-//! between, or an etcd that was restored, whose versions begin again below the last one. Then everything is listed anew.
+//! a bookmark comes from a server that may not follow this history to its end: a connection that is half open, a proxy in
+//! between, or an etcd that was restored, whose versions begin again below the last one, and soon pass it. Then everything is
+//! listed anew, even if there were events.
 
 use super::endless::{EndlessList, MOST_OBJECTS};
 use super::list::{ItemMetadata, ListedObject, PageSize, Pages};
@@ -240,13 +241,14 @@ impl<F: Fn()> Follower<F> {
         };
         let mut events = pin!(events);
         (self.proven)();
-        // If a watch breaks before its first event, the event itself may be too long. A list goes past it.
-        let mut heard = None;
+        // If a watch breaks before its first event, the event itself may be too long. A list goes past it. If it ends without a
+        // bookmark, a server with another history may know the version of the last event.
+        let (mut heard, mut is_marked) = (None, false);
         let ended = loop {
             let event = match timeout_at(began + WATCH + GRACE, events.next()).await {
                 Ok(Some(event)) => event,
-                Ok(None) if heard.is_none() && began.elapsed() < WATCH / 2 => {
-                    let reason = "the watch ended before its time, without an event";
+                Ok(None) if !is_marked && began.elapsed() < WATCH / 2 => {
+                    let reason = "the watch ended before its time, without a bookmark";
                     break Err(RequestError::Unanswered(reason.to_owned()));
                 }
                 Ok(None) | Err(_) => break Ok(()),
@@ -275,6 +277,7 @@ impl<F: Fn()> Follower<F> {
             }
             (self.proven)();
             heard = Some(next);
+            is_marked |= object.is_none();
             let Some((object, exists)) = object else { continue };
             let name = ItemMetadata::of(object.get()).name;
             if !exists {
@@ -286,7 +289,7 @@ impl<F: Fn()> Follower<F> {
                 break Err(EndlessList::Objects.into());
             }
         };
-        *version = heard;
+        *version = heard.filter(|_| is_marked);
         ended
     }
 }
@@ -371,6 +374,44 @@ mod tests {
         gone.sort();
         assert_eq!(gone, ["gone ", "gone c", "gone deep"]);
         assert_eq!(found[14], "listed");
+    }
+
+    /// A restored server soon has versions beyond those of the events that it has forgotten.
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_is_renewed_from_a_version_only_after_a_bookmark() {
+        let object = |version| format!(r#"{{"metadata":{{"name":"a","resourceVersion":"{version}"}}}}"#);
+        let event = |kind: &str, version: u32| format!("{{\"type\":\"{kind}\",\"object\":{}}}\n", object(version));
+        let answers = [
+            list(9, &[]),
+            event("ADDED", 10) + &event("BOOKMARK", 12) + &event("MODIFIED", 13),
+            event("MODIFIED", 14),
+            list(15, &[]),
+        ];
+        let (asked, mut answers) = (Arc::new(Mutex::new(Vec::new())), answers.into_iter());
+        let uris = Arc::clone(&asked);
+        let server = service_fn(move |request: hyper::Request<Body>| {
+            uris.lock().push(request.uri().to_string());
+            let answer = answers.next();
+            async move {
+                let Some(text) = answer else { return pending().await };
+                Ok::<_, Infallible>(Response::new(Body::from(text.into_bytes())))
+            }
+        });
+        let client = Client::new(server, "default");
+        let changes = list_and_watch(&client, "/a", ListParams::default(), || {});
+        let changes = changes.map(|change| match change {
+            Ok(WatchChange::Listing) => "listing",
+            Ok(WatchChange::Set { .. }) => "set",
+            Ok(WatchChange::Gone(_)) => "gone",
+            Ok(WatchChange::Listed) => "listed",
+            Err(_) => "error",
+        });
+        let changes: Vec<_> = changes.take(9).collect().await;
+        assert_eq!(changes, ["listing", "listed", "set", "set", "set", "error", "listing", "gone", "listed"]);
+        let asked = asked.lock();
+        let from = |uri: &String| uri.split('&').find_map(|it| it.strip_prefix("resourceVersion=").map(str::to_owned));
+        let watched: Vec<_> = asked.iter().filter(|uri| uri.contains("watch=true")).filter_map(from).collect();
+        assert_eq!(watched[..2], ["9", "13"], "{asked:?}");
     }
 
     #[test]
