@@ -379,7 +379,9 @@ mod tests {
     /// A restored server soon has versions beyond those of the events that it has forgotten.
     #[tokio::test(start_paused = true)]
     async fn a_watch_is_renewed_from_a_version_only_after_a_bookmark() {
-        let object = |version| format!(r#"{{"metadata":{{"name":"a","resourceVersion":"{version}"}}}}"#);
+        let object = |version| {
+            format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{{"name":"a","resourceVersion":"{version}"}}}}"#)
+        };
         let event = |kind: &str, version: u32| format!("{{\"type\":\"{kind}\",\"object\":{}}}\n", object(version));
         let answers = [
             list(9, &[]),

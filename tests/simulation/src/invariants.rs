@@ -45,6 +45,8 @@ pub struct Invariants {
     disturbed: Option<Instant>,
     /// The last change of each kind.
     changed: [Option<Instant>; KINDS],
+    /// Further kinds that were installed.
+    installed: usize,
     /// The time since which each replica is ready.
     ready: [Option<Instant>; REPLICAS],
     /// The last time at which any replica was ready.
@@ -88,6 +90,7 @@ impl Invariants {
         self.injected += usize::from(is_noticed && action.is_fault());
         match action {
             Action::DefineKind { kind, .. } | Action::DeleteKind { kind } => self.changed[kind] = Some(Instant::now()),
+            Action::InstallKinds { kinds } => self.installed = kinds,
             // Repaired faults and forgotten kinds may come back.
             Action::Restore { .. } => {
                 self.changed = [Some(Instant::now() + FORGOTTEN); KINDS];
@@ -190,7 +193,7 @@ impl Invariants {
             self.broken(&world.trace, "the replicas have different catalogs".to_owned());
         }
         let entries = entries(world);
-        for kind in (0..KINDS).filter(|kind| world.stored(&users::definition_path(*kind)).is_some()) {
+        for kind in (0..KINDS + self.installed).filter(|kind| world.stored(&users::definition_path(*kind)).is_some()) {
             let plural = format!("kind{kind}s");
             let registers = |entry: &&(usize, Value)| {
                 let rules = entry.1["rules"].as_array().into_iter().flatten();

@@ -40,6 +40,11 @@ pub enum Action {
         /// The number of the kind.
         kind: usize,
     },
+    /// An author installs this many further kinds at once, as a large package has them.
+    InstallKinds {
+        /// How many.
+        kinds: usize,
+    },
     /// A user writes an object with one member.
     WriteValid {
         /// The number of the kind.
@@ -193,6 +198,7 @@ impl Action {
             self,
             Self::DefineKind { .. }
                 | Self::DeleteKind { .. }
+                | Self::InstallKinds { .. }
                 | Self::WriteValid { .. }
                 | Self::WriteInvalid { .. }
                 | Self::Label { .. }

@@ -51,6 +51,8 @@ pub struct Report {
     pub injected: usize,
     /// Objects that were stored and refused.
     pub writes: [usize; 2],
+    /// Writes that the replicas have sent.
+    pub sent: usize,
 }
 
 /// Everything of a run.
@@ -128,7 +130,7 @@ impl World {
         world.invariants.lock().quiet(before, after);
         world.check();
         let (faults, injected, writes) = world.invariants.lock().report();
-        Report { hash: world.trace.hash(), faults, lines: world.trace.take(), injected, writes }
+        Report { hash: world.trace.hash(), faults, lines: world.trace.take(), injected, writes, sent: after }
     }
 
     fn new(seed: u64, keep: bool) -> Self {
@@ -288,6 +290,11 @@ impl World {
                 }
             }
             Action::DeleteKind { kind } => drop(self.send(Method::DELETE, &users::definition_path(kind), None).await),
+            Action::InstallKinds { kinds } => {
+                for kind in KINDS..KINDS + kinds {
+                    drop(self.send(Method::POST, users::definitions(), Some(&users::definition(kind, 2))).await);
+                }
+            }
             Action::WriteValid { kind, object, member } => self.in_background(kind, object, Some(member)),
             Action::WriteInvalid { kind, object } => self.in_background(kind, object, None),
             Action::Label { kind, object } => {

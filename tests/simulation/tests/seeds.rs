@@ -1,7 +1,7 @@
 //! Some seeds, the schedules of faults that were found, and two seeds many times. `make simulate` runs a thousand, optimised.
 
 use serde::Deserialize;
-use simulation::schedule::{Event, events};
+use simulation::schedule::{Action, Event, events};
 use simulation::sweep::sweep;
 use simulation::world;
 use std::fs;
@@ -46,4 +46,26 @@ fn a_seed_has_one_trace() {
             assert_eq!((different, again.hash), (None, first.hash));
         }
     }
+}
+
+/// Two hundred, because a thousand take minutes without optimisation.
+#[test]
+fn many_kinds_at_once_are_registered_through_a_crash_and_a_restore_with_few_writes() {
+    let at = |seconds: u64, action: Action| Event { at: seconds * 1_000, action };
+    let [one, many] = [1, 200].map(|kinds| {
+        let events = [
+            at(1, Action::DefineKind { kind: 0, members: 2 }),
+            at(40, Action::InstallKinds { kinds }),
+            at(41, Action::CrashAtWrite { replica: 0, writes: 0, arrives: true, down: 1_000 }),
+            at(60, Action::WriteValid { kind: 0, object: 0, member: 0 }),
+            at(61, Action::WriteInvalid { kind: 0, object: 0 }),
+            at(90, Action::Save),
+            at(100, Action::DeleteKind { kind: 0 }),
+            at(110, Action::Restore { hangs: true }),
+        ];
+        let report = world::run(1, &events, false);
+        assert_eq!((report.faults, report.writes[0]), (vec![], 4), "{kinds} kinds");
+        report.sent
+    });
+    assert!(one > 0 && many <= one * 2, "the replicas write {one} times for a kind, and {many} times for many");
 }
