@@ -1,9 +1,10 @@
 //! Lists a resource, and watches it from there, for ever.
 //!
-//! A watch is short, and renewed from the last version. An API server sends a bookmark before it ends one. So a watch without
-//! a bookmark comes from a server that may not follow this history to its end: a connection that is half open, a proxy in
-//! between, or an etcd that was restored, whose versions begin again below the last one, and soon pass it. Then everything is
-//! listed anew, even if there were events.
+//! A watch is short, and renewed from the last version. An API server sends a bookmark before it ends one. So a watch that lasted
+//! and had no bookmark comes from a server that may not follow this history to its end: a connection that is half open, a proxy
+//! in between, or an etcd that was restored, whose versions begin again below the last one, and soon pass it. Then everything is
+//! listed anew, even if there were events. A watch that breaks early goes on from its last event: a restored server does not know
+//! that version yet.
 
 use super::endless::{EndlessList, MOST_OBJECTS};
 use super::list::{ItemMetadata, ListedObject, PageSize, Pages};
@@ -241,14 +242,13 @@ impl<F: Fn()> Follower<F> {
         };
         let mut events = pin!(events);
         (self.proven)();
-        // If a watch breaks before its first event, the event itself may be too long. A list goes past it. If it ends without a
-        // bookmark, a server with another history may know the version of the last event.
+        // If a watch breaks before its first event, the event itself may be too long. A list goes past it.
         let (mut heard, mut is_marked) = (None, false);
         let ended = loop {
             let event = match timeout_at(began + WATCH + GRACE, events.next()).await {
                 Ok(Some(event)) => event,
-                Ok(None) if !is_marked && began.elapsed() < WATCH / 2 => {
-                    let reason = "the watch ended before its time, without a bookmark";
+                Ok(None) if heard.is_none() && began.elapsed() < WATCH / 2 => {
+                    let reason = "the watch ended before its time, without an event";
                     break Err(RequestError::Unanswered(reason.to_owned()));
                 }
                 Ok(None) | Err(_) => break Ok(()),
@@ -289,7 +289,7 @@ impl<F: Fn()> Follower<F> {
                 break Err(EndlessList::Objects.into());
             }
         };
-        *version = heard.filter(|_| is_marked);
+        *version = heard.filter(|_| is_marked || began.elapsed() < WATCH / 2);
         ended
     }
 }
@@ -314,7 +314,9 @@ fn is_first_expiry(status: &Status, last: &mut Option<Instant>, now: Instant) ->
 mod tests {
     use super::*;
     use futures::future::pending;
+    use http_body_util::StreamBody;
     use hyper::Response;
+    use hyper::body::{Bytes, Frame};
     use kube::client::Body;
     use parking_lot::Mutex;
     use std::convert::Infallible;
@@ -378,16 +380,20 @@ mod tests {
 
     /// A restored server soon has versions beyond those of the events that it has forgotten.
     #[tokio::test(start_paused = true)]
-    async fn a_watch_is_renewed_from_a_version_only_after_a_bookmark() {
-        let object = |version| {
-            format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{{"name":"a","resourceVersion":"{version}"}}}}"#)
+    async fn a_watch_that_lasts_is_renewed_from_a_version_only_after_a_bookmark() {
+        let event = |kind: &str, version: u32| {
+            let metadata = format!(r#"{{"name":"a","resourceVersion":"{version}"}}"#);
+            format!(
+                "{{\"type\":\"{kind}\",\"object\":{{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{metadata}}}}}\n"
+            )
         };
-        let event = |kind: &str, version: u32| format!("{{\"type\":\"{kind}\",\"object\":{}}}\n", object(version));
+        // Each watch, and whether the connection stays open behind its events.
         let answers = [
-            list(9, &[]),
-            event("ADDED", 10) + &event("BOOKMARK", 12) + &event("MODIFIED", 13),
-            event("MODIFIED", 14),
-            list(15, &[]),
+            (list(9, &[]), false),
+            (event("ADDED", 10) + &event("BOOKMARK", 12) + &event("MODIFIED", 13), true),
+            (event("MODIFIED", 14), false),
+            (event("MODIFIED", 15), true),
+            (list(16, &[]), false),
         ];
         let (asked, mut answers) = (Arc::new(Mutex::new(Vec::new())), answers.into_iter());
         let uris = Arc::clone(&asked);
@@ -395,25 +401,26 @@ mod tests {
             uris.lock().push(request.uri().to_string());
             let answer = answers.next();
             async move {
-                let Some(text) = answer else { return pending().await };
-                Ok::<_, Infallible>(Response::new(Body::from(text.into_bytes())))
+                let Some((text, stays)) = answer else { return pending().await };
+                let frames = futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(text)))]);
+                let open = futures::stream::pending().take(usize::from(stays));
+                Ok::<_, Infallible>(Response::new(StreamBody::new(frames.chain(open))))
             }
         });
         let client = Client::new(server, "default");
         let changes = list_and_watch(&client, "/a", ListParams::default(), || {});
-        let changes = changes.map(|change| match change {
-            Ok(WatchChange::Listing) => "listing",
-            Ok(WatchChange::Set { .. }) => "set",
-            Ok(WatchChange::Gone(_)) => "gone",
-            Ok(WatchChange::Listed) => "listed",
-            Err(_) => "error",
+        let changes = changes.map(|change| match change.unwrap() {
+            WatchChange::Listing => "listing",
+            WatchChange::Set { .. } => "set",
+            WatchChange::Gone(_) => "gone",
+            WatchChange::Listed => "listed",
         });
         let changes: Vec<_> = changes.take(9).collect().await;
-        assert_eq!(changes, ["listing", "listed", "set", "set", "set", "error", "listing", "gone", "listed"]);
+        assert_eq!(changes, ["listing", "listed", "set", "set", "set", "set", "listing", "gone", "listed"]);
         let asked = asked.lock();
         let from = |uri: &String| uri.split('&').find_map(|it| it.strip_prefix("resourceVersion=").map(str::to_owned));
         let watched: Vec<_> = asked.iter().filter(|uri| uri.contains("watch=true")).filter_map(from).collect();
-        assert_eq!(watched[..2], ["9", "13"], "{asked:?}");
+        assert_eq!(watched[..3], ["9", "13", "14"], "{asked:?}");
     }
 
     #[test]
