@@ -21,6 +21,9 @@ const VERBS: &str = "be can may must provided reference return set should specif
 const IGNORED: &str =
     "considered|effective|enforced|honou?red|processed|relevant|respected|taken into account|takes effect";
 
+/// Words before a statement that say that it does not hold, or no longer.
+const NEGATED: &str = r"(?i)(?:\b(?:not|no|never|no longer|previously|formerly|whether (?:it|this) is)|n't)(?:[ -](?:an?|the|necessarily|mutually|only))*[ -]*$|^before [^ ,]+,\s*$";
+
 /// A field with a value, with which another one is incompatible.
 const VALUED: &str = r#"(?i)^ (?:an? |the )?[`'"]?[\w.]+[`'"]? (?:of|being|equal to|set to|with value) "#;
 
@@ -78,6 +81,7 @@ pub(crate) struct SentenceReader {
     name: Regex,
     start: Regex,
     ignored: Regex,
+    negated: Regex,
     valued: Regex,
     alternatives: Regex,
 }
@@ -104,8 +108,8 @@ impl SentenceReader {
         let colon = r"(?i)(\b(?:exclusive with|following|one of|these|together with)\b[^.;:\n]*):";
         let start = format!(r"([^.,;:\s])\s*\n\s*({STARTS})");
         let ignored = format!(r"(?i)\bonly (?:be )?(?:{IGNORED})|\b(?:{IGNORED}) only");
-        let [colon, end, name, start, ignored, valued, alternatives] =
-            [colon, end, name, &start, &ignored, VALUED, ALTERNATIVES].map(|pattern| Regex::new(pattern).ok());
+        let [colon, end, name, start, ignored, negated, valued, alternatives] =
+            [colon, end, name, &start, &ignored, NEGATED, VALUED, ALTERNATIVES].map(|pattern| Regex::new(pattern).ok());
         Some(Self {
             forms,
             colon: colon?,
@@ -113,6 +117,7 @@ impl SentenceReader {
             name: name?,
             start: start?,
             ignored: ignored?,
+            negated: negated?,
             valued: valued?,
             alternatives: alternatives?,
         })
@@ -161,6 +166,9 @@ impl SentenceReader {
         let found = words.captures(sentence)?;
         let at = found.get(0)?;
         let (before, behind) = (sentence.get(..at.start())?, sentence.get(at.end()..)?);
+        if self.negated.is_match(before) {
+            return None;
+        }
         let inside = found.get(1).map(|inside| inside.as_str());
         let is_before = matches!(form, SentenceForm::GroupBefore | SentenceForm::Together);
         let listed = if is_before { before } else { inside.unwrap_or(behind) };
@@ -168,6 +176,8 @@ impl SentenceReader {
         match form {
             // `incompatible with a type of X` is about a value.
             SentenceForm::Others if self.valued.is_match(listed) => None,
+            // `if X is set to` is about a value as well.
+            SentenceForm::Others if at.as_str().ends_with("set") && behind.starts_with(" to ") => None,
             SentenceForm::Others => Some(Statement::Excludes(BTreeSet::from([field?]), fields())),
             // `either ... must` requires one.
             SentenceForm::Group | SentenceForm::GroupBefore | SentenceForm::Structs if requires_one(sentence) => None,

@@ -18,6 +18,7 @@ use self::keywords::{
 use self::parts::misfit;
 use self::taken::OF_SCHEMAS;
 use serde_json::Value;
+use std::mem;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
@@ -65,7 +66,7 @@ impl RefusalReader {
         let is_object = level == FieldRole::Root || flag(node, "x-kubernetes-embedded-resource");
         if no_defaults && node.get("default").is_some_and(|it| !it.is_null()) {
             self.refuse(&["default"], "a default of `apiVersion`, `kind` or `metadata`", REMOVE);
-        } else if let Some(default) = node.get("default").filter(|it| !it.is_null())
+        } else if let Some(default) = node.get("default").filter(|it| !it.is_null() && !self.is_in_map)
             && let Some(why) = misfit(node, default)
         {
             self.refuse(&["default"], &format!("a default that {why}"), "correct the default, or the schema");
@@ -88,7 +89,9 @@ impl RefusalReader {
                 self.refuse(&["additionalProperties"], what, "keep one: named fields are an object, others a map");
             }
             if values.is_object() {
+                let is_in_map = mem::replace(&mut self.is_in_map, true);
                 self.at(&["additionalProperties"], |this| this.field(values, FieldRole::Field, no_defaults));
+                self.is_in_map = is_in_map;
             }
         }
         for (name, below) in entries(node, "properties") {

@@ -58,7 +58,7 @@ pub(super) const FORMS: [(SentenceForm, &str); 34] = [
     (SentenceForm::Group, r"\bmust be either\b"),
     (SentenceForm::Group, r"^one of (.*?) (?:MUST|can|may) be SET"),
     (SentenceForm::Group, r"\beither (.*?) (?:can|may) be SET"),
-    (SentenceForm::Structs, r"\beither\b"),
+    (SentenceForm::Structs, r"\b(?:(?:reference|refers?|points?) to|can|may) either\b"),
     (
         SentenceForm::Group,
         r"\bone of (.*?) (?:is|are|must be) \w+,? (?:but|and) (?:they|these|both) are mutually[ -]exclusive\b",

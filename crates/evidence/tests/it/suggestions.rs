@@ -18,7 +18,7 @@ fn suggested(descriptions: [&str; 4], keywords: &Value) -> Vec<String> {
 }
 
 /// Descriptions of `a`, `b`, `c` and the object around them, and the unions that they suggest.
-const SENTENCES: [([&str; 4], &[&str]); 80] = [
+const SENTENCES: [([&str; 4], &[&str]); 93] = [
     (["The first. Mutually exclusive with b.", "", "", ""], &["spec: a b"]),
     (["This field is mutually exclusive\nwith the `b` field.", "", "", ""], &["spec: a b"]),
     (["Cannot be set together with B", "", "", ""], &["spec: a b"]),
@@ -105,6 +105,19 @@ const SENTENCES: [([&str; 4], &[&str]); 80] = [
     (["One of the fields of the form.", "", "", ""], &[]),
     // Structs of which one is meant.
     (["", "", "", "A reference to either b or c."], &["spec: b c"]),
+    (["", "", "", "Emitted when either b or c is ready."], &[]),
+    (["", "", "", "Applied to either b or c."], &[]),
+    (["This is not mutually exclusive with b.", "", "", ""], &[]),
+    (["Not exclusive of b.", "", "", ""], &[]),
+    (["It is not incompatible with b.", "", "", ""], &[]),
+    (["There is no alternative to b.", "", "", ""], &[]),
+    (["This isn't an alternative to b.", "", "", ""], &[]),
+    (["Previously mutually exclusive with b.", "", "", ""], &[]),
+    (["Whether it is mutually exclusive with b depends on the driver.", "", "", ""], &[]),
+    (["Before v2, only one of a and b may be set.", "", "", ""], &[]),
+    (["", "", "", "Not only one of a and b may be set."], &[]),
+    (["Cannot be set if b is set to none.", "", "", ""], &[]),
+    (["Must be empty if b is set to a value above 3.", "", "", ""], &[]),
     (["Either b or an other one.", "", "", ""], &[]),
     (["", "", "", "Either or both of a and b can be set."], &[]),
     // A chain, several that are allowed, other words, and what is not a sibling.

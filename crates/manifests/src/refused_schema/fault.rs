@@ -27,6 +27,8 @@ pub(super) struct RefusalReader {
     tokens: Vec<String>,
     /// True inside of a list whose items have no keys, so that no item has an old one.
     pub(super) is_in_list: bool,
+    /// True below `additionalProperties`, where the API server does not look at values of defaults.
+    pub(super) is_in_map: bool,
     pub(super) found: Vec<SchemaFault>,
 }
 

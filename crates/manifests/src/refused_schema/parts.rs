@@ -92,7 +92,7 @@ const BOUNDS: [&str; 10] = [
 
 /// Returns the reason why a value is no value of a schema, as far as its types, values and fields tell.
 pub(super) fn misfit(node: &Value, value: &Value) -> Option<String> {
-    let is_listed = list(node, "enum").is_empty() || list(node, "enum").contains(value);
+    let is_among = list(node, "enum").is_empty() || is_listed(node, value);
     let fits = match (text(node, "type"), value) {
         (_, Value::Null) => flag(node, "nullable"),
         ("" | "number", Value::Number(_))
@@ -106,7 +106,7 @@ pub(super) fn misfit(node: &Value, value: &Value) -> Option<String> {
     if !fits {
         return Some("is of another type".to_owned());
     }
-    if !is_listed {
+    if !is_among {
         return Some("its `enum` lacks".to_owned());
     }
     let broken = || COMBINING.into_iter().find(|keyword| satisfies(node, keyword, value) == Some(false));
@@ -118,6 +118,12 @@ pub(super) fn misfit(node: &Value, value: &Value) -> Option<String> {
         Value::Object(fields) => misfit_of_fields(node, fields),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
+}
+
+/// Returns true if a value is one of `enum`, where 1 and 1.0 are the same.
+fn is_listed(node: &Value, value: &Value) -> bool {
+    let is_same = |listed: &Value| listed == value || listed.as_f64().is_some_and(|it| Some(it) == value.as_f64());
+    list(node, "enum").iter().any(is_same)
 }
 
 /// Returns the bound of a schema that a value breaks.
@@ -165,7 +171,7 @@ fn is_valid(part: &Value, value: &Value) -> Option<bool> {
             let described = argument.as_object().into_iter().flatten();
             all(described.map(|(name, below)| value.get(name).map_or(Some(true), |value| is_valid(below, value))))
         }
-        "enum" => Some(list(part, "enum").contains(value)),
+        "enum" => Some(is_listed(part, value)),
         "items" => all(value.as_array().into_iter().flatten().map(|item| is_valid(argument, item))),
         keyword if COMBINING.contains(&keyword) => satisfies(part, keyword, value),
         keyword if BOUNDS.contains(&keyword) => Some(broken_bound(part, value).is_none()),
