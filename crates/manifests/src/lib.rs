@@ -14,6 +14,7 @@ mod file;
 mod foreign;
 mod index;
 pub mod input;
+pub mod keyword_fit;
 mod layout;
 mod made;
 pub mod misspelt;

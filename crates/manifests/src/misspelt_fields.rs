@@ -9,7 +9,7 @@ use kube_unions_core::near::one_edit_off;
 use kube_unions_core::schema::Schema;
 use serde_json::Value;
 
-/// Most fields that are told of one object.
+/// The largest number of fields reported for one object.
 const MOST: usize = 10;
 
 impl Assembly {
@@ -31,7 +31,7 @@ impl Assembly {
     }
 }
 
-/// Adds the paths of the misspelt fields of a value, and what each was meant to be.
+/// Adds the path of each misspelt field of a value, and the name of the field that it resembles.
 fn find<'s>(schema: &'s Schema, value: &Value, path: &FieldPath, found: &mut Vec<(FieldPath, &'s str)>) {
     let below = |segment: Segment| path.segments().iter().cloned().chain([segment]).collect();
     if let (Value::Array(items), Some(schema)) = (value, &schema.items) {

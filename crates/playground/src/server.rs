@@ -1,7 +1,7 @@
 //! Predicts the answer of the API server without kube-unions to an object as it is written.
 
 use crate::described::DescribedKind;
-use crate::keywords::{KeywordFit, RULES, fit, own_keywords};
+use crate::keywords::{RULES, own_keywords};
 use crate::kinds::PlaygroundKinds;
 use crate::verdict::{PlaygroundOutcome, ReviewVerdict, ShownCause};
 use crate::write::Write;
@@ -10,6 +10,7 @@ use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::{Part, UnionStep, Violation};
 use kube_unions_manifests::Document;
+use kube_unions_manifests::keyword_fit::{KeywordFit, fit};
 use kube_unions_manifests::request::ReviewedObject;
 use kube_unions_offline::{HelpPage, InvalidUnion, ServerSentence, refused_fields};
 use serde_json::Value;

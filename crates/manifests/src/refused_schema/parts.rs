@@ -2,6 +2,7 @@
 
 use super::fault::RefusalReader;
 use super::keywords::{REMOVE, flag, list, text};
+use crate::keyword_fit::{KeywordFit, broken_bound, fit_keyword};
 use serde_json::{Map, Value};
 
 impl RefusalReader {
@@ -76,23 +77,9 @@ impl RefusalReader {
 /// The keywords that combine validations.
 const COMBINING: [&str; 4] = ["allOf", "anyOf", "not", "oneOf"];
 
-/// The keywords of [`broken_bound`].
-const BOUNDS: [&str; 10] = [
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-];
-
 /// Returns the reason why a value is no value of a schema, as far as its types, values and fields tell.
 pub(super) fn misfit(node: &Value, value: &Value) -> Option<String> {
-    let is_among = list(node, "enum").is_empty() || is_listed(node, value);
+    let breaks = |keyword: &str| fit_keyword(node, keyword, value) == KeywordFit::No;
     let fits = match (text(node, "type"), value) {
         (_, Value::Null) => flag(node, "nullable"),
         ("" | "number", Value::Number(_))
@@ -106,11 +93,11 @@ pub(super) fn misfit(node: &Value, value: &Value) -> Option<String> {
     if !fits {
         return Some("is of another type".to_owned());
     }
-    if !is_among {
+    if breaks("enum") {
         return Some("its `enum` lacks".to_owned());
     }
-    let broken = || COMBINING.into_iter().find(|keyword| satisfies(node, keyword, value) == Some(false));
-    if let Some(keyword) = broken_bound(node, value).or_else(broken) {
+    let combining = || COMBINING.into_iter().find(|keyword| breaks(keyword));
+    if let Some(keyword) = broken_bound(node, value).or_else(combining) {
         return Some(format!("breaks its `{keyword}`"));
     }
     match value {
@@ -118,76 +105,6 @@ pub(super) fn misfit(node: &Value, value: &Value) -> Option<String> {
         Value::Object(fields) => misfit_of_fields(node, fields),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
-}
-
-/// Returns true if a value is one of `enum`, where 1 and 1.0 are the same.
-fn is_listed(node: &Value, value: &Value) -> bool {
-    let is_same = |listed: &Value| listed == value || listed.as_f64().is_some_and(|it| Some(it) == value.as_f64());
-    list(node, "enum").iter().any(is_same)
-}
-
-/// Returns the bound of a schema that a value breaks.
-fn broken_bound(node: &Value, value: &Value) -> Option<&'static str> {
-    let (measure, least, most) = match value {
-        Value::Number(number) => (number.as_f64()?, "minimum", "maximum"),
-        Value::String(text) => (length(text.chars().count())?, "minLength", "maxLength"),
-        Value::Array(items) => (length(items.len())?, "minItems", "maxItems"),
-        Value::Object(fields) => (length(fields.len())?, "minProperties", "maxProperties"),
-        Value::Null | Value::Bool(_) => return None,
-    };
-    let bound = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
-    let is_number = value.is_number();
-    let [no_least, no_most] = ["exclusiveMinimum", "exclusiveMaximum"].map(|keyword| is_number && flag(node, keyword));
-    if bound(least).is_some_and(|least| measure < least || (no_least && measure <= least)) {
-        return Some(least);
-    }
-    bound(most).is_some_and(|most| measure > most || (no_most && measure >= most)).then_some(most)
-}
-
-/// Returns true if a value satisfies one of [`COMBINING`]. `None`: it has a keyword that is not evaluated here, for example `pattern`.
-fn satisfies(node: &Value, keyword: &str, value: &Value) -> Option<bool> {
-    let Some(argument) = node.get(keyword).filter(|it| !it.is_null()) else { return Some(true) };
-    let parts: Vec<Option<bool>> = list(node, keyword).iter().map(|part| is_valid(part, value)).collect();
-    let count = |wanted: Option<bool>| parts.iter().filter(|valid| **valid == wanted).count();
-    match keyword {
-        "not" => is_valid(argument, value).map(|valid| !valid),
-        "allOf" => all(parts.into_iter()),
-        "anyOf" if count(Some(true)) > 0 || parts.is_empty() => Some(true),
-        "oneOf" if count(Some(true)) > 1 => Some(false),
-        _ if count(None) > 0 => None,
-        _ => Some(count(Some(true)) > 0 || parts.is_empty()),
-    }
-}
-
-/// Returns true if a value satisfies a part of one of [`COMBINING`].
-fn is_valid(part: &Value, value: &Value) -> Option<bool> {
-    let fields = value.as_object();
-    let of_keyword = |(keyword, argument): (&String, &Value)| match keyword.as_str() {
-        "required" => {
-            let mut names = list(part, "required").iter().filter_map(Value::as_str);
-            Some(fields.is_none_or(|fields| names.all(|name| fields.contains_key(name))))
-        }
-        "properties" => {
-            let described = argument.as_object().into_iter().flatten();
-            all(described.map(|(name, below)| value.get(name).map_or(Some(true), |value| is_valid(below, value))))
-        }
-        "enum" => Some(is_listed(part, value)),
-        "items" => all(value.as_array().into_iter().flatten().map(|item| is_valid(argument, item))),
-        keyword if COMBINING.contains(&keyword) => satisfies(part, keyword, value),
-        keyword if BOUNDS.contains(&keyword) => Some(broken_bound(part, value).is_none()),
-        _ => None,
-    };
-    all(part.as_object()?.iter().map(of_keyword))
-}
-
-/// Returns true if all are, false if one is not, and `None` if that is not known.
-fn all(parts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    let parts: Vec<Option<bool>> = parts.collect();
-    if parts.contains(&Some(false)) { Some(false) } else { (!parts.contains(&None)).then_some(true) }
-}
-
-fn length(count: usize) -> Option<f64> {
-    u32::try_from(count).ok().map(f64::from)
 }
 
 fn misfit_of_fields(node: &Value, fields: &Map<String, Value>) -> Option<String> {
