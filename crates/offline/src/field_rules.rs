@@ -120,7 +120,6 @@ impl FieldRule {
             path,
             message: self.message(),
             line: self.line.to_owned(),
-            words: words_of(self.line).to_owned(),
             words_to_apply: words_of(self.line).to_owned(),
             help: HelpPage::SERVICE,
             reason: "FieldValueForbidden",

@@ -36,7 +36,6 @@ fn refused(path: &FieldPath, found: JsonType, wanted: JsonType, is_keyed: bool) 
         path: path.clone(),
         message: format!("Invalid value: expected {}, got {}", wanted.noun(), found.noun()),
         line: format!("json: {}", words("struct field")),
-        words: words("struct field"),
         words_to_apply: match wanted.word_to_apply() {
             _ if is_keyed => "associative list with keys may not have non-map elements".to_owned(),
             Some(_) if found == JsonType::Fraction && wanted == JsonType::Number => "cannot convert float64".to_owned(),
@@ -206,7 +205,7 @@ mod tests {
         let entry = kinds.catalog.lookup(group, version, kind).unwrap();
         let object = json!({"spec": spec});
         let found = wrong_types(entry, kinds.built_in_schema(&gvk).unwrap(), &object);
-        found.iter().map(|it| format!("{}: {}; {}", it.path, it.message, it.words)).collect()
+        found.iter().map(|it| format!("{}: {}; {}", it.path, it.message, it.words())).collect()
     }
 
     #[test]

@@ -9,14 +9,12 @@ use kube_unions_core::union::{UnionStep, ViolationKind};
 pub struct ServerSentence {
     /// Its message, behind the path. `…` stands for a value of the object, and the end may be missing.
     pub line: &'static str,
-    /// The message without the sort of the error.
-    pub words: &'static str,
     /// The page about it.
     pub help: HelpPage,
 }
 
-/// What a message begins with, behind the path: the sort of the error, with a value.
-const SORTS: [&str; 4] = ["Forbidden: ", "Required value: ", "Invalid value: \"\": ", "Invalid value: …: "];
+/// The sorts of errors, with which messages begin behind the path.
+const SORTS: [&str; 5] = ["Forbidden: ", "Required value: ", "Invalid value: \"\": ", "Invalid value: …: ", "json: "];
 
 /// Returns a message without the sort of its error.
 pub(crate) fn words_of(line: &str) -> &str {
@@ -198,11 +196,12 @@ impl ServerSentence {
         let missing = MISSING.iter().filter(|_| lacks_member || is_other);
         let too_many = TOO_MANY.iter().filter(|_| has_too_many);
         let no_choice = NO_CHOICE.iter().filter(|_| invalid.lacks_choice());
-        missing.chain(too_many).chain(no_choice).find(is_about).map(|&(_, _, line, help)| Self {
-            line,
-            words: words_of(line),
-            help,
-        })
+        missing.chain(too_many).chain(no_choice).find(is_about).map(|&(_, _, line, help)| Self { line, help })
+    }
+
+    /// Returns the message without the sort of the error.
+    pub fn words(self) -> &'static str {
+        words_of(self.line)
     }
 }
 

@@ -133,7 +133,9 @@ fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     // A patch between them would delete the whole object.
     modified.present("modified object")?;
     let current = current.as_deref().map(PatchInput::read).transpose()?;
-    current.as_ref().map(|current| current.present("current object")).transpose()?;
+    if let Some(current) = &current {
+        current.present("current object")?;
+    }
     let mut given: Vec<GivenInput<'_>> = vec![(DocumentRole::Original, &original)];
     given.extend(current.iter().map(|current| (DocumentRole::Current, current)));
     given.push((DocumentRole::Modified, &modified));

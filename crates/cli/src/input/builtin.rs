@@ -87,8 +87,8 @@ impl OfflineKinds {
         refused.retain(|field| !undecided.is_some_and(|it| it.has_path(&field.path)));
         let sentences = self.sentences(new, review.violations().kept(), &refused);
         let mut words: ServerWords =
-            sentences.map(|(path, sentence)| (path.to_string(), sentence.words.to_owned())).collect();
-        words.extend(refused.iter().map(|field| (field.path.to_string(), field.words.clone())));
+            sentences.map(|(path, sentence)| (path.to_string(), sentence.words().to_owned())).collect();
+        words.extend(refused.iter().map(|field| (field.path.to_string(), field.words().to_owned())));
         let name = new.name.as_deref().unwrap_or_default();
         let causes = refused.iter().map(RefusedField::cause).collect();
         (review.refused(&kind, name, causes), words)

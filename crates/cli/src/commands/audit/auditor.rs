@@ -69,10 +69,11 @@ impl Auditor {
         };
         for finding in judged.findings() {
             let sentence = sentences.get(&finding.path);
-            add(finding, sentence.map(|sentence| (sentence.words, sentence.help)))?;
+            add(finding, sentence.map(|sentence| (sentence.words(), sentence.help)))?;
         }
         for field in refused {
-            add(judged.refused(field.path, field.message), Some((&field.words, field.help)))?;
+            let said = (field.words(), field.help);
+            add(judged.refused(field.path.clone(), field.message.clone()), Some(said))?;
         }
         Ok(())
     }

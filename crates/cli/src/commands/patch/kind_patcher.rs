@@ -100,7 +100,7 @@ impl KindPatcher {
         if phase != Phase::Mutate && subresource.is_none() {
             let name = new.name.as_deref().unwrap_or_default();
             let refused = self.refused_fields(old.as_deref(), &completed)?;
-            words.extend(refused.iter().map(|field| (field.path.to_string(), field.words.clone())));
+            words.extend(refused.iter().map(|field| (field.path.to_string(), field.words().to_owned())));
             review = review.refused(&self.kind, name, refused.iter().map(RefusedField::cause).collect());
         }
         let edits = own_edits(&new, &review);

@@ -26,7 +26,7 @@ struct ImmutablePart {
     fixed: fn(&Update<'_, '_>, [Value; 2]) -> [Value; 2],
 }
 
-/// An update that is tried.
+/// A predicted update.
 struct Update<'t, 'd> {
     trial: &'t PreviewTrial<'t, 'd>,
     live: &'t Value,

@@ -80,13 +80,15 @@ impl<'t, 'd> PreviewTrial<'t, 'd> {
 
     /// Returns what the API server refuses beside the unions, at its place in the new rendering. Nothing helps but another manifest.
     fn refused_field(&self, refused: RefusedField) -> PredictedFault<'d> {
-        let RefusedField { path, message, words, words_to_apply, help, .. } = refused;
-        let words = if self.way.server_side().is_some() { words_to_apply } else { words };
+        let is_server_side = self.way.server_side().is_some();
+        let words = if is_server_side { &refused.words_to_apply } else { refused.words() };
+        let note = said(words);
+        let RefusedField { path, message, help, .. } = refused;
         let whole = path.to_pointer();
         let is_written = self.new.written.pointer(&whole).is_some();
         let pointer = if is_written { whole } else { self.new.null_pointer(&path).0 };
         PredictedFault {
-            note: Some(said(&words)),
+            note: Some(note),
             ..self.refusal(pointer, path.to_string(), message, ApiServerAnswer::Refused, help)
         }
     }

@@ -10,7 +10,7 @@ const EXCLUDING: [&str; 4] = ["oneOf", "anyOf", "allOf", "not"];
 impl PreviewedKind<'_> {
     /// Returns the sentence about an invalid union, if it is known.
     pub(in crate::commands) fn server_words(self, invalid: &InvalidUnion<'_>) -> Option<&'static str> {
-        self.sentence(invalid).map(|sentence| sentence.words)
+        self.sentence(invalid).map(ServerSentence::words)
     }
 
     /// Returns the page about the sentence of the API server, or else about that of kube-unions.
