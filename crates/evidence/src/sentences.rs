@@ -21,7 +21,7 @@ const VERBS: &str = "be can may must provided reference return set should specif
 const IGNORED: &str =
     "considered|effective|enforced|honou?red|processed|relevant|respected|taken into account|takes effect";
 
-/// Words before a statement that say that it does not hold, or no longer.
+/// Words that deny the statement behind them, or say that it held once.
 const NEGATED: &str = r"(?i)(?:\b(?:not|no|never|no longer|previously|formerly|whether (?:it|this) is)|n't)(?:[ -](?:an?|the|necessarily|mutually|only))*[ -]*$|^before [^ ,]+,\s*$";
 
 /// A field with a value, with which another one is incompatible.
@@ -62,7 +62,7 @@ pub(crate) enum Statement {
     Excludes(BTreeSet<usize>, BTreeSet<usize>),
     /// Each field of the first set is used in place of each field of the second one.
     Precedes(BTreeSet<usize>, BTreeSet<usize>),
-    /// The field excludes the others of which this is stated with the same name.
+    /// The field is in the group of this name. The fields of a group exclude each other.
     Member(String, usize),
     Together(BTreeSet<usize>),
     /// Only these values of a discriminator select the field.

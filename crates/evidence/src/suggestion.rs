@@ -10,7 +10,7 @@ use crate::proposal::Proposals;
 use crate::sentences::{SentenceReader, Statement};
 use kube_unions_core::union::is_empty_value;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 type Statements = [(Statement, Evidence)];
 
@@ -56,23 +56,24 @@ impl VisitedObject<'_> {
     fn by_exclusion(&self, statements: &Statements) -> Vec<ProposedUnion> {
         let mut graph = ExclusionGraph::new(self.node.properties().map(|(name, _)| name.to_owned()).collect());
         let mut about: Vec<(BTreeSet<usize>, &Evidence)> = Vec::new();
-        for (statement, evidence) in statements {
-            if let Statement::Excludes(ones, others) = statement {
-                let pairs = ones.iter().flat_map(|one| others.iter().map(move |other| (*one, *other)));
-                pairs.filter(|(one, other)| one != other).for_each(|(one, other)| graph.add(one, other));
-                about.push((ones | others, evidence));
+        let mut groups: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for (statement, _) in statements {
+            if let Statement::Member(group, field) = statement {
+                groups.entry(group).or_default().insert(*field);
             }
         }
         for (statement, evidence) in statements {
-            let Statement::Member(group, field) = statement else { continue };
-            let is_of_group =
-                |it: &&(Statement, Evidence)| matches!(&it.0, Statement::Member(name, _) if name == group);
-            let members = statements.iter().filter(is_of_group);
-            let members: BTreeSet<usize> = members
-                .filter_map(|(it, _)| if let Statement::Member(_, at) = it { Some(*at) } else { None })
-                .collect();
-            members.iter().filter(|other| *other != field).for_each(|other| graph.add(*field, *other));
-            about.push((members, evidence));
+            let sides = if let Statement::Excludes(ones, others) = statement {
+                Some((ones, others))
+            } else if let Statement::Member(group, _) = statement {
+                groups.get(&**group).map(|members| (members, members))
+            } else {
+                None
+            };
+            let Some((ones, others)) = sides else { continue };
+            let pairs = ones.iter().flat_map(|one| others.iter().map(move |other| (*one, *other)));
+            pairs.filter(|(one, other)| one != other).for_each(|(one, other)| graph.add(one, other));
+            about.push((ones | others, evidence));
         }
         for (one, other) in self.precedence(statements, &mut about) {
             graph.add(one, other);

@@ -14,7 +14,7 @@ pub(super) enum SentenceForm {
     Structs,
     /// The fields before the words exclude each other.
     GroupBefore,
-    /// The field with the description is in a group whose name the words have. Its fields exclude each other.
+    /// The words name the group of the field with the description.
     Member,
     /// The field with the description and those before the words are set together.
     Together,

@@ -63,7 +63,7 @@ const SENTENCES: [([&str; 4], &[&str]); 93] = [
     // A sentence on one side names the others, and leaves out that they exclude each other.
     (["Mutually exclusive with b and c.", "Mutually exclusive with a.", "", ""], &["spec: a b+c"]),
     (["Cannot be set together with b, c or d.", "Cannot be set together with a or c.", "", ""], &["spec: a b c d"]),
-    // Of fields that are set together, one is used.
+    // The API server uses one of the fields that are set together.
     (["The first, takes precedence over b.", "", "", ""], &["spec: a b"]),
     (["", "If set, it takes precedence over the `a` field.", "", ""], &["spec: a b"]),
     (["`b` takes precedence over this field.", "", "", ""], &["spec: a b"]),
