@@ -323,17 +323,21 @@ mod tests {
     use std::sync::Arc;
     use tower::service_fn;
 
-    /// Returns a client of a server that gives these answers, and then none.
-    fn client<const ANSWERS: usize>(answers: [String; ANSWERS]) -> Client {
-        let answers = Arc::new(Mutex::new(answers.into_iter()));
-        let server = service_fn(move |_: hyper::Request<Body>| {
+    /// Returns a client of a server that gives these answers, and then none, and the URIs that it asks. An answer may leave its connection open.
+    fn client<const ANSWERS: usize>(answers: [(String, bool); ANSWERS]) -> (Client, Arc<Mutex<Vec<String>>>) {
+        let (asked, answers) = (Arc::<Mutex<Vec<String>>>::default(), Mutex::new(answers.into_iter()));
+        let uris = Arc::clone(&asked);
+        let server = service_fn(move |request: hyper::Request<Body>| {
+            uris.lock().push(request.uri().to_string());
             let answer = answers.lock().next();
             async move {
-                let Some(text) = answer else { return pending().await };
-                Ok::<_, Infallible>(Response::new(Body::from(text.into_bytes())))
+                let Some((text, stays_open)) = answer else { return pending().await };
+                let frames = futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(text)))]);
+                let rest = futures::stream::pending().take(usize::from(stays_open));
+                Ok::<_, Infallible>(Response::new(StreamBody::new(frames.chain(rest))))
             }
         });
-        Client::new(server, "default")
+        (Client::new(server, "default"), asked)
     }
 
     fn list(version: u32, items: &[&str]) -> String {
@@ -351,7 +355,7 @@ mod tests {
         let strange = event("SURPRISE", "{}") + "no event\n";
         let events = event("MODIFIED", &deep) + &strange + &event("DELETED", a) + &event("ERROR", expired);
         let odd = [a, b, r#"{"metadata":{"name":"c"}}"#, r#"{"metadata":7}"#, r#""nonsense""#];
-        let client = client([list(9, &odd), events, list(11, &[b])]);
+        let (client, _) = client([list(9, &odd), events, list(11, &[b])].map(|text| (text, false)));
         let changes = list_and_watch(&client, "/a", ListParams::default(), || {});
         let mut changes = changes.map(|change| match change.unwrap() {
             WatchChange::Listing => "listing".to_owned(),
@@ -387,27 +391,13 @@ mod tests {
                 "{{\"type\":\"{kind}\",\"object\":{{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{metadata}}}}}\n"
             )
         };
-        // Each watch, and whether the connection stays open behind its events.
-        let answers = [
+        let (client, asked) = client([
             (list(9, &[]), false),
             (event("ADDED", 10) + &event("BOOKMARK", 12) + &event("MODIFIED", 13), true),
             (event("MODIFIED", 14), false),
             (event("MODIFIED", 15), true),
             (list(16, &[]), false),
-        ];
-        let (asked, mut answers) = (Arc::new(Mutex::new(Vec::new())), answers.into_iter());
-        let uris = Arc::clone(&asked);
-        let server = service_fn(move |request: hyper::Request<Body>| {
-            uris.lock().push(request.uri().to_string());
-            let answer = answers.next();
-            async move {
-                let Some((text, stays)) = answer else { return pending().await };
-                let frames = futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(text)))]);
-                let open = futures::stream::pending().take(usize::from(stays));
-                Ok::<_, Infallible>(Response::new(StreamBody::new(frames.chain(open))))
-            }
-        });
-        let client = Client::new(server, "default");
+        ]);
         let changes = list_and_watch(&client, "/a", ListParams::default(), || {});
         let changes = changes.map(|change| match change.unwrap() {
             WatchChange::Listing => "listing",
