@@ -42,13 +42,6 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
-        reason: "a real API server forgets versions by time: it compacts its storage every five minutes",
-        explains: |it| {
-            let names_version = ["resourceVersion=", "continue="].iter().any(|name| it.request.path.contains(name));
-            names_version && it.real.code == 410 && it.simulated.code == 200
-        },
-    },
-    Difference {
         reason: "the words about a condition that fails are those of cel-go",
         explains: |it| is_same_refusal(it, &[403]) && message(&it.real.body).contains("resulted in error"),
     },
