@@ -83,8 +83,9 @@ test: build ## Run every test, including those on a real API server (KUBE_UNIONS
 	$(CARGO) test --locked --workspace --all-features --no-fail-fast -- --skip loss::
 
 .PHONY: lint
-lint: ## Check formatting, lock files, clippy, licences, scripts and workflows (needs Go)
+lint: ## Check formatting, lock files, the faults of the simulation, clippy, licences, scripts and workflows (needs Go)
 	$(CARGO) fmt --all -- --check
+	for patch in tests/simulation/faults/*.patch; do git apply --check $$patch || exit 1; done
 	for manifest in Cargo.toml site/bindgen/Cargo.toml tests/fuzz/Cargo.toml tests/generators/*/Cargo.toml tests/users/*/Cargo.toml; do \
 	  $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest >/dev/null; \
 	done

@@ -22,11 +22,13 @@ for patch in tests/simulation/faults/${FAULTS:-*}.patch; do
   patch --quiet --directory "$copy/tree" --strip 1 <"$patch"
   (cd "$copy/tree" && cargo build --quiet --locked --release --package kube-unions-simulation)
   started=$SECONDS
-  if found=$(timeout "$patience" "$CARGO_TARGET_DIR/release/simulate" --seeds "$seeds" --failures 1); then
-    echo "$name: NOT FOUND: $(tail -n 1 <<<"$found")"
-    missed=$((missed + 1))
-  else
-    echo "$name: $((SECONDS - started)) s: $(head -n 1 <<<"$found")"
-  fi
+  status=0
+  found=$(timeout "$patience" "$CARGO_TARGET_DIR/release/simulate" --seeds "$seeds" --failures 1) || status=$?
+  case $status in
+    1) echo "$name: $((SECONDS - started)) s: $(head -n 1 <<<"$found")" ;;
+    124) echo "$name: NOT FOUND in $patience s" ;;
+    *) echo "$name: NOT FOUND, exit code $status: $(tail -n 1 <<<"$found")" ;;
+  esac
+  missed=$((missed + (status != 1)))
 done
 exit $((missed > 0))

@@ -42,7 +42,7 @@ pub enum Action {
     },
     /// An author installs this many further kinds at once, as a large package has them.
     InstallKinds {
-        /// How many.
+        /// The number of kinds.
         kinds: usize,
     },
     /// A user writes an object with one member.
