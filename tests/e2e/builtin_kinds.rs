@@ -20,14 +20,14 @@ use crate::support::webhook::kube_unions;
 /// The commands, in the order of [`outputs`].
 const COMMANDS: [&str; 5] = ["normalize", "audit", "patch", "test", "review"];
 
-/// What commands say of a kind.
-struct Told {
+/// The answers of commands about a kind.
+struct KindAnswers {
     /// The JSON schema, or why there is none.
     schema: Result<Validator, Output>,
     explained: Output,
 }
 
-impl Told {
+impl KindAnswers {
     fn of(kind: &str) -> Self {
         let schema = kube_unions(&["compile", "--to", "json-schema", "--kind", kind], "");
         let schema = if schema.succeeded() { Ok(validator_for(&schema.json()).unwrap()) } else { Err(schema) };
@@ -40,7 +40,7 @@ fn every_command_has_the_verdict_of_the_server_on_built_in_kinds() {
     let Some(objects) = Objects::without_presets() else { return };
     let workspace = Workspace::new("built-in-kinds");
     let (mut refused, mut known, mut faults) = (0, 0, Vec::new());
-    let mut told: BTreeMap<String, Told> = BTreeMap::new();
+    let mut told: BTreeMap<String, KindAnswers> = BTreeMap::new();
     let mut rows = list(include_str!("builtin_kinds/rows.yaml"));
     rows.retain(|row| is_served(&row["object"]));
     for row in rows {
@@ -65,7 +65,7 @@ fn every_command_has_the_verdict_of_the_server_on_built_in_kinds() {
                 faults.push(format!("{command} {object}: {output:?}\n{}", answer.body["message"]));
             }
         }
-        let Told { schema, explained } = told.entry(kind.to_owned()).or_insert_with(|| Told::of(kind));
+        let KindAnswers { schema, explained } = told.entry(kind.to_owned()).or_insert_with(|| KindAnswers::of(kind));
         let is_right = match schema {
             Ok(schema) => {
                 let is_explained = explained.code == Some(0) && explained.stdout.starts_with(kind);

@@ -101,9 +101,9 @@ impl Reached {
 /// A change of an object, by its number.
 type Change<'c> = &'c dyn Fn(usize) -> Value;
 
-/// What the writes of a way took.
+/// The costs of the writes of a way.
 #[derive(Default)]
-struct Taken {
+struct WriteCosts {
     latencies: Vec<Duration>,
     /// Seconds of the API server and of the webhook.
     cpu: [f64; 2],
@@ -112,29 +112,29 @@ struct Taken {
 /// Sends writes of each way in turns. Returns a row of the table for each.
 fn in_turns(cluster: &Cluster, about: &str, ways: &[Way], write: impl Fn(usize, usize) -> Answer) -> String {
     let cpu = || [cluster.control_plane.api_server_pid(), cluster.webhook.pid()].map(seconds_of_cpu);
-    let mut measured: Vec<Taken> = ways.iter().map(|_| Taken::default()).collect();
+    let mut measured: Vec<WriteCosts> = ways.iter().map(|_| WriteCosts::default()).collect();
     for turn in 0..WRITES / TURN {
         for way in 0..ways.len() {
             let way = if turn % 2 == 0 { way } else { ways.len() - 1 - way };
-            let taken = &mut measured[way];
+            let costs = &mut measured[way];
             let before = cpu();
             for number in turn * TURN..(turn + 1) * TURN {
                 let started = Instant::now();
                 let answer = write(way, number);
-                taken.latencies.push(started.elapsed());
+                costs.latencies.push(started.elapsed());
                 assert!(answer.is_success(), "{about}, {}: {}", ways[way].name(), answer.body);
             }
-            for (sum, (before, after)) in taken.cpu.iter_mut().zip(before.into_iter().zip(cpu())) {
+            for (sum, (before, after)) in costs.cpu.iter_mut().zip(before.into_iter().zip(cpu())) {
                 *sum += after - before;
             }
         }
     }
     let mut plain = None;
-    let row = |(mut taken, way): (Taken, &Way)| {
-        taken.latencies.sort();
-        let median = taken.latencies[WRITES / 2].as_secs_f64() * 1e3;
+    let row = |(mut costs, way): (WriteCosts, &Way)| {
+        costs.latencies.sort();
+        let median = costs.latencies[WRITES / 2].as_secs_f64() * 1e3;
         let [of_server, of_webhook] =
-            taken.cpu.map(|seconds| seconds * 1e3 / f64::from(u32::try_from(WRITES).expect("not that many")));
+            costs.cpu.map(|seconds| seconds * 1e3 / f64::from(u32::try_from(WRITES).expect("not that many")));
         let factor = median / *plain.get_or_insert(median);
         let way = way.name();
         format!("| {about} | {way} | {median:.1} | {factor:.1} | {of_server:.1} | {of_webhook:.2} |\n")

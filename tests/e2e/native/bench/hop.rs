@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a hop adds to a round trip.
+/// The time that a hop adds to a round trip.
 const DELAY: Duration = Duration::from_millis(1);
 
 /// Starts a hop to `port` of 127.0.0.1, which lasts as long as the process. Returns its own port.
@@ -30,7 +30,7 @@ fn pass_on(client: TcpStream, port: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies what arrives, each part so much later, until one side ends.
+/// Forwards each part after a delay, until one side ends.
 fn copy(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     let (parts, delayed) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
